@@ -1,0 +1,265 @@
+//! One thread, one free lock: what a cycle of lock and unlock costs, next to the least it could cost.
+//!
+//! ```text
+//! cargo bench --bench uncontended [-- CYCLES]
+//! ```
+//!
+//! A private `redis-server` is started. Rounds of all subjects are interleaved in one run, so that noise meets
+//! them alike, and server and client have a CPU each; read the ratios, not the times. The floor is what any lock on Redis needs: `SET key value NX
+//! PX` and a compare-and-delete by EVALSHA on one connection of the `redis` crate, with TCP_NODELAY.
+//!
+//! Where the rest goes, on Redis: most of it is the server's, which runs two scripts instead of one and a SET,
+//! and in them keeps the fencing counter. Ours are an owner from the OS's random numbers, the clock, and the
+//! hand-shake with a renewal thread that is there already. The subject `scripts` shows the server's part: the
+//! two scripts of this crate, sent by the connection of the floor.
+
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use std::fs;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crosslock::Locker;
+use redis::Connection;
+
+const ROUNDS: usize = 200;
+
+fn main() {
+    let cycles = std::env::args()
+        .find_map(|arg| arg.parse().ok())
+        .unwrap_or(10_000_usize);
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let server = Server::start(directory.path());
+    pin(&server.child);
+    let mut subjects = vec![
+        Subject::new("floor, tcp", None, floor(&server.tcp())),
+        Subject::new("scripts, tcp", Some(0), scripts(&server.tcp())),
+        Subject::new("crosslock, tcp", Some(0), ours(&server.tcp())),
+        Subject::new("floor, unix", None, floor(&server.unix())),
+        Subject::new("scripts, unix", Some(3), scripts(&server.unix())),
+        Subject::new("crosslock, unix", Some(3), ours(&server.unix())),
+        Subject::new(
+            "crosslock, file:",
+            None,
+            ours(&format!("file://{}", directory.path().display())),
+        ),
+        Subject::new("crosslock, memory:", None, ours("memory:")),
+    ];
+    let mut order: Vec<usize> = (0..subjects.len()).collect();
+    for round in 0..=ROUNDS {
+        // What runs before a subject has an influence on it.
+        fastrand::shuffle(&mut order);
+        for &subject in &order {
+            // The first round loads scripts and warms caches.
+            subjects[subject].run(cycles / ROUNDS, round > 0);
+        }
+    }
+    report(&mut subjects);
+}
+
+/// The server on one CPU, this process and its threads on another: where the scheduler puts the two is worth
+/// more than all that is measured here.
+fn pin(server: &Child) {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::thread::{CpuSet, Pid, sched_setaffinity};
+        let on = |cpu| {
+            let mut set = CpuSet::new();
+            set.set(cpu);
+            set
+        };
+        let pinned = sched_setaffinity(Pid::from_raw(server.id().cast_signed()), &on(0))
+            .and_then(|()| sched_setaffinity(None, &on(1)));
+        pinned.unwrap_or_else(|e| eprintln!("not pinned, ratios will wander: {e}"));
+    }
+}
+
+struct Subject {
+    name: &'static str,
+    /// The index of the subject it is compared with.
+    floor: Option<usize>,
+    cycle: Box<dyn FnMut()>,
+    times: Vec<Duration>,
+}
+
+impl Subject {
+    fn new(name: &'static str, floor: Option<usize>, cycle: impl FnMut() + 'static) -> Self {
+        Subject {
+            name,
+            floor,
+            cycle: Box::new(cycle),
+            times: Vec::new(),
+        }
+    }
+
+    fn run(&mut self, cycles: usize, record: bool) {
+        for _ in 0..cycles {
+            let start = Instant::now();
+            (self.cycle)();
+            if record {
+                self.times.push(start.elapsed());
+            }
+        }
+    }
+}
+
+fn report(subjects: &mut [Subject]) {
+    subjects
+        .iter_mut()
+        .for_each(|subject| subject.times.sort_unstable());
+    println!(
+        "{:<20} {:>9} {:>9} {:>7}",
+        "lock + unlock", "p50 us", "p99 us", "ratio"
+    );
+    for subject in &*subjects {
+        let p50 = percentile(&subject.times, 50);
+        let ratio = subject.floor.map_or(String::new(), |floor| {
+            format!("{:.2}", p50 / percentile(&subjects[floor].times, 50))
+        });
+        let p99 = percentile(&subject.times, 99);
+        println!("{:<20} {p50:>9.1} {p99:>9.1} {ratio:>7}", subject.name);
+    }
+}
+
+/// In microseconds, of sorted times.
+fn percentile(times: &[Duration], percent: usize) -> f64 {
+    times[times.len() * percent / 100].as_secs_f64() * 1e6
+}
+
+fn ours(url: &str) -> impl FnMut() + use<> {
+    let lock = Locker::open(url).expect("an engine");
+    move || {
+        let guard = lock.lock("bench").expect("a free lock");
+        black_box(&guard);
+        guard.unlock().expect("our lock");
+    }
+}
+
+/// The least that a lock on Redis needs.
+fn floor(url: &str) -> impl FnMut() + use<> {
+    const DELETE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
+    let mut connection = connect(url);
+    let delete = load(&mut connection, DELETE);
+    move || {
+        let mut set = redis::cmd("SET");
+        set.arg("floor")
+            .arg("owner")
+            .arg("NX")
+            .arg("PX")
+            .arg(10_000);
+        let set: Option<String> = set.query(&mut connection).expect("SET");
+        assert!(set.is_some());
+        let mut call = redis::cmd("EVALSHA");
+        call.arg(&delete).arg(1).arg("floor").arg("owner");
+        let deleted: i64 = call.query(&mut connection).expect("EVALSHA");
+        assert_eq!(deleted, 1);
+    }
+}
+
+/// The scripts of this crate without the crate.
+fn scripts(url: &str) -> impl FnMut() + use<> {
+    let mut connection = connect(url);
+    let acquire = load(&mut connection, include_str!("../lua/lock_acquire.lua"));
+    let release = load(&mut connection, include_str!("../lua/lock_release.lua"));
+    move || {
+        let call = |script: &str, argument: i64| {
+            let mut call = redis::cmd("EVALSHA");
+            call.arg(script)
+                .arg(2)
+                .arg("{scripts}")
+                .arg("{scripts}:fence")
+                .arg("owner")
+                .arg(argument);
+            call
+        };
+        let token: i64 = call(&acquire, 10_000)
+            .query(&mut connection)
+            .expect("acquire");
+        let released: i64 = call(&release, token + 1)
+            .query(&mut connection)
+            .expect("release");
+        assert_eq!(released, 1);
+    }
+}
+
+fn connect(url: &str) -> Connection {
+    use redis::IntoConnectionInfo;
+    let settings = redis::io::tcp::TcpSettings::default().set_nodelay(true);
+    let info = url
+        .into_connection_info()
+        .expect("a url")
+        .set_tcp_settings(settings);
+    redis::Client::open(info)
+        .expect("a client")
+        .get_connection()
+        .expect("a connection")
+}
+
+fn load(connection: &mut Connection, code: &str) -> String {
+    redis::cmd("SCRIPT")
+        .arg("LOAD")
+        .arg(code)
+        .query(connection)
+        .expect("SCRIPT LOAD")
+}
+
+/// A private server, killed by its pid.
+struct Server {
+    child: Child,
+    directory: PathBuf,
+    port: u16,
+}
+
+impl Server {
+    fn start(directory: &Path) -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("its address").port();
+        drop(listener);
+        let log = fs::File::create(directory.join("log")).expect("a log");
+        let child = Command::new("redis-server")
+            .args([
+                "--bind",
+                "127.0.0.1",
+                "--save",
+                "",
+                "--unixsocket",
+                "redis.sock",
+            ])
+            .args(["--port", &port.to_string()])
+            .current_dir(directory)
+            .stdout(Stdio::from(log))
+            .spawn()
+            .expect("redis-server: ./tests/run.sh installs it");
+        let server = Server {
+            child,
+            directory: directory.to_owned(),
+            port,
+        };
+        let started = Instant::now();
+        while Locker::open(&server.unix()).is_err() {
+            assert!(
+                started.elapsed() < Duration::from_secs(10),
+                "redis-server doesn't answer"
+            );
+            std::thread::yield_now();
+        }
+        server
+    }
+
+    fn tcp(&self) -> String {
+        format!("redis://127.0.0.1:{}/", self.port)
+    }
+
+    fn unix(&self) -> String {
+        format!("unix://{}", self.directory.join("redis.sock").display())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,75 @@
+//! How long to wait before asking again.
+
+use std::time::Duration;
+
+/// The growth of waits: doubling from `base` to `cap`, each shortened at random by up to `jitter`.
+///
+/// See "Exponential backoff and jitter" of the AWS Architecture Blog.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Backoff {
+    pub(crate) base: Duration,
+    pub(crate) cap: Duration,
+    /// 0 to 1: the part of each wait that is random.
+    pub(crate) jitter: f64,
+}
+
+impl Backoff {
+    /// The waits of one caller.
+    pub(crate) fn waits(self) -> impl Iterator<Item = Duration> {
+        let doubled = move |wait: &Duration| Some(wait.saturating_mul(2).min(self.cap));
+        std::iter::successors(Some(self.base.min(self.cap)), doubled)
+            .map(move |wait| shortened(wait, self.jitter))
+    }
+}
+
+/// `wait`, less a random part of at most `jitter` of it.
+pub(crate) fn shortened(wait: Duration, jitter: f64) -> Duration {
+    wait.saturating_sub(wait.mul_f64(jitter * fastrand::f64()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: Duration = Duration::from_millis(1);
+    const CAP: Duration = Duration::from_millis(100);
+
+    fn backoff(jitter: f64) -> Backoff {
+        Backoff {
+            base: BASE,
+            cap: CAP,
+            jitter,
+        }
+    }
+
+    #[test]
+    fn waits_double_up_to_the_cap() {
+        let waits: Vec<_> = backoff(0.0)
+            .waits()
+            .take(10)
+            .map(|w| w.as_millis())
+            .collect();
+        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 100, 100, 100]);
+    }
+
+    #[test]
+    fn jitter_spreads_waits_evenly_over_its_part() {
+        let waits: Vec<_> = backoff(0.5).waits().skip(7).take(20_000).collect();
+        let mean = waits.iter().sum::<Duration>() / 20_000;
+        assert!(waits.iter().all(|wait| (CAP / 2..=CAP).contains(wait)));
+        // The mean of 50 to 100 ms is 75, its standard error over 20,000 waits about 0.1.
+        assert!((74..=76).contains(&mean.as_millis()), "{mean:?}");
+        let low = waits.iter().filter(|wait| **wait < CAP * 3 / 4).count();
+        assert!((9_500..=10_500).contains(&low), "{low}");
+    }
+
+    #[test]
+    fn huge_waits_saturate() {
+        let huge = Backoff {
+            base: Duration::MAX / 2,
+            cap: Duration::MAX,
+            jitter: 0.0,
+        };
+        assert_eq!(huge.waits().nth(3), Some(Duration::MAX));
+    }
+}

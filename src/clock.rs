@@ -1,0 +1,220 @@
+//! The two clocks: leases are judged by one that runs on during suspend, waits by the one of `std`.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// A point in time on a clock that runs on while the machine sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct BootInstant(Duration);
+
+impl BootInstant {
+    /// The end of a lease that nothing ends.
+    pub(crate) const MAX: BootInstant = BootInstant(Duration::MAX);
+
+    pub(crate) fn plus(self, duration: Duration) -> Self {
+        BootInstant(self.0.saturating_add(duration))
+    }
+
+    /// Zero when `earlier` isn't earlier.
+    pub(crate) fn since(self, earlier: BootInstant) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+/// Where `now` comes from, so that tests can set it.
+pub(crate) trait Clock: Send + Sync + fmt::Debug {
+    fn now(&self) -> BootInstant;
+}
+
+#[derive(Debug)]
+pub(crate) struct BootClock;
+
+impl Clock for BootClock {
+    fn now(&self) -> BootInstant {
+        // Apple's monotonic clock runs on during sleep, Linux's doesn't.
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        let id = rustix::time::ClockId::Boottime;
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        let id = rustix::time::ClockId::Monotonic;
+        let now = rustix::time::clock_gettime(id);
+        // Neither part of a time since boot is negative, and its nanoseconds are below 10^9.
+        BootInstant(Duration::new(
+            now.tv_sec.try_into().unwrap_or(0),
+            now.tv_nsec.try_into().unwrap_or(0),
+        ))
+    }
+}
+
+/// Until when a call may take: a point in time, or never, or until somebody cancels.
+#[derive(Clone, Debug)]
+pub(crate) struct Deadline {
+    /// `None`: never.
+    at: Option<Instant>,
+    cancel: Option<Cancel>,
+}
+
+impl Deadline {
+    pub(crate) const NEVER: Deadline = Deadline {
+        at: None,
+        cancel: None,
+    };
+
+    pub(crate) fn at(instant: Instant) -> Self {
+        Deadline {
+            at: Some(instant),
+            cancel: None,
+        }
+    }
+
+    /// A duration past the end of the clock means never.
+    pub(crate) fn after(duration: Duration) -> Self {
+        Deadline {
+            at: Instant::now().checked_add(duration),
+            cancel: None,
+        }
+    }
+
+    /// The same, over as soon as `cancel` is set.
+    pub(crate) fn or(self, cancel: &Cancel) -> Self {
+        Deadline {
+            cancel: Some(cancel.clone()),
+            ..self
+        }
+    }
+
+    pub(crate) fn plus(&self, duration: Duration) -> Self {
+        let at = self.at.and_then(|at| at.checked_add(duration));
+        Deadline {
+            at,
+            cancel: self.cancel.clone(),
+        }
+    }
+
+    /// This deadline, but at the latest in `duration` from now.
+    pub(crate) fn within(&self, duration: Duration) -> Self {
+        let capped = Instant::now().checked_add(duration);
+        let at = [self.at, capped].into_iter().flatten().min();
+        Deadline {
+            at,
+            cancel: self.cancel.clone(),
+        }
+    }
+
+    /// Zero when it is over, `Duration::MAX` when it never is.
+    pub(crate) fn remaining(&self) -> Duration {
+        if self.is_cancelled() {
+            return Duration::ZERO;
+        }
+        self.at.map_or(Duration::MAX, |at| {
+            at.saturating_duration_since(Instant::now())
+        })
+    }
+
+    /// How long to block before looking again: a cancellation rings no bell.
+    #[cfg(feature = "redis")]
+    pub(crate) fn slice(&self) -> Duration {
+        const LOOK: Duration = Duration::from_millis(25);
+        let remaining = self.remaining();
+        if self.cancel.is_some() {
+            remaining.min(LOOK)
+        } else {
+            remaining
+        }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.remaining().is_zero()
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.as_ref().is_some_and(Cancel::is_set)
+    }
+}
+
+/// Ends the I/O of a renewal whose guard is gone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use parking_lot::Mutex;
+
+    /// A clock that moves when it is told to.
+    #[derive(Debug)]
+    pub(crate) struct ManualClock(Mutex<BootInstant>);
+
+    impl ManualClock {
+        pub(crate) fn new() -> Arc<Self> {
+            Arc::new(ManualClock(Mutex::new(BootInstant(Duration::from_secs(
+                1_000,
+            )))))
+        }
+
+        pub(crate) fn advance(&self, by: Duration) {
+            let mut now = self.0.lock();
+            *now = now.plus(by);
+        }
+    }
+
+    impl Clock for ManualClock {
+        fn now(&self) -> BootInstant {
+            *self.0.lock()
+        }
+    }
+
+    #[test]
+    fn boot_clock_runs_forward() {
+        let first = BootClock.now();
+        while BootClock.now() == first {}
+        assert!(BootClock.now() > first);
+    }
+
+    #[test]
+    fn elapsed_time_never_wraps() {
+        let now = BootClock.now();
+        assert_eq!(now.since(now.plus(Duration::from_secs(1))), Duration::ZERO);
+        assert_eq!(now.plus(Duration::MAX), BootInstant::MAX);
+    }
+
+    #[test]
+    fn deadline_past_the_end_of_the_clock_is_never() {
+        let never = Deadline::after(Duration::MAX);
+        assert_eq!(never.remaining(), Duration::MAX);
+        assert_eq!(
+            Deadline::after(Duration::from_secs(1))
+                .plus(Duration::MAX)
+                .remaining(),
+            Duration::MAX
+        );
+    }
+
+    #[test]
+    fn cap_moves_a_deadline_only_forward() {
+        let second = Duration::from_secs(1);
+        assert!(Deadline::NEVER.within(second).remaining() <= second);
+        assert!(Deadline::after(second).within(2 * second).remaining() <= second);
+    }
+
+    #[test]
+    fn cancelled_deadline_is_over() {
+        let cancel = Cancel::default();
+        let deadline = Deadline::NEVER.or(&cancel);
+        assert!(!deadline.is_over());
+        cancel.set();
+        assert!(deadline.is_over());
+        assert!(deadline.within(Duration::from_secs(1)).is_over());
+    }
+}

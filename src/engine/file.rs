@@ -1,0 +1,429 @@
+//! Locks in a directory of this host, released by the kernel when a process dies.
+
+use std::collections::HashMap;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use parking_lot::Mutex;
+use rustix::fs::Access;
+use url::Url;
+
+use super::{Acquired, Engine, Released, Request, invalid_url};
+use crate::clock::Deadline;
+use crate::error::{Error, Result};
+use crate::fence::{Token, host_micros};
+use crate::lease::Owner;
+use crate::name::Key;
+
+/// One file a name, locked while its lease lasts, holding the counter of its fencing tokens.
+#[derive(Debug)]
+pub(crate) struct FileEngine {
+    directory: PathBuf,
+    /// For errors: `file:///dir`.
+    place: String,
+    held: Mutex<HashMap<Owner, Held>>,
+}
+
+/// A locked file. The lock belongs to the open file, so whoever drops this releases.
+#[derive(Debug)]
+struct Held {
+    file: File,
+    path: PathBuf,
+    token: Token,
+}
+
+impl FileEngine {
+    pub(crate) fn open(url: &str, rest: &str) -> Result<Self> {
+        let private = rest.is_empty();
+        let directory = if private {
+            private_directory()
+        } else {
+            directory_of(url, rest)?
+        };
+        let place = format!("file://{}", directory.display());
+        let checked = if private {
+            make_private(&directory)
+        } else {
+            make(&directory)
+        };
+        match checked {
+            Ok(()) => Ok(FileEngine {
+                directory,
+                place,
+                held: Mutex::default(),
+            }),
+            Err(e) if e.kind() == ErrorKind::PermissionDenied => {
+                Err(Error::denied(None, &place, e))
+            }
+            Err(e) if e.kind() == ErrorKind::ReadOnlyFilesystem => {
+                Err(Error::denied(None, &place, e))
+            }
+            Err(e) => {
+                let reason = format!("{}: {e}: name a directory", directory.display());
+                Err(invalid_url(url, &reason))
+            }
+        }
+    }
+
+    fn error(&self, key: &Key, cause: io::Error) -> Error {
+        let name = Some(key.name());
+        match cause.kind() {
+            ErrorKind::PermissionDenied => Error::denied(name, &self.place, cause),
+            ErrorKind::IsADirectory => {
+                let path = self.directory.join(file_name(key));
+                let (name, key) = (key.name().to_owned(), path.display().to_string());
+                Error::Conflict {
+                    name,
+                    key,
+                    reason: "it is a directory".to_owned(),
+                }
+            }
+            _ => Error::engine(name, &self.place, cause),
+        }
+    }
+
+    /// The locked file of `key`, or `None` when it is taken.
+    fn lock(&self, key: &Key) -> io::Result<Option<(File, PathBuf)>> {
+        let path = self.directory.join(file_name(key));
+        loop {
+            let file = self.open_file(&path)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(e)) => return Err(e),
+            }
+            // Somebody may have removed the file between open and lock: then its lock excludes nobody.
+            if is_at(&file, &path)? {
+                return Ok(Some((file, path)));
+            }
+        }
+    }
+
+    fn open_file(&self, path: &Path) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        match options.open(path) {
+            // The first use of a long name: its directories are below ours, which is nobody's to replace.
+            Err(e) if e.kind() == ErrorKind::NotFound && self.directory.is_dir() => {
+                path.parent().map_or(Ok(()), fs::create_dir_all)?;
+                options.open(path)
+            }
+            opened => opened,
+        }
+    }
+
+    /// Takes the next token of a file that was just locked.
+    fn take(&self, key: &Key, file: File, path: PathBuf) -> Result<Held> {
+        let counted = read_counter(&file).map_err(|e| self.error(key, e))?;
+        let Some(stored) = counted else {
+            let reason = "it doesn't hold a counter".to_owned();
+            let (name, key) = (key.name().to_owned(), path.display().to_string());
+            return Err(Error::Conflict { name, key, reason });
+        };
+        let token = Token::next(stored, host_micros());
+        write_counter(&file, token.number).map_err(|e| self.error(key, e))?;
+        Ok(Held { file, path, token })
+    }
+}
+
+impl Engine for FileEngine {
+    fn acquire(&self, request: Request<'_>, _deadline: &Deadline) -> Result<Acquired> {
+        if let Some(held) = self.held.lock().get(request.owner) {
+            return Ok(Acquired::Granted(held.token));
+        }
+        let key = request.key;
+        let Some((file, path)) = self.lock(key).map_err(|e| self.error(key, e))? else {
+            return Ok(Acquired::Taken { remaining: None });
+        };
+        let held = self.take(key, file, path)?;
+        let token = held.token;
+        self.held.lock().insert(request.owner.clone(), held);
+        Ok(Acquired::Granted(token))
+    }
+
+    /// There is nothing to renew: the kernel keeps the lock for as long as the process lives.
+    fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
+        self.is_owner(request, deadline)
+    }
+
+    fn release(
+        &self,
+        request: Request<'_>,
+        last_used: Option<u64>,
+        _deadline: &Deadline,
+    ) -> Result<Released> {
+        let Some(held) = self.held.lock().remove(request.owner) else {
+            return Ok(Released::NotOwner);
+        };
+        let counter = Token::released(last_used.unwrap_or(held.token.number));
+        let written = write_counter(&held.file, counter);
+        let kept = held.is_kept();
+        drop(held);
+        written.map_err(|e| self.error(request.key, e))?;
+        Ok(if kept {
+            Released::Done
+        } else {
+            Released::NotOwner
+        })
+    }
+
+    fn is_owner(&self, request: Request<'_>, _deadline: &Deadline) -> Result<bool> {
+        Ok(self
+            .held
+            .lock()
+            .get(request.owner)
+            .is_some_and(Held::is_kept))
+    }
+
+    fn has_ttl(&self) -> bool {
+        false
+    }
+
+    /// The counter stays odd: the next holder sees that this one never released.
+    fn expire(&self, owner: &Owner) {
+        self.held.lock().remove(owner);
+    }
+}
+
+impl Held {
+    /// Whether the lock still excludes others: they would lock another file if this one was removed.
+    fn is_kept(&self) -> bool {
+        is_at(&self.file, &self.path).unwrap_or(false)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // A child that is being spawned has a copy of the descriptor for some milliseconds: closing alone
+        // would leave the file locked for as long.
+        if let Err(e) = self.file.unlock() {
+            log::warn!("can't unlock {}: {e}", self.path.display());
+        }
+    }
+}
+
+/// A fixed place, whatever the environment says: a cron job and a shell of one user have to meet.
+fn private_directory() -> PathBuf {
+    format!("/tmp/crosslock-{}", rustix::process::geteuid()).into()
+}
+
+fn directory_of(url: &str, rest: &str) -> Result<PathBuf> {
+    let wrong = |reason: &str| invalid_url(url, reason);
+    if !rest.starts_with('/') {
+        return Err(wrong("a directory is named by its whole path: file:///dir"));
+    }
+    let parsed = Url::parse(url).map_err(|e| wrong(&format!("{e}: use file:///dir")))?;
+    if parsed.host_str().is_some() {
+        return Err(wrong(
+            "locks live on this host: use file:///dir, with three slashes",
+        ));
+    }
+    if parsed.query().is_some() || parsed.fragment().is_some() {
+        return Err(wrong("a directory has neither ? nor #: write %3F and %23"));
+    }
+    parsed
+        .to_file_path()
+        .map_err(|()| wrong("it names no path: use file:///dir"))
+}
+
+fn make(directory: &Path) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
+    if !fs::metadata(directory)?.is_dir() {
+        return Err(ErrorKind::NotADirectory.into());
+    }
+    rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK)?;
+    Ok(())
+}
+
+/// The place is one where others may write, so what is found there may be theirs.
+fn make_private(directory: &Path) -> io::Result<()> {
+    const PRIVATE: u32 = 0o700;
+    match DirBuilder::new().mode(PRIVATE).create(directory) {
+        Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(e),
+        _ => {}
+    }
+    let found = fs::symlink_metadata(directory)?;
+    if !found.is_dir() {
+        return Err(ErrorKind::NotADirectory.into());
+    }
+    if found.uid() != rustix::process::geteuid().as_raw() || found.mode() & 0o077 != 0 {
+        let text =
+            "it isn't this user's with mode 0700: remove it, or name a directory by file:///dir";
+        return Err(io::Error::new(ErrorKind::PermissionDenied, text));
+    }
+    Ok(())
+}
+
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let ours = file.metadata()?;
+    match fs::metadata(path) {
+        Ok(found) => Ok((found.dev(), found.ino()) == (ours.dev(), ours.ino())),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+/// Digits of a counter in its file, with leading zeros: each write replaces all of the one before.
+const DIGITS: usize = 20;
+
+fn write_counter(file: &File, counter: u64) -> io::Result<()> {
+    file.write_all_at(format!("{counter:0DIGITS$}\n").as_bytes(), 0)
+}
+
+fn read_counter(file: &File) -> io::Result<Option<u64>> {
+    let mut text = [0; DIGITS + 2];
+    let mut filled = 0;
+    loop {
+        match file.read_at(&mut text[filled..], filled as u64) {
+            Ok(0) => return Ok(parse_counter(&text[..filled])),
+            Ok(n) => filled += n,
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// `None` for what isn't a counter. An empty file is one that nobody has used yet.
+fn parse_counter(text: &[u8]) -> Option<u64> {
+    const LARGEST: u64 = 1 << 53;
+    if text.is_empty() {
+        return Some(0);
+    }
+    let digits = text
+        .strip_suffix(b"\n")
+        .filter(|digits| digits.len() == DIGITS)?;
+    let digits = str::from_utf8(digits)
+        .ok()
+        .filter(|d| d.bytes().all(|b| b.is_ascii_digit()))?;
+    digits.parse().ok().filter(|counter| *counter < LARGEST)
+}
+
+/// An injective name, also where the file system folds case: `namespace+name.lock`, where all but
+/// `a-z 0-9 . _ -` is `%xx`, and where parts longer than a file name may be are directories.
+fn file_name(key: &Key) -> PathBuf {
+    const PART: usize = 200;
+    let text = format!("{}+{}", escaped(key.namespace()), escaped(key.name()));
+    let mut rest = text.as_str();
+    let mut path = PathBuf::new();
+    while rest.len() > PART {
+        let (part, after) = rest.split_at(PART);
+        path.push(format!("{part}~"));
+        rest = after;
+    }
+    path.push(format!("{rest}.lock"));
+    path
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-' => out.push(byte.into()),
+            _ => out.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::name::Namespace;
+    use proptest::prelude::*;
+    use std::path::Component;
+
+    fn key(namespace: &str, name: &str) -> Key {
+        Key::new(&Namespace::new(namespace).unwrap(), name).unwrap()
+    }
+
+    /// What `file_name` was made of, which can only be told when it is injective.
+    fn unescaped(path: &Path) -> String {
+        let parts: Vec<_> = path.iter().map(|part| part.to_str().unwrap()).collect();
+        let (last, before) = parts.split_last().unwrap();
+        let mut text: String = before
+            .iter()
+            .map(|part| part.strip_suffix('~').unwrap())
+            .collect();
+        text.push_str(last.strip_suffix(".lock").unwrap());
+        let (namespace, name) = text.split_once('+').unwrap();
+        let decode = |text: &str| {
+            let mut bytes = text.bytes();
+            let mut out = Vec::new();
+            while let Some(byte) = bytes.next() {
+                if byte != b'%' {
+                    out.push(byte);
+                    continue;
+                }
+                let hex = [bytes.next().unwrap(), bytes.next().unwrap()];
+                out.push(u8::from_str_radix(str::from_utf8(&hex).unwrap(), 16).unwrap());
+            }
+            String::from_utf8(out).unwrap()
+        };
+        format!("{}:{}", decode(namespace), decode(name))
+    }
+
+    proptest! {
+        #[test]
+        fn file_names_are_injective_short_and_inside_the_directory(
+            namespace in "[A-Za-z0-9._-]{0,64}", name in "\\PC{1,128}",
+        ) {
+            let path = file_name(&key(&namespace, &name));
+            prop_assert_eq!(unescaped(&path), format!("{namespace}:{name}"));
+            for part in path.components() {
+                prop_assert!(matches!(part, Component::Normal(p) if p.len() <= 255), "{:?}", part);
+            }
+            let text = path.to_str().unwrap();
+            prop_assert_eq!(text.to_lowercase(), text);
+        }
+
+        #[test]
+        fn any_content_is_a_counter_or_refused(content in proptest::collection::vec(any::<u8>(), 0..30)) {
+            if let Some(counter) = parse_counter(&content) {
+                let text = format!("{counter:020}\n");
+                prop_assert!(content.is_empty() || content == text.as_bytes());
+            }
+        }
+
+        #[test]
+        fn counter_is_read_as_written(counter in 0u64..(1 << 53)) {
+            let file = tempfile::tempfile().unwrap();
+            write_counter(&file, counter).unwrap();
+            prop_assert_eq!(read_counter(&file).unwrap(), Some(counter));
+        }
+    }
+
+    #[test]
+    fn longest_name_has_short_parts() {
+        let path = file_name(&key("x", &"\u{ff}".repeat(256)));
+        assert!(path.iter().count() > 5 && path.iter().all(|part| part.len() <= 255));
+    }
+
+    #[test]
+    fn long_file_is_no_counter() {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at("00000000000000000001\nmore".as_bytes(), 0)
+            .unwrap();
+        assert_eq!(read_counter(&file).unwrap(), None);
+    }
+
+    #[test]
+    fn file_removed_while_held_is_lost() {
+        let directory = tempfile::tempdir().unwrap();
+        let url = format!("file://{}", directory.path().display());
+        let engine = FileEngine::open(&url, url.strip_prefix("file:").unwrap()).unwrap();
+        let (key, owner) = (key("x", "y"), Owner::new());
+        let request = Request {
+            key: &key,
+            owner: &owner,
+            ttl: std::time::Duration::from_secs(1),
+        };
+        engine.acquire(request, &Deadline::NEVER).unwrap();
+        assert!(engine.is_owner(request, &Deadline::NEVER).unwrap());
+        fs::remove_file(directory.path().join(file_name(&key))).unwrap();
+        assert!(!engine.is_owner(request, &Deadline::NEVER).unwrap());
+        let released = engine.release(request, None, &Deadline::NEVER).unwrap();
+        assert_eq!(released, Released::NotOwner);
+    }
+}

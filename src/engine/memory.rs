@@ -1,0 +1,195 @@
+//! Locks of this process: for tests, and for programs that may do without the others.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::{Acquired, Engine, Released, Request};
+use crate::clock::{BootClock, BootInstant, Clock, Deadline};
+use crate::error::Result;
+use crate::fence::{Token, host_micros};
+use crate::lease::Owner;
+use crate::name::Key;
+
+/// How long an abandoned lock is remembered.
+const MEMORY: Duration = Duration::from_secs(24 * 3600);
+
+/// Every `memory:` locker of the process shares this one, as they would share a server.
+#[derive(Debug)]
+pub(crate) struct MemoryEngine {
+    clock: Arc<dyn Clock>,
+    table: Mutex<Table>,
+    released: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    leases: HashMap<Key, Entry>,
+    /// One counter for all names: a name that nobody holds needs no entry.
+    counter: u64,
+    purge_at: usize,
+}
+
+/// A lease, which may have run out: then its holder has abandoned it.
+#[derive(Debug)]
+struct Entry {
+    owner: Owner,
+    token: Token,
+    expires: BootInstant,
+}
+
+impl MemoryEngine {
+    pub(crate) fn shared() -> Arc<Self> {
+        static SHARED: LazyLock<Arc<MemoryEngine>> =
+            LazyLock::new(|| Arc::new(MemoryEngine::new(Arc::new(BootClock))));
+        SHARED.clone()
+    }
+
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        MemoryEngine {
+            clock,
+            table: Mutex::default(),
+            released: Condvar::new(),
+        }
+    }
+}
+
+impl Engine for MemoryEngine {
+    fn acquire(&self, request: Request<'_>, _deadline: &Deadline) -> Result<Acquired> {
+        let now = self.clock.now();
+        let mut table = self.table.lock();
+        let abandoned = match table.leases.get_mut(request.key) {
+            Some(entry) if entry.expires <= now => true,
+            Some(entry) if entry.owner == *request.owner => {
+                entry.expires = now.plus(request.ttl);
+                return Ok(Acquired::Granted(entry.token));
+            }
+            Some(entry) => {
+                let remaining = Some(entry.expires.since(now));
+                return Ok(Acquired::Taken { remaining });
+            }
+            None => false,
+        };
+        Ok(Acquired::Granted(table.grant(request, abandoned, now)))
+    }
+
+    fn renew(&self, request: Request<'_>, _deadline: &Deadline) -> Result<bool> {
+        let now = self.clock.now();
+        let mut table = self.table.lock();
+        let Some(entry) = table.held(request, now) else {
+            return Ok(false);
+        };
+        entry.expires = now.plus(request.ttl);
+        Ok(true)
+    }
+
+    fn release(
+        &self,
+        request: Request<'_>,
+        last_used: Option<u64>,
+        _deadline: &Deadline,
+    ) -> Result<Released> {
+        let mut table = self.table.lock();
+        if table.held(request, self.clock.now()).is_none() {
+            return Ok(Released::NotOwner);
+        }
+        table.leases.remove(request.key);
+        table.counter = table.counter.max(last_used.map_or(0, Token::released));
+        self.released.notify_all();
+        Ok(Released::Done)
+    }
+
+    fn is_owner(&self, request: Request<'_>, _deadline: &Deadline) -> Result<bool> {
+        Ok(self.table.lock().held(request, self.clock.now()).is_some())
+    }
+
+    fn wait(&self, key: &Key, timeout: Duration) {
+        let mut table = self.table.lock();
+        if table.leases.contains_key(key) {
+            self.released.wait_for(&mut table, timeout);
+        }
+    }
+}
+
+impl Table {
+    fn held(&mut self, request: Request<'_>, now: BootInstant) -> Option<&mut Entry> {
+        let entry = self.leases.get_mut(request.key)?;
+        (entry.owner == *request.owner && now < entry.expires).then_some(entry)
+    }
+
+    fn grant(&mut self, request: Request<'_>, abandoned: bool, now: BootInstant) -> Token {
+        self.purge(now);
+        // The counter may be odd here: it belongs to all names, and only an entry tells of abandonment.
+        let stored = if abandoned {
+            self.counter | 1
+        } else {
+            (self.counter + 1) & !1
+        };
+        let token = Token::next(stored, host_micros());
+        self.counter = token.number;
+        let entry = Entry {
+            owner: request.owner.clone(),
+            token,
+            expires: now.plus(request.ttl),
+        };
+        self.leases.insert(request.key.clone(), entry);
+        token
+    }
+
+    /// Forgets what was abandoned long ago, each time the table has doubled.
+    fn purge(&mut self, now: BootInstant) {
+        const SMALL: usize = 64;
+        if self.leases.len() < self.purge_at.max(SMALL) {
+            return;
+        }
+        self.leases
+            .retain(|_, entry| now < entry.expires.plus(MEMORY));
+        self.purge_at = 2 * self.leases.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::tests::ManualClock;
+    use crate::name::Namespace;
+
+    const TTL: Duration = Duration::from_secs(1);
+
+    fn acquire(engine: &MemoryEngine, name: &str, owner: &Owner) -> Acquired {
+        let key = Key::new(&Namespace::new("test").unwrap(), name).unwrap();
+        let request = Request {
+            key: &key,
+            owner,
+            ttl: TTL,
+        };
+        engine.acquire(request, &Deadline::NEVER).unwrap()
+    }
+
+    #[test]
+    fn repeated_acquire_gets_the_same_token() {
+        let engine = MemoryEngine::new(ManualClock::new());
+        let owner = Owner::new();
+        assert_eq!(acquire(&engine, "a", &owner), acquire(&engine, "a", &owner));
+        let taken = Acquired::Taken {
+            remaining: Some(TTL),
+        };
+        assert_eq!(acquire(&engine, "a", &Owner::new()), taken);
+    }
+
+    #[test]
+    fn abandoned_locks_are_forgotten_after_a_day() {
+        let clock = ManualClock::new();
+        let engine = MemoryEngine::new(clock.clone());
+        for n in 0..100 {
+            acquire(&engine, &n.to_string(), &Owner::new());
+        }
+        clock.advance(MEMORY + 2 * TTL);
+        for n in 100..200 {
+            acquire(&engine, &n.to_string(), &Owner::new());
+        }
+        assert!(engine.table.lock().leases.len() < 150);
+    }
+}

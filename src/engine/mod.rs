@@ -1,0 +1,208 @@
+//! Where locks live, behind one trait.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::Deadline;
+use crate::error::{Error, Result};
+use crate::fence::Token;
+use crate::lease::Owner;
+use crate::name::Key;
+use crate::options::Options;
+
+#[cfg(feature = "file")]
+mod file;
+mod memory;
+#[cfg(feature = "redis")]
+mod redis;
+
+/// What an engine is asked about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) key: &'a Key,
+    pub(crate) owner: &'a Owner,
+    pub(crate) ttl: Duration,
+}
+
+/// The answer to an acquire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Acquired {
+    Granted(Token),
+    /// Another holds it, for so much longer if it isn't renewed; `None` when nobody can tell.
+    Taken {
+        remaining: Option<Duration>,
+    },
+}
+
+/// The answer to a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Released {
+    Done,
+    NotOwner,
+    /// Not the owner when asked a second time, the answer to the first having been lost.
+    Unclear,
+}
+
+/// Where locks live.
+///
+/// Every call returns by its deadline. An `Unavailable` error leaves open whether the call took effect; to
+/// repeat any of them is harmless.
+pub(crate) trait Engine: fmt::Debug + Send + Sync {
+    /// Takes the lock, or says that it is taken. The owner that has it already gets it anew, with its token.
+    fn acquire(&self, request: Request<'_>, deadline: &Deadline) -> Result<Acquired>;
+
+    /// Makes the lease last for another ttl, and says whether it was still the owner's.
+    fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool>;
+
+    /// Ends the lease, if it is still the owner's. Without `last_used`, its token isn't known.
+    fn release(
+        &self,
+        request: Request<'_>,
+        last_used: Option<u64>,
+        deadline: &Deadline,
+    ) -> Result<Released>;
+
+    /// Asks whether the lock is the owner's.
+    fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool>;
+
+    /// Blocks until the lock may be free, at most for `timeout`.
+    fn wait(&self, _key: &Key, timeout: Duration) {
+        std::thread::sleep(timeout);
+    }
+
+    /// Whether a lease ends with its ttl by itself. Otherwise it ends with its process.
+    fn has_ttl(&self) -> bool {
+        true
+    }
+
+    /// Called when a lease has run out, for an engine that wouldn't notice.
+    fn expire(&self, _owner: &Owner) {}
+}
+
+const SCHEMES: &str = "use memory:, file:, file:///dir, redis://, rediss:// or unix:///path.sock";
+
+/// The engine that `url` names, found to be usable.
+pub(crate) fn open(url: &str, options: &Options) -> Result<Arc<dyn Engine>> {
+    let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
+    match scheme.to_ascii_lowercase().as_str() {
+        "memory" if rest.is_empty() => Ok(memory::MemoryEngine::shared()),
+        "memory" => Err(invalid_url(url, "memory: has no further parts")),
+        "file" => open_file(url, rest),
+        "rediss" if !cfg!(feature = "tls") => Err(without_feature("rediss://", "tls")),
+        "redis" | "rediss" | "unix" => open_redis(url, options),
+        _ => Err(invalid_url(
+            url,
+            &format!("its scheme isn't known: {SCHEMES}"),
+        )),
+    }
+}
+
+#[cfg(feature = "file")]
+fn open_file(url: &str, rest: &str) -> Result<Arc<dyn Engine>> {
+    Ok(Arc::new(file::FileEngine::open(url, rest)?))
+}
+
+#[cfg(not(feature = "file"))]
+fn open_file(_url: &str, _rest: &str) -> Result<Arc<dyn Engine>> {
+    Err(without_feature("file:", "file"))
+}
+
+#[cfg(feature = "redis")]
+fn open_redis(url: &str, options: &Options) -> Result<Arc<dyn Engine>> {
+    Ok(Arc::new(redis::RedisEngine::open(url, options)?))
+}
+
+#[cfg(not(feature = "redis"))]
+fn open_redis(_url: &str, _options: &Options) -> Result<Arc<dyn Engine>> {
+    Err(without_feature("redis://, rediss:// and unix://", "redis"))
+}
+
+/// An error for an engine that this build leaves out.
+fn without_feature(schemes: &str, feature: &str) -> Error {
+    let what =
+        format!("{schemes} (this build is without it): enable crosslock's feature `{feature}`");
+    Error::Unsupported { what }
+}
+
+fn invalid_url(url: &str, reason: &str) -> Error {
+    Error::InvalidUrl {
+        url: redacted(url),
+        reason: reason.to_owned(),
+    }
+}
+
+/// `url` without what may be a user, a password, or a query with one.
+fn redacted(url: &str) -> String {
+    let (before, query) = match url.split_once('?') {
+        Some((before, _)) => (before, "?…"),
+        None => (url, ""),
+    };
+    match (before.find("://"), url.rfind('@')) {
+        // The '@' may be behind a '?' that belongs to a password nobody has escaped.
+        (Some(start), Some(at)) if at >= before.len() => format!("{}://…", &url[..start]),
+        (Some(start), Some(at)) if at > start => {
+            format!("{}://…{}{query}", &url[..start], &before[at..])
+        }
+        (None, Some(_)) => "…".to_owned(),
+        _ => format!("{before}{query}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn unknown_scheme_is_told_what_there_is() {
+        for url in [
+            "",
+            "redis",
+            "http://x/",
+            "127.0.0.1:6379",
+            "memory:x",
+            "Ünknown:",
+        ] {
+            match open(url, &Options::default()) {
+                Err(Error::InvalidUrl { url: shown, .. }) => assert_eq!(shown, url),
+                other => panic!("{url}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn redacted_url_keeps_the_address() {
+        assert_eq!(redacted("redis://u:p@host:1/0"), "redis://…@host:1/0");
+        assert_eq!(redacted("redis://host/0?x=y"), "redis://host/0?…");
+        assert_eq!(redacted("redis://:a?b@c@host/"), "redis://…");
+        assert_eq!(redacted("redis://:a@b@host/"), "redis://…@host/");
+        assert_eq!(redacted("file:///tmp/a"), "file:///tmp/a");
+    }
+
+    proptest! {
+        #[test]
+        fn no_error_shows_a_password(before in "[^s]{0,5}", after in "[^s]{0,5}", host in "[a-z@:/?#%]{0,8}") {
+            for url in [
+                format!("redis://user:{before}sssss{after}@{host}/0/x"),
+                format!("rediss://:{before}sssss{after}@{host}?x"),
+                format!("unix:///{host}?pass={before}sssss{after}&nonsense=1"),
+            ] {
+                // Nothing listens on these hosts: a URL that is well formed isn't opened here.
+                if let Err(error) = url_error(&url) {
+                    prop_assert!(!format!("{error} {error:?}").contains("sssss"), "{}", error);
+                }
+            }
+        }
+    }
+
+    #[cfg(feature = "redis")]
+    fn url_error(url: &str) -> Result<()> {
+        redis::check_url(url)
+    }
+
+    #[cfg(not(feature = "redis"))]
+    fn url_error(url: &str) -> Result<()> {
+        Err(invalid_url(url, "no reason"))
+    }
+}

@@ -1,0 +1,172 @@
+//! A connection, from its handshake on.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+
+use ::redis::{Cmd, Parser, ServerError, Value};
+
+use super::address::{Address, Place};
+use super::resolver::Resolver;
+use super::server::{Broken, Failure, said};
+use super::socket::Socket;
+#[cfg(feature = "tls")]
+use super::tls::{Tls, TlsConfig};
+use crate::clock::Deadline;
+use crate::error::Result;
+
+/// Makes connections to one address.
+#[derive(Debug)]
+pub(super) struct Connector {
+    address: Address,
+    resolver: Resolver,
+    #[cfg(feature = "tls")]
+    tls: Option<TlsConfig>,
+}
+
+impl Connector {
+    #[cfg_attr(not(feature = "tls"), expect(clippy::unnecessary_wraps))]
+    pub(super) fn new(address: Address) -> Result<Self> {
+        Ok(Connector {
+            #[cfg(feature = "tls")]
+            tls: TlsConfig::of(&address)?,
+            resolver: Resolver::default(),
+            address,
+        })
+    }
+
+    pub(super) fn place(&self) -> &str {
+        &self.address.shown
+    }
+
+    /// A connection that is ready for commands, with name lookup, TLS and login done by `deadline`.
+    pub(super) fn connect(&self, deadline: &Deadline) -> Result<Connection, Broken> {
+        let socket = match &self.address.place {
+            Place::Unix(path) => Socket::connect_unix(path, deadline)?,
+            Place::Tcp { host, port } => {
+                let addresses = self.resolver.resolve(host, *port, deadline)?;
+                Socket::connect_tcp(&addresses, deadline)?
+            }
+        };
+        let (stream, process) = (self.encrypted(socket)?, std::process::id());
+        let mut connection = Connection {
+            stream,
+            parser: Parser::new(),
+            process,
+        };
+        self.log_in(&mut connection, deadline)?;
+        Ok(connection)
+    }
+
+    #[cfg(feature = "tls")]
+    fn encrypted(&self, socket: Socket) -> io::Result<Stream> {
+        match &self.tls {
+            Some(config) => config.connect(socket).map(|tls| Stream::Tls(Box::new(tls))),
+            None => Ok(Stream::Plain(socket)),
+        }
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[expect(clippy::unnecessary_wraps, clippy::unused_self)]
+    fn encrypted(&self, socket: Socket) -> io::Result<Stream> {
+        Ok(Stream::Plain(socket))
+    }
+
+    fn log_in(&self, connection: &mut Connection, deadline: &Deadline) -> Result<(), Broken> {
+        if let Some(password) = &self.address.password {
+            let mut auth = ::redis::cmd("AUTH");
+            auth.arg(&self.address.user).arg(password.as_str());
+            if let Value::ServerError(error) = connection.request(&auth, deadline)? {
+                return Err(Broken::Refused(login_failure(error)));
+            }
+        }
+        if self.address.database != 0 {
+            let mut select = ::redis::cmd("SELECT");
+            select.arg(self.address.database);
+            if let Value::ServerError(error) = connection.request(&select, deadline)? {
+                return Err(Broken::Refused(error.into()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Any refusal of AUTH but "loading" is about the password: wrong, or none expected.
+fn login_failure(error: ServerError) -> Failure {
+    let text = said(&error);
+    match Failure::from(error) {
+        Failure::Other(_) => Failure::Denied(text.into()),
+        failure => failure,
+    }
+}
+
+/// A connection that is ready for commands. After any error it must be dropped.
+pub(super) struct Connection {
+    stream: Stream,
+    parser: Parser,
+    process: u32,
+}
+
+enum Stream {
+    Plain(Socket),
+    #[cfg(feature = "tls")]
+    Tls(Box<Tls>),
+}
+
+impl Connection {
+    /// The process that made it, and may use it.
+    pub(super) fn process(&self) -> u32 {
+        self.process
+    }
+
+    /// Sends a command and reads its answer, which may be an error, by `deadline`.
+    pub(super) fn request(&mut self, command: &Cmd, deadline: &Deadline) -> Result<Value, Broken> {
+        self.stream.set_deadline(deadline);
+        self.stream.write_all(&command.get_packed_command())?;
+        self.stream.flush()?;
+        Ok(self.parser.parse_value(&mut self.stream)?)
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").finish_non_exhaustive()
+    }
+}
+
+impl Stream {
+    fn set_deadline(&mut self, deadline: &Deadline) {
+        match self {
+            Stream::Plain(socket) => socket.set_deadline(deadline),
+            #[cfg(feature = "tls")]
+            Stream::Tls(tls) => tls.sock.set_deadline(deadline),
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Plain(socket) => socket.read(buffer),
+            #[cfg(feature = "tls")]
+            Stream::Tls(tls) => tls.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Plain(socket) => socket.write(bytes),
+            #[cfg(feature = "tls")]
+            Stream::Tls(tls) => tls.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Plain(socket) => socket.flush(),
+            #[cfg(feature = "tls")]
+            Stream::Tls(tls) => tls.flush(),
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Locks in a Redis or Valkey server.
+
+use std::time::Duration;
+
+use ::redis::Value;
+
+use self::script::Script;
+use self::server::{Answer, Failure, Server};
+use super::{Acquired, Engine, Released, Request};
+use crate::clock::Deadline;
+use crate::error::{Error, Result};
+use crate::fence::Token;
+use crate::name::Key;
+use crate::options::Options;
+
+mod address;
+mod connection;
+mod resolver;
+mod script;
+mod server;
+mod socket;
+#[cfg(feature = "tls")]
+mod tls;
+
+#[derive(Debug)]
+pub(crate) struct RedisEngine {
+    server: Server,
+    acquire: Script,
+    renew: Script,
+    release: Script,
+}
+
+impl RedisEngine {
+    /// Connects once, so that a wrong URL, password or address is told now.
+    pub(crate) fn open(url: &str, options: &Options) -> Result<Self> {
+        let address = address::parse(url)?;
+        let server = Server::new(address, options)?;
+        let engine = RedisEngine {
+            server,
+            acquire: Script::new(include_str!("../../../lua/lock_acquire.lua")),
+            renew: Script::new(include_str!("../../../lua/lock_renew.lua")),
+            release: Script::new(include_str!("../../../lua/lock_release.lua")),
+        };
+        engine.server.ping().map_err(|e| engine.error(None, e))?;
+        Ok(engine)
+    }
+
+    /// Runs a script on the two keys of a lock.
+    fn run(
+        &self,
+        script: &Script,
+        request: Request<'_>,
+        argument: &str,
+        deadline: &Deadline,
+    ) -> Result<Answer> {
+        let keys = Keys::of(request.key);
+        let keys: [&str; 2] = [&keys.lock, &keys.fence];
+        let arguments = [request.owner.as_str(), argument];
+        let call = script.call(&keys, &arguments);
+        self.server
+            .call(&call, request.owner.process(), deadline)
+            .map_err(|e| self.error(Some(request.key), e))
+    }
+
+    fn error(&self, key: Option<&Key>, failure: Failure) -> Error {
+        let name = key.map(Key::name);
+        let place = self.server.place();
+        match failure {
+            Failure::Unreachable(cause) => Error::unavailable(name, place, cause),
+            Failure::Denied(cause) => Error::denied(name, place, cause),
+            Failure::Conflict(reason) if key.is_some() => {
+                let key = key.map(|key| Keys::of(key).lock).unwrap_or_default();
+                Error::Conflict {
+                    name: name.unwrap_or_default().to_owned(),
+                    key,
+                    reason,
+                }
+            }
+            Failure::Conflict(reason) => Error::engine(name, place, reason),
+            Failure::Other(cause) => Error::engine(name, place, cause),
+        }
+    }
+
+    fn surprised(&self, key: &Key, value: &Value) -> Error {
+        let cause = format!("an answer that no script of ours gives: {value:?}");
+        Error::engine(Some(key.name()), self.server.place(), cause)
+    }
+}
+
+impl Engine for RedisEngine {
+    fn acquire(&self, request: Request<'_>, deadline: &Deadline) -> Result<Acquired> {
+        let answer = self.run(&self.acquire, request, &millis(request.ttl), deadline)?;
+        acquired(&answer.value).ok_or_else(|| self.surprised(request.key, &answer.value))
+    }
+
+    fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
+        match self.run(&self.renew, request, &millis(request.ttl), deadline) {
+            Ok(Answer {
+                value: Value::Int(renewed),
+                ..
+            }) => Ok(renewed == 1),
+            Ok(answer) => Err(self.surprised(request.key, &answer.value)),
+            // Whatever stands there now, it isn't ours.
+            Err(Error::Conflict { .. }) => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn release(
+        &self,
+        request: Request<'_>,
+        last_used: Option<u64>,
+        deadline: &Deadline,
+    ) -> Result<Released> {
+        let counter = last_used.map_or(0, Token::released).to_string();
+        match self.run(&self.release, request, &counter, deadline) {
+            Ok(Answer {
+                value: Value::Int(1),
+                ..
+            }) => Ok(Released::Done),
+            Ok(Answer {
+                value: Value::Int(0),
+                repeated: true,
+            }) => Ok(Released::Unclear),
+            Ok(Answer {
+                value: Value::Int(0),
+                ..
+            }) => Ok(Released::NotOwner),
+            Ok(answer) => Err(self.surprised(request.key, &answer.value)),
+            Err(Error::Conflict { .. }) => Ok(Released::NotOwner),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
+        let mut get = ::redis::cmd("GET");
+        get.arg(Keys::of(request.key).lock);
+        match self.server.call(&get, request.owner.process(), deadline) {
+            Ok(answer) => {
+                let owner = request.owner.as_str().as_bytes();
+                Ok(matches!(answer.value, Value::BulkString(held) if held == owner))
+            }
+            Err(Failure::Conflict(_)) => Ok(false),
+            Err(e) => Err(self.error(Some(request.key), e)),
+        }
+    }
+}
+
+fn millis(ttl: Duration) -> String {
+    ttl.as_millis().to_string()
+}
+
+fn acquired(value: &Value) -> Option<Acquired> {
+    match value {
+        Value::Int(number) => {
+            let number = u64::try_from(*number).ok()?;
+            Some(Acquired::Granted(Token::from_number(number)))
+        }
+        Value::Array(parts) => match parts[..] {
+            [Value::Int(remaining)] => {
+                let remaining = remaining.try_into().ok().map(Duration::from_millis);
+                Some(Acquired::Taken { remaining })
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The keys of a name, all on one cluster slot.
+#[derive(Debug, PartialEq)]
+struct Keys {
+    lock: String,
+    fence: String,
+}
+
+impl Keys {
+    fn of(key: &Key) -> Self {
+        let (namespace, name) = (key.namespace(), key.name());
+        if !namespace.is_empty() {
+            let lock = format!("{{{namespace}:{name}}}");
+            return Keys {
+                fence: format!("{lock}:fence"),
+                lock,
+            };
+        }
+        // Without a namespace the lock is where other programs have it.
+        let fence = if has_hash_tag(name) {
+            format!("{name}:fence")
+        } else {
+            format!("{{{name}}}:fence")
+        };
+        Keys {
+            lock: name.to_owned(),
+            fence,
+        }
+    }
+}
+
+/// Whether a cluster hashes only the part of `key` between its first braces.
+fn has_hash_tag(key: &str) -> bool {
+    let Some((_, behind)) = key.split_once('{') else {
+        return false;
+    };
+    behind.find('}').is_some_and(|length| length > 0)
+}
+
+#[cfg(test)]
+pub(super) fn check_url(url: &str) -> Result<()> {
+    address::parse(url).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::name::Namespace;
+    use proptest::prelude::*;
+
+    fn keys(namespace: &str, name: &str) -> Keys {
+        Keys::of(&Key::new(&Namespace::new(namespace).unwrap(), name).unwrap())
+    }
+
+    /// The part of a key that decides on its slot, as the cluster specification has it.
+    fn hashed(key: &str) -> &str {
+        let Some((_, behind)) = key.split_once('{') else {
+            return key;
+        };
+        match behind.split_once('}') {
+            Some((tag, _)) if !tag.is_empty() => tag,
+            _ => key,
+        }
+    }
+
+    #[test]
+    fn keys_are_as_documented() {
+        let Keys { lock, fence } = keys("app", "counter");
+        assert_eq!(
+            (lock.as_str(), fence.as_str()),
+            ("{app:counter}", "{app:counter}:fence")
+        );
+        let Keys { lock, fence } = keys("", "counter");
+        assert_eq!(
+            (lock.as_str(), fence.as_str()),
+            ("counter", "{counter}:fence")
+        );
+        let Keys { lock, fence } = keys("", "{user}:1");
+        assert_eq!(
+            (lock.as_str(), fence.as_str()),
+            ("{user}:1", "{user}:1:fence")
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn keys_of_a_name_share_a_slot(namespace in "[A-Za-z0-9._-]{1,64}", name in "[a{}:]{1,20}|\\PC{1,99}") {
+            let keys = keys(&namespace, &name);
+            prop_assert_eq!(hashed(&keys.lock), hashed(&keys.fence));
+        }
+
+        #[test]
+        fn keys_are_injective(a in "[a-c]{1,2}", b in "[a-c]{1,2}", x in "[a{}:]{1,8}", y in "[a{}:]{1,8}") {
+            prop_assume!((&a, &x) != (&b, &y));
+            let (one, two) = (keys(&a, &x), keys(&b, &y));
+            prop_assert_ne!(&one.lock, &two.lock);
+            prop_assert_ne!(&one.fence, &two.fence);
+            prop_assert_ne!(&one.lock, &two.fence);
+        }
+    }
+
+    #[test]
+    fn other_answers_are_no_grant() {
+        for value in [
+            Value::Nil,
+            Value::Int(-5),
+            Value::Okay,
+            Value::Array(vec![]),
+        ] {
+            assert_eq!(acquired(&value), None);
+        }
+        let forever = Value::Array(vec![Value::Int(-1)]);
+        assert_eq!(
+            acquired(&forever),
+            Some(Acquired::Taken { remaining: None })
+        );
+        let token = Token {
+            number: 7,
+            abandoned: true,
+        };
+        assert_eq!(acquired(&Value::Int(7)), Some(Acquired::Granted(token)));
+    }
+}

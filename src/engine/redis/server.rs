@@ -1,0 +1,223 @@
+//! One server, and the connections to it that are idle.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::{Duration, Instant};
+
+use ::redis::{RedisError, ServerError, Value};
+use parking_lot::Mutex;
+
+use super::address::Address;
+use super::connection::{Connection, Connector};
+use super::script::Command;
+use crate::clock::Deadline;
+use crate::error::{Cause, Result};
+use crate::options::Options;
+
+/// One server, and the connections to it that are idle. Nobody waits for another's connection.
+#[derive(Debug)]
+pub(super) struct Server {
+    connector: Connector,
+    connect_timeout: Duration,
+    io_timeout: Duration,
+    /// The last one used is the first to be used again; the first one has idled longest.
+    idle: Mutex<VecDeque<Idle>>,
+}
+
+#[derive(Debug)]
+struct Idle {
+    connection: Connection,
+    since: Instant,
+}
+
+/// What the server said, and whether it was asked twice.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) value: Value,
+    pub(super) repeated: bool,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// No connection, or no answer in time.
+    Unreachable(Cause),
+    /// The user may not do this.
+    Denied(Cause),
+    /// A key holds something else.
+    Conflict(String),
+    Other(Cause),
+}
+
+/// A connection that sits idle for longer is closed when the next one comes back.
+const IDLE_FOR: Duration = Duration::from_secs(60);
+
+impl Server {
+    pub(super) fn new(address: Address, options: &Options) -> Result<Self> {
+        Ok(Server {
+            connector: Connector::new(address)?,
+            connect_timeout: options.connect_timeout,
+            io_timeout: options.io_timeout,
+            idle: Mutex::default(),
+        })
+    }
+
+    /// For errors: the URL without user and password.
+    pub(super) fn place(&self) -> &str {
+        self.connector.place()
+    }
+
+    pub(super) fn ping(&self) -> Result<(), Failure> {
+        self.call(&::redis::cmd("PING"), std::process::id(), &Deadline::NEVER)
+            .map(drop)
+    }
+
+    /// Sends a command of this process, whose id the caller has at hand, and gives its answer by `deadline`.
+    ///
+    /// A connection that turns out to be closed is replaced, and the command sent again, once: the server may
+    /// have carried it out before. A command that times out is not.
+    pub(super) fn call(
+        &self,
+        command: &dyn Command,
+        process: u32,
+        deadline: &Deadline,
+    ) -> Result<Answer, Failure> {
+        match self.call_once(command, process, deadline) {
+            Err(Broken::Closed(_)) => {
+                // The others were probably closed with it.
+                self.idle.lock().clear();
+                let value = self
+                    .call_once(command, process, deadline)
+                    .map_err(Failure::from)?;
+                Ok(Answer {
+                    value,
+                    repeated: true,
+                })
+            }
+            result => Ok(Answer {
+                value: result?,
+                repeated: false,
+            }),
+        }
+    }
+
+    /// A connection that fails is dropped here, and so never used again.
+    fn call_once(
+        &self,
+        command: &dyn Command,
+        process: u32,
+        deadline: &Deadline,
+    ) -> Result<Value, Broken> {
+        let mut connection = match self.take_idle(process) {
+            Some(connection) => connection,
+            None => self
+                .connector
+                .connect(&deadline.within(self.connect_timeout))?,
+        };
+        let deadline = deadline.within(self.io_timeout);
+        let mut value = connection.request(&command.command(), &deadline)?;
+        if let (true, Some(full)) = (is_unknown_script(&value), command.in_full()) {
+            value = connection.request(&full, &deadline)?;
+        }
+        self.keep(connection);
+        match value {
+            Value::ServerError(error) => Err(Broken::Refused(Failure::from(error))),
+            value => Ok(value),
+        }
+    }
+
+    fn take_idle(&self, process: u32) -> Option<Connection> {
+        let mut idle = self.idle.lock();
+        let last = idle.pop_back()?.connection;
+        if last.process() != process {
+            // A child shares its parent's sockets: closing its copies is all that it may do with them.
+            idle.clear();
+            return None;
+        }
+        Some(last)
+    }
+
+    fn keep(&self, connection: Connection) {
+        let since = Instant::now();
+        let mut idle = self.idle.lock();
+        if idle
+            .front()
+            .is_some_and(|first| since - first.since > IDLE_FOR)
+        {
+            idle.pop_front();
+        }
+        idle.push_back(Idle { connection, since });
+    }
+}
+
+/// How an exchange ended that gave no value.
+#[derive(Debug)]
+pub(super) enum Broken {
+    /// The connection was closed, or could not be made.
+    Closed(Cause),
+    TimedOut(Cause),
+    Refused(Failure),
+}
+
+impl From<Broken> for Failure {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::Closed(cause) | Broken::TimedOut(cause) => Failure::Unreachable(cause),
+            Broken::Refused(failure) => failure,
+        }
+    }
+}
+
+impl From<RedisError> for Broken {
+    fn from(error: RedisError) -> Self {
+        if error.is_timeout() {
+            Broken::TimedOut(error.into())
+        } else if error.is_io_error() {
+            Broken::Closed(error.into())
+        } else {
+            Broken::Refused(Failure::Other(error.into()))
+        }
+    }
+}
+
+impl From<io::Error> for Broken {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::TimedOut => Broken::TimedOut(error.into()),
+            _ => Broken::Closed(error.into()),
+        }
+    }
+}
+
+impl From<ServerError> for Failure {
+    fn from(error: ServerError) -> Self {
+        let text = said(&error);
+        // A script of Redis 6.2 answers ERR, with the code of the command that failed inside it.
+        let is = |code: &str| error.code() == code || text.contains(&format!(" {code} "));
+        let any = |codes: &[&str]| codes.iter().any(|code| is(code));
+        if any(&["NOPERM", "NOAUTH", "WRONGPASS"])
+            || text.contains("ACL failure")
+            || text.contains(" AUTH ")
+        {
+            Failure::Denied(text.into())
+        } else if any(&["WRONGTYPE", "CONFLICT"]) {
+            Failure::Conflict(text)
+        } else if any(&["LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"]) {
+            Failure::Unreachable(text.into())
+        } else {
+            Failure::Other(text.into())
+        }
+    }
+}
+
+/// The server's words.
+pub(super) fn said(error: &ServerError) -> String {
+    match error.details() {
+        Some(details) => format!("{} {details}", error.code()),
+        None => error.code().to_owned(),
+    }
+}
+
+fn is_unknown_script(value: &Value) -> bool {
+    matches!(value, Value::ServerError(error) if error.code() == "NOSCRIPT")
+}

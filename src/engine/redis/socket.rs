@@ -1,0 +1,163 @@
+//! A stream socket on which every call ends by a deadline.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use socket2::{Domain, SockAddr, Type};
+
+use crate::clock::Deadline;
+
+/// A stream socket on which every call ends by a deadline, also when the peer sends a byte at a time.
+///
+/// The socket blocks for a tick at a time, and between ticks the deadline is looked at. That is cheaper than
+/// poll(2), whose precise timer costs more than the rest of a round trip's system calls.
+#[derive(Debug)]
+pub(super) struct Socket {
+    socket: socket2::Socket,
+    deadline: Deadline,
+    tick: Duration,
+}
+
+impl Socket {
+    /// Connects to the first address that answers.
+    pub(super) fn connect_tcp(addresses: &[SocketAddr], deadline: &Deadline) -> io::Result<Self> {
+        let mut last = io::Error::new(ErrorKind::NotFound, "the host has no address");
+        for (tried, address) in addresses.iter().enumerate() {
+            // One address that doesn't answer must not use up the time of the others.
+            let left = u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
+            let share = deadline.within(deadline.remaining() / left);
+            match Socket::connect(Domain::for_address(*address), &(*address).into(), &share) {
+                Ok(mut socket) => {
+                    socket.socket.set_tcp_nodelay(true)?;
+                    socket.set_deadline(deadline);
+                    return Ok(socket);
+                }
+                Err(e) => last = e,
+            }
+        }
+        Err(last)
+    }
+
+    pub(super) fn connect_unix(path: &Path, deadline: &Deadline) -> io::Result<Self> {
+        Socket::connect(Domain::UNIX, &SockAddr::unix(path)?, deadline)
+    }
+
+    fn connect(domain: Domain, address: &SockAddr, deadline: &Deadline) -> io::Result<Self> {
+        let socket = socket2::Socket::new(domain, Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        match socket.connect(address) {
+            Ok(()) => {}
+            Err(e) if e.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {
+                wait_for_connection(&socket, deadline)?;
+            }
+            // A unix socket says so at once when the server's queue is full; TCP waits.
+            Err(e) => return Err(e),
+        }
+        socket.set_nonblocking(false)?;
+        Ok(Socket {
+            socket,
+            deadline: deadline.clone(),
+            tick: Duration::ZERO,
+        })
+    }
+
+    pub(super) fn set_deadline(&mut self, deadline: &Deadline) {
+        self.deadline = deadline.clone();
+    }
+
+    /// Sees to it that the next call on the socket returns by the deadline.
+    fn arm(&mut self) -> io::Result<()> {
+        const SHORT: Duration = Duration::from_millis(50);
+        const LONG: Duration = Duration::from_secs(60);
+        let left = self.deadline.slice();
+        if left.is_zero() {
+            return Err(timed_out());
+        }
+        // A tick that was set for an earlier call is good enough when it isn't much too short.
+        if self.tick > left || self.tick < left.min(LONG) / 64 {
+            self.tick = if left < SHORT {
+                left
+            } else {
+                left.min(LONG) / 2
+            };
+            self.socket.set_read_timeout(Some(self.tick))?;
+            self.socket.set_write_timeout(Some(self.tick))?;
+        }
+        Ok(())
+    }
+}
+
+fn timed_out() -> io::Error {
+    io::Error::new(ErrorKind::TimedOut, "no answer in time")
+}
+
+fn wait_for_connection(socket: &socket2::Socket, deadline: &Deadline) -> io::Result<()> {
+    loop {
+        if deadline.is_over() {
+            return Err(timed_out());
+        }
+        let mut events = [PollFd::new(socket, PollFlags::OUT)];
+        match rustix::event::poll(&mut events, Some(&timespec(deadline.slice()))) {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => return socket.take_error()?.map_or(Ok(()), Err),
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+/// A day stands for all that is longer: the caller looks again.
+fn timespec(duration: Duration) -> Timespec {
+    const LONG: Duration = Duration::from_secs(24 * 3600);
+    duration.min(LONG).try_into().unwrap_or(Timespec {
+        tv_sec: 1,
+        tv_nsec: 0,
+    })
+}
+
+impl Read for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            self.arm()?;
+            match self.socket.read(buffer) {
+                Err(e) if again(&e) => {}
+                result => return result,
+            }
+        }
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            self.arm()?;
+            match send(&self.socket, bytes) {
+                Err(e) if again(&e) => {}
+                result => return result,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn again(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+/// Without SIGPIPE: command-line tools often let it end them. On Apple's systems the socket itself is so.
+fn send(socket: &socket2::Socket, bytes: &[u8]) -> io::Result<usize> {
+    #[cfg(not(target_vendor = "apple"))]
+    return Ok(rustix::net::send(
+        socket,
+        bytes,
+        rustix::net::SendFlags::NOSIGNAL,
+    )?);
+    #[cfg(target_vendor = "apple")]
+    return socket.send(bytes);
+}

@@ -1,0 +1,87 @@
+//! Encryption, with rustls and its ring provider.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use super::address::{Address, Place};
+use super::socket::Socket;
+use crate::error::{Error, Result};
+
+pub(super) type Tls = StreamOwned<ClientConnection, Socket>;
+
+/// Whom to trust, and the name that the server has to prove.
+#[derive(Debug)]
+pub(super) struct TlsConfig {
+    config: Arc<ClientConfig>,
+    server: ServerName<'static>,
+}
+
+impl TlsConfig {
+    /// `None` for an address without TLS.
+    pub(super) fn of(address: &Address) -> Result<Option<Self>> {
+        let (true, Place::Tcp { host, .. }) = (address.tls, &address.place) else {
+            return Ok(None);
+        };
+        let invalid = |reason: String| Error::InvalidUrl {
+            url: address.shown.clone(),
+            reason,
+        };
+        let server = ServerName::try_from(host.clone()).map_err(|e| {
+            invalid(format!(
+                "{host} is no name that a certificate can have: {e}"
+            ))
+        })?;
+        let roots = match &address.ca {
+            Some(file) => roots_in(file)
+                .map_err(|e| invalid(format!("ca={}: {e}: give a PEM file", file.display())))?,
+            None => roots_of_system().map_err(|e| Error::engine(None, &address.shown, e))?,
+        };
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|e| Error::engine(None, &address.shown, e))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Some(TlsConfig {
+            config: Arc::new(config),
+            server,
+        }))
+    }
+
+    /// The handshake itself takes place with the first write.
+    pub(super) fn connect(&self, socket: Socket) -> io::Result<Tls> {
+        let client = ClientConnection::new(self.config.clone(), self.server.clone())
+            .map_err(io::Error::other)?;
+        Ok(StreamOwned::new(client, socket))
+    }
+}
+
+fn roots_in(file: &Path) -> io::Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&fs::read(file)?) {
+        let certificate = certificate.map_err(io::Error::other)?;
+        roots.add(certificate).map_err(io::Error::other)?;
+    }
+    if roots.is_empty() {
+        return Err(io::Error::other("there is no certificate in it"));
+    }
+    Ok(roots)
+}
+
+fn roots_of_system() -> io::Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    let found = rustls_native_certs::load_native_certs();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        return Err(io::Error::other(
+            "the system has no certificates: give your own by ?ca=FILE",
+        ));
+    }
+    Ok(roots)
+}

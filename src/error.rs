@@ -1,0 +1,240 @@
+use std::error::Error as StdError;
+use std::fmt;
+
+/// The cause of an [`Error`], as [`source`](StdError::source) gives it.
+pub(crate) type Cause = Box<dyn StdError + Send + Sync>;
+
+/// What can go wrong with a lock.
+///
+/// Contention is no error: the `try_` calls answer it with `Ok(None)`. No text holds a password or an owner
+/// string.
+///
+/// # Examples
+///
+/// ```
+/// use crosslock::{Error, Locker};
+///
+/// match Locker::open("carrier-pigeon://roof/") {
+///     Err(Error::InvalidUrl { reason, .. }) => assert!(reason.contains("redis://")),
+///     other => panic!("{other:?}"),
+/// }
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The URL isn't understood, or a part of it names something that can't be.
+    #[non_exhaustive]
+    InvalidUrl {
+        /// The URL, without user and password.
+        url: String,
+        /// What is wrong, and what would be right.
+        reason: String,
+    },
+    /// A lock's name isn't 1 to 512 bytes long.
+    #[non_exhaustive]
+    InvalidName {
+        /// The name, shortened.
+        name: String,
+        /// What is wrong, and what would be right.
+        reason: String,
+    },
+    /// An option is out of its range.
+    #[non_exhaustive]
+    InvalidOption {
+        /// The setter's name.
+        option: &'static str,
+        /// What is wrong, and what would be right.
+        reason: String,
+    },
+    /// The lock was taken at every one of the [`attempts`](crate::LockerBuilder::attempts).
+    #[non_exhaustive]
+    Busy {
+        /// The lock's name.
+        name: String,
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// The lease is over: another may hold the lock by now.
+    #[non_exhaustive]
+    Lost {
+        /// The lock's name.
+        name: String,
+        /// How that is known.
+        reason: LostReason,
+    },
+    /// The engine can't be reached, or didn't answer in time. What was asked may have happened or not.
+    #[non_exhaustive]
+    Unavailable {
+        /// The lock's name, when there was one.
+        name: Option<String>,
+        /// Where locks live, without user and password.
+        engine: String,
+        /// What happened.
+        source: Cause,
+    },
+    /// The engine refuses this user: password, access rules, or a directory's rights.
+    #[non_exhaustive]
+    Denied {
+        /// The lock's name, when there was one.
+        name: Option<String>,
+        /// Where locks live, without user and password.
+        engine: String,
+        /// What was refused.
+        source: Cause,
+    },
+    /// The engine, or this build of the crate, can't do this.
+    #[non_exhaustive]
+    Unsupported {
+        /// What, and what would do instead.
+        what: String,
+    },
+    /// Where the lock should be is something that is no lock. It is left as it is.
+    #[non_exhaustive]
+    Conflict {
+        /// The lock's name.
+        name: String,
+        /// The key or the file.
+        key: String,
+        /// What was found.
+        reason: String,
+    },
+    /// Any other failure of the engine.
+    #[non_exhaustive]
+    Engine {
+        /// The lock's name, when there was one.
+        name: Option<String>,
+        /// Where locks live, without user and password.
+        engine: String,
+        /// What happened.
+        source: Cause,
+    },
+}
+
+/// How it is known that a lease is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LostReason {
+    /// It wasn't renewed in time: renewal was off or capped, the server couldn't be reached, or this process
+    /// stood still for longer than the ttl.
+    Expired,
+    /// The engine says that the lock isn't this guard's any more.
+    NotOwner,
+}
+
+impl fmt::Display for LostReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LostReason::Expired => "its lease ran out",
+            LostReason::NotOwner => "it belongs to another or to nobody",
+        })
+    }
+}
+
+impl Error {
+    pub(crate) fn unavailable(name: Option<&str>, engine: &str, cause: impl Into<Cause>) -> Self {
+        let (name, engine, source) = (name.map(String::from), engine.to_owned(), cause.into());
+        Error::Unavailable {
+            name,
+            engine,
+            source,
+        }
+    }
+
+    pub(crate) fn denied(name: Option<&str>, engine: &str, cause: impl Into<Cause>) -> Self {
+        let (name, engine, source) = (name.map(String::from), engine.to_owned(), cause.into());
+        Error::Denied {
+            name,
+            engine,
+            source,
+        }
+    }
+
+    pub(crate) fn engine(name: Option<&str>, engine: &str, cause: impl Into<Cause>) -> Self {
+        let (name, engine, source) = (name.map(String::from), engine.to_owned(), cause.into());
+        Error::Engine {
+            name,
+            engine,
+            source,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::InvalidUrl { url, reason } => write!(f, "invalid url `{url}`: {reason}"),
+            Error::InvalidName { name, reason } => write!(f, "invalid name {name:?}: {reason}"),
+            Error::InvalidOption { option, reason } => {
+                write!(f, "invalid option `{option}`: {reason}")
+            }
+            Error::Busy { name, attempts } => {
+                write!(
+                    f,
+                    "lock {name:?} is taken, after {attempts} attempts: try again later"
+                )
+            }
+            Error::Lost { name, reason } => {
+                write!(
+                    f,
+                    "lock {name:?} is lost, {reason}: stop the work it protects"
+                )
+            }
+            Error::Unavailable {
+                name,
+                engine,
+                source,
+            } => {
+                about(f, name)?;
+                write!(
+                    f,
+                    "{engine} can't be reached, {source}: check the server and the network"
+                )
+            }
+            Error::Denied {
+                name,
+                engine,
+                source,
+            } => {
+                about(f, name)?;
+                write!(
+                    f,
+                    "{engine} denies access, {source}: check user, password and rights"
+                )
+            }
+            Error::Unsupported { what } => write!(f, "unsupported: {what}"),
+            Error::Conflict { name, key, reason } => {
+                write!(
+                    f,
+                    "lock {name:?}: `{key}` is no lock, {reason}: use another name or namespace"
+                )
+            }
+            Error::Engine {
+                name,
+                engine,
+                source,
+            } => {
+                about(f, name)?;
+                write!(f, "{engine} failed, {source}")
+            }
+        }
+    }
+}
+
+fn about(f: &mut fmt::Formatter<'_>, name: &Option<String>) -> fmt::Result {
+    name.as_ref()
+        .map_or(Ok(()), |name| write!(f, "lock {name:?}: "))
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match self {
+            Error::Unavailable { source, .. }
+            | Error::Denied { source, .. }
+            | Error::Engine { source, .. } => Some(source.as_ref()),
+            _ => None,
+        }
+    }
+}
+
+/// What a call of this crate returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,0 +1,321 @@
+//! The guard of a lock.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::Receiver;
+
+use crate::clock::{BootInstant, Deadline};
+use crate::engine::{Released, Request};
+use crate::error::{Error, LostReason, Result};
+use crate::fence::Token;
+use crate::held::{Held, Lost, Plan};
+use crate::lease::Lease;
+use crate::locker::Core;
+use crate::name::Key;
+use crate::renewal::Renewer;
+
+/// A held lock, which is released when this is dropped.
+///
+/// While it lives a thread of its own renews the lease (`file:` has nothing to renew). The lease can end all
+/// the same: the server can't be reached for a ttl, this process stands still for as long, or somebody
+/// deletes the key. Ask [`is_held`](Self::is_held) or [`check`](Self::check) before each step that matters,
+/// wait on [`lost`](Self::lost), and pass [`fencing_token`](Self::fencing_token) along with each write, so that
+/// what you write to can refuse a late one.
+///
+/// Dropping it takes one round trip, and at most 500 ms when the server can't be reached; what goes wrong is
+/// logged. [`unlock`](Self::unlock) does the same and returns it. A guard that is dropped by a panic releases
+/// like any other: there is no poisoning. A guard that is forgotten (`std::mem::forget`) is renewed until the
+/// process ends, unless [`renew`](crate::LockerBuilder::renew) or [`max_hold`](crate::LockerBuilder::max_hold)
+/// say otherwise. In a child made by `fork`, an inherited guard isn't held, and neither renews nor releases.
+///
+/// # Examples
+///
+/// ```
+/// # fn main() -> crosslock::Result<()> {
+/// let lock = crosslock::Locker::open("memory:")?;
+/// let guard = lock.lock("guard-example")?;
+/// assert!(guard.is_held());
+/// assert!(lock.try_lock("guard-example")?.is_none());
+/// drop(guard);
+/// assert!(lock.try_lock("guard-example")?.is_some());
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a guard that is dropped at once protects nothing"]
+pub struct LockGuard {
+    core: Arc<Core>,
+    held: Arc<Held>,
+    renewer: Option<Renewer>,
+    key: Key,
+    token: Token,
+    process: u32,
+}
+
+/// What a release may take, half of it for each of two tries.
+const RELEASE: Duration = Duration::from_millis(400);
+
+impl LockGuard {
+    pub(crate) fn new(
+        core: Arc<Core>,
+        lease: Lease,
+        granted: BootInstant,
+        renewer: Option<Renewer>,
+    ) -> Self {
+        let (key, token, process) = (lease.key.clone(), lease.token, lease.owner.process());
+        let plan = Plan::of(&core.options);
+        let held = Held::new(
+            core.engine.clone(),
+            core.clock.clone(),
+            plan,
+            lease,
+            granted,
+        );
+        let held = Arc::new(held);
+        if let Some(renewer) = &renewer {
+            renewer.tend(&held);
+        }
+        LockGuard {
+            core,
+            held,
+            renewer,
+            key,
+            token,
+            process,
+        }
+    }
+
+    /// Returns the name of the lock.
+    pub fn name(&self) -> &str {
+        self.key.name()
+    }
+
+    /// Returns a number that is larger than that of every earlier holder of this name.
+    ///
+    /// Pass it along with each write to what the lock protects, and refuse there what is smaller than the
+    /// largest one seen: that keeps out a holder that has lost its lock without knowing.
+    ///
+    /// It increases also when the server has lost its memory, as long as its clock doesn't step back.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> crosslock::Result<()> {
+    /// let lock = crosslock::Locker::open("memory:")?;
+    /// let first = lock.lock("token-example")?.fencing_token();
+    /// let second = lock.lock("token-example")?.fencing_token();
+    /// assert!(first < second);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn fencing_token(&self) -> u64 {
+        self.token.number
+    }
+
+    /// Says whether the holder before this one never released: it crashed, or stood still past its ttl.
+    ///
+    /// What the lock protects may be half done (compare `EOWNERDEAD` of robust mutexes). It is told once, to
+    /// the next holder. A server that has lost its memory doesn't tell.
+    pub fn abandoned(&self) -> bool {
+        self.token.abandoned
+    }
+
+    /// Says whether the lease is valid, as far as this process can prove it. Does no I/O.
+    ///
+    /// `true` means that no other guard was valid at the moment of the call, if the server kept the lock. Once
+    /// `false`, it stays so.
+    pub fn is_held(&self) -> bool {
+        !self.remaining().is_zero()
+    }
+
+    /// Returns how much longer the lease is valid if it isn't renewed; zero when it is lost.
+    ///
+    /// `Duration::MAX` for a lease that lasts until it is released, as those of `file:` do. Does no I/O.
+    pub fn remaining(&self) -> Duration {
+        if self.is_inherited() {
+            Duration::ZERO
+        } else {
+            self.held.remaining()
+        }
+    }
+
+    /// Does the same as [`is_held`](Self::is_held), for use with `?`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] when the lease isn't valid any more.
+    pub fn check(&self) -> Result<()> {
+        if self.is_held() {
+            Ok(())
+        } else {
+            Err(self.lost_error())
+        }
+    }
+
+    /// Asks the engine whether the lock is this guard's: one round trip.
+    ///
+    /// It finds what [`check`](Self::check) can't: a key that was deleted, a server that has lost its memory, a
+    /// file that was removed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] when it isn't, from then on for good; [`Error::Unavailable`] and the other errors of the
+    /// engine when it can't be told.
+    pub fn verify(&self) -> Result<()> {
+        self.check()?;
+        let Some(owner) = self.held.owner() else {
+            return Err(self.lost_error());
+        };
+        let request = Request {
+            key: &self.key,
+            owner: &owner,
+            ttl: self.core.options.ttl,
+        };
+        if !self.core.engine.is_owner(request, &Deadline::NEVER)? {
+            self.held.lose(LostReason::NotOwner);
+        }
+        self.check()
+    }
+
+    /// Returns the channel that gets one message as soon as the lease is known to be gone.
+    ///
+    /// It fits `crossbeam_channel::select!`. After the message the channel is closed, so that every clone of
+    /// the receiver wakes; it is closed without a message when the guard is released.
+    ///
+    /// "Known" means: a renewal was refused, [`verify`](Self::verify) found out, or the ttl ran out. A server
+    /// that drops a key tells nobody; the next renewal, after [`renew_every`](crate::LockerBuilder::renew_every),
+    /// finds it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # fn main() -> crosslock::Result<()> {
+    /// let ttl = Duration::from_millis(100);
+    /// let lock = crosslock::Locker::builder("memory:").ttl(ttl).renew(false).build()?;
+    /// let guard = lock.lock("lost-example")?;
+    /// crossbeam_channel::select! {
+    ///     recv(guard.lost()) -> lost => println!("stop: {lost:?}"),
+    ///     default(Duration::from_secs(10)) => unreachable!("the lease is over by now"),
+    /// }
+    /// assert!(!guard.is_held());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn lost(&self) -> &Receiver<Lost> {
+        // A process that was stopped past its ttl finds the message here, also before its renewer has run.
+        let _ = self.remaining();
+        self.held.lost()
+    }
+
+    /// Releases the lock, and says what went wrong: one round trip, at most 500 ms.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] when the lock wasn't this guard's any more: another may have held it meanwhile. Nothing
+    /// was taken from it. [`Error::Unavailable`] and the other errors of the engine when the release couldn't
+    /// be confirmed: the lock ends with its ttl at the latest.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> crosslock::Result<()> {
+    /// let lock = crosslock::Locker::open("memory:")?;
+    /// let guard = lock.lock("unlock-example")?;
+    /// guard.unlock()?; // `drop(guard)` would only log an error
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn unlock(mut self) -> Result<()> {
+        if self.is_inherited() {
+            return Err(self.lost_error());
+        }
+        self.release()
+    }
+
+    fn is_inherited(&self) -> bool {
+        self.process != std::process::id()
+    }
+
+    fn lost_error(&self) -> Error {
+        // In a child that inherited this guard nothing may be locked: its other threads stayed in the parent.
+        let known = if self.is_inherited() {
+            None
+        } else {
+            self.held.lost_reason()
+        };
+        let reason = known.unwrap_or(LostReason::NotOwner);
+        Error::Lost {
+            name: self.name().to_owned(),
+            reason,
+        }
+    }
+
+    fn release(&mut self) -> Result<()> {
+        let was_held = self.is_held();
+        let Some(lease) = self.held.end() else {
+            return Ok(());
+        };
+        if let Some(renewer) = self.renewer.take() {
+            self.core.renewers.give_back(renewer);
+        }
+        match self.held.lost_reason() {
+            Some(LostReason::NotOwner) => Err(self.lost_error()),
+            _ => self.release_lease(&lease, was_held),
+        }
+    }
+
+    /// A lease that has run out here may still be there: it is released so that nobody waits for it.
+    fn release_lease(&self, lease: &Lease, was_held: bool) -> Result<()> {
+        let request = Request {
+            key: &lease.key,
+            owner: &lease.owner,
+            ttl: self.core.options.ttl,
+        };
+        let until = Instant::now() + RELEASE;
+        let release = || {
+            let deadline = Deadline::at(until).within(RELEASE / 2);
+            self.core
+                .engine
+                .release(request, Some(lease.token.number), &deadline)
+        };
+        let released = match release() {
+            Err(Error::Unavailable { .. }) => match release()? {
+                Released::NotOwner => Released::Unclear,
+                released => released,
+            },
+            released => released?,
+        };
+        match released {
+            Released::Done | Released::Unclear if was_held => Ok(()),
+            _ => Err(self.lost_error()),
+        }
+    }
+}
+
+impl Drop for LockGuard {
+    fn drop(&mut self) {
+        if self.held.has_ended() {
+            return;
+        }
+        if self.is_inherited() {
+            // The parent's: not even its channel may be closed here.
+            std::mem::forget((self.renewer.take(), self.held.clone(), self.core.clone()));
+            return;
+        }
+        if let Err(e) = self.release() {
+            log::warn!("released on drop: {e}");
+        }
+    }
+}
+
+impl fmt::Debug for LockGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockGuard")
+            .field("name", &self.name())
+            .field("fencing_token", &self.fencing_token())
+            .field("held", &self.is_held())
+            .finish_non_exhaustive()
+    }
+}

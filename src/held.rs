@@ -1,0 +1,300 @@
+//! A lease while it is held: what a guard and its renewer share.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use parking_lot::Mutex;
+
+use crate::backoff::shortened;
+use crate::clock::{BootInstant, Cancel, Clock, Deadline};
+use crate::engine::{Engine, Request};
+use crate::error::LostReason;
+use crate::lease::{Lease, Owner, valid_until};
+use crate::name::Key;
+use crate::options::Options;
+
+/// The message of [`LockGuard::lost`](crate::LockGuard::lost): the lock isn't held any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Lost {
+    /// The lock's name.
+    pub name: String,
+    /// How that is known.
+    pub reason: LostReason,
+}
+
+/// When leases are renewed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) ttl: Duration,
+    /// `None`: never.
+    pub(crate) every: Option<Duration>,
+    pub(crate) max_hold: Option<Duration>,
+}
+
+impl Plan {
+    pub(crate) fn of(options: &Options) -> Self {
+        let every = options.renew.then(|| options.renew_every());
+        Plan {
+            ttl: options.ttl,
+            every,
+            max_hold: options.max_hold,
+        }
+    }
+
+    /// When a lease that was granted or renewed at `t0` is due. A little early, at random: locks that were
+    /// taken together needn't be renewed together.
+    fn due(&self, t0: BootInstant, stop: BootInstant) -> BootInstant {
+        const JITTER: f64 = 0.1;
+        let due = self
+            .every
+            .map_or(BootInstant::MAX, |every| t0.plus(shortened(every, JITTER)));
+        if due < stop { due } else { BootInstant::MAX }
+    }
+
+    /// How long to wait after a renewal that failed: there are several tries before the lease is over.
+    fn pause(&self, remaining: Duration) -> Duration {
+        const SHORTEST: Duration = Duration::from_millis(5);
+        shortened((remaining / 8).max(SHORTEST), 0.5)
+    }
+}
+
+/// A lease while it is held: the guard owns it, its renewer has a `Weak` to it.
+///
+/// The lease moves out when the guard ends; then there is nothing left to tend.
+pub(crate) struct Held {
+    engine: Arc<dyn Engine>,
+    clock: Arc<dyn Clock>,
+    plan: Plan,
+    /// Renewals end here.
+    stop: BootInstant,
+    state: Mutex<State>,
+    lost: Receiver<Lost>,
+    /// Set when the guard ends, for a renewal that is on the wire.
+    ended: Cancel,
+}
+
+#[derive(Debug)]
+struct State {
+    /// `None`: released, or about to be.
+    lease: Option<Lease>,
+    due: BootInstant,
+    /// For good: a lease that was lost is never valid again.
+    lost: Option<LostReason>,
+    /// Dropped after its one message, so that every clone of the receiver learns of it.
+    tell: Option<Sender<Lost>>,
+}
+
+/// What a renewer has to do next.
+enum Step {
+    Nothing,
+    Wait(Duration),
+    Renew {
+        key: Key,
+        owner: Owner,
+        remaining: Duration,
+    },
+    Expire,
+}
+
+impl Held {
+    /// `granted` is when the acquire was sent.
+    pub(crate) fn new(
+        engine: Arc<dyn Engine>,
+        clock: Arc<dyn Clock>,
+        plan: Plan,
+        lease: Lease,
+        granted: BootInstant,
+    ) -> Self {
+        let (tell, lost) = bounded(1);
+        let stop = plan
+            .max_hold
+            .map_or(BootInstant::MAX, |max_hold| granted.plus(max_hold));
+        let due = plan.due(granted, stop);
+        let state = State {
+            lease: Some(lease),
+            due,
+            lost: None,
+            tell: Some(tell),
+        };
+        let (state, ended) = (Mutex::new(state), Cancel::default());
+        Held {
+            engine,
+            clock,
+            plan,
+            stop,
+            state,
+            lost,
+            ended,
+        }
+    }
+
+    pub(crate) fn lost(&self) -> &Receiver<Lost> {
+        &self.lost
+    }
+
+    /// How much longer the lease is valid; a lease found to have run out is lost for good.
+    pub(crate) fn remaining(&self) -> Duration {
+        let remaining = {
+            let state = self.state.lock();
+            match &state.lease {
+                Some(lease) if state.lost.is_none() => lease.remaining(self.clock.now()),
+                _ => return Duration::ZERO,
+            }
+        };
+        if remaining.is_zero() {
+            self.lose(LostReason::Expired);
+        }
+        remaining
+    }
+
+    pub(crate) fn lost_reason(&self) -> Option<LostReason> {
+        self.state.lock().lost
+    }
+
+    /// The proof of ownership, while there is a lease.
+    pub(crate) fn owner(&self) -> Option<Owner> {
+        self.state
+            .lock()
+            .lease
+            .as_ref()
+            .map(|lease| lease.owner.clone())
+    }
+
+    /// Ends all renewing, and gives the lease to whoever releases it.
+    pub(crate) fn end(&self) -> Option<Lease> {
+        self.ended.set();
+        let mut state = self.state.lock();
+        state.tell = None;
+        state.lease.take()
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.is_set()
+    }
+
+    pub(crate) fn lose(&self, reason: LostReason) {
+        let (key, owner) = {
+            let mut state = self.state.lock();
+            let (Some(lease), None) = (&state.lease, state.lost) else {
+                return;
+            };
+            let (key, owner) = (lease.key.clone(), lease.owner.clone());
+            state.lost = Some(reason);
+            if let Some(tell) = state.tell.take() {
+                // It has room for the one message that is ever sent.
+                let _ = tell.try_send(Lost {
+                    name: key.name().to_owned(),
+                    reason,
+                });
+            }
+            (key, owner)
+        };
+        if reason == LostReason::Expired {
+            self.engine.expire(&owner);
+        }
+        log::warn!("lock {:?} is lost: {reason}", key.name());
+    }
+
+    /// When the renewer has to look first.
+    pub(crate) fn first_look(&self) -> Duration {
+        let (now, state) = (self.clock.now(), self.state.lock());
+        let end = state.lease.as_ref().map_or(now, |lease| lease.valid_until);
+        state.due.min(end).since(now)
+    }
+
+    /// Does what is due, and says how long to wait until the next; `None` when nothing is left to do.
+    pub(crate) fn tend(&self) -> Option<Duration> {
+        match self.step() {
+            Step::Nothing => None,
+            Step::Wait(duration) => Some(duration),
+            Step::Expire => {
+                self.lose(LostReason::Expired);
+                None
+            }
+            Step::Renew {
+                key,
+                owner,
+                remaining,
+            } => {
+                self.renew(&key, &owner, remaining);
+                Some(Duration::ZERO)
+            }
+        }
+    }
+
+    fn step(&self) -> Step {
+        let state = self.state.lock();
+        let (Some(lease), None) = (&state.lease, state.lost) else {
+            return Step::Nothing;
+        };
+        let now = self.clock.now();
+        if !lease.is_valid(now) {
+            return Step::Expire;
+        }
+        if now < state.due {
+            return Step::Wait(state.due.min(lease.valid_until).since(now));
+        }
+        let (key, owner) = (lease.key.clone(), lease.owner.clone());
+        Step::Renew {
+            key,
+            owner,
+            remaining: lease.remaining(now),
+        }
+    }
+
+    /// Asks once, for at most half of the time that is left, so that a second try fits in.
+    fn renew(&self, key: &Key, owner: &Owner, remaining: Duration) {
+        let request = Request {
+            key,
+            owner,
+            ttl: self.plan.ttl,
+        };
+        let deadline = Deadline::after(remaining / 2).or(&self.ended);
+        // Read before sending: the server's lease starts no earlier than this.
+        let t0 = self.clock.now();
+        let answer = self.engine.renew(request, &deadline);
+        match answer {
+            Ok(true) => self.extend(t0),
+            Ok(false) => self.lose(LostReason::NotOwner),
+            Err(e) => {
+                if !self.ended.is_set() {
+                    log::warn!("renewal failed, and is tried again: {e}");
+                }
+                self.postpone();
+            }
+        }
+    }
+
+    fn extend(&self, t0: BootInstant) {
+        let (due, valid_until) = (self.plan.due(t0, self.stop), valid_until(t0, self.plan.ttl));
+        let mut state = self.state.lock();
+        state.due = due;
+        // What was lost meanwhile stays lost: its holder may have been told.
+        let lost = state.lost.is_some();
+        if let Some(lease) = state.lease.as_mut().filter(|_| !lost) {
+            lease.valid_until = valid_until;
+        }
+    }
+
+    /// The old deadline stays: the renewal may have been applied or not.
+    fn postpone(&self) {
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        let remaining = state
+            .lease
+            .as_ref()
+            .map_or(Duration::ZERO, |lease| lease.remaining(now));
+        state.due = now.plus(self.plan.pause(remaining));
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held")
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}

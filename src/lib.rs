@@ -1,0 +1,52 @@
+//! The locks of `std::sync`, for threads and processes, on one machine or many: a call that blocks, a guard,
+//! and `Drop`. No async, no runtime.
+//!
+//! ```no_run
+//! # fn main() -> crosslock::Result<()> {
+//! let lock = crosslock::Locker::open("redis://127.0.0.1/")?;
+//! let _guard = lock.lock("counter")?; // blocks; renewed by its own thread; released on drop
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Start with [`Locker`], which says where locks can live, and [`LockGuard`], which says what holding one means.
+//!
+//! # What a lease promises
+//!
+//! A lock that outlives a crash of its holder has to end by itself: it is a lease. While
+//! [`LockGuard::is_held`] is true no other guard of that name is valid, provided that the server keeps what it
+//! was told and that clocks run at the same speed within one percent. The time that a lease is good for is
+//! counted from before the request was sent, on a clock that runs on during suspend; no wall clock of a client
+//! matters.
+//!
+//! What breaks it: a server that forgets (a restart without persistence, a failover to a replica that lags, an
+//! eviction, `FLUSHALL`), and a holder that is stopped between its last look at the lock and its write. Against
+//! both pass [`LockGuard::fencing_token`] along with what you write, and refuse smaller tokens there.
+//!
+//! # Features
+//!
+//! - `file` (default): locks in a directory of this host.
+//! - `redis` (default): locks in a Redis or Valkey server, by TCP and unix socket.
+//! - `tls`: `rediss://`, with rustls and its ring provider.
+//!
+//! `memory:` is always there. Linux and macOS are supported; a lock held across `fork` stays the parent's.
+#![forbid(unsafe_code)]
+
+mod acquire;
+mod backoff;
+mod clock;
+mod engine;
+mod error;
+mod fence;
+mod guard;
+mod held;
+mod lease;
+mod locker;
+mod name;
+mod options;
+mod renewal;
+
+pub use error::{Error, LostReason, Result};
+pub use guard::LockGuard;
+pub use held::Lost;
+pub use locker::{Locker, LockerBuilder};

@@ -1,0 +1,171 @@
+//! What can be set on a `LockerBuilder`, and what is checked of it.
+
+use std::time::Duration;
+
+use crate::backoff::Backoff;
+use crate::error::{Error, Result};
+
+const TTL: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(24 * 3600));
+const SOCKET_TIMEOUT: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(60));
+const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) ttl: Duration,
+    pub(crate) renew_every: Option<Duration>,
+    pub(crate) renew: bool,
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) backoff: Backoff,
+    pub(crate) attempts: Option<u32>,
+    pub(crate) unavailable_for: Duration,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) io_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            ttl: Duration::from_secs(10),
+            renew_every: None,
+            renew: true,
+            max_hold: None,
+            backoff: Backoff {
+                base: Duration::from_millis(1),
+                cap: Duration::from_millis(100),
+                jitter: 0.5,
+            },
+            attempts: None,
+            unavailable_for: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(2),
+            io_timeout: Duration::from_secs(2),
+        }
+    }
+}
+
+impl Options {
+    pub(crate) fn renew_every(&self) -> Duration {
+        self.renew_every.unwrap_or(self.ttl / 3)
+    }
+
+    /// Whether a lease ends although its holder is well.
+    pub(crate) fn leases_end(&self) -> bool {
+        !self.renew || self.max_hold.is_some()
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        within("ttl", self.ttl, TTL)?;
+        within(
+            "renew_every",
+            self.renew_every(),
+            (Duration::from_millis(10), self.ttl / 2),
+        )?;
+        within("connect_timeout", self.connect_timeout, SOCKET_TIMEOUT)?;
+        within("io_timeout", self.io_timeout, SOCKET_TIMEOUT)?;
+        if let Some(max_hold) = self.max_hold {
+            within(
+                "max_hold",
+                max_hold,
+                (Duration::from_millis(1), Duration::MAX),
+            )?;
+        }
+        if self.attempts == Some(0) {
+            return Err(invalid(
+                "attempts",
+                "0 attempts can't succeed, give 1 or more".into(),
+            ));
+        }
+        self.check_backoff()
+    }
+
+    fn check_backoff(&self) -> Result<()> {
+        let Backoff { base, cap, jitter } = self.backoff;
+        within("backoff", base, (Duration::from_micros(100), cap))?;
+        within("backoff", cap, (base, LONGEST_BACKOFF))?;
+        if (0.0..=1.0).contains(&jitter) {
+            return Ok(());
+        }
+        Err(invalid(
+            "backoff",
+            format!("jitter {jitter} is not between 0.0 and 1.0"),
+        ))
+    }
+}
+
+fn within(option: &'static str, value: Duration, (low, high): (Duration, Duration)) -> Result<()> {
+    if (low..=high).contains(&value) {
+        return Ok(());
+    }
+    Err(invalid(
+        option,
+        format!("{value:?} is not between {low:?} and {high:?}"),
+    ))
+}
+
+fn invalid(option: &'static str, reason: String) -> Error {
+    Error::InvalidOption { option, reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rejected(change: impl FnOnce(&mut Options)) -> &'static str {
+        let mut options = Options::default();
+        change(&mut options);
+        match options.check() {
+            Err(Error::InvalidOption { option, .. }) => option,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn defaults_are_valid() {
+        Options::default().check().unwrap();
+    }
+
+    #[test]
+    fn bounds_themselves_are_valid() {
+        for ttl in [TTL.0, TTL.1] {
+            Options {
+                ttl,
+                ..Options::default()
+            }
+            .check()
+            .unwrap();
+            Options {
+                ttl,
+                renew_every: Some(ttl / 2),
+                ..Options::default()
+            }
+            .check()
+            .unwrap();
+        }
+    }
+
+    #[test]
+    fn values_past_their_bounds_are_rejected_by_name() {
+        let tick = Duration::from_nanos(1);
+        assert_eq!(rejected(|o| o.ttl = TTL.0 - tick), "ttl");
+        assert_eq!(rejected(|o| o.ttl = TTL.1 + tick), "ttl");
+        assert_eq!(
+            rejected(|o| o.renew_every = Some(o.ttl / 2 + tick)),
+            "renew_every"
+        );
+        assert_eq!(
+            rejected(|o| o.renew_every = Some(Duration::ZERO)),
+            "renew_every"
+        );
+        assert_eq!(rejected(|o| o.max_hold = Some(Duration::ZERO)), "max_hold");
+        assert_eq!(rejected(|o| o.attempts = Some(0)), "attempts");
+        assert_eq!(
+            rejected(|o| o.connect_timeout = Duration::ZERO),
+            "connect_timeout"
+        );
+        assert_eq!(rejected(|o| o.io_timeout = Duration::MAX), "io_timeout");
+        assert_eq!(rejected(|o| o.backoff.base = Duration::ZERO), "backoff");
+        assert_eq!(rejected(|o| o.backoff.cap = o.backoff.base / 2), "backoff");
+        assert_eq!(rejected(|o| o.backoff.cap = Duration::MAX), "backoff");
+        assert_eq!(rejected(|o| o.backoff.jitter = 1.1), "backoff");
+        assert_eq!(rejected(|o| o.backoff.jitter = f64::NAN), "backoff");
+    }
+}

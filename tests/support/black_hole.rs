@@ -1,0 +1,52 @@
+//! An address where even `connect` hangs.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use socket2::{Domain, Socket, Type};
+
+/// A listener on loopback which never accepts and whose backlog is full: the kernel drops every further SYN.
+#[derive(Debug)]
+pub struct BlackHole {
+    addr: SocketAddr,
+    // Held open: the first keeps the port, the others fill its backlog.
+    _listener: Socket,
+    _backlog: Vec<TcpStream>,
+}
+
+impl BlackHole {
+    /// Opens one on a free port.
+    pub fn start() -> Self {
+        let listener = Socket::new(Domain::IPV4, Type::STREAM, None).expect("open a socket");
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        listener.bind(&any.into()).expect("bind a free port");
+        listener.listen(0).expect("listen");
+        let addr = listener.local_addr().expect("ask for the port");
+        let addr = addr.as_socket().expect("an IPv4 address");
+        Self {
+            addr,
+            _listener: listener,
+            _backlog: fill(addr),
+        }
+    }
+
+    /// Returns the address to connect to.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Returns the address as a Redis URL.
+    pub fn url(&self) -> String {
+        format!("redis://{}/", self.addr)
+    }
+}
+
+/// Connects until nothing connects any more.
+fn fill(addr: SocketAddr) -> Vec<TcpStream> {
+    let patience = Duration::from_millis(150);
+    let streams: Vec<_> = std::iter::from_fn(|| TcpStream::connect_timeout(&addr, patience).ok())
+        .take(64)
+        .collect();
+    assert!(streams.len() < 64, "the backlog of {addr} has no end");
+    streams
+}

@@ -1,0 +1,60 @@
+//! What the integration tests share: real servers, real faults, real processes.
+//!
+//! Nothing here knows the crate under test, so that a helper can't hide its errors.
+
+// Every test target compiles all of this and uses its own part, and none of it is reachable from outside a target.
+#![allow(dead_code, unused_imports, unreachable_pub)]
+
+mod admin;
+mod black_hole;
+mod builder;
+mod certificates;
+mod nursery;
+mod process;
+mod proxy;
+mod relay;
+mod resources;
+mod resp;
+mod server;
+mod signals;
+
+pub use black_hole::BlackHole;
+pub use builder::Builder;
+pub use process::{Child, hear, is_child, say};
+pub use proxy::{Fault, Proxy};
+pub use resources::{open_files_under, resident_bytes, sockets, threads_named};
+pub use server::RedisServer;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+const POLL: Duration = Duration::from_millis(2);
+
+/// Waits until `condition` holds.
+///
+/// # Panics
+///
+/// If it doesn't within `timeout`; the message names `what`.
+#[track_caller]
+pub fn wait_until(what: &str, timeout: Duration, condition: impl FnMut() -> bool) {
+    assert!(
+        eventually(timeout, condition),
+        "waited {timeout:?} in vain: {what}"
+    );
+}
+
+/// Returns whether `condition` comes to hold within `timeout`; it is tried at least once.
+pub fn eventually(timeout: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + timeout;
+    loop {
+        // Read before the condition, so that a slow machine gets a last try after the deadline.
+        let last = Instant::now() >= deadline;
+        if condition() {
+            return true;
+        }
+        if last {
+            return false;
+        }
+        thread::sleep(POLL);
+    }
+}

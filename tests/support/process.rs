@@ -1,0 +1,216 @@
+//! Child processes: the running test binary, executed again for one of its tests.
+//!
+//! Parent and child talk in lines. The child's begin with "@ ", which tells them from what libtest prints; its standard
+//! error is the parent's.
+
+use std::env;
+use std::fmt::Write as _;
+use std::io::{self, BufRead, BufReader, Write as _};
+use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+
+use super::{nursery, signals, wait_until};
+
+const ENTRY: &str = "CROSSLOCK_CHILD";
+const PARENT: &str = "CROSSLOCK_CHILD_OF";
+
+/// A child process; dropping it kills it.
+#[derive(Debug)]
+pub struct Child {
+    entry: String,
+    process: std::process::Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    /// What the child has printed, each line with whether it was waited for.
+    seen: Vec<(String, bool)>,
+}
+
+impl Child {
+    /// Runs the test `entry` of this binary in a new process, with `args` in its environment.
+    ///
+    /// That test begins with `if !is_child("entry") { return; }`, so that it does nothing in an ordinary run.
+    pub fn spawn(entry: &str, args: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(env::current_exe().expect("know this binary"));
+        command
+            .args(["--exact", entry, "--nocapture", "--test-threads=1"])
+            .envs(args.iter().copied())
+            .env(ENTRY, entry)
+            .env(PARENT, std::process::id().to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut process = nursery::spawn(command).expect("run this binary again");
+        let stdout = process.stdout.take().expect("stdout is piped");
+        Self {
+            entry: entry.to_owned(),
+            stdin: process.stdin.take(),
+            lines: read_lines(stdout),
+            process,
+            seen: Vec::new(),
+        }
+    }
+
+    /// Waits for a line that begins with `word` and returns its rest.
+    ///
+    /// Lines with other words stay, for later calls; one that was returned doesn't.
+    ///
+    /// # Panics
+    ///
+    /// After `timeout`, or when the child has closed its output; the message tells what it printed.
+    #[track_caller]
+    pub fn wait_for(&mut self, word: &str, timeout: Duration) -> String {
+        let deadline = Instant::now() + timeout;
+        loop {
+            if let Some(rest) = self.take(word) {
+                return rest;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) => self.seen.push((line, false)),
+                Err(error) => panic!("{error}, waiting for {word:?} from {}", self.story()),
+            }
+        }
+    }
+
+    /// Returns whether the child has said `word` in a line that no call of `wait_for` returned yet.
+    pub fn has_said(&mut self, word: &str) -> bool {
+        self.seen
+            .extend(self.lines.try_iter().map(|line| (line, false)));
+        let mut unread = self.seen.iter().filter(|(_, read)| !read);
+        unread.any(|(line, _)| rest_after(line, word).is_some())
+    }
+
+    /// Sends a line, which the child gets from [`hear`].
+    pub fn tell(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().expect("stdin is open");
+        stdin
+            .write_all(format!("{line}\n").as_bytes())
+            .expect("the child reads");
+    }
+
+    /// Closes the child's standard input: its [`hear`] returns `None`.
+    pub fn hang_up(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Returns the process id.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Kills the child with SIGKILL and reaps it.
+    pub fn kill(&mut self) {
+        signals::kill(&mut self.process);
+    }
+
+    /// Stops the child with SIGSTOP and waits until it has stopped.
+    pub fn stop(&self) {
+        signals::stop(&self.process);
+    }
+
+    /// Continues the child after [`Child::stop`].
+    pub fn cont(&self) {
+        signals::cont(&self.process);
+    }
+
+    /// Waits until the child has ended.
+    ///
+    /// # Panics
+    ///
+    /// If it runs for longer than `timeout`.
+    #[track_caller]
+    pub fn wait(&mut self, timeout: Duration) -> ExitStatus {
+        let mut status = None;
+        let what = format!("{} to end", self.entry);
+        wait_until(&what, timeout, || {
+            status = self.process.try_wait().expect("wait for a child");
+            status.is_some()
+        });
+        status.expect("the child has ended")
+    }
+
+    fn take(&mut self, word: &str) -> Option<String> {
+        let mut unread = self.seen.iter_mut().filter(|(_, read)| !read);
+        unread.find_map(|(line, read)| {
+            let rest = rest_after(line, word)?.to_owned();
+            *read = true;
+            Some(rest)
+        })
+    }
+
+    fn story(&mut self) -> String {
+        self.seen
+            .extend(self.lines.try_iter().map(|line| (line, false)));
+        let mut story = format!("{} (process {}), which printed:", self.entry, self.pid());
+        for (line, _) in &self.seen {
+            let _ = write!(story, "\n    {line}");
+        }
+        story
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        signals::kill(&mut self.process);
+    }
+}
+
+/// Returns whether this process is a child that is to run `entry`.
+///
+/// A child is killed when its parent dies, whatever it is blocked in at that time.
+pub fn is_child(entry: &str) -> bool {
+    let chosen = env::var(ENTRY).is_ok_and(|name| name == entry);
+    if chosen {
+        die_with_parent();
+    }
+    chosen
+}
+
+/// Prints a line for the parent.
+pub fn say(line: &str) {
+    // In one write, because libtest may print between two; the newline ends what it left unfinished.
+    let mut stdout = io::stdout().lock();
+    stdout
+        .write_all(format!("\n@ {line}\n").as_bytes())
+        .and_then(|()| stdout.flush())
+        .expect("the parent reads");
+}
+
+/// Returns the next line from the parent, or `None` when there won't be any: the child should end then.
+pub fn hear() -> Option<String> {
+    let mut line = String::new();
+    let bytes = io::stdin().read_line(&mut line).expect("read stdin");
+    (bytes > 0).then(|| line.trim_end_matches('\n').to_owned())
+}
+
+fn die_with_parent() {
+    set_parent_process_death_signal(Some(Signal::KILL)).expect("set the parent-death signal");
+    let parent = getppid().map(|pid| pid.as_raw_nonzero().to_string());
+    // It may have died before.
+    assert_eq!(parent, env::var(PARENT).ok(), "the parent is gone");
+}
+
+fn read_lines(stdout: ChildStdout) -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    let body = move || {
+        let lines = BufReader::new(stdout).lines().map_while(Result::ok);
+        for line in lines.filter(|line| !line.is_empty()) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    };
+    thread::Builder::new()
+        .name("child-lines".into())
+        .spawn(body)
+        .expect("start a thread");
+    receiver
+}
+
+fn rest_after<'a>(line: &'a str, word: &str) -> Option<&'a str> {
+    let rest = line.strip_prefix("@ ")?.strip_prefix(word)?;
+    rest.strip_prefix(' ').or(rest.is_empty().then_some(rest))
+}

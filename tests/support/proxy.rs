@@ -1,0 +1,257 @@
+//! A TCP proxy between a client and a server, which breaks what passes through it.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::relay::{self, Relay};
+
+/// What a [`Proxy`] does to the connections through it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Passes everything.
+    None,
+    /// Holds back each chunk, in either direction.
+    Delay(Duration),
+    /// Closes open connections, and new ones as soon as they are accepted.
+    Refuse,
+    /// Accepts and reads, but forwards and answers nothing, not even that an end has closed its connection.
+    BlackHole,
+    /// Closes a connection after so many bytes of replies, counted from when the fault was set.
+    Truncate(usize),
+    /// Ends the stream of replies; requests still reach the server.
+    HalfClose,
+    /// Forwards requests and swallows the replies; closes the connection with the first one if `then_close`.
+    LoseReply { then_close: bool },
+    /// Passes the replies one byte at a time.
+    Trickle { every: Duration },
+}
+
+/// A proxy for one server; dropping it closes all its connections.
+///
+/// TCP doesn't lose bytes in the middle of a stream. So a connection of which the proxy swallowed some never passes a
+/// reply again: it stays silent until the next [`Proxy::set`], which closes it.
+#[derive(Debug)]
+pub struct Proxy {
+    addr: SocketAddr,
+    shared: Arc<Shared>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+impl Proxy {
+    /// Starts a proxy for the server at `upstream`.
+    pub fn start(upstream: SocketAddr) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("bind a free port");
+        let addr = listener.local_addr().expect("ask for the port");
+        let shared = Arc::new(Shared::new(upstream));
+        let acceptor = spawn("proxy-accept", {
+            let shared = Arc::clone(&shared);
+            move || accept(&listener, &shared)
+        });
+        Self {
+            addr,
+            shared,
+            acceptor: Some(acceptor),
+        }
+    }
+
+    /// Returns the address for clients.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Returns the address for clients as a URL.
+    pub fn url(&self) -> String {
+        format!("redis://{}/", self.addr)
+    }
+
+    /// Does `fault` from now on, also to the connections already open.
+    ///
+    /// Takes back a [`Proxy::lose_next_reply`] that hasn't met its request.
+    pub fn set(&self, fault: Fault) {
+        let mut state = self.shared.state();
+        state.fault = fault;
+        state.changes += 1;
+        state.lose_next = None;
+        state.open_relays().for_each(|relay| relay.meet(fault));
+        self.shared.changed.notify_all();
+    }
+
+    /// Swallows the reply to the next request that contains `matching`, in any case, and closes the connection then if
+    /// `then_close`. The request is executed; other connections aren't touched.
+    pub fn lose_next_reply(&self, matching: &str, then_close: bool) {
+        let matching = matching.as_bytes().to_vec();
+        assert!(!matching.is_empty(), "every request would match");
+        self.shared.state().lose_next = Some((matching, then_close));
+    }
+
+    /// Returns how many requests clients have sent, also those that weren't forwarded.
+    pub fn requests(&self) -> u64 {
+        self.shared.requests.load(SeqCst)
+    }
+
+    /// Returns how many replies the server has sent that were swallowed: their requests have been executed.
+    pub fn lost_replies(&self) -> u64 {
+        self.shared.lost_replies.load(SeqCst)
+    }
+
+    /// Returns how many connections clients have open now.
+    pub fn connections(&self) -> usize {
+        self.shared.connections.load(SeqCst)
+    }
+
+    /// Returns how many connections were accepted so far.
+    pub fn accepted(&self) -> u64 {
+        self.shared.accepted.load(SeqCst)
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.shared.stop();
+        // Wakes the acceptor.
+        let _ = TcpStream::connect_timeout(&self.addr, Duration::from_secs(1));
+        if let Some(acceptor) = self.acceptor.take() {
+            let _ = acceptor.join();
+        }
+    }
+}
+
+/// What the threads of a proxy share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) upstream: SocketAddr,
+    state: Mutex<State>,
+    /// Notified when `state` has changed or a relay was closed.
+    changed: Condvar,
+    pub(super) requests: AtomicU64,
+    pub(super) lost_replies: AtomicU64,
+    pub(super) connections: AtomicUsize,
+    accepted: AtomicU64,
+}
+
+#[derive(Debug)]
+struct State {
+    fault: Fault,
+    /// How often the fault was set.
+    changes: u64,
+    stopping: bool,
+    lose_next: Option<(Vec<u8>, bool)>,
+    relays: Vec<Weak<Relay>>,
+}
+
+impl Shared {
+    fn new(upstream: SocketAddr) -> Self {
+        Self {
+            upstream,
+            state: Mutex::new(State {
+                fault: Fault::None,
+                changes: 0,
+                stopping: false,
+                lose_next: None,
+                relays: Vec::new(),
+            }),
+            changed: Condvar::new(),
+            requests: AtomicU64::new(0),
+            lost_replies: AtomicU64::new(0),
+            connections: AtomicUsize::new(0),
+            accepted: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns the fault, and a number that differs each time it was set.
+    pub(super) fn fault(&self) -> (Fault, u64) {
+        let state = self.state();
+        (state.fault, state.changes)
+    }
+
+    /// Makes `relay` known to [`Proxy::set`], and subject to what was set before.
+    pub(super) fn register(&self, relay: &Arc<Relay>) {
+        let mut state = self.state();
+        state.relays.retain(|known| known.strong_count() > 0);
+        state.relays.push(Arc::downgrade(relay));
+        relay.meet(state.fault);
+        if state.stopping {
+            relay.close();
+        }
+    }
+
+    /// Closes both connections of `relay` and wakes its other thread.
+    pub(super) fn close(&self, relay: &Relay) {
+        relay.close();
+        // Under the lock, so that no thread is between looking and waiting.
+        let _state = self.state();
+        self.changed.notify_all();
+    }
+
+    /// Waits for `time`; returns false at once when the fault is set anew or `relay` closed.
+    pub(super) fn pause(&self, relay: &Relay, changes: u64, time: Duration) -> bool {
+        let deadline = Instant::now() + time;
+        let mut state = self.state();
+        while state.changes == changes && !relay.is_closed() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            let woken = self.changed.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        false
+    }
+
+    /// Waits until `relay` is closed or the fault isn't `such` any more.
+    pub(super) fn wait_while(&self, relay: &Relay, such: impl Fn(Fault) -> bool) {
+        let mut state = self.state();
+        while such(state.fault) && !relay.is_closed() {
+            let woken = self.changed.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Returns whether the reply to the request that `matches` is to be lost, and if so, whether to close then.
+    pub(super) fn lose_reply_to(&self, matches: impl Fn(&[u8]) -> bool) -> Option<bool> {
+        let mut state = self.state();
+        let hit = state.lose_next.take_if(|(word, _)| matches(word));
+        hit.map(|(_, then_close)| then_close)
+    }
+
+    fn stop(&self) {
+        let mut state = self.state();
+        state.stopping = true;
+        state.open_relays().for_each(|relay| relay.close());
+        self.changed.notify_all();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn open_relays(&self) -> impl Iterator<Item = Arc<Relay>> {
+        self.relays.iter().filter_map(Weak::upgrade)
+    }
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    let mut threads = Vec::new();
+    for client in listener.incoming().flatten() {
+        if shared.state().stopping {
+            break;
+        }
+        shared.accepted.fetch_add(1, SeqCst);
+        let shared = Arc::clone(shared);
+        threads.retain(|thread: &JoinHandle<()>| !thread.is_finished());
+        threads.push(spawn("proxy-relay", move || relay::run(&shared, client)));
+    }
+    for thread in threads {
+        let _ = thread.join();
+    }
+}
+
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+    let thread = thread::Builder::new().name(name.into());
+    thread.spawn(body).expect("start a thread")
+}

@@ -1,0 +1,317 @@
+//! One connection through a proxy: a thread for the requests, one for the replies.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use super::proxy::{Fault, Shared};
+use super::resp::{Frame, Frames};
+
+const CHUNK: usize = 16 * 1024;
+
+/// The two sockets of a connection, and what became of it.
+#[derive(Debug)]
+pub(super) struct Relay {
+    client: TcpStream,
+    /// `None` in a black hole, where the server isn't to see the client.
+    server: Option<TcpStream>,
+    closed: AtomicBool,
+    /// Bytes of it were swallowed.
+    torn: AtomicBool,
+    doomed: Mutex<Option<Doomed>>,
+}
+
+/// The reply from which on a relay swallows everything.
+#[derive(Clone, Copy, Debug)]
+struct Doomed {
+    index: usize,
+    then_close: bool,
+}
+
+impl Relay {
+    fn new(client: TcpStream, server: Option<TcpStream>) -> Self {
+        Self {
+            client,
+            server,
+            closed: AtomicBool::new(false),
+            torn: AtomicBool::new(false),
+            doomed: Mutex::new(None),
+        }
+    }
+
+    /// Does what a fault demands at the moment it is set.
+    pub(super) fn meet(&self, fault: Fault) {
+        match fault {
+            Fault::BlackHole => {}
+            Fault::Refuse => self.close(),
+            _ if self.is_torn() || self.server.is_none() => self.close(),
+            Fault::HalfClose => {
+                self.tear();
+                let _ = self.client.shutdown(Shutdown::Write);
+            }
+            _ => {}
+        }
+    }
+
+    /// Closes both connections; threads that read or write them return.
+    pub(super) fn close(&self) {
+        self.closed.store(true, SeqCst);
+        for socket in [Some(&self.client), self.server.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            // Fails if the peer was faster.
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(SeqCst)
+    }
+
+    fn is_torn(&self) -> bool {
+        self.torn.load(SeqCst)
+    }
+
+    fn tear(&self) {
+        self.torn.store(true, SeqCst);
+    }
+
+    fn doom(&self, doomed: Doomed) {
+        *self.doomed.lock().expect("no panics") = Some(doomed);
+    }
+
+    fn doomed(&self) -> Option<Doomed> {
+        *self.doomed.lock().expect("no panics")
+    }
+}
+
+/// Serves one client until it or the server closes the connection.
+pub(super) fn run(shared: &Shared, client: TcpStream) {
+    shared.connections.fetch_add(1, SeqCst);
+    let relay = connect(shared, client);
+    let Some(relay) = relay else {
+        shared.connections.fetch_sub(1, SeqCst);
+        return;
+    };
+    shared.register(&relay);
+    thread::scope(|scope| {
+        let replies = thread::Builder::new().name("proxy-relay".into());
+        let body = || Replies::new(shared, &relay).run();
+        replies.spawn_scoped(scope, body).expect("start a thread");
+        Requests::new(shared, &relay).run();
+    });
+}
+
+fn connect(shared: &Shared, client: TcpStream) -> Option<Arc<Relay>> {
+    let server = match shared.fault().0 {
+        Fault::Refuse => return None,
+        Fault::BlackHole => None,
+        _ => Some(TcpStream::connect_timeout(&shared.upstream, Duration::from_secs(1)).ok()?),
+    };
+    for socket in [Some(&client), server.as_ref()].into_iter().flatten() {
+        socket.set_nodelay(true).ok()?;
+    }
+    Some(Arc::new(Relay::new(client, server)))
+}
+
+/// The direction from client to server.
+struct Requests<'a> {
+    shared: &'a Shared,
+    relay: &'a Relay,
+    frames: Frames,
+    count: usize,
+}
+
+impl<'a> Requests<'a> {
+    fn new(shared: &'a Shared, relay: &'a Relay) -> Self {
+        Self {
+            shared,
+            relay,
+            frames: Frames::default(),
+            count: 0,
+        }
+    }
+
+    fn run(mut self) {
+        // An error is an end as well: whoever is left sees the connection closed.
+        let _ = each_chunk(&self.relay.client, |chunk| {
+            self.look_at(chunk);
+            self.forward(chunk)
+        });
+        self.shared.connections.fetch_sub(1, SeqCst);
+        let hidden = |fault| fault == Fault::BlackHole && self.relay.server.is_some();
+        self.shared.wait_while(self.relay, hidden);
+        self.shared.close(self.relay);
+    }
+
+    /// Counts the requests and dooms a reply, both before the server can have answered.
+    fn look_at(&mut self, chunk: &[u8]) {
+        for frame in self.frames.push(chunk) {
+            let hit = self.shared.lose_reply_to(|word| frame.contains(word));
+            if let Some(then_close) = hit {
+                let index = self.count;
+                self.relay.doom(Doomed { index, then_close });
+            }
+            self.count += 1;
+            self.shared.requests.fetch_add(1, SeqCst);
+        }
+    }
+
+    fn forward(&self, chunk: &[u8]) -> io::Result<bool> {
+        let (Some(mut server), fault) =
+            (self.relay.server.as_ref(), settled(self.shared, self.relay))
+        else {
+            self.relay.tear();
+            return Ok(true);
+        };
+        if fault == Fault::BlackHole {
+            self.relay.tear();
+        } else {
+            server.write_all(chunk)?;
+        }
+        Ok(true)
+    }
+}
+
+/// The direction from server to client.
+struct Replies<'a> {
+    shared: &'a Shared,
+    relay: &'a Relay,
+    frames: Frames,
+    count: usize,
+    /// Since which change of the fault how many bytes have passed.
+    passed: (u64, usize),
+}
+
+impl<'a> Replies<'a> {
+    fn new(shared: &'a Shared, relay: &'a Relay) -> Self {
+        Self {
+            shared,
+            relay,
+            frames: Frames::default(),
+            count: 0,
+            passed: (0, 0),
+        }
+    }
+
+    fn run(mut self) {
+        let Some(server) = &self.relay.server else {
+            return;
+        };
+        let _ = each_chunk(server, |chunk| self.deliver(chunk));
+        let silent = |fault| match fault {
+            Fault::BlackHole | Fault::LoseReply { then_close: false } => true,
+            _ => self.relay.is_torn() && self.relay.doomed().is_some_and(|reply| !reply.then_close),
+        };
+        self.shared.wait_while(self.relay, silent);
+        self.shared.close(self.relay);
+    }
+
+    /// Passes a chunk, up to a doomed reply; returns whether to go on.
+    fn deliver(&mut self, chunk: &[u8]) -> io::Result<bool> {
+        let mut frames = self.frames.push(chunk);
+        frames.retain(|frame| !frame.is_push());
+        let first = self.count;
+        self.count += frames.len();
+        let Some(doomed) = self.relay.doomed() else {
+            return self.send(chunk, frames.len());
+        };
+        let cut = start_of(doomed.index, first, &frames).unwrap_or(chunk.len());
+        let before = doomed.index.saturating_sub(first).min(frames.len());
+        if cut > 0 && !self.send(&chunk[..cut], before)? {
+            return Ok(false);
+        }
+        if cut < chunk.len() {
+            self.relay.tear();
+        }
+        if first <= doomed.index && doomed.index < self.count {
+            self.shared.lost_replies.fetch_add(1, SeqCst);
+            return Ok(!doomed.then_close);
+        }
+        Ok(true)
+    }
+
+    /// Passes bytes that complete so many replies, as the fault allows; returns whether to go on.
+    fn send(&mut self, mut bytes: &[u8], replies: usize) -> io::Result<bool> {
+        let mut client = &self.relay.client;
+        while !bytes.is_empty() && !self.relay.is_closed() {
+            let (fault, changes) = self.shared.fault();
+            match fault {
+                Fault::BlackHole | Fault::HalfClose => return Ok(self.swallow(replies)),
+                Fault::LoseReply { then_close } => {
+                    return Ok(self.swallow(replies) && !(then_close && replies > 0));
+                }
+                Fault::Truncate(limit) => return self.send_up_to(limit, changes, bytes),
+                Fault::Trickle { every } => {
+                    if self.shared.pause(self.relay, changes, every) {
+                        client.write_all(&bytes[..1])?;
+                        bytes = &bytes[1..];
+                    }
+                }
+                Fault::Delay(time) if !self.shared.pause(self.relay, changes, time) => {}
+                Fault::None | Fault::Refuse | Fault::Delay(_) => {
+                    client.write_all(bytes)?;
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(!self.relay.is_closed())
+    }
+
+    fn swallow(&self, replies: usize) -> bool {
+        self.relay.tear();
+        self.shared.lost_replies.fetch_add(replies as u64, SeqCst);
+        true
+    }
+
+    fn send_up_to(&mut self, limit: usize, changes: u64, bytes: &[u8]) -> io::Result<bool> {
+        if self.passed.0 != changes {
+            self.passed = (changes, 0);
+        }
+        let len = bytes.len().min(limit - self.passed.1);
+        let mut client = &self.relay.client;
+        client.write_all(&bytes[..len])?;
+        self.passed.1 += len;
+        Ok(self.passed.1 < limit)
+    }
+}
+
+/// Returns where the reply `index` starts in a chunk whose first reply is `first`, if it does or did before.
+fn start_of(index: usize, first: usize, frames: &[Frame]) -> Option<usize> {
+    match index.saturating_sub(first) {
+        0 => Some(0),
+        skipped => frames.get(skipped - 1).map(|frame| frame.end),
+    }
+}
+
+/// Returns the fault once no delay holds the bytes back any more.
+fn settled(shared: &Shared, relay: &Relay) -> Fault {
+    loop {
+        match shared.fault() {
+            (Fault::Delay(time), changes) if !relay.is_closed() => {
+                if shared.pause(relay, changes, time) {
+                    return Fault::Delay(time);
+                }
+            }
+            (fault, _) => return fault,
+        }
+    }
+}
+
+/// Reads until the end, an error, or until `handle` returns false.
+fn each_chunk(
+    mut socket: &TcpStream,
+    mut handle: impl FnMut(&[u8]) -> io::Result<bool>,
+) -> io::Result<()> {
+    let mut chunk = [0; CHUNK];
+    loop {
+        let len = socket.read(&mut chunk)?;
+        if len == 0 || !handle(&chunk[..len])? {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! A private Redis server for one test.
+
+use std::collections::hash_map::RandomState;
+use std::env;
+use std::fs::{self, File};
+use std::hash::BuildHasher;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::builder::Builder;
+use super::{admin, eventually, nursery, signals};
+
+const STARTS_WITHIN: Duration = Duration::from_secs(30);
+const ATTEMPTS: usize = 30;
+
+/// A server with a directory and ports of its own; dropping it kills it and removes the directory.
+#[derive(Debug)]
+pub struct RedisServer {
+    // Before `dir`, which is removed when nothing writes into it any more.
+    process: Mutex<Child>,
+    ports: Ports,
+    pub(super) settings: Builder,
+    dir: TempDir,
+}
+
+impl RedisServer {
+    /// Starts a server which lets everyone in and keeps nothing on disk.
+    pub fn start() -> Self {
+        Self::builder().start()
+    }
+
+    /// Returns a configuration to change.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    pub(super) fn start_with(settings: Builder) -> Self {
+        let dir = tempfile::Builder::new()
+            .prefix("redis-")
+            .tempdir()
+            .expect("make a directory");
+        for _ in 0..ATTEMPTS {
+            let ports = Ports::free(settings.tls);
+            if let Ok(process) = launch(&settings, dir.path(), ports) {
+                return Self {
+                    process: Mutex::new(process),
+                    ports,
+                    settings,
+                    dir,
+                };
+            }
+        }
+        panic!("no free port found");
+    }
+
+    /// Returns the port without TLS.
+    pub fn port(&self) -> u16 {
+        self.ports.plain
+    }
+
+    /// Returns the port with TLS.
+    ///
+    /// # Panics
+    ///
+    /// If the server was started without.
+    pub fn tls_port(&self) -> u16 {
+        self.ports.tls.expect("started with tls()")
+    }
+
+    /// Returns the address of the port without TLS.
+    pub fn addr(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port()).into()
+    }
+
+    /// Returns the URL of the port without TLS, without a password.
+    pub fn url(&self) -> String {
+        format!("redis://{}/", self.addr())
+    }
+
+    /// Returns the URL with `credentials`, which are `user:password` or `:password`.
+    pub fn url_as(&self, credentials: &str) -> String {
+        format!("redis://{credentials}@{}/", self.addr())
+    }
+
+    /// Returns the URL of the port with TLS, which tells the authority to trust.
+    pub fn tls_url(&self) -> String {
+        let ca = self.ca_file();
+        format!(
+            "rediss://localhost:{}/?ca={}",
+            self.tls_port(),
+            ca.display()
+        )
+    }
+
+    /// Returns the file with the certificate of the authority.
+    pub fn ca_file(&self) -> PathBuf {
+        self.dir().join("ca.pem")
+    }
+
+    /// Returns the path of the unix socket.
+    ///
+    /// # Panics
+    ///
+    /// If the server was started without.
+    pub fn unix_path(&self) -> PathBuf {
+        assert!(self.settings.unix_socket, "started with unix_socket()");
+        self.dir().join("redis.sock")
+    }
+
+    /// Returns the URL of the unix socket.
+    pub fn unix_url(&self) -> String {
+        format!("unix://{}", self.unix_path().display())
+    }
+
+    /// Returns the server's directory.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Returns what the server has logged, in all its lives.
+    pub fn log(&self) -> String {
+        read_log(self.dir())
+    }
+
+    /// Returns the process id.
+    pub fn pid(&self) -> u32 {
+        self.process().id()
+    }
+
+    /// Kills the server with SIGKILL and reaps it.
+    pub fn kill(&self) {
+        signals::kill(&mut self.process());
+    }
+
+    /// Starts the server again, with the same ports, directory and configuration; kills it before if it runs.
+    ///
+    /// # Panics
+    ///
+    /// If it doesn't answer.
+    pub fn restart(&self) {
+        let mut process = self.process();
+        signals::kill(&mut process);
+        let started = eventually(STARTS_WITHIN, || {
+            launch(&self.settings, self.dir(), self.ports).is_ok_and(|new| {
+                *process = new;
+                true
+            })
+        });
+        assert!(started, "something else listens at {}", self.addr());
+    }
+
+    /// Stops the server with SIGSTOP: clients can connect, but nothing answers.
+    pub fn stop(&self) {
+        signals::stop(&self.process());
+    }
+
+    /// Continues the server after [`RedisServer::stop`].
+    pub fn cont(&self) {
+        signals::cont(&self.process());
+    }
+
+    fn process(&self) -> MutexGuard<'_, Child> {
+        // A Child is whole whenever its guard is dropped, and Drop has to work after a panic.
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The ports of one server.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ports {
+    pub(super) plain: u16,
+    pub(super) tls: Option<u16>,
+}
+
+impl Ports {
+    fn free(tls: bool) -> Self {
+        Self {
+            plain: free_port(),
+            tls: tls.then(free_port),
+        }
+    }
+}
+
+/// Returns a port below those which Linux gives to clients.
+///
+/// A client that dials a port of that range while its server is down may be given the very same port, and is then
+/// connected to itself.
+fn free_port() -> u16 {
+    std::iter::repeat_with(|| 15_000 + (RandomState::new().hash_one(0) % 16_000) as u16)
+        .take(1_000)
+        .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
+        .expect("a free port")
+}
+
+#[derive(Debug)]
+struct PortTaken;
+
+/// Starts a process and waits until it, and no other, answers.
+fn launch(settings: &Builder, dir: &Path, ports: Ports) -> Result<Child, PortTaken> {
+    settings.write(dir, ports);
+    let logged = read_log(dir).len();
+    let mut process = nursery::spawn(command(dir)).expect("start redis-server");
+    let mut dead = false;
+    let ready = eventually(STARTS_WITHIN, || {
+        dead = process.try_wait().is_ok_and(|status| status.is_some());
+        dead || admin::answers(ports.plain, settings.guarded, process.id())
+    });
+    if ready && !dead {
+        return Ok(process);
+    }
+    signals::kill(&mut process);
+    let log = read_log(dir).split_off(logged);
+    assert!(log.contains("in use"), "redis-server doesn't start:\n{log}");
+    Err(PortTaken)
+}
+
+fn command(dir: &Path) -> Command {
+    let log = File::options()
+        .create(true)
+        .append(true)
+        .open(dir.join("log"))
+        .expect("open the log");
+    let mut command = mortal(&binary());
+    command
+        .arg(dir.join("redis.conf"))
+        .stdin(Stdio::null())
+        .stderr(log.try_clone().expect("duplicate the log"))
+        .stdout(log);
+    command
+}
+
+/// Returns a command that runs `binary`, killed by the kernel when this process dies, where there is setpriv(1).
+fn mortal(binary: &str) -> Command {
+    static SETPRIV: OnceLock<bool> = OnceLock::new();
+    if !*SETPRIV.get_or_init(|| runs(Command::new("setpriv").args(["--pdeathsig", "KILL", "true"])))
+    {
+        return Command::new(binary);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", binary]);
+    command
+}
+
+fn binary() -> String {
+    static BINARY: OnceLock<String> = OnceLock::new();
+    let find = || {
+        let binary = env::var("CROSSLOCK_TEST_REDIS_SERVER");
+        let binary = binary.unwrap_or_else(|_| "redis-server".into());
+        assert!(
+            runs(Command::new(&binary).arg("--version")),
+            "redis-server not found: run ./tests/run.sh, which installs it (tried {binary:?})"
+        );
+        binary
+    };
+    BINARY.get_or_init(find).clone()
+}
+
+fn runs(command: &mut Command) -> bool {
+    let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}
+
+fn read_log(dir: &Path) -> String {
+    let bytes = fs::read(dir.join("log")).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
