@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use crosslock::Locker;
 use redis::Connection;
 
-const ROUNDS: usize = 200;
+const ROUNDS: usize = 100;
 
 fn main() {
     let cycles = std::env::args()

@@ -1,7 +1,7 @@
 //! Ownership of a name for a limited time.
 
+use std::cell::RefCell;
 use std::fmt;
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use uuid::Uuid;
@@ -49,22 +49,24 @@ pub(crate) struct Owner {
     process: u32,
 }
 
-static HOST: LazyLock<String> = LazyLock::new(|| {
-    rustix::system::uname()
-        .nodename()
-        .to_string_lossy()
-        .into_owned()
-});
+thread_local! {
+    /// The end of this thread's owners, and the process that it is for: a forked child has another.
+    static SUFFIX: RefCell<(u32, String)> = const { RefCell::new((0, String::new())) };
+}
 
 impl Owner {
     /// A new one: the first part is random, the rest tells an operator whom to ask.
     pub(crate) fn new() -> Self {
         let process = std::process::id();
-        let uuid = Uuid::new_v4();
-        Owner {
-            text: format!("{uuid}/{}/{process}/{}", *HOST, thread_number()),
-            process,
-        }
+        let mut uuid = Uuid::encode_buffer();
+        let uuid = Uuid::new_v4().hyphenated().encode_lower(&mut uuid);
+        let text = SUFFIX.with_borrow_mut(|(made_for, suffix)| {
+            if *made_for != process {
+                (*made_for, *suffix) = (process, suffix_of(process));
+            }
+            [uuid, suffix].concat()
+        });
+        Owner { text, process }
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -81,6 +83,12 @@ impl fmt::Debug for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Owner(..)")
     }
+}
+
+fn suffix_of(process: u32) -> String {
+    let system = rustix::system::uname();
+    let host = system.nodename().to_string_lossy();
+    format!("/{host}/{process}/{}", thread_number())
 }
 
 /// The number by which the system's tools know this thread.

@@ -48,8 +48,11 @@ impl Script {
 
 impl ScriptCall<'_> {
     fn as_command(&self, verb: &str, script: &str) -> Cmd {
-        let mut command = ::redis::cmd(verb);
+        const USUAL_SIZE: usize = 256;
+        let words = 3 + self.keys.len() + self.arguments.len();
+        let mut command = Cmd::with_capacity(words, USUAL_SIZE);
         command
+            .arg(verb)
             .arg(script)
             .arg(self.keys.len())
             .arg(self.keys)

@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
+use rustix::net::SendFlags;
 use socket2::{Domain, SockAddr, Type};
 
 use crate::clock::Deadline;
 
 /// A stream socket on which every call ends by a deadline, also when the peer sends a byte at a time.
 ///
-/// The socket blocks for a tick at a time, and between ticks the deadline is looked at. That is cheaper than
-/// poll(2), whose precise timer costs more than the rest of a round trip's system calls.
+/// A read blocks for a tick at a time, and between ticks the deadline is looked at: one system call for each
+/// answer, where poll(2) would take two.
 #[derive(Debug)]
 pub(super) struct Socket {
     socket: socket2::Socket,
@@ -52,7 +53,8 @@ impl Socket {
         match socket.connect(address) {
             Ok(()) => {}
             Err(e) if e.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {
-                wait_for_connection(&socket, deadline)?;
+                wait_for(&socket, PollFlags::OUT, deadline)?;
+                socket.take_error()?.map_or(Ok(()), Err)?;
             }
             // A unix socket says so at once when the server's queue is full; TCP waits.
             Err(e) => return Err(e),
@@ -69,8 +71,9 @@ impl Socket {
         self.deadline = deadline.clone();
     }
 
-    /// Sees to it that the next call on the socket returns by the deadline.
+    /// Sees to it that the next read returns by the deadline.
     fn arm(&mut self) -> io::Result<()> {
+        const SHORTEST: Duration = Duration::from_millis(1);
         const SHORT: Duration = Duration::from_millis(50);
         const LONG: Duration = Duration::from_secs(60);
         let left = self.deadline.slice();
@@ -79,13 +82,14 @@ impl Socket {
         }
         // A tick that was set for an earlier call is good enough when it isn't much too short.
         if self.tick > left || self.tick < left.min(LONG) / 64 {
-            self.tick = if left < SHORT {
+            let tick = if left < SHORT {
                 left
             } else {
                 left.min(LONG) / 2
             };
+            // A timeout that rounds to zero would be none.
+            self.tick = tick.max(SHORTEST);
             self.socket.set_read_timeout(Some(self.tick))?;
-            self.socket.set_write_timeout(Some(self.tick))?;
         }
         Ok(())
     }
@@ -95,15 +99,15 @@ fn timed_out() -> io::Error {
     io::Error::new(ErrorKind::TimedOut, "no answer in time")
 }
 
-fn wait_for_connection(socket: &socket2::Socket, deadline: &Deadline) -> io::Result<()> {
+fn wait_for(socket: &socket2::Socket, flags: PollFlags, deadline: &Deadline) -> io::Result<()> {
     loop {
         if deadline.is_over() {
             return Err(timed_out());
         }
-        let mut events = [PollFd::new(socket, PollFlags::OUT)];
+        let mut events = [PollFd::new(socket, flags)];
         match rustix::event::poll(&mut events, Some(&timespec(deadline.slice()))) {
             Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => return socket.take_error()?.map_or(Ok(()), Err),
+            Ok(_) => return Ok(()),
             Err(e) => return Err(e.into()),
         }
     }
@@ -133,9 +137,9 @@ impl Read for Socket {
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
-            self.arm()?;
             match send(&self.socket, bytes) {
-                Err(e) if again(&e) => {}
+                // Its buffer is full, which takes a peer that reads nothing.
+                Err(e) if again(&e) => wait_for(&self.socket, PollFlags::OUT, &self.deadline)?,
                 result => return result,
             }
         }
@@ -150,14 +154,12 @@ fn again(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-/// Without SIGPIPE: command-line tools often let it end them. On Apple's systems the socket itself is so.
+/// Without blocking, and without SIGPIPE, by which command-line tools often let themselves be ended.
 fn send(socket: &socket2::Socket, bytes: &[u8]) -> io::Result<usize> {
-    #[cfg(not(target_vendor = "apple"))]
-    return Ok(rustix::net::send(
-        socket,
-        bytes,
-        rustix::net::SendFlags::NOSIGNAL,
-    )?);
+    // On Apple's systems the socket itself raises no SIGPIPE: socket2 sees to that.
     #[cfg(target_vendor = "apple")]
-    return socket.send(bytes);
+    let flags = SendFlags::DONTWAIT;
+    #[cfg(not(target_vendor = "apple"))]
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    Ok(rustix::net::send(socket, bytes, flags)?)
 }
