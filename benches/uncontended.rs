@@ -13,8 +13,6 @@
 //! hand-shake with a renewal thread that is there already. The subject `scripts` shows the server's part: the
 //! two scripts of this crate, sent by the connection of the floor.
 
-#![allow(clippy::print_stdout, clippy::print_stderr)]
-
 use std::fs;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};

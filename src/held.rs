@@ -298,3 +298,6 @@ impl fmt::Debug for Held {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -31,6 +31,7 @@
 //!
 //! `memory:` is always there. Linux and macOS are supported; a lock held across `fork` stays the parent's.
 #![forbid(unsafe_code)]
+#![warn(clippy::print_stderr, clippy::print_stdout)]
 
 mod acquire;
 mod backoff;

@@ -178,3 +178,68 @@ fn work(duty: Duty) -> Duration {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait_until(mut condition: impl FnMut() -> bool) {
+        let start = Instant::now();
+        while !condition() {
+            assert!(start.elapsed() < Duration::from_secs(20), "it never came");
+            thread::yield_now();
+        }
+    }
+
+    fn sleeps(renewer: &Renewer) -> Option<Duration> {
+        let until = renewer.slot.lock().asleep_until?;
+        Some(until.saturating_duration_since(Instant::now()))
+    }
+
+    #[test]
+    fn thread_is_used_again_while_it_rests() {
+        let pool = Renewers::default();
+        let first = pool.take().unwrap();
+        let slot = Arc::as_ptr(&first.slot);
+        pool.give_back(first);
+        assert_eq!(Arc::as_ptr(&pool.take().unwrap().slot), slot);
+    }
+
+    #[test]
+    fn rested_thread_ends_and_is_not_used_again() {
+        let pool = Renewers::default();
+        let first = pool.take().unwrap();
+        let slot = Arc::downgrade(&first.slot);
+        pool.give_back(first);
+        wait_until(|| matches!(slot.upgrade().unwrap().lock().duty, Duty::Ended));
+        let second = pool.take().unwrap();
+        wait_until(|| slot.strong_count() == 0);
+        pool.give_back(second);
+    }
+
+    #[test]
+    fn ended_threads_leave_the_pool() {
+        let pool = Renewers::default();
+        let many: Vec<_> = (0..10).map(|_| pool.take().unwrap()).collect();
+        many.into_iter().for_each(|renewer| pool.give_back(renewer));
+        wait_until(|| pool.idle.lock().iter().all(Renewer::has_ended));
+        pool.give_back(Renewer::start().unwrap());
+        assert_eq!(pool.idle.lock().len(), 1);
+    }
+
+    #[test]
+    fn dropped_renewer_ends_its_thread() {
+        let renewer = Renewer::start().unwrap();
+        let slot = Arc::downgrade(&renewer.slot);
+        drop(renewer);
+        wait_until(|| slot.strong_count() == 0);
+    }
+
+    #[test]
+    fn rest_wakes_a_thread_that_sleeps_for_longer() {
+        let renewer = Renewer::start().unwrap();
+        wait_until(|| sleeps(&renewer).is_some_and(|left| left > LINGER));
+        renewer.rest();
+        wait_until(|| renewer.has_ended());
+    }
+}

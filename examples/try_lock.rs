@@ -1,0 +1,54 @@
+//! A cron job on several machines, of which one run is enough: who gets the lock does the job, the others skip
+//! it without waiting.
+//!
+//! ```text
+//! cargo run --release --example try_lock
+//! cargo run --release --example try_lock -- redis://127.0.0.1/
+//! ```
+
+use std::env;
+use std::error::Error;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use crosslock::Locker;
+
+const PROCESSES: usize = 5;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let url = env::args().nth(1).unwrap_or_else(|| "file:".into());
+    if env::var_os("TRY_LOCK_WORKER").is_some() {
+        return job(&url);
+    }
+    let start = |_| {
+        let mut worker = Command::new(env::current_exe()?);
+        worker
+            .arg(&url)
+            .env("TRY_LOCK_WORKER", "1")
+            .stdin(Stdio::null())
+            .spawn()
+    };
+    let workers = (0..PROCESSES).map(start).collect::<Result<Vec<_>, _>>()?;
+    for mut worker in workers {
+        worker.wait()?;
+    }
+    Ok(())
+}
+
+fn job(url: &str) -> Result<(), Box<dyn Error>> {
+    let process = std::process::id();
+    let lock = Locker::open(url)?;
+    let Some(guard) = lock.try_lock("nightly-report")? else {
+        println!("{process}: somebody else is at it, skipped");
+        return Ok(());
+    };
+    if guard.abandoned() {
+        println!("{process}: the last run didn't finish, cleaning up first");
+    }
+    println!("{process}: doing the job");
+    thread::sleep(Duration::from_secs(1));
+    guard.unlock()?;
+    println!("{process}: done");
+    Ok(())
+}
