@@ -131,6 +131,7 @@ impl fmt::Display for LostReason {
 }
 
 impl Error {
+    #[cfg(any(test, feature = "redis"))]
     pub(crate) fn unavailable(name: Option<&str>, engine: &str, cause: impl Into<Cause>) -> Self {
         let (name, engine, source) = (name.map(String::from), engine.to_owned(), cause.into());
         Error::Unavailable {
@@ -140,6 +141,7 @@ impl Error {
         }
     }
 
+    #[cfg(any(feature = "file", feature = "redis"))]
     pub(crate) fn denied(name: Option<&str>, engine: &str, cause: impl Into<Cause>) -> Self {
         let (name, engine, source) = (name.map(String::from), engine.to_owned(), cause.into());
         Error::Denied {

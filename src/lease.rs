@@ -69,6 +69,7 @@ impl Owner {
         Owner { text, process }
     }
 
+    #[cfg(any(test, feature = "redis"))]
     pub(crate) fn as_str(&self) -> &str {
         &self.text
     }

@@ -91,7 +91,7 @@ impl Locker {
     ///
     /// # Examples
     ///
-    /// ```
+    /// ```no_run
     /// let lock = crosslock::Locker::from_env()?;
     /// # Ok::<(), crosslock::Error>(())
     /// ```

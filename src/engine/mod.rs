@@ -84,7 +84,7 @@ const SCHEMES: &str = "use memory:, file:, file:///dir, redis://, rediss:// or u
 
 /// The engine that `url` names, found to be usable.
 pub(crate) fn open(url: &str, options: &Options) -> Result<Arc<dyn Engine>> {
-    let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
+    let (scheme, rest) = url.split_once(':').unwrap_or_default();
     match scheme.to_ascii_lowercase().as_str() {
         "memory" if rest.is_empty() => Ok(memory::MemoryEngine::shared()),
         "memory" => Err(invalid_url(url, "memory: has no further parts")),
@@ -134,19 +134,32 @@ fn invalid_url(url: &str, reason: &str) -> Error {
 
 /// `url` without what may be a user, a password, or a query with one.
 fn redacted(url: &str) -> String {
-    let (before, query) = match url.split_once('?') {
-        Some((before, _)) => (before, "?…"),
-        None => (url, ""),
+    let Some((scheme, rest)) = url.split_once("://") else {
+        let secretive = ["redis:", "rediss:", "unix:"].into_iter();
+        let hidden = secretive.filter(|scheme| url.starts_with(scheme)).max();
+        return hidden.map_or_else(|| url.to_owned(), |scheme| format!("{scheme}…"));
     };
-    match (before.find("://"), url.rfind('@')) {
-        // The '@' may be behind a '?' that belongs to a password nobody has escaped.
-        (Some(start), Some(at)) if at >= before.len() => format!("{}://…", &url[..start]),
-        (Some(start), Some(at)) if at > start => {
-            format!("{}://…{}{query}", &url[..start], &before[at..])
-        }
-        (None, Some(_)) => "…".to_owned(),
-        _ => format!("{before}{query}"),
+    // A password that isn't escaped may hold any of the characters that part a URL.
+    if rest.find('?') < rest.rfind('@') && rest.contains('?') {
+        return format!("{scheme}://…");
     }
+    let (login, rest) = rest
+        .rsplit_once('@')
+        .map_or(("", rest), |(_, rest)| ("…@", rest));
+    let (place, query) = rest
+        .split_once('?')
+        .map_or((rest, ""), |(place, _)| (place, "?…"));
+    let authority = place.split('/').next().unwrap_or_default();
+    let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
+    if !port
+        .trim_end_matches(']')
+        .bytes()
+        .all(|b| b.is_ascii_digit())
+    {
+        // `redis://:password`, or `redis://user:password`, whose host was forgotten.
+        return format!("{scheme}://…");
+    }
+    format!("{scheme}://{login}{place}{query}")
 }
 
 #[cfg(test)]
@@ -159,6 +172,7 @@ mod tests {
         for url in [
             "",
             "redis",
+            "memory",
             "http://x/",
             "127.0.0.1:6379",
             "memory:x",
@@ -176,6 +190,10 @@ mod tests {
         assert_eq!(redacted("redis://u:p@host:1/0"), "redis://…@host:1/0");
         assert_eq!(redacted("redis://host/0?x=y"), "redis://host/0?…");
         assert_eq!(redacted("redis://:a?b@c@host/"), "redis://…");
+        assert_eq!(redacted("redis://[::1]:6379/"), "redis://[::1]:6379/");
+        assert_eq!(redacted("redis://:secret"), "redis://…");
+        assert_eq!(redacted("redis://user:secret/0"), "redis://…");
+        assert_eq!(redacted("redis::secret"), "redis:…");
         assert_eq!(redacted("redis://:a@b@host/"), "redis://…@host/");
         assert_eq!(redacted("file:///tmp/a"), "file:///tmp/a");
     }
