@@ -1,15 +1,15 @@
 //! The one loop in which every wait for a lock takes place.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::clock::Deadline;
+use crate::clock::{BootInstant, Deadline};
 use crate::engine::{Acquired, Released, Request};
 use crate::error::{Error, Result};
-use crate::guard::LockGuard;
+use crate::guard::{LockGuard, RELEASE};
 use crate::lease::{Lease, Owner, valid_until};
 use crate::locker::Core;
 use crate::name::Key;
-use std::sync::Arc;
 
 /// How long, and how often, to try.
 #[derive(Clone, Debug)]
@@ -33,6 +33,15 @@ impl Patience {
         Patience { deadline, attempts }
     }
 
+    /// How long giving up may take.
+    fn last_words(&self) -> Duration {
+        if self.deadline.is_never() {
+            RELEASE
+        } else {
+            GRACE
+        }
+    }
+
     fn is_over(&self, attempts: u32) -> bool {
         self.attempts.is_some_and(|most| attempts >= most) || self.deadline.is_over()
     }
@@ -44,8 +53,8 @@ pub(crate) fn acquire(
     key: Key,
     patience: &Patience,
 ) -> Result<Option<LockGuard>> {
-    let renewer = core.renewer(&key)?;
     let owner = Owner::new();
+    let renewer = core.renewer(&key, owner.process())?;
     let mut attempt = Attempt {
         core,
         key: &key,
@@ -82,7 +91,7 @@ struct Attempt<'a> {
 
 impl Attempt<'_> {
     /// Every attempt has the same owner, so that one whose answer was lost is found again.
-    fn run(&mut self) -> Result<Option<(Lease, crate::clock::BootInstant)>> {
+    fn run(&mut self) -> Result<Option<(Lease, BootInstant)>> {
         let mut waits = self.core.options.backoff.waits();
         for attempts in 1.. {
             // Read before sending: the server's lease starts no earlier than this.
@@ -126,6 +135,17 @@ impl Attempt<'_> {
     /// `None` when the engine can't be reached, which may pass.
     fn ask(&mut self) -> Result<Option<Acquired>> {
         let deadline = self.patience.deadline.plus(GRACE);
+        let deadline = match &self.failing {
+            Some((since, _)) => {
+                let left = self
+                    .core
+                    .options
+                    .unavailable_for
+                    .saturating_sub(since.elapsed());
+                deadline.within(left.max(GRACE))
+            }
+            None => deadline,
+        };
         match self.core.engine.acquire(self.request(), &deadline) {
             Ok(answer) => {
                 self.failing = None;
@@ -161,7 +181,7 @@ impl Attempt<'_> {
         if !self.unclear {
             return;
         }
-        let deadline = Deadline::after(GRACE);
+        let deadline = Deadline::after(self.patience.last_words());
         match self.core.engine.release(self.request(), None, &deadline) {
             Ok(Released::Done) => log::debug!("lock {:?}: given up, and released", self.key.name()),
             Ok(_) => {}

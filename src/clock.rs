@@ -124,6 +124,10 @@ impl Deadline {
         }
     }
 
+    pub(crate) fn is_never(&self) -> bool {
+        self.at.is_none()
+    }
+
     pub(crate) fn is_over(&self) -> bool {
         self.remaining().is_zero()
     }

@@ -54,7 +54,7 @@ pub struct LockGuard {
 }
 
 /// What a release may take, half of it for each of two tries.
-const RELEASE: Duration = Duration::from_millis(400);
+pub(crate) const RELEASE: Duration = Duration::from_millis(400);
 
 impl LockGuard {
     pub(crate) fn new(

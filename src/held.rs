@@ -81,6 +81,8 @@ struct State {
     /// `None`: released, or about to be.
     lease: Option<Lease>,
     due: BootInstant,
+    /// Whether the last renewal failed.
+    failing: bool,
     /// For good: a lease that was lost is never valid again.
     lost: Option<LostReason>,
     /// Dropped after its one message, so that every clone of the receiver learns of it.
@@ -116,6 +118,7 @@ impl Held {
         let state = State {
             lease: Some(lease),
             due,
+            failing: false,
             lost: None,
             tell: Some(tell),
         };
@@ -260,10 +263,15 @@ impl Held {
             Ok(true) => self.extend(t0),
             Ok(false) => self.lose(LostReason::NotOwner),
             Err(e) => {
+                // Once for each outage: there are many tries, and many locks.
+                let level = if self.postpone() {
+                    log::Level::Debug
+                } else {
+                    log::Level::Warn
+                };
                 if !self.ended.is_set() {
-                    log::warn!("renewal failed, and is tried again: {e}");
+                    log::log!(level, "renewal failed, and is tried again: {e}");
                 }
-                self.postpone();
             }
         }
     }
@@ -271,7 +279,7 @@ impl Held {
     fn extend(&self, t0: BootInstant) {
         let (due, valid_until) = (self.plan.due(t0, self.stop), valid_until(t0, self.plan.ttl));
         let mut state = self.state.lock();
-        state.due = due;
+        (state.due, state.failing) = (due, false);
         // What was lost meanwhile stays lost: its holder may have been told.
         let lost = state.lost.is_some();
         if let Some(lease) = state.lease.as_mut().filter(|_| !lost) {
@@ -279,8 +287,8 @@ impl Held {
         }
     }
 
-    /// The old deadline stays: the renewal may have been applied or not.
-    fn postpone(&self) {
+    /// The old deadline stays: the renewal may have been applied or not. Says whether the one before failed too.
+    fn postpone(&self) -> bool {
         let now = self.clock.now();
         let mut state = self.state.lock();
         let remaining = state
@@ -288,6 +296,7 @@ impl Held {
             .as_ref()
             .map_or(Duration::ZERO, |lease| lease.remaining(now));
         state.due = now.plus(self.plan.pause(remaining));
+        std::mem::replace(&mut state.failing, true)
     }
 }
 

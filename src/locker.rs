@@ -267,10 +267,9 @@ impl Locker {
     /// # }
     /// ```
     pub fn try_lock_until(&self, name: &str, deadline: Instant) -> Result<Option<LockGuard>> {
-        self.acquire(
-            name,
-            &Patience::new(Deadline::at(deadline), self.core.options.attempts),
-        )
+        // The one attempt after a deadline that has passed takes time as well.
+        let deadline = Deadline::at(deadline.max(Instant::now()));
+        self.acquire(name, &Patience::new(deadline, self.core.options.attempts))
     }
 
     fn acquire(&self, name: &str, patience: &Patience) -> Result<Option<LockGuard>> {
@@ -288,11 +287,11 @@ impl fmt::Debug for Locker {
 
 impl Core {
     /// A thread for the lease that is about to be taken, if it will need one.
-    pub(crate) fn renewer(&self, key: &Key) -> Result<Option<Renewer>> {
+    pub(crate) fn renewer(&self, key: &Key, process: u32) -> Result<Option<Renewer>> {
         if !self.leases_end() {
             return Ok(None);
         }
-        match self.renewers.take() {
+        match self.renewers.take(process) {
             Ok(renewer) => Ok(Some(renewer)),
             Err(e) => Err(Error::engine(
                 Some(key.name()),

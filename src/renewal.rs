@@ -36,14 +36,18 @@ pub(crate) struct Renewers {
 }
 
 impl Renewers {
-    /// A thread that is ready to tend a lease: started before a lease is asked for, so that none is taken
-    /// that nobody would renew.
-    pub(crate) fn take(&self) -> io::Result<Renewer> {
-        let idle = {
-            let mut idle = self.idle.lock();
-            std::iter::from_fn(|| idle.pop()).find(Renewer::reserve)
-        };
-        idle.map_or_else(Renewer::start, Ok)
+    /// A thread of this process that is ready to tend a lease: started before a lease is asked for, so that
+    /// none is taken that nobody would renew.
+    pub(crate) fn take(&self, process: u32) -> io::Result<Renewer> {
+        let mut idle = self.idle.lock();
+        if idle.last().is_some_and(|last| last.process != process) {
+            // The threads stayed in the process that this one was forked off. Their channels aren't closed
+            // here: a thread may have been at work on one.
+            std::mem::forget(std::mem::take(&mut *idle));
+        }
+        let rested = std::iter::from_fn(|| idle.pop()).find(Renewer::reserve);
+        drop(idle);
+        rested.map_or_else(|| Renewer::start(process), Ok)
     }
 
     pub(crate) fn give_back(&self, renewer: Renewer) {
@@ -59,6 +63,7 @@ impl Renewers {
 pub(crate) struct Renewer {
     slot: Arc<Mutex<Slot>>,
     look: Sender<()>,
+    process: u32,
 }
 
 #[derive(Debug)]
@@ -81,7 +86,7 @@ enum Duty {
 }
 
 impl Renewer {
-    fn start() -> io::Result<Self> {
+    fn start(process: u32) -> io::Result<Self> {
         // TLS and a logger are all that needs stack here.
         const STACK: usize = 512 * 1024;
         let slot = Slot {
@@ -94,7 +99,11 @@ impl Renewer {
             .name("crosslock-renew".into())
             .stack_size(STACK)
             .spawn(move || run(&theirs, &looks))?;
-        Ok(Renewer { slot, look })
+        Ok(Renewer {
+            slot,
+            look,
+            process,
+        })
     }
 
     pub(crate) fn tend(&self, held: &Arc<Held>) {
@@ -199,20 +208,20 @@ mod tests {
     #[test]
     fn thread_is_used_again_while_it_rests() {
         let pool = Renewers::default();
-        let first = pool.take().unwrap();
+        let first = pool.take(1).unwrap();
         let slot = Arc::as_ptr(&first.slot);
         pool.give_back(first);
-        assert_eq!(Arc::as_ptr(&pool.take().unwrap().slot), slot);
+        assert_eq!(Arc::as_ptr(&pool.take(1).unwrap().slot), slot);
     }
 
     #[test]
     fn rested_thread_ends_and_is_not_used_again() {
         let pool = Renewers::default();
-        let first = pool.take().unwrap();
+        let first = pool.take(1).unwrap();
         let slot = Arc::downgrade(&first.slot);
         pool.give_back(first);
         wait_until(|| matches!(slot.upgrade().unwrap().lock().duty, Duty::Ended));
-        let second = pool.take().unwrap();
+        let second = pool.take(1).unwrap();
         wait_until(|| slot.strong_count() == 0);
         pool.give_back(second);
     }
@@ -220,16 +229,25 @@ mod tests {
     #[test]
     fn ended_threads_leave_the_pool() {
         let pool = Renewers::default();
-        let many: Vec<_> = (0..10).map(|_| pool.take().unwrap()).collect();
+        let many: Vec<_> = (0..10).map(|_| pool.take(1).unwrap()).collect();
         many.into_iter().for_each(|renewer| pool.give_back(renewer));
         wait_until(|| pool.idle.lock().iter().all(Renewer::has_ended));
-        pool.give_back(Renewer::start().unwrap());
+        pool.give_back(Renewer::start(1).unwrap());
         assert_eq!(pool.idle.lock().len(), 1);
     }
 
     #[test]
+    fn thread_of_another_process_is_not_used() {
+        let pool = Renewers::default();
+        let first = pool.take(1).unwrap();
+        let slot = Arc::as_ptr(&first.slot);
+        pool.give_back(first);
+        assert_ne!(Arc::as_ptr(&pool.take(2).unwrap().slot), slot);
+    }
+
+    #[test]
     fn dropped_renewer_ends_its_thread() {
-        let renewer = Renewer::start().unwrap();
+        let renewer = Renewer::start(1).unwrap();
         let slot = Arc::downgrade(&renewer.slot);
         drop(renewer);
         wait_until(|| slot.strong_count() == 0);
@@ -237,7 +255,7 @@ mod tests {
 
     #[test]
     fn rest_wakes_a_thread_that_sleeps_for_longer() {
-        let renewer = Renewer::start().unwrap();
+        let renewer = Renewer::start(1).unwrap();
         wait_until(|| sleeps(&renewer).is_some_and(|left| left > LINGER));
         renewer.rest();
         wait_until(|| renewer.has_ended());

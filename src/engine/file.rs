@@ -26,12 +26,17 @@ pub(crate) struct FileEngine {
     held: Mutex<HashMap<Owner, Held>>,
 }
 
-/// A locked file. The lock belongs to the open file, so whoever drops this releases.
 #[derive(Debug)]
 struct Held {
+    locked: Locked,
+    token: Token,
+}
+
+/// A locked file. The lock belongs to the open file, so whoever drops this releases.
+#[derive(Debug)]
+struct Locked {
     file: File,
     path: PathBuf,
-    token: Token,
 }
 
 impl FileEngine {
@@ -85,7 +90,7 @@ impl FileEngine {
     }
 
     /// The locked file of `key`, or `None` when it is taken.
-    fn lock(&self, key: &Key) -> io::Result<Option<(File, PathBuf)>> {
+    fn lock(&self, key: &Key) -> io::Result<Option<Locked>> {
         let path = self.directory.join(file_name(key));
         loop {
             let file = self.open_file(&path)?;
@@ -95,8 +100,12 @@ impl FileEngine {
                 Err(TryLockError::Error(e)) => return Err(e),
             }
             // Somebody may have removed the file between open and lock: then its lock excludes nobody.
-            if is_at(&file, &path)? {
-                return Ok(Some((file, path)));
+            let locked = Locked {
+                file,
+                path: path.clone(),
+            };
+            if locked.is_at_its_path()? {
+                return Ok(Some(locked));
             }
         }
     }
@@ -115,16 +124,16 @@ impl FileEngine {
     }
 
     /// Takes the next token of a file that was just locked.
-    fn take(&self, key: &Key, file: File, path: PathBuf) -> Result<Held> {
-        let counted = read_counter(&file).map_err(|e| self.error(key, e))?;
+    fn take(&self, key: &Key, locked: Locked) -> Result<Held> {
+        let counted = read_counter(&locked.file).map_err(|e| self.error(key, e))?;
         let Some(stored) = counted else {
             let reason = "it doesn't hold a counter".to_owned();
-            let (name, key) = (key.name().to_owned(), path.display().to_string());
+            let (name, key) = (key.name().to_owned(), locked.path.display().to_string());
             return Err(Error::Conflict { name, key, reason });
         };
         let token = Token::next(stored, host_micros());
-        write_counter(&file, token.number).map_err(|e| self.error(key, e))?;
-        Ok(Held { file, path, token })
+        write_counter(&locked.file, token.number).map_err(|e| self.error(key, e))?;
+        Ok(Held { locked, token })
     }
 }
 
@@ -134,10 +143,10 @@ impl Engine for FileEngine {
             return Ok(Acquired::Granted(held.token));
         }
         let key = request.key;
-        let Some((file, path)) = self.lock(key).map_err(|e| self.error(key, e))? else {
+        let Some(locked) = self.lock(key).map_err(|e| self.error(key, e))? else {
             return Ok(Acquired::Taken { remaining: None });
         };
-        let held = self.take(key, file, path)?;
+        let held = self.take(key, locked)?;
         let token = held.token;
         self.held.lock().insert(request.owner.clone(), held);
         Ok(Acquired::Granted(token))
@@ -158,8 +167,8 @@ impl Engine for FileEngine {
             return Ok(Released::NotOwner);
         };
         let counter = Token::released(last_used.unwrap_or(held.token.number));
-        let written = write_counter(&held.file, counter);
-        let kept = held.is_kept();
+        let written = write_counter(&held.locked.file, counter);
+        let kept = held.locked.is_kept();
         drop(held);
         written.map_err(|e| self.error(request.key, e))?;
         Ok(if kept {
@@ -174,7 +183,7 @@ impl Engine for FileEngine {
             .held
             .lock()
             .get(request.owner)
-            .is_some_and(Held::is_kept))
+            .is_some_and(|held| held.locked.is_kept()))
     }
 
     fn has_ttl(&self) -> bool {
@@ -187,14 +196,23 @@ impl Engine for FileEngine {
     }
 }
 
-impl Held {
+impl Locked {
     /// Whether the lock still excludes others: they would lock another file if this one was removed.
     fn is_kept(&self) -> bool {
-        is_at(&self.file, &self.path).unwrap_or(false)
+        self.is_at_its_path().unwrap_or(false)
+    }
+
+    fn is_at_its_path(&self) -> io::Result<bool> {
+        let ours = self.file.metadata()?;
+        match fs::metadata(&self.path) {
+            Ok(found) => Ok((found.dev(), found.ino()) == (ours.dev(), ours.ino())),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(e),
+        }
     }
 }
 
-impl Drop for Held {
+impl Drop for Locked {
     fn drop(&mut self) {
         // A child that is being spawned has a copy of the descriptor for some milliseconds: closing alone
         // would leave the file locked for as long.
@@ -254,15 +272,6 @@ fn make_private(directory: &Path) -> io::Result<()> {
         return Err(io::Error::new(ErrorKind::PermissionDenied, text));
     }
     Ok(())
-}
-
-fn is_at(file: &File, path: &Path) -> io::Result<bool> {
-    let ours = file.metadata()?;
-    match fs::metadata(path) {
-        Ok(found) => Ok((found.dev(), found.ino()) == (ours.dev(), ours.ino())),
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
-        Err(e) => Err(e),
-    }
 }
 
 /// Digits of a counter in its file, with leading zeros: each write replaces all of the one before.

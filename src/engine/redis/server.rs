@@ -110,16 +110,22 @@ impl Server {
     ) -> Result<Value, Broken> {
         let mut connection = match self.take_idle(process) {
             Some(connection) => connection,
-            None => self
-                .connector
-                .connect(&deadline.within(self.connect_timeout))?,
+            None => {
+                let deadline = deadline.within(self.connect_timeout);
+                self.connector
+                    .connect(&deadline)
+                    .map_err(Broken::for_good)?
+            }
         };
         let deadline = deadline.within(self.io_timeout);
         let mut value = connection.request(&command.command(), &deadline)?;
-        if let (true, Some(full)) = (is_unknown_script(&value), command.in_full()) {
+        if let (true, Some(full)) = (is_error(&value, "NOSCRIPT"), command.in_full()) {
             value = connection.request(&full, &deadline)?;
         }
-        self.keep(connection);
+        // A server that is a replica now will stay one: the next attempt may find its successor.
+        if !is_error(&value, "READONLY") {
+            self.keep(connection);
+        }
         match value {
             Value::ServerError(error) => Err(Broken::Refused(Failure::from(error))),
             value => Ok(value),
@@ -153,10 +159,20 @@ impl Server {
 /// How an exchange ended that gave no value.
 #[derive(Debug)]
 pub(super) enum Broken {
-    /// The connection was closed, or could not be made.
+    /// The connection was closed.
     Closed(Cause),
     TimedOut(Cause),
     Refused(Failure),
+}
+
+impl Broken {
+    /// Of a connection that wasn't made: nothing was sent, and there is nothing to repeat.
+    fn for_good(self) -> Self {
+        match self {
+            Broken::Closed(cause) => Broken::Refused(Failure::Unreachable(cause)),
+            broken => broken,
+        }
+    }
 }
 
 impl From<Broken> for Failure {
@@ -192,12 +208,13 @@ impl From<io::Error> for Broken {
 impl From<ServerError> for Failure {
     fn from(error: ServerError) -> Self {
         let text = said(&error);
-        // A script of Redis 6.2 answers ERR, with the code of the command that failed inside it.
-        let is = |code: &str| error.code() == code || text.contains(&format!(" {code} "));
+        // Redis 6.2 answers ERR for a script, with the code of the command that failed in it.
+        let plain = error.code() == "ERR";
+        let is =
+            |code: &str| error.code() == code || (plain && text.contains(&format!(" {code} ")));
         let any = |codes: &[&str]| codes.iter().any(|code| is(code));
-        if any(&["NOPERM", "NOAUTH", "WRONGPASS"])
-            || text.contains("ACL failure")
-            || text.contains(" AUTH ")
+        if any(&["NOPERM", "NOAUTH", "WRONGPASS", "AUTH"])
+            || (plain && text.contains("ACL failure"))
         {
             Failure::Denied(text.into())
         } else if any(&["WRONGTYPE", "CONFLICT"]) {
@@ -218,6 +235,52 @@ pub(super) fn said(error: &ServerError) -> String {
     }
 }
 
-fn is_unknown_script(value: &Value) -> bool {
-    matches!(value, Value::ServerError(error) if error.code() == "NOSCRIPT")
+fn is_error(value: &Value, code: &str) -> bool {
+    matches!(value, Value::ServerError(error) if error.code() == code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(line: &str) -> Failure {
+        match ::redis::parse_redis_value(format!("-{line}\r\n").as_bytes()) {
+            Ok(Value::ServerError(error)) => error.into(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn refusals_are_told_from_outages_and_conflicts() {
+        for line in [
+            "NOPERM this user has no permissions",
+            "NOAUTH Authentication required.",
+            "WRONGPASS invalid username-password pair",
+            "ERR The user executing the script can't run this command: NOPERM x",
+            "ERR AUTH <password> called without any password configured",
+        ] {
+            assert!(matches!(failure(line), Failure::Denied(_)), "{line}");
+        }
+        for line in [
+            "LOADING Redis is loading",
+            "BUSY Redis is busy",
+            "MASTERDOWN Link",
+        ] {
+            assert!(matches!(failure(line), Failure::Unreachable(_)), "{line}");
+        }
+        for line in [
+            "WRONGTYPE Operation against",
+            "ERR Error running script: @user_script:1: WRONGTYPE Operation",
+            "CONFLICT {a: NOPERM ACL failure BUSY }:fence holds no counter",
+        ] {
+            assert!(matches!(failure(line), Failure::Conflict(_)), "{line}");
+        }
+        for line in [
+            "OOM command not allowed",
+            "READONLY You can't write",
+            "ERR what",
+        ] {
+            assert!(matches!(failure(line), Failure::Other(_)), "{line}");
+        }
+    }
 }
