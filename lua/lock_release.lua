@@ -19,8 +19,13 @@ if redis.call('GET', KEYS[1]) ~= ARGV[1] then
 end
 local counter = ARGV[2]
 if counter == '0' then
-  counter = (tonumber(redis.call('GET', KEYS[2])) or 0) + 1
+  -- What was never counted needs no counter. An odd number whose second bit is set says that the lock was found
+  -- abandoned: nobody was told, so it stays for the next holder.
+  local stored = tonumber(redis.call('GET', KEYS[2]) or 0)
+  counter = stored and stored % 4 == 1 and stored + 1
 end
 redis.call('DEL', KEYS[1])
-redis.call('SET', KEYS[2], counter, 'PX', COUNTER_TTL)
+if counter then
+  redis.call('SET', KEYS[2], counter, 'PX', COUNTER_TTL)
+end
 return 1

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::clock::{BootInstant, Deadline};
-use crate::engine::{Acquired, Released, Request};
+use crate::engine::{Acquired, Request};
 use crate::error::{Error, Result};
 use crate::guard::{LockGuard, RELEASE};
 use crate::lease::{Lease, Owner, valid_until};
 use crate::locker::Core;
 use crate::name::Key;
+use crate::renewal::{Farewell, Renewer};
 
 /// How long, and how often, to try.
 #[derive(Clone, Debug)]
@@ -18,8 +19,11 @@ pub(crate) struct Patience {
     attempts: Option<u32>,
 }
 
-/// After a deadline: what the attempt that is on the wire may still take, and what giving up may take.
+/// After a deadline: what the attempt that is on the wire may still take.
 const GRACE: Duration = Duration::from_millis(40);
+
+/// After that: what taking back what it may have taken may take, before that is left to a thread.
+const TAKING_BACK: Duration = Duration::from_millis(20);
 
 impl Patience {
     pub(crate) fn once() -> Self {
@@ -33,17 +37,17 @@ impl Patience {
         Patience { deadline, attempts }
     }
 
-    /// How long giving up may take.
-    fn last_words(&self) -> Duration {
+    /// How long the caller waits while it is taken back what an attempt may have taken.
+    fn taking_back(&self) -> Duration {
         if self.deadline.is_never() {
             RELEASE
         } else {
-            GRACE
+            TAKING_BACK
         }
     }
 
-    fn is_over(&self, attempts: u32) -> bool {
-        self.attempts.is_some_and(|most| attempts >= most) || self.deadline.is_over()
+    fn is_over(&self, attempts: u64) -> bool {
+        self.attempts.is_some_and(|most| attempts >= most.into()) || self.deadline.is_over()
     }
 }
 
@@ -68,10 +72,7 @@ pub(crate) fn acquire(
             Ok(Some(LockGuard::new(core.clone(), lease, granted, renewer)))
         }
         outcome => {
-            attempt.give_up();
-            if let Some(renewer) = renewer {
-                core.renewers.give_back(renewer);
-            }
+            attempt.give_up(renewer);
             outcome.map(|_| None)
         }
     }
@@ -93,7 +94,7 @@ impl Attempt<'_> {
     /// Every attempt has the same owner, so that one whose answer was lost is found again.
     fn run(&mut self) -> Result<Option<(Lease, BootInstant)>> {
         let mut waits = self.core.options.backoff.waits();
-        for attempts in 1.. {
+        for attempts in 1_u64.. {
             // Read before sending: the server's lease starts no earlier than this.
             let t0 = self.core.clock.now();
             let bound = match self.ask()? {
@@ -109,8 +110,9 @@ impl Attempt<'_> {
                     if lease.is_valid(self.core.clock.now()) {
                         return Ok(Some((lease, t0)));
                     }
-                    // The answer took as long as the lease: ask for more of it at once.
+                    // Asked again at once, the same owner gets a new lease.
                     self.unclear = true;
+                    self.fail(self.too_slow());
                     Duration::ZERO
                 }
                 Some(Acquired::Taken { remaining }) => {
@@ -148,24 +150,35 @@ impl Attempt<'_> {
         };
         match self.core.engine.acquire(self.request(), &deadline) {
             Ok(answer) => {
-                self.failing = None;
+                if let Acquired::Taken { .. } = answer {
+                    self.failing = None;
+                }
                 Ok(Some(answer))
             }
             Err(error @ Error::Unavailable { .. }) => {
                 self.unclear = true;
-                let since = self
-                    .failing
-                    .take()
-                    .map_or_else(Instant::now, |(since, _)| since);
-                self.failing = Some((since, error));
+                self.fail(error);
                 Ok(None)
             }
             Err(error) => {
                 // A script that fails doesn't roll back.
-                self.unclear = !matches!(error, Error::Conflict { .. });
+                self.unclear |= !matches!(error, Error::Conflict { .. });
                 Err(error)
             }
         }
+    }
+
+    fn fail(&mut self, error: Error) {
+        let since = self
+            .failing
+            .take()
+            .map_or_else(Instant::now, |(since, _)| since);
+        self.failing = Some((since, error));
+    }
+
+    fn too_slow(&self) -> Error {
+        let cause = "its answers take as long as the ttl";
+        Error::unavailable(Some(self.key.name()), self.core.engine.place(), cause)
     }
 
     fn has_failed_for_too_long(&self) -> bool {
@@ -177,15 +190,29 @@ impl Attempt<'_> {
 
     /// Releases what an attempt may have taken. An attempt that is still on its way to the server, and takes
     /// the lock after this, leaves it taken for its ttl: nothing can call it back.
-    fn give_up(&mut self) {
-        if !self.unclear {
-            return;
+    fn give_up(self, renewer: Option<Renewer>) {
+        let taken_back = !self.unclear || {
+            let deadline = Deadline::after(self.patience.taking_back());
+            self.core
+                .engine
+                .release(self.request(), None, &deadline)
+                .is_ok()
+        };
+        let renewers = &self.core.renewers;
+        match renewer {
+            Some(renewer) if taken_back => renewers.give_back(renewer),
+            Some(renewer) => renewers.send_off(renewer, self.farewell()),
+            None => {}
         }
-        let deadline = Deadline::after(self.patience.last_words());
-        match self.core.engine.release(self.request(), None, &deadline) {
-            Ok(Released::Done) => log::debug!("lock {:?}: given up, and released", self.key.name()),
-            Ok(_) => {}
-            Err(e) => log::debug!("given up, maybe leaving the lock taken for its ttl: {e}"),
+    }
+
+    fn farewell(&self) -> Farewell {
+        let (engine, ttl) = (self.core.engine.clone(), self.core.options.ttl);
+        Farewell {
+            engine,
+            key: self.key.clone(),
+            owner: self.owner.clone(),
+            ttl,
         }
     }
 

@@ -131,7 +131,6 @@ impl fmt::Display for LostReason {
 }
 
 impl Error {
-    #[cfg(any(test, feature = "redis"))]
     pub(crate) fn unavailable(name: Option<&str>, engine: &str, cause: impl Into<Cause>) -> Self {
         let (name, engine, source) = (name.map(String::from), engine.to_owned(), cause.into());
         Error::Unavailable {

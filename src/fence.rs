@@ -43,6 +43,16 @@ impl Token {
     pub(crate) fn released(last_used: u64) -> u64 {
         last_used + 1
     }
+
+    /// What the counter holds when an acquire is called back whose answer nobody has seen: if it found the lock
+    /// abandoned, the next one has to find that again.
+    pub(crate) fn called_back(self) -> u64 {
+        if self.abandoned {
+            self.number
+        } else {
+            Token::released(self.number)
+        }
+    }
 }
 
 /// The time of the host, which is the server of the engines without one.
@@ -81,6 +91,14 @@ mod tests {
             let before = Token::next(stored, now);
             prop_assert!(Token::next(0, now + 3 + later).number > before.number);
         }
+    }
+
+    #[test]
+    fn abandonment_that_nobody_was_told_of_stays() {
+        let token = Token::next(Token::next(0, 1_000).number, 0);
+        assert!(Token::next(token.called_back(), 0).abandoned);
+        let token = Token::next(0, 1_000);
+        assert!(!Token::next(token.called_back(), 0).abandoned);
     }
 
     #[test]

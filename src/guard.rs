@@ -1,6 +1,7 @@
 //! The guard of a lock.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -28,7 +29,8 @@ use crate::renewal::Renewer;
 /// logged. [`unlock`](Self::unlock) does the same and returns it. A guard that is dropped by a panic releases
 /// like any other: there is no poisoning. A guard that is forgotten (`std::mem::forget`) is renewed until the
 /// process ends, unless [`renew`](crate::LockerBuilder::renew) or [`max_hold`](crate::LockerBuilder::max_hold)
-/// say otherwise. In a child made by `fork`, an inherited guard isn't held, and neither renews nor releases.
+/// say otherwise. In a child made by `fork`, an inherited guard isn't held, its `lost` tells nothing, and it neither renews nor
+/// releases.
 ///
 /// # Examples
 ///
@@ -304,9 +306,12 @@ impl Drop for LockGuard {
             std::mem::forget((self.renewer.take(), self.held.clone(), self.core.clone()));
             return;
         }
-        if let Err(e) = self.release() {
-            log::warn!("released on drop: {e}");
-        }
+        // A logger that panics must not end a process whose thread is unwinding.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            if let Err(e) = self.release() {
+                log::warn!("released on drop: {e}");
+            }
+        }));
     }
 }
 

@@ -195,9 +195,7 @@ impl Held {
             }
             (key, owner)
         };
-        if reason == LostReason::Expired {
-            self.engine.expire(&owner);
-        }
+        self.engine.forget(&owner);
         log::warn!("lock {:?} is lost: {reason}", key.name());
     }
 
@@ -237,8 +235,13 @@ impl Held {
         if !lease.is_valid(now) {
             return Step::Expire;
         }
-        if now < state.due {
-            return Step::Wait(state.due.min(lease.valid_until).since(now));
+        let due = if now < self.stop {
+            state.due
+        } else {
+            BootInstant::MAX
+        };
+        if now < due {
+            return Step::Wait(due.min(lease.valid_until).since(now));
         }
         let (key, owner) = (lease.key.clone(), lease.owner.clone());
         Step::Renew {

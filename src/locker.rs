@@ -71,6 +71,8 @@ impl Locker {
     /// - [`Error::InvalidUrl`] when a part of it isn't understood or names what can't be.
     /// - [`Error::Unavailable`] when the server can't be reached within the connect timeout of 2 s.
     /// - [`Error::Denied`] when it refuses the password or the user, or the directory its use.
+    /// - [`Error::Engine`] when it is no Redis server, has a certificate that isn't trusted, or hasn't as many
+    ///   databases.
     /// - [`Error::Unsupported`] when the engine isn't part of this build.
     ///
     /// # Examples
@@ -339,7 +341,8 @@ pub struct LockerBuilder {
 impl LockerBuilder {
     /// Sets the prefix that keeps applications apart: up to 64 of `A-Z a-z 0-9 . _ -`. Default: `crosslock`.
     ///
-    /// An empty one makes the lock's key the name itself, to share a lock with other programs.
+    /// An empty one makes the lock's key the name itself, to share a lock with other programs. The names `x` and
+    /// `{x}` would then share a counter: use one of them.
     pub fn namespace(mut self, namespace: &str) -> Self {
         namespace.clone_into(&mut self.namespace);
         self

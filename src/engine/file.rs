@@ -1,13 +1,14 @@
 //! Locks in a directory of this host, released by the kernel when a process dies.
 
 use std::collections::HashMap;
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
-use rustix::fs::Access;
+use rustix::fs::{Access, OFlags};
+use rustix::io::Errno;
 use url::Url;
 
 use super::{Acquired, Engine, Released, Request, invalid_url};
@@ -82,7 +83,7 @@ impl FileEngine {
                 Error::Conflict {
                     name,
                     key,
-                    reason: "it is a directory".to_owned(),
+                    reason: "it is no regular file".to_owned(),
                 }
             }
             _ => Error::engine(name, &self.place, cause),
@@ -110,17 +111,44 @@ impl FileEngine {
         }
     }
 
+    /// What is there must be a file of ours: where others may write, it may be a link to something else.
     fn open_file(&self, path: &Path) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        match options.open(path) {
-            // The first use of a long name: its directories are below ours, which is nobody's to replace.
-            Err(e) if e.kind() == ErrorKind::NotFound && self.directory.is_dir() => {
-                path.parent().map_or(Ok(()), fs::create_dir_all)?;
-                options.open(path)
-            }
-            opened => opened,
+        match options().open(path) {
+            Err(e) if e.kind() == ErrorKind::NotFound => self.create_file(path),
+            Err(e) if e.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => Err(no_file()),
+            Err(e) => Err(e),
+            Ok(file) if file.metadata()?.is_file() => Ok(file),
+            Ok(_) => Err(no_file()),
         }
+    }
+
+    /// Whoever may use the directory may use what is in it, whatever the umask of the first one.
+    fn create_file(&self, path: &Path) -> io::Result<File> {
+        let mode = fs::metadata(&self.directory)?.mode();
+        self.create_parents(path, mode)?;
+        match options().create_new(true).open(path) {
+            Ok(file) => {
+                file.set_permissions(Permissions::from_mode(mode & 0o666))?;
+                Ok(file)
+            }
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => options().open(path),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The parts of a long name are directories below ours.
+    fn create_parents(&self, path: &Path, mode: u32) -> io::Result<()> {
+        let below = path.strip_prefix(&self.directory).unwrap_or(path);
+        let mut parent = self.directory.clone();
+        for part in below.parent().into_iter().flatten() {
+            parent.push(part);
+            match fs::create_dir(&parent) {
+                Ok(()) => fs::set_permissions(&parent, Permissions::from_mode(mode & 0o7777))?,
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
     }
 
     /// Takes the next token of a file that was just locked.
@@ -166,7 +194,7 @@ impl Engine for FileEngine {
         let Some(held) = self.held.lock().remove(request.owner) else {
             return Ok(Released::NotOwner);
         };
-        let counter = Token::released(last_used.unwrap_or(held.token.number));
+        let counter = last_used.map_or_else(|| held.token.called_back(), Token::released);
         let written = write_counter(&held.locked.file, counter);
         let kept = held.locked.is_kept();
         drop(held);
@@ -191,8 +219,12 @@ impl Engine for FileEngine {
     }
 
     /// The counter stays odd: the next holder sees that this one never released.
-    fn expire(&self, owner: &Owner) {
+    fn forget(&self, owner: &Owner) {
         self.held.lock().remove(owner);
+    }
+
+    fn place(&self) -> &str {
+        &self.place
     }
 }
 
@@ -220,6 +252,20 @@ impl Drop for Locked {
             log::warn!("can't unlock {}: {e}", self.path.display());
         }
     }
+}
+
+fn options() -> OpenOptions {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut options = OpenOptions::new();
+    options
+        .read(true)
+        .write(true)
+        .custom_flags(flags.bits().cast_signed());
+    options
+}
+
+fn no_file() -> io::Error {
+    io::Error::new(ErrorKind::IsADirectory, "it is no regular file")
 }
 
 /// A fixed place, whatever the environment says: a cron job and a shell of one user have to meet.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -15,6 +15,9 @@ use crate::name::Key;
 
 /// How long an abandoned lock is remembered.
 const MEMORY: Duration = Duration::from_secs(24 * 3600);
+
+/// A pause is at most this long by the options' bounds; a longer one would only be cut.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Every `memory:` locker of the process shares this one, as they would share a server.
 #[derive(Debug)]
@@ -92,10 +95,16 @@ impl Engine for MemoryEngine {
         _deadline: &Deadline,
     ) -> Result<Released> {
         let mut table = self.table.lock();
-        if table.held(request, self.clock.now()).is_none() {
+        let now = self.clock.now();
+        let Some(entry) = table.held(request, now) else {
             return Ok(Released::NotOwner);
+        };
+        if last_used.is_none() && entry.token.abandoned {
+            // Nobody was told: the next holder finds it as this one did.
+            entry.expires = now;
+        } else {
+            table.leases.remove(request.key);
         }
-        table.leases.remove(request.key);
         table.counter = table.counter.max(last_used.map_or(0, Token::released));
         self.released.notify_all();
         Ok(Released::Done)
@@ -106,10 +115,19 @@ impl Engine for MemoryEngine {
     }
 
     fn wait(&self, key: &Key, timeout: Duration) {
+        // The caller's pauses are short.
+        let until = Instant::now() + timeout.min(LONGEST_PAUSE);
         let mut table = self.table.lock();
-        if table.leases.contains_key(key) {
-            self.released.wait_for(&mut table, timeout);
+        while table.leases.contains_key(key) {
+            // A release wakes the waiters of all names.
+            if self.released.wait_until(&mut table, until).timed_out() {
+                return;
+            }
         }
+    }
+
+    fn place(&self) -> &str {
+        "memory:"
     }
 }
 
@@ -177,6 +195,28 @@ mod tests {
             remaining: Some(TTL),
         };
         assert_eq!(acquire(&engine, "a", &Owner::new()), taken);
+    }
+
+    #[test]
+    fn acquire_that_is_called_back_leaves_abandonment_to_the_next() {
+        let clock = ManualClock::new();
+        let engine = MemoryEngine::new(clock.clone());
+        acquire(&engine, "a", &Owner::new());
+        clock.advance(2 * TTL);
+        for _ in 0..3 {
+            let owner = Owner::new();
+            let Acquired::Granted(token) = acquire(&engine, "a", &owner) else {
+                panic!("taken")
+            };
+            assert!(token.abandoned);
+            let key = Key::new(&Namespace::new("test").unwrap(), "a").unwrap();
+            let request = Request {
+                key: &key,
+                owner: &owner,
+                ttl: TTL,
+            };
+            engine.release(request, None, &Deadline::NEVER).unwrap();
+        }
     }
 
     #[test]

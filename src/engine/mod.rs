@@ -76,8 +76,11 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
         true
     }
 
-    /// Called when a lease has run out, for an engine that wouldn't notice.
-    fn expire(&self, _owner: &Owner) {}
+    /// Called when a lease is lost, for an engine that keeps something of it in this process.
+    fn forget(&self, _owner: &Owner) {}
+
+    /// For errors: where locks live, without user and password.
+    fn place(&self) -> &str;
 }
 
 const SCHEMES: &str = "use memory:, file:, file:///dir, redis://, rediss:// or unix:///path.sock";
@@ -135,9 +138,13 @@ fn invalid_url(url: &str, reason: &str) -> Error {
 /// `url` without what may be a user, a password, or a query with one.
 fn redacted(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
-        let secretive = ["redis:", "rediss:", "unix:"].into_iter();
-        let hidden = secretive.filter(|scheme| url.starts_with(scheme)).max();
-        return hidden.map_or_else(|| url.to_owned(), |scheme| format!("{scheme}…"));
+        let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
+        return match scheme.to_ascii_lowercase().as_str() {
+            "file" | "memory" => url.to_owned(),
+            _ if scheme.contains('@') => "…".to_owned(),
+            _ if rest.is_empty() => url.to_owned(),
+            _ => format!("{scheme}:…"),
+        };
     };
     // A password that isn't escaped may hold any of the characters that part a URL.
     if rest.find('?') < rest.rfind('@') && rest.contains('?') {
@@ -179,7 +186,9 @@ mod tests {
             "Ünknown:",
         ] {
             match open(url, &Options::default()) {
-                Err(Error::InvalidUrl { url: shown, .. }) => assert_eq!(shown, url),
+                Err(Error::InvalidUrl { reason, .. }) => {
+                    assert!(url.starts_with("memory:") || reason.contains("redis://"));
+                }
                 other => panic!("{url}: {other:?}"),
             }
         }
@@ -194,6 +203,11 @@ mod tests {
         assert_eq!(redacted("redis://:secret"), "redis://…");
         assert_eq!(redacted("redis://user:secret/0"), "redis://…");
         assert_eq!(redacted("redis::secret"), "redis:…");
+        assert_eq!(redacted("UNIX:/s?pass=secret"), "UNIX:…");
+        assert_eq!(redacted("user:secret@host:6379"), "user:…");
+        assert_eq!(redacted("//user:secret@host/"), "//user:…");
+        assert_eq!(redacted("secret@host"), "…");
+        assert_eq!(redacted("file:relative"), "file:relative");
         assert_eq!(redacted("redis://:a@b@host/"), "redis://…@host/");
         assert_eq!(redacted("file:///tmp/a"), "file:///tmp/a");
     }

@@ -15,7 +15,7 @@ const EVERY: Duration = Duration::from_secs(3);
 struct Scripted {
     clock: Arc<ManualClock>,
     answers: Mutex<Vec<(Duration, Result<bool>)>>,
-    expired: Mutex<u32>,
+    forgotten: Mutex<u32>,
 }
 
 impl Engine for Scripted {
@@ -38,8 +38,12 @@ impl Engine for Scripted {
         unreachable!("nobody verifies")
     }
 
-    fn expire(&self, _: &Owner) {
-        *self.expired.lock() += 1;
+    fn forget(&self, _: &Owner) {
+        *self.forgotten.lock() += 1;
+    }
+
+    fn place(&self) -> &str {
+        "a script"
     }
 }
 
@@ -52,11 +56,11 @@ struct Scene {
 /// A lease that was granted just now.
 fn scene(every: Option<Duration>, max_hold: Option<Duration>) -> Scene {
     let clock = ManualClock::new();
-    let (answers, expired) = (Mutex::default(), Mutex::default());
+    let (answers, forgotten) = (Mutex::default(), Mutex::default());
     let engine = Arc::new(Scripted {
         clock: clock.clone(),
         answers,
-        expired,
+        forgotten,
     });
     let now = clock.now();
     let lease = Lease {
@@ -157,7 +161,7 @@ fn renewals_that_all_fail_are_tried_several_times_and_end_with_the_lease() {
     }
     assert!(tries > 5, "{tries}");
     assert_eq!(scene.lost(), Some(LostReason::Expired));
-    assert_eq!(*scene.engine.expired.lock(), 1);
+    assert_eq!(*scene.engine.forgotten.lock(), 1);
 }
 
 #[test]
@@ -168,7 +172,7 @@ fn refused_renewal_is_lost_for_good() {
     assert_eq!(scene.lost(), Some(LostReason::NotOwner));
     assert_eq!(scene.held.remaining(), Duration::ZERO);
     assert_eq!(scene.held.tend(), None);
-    assert_eq!(*scene.engine.expired.lock(), 0);
+    assert_eq!(*scene.engine.forgotten.lock(), 1);
 }
 
 #[test]
@@ -204,6 +208,18 @@ fn lease_is_not_renewed_after_max_hold() {
     scene.tend_when_due();
     let last = scene.held.tend().unwrap();
     assert!(last > EVERY, "the next look is at the end: {last:?}");
+    scene.clock.advance(last);
+    assert_eq!(scene.held.tend(), None);
+    assert_eq!(scene.lost(), Some(LostReason::Expired));
+}
+
+#[test]
+fn renewal_that_failed_is_not_tried_again_after_max_hold() {
+    let scene = scene(Some(EVERY), Some(EVERY * 4 / 3));
+    scene.answers([(AT_ONCE, unreachable_server())]);
+    scene.tend_when_due();
+    scene.clock.advance(EVERY);
+    let last = scene.held.tend().unwrap();
     scene.clock.advance(last);
     assert_eq!(scene.held.tend(), None);
     assert_eq!(scene.lost(), Some(LostReason::Expired));

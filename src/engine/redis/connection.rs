@@ -8,7 +8,7 @@ use ::redis::{Cmd, Parser, ServerError, Value};
 use super::address::{Address, Place};
 use super::resolver::Resolver;
 use super::server::{Broken, Failure, said};
-use super::socket::Socket;
+use super::socket::{Peek, Socket};
 #[cfg(feature = "tls")]
 use super::tls::{Tls, TlsConfig};
 use crate::clock::Deadline;
@@ -75,16 +75,12 @@ impl Connector {
         if let Some(password) = &self.address.password {
             let mut auth = ::redis::cmd("AUTH");
             auth.arg(&self.address.user).arg(password.as_str());
-            if let Value::ServerError(error) = connection.request(&auth, deadline)? {
-                return Err(Broken::Refused(login_failure(error)));
-            }
+            connection.require(&auth, deadline, login_failure)?;
         }
         if self.address.database != 0 {
             let mut select = ::redis::cmd("SELECT");
             select.arg(self.address.database);
-            if let Value::ServerError(error) = connection.request(&select, deadline)? {
-                return Err(Broken::Refused(error.into()));
-            }
+            connection.require(&select, deadline, Failure::from)?;
         }
         Ok(())
     }
@@ -116,6 +112,33 @@ impl Connection {
     /// The process that made it, and may use it.
     pub(super) fn process(&self) -> u32 {
         self.process
+    }
+
+    /// Whether there is nothing to read: between commands that would be its end, or the answer to a question
+    /// that nobody remembers. Encrypted connections are told things unasked, so only their end counts.
+    pub(super) fn is_quiet(&self) -> bool {
+        match &self.stream {
+            Stream::Plain(socket) => socket.peek() == Peek::Nothing,
+            #[cfg(feature = "tls")]
+            Stream::Tls(tls) => tls.sock.peek() != Peek::End,
+        }
+    }
+
+    /// Sends a command that has to be answered by OK.
+    fn require(
+        &mut self,
+        command: &Cmd,
+        deadline: &Deadline,
+        failure: impl FnOnce(ServerError) -> Failure,
+    ) -> Result<(), Broken> {
+        match self.request(command, deadline)? {
+            Value::Okay => Ok(()),
+            Value::ServerError(error) => Err(Broken::Refused(failure(error))),
+            _ => {
+                let cause = "it doesn't answer a login as a Redis server does".into();
+                Err(Broken::Refused(Failure::Other(cause)))
+            }
+        }
     }
 
     /// Sends a command and reads its answer, which may be an error, by `deadline`.

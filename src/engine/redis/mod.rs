@@ -68,21 +68,17 @@ impl RedisEngine {
         match failure {
             Failure::Unreachable(cause) => Error::unavailable(name, place, cause),
             Failure::Denied(cause) => Error::denied(name, place, cause),
-            Failure::Conflict(reason) if key.is_some() => {
-                let key = key.map(|key| Keys::of(key).lock).unwrap_or_default();
-                Error::Conflict {
-                    name: name.unwrap_or_default().to_owned(),
-                    key,
-                    reason,
-                }
-            }
-            Failure::Conflict(reason) => Error::engine(name, place, reason),
+            Failure::Conflict(reason) => match key {
+                Some(key) => conflict(key, reason),
+                None => Error::engine(name, place, reason),
+            },
             Failure::Other(cause) => Error::engine(name, place, cause),
         }
     }
 
-    fn surprised(&self, key: &Key, value: &Value) -> Error {
-        let cause = format!("an answer that no script of ours gives: {value:?}");
+    /// The answer isn't shown: what isn't a Redis server may send back what it was told.
+    fn surprised(&self, key: &Key) -> Error {
+        let cause = "it doesn't answer a script as a Redis server does";
         Error::engine(Some(key.name()), self.server.place(), cause)
     }
 }
@@ -90,7 +86,7 @@ impl RedisEngine {
 impl Engine for RedisEngine {
     fn acquire(&self, request: Request<'_>, deadline: &Deadline) -> Result<Acquired> {
         let answer = self.run(&self.acquire, request, &millis(request.ttl), deadline)?;
-        acquired(&answer.value).ok_or_else(|| self.surprised(request.key, &answer.value))
+        acquired(&answer.value).ok_or_else(|| self.surprised(request.key))
     }
 
     fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
@@ -99,7 +95,7 @@ impl Engine for RedisEngine {
                 value: Value::Int(renewed),
                 ..
             }) => Ok(renewed == 1),
-            Ok(answer) => Err(self.surprised(request.key, &answer.value)),
+            Ok(_) => Err(self.surprised(request.key)),
             // Whatever stands there now, it isn't ours.
             Err(Error::Conflict { .. }) => Ok(false),
             Err(e) => Err(e),
@@ -126,7 +122,7 @@ impl Engine for RedisEngine {
                 value: Value::Int(0),
                 ..
             }) => Ok(Released::NotOwner),
-            Ok(answer) => Err(self.surprised(request.key, &answer.value)),
+            Ok(_) => Err(self.surprised(request.key)),
             Err(Error::Conflict { .. }) => Ok(Released::NotOwner),
             Err(e) => Err(e),
         }
@@ -143,6 +139,21 @@ impl Engine for RedisEngine {
             Err(Failure::Conflict(_)) => Ok(false),
             Err(e) => Err(self.error(Some(request.key), e)),
         }
+    }
+
+    fn place(&self) -> &str {
+        self.server.place()
+    }
+}
+
+/// The acquire script says CONFLICT for the counter; WRONGTYPE is the server's word, about the lock.
+fn conflict(key: &Key, reason: String) -> Error {
+    let keys = Keys::of(key);
+    let about_fence = reason.starts_with("CONFLICT");
+    Error::Conflict {
+        name: key.name().to_owned(),
+        key: if about_fence { keys.fence } else { keys.lock },
+        reason,
     }
 }
 

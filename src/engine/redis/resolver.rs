@@ -19,6 +19,8 @@ pub(super) struct Resolver {
 
 #[derive(Debug, Default)]
 struct Lookup {
+    /// A child has no thread that would finish what its parent began.
+    process: u32,
     found: Mutex<Option<Found>>,
     done: Condvar,
 }
@@ -54,13 +56,15 @@ impl Resolver {
 
     fn join_or_start(&self, host: &str, port: u16) -> io::Result<Arc<Lookup>> {
         let mut current = self.lookup.lock();
-        if let Some(running) = current
-            .as_ref()
-            .filter(|lookup| lookup.found.lock().is_none())
-        {
+        let process = std::process::id();
+        let ours = current.as_ref().filter(|lookup| lookup.process == process);
+        if let Some(running) = ours.filter(|lookup| lookup.found.lock().is_none()) {
             return Ok(running.clone());
         }
-        let lookup = Arc::new(Lookup::default());
+        let lookup = Arc::new(Lookup {
+            process,
+            ..Lookup::default()
+        });
         let (theirs, host) = (lookup.clone(), host.to_owned());
         thread::Builder::new()
             .name("crosslock-dns".into())
@@ -113,7 +117,11 @@ mod tests {
     #[test]
     fn lookup_past_its_deadline_is_left() {
         let resolver = Resolver::default();
-        *resolver.lookup.lock() = Some(Arc::default());
+        let process = std::process::id();
+        *resolver.lookup.lock() = Some(Arc::new(Lookup {
+            process,
+            ..Lookup::default()
+        }));
         let error = resolver
             .resolve("host.invalid", 7, &Deadline::after(Duration::ZERO))
             .unwrap_err();

@@ -49,7 +49,7 @@ pub(super) enum Failure {
     Other(Cause),
 }
 
-/// A connection that sits idle for longer is closed when the next one comes back.
+/// A connection that sits idle for longer is not used again.
 const IDLE_FOR: Duration = Duration::from_secs(60);
 
 impl Server {
@@ -68,8 +68,14 @@ impl Server {
     }
 
     pub(super) fn ping(&self) -> Result<(), Failure> {
-        self.call(&::redis::cmd("PING"), std::process::id(), &Deadline::NEVER)
-            .map(drop)
+        let ping = ::redis::cmd("PING");
+        let answer = self.call(&ping, std::process::id(), &Deadline::NEVER)?;
+        match answer.value {
+            Value::SimpleString(pong) if pong == "PONG" => Ok(()),
+            _ => Err(Failure::Other(
+                "it doesn't answer PING as a Redis server does".into(),
+            )),
+        }
     }
 
     /// Sends a command of this process, whose id the caller has at hand, and gives its answer by `deadline`.
@@ -82,10 +88,10 @@ impl Server {
         process: u32,
         deadline: &Deadline,
     ) -> Result<Answer, Failure> {
+        let began = Instant::now();
         match self.call_once(command, process, deadline) {
             Err(Broken::Closed(_)) => {
-                // The others were probably closed with it.
-                self.idle.lock().clear();
+                self.distrust(began);
                 let value = self
                     .call_once(command, process, deadline)
                     .map_err(Failure::from)?;
@@ -94,10 +100,13 @@ impl Server {
                     repeated: true,
                 })
             }
-            result => Ok(Answer {
-                value: result?,
-                repeated: false,
-            }),
+            result => {
+                if matches!(result, Err(Broken::TimedOut(_))) {
+                    self.distrust(began);
+                }
+                let (value, repeated) = (result?, false);
+                Ok(Answer { value, repeated })
+            }
         }
     }
 
@@ -132,15 +141,24 @@ impl Server {
         }
     }
 
+    /// The connection that was used last, if it is likely to work: one that idled for long may have been
+    /// forgotten by something on the way, and one that has anything to read is closed or out of step.
     fn take_idle(&self, process: u32) -> Option<Connection> {
         let mut idle = self.idle.lock();
-        let last = idle.pop_back()?.connection;
-        if last.process() != process {
-            // A child shares its parent's sockets: closing its copies is all that it may do with them.
-            idle.clear();
-            return None;
+        while let Some(Idle { connection, since }) = idle.pop_back() {
+            if connection.process() != process {
+                // A child shares its parent's sockets: closing its copies is all that it may do with them.
+                idle.clear();
+            } else if since.elapsed() < IDLE_FOR && connection.is_quiet() {
+                return Some(connection);
+            }
         }
-        Some(last)
+        None
+    }
+
+    /// Closes all connections that were idle when another failed: what became of it became of them.
+    fn distrust(&self, began: Instant) {
+        self.idle.lock().retain(|idle| idle.since > began);
     }
 
     fn keep(&self, connection: Connection) {
@@ -200,6 +218,10 @@ impl From<io::Error> for Broken {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::TimedOut => Broken::TimedOut(error.into()),
+            // A unix socket's rights.
+            io::ErrorKind::PermissionDenied => Broken::Refused(Failure::Denied(error.into())),
+            // A certificate, or a peer that doesn't speak TLS.
+            io::ErrorKind::InvalidData => Broken::Refused(Failure::Other(error.into())),
             _ => Broken::Closed(error.into()),
         }
     }
@@ -213,8 +235,12 @@ impl From<ServerError> for Failure {
         let is =
             |code: &str| error.code() == code || (plain && text.contains(&format!(" {code} ")));
         let any = |codes: &[&str]| codes.iter().any(|code| is(code));
-        if any(&["NOPERM", "NOAUTH", "WRONGPASS", "AUTH"])
-            || (plain && text.contains("ACL failure"))
+        let says = |words: &str| plain && text.contains(words);
+        if says("max number of clients reached") {
+            Failure::Unreachable(text.into())
+        } else if any(&["NOPERM", "NOAUTH", "WRONGPASS", "DENIED", "AUTH"])
+            || says("ACL failure")
+            || says("The user executing the script can't")
         {
             Failure::Denied(text.into())
         } else if any(&["WRONGTYPE", "CONFLICT"]) {
@@ -227,12 +253,16 @@ impl From<ServerError> for Failure {
     }
 }
 
-/// The server's words.
+/// The server's words, without the arguments that it repeats: passwords and owners are among them.
 pub(super) fn said(error: &ServerError) -> String {
-    match error.details() {
-        Some(details) => format!("{} {details}", error.code()),
-        None => error.code().to_owned(),
-    }
+    let details = error.details().unwrap_or_default();
+    let details = details
+        .split("with args beginning with")
+        .next()
+        .unwrap_or_default();
+    format!("{} {details}", error.code())
+        .trim_end_matches([' ', ','])
+        .to_owned()
 }
 
 fn is_error(value: &Value, code: &str) -> bool {
@@ -251,12 +281,24 @@ mod tests {
     }
 
     #[test]
+    fn arguments_that_the_server_repeats_are_not_shown() {
+        let Failure::Other(cause) =
+            failure("ERR unknown command 'AUTH', with args beginning with: 'app' 'secret' ")
+        else {
+            panic!("it is no other class")
+        };
+        assert_eq!(cause.to_string(), "ERR unknown command 'AUTH'");
+    }
+
+    #[test]
     fn refusals_are_told_from_outages_and_conflicts() {
         for line in [
             "NOPERM this user has no permissions",
             "NOAUTH Authentication required.",
             "WRONGPASS invalid username-password pair",
-            "ERR The user executing the script can't run this command: NOPERM x",
+            "ERR The user executing the script can't run this command or subcommand script: x, on y.",
+            "DENIED Redis is running in protected mode",
+            "ERR Error running script: @user_script:1: NOPERM this user has no permissions",
             "ERR AUTH <password> called without any password configured",
         ] {
             assert!(matches!(failure(line), Failure::Denied(_)), "{line}");

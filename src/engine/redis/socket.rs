@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::net::SendFlags;
+use rustix::net::{RecvFlags, SendFlags};
 use socket2::{Domain, SockAddr, Type};
 
 use crate::clock::Deadline;
@@ -21,6 +21,14 @@ pub(super) struct Socket {
     socket: socket2::Socket,
     deadline: Deadline,
     tick: Duration,
+}
+
+/// What there is to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Peek {
+    Nothing,
+    Something,
+    End,
 }
 
 impl Socket {
@@ -69,6 +77,16 @@ impl Socket {
 
     pub(super) fn set_deadline(&mut self, deadline: &Deadline) {
         self.deadline = deadline.clone();
+    }
+
+    /// Looks at what there is to read, without waiting.
+    pub(super) fn peek(&self) -> Peek {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        match rustix::net::recv(&self.socket, &mut [0; 1], flags) {
+            Ok((1.., _)) => Peek::Something,
+            Err(Errno::AGAIN) => Peek::Nothing,
+            _ => Peek::End,
+        }
     }
 
     /// Sees to it that the next read returns by the deadline.

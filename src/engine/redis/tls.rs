@@ -54,10 +54,13 @@ impl TlsConfig {
         }))
     }
 
-    /// The handshake itself takes place with the first write.
-    pub(super) fn connect(&self, socket: Socket) -> io::Result<Tls> {
-        let client = ClientConnection::new(self.config.clone(), self.server.clone())
+    /// Shakes hands, by the deadline that the socket has.
+    pub(super) fn connect(&self, mut socket: Socket) -> io::Result<Tls> {
+        let mut client = ClientConnection::new(self.config.clone(), self.server.clone())
             .map_err(io::Error::other)?;
+        while client.is_handshaking() {
+            client.complete_io(&mut socket)?;
+        }
         Ok(StreamOwned::new(client, socket))
     }
 }
