@@ -14,6 +14,7 @@
 -- first write, and both writes are SET: a command that is denied or refused leaves nothing behind.
 
 local COUNTER_TTL = '86400000'
+local LARGEST = 2 ^ 53 - 2 ^ 12 -- the next tokens are still exact
 local HAND_OVERS = 1024 -- of one lease inside its process; each uses the next odd number
 
 local counter = redis.pcall('GET', KEYS[2])
@@ -21,7 +22,7 @@ if type(counter) == 'table' and not string.find(counter.err, 'WRONGTYPE', 1, tru
   return counter
 end
 local stored = tonumber(counter or 0)
-if not (stored and stored >= 0 and stored < 2 ^ 53 and stored % 1 == 0) then
+if not (stored and stored >= 0 and stored < LARGEST and stored % 1 == 0) then
   return redis.error_reply('CONFLICT ' .. KEYS[2] .. ' holds no counter')
 end
 local odd = stored % 2 == 1
@@ -38,8 +39,8 @@ if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
 end
 
 -- Odd, above every number that was used, and no smaller than the time, so that it increases when the counter
--- was lost. Its second bit says abandoned, so that the repetition above says it again. Numbers are exact up to
--- 2^53, and as arguments and as an answer they keep all digits.
+-- was lost. Its second bit says abandoned, so that the repetition above says it again. A number is exact up
+-- to 2^53, and as an argument and as an answer it keeps all digits.
 local floor = math.max(stored + (odd and 2 * HAND_OVERS + 1 or 1), time[1] * 1000000 + time[2])
 local token = floor + ((odd and 3 or 1) - floor) % 4
 redis.call('SET', KEYS[2], token, 'PX', COUNTER_TTL)

@@ -67,9 +67,11 @@ impl Server {
         self.connector.place()
     }
 
+    /// Finds out whether there is a server, and whether it wants us, within the connect timeout.
     pub(super) fn ping(&self) -> Result<(), Failure> {
         let ping = ::redis::cmd("PING");
-        let answer = self.call(&ping, std::process::id(), &Deadline::NEVER)?;
+        let deadline = Deadline::after(self.connect_timeout);
+        let answer = self.call(&ping, std::process::id(), &deadline)?;
         match answer.value {
             Value::SimpleString(pong) if pong == "PONG" => Ok(()),
             _ => Err(Failure::Other(
