@@ -1,0 +1,234 @@
+//! What becomes of connections that stop working while they are idle.
+#![cfg(feature = "redis")]
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crosslock::{Error, Locker, LockerBuilder};
+use support::{Fault, Proxy, RedisServer, wait_until};
+
+const LONG: Duration = Duration::from_secs(20);
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// A relay like a router that forgets its connections: those open then fall silent, and new ones work.
+struct Router {
+    addr: SocketAddr,
+    /// How often it has forgotten.
+    era: Arc<AtomicUsize>,
+    accepted: Arc<AtomicUsize>,
+}
+
+impl Router {
+    fn start(upstream: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = listener.local_addr().unwrap();
+        let router = Router {
+            addr,
+            era: Arc::default(),
+            accepted: Arc::default(),
+        };
+        let (era, accepted) = (router.era.clone(), router.accepted.clone());
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                accepted.fetch_add(1, Ordering::SeqCst);
+                let Ok(server) = TcpStream::connect(upstream) else {
+                    return;
+                };
+                relay(&client, &server, &era);
+                relay(&server, &client, &era);
+            }
+        });
+        router
+    }
+
+    fn forget(&self) {
+        self.era.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn builder(&self) -> LockerBuilder {
+        Locker::builder(&format!("redis://{}/", self.addr))
+    }
+}
+
+fn relay(from: &TcpStream, to: &TcpStream, era: &Arc<AtomicUsize>) {
+    let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+    to.set_nodelay(true).unwrap();
+    let (era, born) = (era.clone(), era.load(Ordering::SeqCst));
+    thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(read @ 1..) = from.read(&mut buffer) {
+            let forgotten = era.load(Ordering::SeqCst) != born;
+            if !forgotten && to.write_all(&buffer[..read]).is_err() {
+                break;
+            }
+        }
+        if era.load(Ordering::SeqCst) == born {
+            let _ = to.shutdown(Shutdown::Both);
+        }
+    });
+}
+
+/// Makes `count` connections, all of them idle afterwards.
+fn fill(lock: &Locker, router: &Router, count: usize) {
+    while router.accepted.load(Ordering::SeqCst) < count {
+        let together = Barrier::new(count);
+        thread::scope(|scope| {
+            for n in 0..count {
+                let together = &together;
+                scope.spawn(move || {
+                    let guard = lock.lock(&format!("fill-{n}")).unwrap();
+                    together.wait();
+                    guard.verify().unwrap();
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn connections_that_fell_silent_cost_a_held_lock_one_timeout_and_not_its_lease() {
+    let server = RedisServer::start();
+    let router = Router::start(server.addr());
+    let ttl = millis(3_000);
+    let lock = router
+        .builder()
+        .ttl(ttl)
+        .io_timeout(millis(500))
+        .build()
+        .unwrap();
+    fill(&lock, &router, 8);
+    let guard = lock.lock("a").unwrap();
+    router.forget();
+    let mut least = guard.remaining();
+    wait_until("it is renewed all the same", ttl, || {
+        let left = guard.remaining();
+        least = least.min(left);
+        left > least + millis(500)
+    });
+    assert!(guard.is_held());
+    guard.unlock().unwrap();
+}
+
+#[test]
+fn connections_that_fell_silent_do_not_keep_a_lock_from_being_released() {
+    let server = RedisServer::start();
+    let router = Router::start(server.addr());
+    let lock = router.builder().build().unwrap();
+    fill(&lock, &router, 6);
+    let guard = lock.lock("a").unwrap();
+    router.forget();
+    guard.unlock().unwrap();
+    assert_eq!(server.get("{crosslock:a}"), None);
+}
+
+#[test]
+fn connections_that_fell_silent_cost_a_caller_one_timeout() {
+    let server = RedisServer::start();
+    let router = Router::start(server.addr());
+    let lock = router.builder().io_timeout(millis(300)).build().unwrap();
+    fill(&lock, &router, 6);
+    router.forget();
+    let start = Instant::now();
+    let guard = lock.lock("a").unwrap();
+    // Six timeouts would take 1.8 s.
+    assert!(start.elapsed() < millis(1_500), "{:?}", start.elapsed());
+    drop(guard);
+}
+
+#[test]
+fn lock_that_a_restart_forgot_is_lost_also_when_another_has_it() {
+    let server = RedisServer::start();
+    let ours = Locker::open(&server.url()).unwrap();
+    let guard = ours.lock("a").unwrap();
+    server.restart();
+    let theirs = Locker::open(&server.url()).unwrap();
+    let other = theirs.lock("a").unwrap();
+    assert!(other.fencing_token() > guard.fencing_token());
+    // Its connection was closed by the restart, which mustn't be taken for an answer that was lost.
+    assert!(matches!(guard.unlock(), Err(Error::Lost { .. })));
+    other.verify().unwrap();
+}
+
+#[test]
+fn attempt_that_had_no_time_left_takes_nothing_in_the_end() {
+    let server = RedisServer::start();
+    let proxy = Proxy::start(server.addr());
+    let lock = Locker::open(&proxy.url()).unwrap();
+    drop(lock.lock("a").unwrap());
+    // A round trip takes longer than a timed call may overrun.
+    proxy.set(Fault::Delay(millis(60)));
+    for _ in 0..3 {
+        let outcome = lock.try_lock_for("a", millis(1));
+        assert!(
+            matches!(outcome, Err(Error::Unavailable { .. })),
+            "{outcome:?}"
+        );
+        let free = || server.get("{crosslock:a}").is_none();
+        wait_until("what was taken is given back", LONG, free);
+    }
+}
+
+#[test]
+fn attempt_that_is_taken_back_leaves_abandonment_to_the_next() {
+    let server = RedisServer::start();
+    let proxy = Proxy::start(server.addr());
+    let crashed = Locker::builder(&server.url())
+        .ttl(millis(100))
+        .renew(false)
+        .build()
+        .unwrap();
+    std::mem::forget(crashed.lock("a").unwrap());
+    wait_until("its lease is over", LONG, || {
+        server.get("{crosslock:a}").is_none()
+    });
+    let lock = Locker::open(&proxy.url()).unwrap();
+    proxy.lose_next_reply("evalsha", false);
+    let outcome = lock.try_lock_for("a", millis(50));
+    assert!(
+        matches!(outcome, Err(Error::Unavailable { .. })),
+        "{outcome:?}"
+    );
+    wait_until("it is taken back", LONG, || {
+        server.get("{crosslock:a}").is_none()
+    });
+    assert!(lock.lock("a").unwrap().abandoned());
+    assert!(!lock.lock("a").unwrap().abandoned());
+}
+
+#[test]
+fn answers_that_take_as_long_as_the_ttl_are_an_outage() {
+    let server = RedisServer::start();
+    let proxy = Proxy::start(server.addr());
+    let builder = Locker::builder(&proxy.url()).ttl(millis(100));
+    let lock = builder.unavailable_for(millis(500)).build().unwrap();
+    proxy.set(Fault::Delay(millis(80)));
+    let error = lock.lock("a").unwrap_err();
+    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+    wait_until("it is given back", LONG, || {
+        server.get("{crosslock:a}").is_none()
+    });
+}
+
+#[test]
+fn arguments_that_a_server_repeats_are_not_shown() {
+    let server = RedisServer::builder()
+        .config("rename-command", "EVALSHA nothing")
+        .start();
+    let lock = Locker::open(&server.url()).unwrap();
+    let error = lock.try_lock("a").unwrap_err();
+    assert!(matches!(error, Error::Engine { .. }), "{error}");
+    let pid = std::process::id().to_string();
+    assert!(
+        !format!("{error} {error:?}").contains(&format!("/{pid}")),
+        "{error:?}"
+    );
+}
