@@ -13,13 +13,13 @@ use support::open_files_under;
 use tempfile::TempDir;
 
 fn place() -> (TempDir, Locker) {
-    let directory = TempDir::new().unwrap();
+    let directory = TempDir::new().expect("a directory");
     let lock = open(directory.path());
     (directory, lock)
 }
 
 fn open(directory: &Path) -> Locker {
-    Locker::open(&format!("file://{}", directory.display())).unwrap()
+    Locker::open(&format!("file://{}", directory.display())).expect("a directory to lock in")
 }
 
 /// Where the lock `name` is, for a name without odd characters.

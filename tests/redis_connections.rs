@@ -29,8 +29,8 @@ struct Router {
 
 impl Router {
     fn start(upstream: SocketAddr) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let addr = listener.local_addr().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let addr = listener.local_addr().expect("its address");
         let router = Router {
             addr,
             era: Arc::default(),
@@ -60,8 +60,9 @@ impl Router {
 }
 
 fn relay(from: &TcpStream, to: &TcpStream, era: &Arc<AtomicUsize>) {
-    let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
-    to.set_nodelay(true).unwrap();
+    let clone = |stream: &TcpStream| stream.try_clone().expect("a descriptor");
+    let (mut from, mut to) = (clone(from), clone(to));
+    to.set_nodelay(true).expect("an open socket");
     let (era, born) = (era.clone(), era.load(Ordering::SeqCst));
     thread::spawn(move || {
         let mut buffer = [0; 4096];
@@ -85,9 +86,9 @@ fn fill(lock: &Locker, router: &Router, count: usize) {
             for n in 0..count {
                 let together = &together;
                 scope.spawn(move || {
-                    let guard = lock.lock(&format!("fill-{n}")).unwrap();
+                    let guard = lock.lock(&format!("fill-{n}")).expect("a free lock");
                     together.wait();
-                    guard.verify().unwrap();
+                    guard.verify().expect("a held lock");
                 });
             }
         });

@@ -1,0 +1,148 @@
+//! How long a lock is held, and how its end is told.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::RecvTimeoutError;
+use crosslock::{Error, LockGuard, Locker, LostReason};
+
+use crate::{PATIENCE, Place, SLACK};
+
+/// How much earlier than the engine's a lease ends: an allowance for clocks that differ.
+fn margin(ttl: Duration) -> Duration {
+    ttl / 100 + Duration::from_millis(2)
+}
+
+/// A locker whose leases end after `ttl`.
+fn without_renewal(place: &Place, ttl: Duration) -> Locker {
+    place.builder().ttl(ttl).renew(false).build().unwrap()
+}
+
+#[track_caller]
+fn assert_lost(guard: &LockGuard) {
+    assert!(!guard.is_held());
+    assert_eq!(guard.remaining(), Duration::ZERO);
+    assert!(matches!(guard.check(), Err(Error::Lost { .. })));
+    assert!(matches!(guard.verify(), Err(Error::Lost { .. })));
+}
+
+pub(crate) fn fresh_guard_is_held_and_verified(lock: &Locker) {
+    let guard = lock.lock("a").unwrap();
+    assert!(guard.is_held());
+    assert!(guard.remaining() > Duration::ZERO);
+    guard.check().unwrap();
+    guard.verify().unwrap();
+    assert!(guard.lost().is_empty());
+}
+
+pub(crate) fn renewal_keeps_a_lock_for_several_ttls(place: &Place) {
+    const TTL: Duration = Duration::from_millis(300);
+    let lock = place.builder().ttl(TTL).build().unwrap();
+    let guard = lock.lock("a").unwrap();
+    let end = Instant::now() + 4 * TTL;
+    while Instant::now() < end {
+        assert!(place.try_lock("a").unwrap().is_none(), "another got in");
+        guard.check().unwrap();
+        thread::sleep(TTL / 20);
+    }
+    guard.verify().unwrap();
+    assert!(guard.lost().is_empty());
+    guard.unlock().unwrap();
+    assert!(!place.lock("a").unwrap().abandoned());
+}
+
+pub(crate) fn lease_that_is_not_renewed_is_lost(place: &Place) {
+    const TTL: Duration = Duration::from_millis(150);
+    let lock = without_renewal(place, TTL);
+    let begun = Instant::now();
+    let guard = lock.lock("a").unwrap();
+    assert!(guard.remaining() <= TTL);
+    let lost = guard.lost().recv_timeout(PATIENCE).unwrap();
+    let elapsed = begun.elapsed();
+    assert_eq!(
+        (lost.name.as_str(), lost.reason),
+        ("a", LostReason::Expired)
+    );
+    assert!(
+        elapsed >= TTL - margin(TTL),
+        "lost too early, after {elapsed:?}"
+    );
+    assert!(elapsed < TTL + SLACK, "told too late, after {elapsed:?}");
+    assert_lost(&guard);
+    assert!(matches!(guard.unlock(), Err(Error::Lost { .. })));
+}
+
+pub(crate) fn lost_lease_can_be_taken_by_another_who_keeps_it(place: &Place) {
+    let lock = without_renewal(place, Duration::from_millis(100));
+    let guard = lock.lock("a").unwrap();
+    let next = place.try_lock_for("a", PATIENCE).unwrap();
+    let next = next.expect("the lease ran out");
+    assert_lost(&guard);
+    assert!(next.fencing_token() > guard.fencing_token());
+    assert!(matches!(guard.unlock(), Err(Error::Lost { .. })));
+    next.verify().unwrap();
+    assert!(lock.try_lock("a").unwrap().is_none());
+
+    // A late drop takes nothing from the next holder, either.
+    let late = lock.lock("b").unwrap();
+    let next = place.try_lock_for("b", PATIENCE).unwrap();
+    let next = next.expect("the lease ran out");
+    drop(late);
+    next.verify().unwrap();
+}
+
+pub(crate) fn every_clone_of_the_channel_learns_of_the_loss(place: &Place) {
+    let lock = without_renewal(place, Duration::from_millis(100));
+    let guard = lock.lock("a").unwrap();
+    let mut messages = 0;
+    for channel in [guard.lost().clone(), guard.lost().clone()] {
+        match channel.recv_timeout(PATIENCE) {
+            Ok(lost) => messages += usize::from(lost.name == "a"),
+            Err(end) => assert_eq!(end, RecvTimeoutError::Disconnected),
+        }
+    }
+    assert_eq!(messages, 1);
+}
+
+pub(crate) fn max_hold_ends_renewal(place: &Place) {
+    const TTL: Duration = Duration::from_millis(300);
+    const MAX_HOLD: Duration = Duration::from_millis(500);
+    let lock = place.builder().ttl(TTL).max_hold(MAX_HOLD).build().unwrap();
+    let begun = Instant::now();
+    let guard = lock.lock("a").unwrap();
+    guard.lost().recv_timeout(PATIENCE).unwrap();
+    let elapsed = begun.elapsed();
+    assert!(elapsed >= MAX_HOLD, "lost too early, after {elapsed:?}");
+    assert!(
+        elapsed < MAX_HOLD + TTL + SLACK,
+        "lost too late, after {elapsed:?}"
+    );
+    assert_lost(&guard);
+    let next = place.try_lock_for("a", PATIENCE).unwrap();
+    assert!(next.expect("the lease ran out").abandoned());
+}
+
+pub(crate) fn forgotten_guard_ends_with_its_ttl_and_is_told_to_the_next_holder_once(place: &Place) {
+    const TTL: Duration = Duration::from_millis(150);
+    let begun = Instant::now();
+    let guard = without_renewal(place, TTL).lock("a").unwrap();
+    assert!(!guard.abandoned());
+    std::mem::forget(guard);
+
+    let next = place.lock("a").unwrap();
+    let elapsed = begun.elapsed();
+    assert!(next.abandoned());
+    assert!(
+        elapsed >= TTL - margin(TTL),
+        "taken too early, after {elapsed:?}"
+    );
+    assert!(elapsed < TTL + SLACK, "taken too late, after {elapsed:?}");
+    next.unlock().unwrap();
+    assert!(!place.lock("a").unwrap().abandoned());
+}
+
+pub(crate) fn clean_release_is_no_abandonment(lock: &Locker) {
+    assert!(!lock.lock("a").unwrap().abandoned());
+    lock.lock("a").unwrap().unlock().unwrap();
+    assert!(!lock.lock("a").unwrap().abandoned());
+}

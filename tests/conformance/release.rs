@@ -1,0 +1,120 @@
+//! How a lock becomes free.
+
+use std::thread;
+use std::time::Duration;
+
+use crossbeam_channel::RecvTimeoutError;
+use crosslock::{LockGuard, Locker};
+
+use crate::{PATIENCE, Place};
+
+const _: () = {
+    const fn goes_anywhere<T: Send + Sync + 'static>() {}
+    const fn is_shared<T: Clone + Send + Sync + 'static>() {}
+    goes_anywhere::<LockGuard>();
+    goes_anywhere::<crosslock::Error>();
+    is_shared::<Locker>();
+};
+
+#[track_caller]
+fn assert_free(lock: &Locker, name: &str) {
+    let guard = lock.try_lock(name).unwrap().expect("it was released");
+    assert!(!guard.abandoned(), "it was released in order");
+}
+
+pub(crate) fn drop_releases(lock: &Locker) {
+    drop(lock.lock("a").unwrap());
+    assert_free(lock, "a");
+}
+
+pub(crate) fn unlock_releases(lock: &Locker) {
+    lock.lock("a").unwrap().unlock().unwrap();
+    assert_free(lock, "a");
+}
+
+pub(crate) fn panic_releases(lock: &Locker) {
+    let panicked = thread::scope(|scope| {
+        let holder = scope.spawn(|| {
+            let _guard = lock.lock("a").unwrap();
+            panic!("with the lock in hand, as this test wants it");
+        });
+        holder.join().is_err()
+    });
+    assert!(panicked);
+    assert_free(lock, "a");
+}
+
+pub(crate) fn another_thread_can_release(lock: &Locker) {
+    for by_unlock in [false, true] {
+        let guard = lock.lock("a").unwrap();
+        let release = move || {
+            if by_unlock {
+                guard.unlock().unwrap();
+            }
+        };
+        thread::spawn(release).join().unwrap();
+        assert_free(lock, "a");
+    }
+}
+
+pub(crate) fn guard_stays_held_across_threads(place: &Place) {
+    // Taken by a thread that has ended before the second renewal.
+    const TTL: Duration = Duration::from_millis(300);
+    let lock = place.builder().ttl(TTL).build().unwrap();
+    let guard = thread::scope(|scope| scope.spawn(|| lock.lock("a").unwrap()).join().unwrap());
+    let holder = thread::spawn(move || {
+        thread::sleep(2 * TTL);
+        guard.verify().unwrap();
+        guard
+    });
+    let guard = holder.join().unwrap();
+    assert!(lock.try_lock("a").unwrap().is_none());
+    thread::scope(|scope| scope.spawn(|| guard.check()).join().unwrap()).unwrap();
+    guard.unlock().unwrap();
+    assert_free(&lock, "a");
+}
+
+pub(crate) fn guard_outlives_its_locker(place: &Place) {
+    const TTL: Duration = Duration::from_millis(300);
+    let lock = place.builder().ttl(TTL).build().unwrap();
+    let guard = lock.lock("a").unwrap();
+    drop(lock);
+    thread::sleep(2 * TTL);
+    guard.verify().unwrap();
+    assert!(place.try_lock("a").unwrap().is_none());
+    guard.unlock().unwrap();
+    assert_free(place, "a");
+}
+
+pub(crate) fn clone_outlives_the_original(place: &Place) {
+    let original = place.builder().build().unwrap();
+    let (clone, other) = (original.clone(), original.namespace("clone").unwrap());
+    drop(original);
+    let _guard = clone.lock("a").unwrap();
+    assert!(place.try_lock("a").unwrap().is_none());
+    other.lock("a").unwrap().unlock().unwrap();
+}
+
+pub(crate) fn released_guard_closes_its_channel_without_a_message(lock: &Locker) {
+    let guard = lock.lock("a").unwrap();
+    let lost = guard.lost().clone();
+    assert!(lost.try_recv().unwrap_err().is_empty());
+    guard.unlock().unwrap();
+    let end = lost.recv_timeout(PATIENCE);
+    assert_eq!(end, Err(RecvTimeoutError::Disconnected));
+
+    let guard = lock.lock("a").unwrap();
+    let lost = guard.lost().clone();
+    drop(guard);
+    let end = lost.recv_timeout(PATIENCE);
+    assert_eq!(end, Err(RecvTimeoutError::Disconnected));
+}
+
+pub(crate) fn abandoned_waiting_call_leaves_nothing(lock: &Locker) {
+    let guard = lock.lock("a").unwrap();
+    let timeout = Duration::from_millis(20);
+    assert!(lock.try_lock_for("a", timeout).unwrap().is_none());
+    guard.verify().unwrap();
+    guard.unlock().unwrap();
+    assert_free(lock, "a");
+}

@@ -1,0 +1,132 @@
+//! What is shown to people, and what isn't.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use crosslock::{Error, Locker};
+
+use crate::{PASSWORD, PATIENCE, Place};
+
+/// An owner's first part is a uuid, which nothing else here has.
+fn has_uuid(text: &str) -> bool {
+    text.as_bytes().windows(36).any(|window| {
+        window.iter().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => *byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+    })
+}
+
+#[track_caller]
+fn assert_discreet(text: &str) {
+    assert!(!has_uuid(text), "shows an owner: {text}");
+    assert!(!text.contains(PASSWORD), "shows a password: {text}");
+}
+
+/// All that an error says, down to its first cause.
+fn story(error: &Error) -> String {
+    let mut story = format!("{error}\n{error:?}\n{error:#?}");
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        story += &format!("\n{error}\n{error:?}");
+        cause = error.source();
+    }
+    story
+}
+
+fn failure<T: Debug>(outcome: crosslock::Result<T>) -> Error {
+    outcome.expect_err("this can't work")
+}
+
+fn debugged(value: &dyn Debug) -> String {
+    format!("{value:?}\n{value:#?}")
+}
+
+pub(crate) fn debug_output_hides_owner_and_password(place: &Place) {
+    assert!(has_uuid("x67e55044-10b1-426f-9247-bb680e5fe0c8/host"));
+    let guard = place.lock("a").unwrap();
+    let lock: &Locker = place;
+    let shown = [
+        debugged(lock),
+        debugged(&lock.namespace("other").unwrap()),
+        debugged(&place.builder()),
+        debugged(&guard),
+        debugged(guard.lost()),
+    ];
+    shown.iter().for_each(|text| assert_discreet(text));
+    assert!(shown[3].contains('a'), "{}", shown[3]);
+}
+
+/// One of each kind that needs no fault.
+fn errors(place: &Place) -> Vec<(&'static str, Error)> {
+    let ttl = Duration::from_millis(100);
+    let careless = place.builder().ttl(ttl).renew(false).build().unwrap();
+    let hasty = place.builder().attempts(1).build().unwrap();
+    let guard = careless.lock("lost").unwrap();
+    let lost = guard.lost().recv_timeout(PATIENCE).unwrap();
+    assert_discreet(&debugged(&lost));
+    let _taken = place.lock("busy").unwrap();
+    vec![
+        ("Busy", failure(hasty.lock("busy"))),
+        ("Lost", failure(guard.check())),
+        ("Lost", failure(guard.verify())),
+        ("Lost", failure(guard.unlock())),
+        ("InvalidName", failure(place.lock(""))),
+        ("InvalidOption", failure(place.namespace("a b"))),
+    ]
+}
+
+pub(crate) fn errors_hide_owner_and_password(place: &Place) {
+    for (kind, error) in errors(place) {
+        let story = story(&error);
+        assert!(story.contains(kind), "{kind}: {story}");
+        assert_discreet(&story);
+    }
+}
+
+pub(crate) fn errors_name_the_lock(place: &Place) {
+    for (kind, error) in errors(place) {
+        let text = error.to_string();
+        assert!(text.starts_with(char::is_lowercase), "{text}");
+        match kind {
+            "Busy" => assert!(text.contains("\"busy\""), "{text}"),
+            "Lost" => assert!(text.contains("\"lost\""), "{text}"),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(feature = "redis")]
+pub(crate) fn errors_of_a_server_hide_the_password() {
+    let server = crate::support::RedisServer::builder()
+        .password(PASSWORD)
+        .start();
+    let secret = format!(":{PASSWORD}");
+    let open = |url: &str| {
+        let builder = Locker::builder(url).unavailable_for(Duration::ZERO);
+        builder.connect_timeout(Duration::from_millis(500)).build()
+    };
+    let lock = open(&server.url_as(&secret)).unwrap();
+    let guard = lock.lock("a").unwrap();
+    let wrong = server.url_as(&format!(":not-{PASSWORD}"));
+    let misspelt = server
+        .url_as(&secret)
+        .replace("redis://", "rediss+nonsense://");
+    let denied = failure(open(&wrong));
+    assert!(matches!(denied, Error::Denied { .. }), "{denied:?}");
+    let invalid = failure(open(&misspelt));
+    assert!(matches!(invalid, Error::InvalidUrl { .. }), "{invalid:?}");
+    server.kill();
+    let unavailable = [
+        failure(open(&server.url_as(&secret))),
+        failure(lock.lock("b")),
+        failure(guard.verify()),
+        failure(guard.unlock()),
+    ];
+    for error in &unavailable {
+        assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+    }
+    for error in unavailable.iter().chain([&denied, &invalid]) {
+        assert_discreet(&story(error));
+    }
+}

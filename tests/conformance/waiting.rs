@@ -1,0 +1,145 @@
+//! How long a call waits, and what ends it.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crosslock::{Error, LockGuard, Locker, Result};
+
+use crate::{PATIENCE, Place, SLACK};
+
+/// Releases `name` while `wait` is in it, and returns what `wait` gave.
+///
+/// That a thread has begun to wait can't be seen from outside; a pause makes it all but certain.
+fn release_meanwhile<T: Send>(
+    lock: &Locker,
+    name: &str,
+    wait: impl FnOnce() -> Result<T> + Send,
+) -> Result<T> {
+    const PAUSE: Duration = Duration::from_millis(60);
+    let guard = lock.lock(name).unwrap();
+    thread::scope(|scope| {
+        let (begin, begun) = mpsc::channel();
+        let waiter = scope.spawn(move || {
+            begin.send(()).unwrap();
+            wait()
+        });
+        begun.recv().unwrap();
+        thread::sleep(PAUSE);
+        assert!(!waiter.is_finished(), "it got in while the lock was taken");
+        drop(guard);
+        let released = Instant::now();
+        let outcome = waiter.join().unwrap();
+        assert!(released.elapsed() < PATIENCE, "{:?}", released.elapsed());
+        outcome
+    })
+}
+
+pub(crate) fn waiting_thread_is_served_when_the_guard_is_dropped(lock: &Locker) {
+    let guard = release_meanwhile(lock, "a", || lock.lock("a")).unwrap();
+    guard.verify().unwrap();
+    assert!(!guard.abandoned());
+}
+
+pub(crate) fn every_waiting_thread_is_served(lock: &Locker) {
+    const WAITERS: usize = 8;
+    let guard = lock.lock("a").unwrap();
+    let tokens = thread::scope(|scope| {
+        let wait = || lock.lock("a").map(|guard| guard.fencing_token());
+        let waiters: Vec<_> = (0..WAITERS).map(|_| scope.spawn(wait)).collect();
+        drop(guard);
+        let tokens = waiters.into_iter().map(|waiter| waiter.join().unwrap());
+        tokens.collect::<Result<std::collections::HashSet<_>>>()
+    });
+    assert_eq!(tokens.unwrap().len(), WAITERS);
+}
+
+/// Asserts that `wait` waits for all of `timeout`, in vain.
+fn assert_times_out(timeout: Duration, wait: impl FnOnce() -> Result<Option<LockGuard>>) {
+    let begun = Instant::now();
+    let outcome = wait().unwrap();
+    let elapsed = begun.elapsed();
+    assert!(outcome.is_none());
+    assert!(
+        elapsed >= timeout,
+        "{elapsed:?} is shorter than {timeout:?}"
+    );
+    // The promise is 100 ms; the rest is for a loaded machine.
+    let most = timeout + Duration::from_millis(100) + SLACK;
+    assert!(elapsed < most, "{elapsed:?} is longer than {timeout:?}");
+}
+
+pub(crate) fn timed_wait_ends_after_its_timeout(lock: &Locker) {
+    let _guard = lock.lock("a").unwrap();
+    for millis in [1, 30, 250] {
+        let timeout = Duration::from_millis(millis);
+        assert_times_out(timeout, || lock.try_lock_for("a", timeout));
+    }
+}
+
+pub(crate) fn timed_wait_gets_a_lock_that_is_released_meanwhile(lock: &Locker) {
+    let guard = release_meanwhile(lock, "a", || lock.try_lock_for("a", PATIENCE)).unwrap();
+    guard.expect("it was released").verify().unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    let guard = release_meanwhile(lock, "b", || lock.try_lock_until("b", deadline)).unwrap();
+    guard.expect("it was released").verify().unwrap();
+}
+
+pub(crate) fn deadline_ends_a_wait(lock: &Locker) {
+    let _guard = lock.lock("a").unwrap();
+    let timeout = Duration::from_millis(120);
+    assert_times_out(timeout, || {
+        lock.try_lock_until("a", Instant::now() + timeout)
+    });
+}
+
+pub(crate) fn deadline_in_the_past_tries_once(lock: &Locker) {
+    let past = Instant::now();
+    let guard = lock.try_lock_until("a", past).unwrap();
+    let _guard = guard.expect("the lock is free");
+    assert_times_out(Duration::ZERO, || lock.try_lock_until("a", past));
+}
+
+pub(crate) fn zero_timeout_tries_once(lock: &Locker) {
+    let guard = lock.try_lock_for("a", Duration::ZERO).unwrap();
+    let _guard = guard.expect("the lock is free");
+    assert_times_out(Duration::ZERO, || lock.try_lock_for("a", Duration::ZERO));
+}
+
+pub(crate) fn longest_timeout_waits_for_the_release(lock: &Locker) {
+    assert!(lock.try_lock_for("a", Duration::MAX).unwrap().is_some());
+    let guard = release_meanwhile(lock, "a", || lock.try_lock_for("a", Duration::MAX)).unwrap();
+    guard.expect("it was released").verify().unwrap();
+}
+
+pub(crate) fn attempts_end_in_busy(place: &Place) {
+    // It ends by itself, so that a call which waits in spite of its attempts fails here and doesn't hang.
+    let careless = place.builder().renew(false).build().unwrap();
+    let guard = careless.lock("a").unwrap();
+    let patient = place.builder().attempts(3).build().unwrap();
+    match patient.lock("a") {
+        Err(Error::Busy { name, attempts, .. }) => assert_eq!((name.as_str(), attempts), ("a", 3)),
+        other => panic!("{other:?}"),
+    }
+    guard.unlock().unwrap();
+    patient.lock("a").unwrap().verify().unwrap();
+}
+
+pub(crate) fn attempts_end_timed_calls_with_none(place: &Place) {
+    let _guard = place.lock("a").unwrap();
+    let patient = place.builder().attempts(3).build().unwrap();
+    let begun = Instant::now();
+    assert!(patient.try_lock_for("a", 2 * PATIENCE).unwrap().is_none());
+    let deadline = Instant::now() + 2 * PATIENCE;
+    assert!(patient.try_lock_until("a", deadline).unwrap().is_none());
+    assert!(patient.try_lock("a").unwrap().is_none());
+    assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
+}
+
+pub(crate) fn attempts_do_not_matter_when_the_lock_is_free(place: &Place) {
+    let patient = place.builder().attempts(1).build().unwrap();
+    for _ in 0..10 {
+        patient.lock("a").unwrap().unlock().unwrap();
+        assert!(patient.try_lock_for("a", PATIENCE).unwrap().is_some());
+    }
+}

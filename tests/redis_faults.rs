@@ -1,0 +1,140 @@
+//! Whatever breaks between us and a server: the right outcome, within its bound, and nothing is left behind.
+
+#![cfg(feature = "redis")]
+// A test that unwraps fails with the error, which is what it is for.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+#[path = "redis_faults/addresses.rs"]
+mod addresses;
+#[path = "redis_faults/contents.rs"]
+mod contents;
+#[path = "redis_faults/lost_replies.rs"]
+mod lost_replies;
+#[path = "redis_faults/networks.rs"]
+mod networks;
+#[path = "redis_faults/outages.rs"]
+mod outages;
+#[path = "redis_faults/rights.rs"]
+mod rights;
+#[path = "redis_faults/speaker.rs"]
+mod speaker;
+#[path = "redis_faults/tls.rs"]
+mod tls;
+
+use std::time::{Duration, Instant};
+
+use crosslock::{Error, LockGuard, Locker};
+use support::{RedisServer, wait_until};
+
+/// The lock of most tests, and where it is.
+const NAME: &str = "n";
+const LOCK: &str = "{crosslock:n}";
+const FENCE: &str = "{crosslock:n}:fence";
+
+/// Far more than anything here takes, even on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// What a loaded machine may add to a bound.
+const SLACK: Duration = Duration::from_secs(1);
+/// A timeout that shows when a bound is missing.
+const LONG: Duration = Duration::from_secs(10);
+/// What a release may take.
+const RELEASE: Duration = Duration::from_millis(500);
+
+const fn millis(number: u64) -> Duration {
+    Duration::from_millis(number)
+}
+
+fn open(url: &str) -> Locker {
+    Locker::open(url).expect("open")
+}
+
+#[track_caller]
+fn held(locker: &Locker) -> LockGuard {
+    locker
+        .try_lock(NAME)
+        .expect("try_lock")
+        .expect("it is free")
+}
+
+/// Runs `call`, which has to return by `bound`, give or take what the machine adds.
+#[track_caller]
+fn within<T>(bound: Duration, call: impl FnOnce() -> T) -> T {
+    let start = Instant::now();
+    let result = call();
+    let elapsed = start.elapsed();
+    assert!(elapsed < bound + SLACK, "{elapsed:?} instead of {bound:?}");
+    result
+}
+
+/// Makes the server know the scripts, so that the first EVALSHA of each is the one that counts.
+fn load_scripts(server: &RedisServer) {
+    for code in [ACQUIRE, RENEW, RELEASE_SCRIPT] {
+        server.query::<()>(&["SCRIPT", "LOAD", code]);
+    }
+}
+
+const ACQUIRE: &str = include_str!("../lua/lock_acquire.lua");
+const RENEW: &str = include_str!("../lua/lock_renew.lua");
+const RELEASE_SCRIPT: &str = include_str!("../lua/lock_release.lua");
+
+/// What a request to run the script contains.
+fn digest(code: &str) -> String {
+    redis::Script::new(code).get_hash().to_owned()
+}
+
+#[track_caller]
+fn assert_every_key_expires(server: &RedisServer) {
+    for key in server.keys() {
+        // -2: it has expired meanwhile.
+        assert_ne!(server.pttl(&key), -1, "{key} stays for ever");
+    }
+}
+
+/// The lock is free, and its counter tells that it was released.
+#[track_caller]
+fn assert_released(server: &RedisServer) {
+    assert_eq!(server.get(LOCK), None);
+    let counter = server.get(FENCE).expect("a counter");
+    let counter: u64 = counter.parse().expect("digits");
+    assert_eq!(counter % 2, 0, "{counter} after a release");
+    assert_every_key_expires(server);
+}
+
+/// No connection is left of lockers that are gone.
+#[track_caller]
+fn assert_no_clients(server: &RedisServer) {
+    wait_until("our connections to go", PATIENCE, || {
+        server.connected_clients() == 0
+    });
+}
+
+/// A locker on an idle machine can take, use and release the lock.
+#[track_caller]
+fn assert_works(locker: &Locker) {
+    let guard = locker.lock(NAME).expect("lock");
+    guard.verify().expect("verify");
+    guard.unlock().expect("unlock");
+}
+
+/// Waits until the guard's lease lasts for longer than it does now.
+#[track_caller]
+fn wait_for_renewal(guard: &LockGuard) {
+    let end = Instant::now() + guard.remaining();
+    wait_until("a renewal", PATIENCE, || {
+        assert!(guard.is_held(), "lost instead of renewed");
+        Instant::now() + guard.remaining() > end + millis(1)
+    });
+}
+
+/// All that an error shows.
+fn shown(error: &Error) -> String {
+    let mut text = format!("{error} {error:?}");
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text += &format!(" {cause} {cause:?}");
+        source = cause.source();
+    }
+    text
+}

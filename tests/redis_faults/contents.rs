@@ -1,0 +1,261 @@
+//! Servers that hold something else, have no room, or may not write.
+
+use std::thread;
+
+use crosslock::{Error, Locker, LostReason};
+
+use super::speaker::Speaker;
+use super::support::{Proxy, RedisServer, wait_until};
+use super::*;
+
+// Keys of others
+
+/// What each call says about a key that is no lock: a conflict which names it.
+#[track_caller]
+fn assert_conflict(server: &RedisServer, key: &str) {
+    let locker = open(&server.url());
+    for outcome in [
+        locker.lock(NAME).map(Some),
+        locker.try_lock(NAME),
+        locker.try_lock_for(NAME, LONG),
+    ] {
+        let error = outcome.unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains(&format!("`{key}`")), "{key}: {text}");
+        match error {
+            Error::Conflict {
+                name, key: named, ..
+            } => {
+                assert_eq!((name.as_str(), named.as_str()), (NAME, key));
+            }
+            other => panic!("{other}"),
+        }
+    }
+    drop(locker);
+    assert_eq!(server.keys(), [key], "nothing was added");
+    assert_no_clients(server);
+}
+
+#[test]
+fn lock_key_of_another_type_is_a_conflict_and_stays_as_it_is() {
+    let server = RedisServer::start();
+    server.query::<()>(&["HSET", LOCK, "field", "value"]);
+    assert_conflict(&server, LOCK);
+    assert_eq!(server.query::<String>(&["HGET", LOCK, "field"]), "value");
+    assert_eq!(server.pttl(LOCK), -1);
+}
+
+#[test]
+fn counter_of_another_type_is_a_conflict_and_stays_as_it_is() {
+    let server = RedisServer::start();
+    server.query::<()>(&["HSET", FENCE, "field", "value"]);
+    assert_conflict(&server, FENCE);
+    assert_eq!(server.query::<String>(&["HGET", FENCE, "field"]), "value");
+    assert_eq!(server.pttl(FENCE), -1);
+}
+
+#[test]
+fn counter_with_a_text_is_a_conflict_and_stays_as_it_is() {
+    let server = RedisServer::start();
+    server.query::<()>(&["SET", FENCE, "text"]);
+    assert_conflict(&server, FENCE);
+    assert_eq!(server.get(FENCE).as_deref(), Some("text"));
+    assert_eq!(server.pttl(FENCE), -1);
+}
+
+#[test]
+fn held_lock_that_is_replaced_by_another_type_is_lost() {
+    let server = RedisServer::start();
+    for ask in [true, false] {
+        let builder = Locker::builder(&server.url()).ttl(millis(60_000));
+        let locker = if ask {
+            builder
+        } else {
+            builder.renew_every(millis(50))
+        };
+        let locker = locker.build().unwrap();
+        let guard = held(&locker);
+        server.query::<()>(&["DEL", LOCK]);
+        server.query::<()>(&["HSET", LOCK, "field", "value"]);
+        if ask {
+            let error = guard.verify().unwrap_err();
+            assert!(matches!(error, Error::Lost { .. }), "{error}");
+        }
+        let lost = guard.lost().recv_timeout(PATIENCE).unwrap();
+        assert_eq!(lost.reason, LostReason::NotOwner);
+        assert!(matches!(guard.unlock(), Err(Error::Lost { .. })));
+        assert_eq!(server.query::<String>(&["HGET", LOCK, "field"]), "value");
+        server.query::<()>(&["FLUSHALL"]);
+    }
+}
+
+#[test]
+fn unlock_says_lost_when_the_lock_was_replaced_by_another_type() {
+    let server = RedisServer::start();
+    let guard = held(&open(&server.url()));
+    server.query::<()>(&["DEL", LOCK]);
+    server.query::<()>(&["HSET", LOCK, "field", "value"]);
+    let error = guard.unlock().unwrap_err();
+    assert!(matches!(error, Error::Lost { .. }), "{error}");
+    assert_eq!(server.query::<String>(&["HGET", LOCK, "field"]), "value");
+}
+
+#[test]
+fn counter_that_is_replaced_while_held_hinders_neither_renewal_nor_release() {
+    let server = RedisServer::start();
+    let builder = Locker::builder(&server.url()).ttl(millis(3_000));
+    let locker = builder.renew_every(millis(100)).build().unwrap();
+    let guard = held(&locker);
+    server.query::<()>(&["DEL", FENCE]);
+    server.query::<()>(&["HSET", FENCE, "field", "value"]);
+    wait_for_renewal(&guard);
+    guard.unlock().unwrap();
+    assert_eq!(server.get(LOCK), None);
+}
+
+#[test]
+fn lock_without_a_ttl_excludes_us_until_it_is_deleted() {
+    let server = RedisServer::start();
+    let proxy = Proxy::start(server.addr());
+    server.query::<()>(&["SET", LOCK, "theirs"]);
+    let locker = open(&proxy.url());
+    assert!(locker.try_lock(NAME).unwrap().is_none());
+    assert!(locker.try_lock_for(NAME, millis(100)).unwrap().is_none());
+    assert_eq!(server.keys(), [LOCK]);
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| locker.lock(NAME).unwrap());
+        let requests = proxy.requests();
+        wait_until("some attempts", PATIENCE, || {
+            proxy.requests() > requests + 2
+        });
+        assert!(!waiter.is_finished());
+        assert_eq!(server.get(LOCK).as_deref(), Some("theirs"));
+        assert_eq!(server.pttl(LOCK), -1);
+        server.query::<()>(&["DEL", LOCK]);
+        waiter.join().unwrap().unlock().unwrap();
+    });
+    assert_released(&server);
+}
+
+#[test]
+fn holder_of_a_deleted_lock_takes_nothing_from_the_next() {
+    let server = RedisServer::start();
+    let locker = open(&server.url());
+    let guard = held(&locker);
+    server.query::<()>(&["DEL", LOCK]);
+    let next = held(&locker);
+    assert!(next.abandoned(), "the one before never released");
+    assert!(next.fencing_token() > guard.fencing_token());
+    assert!(matches!(guard.unlock(), Err(Error::Lost { .. })));
+    next.verify().unwrap();
+    next.unlock().unwrap();
+    assert_released(&server);
+}
+
+// No room
+
+#[test]
+fn full_server_refuses_new_locks_and_lets_held_ones_go_on() {
+    let server = RedisServer::start();
+    let builder = Locker::builder(&server.url()).ttl(millis(5_000));
+    let locker = builder.renew_every(millis(100)).build().unwrap();
+    let guard = held(&locker);
+    let token = guard.fencing_token();
+    server.query::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
+    for outcome in [
+        locker.lock("new").map(Some),
+        locker.try_lock("new"),
+        locker.try_lock_for("new", LONG),
+    ] {
+        let error = outcome.unwrap_err();
+        assert!(matches!(error, Error::Engine { .. }), "{error}");
+        assert!(error.to_string().contains("OOM"), "{error}");
+    }
+    wait_for_renewal(&guard);
+    guard.verify().unwrap();
+    guard.unlock().unwrap();
+    assert_released(&server);
+    assert_eq!(server.get(FENCE), Some((token + 1).to_string()));
+    assert_eq!(server.keys(), [FENCE]);
+    server.query::<()>(&["CONFIG", "SET", "maxmemory", "0"]);
+    assert!(held(&locker).fencing_token() > token);
+    drop(locker);
+    assert_no_clients(&server);
+}
+
+// Servers that may not write
+
+#[test]
+fn replica_refuses_to_lock() {
+    let primary = RedisServer::start();
+    let replica = RedisServer::builder().replica_of(primary.port()).start();
+    wait_until("the replica to follow", PATIENCE, || {
+        replica.info("master_link_status").as_deref() == Some("up")
+    });
+    let locker = open(&replica.url());
+    for outcome in [
+        within(millis(100), || locker.lock(NAME)).map(Some),
+        within(millis(100), || locker.try_lock(NAME)),
+        within(millis(100), || locker.try_lock_for(NAME, LONG)),
+    ] {
+        let error = outcome.unwrap_err();
+        assert!(matches!(error, Error::Engine { .. }), "{error}");
+        assert!(error.to_string().contains("READONLY"), "{error}");
+    }
+    assert!(primary.keys().is_empty() && replica.keys().is_empty());
+    drop(locker);
+    assert_no_clients(&replica);
+}
+
+#[test]
+fn guard_of_a_server_that_is_demoted_ends_in_time() {
+    let (other, server) = (RedisServer::start(), RedisServer::start());
+    let locker = Locker::builder(&server.url())
+        .ttl(millis(5_000))
+        .build()
+        .unwrap();
+    let guard = held(&locker);
+    let port = other.port().to_string();
+    server.query::<()>(&["REPLICAOF", "127.0.0.1", &port]);
+    let error = within(RELEASE, || guard.unlock()).unwrap_err();
+    // Before or after it has taken over the data of the other.
+    assert!(
+        matches!(
+            error,
+            Error::Engine { .. } | Error::Unavailable { .. } | Error::Lost { .. }
+        ),
+        "{error}"
+    );
+}
+
+// Answers that none of our scripts gives
+
+#[test]
+fn answers_of_no_script_of_ours_are_errors() {
+    for answer in [
+        "$-1\r\n",
+        "+OK\r\n",
+        "*0\r\n",
+        ":-7\r\n",
+        "$3\r\nabc\r\n",
+        "-ODD ball\r\n",
+    ] {
+        let speaker = Speaker::start(&["+PONG\r\n", answer, ":0\r\n"]);
+        let locker = open(&speaker.url());
+        let error = within(millis(100), || locker.lock(NAME)).unwrap_err();
+        assert!(matches!(error, Error::Engine { .. }), "{answer:?}: {error}");
+    }
+}
+
+#[test]
+fn owner_is_in_no_error() {
+    let server = RedisServer::start();
+    let guard = held(&open(&server.url()));
+    let owner = server.get(LOCK).unwrap();
+    let uuid = owner.split('/').next().unwrap().to_owned();
+    assert!(uuid.len() > 30);
+    assert!(!format!("{guard:?}").contains(&uuid));
+    server.query::<()>(&["DEL", LOCK]);
+    let error = guard.unlock().unwrap_err();
+    assert!(!shown(&error).contains(&uuid));
+}
