@@ -46,6 +46,7 @@ impl Token {
 
     /// What the counter holds when an acquire is called back whose answer nobody has seen: if it found the lock
     /// abandoned, the next one has to find that again.
+    #[cfg(any(test, feature = "file"))]
     pub(crate) fn called_back(self) -> u64 {
         if self.abandoned {
             self.number

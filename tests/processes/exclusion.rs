@@ -1,0 +1,56 @@
+//! Processes that compete.
+
+use std::fs;
+
+use super::support::{Child, hear, is_child, say};
+use super::*;
+
+#[cfg(feature = "redis")]
+use super::support::RedisServer;
+
+#[test]
+fn child_increments() {
+    if !is_child("exclusion::child_increments") {
+        return;
+    }
+    let lock = locker();
+    say("ready");
+    hear();
+    for _ in 0..500 {
+        let _guard = lock.lock("counter").unwrap();
+        increment(arg(FILE));
+    }
+}
+
+fn processes_lose_no_increment(url: &str) {
+    let dir = temp_dir();
+    let file = dir.path().join("counter");
+    fs::write(&file, "0").unwrap();
+    let args = [(URL, url), (FILE, file.to_str().unwrap())];
+    let mut children: Vec<_> = (0..4)
+        .map(|_| Child::spawn("exclusion::child_increments", &args))
+        .collect();
+    for child in &mut children {
+        child.wait_for("ready", PATIENCE);
+    }
+    for child in &mut children {
+        child.tell("go");
+    }
+    for child in &mut children {
+        assert!(child.wait(PATIENCE).success());
+    }
+    assert_eq!(fs::read_to_string(file).unwrap(), "2000");
+}
+
+#[cfg(feature = "file")]
+#[test]
+fn processes_lose_no_increment_on_file() {
+    let dir = temp_dir();
+    processes_lose_no_increment(&file_url(&dir));
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn processes_lose_no_increment_on_redis() {
+    processes_lose_no_increment(&RedisServer::start().url());
+}

@@ -1,0 +1,234 @@
+//! Forks, in a process of their own: the other threads of this one may hold anything.
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crosslock::{Error, Locker};
+use fork::Fork;
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+use super::support::{Child, is_child};
+use super::*;
+
+/// Runs `body` in a forked child of this process; returns its process id.
+fn forked(body: impl FnOnce()) -> i32 {
+    match fork::fork().unwrap() {
+        Fork::Parent(pid) => pid,
+        Fork::Child => {
+            set_parent_process_death_signal(Some(Signal::KILL)).unwrap();
+            let outcome = catch_unwind(AssertUnwindSafe(body));
+            // Not back into the test's harness, which goes on in the parent.
+            std::process::exit(i32::from(outcome.is_err()));
+        }
+    }
+}
+
+#[track_caller]
+fn assert_succeeds(pid: i32) {
+    let status = fork::waitpid(pid).unwrap();
+    assert!(fork::WIFEXITED(status), "{status}");
+    assert_eq!(fork::WEXITSTATUS(status), 0);
+}
+
+/// Runs the test `entry` in a process of its own, for each engine.
+fn succeeds_in_a_process_of_its_own(entry: &str, url: &str) {
+    let dir = temp_dir();
+    let file = dir.path().join("counter");
+    fs::write(&file, "0").unwrap();
+    let args = [(URL, url), (FILE, file.to_str().unwrap()), (TTL, "400")];
+    let mut child = Child::spawn(entry, &args);
+    assert!(child.wait(PATIENCE).success());
+}
+
+#[test]
+fn child_forks_with_guards() {
+    if !is_child("forks::child_forks_with_guards") {
+        return;
+    }
+    let lock = locker();
+    // In the parent these stay as they are, whatever the child does to its copies.
+    let mut dropped = Some(lock.lock("dropped").unwrap());
+    let mut unlocked = Some(lock.lock("unlocked").unwrap());
+    let exited = lock.lock("exited").unwrap();
+    let pid = forked(|| {
+        for guard in [&dropped, &unlocked].map(|guard| guard.as_ref().unwrap()) {
+            assert!(!guard.is_held());
+            assert_eq!(guard.remaining(), Duration::ZERO);
+            assert!(matches!(guard.check(), Err(Error::Lost { .. })));
+            assert!(matches!(guard.verify(), Err(Error::Lost { .. })));
+        }
+        assert!(!exited.is_held());
+        drop(dropped.take());
+        let outcome = unlocked.take().unwrap().unlock();
+        assert!(matches!(outcome, Err(Error::Lost { .. })));
+        // The parent's, here as anywhere.
+        for name in ["dropped", "unlocked", "exited"] {
+            assert!(lock.try_lock(name).unwrap().is_none(), "{name}");
+        }
+    });
+    assert_succeeds(pid);
+    let guards = [dropped.unwrap(), unlocked.unwrap(), exited];
+    for round in 0..2 {
+        for guard in &guards {
+            let verified = guard.verify();
+            verified.unwrap_or_else(|e| panic!("round {round}: {e}"));
+            assert!(guard.lost().is_empty(), "{guard:?}");
+            assert!(lock.try_lock(guard.name()).unwrap().is_none());
+        }
+        // It goes on being renewed.
+        thread::sleep(Duration::from_millis(900));
+    }
+    for guard in guards {
+        guard.unlock().unwrap();
+    }
+}
+
+#[test]
+fn child_forks_and_both_lock() {
+    if !is_child("forks::child_forks_and_both_lock") {
+        return;
+    }
+    let lock = locker();
+    // Several connections to inherit.
+    let several: Vec<_> = ["x", "y", "z"]
+        .map(|name| {
+            let lock = lock.clone();
+            thread::spawn(move || (0..20).for_each(|_| drop(lock.lock(name).unwrap())))
+        })
+        .into();
+    several.into_iter().for_each(|one| one.join().unwrap());
+    let guard = lock.lock("parents").unwrap();
+    let cycles = |who: &str| {
+        for cycle in 0..200 {
+            let name = format!("{who}-{}", cycle % 7);
+            let own = lock.lock(&name).unwrap();
+            let shared = lock.lock("shared").unwrap();
+            increment(arg(FILE));
+            assert_eq!((own.name(), shared.name()), (name.as_str(), "shared"));
+            own.verify().unwrap();
+            shared.verify().unwrap();
+            own.unlock().unwrap();
+            shared.unlock().unwrap();
+            assert!(lock.try_lock("parents").unwrap().is_none());
+        }
+    };
+    let pid = forked(|| cycles("child"));
+    cycles("parent");
+    assert_succeeds(pid);
+    guard.verify().unwrap();
+    guard.unlock().unwrap();
+    assert_eq!(fs::read_to_string(arg(FILE)).unwrap(), "400");
+}
+
+#[test]
+fn child_forks_and_lets_the_child_hold() {
+    const LEASE: Duration = Duration::from_millis(400);
+    if !is_child("forks::child_forks_and_lets_the_child_hold") {
+        return;
+    }
+    let lock = locker();
+    // Whatever is kept for the next guard is the parent's.
+    lock.lock("warm-up").unwrap().unlock().unwrap();
+    let pid = forked(|| {
+        let guard = lock.lock("a").unwrap();
+        let end = Instant::now() + 3 * LEASE;
+        while Instant::now() < end {
+            guard.check().unwrap();
+            thread::sleep(LEASE / 20);
+        }
+        guard.verify().unwrap();
+        guard.unlock().unwrap();
+    });
+    assert_succeeds(pid);
+    assert!(!lock.try_lock("a").unwrap().unwrap().abandoned());
+}
+
+#[test]
+fn child_forks_and_drops_all() {
+    if !is_child("forks::child_forks_and_drops_all") {
+        return;
+    }
+    let mut lock = Some(locker());
+    let mut guard = Some(lock.as_ref().unwrap().lock("a").unwrap());
+    let pid = forked(|| {
+        drop(lock.take());
+        drop(guard.take());
+    });
+    assert_succeeds(pid);
+    let (lock, guard) = (lock.unwrap(), guard.unwrap());
+    guard.verify().unwrap();
+    assert!(
+        Locker::open(&arg(URL))
+            .unwrap()
+            .try_lock("a")
+            .unwrap()
+            .is_none()
+    );
+    guard.unlock().unwrap();
+    assert!(lock.try_lock("a").unwrap().is_some());
+}
+
+#[cfg(feature = "file")]
+mod forks_on_file {
+    use super::*;
+
+    fn succeeds(entry: &str) {
+        let dir = temp_dir();
+        succeeds_in_a_process_of_its_own(entry, &file_url(&dir));
+    }
+
+    #[test]
+    fn inherited_guard_is_neither_held_nor_renewed_nor_released() {
+        succeeds("forks::child_forks_with_guards");
+    }
+
+    #[test]
+    fn parent_and_forked_child_lock_through_one_locker() {
+        succeeds("forks::child_forks_and_both_lock");
+    }
+
+    #[test]
+    fn forked_child_keeps_a_lock_of_its_own() {
+        succeeds("forks::child_forks_and_lets_the_child_hold");
+    }
+
+    #[test]
+    fn forked_child_that_drops_its_locker_releases_nothing() {
+        succeeds("forks::child_forks_and_drops_all");
+    }
+}
+
+#[cfg(feature = "redis")]
+mod forks_on_redis {
+    use super::*;
+    use crate::support::RedisServer;
+
+    fn succeeds(entry: &str) {
+        let server = RedisServer::start();
+        succeeds_in_a_process_of_its_own(entry, &server.url());
+        let keys = server.keys();
+        assert!(keys.iter().all(|key| key.ends_with(":fence")), "{keys:?}");
+    }
+
+    #[test]
+    fn inherited_guard_is_neither_held_nor_renewed_nor_released() {
+        succeeds("forks::child_forks_with_guards");
+    }
+
+    #[test]
+    fn parent_and_forked_child_lock_through_one_locker() {
+        succeeds("forks::child_forks_and_both_lock");
+    }
+
+    #[test]
+    fn forked_child_keeps_a_lock_of_its_own() {
+        succeeds("forks::child_forks_and_lets_the_child_hold");
+    }
+
+    #[test]
+    fn forked_child_that_drops_its_locker_releases_nothing() {
+        succeeds("forks::child_forks_and_drops_all");
+    }
+}

@@ -1,0 +1,73 @@
+//! Waiters that crash.
+
+use std::os::unix::process::ExitStatusExt;
+use std::thread;
+use std::time::Duration;
+
+use crosslock::{LockGuard, Locker};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::support::{Child, is_child, say};
+use super::*;
+
+#[cfg(feature = "redis")]
+use super::support::{RedisServer, wait_until};
+
+#[test]
+fn child_waits() {
+    if !is_child("waiters::child_waits") {
+        return;
+    }
+    let lock = locker();
+    assert!(lock.try_lock("a").unwrap().is_none());
+    say("waits");
+    let _guard = lock.lock("a").unwrap();
+    say("holds");
+}
+
+/// Kills a process that waits for "a", which `guard` holds.
+fn terminate_a_waiter(url: &str, guard: &LockGuard) {
+    let mut child = Child::spawn("waiters::child_waits", &[(URL, url)]);
+    child.wait_for("waits", PATIENCE);
+    // That it has begun to wait can't be seen from outside; a pause makes it all but certain.
+    thread::sleep(Duration::from_millis(50));
+    let pid = Pid::from_raw(child.pid().try_into().unwrap()).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    let status = child.wait(PATIENCE);
+    assert_eq!(status.signal(), Some(Signal::TERM.as_raw()), "{status}");
+    assert!(!child.has_said("holds"));
+    guard.verify().unwrap();
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn terminated_waiter_leaves_nothing_on_redis() {
+    let server = RedisServer::start();
+    let lock = Locker::open(&server.url()).unwrap();
+    let guard = lock.lock("a").unwrap();
+    let clients = server.connected_clients();
+    terminate_a_waiter(&server.url(), &guard);
+    assert_eq!(server.keys(), ["{crosslock:a}", "{crosslock:a}:fence"]);
+    wait_until("its connections to be closed", PATIENCE, || {
+        server.connected_clients() <= clients
+    });
+    guard.unlock().unwrap();
+    assert_eq!(server.keys(), ["{crosslock:a}:fence"]);
+    let next = lock.try_lock("a").unwrap().expect("nobody waits");
+    assert!(!next.abandoned());
+}
+
+#[cfg(feature = "file")]
+#[test]
+fn terminated_waiter_leaves_nothing_on_file() {
+    let dir = temp_dir();
+    let lock = Locker::open(&file_url(&dir)).unwrap();
+    let guard = lock.lock("a").unwrap();
+    let files = || fs::read_dir(&dir).unwrap().count();
+    let before = files();
+    terminate_a_waiter(&file_url(&dir), &guard);
+    assert_eq!(files(), before);
+    guard.unlock().unwrap();
+    let next = lock.try_lock("a").unwrap().expect("nobody waits");
+    assert!(!next.abandoned());
+}
