@@ -219,6 +219,9 @@ impl LockGuard {
     /// was taken from it. [`Error::Unavailable`] and the other errors of the engine when the release couldn't
     /// be confirmed: the lock ends with its ttl at the latest.
     ///
+    /// When the answer is lost, and another has the lock when it is asked again, a lease that was valid up to
+    /// then counts as released.
+    ///
     /// # Examples
     ///
     /// ```

@@ -421,7 +421,7 @@ impl LockerBuilder {
 
     /// Sets how long the answer to one command may take: 10 ms to 60 s. Default: 2 s.
     ///
-    /// A release takes at most 400 ms, whatever is set here. No effect on `file:` and `memory:`.
+    /// A release has 400 ms, in two tries of 200 ms, whatever is set here. No effect on `file:` and `memory:`.
     pub fn io_timeout(mut self, timeout: Duration) -> Self {
         self.options.io_timeout = timeout;
         self

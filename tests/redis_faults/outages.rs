@@ -6,7 +6,6 @@ use std::time::Instant;
 use crosslock::{Error, Locker, LostReason};
 use redis::cmd;
 
-use super::speaker::Speaker;
 use super::support::{Proxy, RedisServer, wait_until};
 use super::*;
 
@@ -502,27 +501,76 @@ fn lock_rides_over_a_busy_script() {
 }
 
 #[test]
-fn lock_rides_over_a_server_that_can_not_serve_yet() {
-    for text in [
-        "-LOADING Redis is loading the dataset in memory\r\n",
-        "-MASTERDOWN Link with MASTER is down\r\n",
-        "-TRYAGAIN later\r\n",
-        "-CLUSTERDOWN The cluster is down\r\n",
-    ] {
-        let granted = ":1000001\r\n";
-        let speaker = Speaker::start(&["+PONG\r\n", text, text, text, granted, ":1\r\n"]);
-        let locker = open(&speaker.url());
-        let guard = locker.lock(NAME).unwrap();
-        assert_eq!(guard.fencing_token(), 1_000_001);
-        guard.unlock().unwrap();
-        assert_eq!(speaker.requests(), 6, "{text}");
+fn lock_rides_over_a_server_that_loads_its_data_and_opening_says_so() {
+    const KEYS: usize = 500;
+    let server = RedisServer::builder()
+        .config("key-load-delay", "2000")
+        .config("loading-process-events-interval-bytes", "1024")
+        .start();
+    let locker = open(&server.url());
+    let mut fill = redis::pipe();
+    for key in 0..KEYS {
+        fill.set(format!("key-{key}"), key).ignore();
     }
+    fill.exec(&mut server.connection()).unwrap();
+    server.query::<()>(&["SAVE"]);
+    server.kill();
+    thread::scope(|scope| {
+        scope.spawn(|| server.restart());
+        wait_until(
+            "the server says that it loads",
+            PATIENCE,
+            || match Locker::open(&server.url()) {
+                Err(error @ Error::Unavailable { .. }) => error.to_string().contains("LOADING"),
+                opened => panic!("{opened:?}"),
+            },
+        );
+        let guard = locker.lock(NAME).unwrap();
+        assert_eq!(server.keys().len(), KEYS + 2);
+        guard.unlock().unwrap();
+    });
+}
+
+/// Locks on a server that refuses to run scripts until `mend`.
+fn assert_rides_over(server: &RedisServer, locker: &Locker, mend: impl FnOnce() + Send) {
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            wait_until("an attempt is refused", PATIENCE, || {
+                server.rejected_calls("evalsha") > 0
+            });
+            mend();
+        });
+        let guard = locker.lock(NAME).unwrap();
+        guard.unlock().unwrap();
+    });
 }
 
 #[test]
-fn opening_fails_while_the_server_loads() {
-    let speaker = Speaker::start(&["-LOADING Redis is loading the dataset in memory\r\n"]);
-    let error = Locker::open(&speaker.url()).unwrap_err();
-    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
-    assert!(error.to_string().contains("LOADING"), "{error}");
+fn lock_rides_over_a_replica_without_its_master_until_it_is_one() {
+    let master = RedisServer::start();
+    let replica = RedisServer::builder()
+        .replica_of(master.port())
+        .config("replica-serve-stale-data", "no")
+        .start();
+    let linked = || replica.info("master_link_status").as_deref() == Some("up");
+    wait_until("the replica is in step", PATIENCE, linked);
+    let locker = open(&replica.url());
+    master.kill();
+    wait_until("the replica misses its master", PATIENCE, || !linked());
+    assert_rides_over(&replica, &locker, || {
+        replica.query::<()>(&["REPLICAOF", "NO", "ONE"]);
+    });
+}
+
+#[test]
+fn lock_rides_over_a_cluster_that_is_down() {
+    let server = RedisServer::builder()
+        .config("cluster-enabled", "yes")
+        .start();
+    assert_rides_over(&server, &open(&server.url()), || {
+        let slots: Vec<_> = (0..16_384).map(|slot| slot.to_string()).collect();
+        let mut add = vec!["CLUSTER", "ADDSLOTS"];
+        add.extend(slots.iter().map(String::as_str));
+        server.query::<()>(&add);
+    });
 }

@@ -309,6 +309,8 @@ mod tests {
             "LOADING Redis is loading",
             "BUSY Redis is busy",
             "MASTERDOWN Link",
+            "CLUSTERDOWN Hash slot not served",
+            "TRYAGAIN Multiple keys request during rehashing of slot",
         ] {
             assert!(matches!(failure(line), Failure::Unreachable(_)), "{line}");
         }
