@@ -535,9 +535,9 @@ fn lock_rides_over_a_server_that_loads_its_data_and_opening_says_so() {
 fn assert_rides_over(server: &RedisServer, locker: &Locker, mend: impl FnOnce() + Send) {
     thread::scope(|scope| {
         scope.spawn(|| {
-            wait_until("an attempt is refused", PATIENCE, || {
-                server.rejected_calls("evalsha") > 0
-            });
+            // Before the script runs, or as soon as it is to.
+            let refused = || server.rejected_calls("evalsha") + server.failed_calls("eval");
+            wait_until("an attempt is refused", PATIENCE, || refused() > 0);
             mend();
         });
         let guard = locker.lock(NAME).unwrap();
