@@ -257,8 +257,9 @@ impl LockGuard {
         }
     }
 
+    /// In the process that took the lock.
     fn release(&mut self) -> Result<()> {
-        let was_held = self.is_held();
+        let was_held = !self.held.remaining().is_zero();
         let Some(lease) = self.held.end() else {
             return Ok(());
         };
