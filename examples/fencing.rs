@@ -7,6 +7,7 @@
 //! ```
 
 use std::env;
+use std::process::ExitCode;
 use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
@@ -15,7 +16,17 @@ use crosslock::{Locker, Result};
 
 const TTL: Duration = Duration::from_millis(300);
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("fencing: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     let url = env::args().nth(1).unwrap_or_else(|| "memory:".into());
     // Without renewal, so that a stall of a second is enough; with it, only a process that stands still would do.
     let lock = Locker::builder(&url).ttl(TTL).renew(false).build()?;

@@ -10,6 +10,7 @@
 //! of the ttl. Left alone it ends by the cap that it sets itself with `max_hold`.
 
 use std::env;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{select, tick};
@@ -19,7 +20,17 @@ const TTL: Duration = Duration::from_millis(600);
 const MAX_HOLD: Duration = Duration::from_secs(4);
 const STEP: Duration = Duration::from_millis(300);
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("long_job: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     let url = env::args().nth(1).unwrap_or_else(|| "memory:".into());
     let lock = Locker::builder(&url).ttl(TTL).max_hold(MAX_HOLD).build()?;
     let guard = lock.lock("long-job")?;

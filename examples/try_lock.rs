@@ -8,7 +8,7 @@
 
 use std::env;
 use std::error::Error;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -16,10 +16,20 @@ use crosslock::Locker;
 
 const PROCESSES: usize = 5;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => code,
+        Err(e) => {
+            eprintln!("{}: {e}", std::process::id());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<ExitCode, Box<dyn Error>> {
     let url = env::args().nth(1).unwrap_or_else(|| "file:".into());
     if env::var_os("TRY_LOCK_WORKER").is_some() {
-        return job(&url);
+        return job(&url).map(|()| ExitCode::SUCCESS);
     }
     let start = |_| {
         let mut worker = Command::new(env::current_exe()?);
@@ -30,10 +40,13 @@ fn main() -> Result<(), Box<dyn Error>> {
             .spawn()
     };
     let workers = (0..PROCESSES).map(start).collect::<Result<Vec<_>, _>>()?;
+    let mut code = ExitCode::SUCCESS;
     for mut worker in workers {
-        worker.wait()?;
+        if !worker.wait()?.success() {
+            code = ExitCode::FAILURE;
+        }
     }
-    Ok(())
+    Ok(code)
 }
 
 fn job(url: &str) -> Result<(), Box<dyn Error>> {

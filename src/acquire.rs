@@ -97,7 +97,8 @@ impl Attempt<'_> {
         for attempts in 1_u64.. {
             // Read before sending: the server's lease starts no earlier than this.
             let t0 = self.core.clock.now();
-            let bound = match self.ask()? {
+            let began = Instant::now();
+            let bound = match self.ask(began)? {
                 Some(Acquired::Granted(token)) => {
                     let (key, owner) = (self.key.clone(), self.owner.clone());
                     let valid_until = self.core.lease_end(valid_until(t0, self.core.options.ttl));
@@ -112,7 +113,7 @@ impl Attempt<'_> {
                     }
                     // Asked again at once, the same owner gets a new lease.
                     self.unclear = true;
-                    self.fail(self.too_slow());
+                    self.fail(began, self.too_slow());
                     Duration::ZERO
                 }
                 Some(Acquired::Taken { remaining }) => {
@@ -135,7 +136,7 @@ impl Attempt<'_> {
     }
 
     /// `None` when the engine can't be reached, which may pass.
-    fn ask(&mut self) -> Result<Option<Acquired>> {
+    fn ask(&mut self, began: Instant) -> Result<Option<Acquired>> {
         let deadline = self.patience.deadline.plus(GRACE);
         let deadline = match &self.failing {
             Some((since, _)) => {
@@ -157,7 +158,7 @@ impl Attempt<'_> {
             }
             Err(error @ Error::Unavailable { .. }) => {
                 self.unclear = true;
-                self.fail(error);
+                self.fail(began, error);
                 Ok(None)
             }
             Err(error) => {
@@ -168,11 +169,9 @@ impl Attempt<'_> {
         }
     }
 
-    fn fail(&mut self, error: Error) {
-        let since = self
-            .failing
-            .take()
-            .map_or_else(Instant::now, |(since, _)| since);
+    /// An outage begins with the first attempt that fails.
+    fn fail(&mut self, began: Instant, error: Error) {
+        let since = self.failing.take().map_or(began, |(since, _)| since);
         self.failing = Some((since, error));
     }
 

@@ -197,10 +197,12 @@ impl fmt::Display for Error {
                 source,
             } => {
                 about(f, name)?;
-                write!(
-                    f,
-                    "{engine} denies access, {source}: check user, password and rights"
-                )
+                let what = if engine.starts_with("file:") {
+                    "the directory's owner and rights"
+                } else {
+                    "user, password and rights"
+                };
+                write!(f, "{engine} denies access, {source}: check {what}")
             }
             Error::Unsupported { what } => write!(f, "unsupported: {what}"),
             Error::Conflict { name, key, reason } => {

@@ -1,7 +1,7 @@
 //! The guard of a lock.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -117,8 +117,10 @@ impl LockGuard {
 
     /// Says whether the holder before this one never released: it crashed, or stood still past its ttl.
     ///
-    /// What the lock protects may be half done (compare `EOWNERDEAD` of robust mutexes). It is told once, to
-    /// the next holder. A server that has lost its memory doesn't tell.
+    /// What the lock protects may be half done (compare `EOWNERDEAD` of robust mutexes). A process that is
+    /// ended by a signal, or by `std::process::exit`, drops no guards and so abandons its locks too. It is told
+    /// once, to the next holder. A server that has lost its memory doesn't tell; one that stood still may have
+    /// given the lock to a call that had given up, and tells of that.
     pub fn abandoned(&self) -> bool {
         self.token.abandoned
     }
@@ -133,7 +135,8 @@ impl LockGuard {
 
     /// Returns how much longer the lease is valid if it isn't renewed; zero when it is lost.
     ///
-    /// `Duration::MAX` for a lease that lasts until it is released, as those of `file:` do. Does no I/O.
+    /// `Duration::MAX` for a lease that lasts until it is released, as those of `file:` do: add it to an
+    /// `Instant` by `checked_add`. Does no I/O.
     pub fn remaining(&self) -> Duration {
         if self.is_inherited() {
             Duration::ZERO
@@ -266,14 +269,20 @@ impl LockGuard {
         if let Some(renewer) = self.renewer.take() {
             self.core.renewers.give_back(renewer);
         }
-        match self.held.lost_reason() {
-            Some(LostReason::NotOwner) => Err(self.lost_error()),
-            _ => self.release_lease(&lease, was_held),
+        if self.held.lost_reason() == Some(LostReason::NotOwner) {
+            return Err(self.lost_error());
+        }
+        match self.release_lease(&lease) {
+            Ok(true) if was_held => Ok(()),
+            Err(e) if was_held => Err(e),
+            // What was lost stays lost, whatever became of it in the end.
+            _ => Err(self.lost_error()),
         }
     }
 
-    /// A lease that has run out here may still be there: it is released so that nobody waits for it.
-    fn release_lease(&self, lease: &Lease, was_held: bool) -> Result<()> {
+    /// Says whether the lease was this guard's to the end, if it was valid here. One that has run out here may
+    /// still be there: it is released so that nobody waits for it.
+    fn release_lease(&self, lease: &Lease) -> Result<bool> {
         let request = Request {
             key: &lease.key,
             owner: &lease.owner,
@@ -293,10 +302,7 @@ impl LockGuard {
             },
             released => released?,
         };
-        match released {
-            Released::Done | Released::Unclear if was_held => Ok(()),
-            _ => Err(self.lost_error()),
-        }
+        Ok(released != Released::NotOwner)
     }
 }
 
@@ -318,6 +324,10 @@ impl Drop for LockGuard {
         }));
     }
 }
+
+// There is no poisoning, and nothing half done that a panic could leave behind.
+impl UnwindSafe for LockGuard {}
+impl RefUnwindSafe for LockGuard {}
 
 impl fmt::Debug for LockGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

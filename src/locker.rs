@@ -2,6 +2,7 @@
 
 use std::env::{self, VarError};
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,7 +25,7 @@ use crate::renewal::{Renewer, Renewers};
 /// |---|---|---|
 /// | `memory:` | this process | its threads |
 /// | `file:` | `/tmp/crosslock-<uid>`, mode 0700 | all processes of this user on this host |
-/// | `file:///dir` | that directory; not one on a network | all processes of this host |
+/// | `file:///dir` | that directory, made if need be; not one on a network | all processes of this host |
 /// | `redis://[[user]:password@]host[:6379][/db]` | a Redis (6.2 and up) or Valkey server | all its clients |
 /// | `rediss://...[?ca=FILE]` | the same by TLS (feature `tls`); `ca`: PEM file of whom to trust | all its clients |
 /// | `unix:///path.sock[?db=N&user=U&pass=P]` | the same by a unix socket | all its clients |
@@ -167,7 +168,8 @@ impl Locker {
     ///
     /// On Redis: one round trip when it is free. When it is taken it is asked for again and again, with the
     /// pauses of [`LockerBuilder::backoff`]. While the server can't be reached it is tried for
-    /// [`LockerBuilder::unavailable_for`].
+    /// [`LockerBuilder::unavailable_for`]. Another program's key of that name that never expires blocks it for
+    /// as long as the key is there.
     ///
     /// # Errors
     ///
@@ -278,6 +280,10 @@ impl Locker {
         acquire(&self.core, Key::new(&self.namespace, name)?, patience)
     }
 }
+
+// There is nothing half done that a panic could leave behind.
+impl UnwindSafe for Locker {}
+impl RefUnwindSafe for Locker {}
 
 impl fmt::Debug for Locker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -396,7 +402,8 @@ impl LockerBuilder {
 
     /// Sets after how many attempts a call gives up: 1 and up. Default: without end.
     ///
-    /// `lock` then gives [`Error::Busy`], the timed calls `None`.
+    /// `lock` then gives [`Error::Busy`], the timed calls `None`. The pauses between them are those of
+    /// [`backoff`](Self::backoff): by default three attempts are over within 3 ms.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.options.attempts = Some(attempts);
         self
@@ -404,8 +411,8 @@ impl LockerBuilder {
 
     /// Sets how long a call keeps trying while the server can't be reached. Default: 10 s.
     ///
-    /// Zero: not at all. Timed calls end with their own timeout if that is earlier. Opening a locker and
-    /// `try_lock` never wait.
+    /// Zero: the first attempt is the last. Each attempt takes at most the connect and the I/O timeout. Timed
+    /// calls end with their own timeout if that is earlier. Opening a locker and `try_lock` never wait.
     pub fn unavailable_for(mut self, unavailable_for: Duration) -> Self {
         self.options.unavailable_for = unavailable_for;
         self

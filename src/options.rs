@@ -53,25 +53,26 @@ impl Options {
     }
 
     pub(crate) fn check(&self) -> Result<()> {
-        within("ttl", self.ttl, TTL)?;
+        within("ttl", self.ttl, TTL, "100 ms to 24 h")?;
+        let every = (Duration::from_millis(10), self.ttl / 2);
+        let words = format!("10 ms to half of the ttl of {:?}", self.ttl);
+        within("renew_every", self.renew_every(), every, &words)?;
+        let timeout = "10 ms to 60 s";
         within(
-            "renew_every",
-            self.renew_every(),
-            (Duration::from_millis(10), self.ttl / 2),
+            "connect_timeout",
+            self.connect_timeout,
+            SOCKET_TIMEOUT,
+            timeout,
         )?;
-        within("connect_timeout", self.connect_timeout, SOCKET_TIMEOUT)?;
-        within("io_timeout", self.io_timeout, SOCKET_TIMEOUT)?;
+        within("io_timeout", self.io_timeout, SOCKET_TIMEOUT, timeout)?;
         if let Some(max_hold) = self.max_hold {
-            within(
-                "max_hold",
-                max_hold,
-                (Duration::from_millis(1), Duration::MAX),
-            )?;
+            let bounds = (Duration::from_millis(1), Duration::MAX);
+            within("max_hold", max_hold, bounds, "1 ms and up")?;
         }
         if self.attempts == Some(0) {
             return Err(invalid(
                 "attempts",
-                "0 attempts can't succeed, give 1 or more".into(),
+                "0 is not in its range, 1 and up".into(),
             ));
         }
         self.check_backoff()
@@ -79,25 +80,32 @@ impl Options {
 
     fn check_backoff(&self) -> Result<()> {
         let Backoff { base, cap, jitter } = self.backoff;
-        within("backoff", base, (Duration::from_micros(100), cap))?;
-        within("backoff", cap, (base, LONGEST_BACKOFF))?;
+        let bounds = (Duration::from_micros(100), LONGEST_BACKOFF);
+        within("backoff", base, bounds, "a base of 100 us to 60 s")?;
+        let words = format!("a cap of the base of {base:?} to 60 s");
+        within("backoff", cap, (base, LONGEST_BACKOFF), &words)?;
         if (0.0..=1.0).contains(&jitter) {
             return Ok(());
         }
         Err(invalid(
             "backoff",
-            format!("jitter {jitter} is not between 0.0 and 1.0"),
+            format!("{jitter} is not in its range, a jitter of 0.0 to 1.0"),
         ))
     }
 }
 
-fn within(option: &'static str, value: Duration, (low, high): (Duration, Duration)) -> Result<()> {
+fn within(
+    option: &'static str,
+    value: Duration,
+    (low, high): (Duration, Duration),
+    range: &str,
+) -> Result<()> {
     if (low..=high).contains(&value) {
         return Ok(());
     }
     Err(invalid(
         option,
-        format!("{value:?} is not between {low:?} and {high:?}"),
+        format!("{value:?} is not in its range, {range}"),
     ))
 }
 

@@ -287,15 +287,18 @@ fn directory_of(url: &str, rest: &str) -> Result<PathBuf> {
     if parsed.query().is_some() || parsed.fragment().is_some() {
         return Err(wrong("a directory has neither ? nor #: write %3F and %23"));
     }
-    parsed
-        .to_file_path()
-        .map_err(|()| wrong("it names no path: use file:///dir"))
+    match parsed.to_file_path() {
+        Ok(path) if path.parent().is_some() => Ok(path),
+        _ => Err(wrong(
+            "it names no directory: use file:///dir, or file: for a private one",
+        )),
+    }
 }
 
 fn make(directory: &Path) -> io::Result<()> {
-    fs::create_dir_all(directory)?;
-    if !fs::metadata(directory)?.is_dir() {
-        return Err(ErrorKind::NotADirectory.into());
+    match fs::metadata(directory) {
+        Ok(found) if !found.is_dir() => return Err(ErrorKind::NotADirectory.into()),
+        _ => fs::create_dir_all(directory)?,
     }
     rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK)?;
     Ok(())

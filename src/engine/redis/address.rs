@@ -55,8 +55,14 @@ pub(super) fn parse(text: &str) -> Result<Address> {
 }
 
 fn understand(text: &str) -> Result<Address, String> {
-    let url =
-        Url::parse(text).map_err(|e| format!("{e}: use redis://user:password@host:port/0"))?;
+    if text.trim() != text {
+        return Err("there is space around it".into());
+    }
+    let url = Url::parse(text).map_err(|e| {
+        format!(
+            "{e}: use redis://user:password@host:port/0, with %2F for / and %23 for # in a password"
+        )
+    })?;
     if url.fragment().is_some() {
         return Err("a # has no meaning here: write %23 where it belongs to a part".into());
     }
@@ -88,7 +94,7 @@ fn tcp(url: &Url) -> Result<Address, String> {
     } else {
         None
     };
-    query.finish(url, if tls { "ca" } else { "none" })?;
+    query.finish(url, if tls { "ca" } else { "none; a database is /N" })?;
     let user = Some(decoded(url.username())?).filter(|user| !user.is_empty());
     let password = url.password().map(decoded).transpose()?;
     let shown = match url.host() {
@@ -136,12 +142,22 @@ fn unix(url: &Url) -> Result<Address, String> {
 
 fn finish(address: Address) -> Result<Address, String> {
     if address.user.is_some() && address.password.is_none() {
-        return Err("a user needs a password: use redis://user:password@host/".into());
+        return Err(match address.place {
+            Place::Tcp { .. } => "a user needs a password: use redis://user:password@host/".into(),
+            Place::Unix(_) => "a user needs a password: use ?user=USER&pass=PASSWORD".into(),
+        });
     }
     Ok(address)
 }
 
 fn decoded(text: &str) -> Result<String, String> {
+    let is_escape = |rest: &str| {
+        let mut digits = rest.bytes().take(2).filter(u8::is_ascii_hexdigit);
+        digits.next().is_some() && digits.next().is_some()
+    };
+    if !text.split('%').skip(1).all(is_escape) {
+        return Err("a % in it isn't followed by two hexadecimal digits: write %25 for %".into());
+    }
     let decoded = percent_decode_str(text).decode_utf8();
     decoded
         .map(Cow::into_owned)
@@ -252,6 +268,11 @@ mod tests {
         assert!(reason("redis://h/#x").contains('#'));
         assert!(reason("redis:///0").contains("host"));
         assert!(reason("redis://u@h/").contains("password"));
+        assert!(reason("unix:///s?user=u").contains("?user="));
+        assert!(reason("redis://:pa/ss@h/").contains("%2F"));
+        assert!(reason("redis://:p%ss@h/").contains("%25"));
+        assert!(reason("redis://:p%a@h/").contains("%25"));
+        assert!(reason("redis://h/ ").contains("space"));
         assert!(reason("redis://h:x/").contains("redis://"));
         assert!(reason("unix://run/s").contains("unix:///"));
         assert!(reason("unix:///").contains("unix:///"));

@@ -69,7 +69,7 @@ impl RedisEngine {
             Failure::Unreachable(cause) => Error::unavailable(name, place, cause),
             Failure::Denied(cause) => Error::denied(name, place, cause),
             Failure::Conflict(reason) => match key {
-                Some(key) => conflict(key, reason),
+                Some(key) => conflict(key, &reason),
                 None => Error::engine(name, place, reason),
             },
             Failure::Other(cause) => Error::engine(name, place, cause),
@@ -147,13 +147,17 @@ impl Engine for RedisEngine {
 }
 
 /// The acquire script says CONFLICT for the counter; WRONGTYPE is the server's word, about the lock.
-fn conflict(key: &Key, reason: String) -> Error {
+fn conflict(key: &Key, reason: &str) -> Error {
     let keys = Keys::of(key);
-    let about_fence = reason.starts_with("CONFLICT");
+    let (key_of, reason) = if reason.starts_with("CONFLICT") {
+        (keys.fence, "it holds no counter")
+    } else {
+        (keys.lock, "it holds another type")
+    };
     Error::Conflict {
         name: key.name().to_owned(),
-        key: if about_fence { keys.fence } else { keys.lock },
-        reason,
+        key: key_of,
+        reason: reason.to_owned(),
     }
 }
 

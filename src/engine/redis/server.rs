@@ -52,6 +52,9 @@ pub(super) enum Failure {
 /// A connection that sits idle for longer is not used again.
 const IDLE_FOR: Duration = Duration::from_secs(60);
 
+/// A server doesn't stop and start within this time.
+const IN_USE: Duration = Duration::from_millis(2);
+
 impl Server {
     pub(super) fn new(address: Address, options: &Options) -> Result<Self> {
         Ok(Server {
@@ -144,14 +147,18 @@ impl Server {
     }
 
     /// The connection that was used last, if it is likely to work: one that idled for long may have been
-    /// forgotten by something on the way, and one that has anything to read is closed or out of step.
+    /// forgotten by something on the way, and one that has anything to read is closed or out of step. To look
+    /// is a system call, which one that was in use just now is spared.
     fn take_idle(&self, process: u32) -> Option<Connection> {
         let mut idle = self.idle.lock();
         while let Some(Idle { connection, since }) = idle.pop_back() {
             if connection.process() != process {
                 // A child shares its parent's sockets: closing its copies is all that it may do with them.
                 idle.clear();
-            } else if since.elapsed() < IDLE_FOR && connection.is_quiet() {
+                continue;
+            }
+            let idled = since.elapsed();
+            if idled < IN_USE || (idled < IDLE_FOR && connection.is_quiet()) {
                 return Some(connection);
             }
         }
@@ -211,7 +218,8 @@ impl From<RedisError> for Broken {
         } else if error.is_io_error() {
             Broken::Closed(error.into())
         } else {
-            Broken::Refused(Failure::Other(error.into()))
+            let cause = "what answers there is no Redis server: check host and port";
+            Broken::Refused(Failure::Other(cause.into()))
         }
     }
 }

@@ -59,10 +59,19 @@ impl TlsConfig {
         let mut client = ClientConnection::new(self.config.clone(), self.server.clone())
             .map_err(io::Error::other)?;
         while client.is_handshaking() {
-            client.complete_io(&mut socket)?;
+            client.complete_io(&mut socket).map_err(explained)?;
         }
         Ok(StreamOwned::new(client, socket))
     }
+}
+
+fn explained(error: io::Error) -> io::Error {
+    let hint = match error.get_ref().and_then(|cause| cause.downcast_ref()) {
+        Some(rustls::Error::InvalidCertificate(_)) => "name a CA to trust by ?ca=FILE",
+        Some(_) => "a server without TLS is redis://",
+        None => return error,
+    };
+    io::Error::new(error.kind(), format!("{error}: {hint}"))
 }
 
 fn roots_in(file: &Path) -> io::Result<RootCertStore> {
