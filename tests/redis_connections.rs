@@ -233,3 +233,14 @@ fn arguments_that_a_server_repeats_are_not_shown() {
         "{error:?}"
     );
 }
+
+#[test]
+fn unlock_of_a_lease_that_ran_out_says_lost_also_when_the_server_is_away() {
+    let server = RedisServer::start();
+    let builder = Locker::builder(&server.url()).ttl(millis(200));
+    let lock = builder.build().unwrap();
+    let guard = lock.lock("a").unwrap();
+    server.kill();
+    wait_until("its lease is over", LONG, || !guard.is_held());
+    assert!(matches!(guard.unlock(), Err(Error::Lost { .. })));
+}
