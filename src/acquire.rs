@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::clock::{BootInstant, Deadline};
-use crate::engine::{Acquired, Request};
+use crate::engine::{Acquired, Failed, Request};
 use crate::error::{Error, Result};
+use crate::farewell::Farewell;
 use crate::guard::{LockGuard, RELEASE};
 use crate::lease::{Lease, Owner, valid_until};
 use crate::locker::Core;
 use crate::name::Key;
-use crate::renewal::{Farewell, Renewer};
 
 /// How long, and how often, to try.
 #[derive(Clone, Debug)]
@@ -21,9 +21,6 @@ pub(crate) struct Patience {
 
 /// After a deadline: what the attempt that is on the wire may still take.
 const GRACE: Duration = Duration::from_millis(40);
-
-/// After that: what taking back what it may have taken may take, before that is left to a thread.
-const TAKING_BACK: Duration = Duration::from_millis(20);
 
 impl Patience {
     pub(crate) fn once() -> Self {
@@ -37,13 +34,8 @@ impl Patience {
         Patience { deadline, attempts }
     }
 
-    /// How long the caller waits while it is taken back what an attempt may have taken.
-    fn taking_back(&self) -> Duration {
-        if self.deadline.is_never() {
-            RELEASE
-        } else {
-            TAKING_BACK
-        }
+    fn is_timed(&self) -> bool {
+        !self.deadline.is_never()
     }
 
     fn is_over(&self, attempts: u64) -> bool {
@@ -72,7 +64,10 @@ pub(crate) fn acquire(
             Ok(Some(LockGuard::new(core.clone(), lease, granted, renewer)))
         }
         outcome => {
-            attempt.give_up(renewer);
+            attempt.give_up();
+            if let Some(renewer) = renewer {
+                core.renewers.give_back(renewer);
+            }
             outcome.map(|_| None)
         }
     }
@@ -156,15 +151,13 @@ impl Attempt<'_> {
                 }
                 Ok(Some(answer))
             }
-            Err(error @ Error::Unavailable { .. }) => {
-                self.unclear = true;
+            Err(Failed { error, sent }) => {
+                self.unclear |= sent;
+                if !matches!(error, Error::Unavailable { .. }) {
+                    return Err(error);
+                }
                 self.fail(began, error);
                 Ok(None)
-            }
-            Err(error) => {
-                // A script that fails doesn't roll back.
-                self.unclear |= !matches!(error, Error::Conflict { .. });
-                Err(error)
             }
         }
     }
@@ -187,32 +180,30 @@ impl Attempt<'_> {
             .is_some_and(|(since, _)| since.elapsed() >= unavailable_for)
     }
 
-    /// Releases what an attempt may have taken. An attempt that is still on its way to the server, and takes
-    /// the lock after this, leaves it taken for its ttl: nothing can call it back.
-    fn give_up(self, renewer: Option<Renewer>) {
-        let taken_back = !self.unclear || {
-            let deadline = Deadline::after(self.patience.taking_back());
-            self.core
+    /// Releases what an attempt may have taken, or leaves that to a thread when there is no time. An attempt
+    /// that is still on its way to the server, and takes the lock after this, leaves it taken for its ttl.
+    fn give_up(&self) {
+        if !self.unclear {
+            return;
+        }
+        if !self.patience.is_timed() {
+            let deadline = Deadline::after(RELEASE);
+            if self
+                .core
                 .engine
                 .release(self.request(), None, &deadline)
                 .is_ok()
-        };
-        let renewers = &self.core.renewers;
-        match renewer {
-            Some(renewer) if taken_back => renewers.give_back(renewer),
-            Some(renewer) => renewers.send_off(renewer, self.farewell()),
-            None => {}
+            {
+                return;
+            }
         }
-    }
-
-    fn farewell(&self) -> Farewell {
-        let (engine, ttl) = (self.core.engine.clone(), self.core.options.ttl);
-        Farewell {
-            engine,
-            key: self.key.clone(),
-            owner: self.owner.clone(),
+        let (key, owner, ttl) = (self.key.clone(), self.owner.clone(), self.core.options.ttl);
+        self.core.farewells.leave(Farewell {
+            key,
+            owner,
             ttl,
-        }
+            last_used: None,
+        });
     }
 
     fn request(&self) -> Request<'_> {

@@ -132,7 +132,7 @@ impl Deadline {
         self.remaining().is_zero()
     }
 
-    fn is_cancelled(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         self.cancel.as_ref().is_some_and(Cancel::is_set)
     }
 }

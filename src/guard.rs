@@ -3,13 +3,14 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crossbeam_channel::Receiver;
 
 use crate::clock::{BootInstant, Deadline};
 use crate::engine::{Released, Request};
 use crate::error::{Error, LostReason, Result};
+use crate::farewell::Farewell;
 use crate::fence::Token;
 use crate::held::{Held, Lost, Plan};
 use crate::lease::Lease;
@@ -55,7 +56,7 @@ pub struct LockGuard {
     process: u32,
 }
 
-/// What a release may take, half of it for each of two tries.
+/// What a release may take.
 pub(crate) const RELEASE: Duration = Duration::from_millis(400);
 
 impl LockGuard {
@@ -120,7 +121,8 @@ impl LockGuard {
     /// What the lock protects may be half done (compare `EOWNERDEAD` of robust mutexes). A process that is
     /// ended by a signal, or by `std::process::exit`, drops no guards and so abandons its locks too. It is told
     /// once, to the next holder. A server that has lost its memory doesn't tell; one that stood still may have
-    /// given the lock to a call that had given up, and tells of that.
+    /// given the lock to a call that had given up, and tells of that, as it does of a call's own first attempt
+    /// whose answer was lost for longer than the ttl.
     pub fn abandoned(&self) -> bool {
         self.token.abandoned
     }
@@ -220,7 +222,7 @@ impl LockGuard {
     ///
     /// [`Error::Lost`] when the lock wasn't this guard's any more: another may have held it meanwhile. Nothing
     /// was taken from it. [`Error::Unavailable`] and the other errors of the engine when the release couldn't
-    /// be confirmed: the lock ends with its ttl at the latest.
+    /// be confirmed: it is tried again in the background, and the lock ends with its ttl at the latest.
     ///
     /// When the answer is lost, and another has the lock when it is asked again, a lease that was valid up to
     /// then counts as released.
@@ -272,7 +274,7 @@ impl LockGuard {
         if self.held.lost_reason() == Some(LostReason::NotOwner) {
             return Err(self.lost_error());
         }
-        match self.release_lease(&lease) {
+        match self.release_lease(lease) {
             Ok(true) if was_held => Ok(()),
             Err(e) if was_held => Err(e),
             // What was lost stays lost, whatever became of it in the end.
@@ -282,27 +284,29 @@ impl LockGuard {
 
     /// Says whether the lease was this guard's to the end, if it was valid here. One that has run out here may
     /// still be there: it is released so that nobody waits for it.
-    fn release_lease(&self, lease: &Lease) -> Result<bool> {
+    fn release_lease(&self, lease: Lease) -> Result<bool> {
+        let Lease {
+            key, owner, token, ..
+        } = lease;
+        let (ttl, last_used) = (self.core.options.ttl, Some(token.number));
         let request = Request {
-            key: &lease.key,
-            owner: &lease.owner,
-            ttl: self.core.options.ttl,
+            key: &key,
+            owner: &owner,
+            ttl,
         };
-        let until = Instant::now() + RELEASE;
-        let release = || {
-            let deadline = Deadline::at(until).within(RELEASE / 2);
-            self.core
-                .engine
-                .release(request, Some(lease.token.number), &deadline)
-        };
-        let released = match release() {
-            Err(Error::Unavailable { .. }) => match release()? {
-                Released::NotOwner => Released::Unclear,
-                released => released,
-            },
-            released => released?,
-        };
-        Ok(released != Released::NotOwner)
+        let released = self
+            .core
+            .engine
+            .release(request, last_used, &Deadline::after(RELEASE));
+        if let Err(Error::Unavailable { .. }) = released {
+            self.core.farewells.leave(Farewell {
+                key,
+                owner,
+                ttl,
+                last_used,
+            });
+        }
+        Ok(released? != Released::NotOwner)
     }
 }
 

@@ -38,6 +38,7 @@ mod backoff;
 mod clock;
 mod engine;
 mod error;
+mod farewell;
 mod fence;
 mod guard;
 mod held;

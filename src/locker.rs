@@ -11,6 +11,7 @@ use crate::backoff::Backoff;
 use crate::clock::{BootClock, BootInstant, Clock, Deadline};
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
+use crate::farewell::Farewells;
 use crate::guard::LockGuard;
 use crate::name::{Key, Namespace};
 use crate::options::Options;
@@ -56,6 +57,7 @@ pub(crate) struct Core {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) options: Options,
     pub(crate) renewers: Renewers,
+    pub(crate) farewells: Farewells,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -180,8 +182,8 @@ impl Locker {
     /// - [`Error::Conflict`] when the key or the file holds something that is no lock.
     /// - [`Error::Engine`] for other failures, a thread that can't be started among them.
     ///
-    /// After an error nothing is held; what may have been is released, or ends with its ttl when the server
-    /// can't be reached for that.
+    /// After an error nothing is held; what may have been taken is released, by a thread of the locker when the
+    /// server can't be reached at once, or ends with its ttl.
     ///
     /// # Examples
     ///
@@ -428,7 +430,8 @@ impl LockerBuilder {
 
     /// Sets how long the answer to one command may take: 10 ms to 60 s. Default: 2 s.
     ///
-    /// A release has 400 ms, in two tries of 200 ms, whatever is set here. No effect on `file:` and `memory:`.
+    /// A release has 400 ms, whatever is set here, of which a connection that was idle gets half. No effect on
+    /// `file:` and `memory:`.
     pub fn io_timeout(mut self, timeout: Duration) -> Self {
         self.options.io_timeout = timeout;
         self
@@ -444,10 +447,12 @@ impl LockerBuilder {
         let namespace = Namespace::new(&self.namespace)?;
         let engine = engine::open(&self.url, &self.options)?;
         let (renewers, clock) = (Renewers::default(), Arc::new(BootClock));
+        let farewells = Farewells::new(engine.clone());
         let core = Arc::new(Core {
             engine,
             options: self.options,
             renewers,
+            farewells,
             clock,
         });
         Ok(Locker { namespace, core })

@@ -5,8 +5,7 @@
 //!
 //! Who owns what: the guard, and between guards the pool, own the [`Renewer`], which has the sending half of
 //! the thread's channel. The thread has the receiving half, and a `Weak` to the lease it tends. When the
-//! `Renewer` is dropped the channel closes, and the thread ends. A thread whose caller gave up, and had no time
-//! left to take back what it may have taken, does that as its last duty.
+//! `Renewer` is dropped the channel closes, and the thread ends.
 //!
 //! A message means "look at your slot". It is sent only when the thread would look too late by itself: the
 //! slot says until when it sleeps. That way neither `lock` nor `unlock` wakes it when they follow each other
@@ -22,11 +21,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use parking_lot::Mutex;
 
-use crate::clock::{Cancel, Deadline};
-use crate::engine::{Engine, Request};
 use crate::held::Held;
-use crate::lease::Owner;
-use crate::name::Key;
 
 /// How long a thread waits for its next guard.
 const LINGER: Duration = Duration::from_millis(40);
@@ -38,8 +33,6 @@ const LONG: Duration = Duration::from_secs(3600);
 #[derive(Debug, Default)]
 pub(crate) struct Renewers {
     idle: Mutex<Vec<Renewer>>,
-    /// Those with a last thing to do.
-    leaving: Mutex<Vec<Renewer>>,
 }
 
 impl Renewers {
@@ -63,14 +56,6 @@ impl Renewers {
         idle.retain(|renewer| !renewer.has_ended());
         idle.push(renewer);
     }
-
-    /// Lets a thread say `farewell` when its caller is back already.
-    pub(crate) fn send_off(&self, renewer: Renewer, farewell: Farewell) {
-        renewer.assign(Duty::Leave(Arc::new(farewell)), Instant::now());
-        let mut leaving = self.leaving.lock();
-        leaving.retain(|renewer| !renewer.has_ended());
-        leaving.push(renewer);
-    }
 }
 
 /// A thread that keeps one lease alive at a time.
@@ -78,32 +63,7 @@ impl Renewers {
 pub(crate) struct Renewer {
     slot: Arc<Mutex<Slot>>,
     look: Sender<()>,
-    /// Set when this is dropped, for a farewell that is on the wire.
-    dropped: Cancel,
     process: u32,
-}
-
-/// The release of what a call may have taken that had no time left to find out.
-#[derive(Debug)]
-pub(crate) struct Farewell {
-    pub(crate) engine: Arc<dyn Engine>,
-    pub(crate) key: Key,
-    pub(crate) owner: Owner,
-    pub(crate) ttl: Duration,
-}
-
-impl Farewell {
-    fn say(&self, dropped: &Cancel) {
-        let request = Request {
-            key: &self.key,
-            owner: &self.owner,
-            ttl: self.ttl,
-        };
-        let deadline = Deadline::NEVER.or(dropped);
-        if let Err(e) = self.engine.release(request, None, &deadline) {
-            log::debug!("given up, maybe leaving the lock taken for its ttl: {e}");
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -122,8 +82,6 @@ enum Duty {
     /// Out of the pool, its lease not granted yet.
     Reserved,
     Tend(Weak<Held>),
-    /// The last duty.
-    Leave(Arc<Farewell>),
     Ended,
 }
 
@@ -136,16 +94,14 @@ impl Renewer {
             asleep_until: None,
         };
         let (slot, (look, looks)) = (Arc::new(Mutex::new(slot)), bounded(1));
-        let dropped = Cancel::default();
-        let theirs = (slot.clone(), dropped.clone());
+        let theirs = slot.clone();
         thread::Builder::new()
             .name("crosslock-renew".into())
             .stack_size(STACK)
-            .spawn(move || run(&theirs.0, &looks, &theirs.1))?;
+            .spawn(move || run(&theirs, &looks))?;
         Ok(Renewer {
             slot,
             look,
-            dropped,
             process,
         })
     }
@@ -191,21 +147,10 @@ impl Renewer {
     }
 }
 
-impl Drop for Renewer {
-    fn drop(&mut self) {
-        self.dropped.set();
-    }
-}
-
 /// The thread.
-fn run(slot: &Mutex<Slot>, looks: &Receiver<()>, dropped: &Cancel) {
+fn run(slot: &Mutex<Slot>, looks: &Receiver<()>) {
     loop {
         let Some(duty) = next_duty(slot) else { return };
-        if let Duty::Leave(farewell) = duty {
-            farewell.say(dropped);
-            slot.lock().duty = Duty::Ended;
-            return;
-        }
         let until = Instant::now() + work(duty);
         slot.lock().asleep_until = Some(until);
         if looks.recv_deadline(until) == Err(RecvTimeoutError::Disconnected) {
@@ -229,7 +174,7 @@ fn next_duty(slot: &Mutex<Slot>) -> Option<Duty> {
 fn work(duty: Duty) -> Duration {
     match duty {
         Duty::Rest { since } => LINGER.saturating_sub(since.elapsed()),
-        Duty::Reserved | Duty::Leave(_) | Duty::Ended => LONG,
+        Duty::Reserved | Duty::Ended => LONG,
         Duty::Tend(held) => {
             let Some(held) = held.upgrade() else {
                 return LONG;

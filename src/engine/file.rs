@@ -11,7 +11,7 @@ use rustix::fs::{Access, OFlags};
 use rustix::io::Errno;
 use url::Url;
 
-use super::{Acquired, Engine, Released, Request, invalid_url};
+use super::{Acquired, Engine, Failed, Released, Request, invalid_url};
 use crate::clock::Deadline;
 use crate::error::{Error, Result};
 use crate::fence::{Token, host_micros};
@@ -166,7 +166,7 @@ impl FileEngine {
 }
 
 impl Engine for FileEngine {
-    fn acquire(&self, request: Request<'_>, _deadline: &Deadline) -> Result<Acquired> {
+    fn acquire(&self, request: Request<'_>, _deadline: &Deadline) -> Result<Acquired, Failed> {
         if let Some(held) = self.held.lock().get(request.owner) {
             return Ok(Acquired::Granted(held.token));
         }

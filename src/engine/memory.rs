@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::{Acquired, Engine, Released, Request};
+use super::{Acquired, Engine, Failed, Released, Request};
 use crate::clock::{BootClock, BootInstant, Clock, Deadline};
 use crate::error::Result;
 use crate::fence::{Token, host_micros};
@@ -60,7 +60,7 @@ impl MemoryEngine {
 }
 
 impl Engine for MemoryEngine {
-    fn acquire(&self, request: Request<'_>, _deadline: &Deadline) -> Result<Acquired> {
+    fn acquire(&self, request: Request<'_>, _deadline: &Deadline) -> Result<Acquired, Failed> {
         let now = self.clock.now();
         let mut table = self.table.lock();
         let abandoned = match table.leases.get_mut(request.key) {
@@ -118,7 +118,11 @@ impl Engine for MemoryEngine {
         // The caller's pauses are short.
         let until = Instant::now() + timeout.min(LONGEST_PAUSE);
         let mut table = self.table.lock();
-        while table.leases.contains_key(key) {
+        while table
+            .leases
+            .get(key)
+            .is_some_and(|entry| self.clock.now() < entry.expires)
+        {
             // A release wakes the waiters of all names.
             if self.released.wait_until(&mut table, until).timed_out() {
                 return;

@@ -35,6 +35,21 @@ pub(crate) enum Acquired {
     },
 }
 
+/// Why an acquire has no answer.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) error: Error,
+    /// Whether it may have taken the lock all the same.
+    pub(crate) sent: bool,
+}
+
+/// An acquire that failed before it could take anything.
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Failed { error, sent: false }
+    }
+}
+
 /// The answer to a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Released {
@@ -46,11 +61,10 @@ pub(crate) enum Released {
 
 /// Where locks live.
 ///
-/// Every call returns by its deadline. An `Unavailable` error leaves open whether the call took effect; to
-/// repeat any of them is harmless.
+/// Every call returns by its deadline. To repeat any of them is harmless.
 pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// Takes the lock, or says that it is taken. The owner that has it already gets it anew, with its token.
-    fn acquire(&self, request: Request<'_>, deadline: &Deadline) -> Result<Acquired>;
+    fn acquire(&self, request: Request<'_>, deadline: &Deadline) -> Result<Acquired, Failed>;
 
     /// Makes the lease last for another ttl, and says whether it was still the owner's.
     fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool>;

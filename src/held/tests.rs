@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::clock::tests::ManualClock;
-use crate::engine::{Acquired, Released};
+use crate::engine::{Acquired, Failed, Released};
 use crate::error::{Error, Result};
 use crate::fence::Token;
 use crate::name::Namespace;
@@ -19,7 +19,7 @@ struct Scripted {
 }
 
 impl Engine for Scripted {
-    fn acquire(&self, _: Request<'_>, _: &Deadline) -> Result<Acquired> {
+    fn acquire(&self, _: Request<'_>, _: &Deadline) -> Result<Acquired, Failed> {
         unreachable!("a renewal never acquires")
     }
 

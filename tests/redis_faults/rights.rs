@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crosslock::{Error, LockGuard, Locker, LostReason};
 
-use super::support::{Proxy, RedisServer, wait_until};
+use super::support::{Fault, Proxy, RedisServer, wait_until};
 use super::*;
 
 const PASSWORD: &str = "s3cr3t-p4ssw0rd";
@@ -132,11 +132,11 @@ fn documented_rights_are_enough_for_everything() {
         guard.unlock().unwrap();
         assert_released(&server);
     }
-    proxy.lose_next_reply(&digest(ACQUIRE), false);
+    assert_eq!(proxy.lost_replies(), 2);
+    proxy.set(Fault::LoseReply { then_close: true });
     let error = locker.try_lock(NAME).unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }), "{error}");
     wait_until("the release", PATIENCE, || server.get(LOCK).is_none());
-    assert_eq!(proxy.lost_replies(), 3);
     drop(locker);
     assert_no_clients(&server);
     let denied: Vec<String> = server.query(&["ACL", "LOG"]);

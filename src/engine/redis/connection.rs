@@ -8,7 +8,7 @@ use ::redis::{Cmd, Parser, ServerError, Value};
 use super::address::{Address, Place};
 use super::resolver::Resolver;
 use super::server::{Broken, Failure, said};
-use super::socket::{Peek, Socket};
+use super::socket::Socket;
 #[cfg(feature = "tls")]
 use super::tls::{Tls, TlsConfig};
 use crate::clock::Deadline;
@@ -118,9 +118,9 @@ impl Connection {
     /// that nobody remembers. Encrypted connections are told things unasked, so only their end counts.
     pub(super) fn is_quiet(&self) -> bool {
         match &self.stream {
-            Stream::Plain(socket) => socket.peek() == Peek::Nothing,
+            Stream::Plain(socket) => socket.is_quiet(false),
             #[cfg(feature = "tls")]
-            Stream::Tls(tls) => tls.sock.peek() != Peek::End,
+            Stream::Tls(tls) => tls.sock.is_quiet(true),
         }
     }
 

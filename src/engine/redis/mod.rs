@@ -5,8 +5,8 @@ use std::time::Duration;
 use ::redis::Value;
 
 use self::script::Script;
-use self::server::{Answer, Failure, Server};
-use super::{Acquired, Engine, Released, Request};
+use self::server::{Answer, Failure, Server, Unanswered};
+use super::{Acquired, Engine, Failed, Released, Request};
 use crate::clock::Deadline;
 use crate::error::{Error, Result};
 use crate::fence::Token;
@@ -41,7 +41,8 @@ impl RedisEngine {
             renew: Script::new(include_str!("../../../lua/lock_renew.lua")),
             release: Script::new(include_str!("../../../lua/lock_release.lua")),
         };
-        engine.server.ping().map_err(|e| engine.error(None, e))?;
+        let pinged = engine.server.ping();
+        pinged.map_err(|e| engine.error(None, e.failure))?;
         Ok(engine)
     }
 
@@ -52,14 +53,24 @@ impl RedisEngine {
         request: Request<'_>,
         argument: &str,
         deadline: &Deadline,
-    ) -> Result<Answer> {
+    ) -> Result<Answer, Failed> {
         let keys = Keys::of(request.key);
         let keys: [&str; 2] = [&keys.lock, &keys.fence];
         let arguments = [request.owner.as_str(), argument];
         let call = script.call(&keys, &arguments);
         self.server
             .call(&call, request.owner.process(), deadline)
-            .map_err(|e| self.error(Some(request.key), e))
+            .map_err(|e| self.failed(request.key, e))
+    }
+
+    /// A conflict is found before anything is changed; any other error of a script may come after that.
+    fn failed(&self, key: &Key, unanswered: Unanswered) -> Failed {
+        let Unanswered { failure, sent } = unanswered;
+        let sent = sent && !matches!(failure, Failure::Conflict(_));
+        Failed {
+            error: self.error(Some(key), failure),
+            sent,
+        }
     }
 
     fn error(&self, key: Option<&Key>, failure: Failure) -> Error {
@@ -84,9 +95,9 @@ impl RedisEngine {
 }
 
 impl Engine for RedisEngine {
-    fn acquire(&self, request: Request<'_>, deadline: &Deadline) -> Result<Acquired> {
+    fn acquire(&self, request: Request<'_>, deadline: &Deadline) -> Result<Acquired, Failed> {
         let answer = self.run(&self.acquire, request, &millis(request.ttl), deadline)?;
-        acquired(&answer.value).ok_or_else(|| self.surprised(request.key))
+        acquired(&answer.value).ok_or_else(|| self.surprised(request.key).into())
     }
 
     fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
@@ -97,8 +108,11 @@ impl Engine for RedisEngine {
             }) => Ok(renewed == 1),
             Ok(_) => Err(self.surprised(request.key)),
             // Whatever stands there now, it isn't ours.
-            Err(Error::Conflict { .. }) => Ok(false),
-            Err(e) => Err(e),
+            Err(Failed {
+                error: Error::Conflict { .. },
+                ..
+            }) => Ok(false),
+            Err(e) => Err(e.error),
         }
     }
 
@@ -123,8 +137,11 @@ impl Engine for RedisEngine {
                 ..
             }) => Ok(Released::NotOwner),
             Ok(_) => Err(self.surprised(request.key)),
-            Err(Error::Conflict { .. }) => Ok(Released::NotOwner),
-            Err(e) => Err(e),
+            Err(Failed {
+                error: Error::Conflict { .. },
+                ..
+            }) => Ok(Released::NotOwner),
+            Err(e) => Err(e.error),
         }
     }
 
@@ -136,8 +153,11 @@ impl Engine for RedisEngine {
                 let owner = request.owner.as_str().as_bytes();
                 Ok(matches!(answer.value, Value::BulkString(held) if held == owner))
             }
-            Err(Failure::Conflict(_)) => Ok(false),
-            Err(e) => Err(self.error(Some(request.key), e)),
+            Err(Unanswered {
+                failure: Failure::Conflict(_),
+                ..
+            }) => Ok(false),
+            Err(e) => Err(self.error(Some(request.key), e.failure)),
         }
     }
 

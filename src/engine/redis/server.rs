@@ -37,6 +37,13 @@ pub(super) struct Answer {
     pub(super) repeated: bool,
 }
 
+/// Why there is no answer, and whether the command may have been carried out all the same.
+#[derive(Debug)]
+pub(super) struct Unanswered {
+    pub(super) failure: Failure,
+    pub(super) sent: bool,
+}
+
 /// Why there is no answer.
 #[derive(Debug)]
 pub(super) enum Failure {
@@ -71,78 +78,97 @@ impl Server {
     }
 
     /// Finds out whether there is a server, and whether it wants us, within the connect timeout.
-    pub(super) fn ping(&self) -> Result<(), Failure> {
+    pub(super) fn ping(&self) -> Result<(), Unanswered> {
         let ping = ::redis::cmd("PING");
         let deadline = Deadline::after(self.connect_timeout);
         let answer = self.call(&ping, std::process::id(), &deadline)?;
         match answer.value {
             Value::SimpleString(pong) if pong == "PONG" => Ok(()),
-            _ => Err(Failure::Other(
-                "it doesn't answer PING as a Redis server does".into(),
-            )),
+            _ => {
+                let cause = "it doesn't answer PING as a Redis server does";
+                Err(Unanswered {
+                    failure: Failure::Other(cause.into()),
+                    sent: true,
+                })
+            }
         }
     }
 
     /// Sends a command of this process, whose id the caller has at hand, and gives its answer by `deadline`.
     ///
-    /// A connection that turns out to be closed is replaced, and the command sent again, once: the server may
-    /// have carried it out before. A command that times out is not.
+    /// When a connection that was idle turns out not to work any more, the command is sent again on a new one:
+    /// the server may have carried it out before.
     pub(super) fn call(
         &self,
         command: &dyn Command,
         process: u32,
         deadline: &Deadline,
-    ) -> Result<Answer, Failure> {
-        let began = Instant::now();
-        match self.call_once(command, process, deadline) {
-            Err(Broken::Closed(_)) => {
-                self.distrust(began);
-                let value = self
-                    .call_once(command, process, deadline)
-                    .map_err(Failure::from)?;
-                Ok(Answer {
-                    value,
-                    repeated: true,
-                })
-            }
-            result => {
-                if matches!(result, Err(Broken::TimedOut(_))) {
-                    self.distrust(began);
+    ) -> Result<Answer, Unanswered> {
+        let mut sent = false;
+        if let Some(connection) = self.take_idle(process) {
+            let began = Instant::now();
+            match self.exchange(connection, command, &share(deadline)) {
+                Ok(value) => {
+                    return Ok(Answer {
+                        value,
+                        repeated: false,
+                    });
                 }
-                let (value, repeated) = (result?, false);
-                Ok(Answer { value, repeated })
+                Err(Broken::Refused(failure)) => {
+                    return Err(Unanswered {
+                        failure,
+                        sent: true,
+                    });
+                }
+                Err(broken) => {
+                    sent = !matches!(broken, Broken::Demoted(_));
+                    self.distrust(&broken, began, deadline);
+                }
             }
         }
+        let connected = self
+            .connector
+            .connect(&deadline.within(self.connect_timeout));
+        let connection = connected.map_err(|e| Unanswered {
+            failure: e.into(),
+            sent,
+        })?;
+        let value = self.exchange(connection, command, deadline);
+        let value = value.map_err(|e| Unanswered {
+            failure: e.into(),
+            sent: true,
+        })?;
+        Ok(Answer {
+            value,
+            repeated: sent,
+        })
     }
 
     /// A connection that fails is dropped here, and so never used again.
-    fn call_once(
+    fn exchange(
         &self,
+        mut connection: Connection,
         command: &dyn Command,
-        process: u32,
         deadline: &Deadline,
     ) -> Result<Value, Broken> {
-        let mut connection = match self.take_idle(process) {
-            Some(connection) => connection,
-            None => {
-                let deadline = deadline.within(self.connect_timeout);
-                self.connector
-                    .connect(&deadline)
-                    .map_err(Broken::for_good)?
-            }
-        };
         let deadline = deadline.within(self.io_timeout);
         let mut value = connection.request(&command.command(), &deadline)?;
         if let (true, Some(full)) = (is_error(&value, "NOSCRIPT"), command.in_full()) {
             value = connection.request(&full, &deadline)?;
         }
-        // A server that is a replica now will stay one: the next attempt may find its successor.
-        if !is_error(&value, "READONLY") {
-            self.keep(connection);
-        }
         match value {
-            Value::ServerError(error) => Err(Broken::Refused(Failure::from(error))),
-            value => Ok(value),
+            // It will stay a replica: behind the same address there may be its successor.
+            Value::ServerError(error) if error.code() == "READONLY" => {
+                Err(Broken::Demoted(error.into()))
+            }
+            Value::ServerError(error) => {
+                self.keep(connection);
+                Err(Broken::Refused(error.into()))
+            }
+            value => {
+                self.keep(connection);
+                Ok(value)
+            }
         }
     }
 
@@ -165,9 +191,13 @@ impl Server {
         None
     }
 
-    /// Closes all connections that were idle when another failed: what became of it became of them.
-    fn distrust(&self, began: Instant) {
-        self.idle.lock().retain(|idle| idle.since > began);
+    /// Closes all connections that were idle when another failed: what became of it became of them. One whose
+    /// caller was in a hurry, or gone, has not failed.
+    fn distrust(&self, broken: &Broken, began: Instant, deadline: &Deadline) {
+        let in_a_hurry = deadline.is_cancelled() || began.elapsed() < SHORTEST_SHARE;
+        if !(matches!(broken, Broken::TimedOut(_)) && in_a_hurry) {
+            self.idle.lock().retain(|idle| idle.since > began);
+        }
     }
 
     fn keep(&self, connection: Connection) {
@@ -183,30 +213,35 @@ impl Server {
     }
 }
 
+/// What a connection that was idle gets of the time, so that there is some left for a new one.
+fn share(deadline: &Deadline) -> Deadline {
+    let half = deadline.remaining() / 2;
+    if half < SHORTEST_SHARE {
+        deadline.clone()
+    } else {
+        deadline.within(half)
+    }
+}
+
+/// A round trip should fit into it.
+const SHORTEST_SHARE: Duration = Duration::from_millis(100);
+
 /// How an exchange ended that gave no value.
 #[derive(Debug)]
 pub(super) enum Broken {
     /// The connection was closed.
     Closed(Cause),
     TimedOut(Cause),
+    /// The server is a replica.
+    Demoted(Failure),
     Refused(Failure),
-}
-
-impl Broken {
-    /// Of a connection that wasn't made: nothing was sent, and there is nothing to repeat.
-    fn for_good(self) -> Self {
-        match self {
-            Broken::Closed(cause) => Broken::Refused(Failure::Unreachable(cause)),
-            broken => broken,
-        }
-    }
 }
 
 impl From<Broken> for Failure {
     fn from(broken: Broken) -> Self {
         match broken {
             Broken::Closed(cause) | Broken::TimedOut(cause) => Failure::Unreachable(cause),
-            Broken::Refused(failure) => failure,
+            Broken::Demoted(failure) | Broken::Refused(failure) => failure,
         }
     }
 }

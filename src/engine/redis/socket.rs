@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::SendFlags;
 use socket2::{Domain, SockAddr, Type};
 
 use crate::clock::Deadline;
@@ -23,13 +23,11 @@ pub(super) struct Socket {
     tick: Duration,
 }
 
-/// What there is to read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Peek {
-    Nothing,
-    Something,
-    End,
-}
+/// The end of a stream, whatever is to be read before it. Without `RDHUP` it shows only when both sides closed.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const CLOSED: PollFlags = PollFlags::RDHUP;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const CLOSED: PollFlags = PollFlags::HUP;
 
 impl Socket {
     /// Connects to the first address that answers.
@@ -79,14 +77,19 @@ impl Socket {
         self.deadline = deadline.clone();
     }
 
-    /// Looks at what there is to read, without waiting.
-    pub(super) fn peek(&self) -> Peek {
-        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        match rustix::net::recv(&self.socket, &mut [0; 1], flags) {
-            Ok((1.., _)) => Peek::Something,
-            Err(Errno::AGAIN) => Peek::Nothing,
-            _ => Peek::End,
-        }
+    /// Whether there is nothing to read, and no end either. One that may be told things unasked is quiet as
+    /// long as it isn't closed.
+    pub(super) fn is_quiet(&self, told_unasked: bool) -> bool {
+        let flags = if told_unasked {
+            CLOSED
+        } else {
+            CLOSED | PollFlags::IN
+        };
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        rustix::event::poll(&mut [PollFd::new(&self.socket, flags)], Some(&now)) == Ok(0)
     }
 
     /// Sees to it that the next read returns by the deadline.

@@ -1,0 +1,178 @@
+//! Releases that are still to be made when their callers have left.
+//!
+//! A timed call that ran out of time may have taken the lock without knowing, and a guard may have been dropped
+//! while the server couldn't be reached. Either leaves a lease that nobody has, and that others would wait for.
+//! One thread of the locker goes on trying until each is released or over by its ttl. It starts with the first
+//! of them and ends with the last, or with the locker.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::backoff::Backoff;
+use crate::clock::{Cancel, Deadline};
+use crate::engine::{Engine, Request};
+use crate::error::Error;
+use crate::lease::Owner;
+use crate::name::Key;
+
+/// A lease to release.
+#[derive(Debug)]
+pub(crate) struct Farewell {
+    pub(crate) key: Key,
+    pub(crate) owner: Owner,
+    pub(crate) ttl: Duration,
+    /// `None` when it isn't known whether there is a lease at all.
+    pub(crate) last_used: Option<u64>,
+}
+
+/// The releases that one locker still has to make.
+pub(crate) struct Farewells(Arc<Shared>);
+
+struct Shared {
+    engine: Arc<dyn Engine>,
+    queue: Mutex<Queue>,
+    /// Notified when the locker is gone.
+    closing: Condvar,
+    closed: Cancel,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<(Farewell, Instant)>,
+    /// The process in which a thread works on them.
+    worker: Option<u32>,
+}
+
+/// More than these are left to their ttl, the oldest first.
+const MOST: usize = 1024;
+
+const PAUSES: Backoff = Backoff {
+    base: Duration::from_millis(20),
+    cap: Duration::from_millis(500),
+    jitter: 0.5,
+};
+
+impl Farewells {
+    pub(crate) fn new(engine: Arc<dyn Engine>) -> Self {
+        let (queue, closing, closed) = Default::default();
+        Farewells(Arc::new(Shared {
+            engine,
+            queue,
+            closing,
+            closed,
+        }))
+    }
+
+    /// Leaves a release to the thread, starting it if need be.
+    pub(crate) fn leave(&self, farewell: Farewell) {
+        let process = farewell.owner.process();
+        // The server's lease started before now.
+        let over = Instant::now() + farewell.ttl;
+        let mut queue = self.0.queue.lock();
+        if queue.worker.is_some_and(|worker| worker != process) {
+            // They are the business of the process that this one was forked off.
+            *queue = Queue::default();
+        }
+        if queue.waiting.len() == MOST {
+            queue.waiting.pop_front();
+        }
+        queue.waiting.push_back((farewell, over));
+        if queue.worker.is_none() {
+            queue.worker = self.start().then_some(process);
+        }
+    }
+
+    fn start(&self) -> bool {
+        let shared = self.0.clone();
+        let thread = thread::Builder::new().name("crosslock-leave".into());
+        let started = thread.spawn(move || shared.work());
+        if let Err(e) = &started {
+            log::warn!("no thread to release what was given up, its ttl will: {e}");
+        }
+        started.is_ok()
+    }
+}
+
+impl Drop for Farewells {
+    fn drop(&mut self) {
+        self.0.closed.set();
+        // Under the lock, so that the thread is not between looking and waiting.
+        let _queue = self.0.queue.lock();
+        self.0.closing.notify_all();
+    }
+}
+
+impl Shared {
+    /// The thread.
+    fn work(&self) {
+        let mut pauses = PAUSES.waits();
+        while let Some((farewell, over)) = self.next() {
+            // A logger that panics must not end the thread that the queue relies on.
+            let said = catch_unwind(AssertUnwindSafe(|| self.say(&farewell, over)));
+            if said.unwrap_or(true) {
+                pauses = PAUSES.waits();
+            } else {
+                self.put_back((farewell, over), pauses.next().unwrap_or(PAUSES.cap));
+            }
+        }
+    }
+
+    /// `None` when there is nothing left to do: then the thread is not counted on any more.
+    fn next(&self) -> Option<(Farewell, Instant)> {
+        let mut queue = self.queue.lock();
+        let now = Instant::now();
+        queue.waiting.retain(|(_, over)| now < *over);
+        let next = queue.waiting.pop_front().filter(|_| !self.closed.is_set());
+        if next.is_none() {
+            queue.worker = None;
+        }
+        next
+    }
+
+    /// Whether that is done with, one way or another.
+    fn say(&self, farewell: &Farewell, over: Instant) -> bool {
+        let Farewell {
+            key,
+            owner,
+            ttl,
+            last_used,
+        } = farewell;
+        let request = Request {
+            key,
+            owner,
+            ttl: *ttl,
+        };
+        let deadline = Deadline::at(over).or(&self.closed);
+        match self.engine.release(request, *last_used, &deadline) {
+            Err(Error::Unavailable { .. }) => false,
+            Err(e) => {
+                log::warn!("what was given up is left to its ttl: {e}");
+                true
+            }
+            Ok(_) => true,
+        }
+    }
+
+    fn put_back(&self, unsaid: (Farewell, Instant), pause: Duration) {
+        let mut queue = self.queue.lock();
+        queue.waiting.push_front(unsaid);
+        if !self.closed.is_set() {
+            self.closing.wait_for(&mut queue, pause);
+        }
+    }
+}
+
+impl fmt::Debug for Farewells {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let waiting = self.0.queue.lock().waiting.len();
+        f.debug_struct("Farewells")
+            .field("waiting", &waiting)
+            .finish_non_exhaustive()
+    }
+}
