@@ -7,6 +7,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
 
 use crosslock::{Error, Locker, LostReason};
 use support::open_files_under;
@@ -87,19 +89,65 @@ fn what_is_no_lock_is_a_conflict_and_is_left_alone() {
 }
 
 #[test]
-fn files_are_for_all_who_may_use_the_directory() {
+fn files_are_for_all_who_may_write_in_the_directory() {
     let long = "x".repeat(300);
-    for mode in [0o700, 0o770, 0o777] {
+    for (mode, file, part) in [
+        (0o700, 0o600, 0o700),
+        (0o750, 0o600, 0o700),
+        (0o755, 0o600, 0o700),
+        (0o770, 0o660, 0o770),
+        (0o733, 0o666, 0o777),
+        (0o777, 0o666, 0o777),
+    ] {
         let directory = TempDir::new().unwrap();
         fs::set_permissions(directory.path(), Permissions::from_mode(mode)).unwrap();
         let lock = open(directory.path());
         drop((lock.lock("a").unwrap(), lock.lock(&long).unwrap()));
-        for entry in fs::read_dir(directory.path()).unwrap() {
+        let entries: Vec<_> = fs::read_dir(directory.path()).unwrap().collect();
+        assert_eq!(entries.len(), 2, "no draft is left");
+        for entry in entries {
             let found = entry.unwrap().metadata().unwrap();
-            let expected = if found.is_dir() { mode } else { mode & 0o666 };
-            assert_eq!(found.permissions().mode() & 0o777, expected);
+            let expected = if found.is_dir() { part } else { file };
+            assert_eq!(found.permissions().mode() & 0o777, expected, "{mode:o}");
         }
     }
+}
+
+#[test]
+fn many_who_make_the_same_file_at_once_exclude_each_other() {
+    let (directory, lock) = place();
+    for n in 0..50 {
+        let name = format!("{n}-{}", "x".repeat(if n % 2 == 0 { 1 } else { 300 }));
+        let inside = AtomicU32::new(0);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let _guard = lock.lock(&name).unwrap();
+                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+        });
+    }
+    assert_eq!(open_files_under(directory.path()), 0);
+}
+
+#[test]
+fn link_in_the_place_of_a_directory_is_a_conflict() {
+    let (directory, lock) = place();
+    let long = "x".repeat(300);
+    drop(lock.lock(&long).unwrap());
+    let part = fs::read_dir(directory.path())
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let outside = TempDir::new().unwrap();
+    fs::remove_dir_all(&part).unwrap();
+    symlink(outside.path(), &part).unwrap();
+    assert!(matches!(lock.try_lock(&long), Err(Error::Conflict { .. })));
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
 }
 
 #[test]

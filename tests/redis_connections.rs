@@ -6,12 +6,12 @@ mod support;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crosslock::{Error, Locker, LockerBuilder};
-use support::{Fault, Proxy, RedisServer, wait_until};
+use support::{Fault, Proxy, RedisServer, threads_named, wait_until};
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -25,6 +25,7 @@ struct Router {
     /// How often it has forgotten.
     era: Arc<AtomicUsize>,
     accepted: Arc<AtomicUsize>,
+    upstream: Arc<Mutex<SocketAddr>>,
 }
 
 impl Router {
@@ -35,14 +36,15 @@ impl Router {
             addr,
             era: Arc::default(),
             accepted: Arc::default(),
+            upstream: Arc::new(Mutex::new(upstream)),
         };
         let (era, accepted) = (router.era.clone(), router.accepted.clone());
+        let upstream = router.upstream.clone();
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 accepted.fetch_add(1, Ordering::SeqCst);
-                let Ok(server) = TcpStream::connect(upstream) else {
-                    return;
-                };
+                let upstream = *upstream.lock().expect("no panic");
+                let server = TcpStream::connect(upstream).expect("a server");
                 relay(&client, &server, &era);
                 relay(&server, &client, &era);
             }
@@ -52,6 +54,11 @@ impl Router {
 
     fn forget(&self) {
         self.era.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// New connections lead to another server.
+    fn lead_to(&self, upstream: SocketAddr) {
+        *self.upstream.lock().expect("no panic") = upstream;
     }
 
     fn builder(&self) -> LockerBuilder {
@@ -243,4 +250,73 @@ fn unlock_of_a_lease_that_ran_out_says_lost_also_when_the_server_is_away() {
     server.kill();
     wait_until("its lease is over", LONG, || !guard.is_held());
     assert!(matches!(guard.unlock(), Err(Error::Lost { .. })));
+}
+
+#[test]
+fn calls_that_ran_out_of_time_share_one_thread_and_one_connection() {
+    let server = RedisServer::start();
+    let lock = Locker::open(&server.url()).unwrap();
+    drop(lock.lock("a").unwrap());
+    server.stop();
+    thread::scope(|scope| {
+        for n in 0..8 {
+            let lock = &lock;
+            scope.spawn(move || {
+                for round in 0..5 {
+                    let name = format!("{n}-{round}");
+                    assert!(lock.try_lock_for(&name, millis(1)).is_err());
+                }
+            });
+        }
+    });
+    assert_eq!(threads_named("crosslock-leave"), 1);
+    server.cont();
+    let lock_keys = || {
+        server
+            .keys()
+            .iter()
+            .filter(|key| !key.ends_with(":fence"))
+            .count()
+    };
+    wait_until("all of them are released", LONG, || lock_keys() == 0);
+    wait_until("the thread ends", LONG, || {
+        threads_named("crosslock-leave") == 0
+    });
+}
+
+#[test]
+fn release_that_failed_is_made_when_the_server_can_be_reached_again() {
+    let server = RedisServer::start();
+    let proxy = Proxy::start(server.addr());
+    let lock = Locker::builder(&proxy.url())
+        .ttl(millis(60_000))
+        .build()
+        .unwrap();
+    let guard = lock.lock("a").unwrap();
+    proxy.set(Fault::BlackHole);
+    assert!(matches!(guard.unlock(), Err(Error::Unavailable { .. })));
+    assert!(server.get("{crosslock:a}").is_some());
+    proxy.set(Fault::None);
+    wait_until("it is released", LONG, || {
+        server.get("{crosslock:a}").is_none()
+    });
+    assert!(
+        !Locker::open(&server.url())
+            .unwrap()
+            .lock("a")
+            .unwrap()
+            .abandoned()
+    );
+}
+
+#[test]
+fn connections_to_a_server_that_became_a_replica_cost_nothing_behind_a_moving_address() {
+    let old = RedisServer::start();
+    let new = RedisServer::start();
+    let router = Router::start(old.addr());
+    let lock = router.builder().build().unwrap();
+    fill(&lock, &router, 6);
+    old.query::<()>(&["REPLICAOF", "127.0.0.1", &new.port().to_string()]);
+    router.lead_to(new.addr());
+    lock.lock("a").unwrap().unlock().unwrap();
 }

@@ -1,15 +1,18 @@
 //! Locks in a directory of this host, released by the kernel when a process dies.
 
 use std::collections::HashMap;
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{
+    DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown,
+};
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
-use rustix::fs::{Access, OFlags};
+use rustix::fs::{Access, CWD, OFlags, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use url::Url;
+use uuid::Uuid;
 
 use super::{Acquired, Engine, Failed, Released, Request, invalid_url};
 use crate::clock::Deadline;
@@ -113,38 +116,45 @@ impl FileEngine {
 
     /// What is there must be a file of ours: where others may write, it may be a link to something else.
     fn open_file(&self, path: &Path) -> io::Result<File> {
-        match options().open(path) {
-            Err(e) if e.kind() == ErrorKind::NotFound => self.create_file(path),
-            Err(e) if e.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => Err(no_file()),
-            Err(e) => Err(e),
-            Ok(file) if file.metadata()?.is_file() => Ok(file),
-            Ok(_) => Err(no_file()),
+        loop {
+            match options().open(path) {
+                Err(e) if e.kind() == ErrorKind::NotFound => self.create_file(path)?,
+                Err(e) if e.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+                    return Err(no_file());
+                }
+                Err(e) => return Err(e),
+                Ok(file) if file.metadata()?.is_file() => return Ok(file),
+                Ok(_) => return Err(no_file()),
+            }
         }
     }
 
-    /// Whoever may use the directory may use what is in it, whatever the umask of the first one.
-    fn create_file(&self, path: &Path) -> io::Result<File> {
-        let mode = fs::metadata(&self.directory)?.mode();
-        self.create_parents(path, mode)?;
-        match options().create_new(true).open(path) {
-            Ok(file) => {
-                file.set_permissions(Permissions::from_mode(mode & 0o666))?;
-                Ok(file)
-            }
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => options().open(path),
-            Err(e) => Err(e),
-        }
+    /// It appears under its name when it has its rights: whoever may use the directory may use it, whatever the
+    /// umask of the first one.
+    fn create_file(&self, path: &Path) -> io::Result<()> {
+        let directory = fs::metadata(&self.directory)?;
+        self.create_parents(path, &directory)?;
+        let draft = draft_of(path);
+        let file = options().create_new(true).open(&draft)?;
+        let linked = give(&file, &directory, 0o6).and_then(|()| fs::hard_link(&draft, path));
+        fs::remove_file(&draft)?;
+        // Some file systems have neither links nor rights.
+        unless_exists(linked).or_else(|_| {
+            let made = options().create_new(true).open(path);
+            unless_exists(made.map(drop))
+        })
     }
 
     /// The parts of a long name are directories below ours.
-    fn create_parents(&self, path: &Path, mode: u32) -> io::Result<()> {
+    fn create_parents(&self, path: &Path, directory: &Metadata) -> io::Result<()> {
         let below = path.strip_prefix(&self.directory).unwrap_or(path);
         let mut parent = self.directory.clone();
         for part in below.parent().into_iter().flatten() {
             parent.push(part);
-            match fs::create_dir(&parent) {
-                Ok(()) => fs::set_permissions(&parent, Permissions::from_mode(mode & 0o7777))?,
-                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+            match fs::symlink_metadata(&parent) {
+                Ok(found) if found.is_dir() => {}
+                Ok(_) => return Err(no_file()),
+                Err(e) if e.kind() == ErrorKind::NotFound => create_part(&parent, directory)?,
                 Err(e) => return Err(e),
             }
         }
@@ -262,6 +272,64 @@ fn options() -> OpenOptions {
         .write(true)
         .custom_flags(flags.bits().cast_signed());
     options
+}
+
+/// Like a file, it appears under its name when it has its rights. One that is there is not replaced, also when it
+/// is empty: another may be about to make a file in it.
+fn create_part(path: &Path, directory: &Metadata) -> io::Result<()> {
+    let draft = draft_of(path);
+    fs::create_dir(&draft)?;
+    let made = give(&File::open(&draft)?, directory, 0o7).and_then(|()| {
+        Ok(renameat_with(
+            CWD,
+            &draft,
+            CWD,
+            path,
+            RenameFlags::NOREPLACE,
+        )?)
+    });
+    if made.is_err() {
+        fs::remove_dir(&draft)?;
+    }
+    // Some file systems have neither this kind of renaming nor rights.
+    unless_exists(made).or_else(|_| unless_exists(fs::create_dir(path)))
+}
+
+/// Beside `path`, which may be too long for a suffix.
+fn draft_of(path: &Path) -> PathBuf {
+    path.with_file_name(format!(".{}", Uuid::new_v4()))
+}
+
+/// Another was faster.
+fn unless_exists(made: io::Result<()>) -> io::Result<()> {
+    match made {
+        Err(e)
+            if matches!(
+                e.kind(),
+                ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty
+            ) =>
+        {
+            Ok(())
+        }
+        made => made,
+    }
+}
+
+/// Gives the owner, and each class of users that may write in `directory`, the rights `bits` to `file`.
+fn give(file: &File, directory: &Metadata, bits: u32) -> io::Result<()> {
+    let may_write = |class: &u32| directory.mode() >> class & 0o3 == 0o3;
+    let classes = [3, 0].into_iter().filter(may_write);
+    let mode = classes.fold(bits << 6, |mode, class| mode | bits << class);
+    let sticky = if bits == 0o7 {
+        directory.mode() & 0o1000
+    } else {
+        0
+    };
+    if file.metadata()?.gid() != directory.gid() {
+        // Who isn't in the group can't give the file to it.
+        let _ = fchown(file, None, Some(directory.gid()));
+    }
+    file.set_permissions(Permissions::from_mode(mode | sticky))
 }
 
 fn no_file() -> io::Error {

@@ -170,17 +170,26 @@ fn redacted(url: &str) -> String {
     let (place, query) = rest
         .split_once('?')
         .map_or((rest, ""), |(place, _)| (place, "?…"));
-    let authority = place.split('/').next().unwrap_or_default();
-    let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
-    if !port
-        .trim_end_matches(']')
-        .bytes()
-        .all(|b| b.is_ascii_digit())
-    {
+    let (authority, path) = place.split_once('/').unwrap_or((place, ""));
+    if scheme != "file" && (!is_address(authority) || path.starts_with(':')) {
         // `redis://:password`, or `redis://user:password`, whose host was forgotten.
         return format!("{scheme}://…");
     }
     format!("{scheme}://{login}{place}{query}")
+}
+
+/// Whether it can be nothing but a host, with or without a port.
+fn is_address(authority: &str) -> bool {
+    let is_port = |port: &str| port.parse::<u16>().is_ok();
+    if let Some(behind) = authority.strip_prefix('[') {
+        return behind.split_once(']').is_some_and(|(_, port)| {
+            port.is_empty() || port.strip_prefix(':').is_some_and(is_port)
+        });
+    }
+    match authority.split_once(':') {
+        Some((host, port)) => !host.is_empty() && is_port(port),
+        None => true,
+    }
 }
 
 #[cfg(test)]
@@ -216,6 +225,12 @@ mod tests {
         assert_eq!(redacted("redis://[::1]:6379/"), "redis://[::1]:6379/");
         assert_eq!(redacted("redis://:secret"), "redis://…");
         assert_eq!(redacted("redis://user:secret/0"), "redis://…");
+        assert_eq!(redacted("redis://user:123456"), "redis://…");
+        assert_eq!(redacted("redis://:123456"), "redis://…");
+        assert_eq!(redacted("redis:///:secret"), "redis://…");
+        assert_eq!(redacted("redis://u:1secret2:22/"), "redis://…");
+        assert_eq!(redacted("file:///a:b/c"), "file:///a:b/c");
+        assert_eq!(redacted("unix:///a:b/c"), "unix:///a:b/c");
         assert_eq!(redacted("redis::secret"), "redis:…");
         assert_eq!(redacted("UNIX:/s?pass=secret"), "UNIX:…");
         assert_eq!(redacted("user:secret@host:6379"), "user:…");
