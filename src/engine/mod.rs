@@ -56,6 +56,7 @@ pub(crate) enum Released {
     Done,
     NotOwner,
     /// Not the owner when asked a second time, the answer to the first having been lost.
+    #[cfg(feature = "redis")]
     Unclear,
 }
 
