@@ -29,7 +29,7 @@
 //! - `redis` (default): locks in a Redis or Valkey server, by TCP and unix socket.
 //! - `tls`: `rediss://`, with rustls and its ring provider.
 //!
-//! `memory:` is always there. Linux and macOS are supported; a lock held across `fork` stays the parent's.
+//! `memory:` is always there. It is tested on Linux, and written for macOS too.
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 

@@ -210,7 +210,6 @@ fn cycle_is_two_commands() {
         "hello",
         "auth",
         "select",
-        "client|setinfo",
         "subscribe",
         "publish",
     ] {

@@ -3,7 +3,8 @@
 #
 #   ./tests/run.sh [arguments of `cargo test`]
 #
-# CROSSLOCK_TEST_REDIS_SERVER names another server program to test against, such as a valkey-server.
+# CROSSLOCK_TEST_REDIS_SERVER names another server program to test against, such as a valkey-server. One that is
+# built without TLS fails the tests of TLS.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

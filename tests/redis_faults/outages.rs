@@ -505,12 +505,12 @@ fn lock_rides_over_a_server_that_loads_its_data_and_opening_says_so() {
     const KEYS: usize = 500;
     let server = RedisServer::builder()
         .config("key-load-delay", "2000")
-        .config("loading-process-events-interval-bytes", "1024")
         .start();
     let locker = open(&server.url());
     let mut fill = redis::pipe();
     for key in 0..KEYS {
-        fill.set(format!("key-{key}"), key).ignore();
+        // While it loads a server looks at its clients every 2 MB.
+        fill.set(format!("key-{key}"), random_text()).ignore();
     }
     fill.exec(&mut server.connection()).unwrap();
     server.query::<()>(&["SAVE"]);
@@ -529,6 +529,11 @@ fn lock_rides_over_a_server_that_loads_its_data_and_opening_says_so() {
         assert_eq!(server.keys().len(), KEYS + 2);
         guard.unlock().unwrap();
     });
+}
+
+/// Too random to be compressed, and 10 kB long.
+fn random_text() -> Vec<u8> {
+    (0..10_000).map(|_| fastrand::u8(..)).collect()
 }
 
 /// Locks on a server that refuses to run scripts until `mend`.

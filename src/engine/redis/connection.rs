@@ -6,8 +6,8 @@ use std::io::{self, Read, Write};
 use ::redis::{Cmd, Parser, ServerError, Value};
 
 use super::address::{Address, Place};
+use super::failure::{Broken, Failure, said};
 use super::resolver::Resolver;
-use super::server::{Broken, Failure, said};
 use super::socket::Socket;
 #[cfg(feature = "tls")]
 use super::tls::{Tls, TlsConfig};

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use ::redis::Value;
 
+use self::failure::Failure;
 use self::script::Script;
-use self::server::{Answer, Failure, Server, Unanswered};
+use self::server::{Answer, Server, Unanswered};
 use super::{Acquired, Engine, Failed, Released, Request};
 use crate::clock::Deadline;
 use crate::error::{Error, Result};
@@ -15,6 +16,7 @@ use crate::options::Options;
 
 mod address;
 mod connection;
+mod failure;
 mod resolver;
 mod script;
 mod server;

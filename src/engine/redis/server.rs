@@ -1,17 +1,17 @@
 //! One server, and the connections to it that are idle.
 
 use std::collections::VecDeque;
-use std::io;
 use std::time::{Duration, Instant};
 
-use ::redis::{RedisError, ServerError, Value};
+use ::redis::Value;
 use parking_lot::Mutex;
 
 use super::address::Address;
 use super::connection::{Connection, Connector};
+use super::failure::{Broken, Failure, is_demoted};
 use super::script::Command;
 use crate::clock::Deadline;
-use crate::error::{Cause, Result};
+use crate::error::Result;
 use crate::options::Options;
 
 /// One server, and the connections to it that are idle. Nobody waits for another's connection.
@@ -42,18 +42,6 @@ pub(super) struct Answer {
 pub(super) struct Unanswered {
     pub(super) failure: Failure,
     pub(super) sent: bool,
-}
-
-/// Why there is no answer.
-#[derive(Debug)]
-pub(super) enum Failure {
-    /// No connection, or no answer in time.
-    Unreachable(Cause),
-    /// The user may not do this.
-    Denied(Cause),
-    /// A key holds something else.
-    Conflict(String),
-    Other(Cause),
 }
 
 /// A connection that sits idle for longer is not used again.
@@ -153,14 +141,12 @@ impl Server {
     ) -> Result<Value, Broken> {
         let deadline = deadline.within(self.io_timeout);
         let mut value = connection.request(&command.command(), &deadline)?;
-        if let (true, Some(full)) = (is_error(&value, "NOSCRIPT"), command.in_full()) {
+        if let (true, Some(full)) = (is_unknown_script(&value), command.in_full()) {
             value = connection.request(&full, &deadline)?;
         }
         match value {
             // It will stay a replica: behind the same address there may be its successor.
-            Value::ServerError(error) if error.code() == "READONLY" => {
-                Err(Broken::Demoted(error.into()))
-            }
+            Value::ServerError(error) if is_demoted(&error) => Err(Broken::Demoted(error.into())),
             Value::ServerError(error) => {
                 self.keep(connection);
                 Err(Broken::Refused(error.into()))
@@ -226,150 +212,6 @@ fn share(deadline: &Deadline) -> Deadline {
 /// A round trip should fit into it.
 const SHORTEST_SHARE: Duration = Duration::from_millis(100);
 
-/// How an exchange ended that gave no value.
-#[derive(Debug)]
-pub(super) enum Broken {
-    /// The connection was closed.
-    Closed(Cause),
-    TimedOut(Cause),
-    /// The server is a replica.
-    Demoted(Failure),
-    Refused(Failure),
-}
-
-impl From<Broken> for Failure {
-    fn from(broken: Broken) -> Self {
-        match broken {
-            Broken::Closed(cause) | Broken::TimedOut(cause) => Failure::Unreachable(cause),
-            Broken::Demoted(failure) | Broken::Refused(failure) => failure,
-        }
-    }
-}
-
-impl From<RedisError> for Broken {
-    fn from(error: RedisError) -> Self {
-        if error.is_timeout() {
-            Broken::TimedOut(error.into())
-        } else if error.is_io_error() {
-            Broken::Closed(error.into())
-        } else {
-            let cause = "what answers there is no Redis server: check host and port";
-            Broken::Refused(Failure::Other(cause.into()))
-        }
-    }
-}
-
-impl From<io::Error> for Broken {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::TimedOut => Broken::TimedOut(error.into()),
-            // A unix socket's rights.
-            io::ErrorKind::PermissionDenied => Broken::Refused(Failure::Denied(error.into())),
-            // A certificate, or a peer that doesn't speak TLS.
-            io::ErrorKind::InvalidData => Broken::Refused(Failure::Other(error.into())),
-            _ => Broken::Closed(error.into()),
-        }
-    }
-}
-
-impl From<ServerError> for Failure {
-    fn from(error: ServerError) -> Self {
-        let text = said(&error);
-        // Redis 6.2 answers ERR for a script, with the code of the command that failed in it.
-        let plain = error.code() == "ERR";
-        let is =
-            |code: &str| error.code() == code || (plain && text.contains(&format!(" {code} ")));
-        let any = |codes: &[&str]| codes.iter().any(|code| is(code));
-        let says = |words: &str| plain && text.contains(words);
-        if says("max number of clients reached") {
-            Failure::Unreachable(text.into())
-        } else if any(&["NOPERM", "NOAUTH", "WRONGPASS", "DENIED", "AUTH"])
-            || says("ACL failure")
-            || says("The user executing the script can't")
-        {
-            Failure::Denied(text.into())
-        } else if any(&["WRONGTYPE", "CONFLICT"]) {
-            Failure::Conflict(text)
-        } else if any(&["LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"]) {
-            Failure::Unreachable(text.into())
-        } else {
-            Failure::Other(text.into())
-        }
-    }
-}
-
-/// The server's words, without the arguments that it repeats: passwords and owners are among them.
-pub(super) fn said(error: &ServerError) -> String {
-    let details = error.details().unwrap_or_default();
-    let details = details
-        .split("with args beginning with")
-        .next()
-        .unwrap_or_default();
-    format!("{} {details}", error.code())
-        .trim_end_matches([' ', ','])
-        .to_owned()
-}
-
-fn is_error(value: &Value, code: &str) -> bool {
-    matches!(value, Value::ServerError(error) if error.code() == code)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn failure(line: &str) -> Failure {
-        match ::redis::parse_redis_value(format!("-{line}\r\n").as_bytes()) {
-            Ok(Value::ServerError(error)) => error.into(),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn arguments_that_the_server_repeats_are_not_shown() {
-        let Failure::Other(cause) =
-            failure("ERR unknown command 'AUTH', with args beginning with: 'app' 'secret' ")
-        else {
-            panic!("it is no other class")
-        };
-        assert_eq!(cause.to_string(), "ERR unknown command 'AUTH'");
-    }
-
-    #[test]
-    fn refusals_are_told_from_outages_and_conflicts() {
-        for line in [
-            "NOPERM this user has no permissions",
-            "NOAUTH Authentication required.",
-            "WRONGPASS invalid username-password pair",
-            "ERR The user executing the script can't run this command or subcommand script: x, on y.",
-            "DENIED Redis is running in protected mode",
-            "ERR Error running script: @user_script:1: NOPERM this user has no permissions",
-            "ERR AUTH <password> called without any password configured",
-        ] {
-            assert!(matches!(failure(line), Failure::Denied(_)), "{line}");
-        }
-        for line in [
-            "LOADING Redis is loading",
-            "BUSY Redis is busy",
-            "MASTERDOWN Link",
-            "CLUSTERDOWN Hash slot not served",
-            "TRYAGAIN Multiple keys request during rehashing of slot",
-        ] {
-            assert!(matches!(failure(line), Failure::Unreachable(_)), "{line}");
-        }
-        for line in [
-            "WRONGTYPE Operation against",
-            "ERR Error running script: @user_script:1: WRONGTYPE Operation",
-            "CONFLICT {a: NOPERM ACL failure BUSY }:fence holds no counter",
-        ] {
-            assert!(matches!(failure(line), Failure::Conflict(_)), "{line}");
-        }
-        for line in [
-            "OOM command not allowed",
-            "READONLY You can't write",
-            "ERR what",
-        ] {
-            assert!(matches!(failure(line), Failure::Other(_)), "{line}");
-        }
-    }
+fn is_unknown_script(value: &Value) -> bool {
+    matches!(value, Value::ServerError(error) if error.code() == "NOSCRIPT")
 }
