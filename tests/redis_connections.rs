@@ -153,6 +153,27 @@ fn connections_that_fell_silent_cost_a_caller_one_timeout() {
 }
 
 #[test]
+fn connections_that_fell_silent_are_given_up_together() {
+    const COUNT: usize = 6;
+    let server = RedisServer::start();
+    let router = Router::start(server.addr());
+    let lock = router.builder().io_timeout(millis(1_500)).build().unwrap();
+    fill(&lock, &router, COUNT);
+    router.forget();
+    drop(lock.lock("a").unwrap());
+    // While the server pauses nobody can have the connection of another.
+    server.query::<()>(&["CLIENT", "PAUSE", "100"]);
+    let start = Instant::now();
+    thread::scope(|scope| {
+        for n in 0..COUNT {
+            let lock = &lock;
+            scope.spawn(move || drop(lock.lock(&n.to_string()).unwrap()));
+        }
+    });
+    assert!(start.elapsed() < millis(1_200), "{:?}", start.elapsed());
+}
+
+#[test]
 fn lock_that_a_restart_forgot_is_lost_also_when_another_has_it() {
     let server = RedisServer::start();
     let ours = Locker::open(&server.url()).unwrap();

@@ -137,3 +137,28 @@ fn environment_can_name_a_directory() {
     assert_says(&said, "Ok", "");
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
 }
+
+#[test]
+fn directory_for_all_is_shared_by_users() {
+    let dir = temp_dir();
+    set_mode(&dir, 0o777);
+    // Each makes the file once, and the other uses it.
+    for first_is_a_stranger in [false, true] {
+        let place = dir.path().join(first_is_a_stranger.to_string());
+        fs::create_dir(&place).unwrap();
+        set_mode(&place, 0o777);
+        let url = file_url(&place);
+        let Some(stranger) = Stranger::new() else {
+            return;
+        };
+        let strangers = || run_as(Some(stranger.uid), "users::child_opens", &[(URL, &url)]);
+        let ours = || Locker::open(&url).unwrap().lock("a").unwrap().unlock();
+        if first_is_a_stranger {
+            assert_says(&strangers(), "Ok", "");
+            ours().unwrap();
+        } else {
+            ours().unwrap();
+            assert_says(&strangers(), "Ok", "");
+        }
+    }
+}
