@@ -9,30 +9,29 @@
 //! PX` and a compare-and-delete by EVALSHA on one connection of the `redis` crate, with TCP_NODELAY.
 //!
 //! Where the rest goes, on Redis by TCP: about 12 % are the server's, which runs two scripts where the floor has a
-//! SET and one, and in them keeps the fencing counter (GET, TIME and two SET). The subject `scripts` shows that
+//! SET and one, and in them keeps the fencing counter (GET, TIME and two SET) and looks for a line (two EXISTS). The subject `scripts` shows that
 //! part: the two scripts of this crate, sent by the connection of the floor. The other 7 % are the client's: an
 //! owner from the system's random numbers, the process id (twice, against fork), a read with a timeout, the
 //! clock, and the lease with its channel. Nothing waits for the renewal thread, which is there already. By unix
 //! socket the same microseconds are a larger part of a shorter trip.
 
-use std::fs;
+mod support;
+
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crosslock::Locker;
 use redis::Connection;
 
+use support::{Server, connect, percentile, pin};
+
 const ROUNDS: usize = 100;
 
 fn main() {
-    let cycles = std::env::args()
-        .find_map(|arg| arg.parse().ok())
-        .unwrap_or(10_000_usize);
+    let cycles = support::argument().unwrap_or(10_000_usize);
     let directory = tempfile::tempdir().expect("a temporary directory");
     let server = Server::start(directory.path());
-    pin(&server.child);
+    pin(&server);
     let mut subjects = vec![
         Subject::new("floor, tcp", None, floor(&server.tcp())),
         Subject::new("scripts, tcp", Some(0), scripts(&server.tcp())),
@@ -57,23 +56,6 @@ fn main() {
         }
     }
     report(&mut subjects);
-}
-
-/// The server on one CPU, this process and its threads on another: where the scheduler puts the two is worth
-/// more than all that is measured here.
-fn pin(server: &Child) {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::thread::{CpuSet, Pid, sched_setaffinity};
-        let on = |cpu| {
-            let mut set = CpuSet::new();
-            set.set(cpu);
-            set
-        };
-        let pinned = sched_setaffinity(Pid::from_raw(server.id().cast_signed()), &on(0))
-            .and_then(|()| sched_setaffinity(None, &on(1)));
-        pinned.unwrap_or_else(|e| eprintln!("not pinned, ratios will wander: {e}"));
-    }
 }
 
 struct Subject {
@@ -123,11 +105,6 @@ fn report(subjects: &mut [Subject]) {
     }
 }
 
-/// In microseconds, of sorted times.
-fn percentile(times: &[Duration], percent: usize) -> f64 {
-    times[times.len() * percent / 100].as_secs_f64() * 1e6
-}
-
 fn ours(url: &str) -> impl FnMut() + use<> {
     let lock = Locker::open(url).expect("an engine");
     move || {
@@ -161,15 +138,23 @@ fn floor(url: &str) -> impl FnMut() + use<> {
 /// The scripts of this crate without the crate.
 fn scripts(url: &str) -> impl FnMut() + use<> {
     let mut connection = connect(url);
-    let acquire = load(&mut connection, include_str!("../lua/lock_acquire.lua"));
-    let release = load(&mut connection, include_str!("../lua/lock_release.lua"));
+    let acquire = load(
+        &mut connection,
+        &whole(include_str!("../lua/lock_acquire.lua")),
+    );
+    let release = load(
+        &mut connection,
+        &whole(include_str!("../lua/lock_release.lua")),
+    );
     move || {
         let call = |script: &str, argument: i64| {
             let mut call = redis::cmd("EVALSHA");
             call.arg(script)
-                .arg(2)
+                .arg(4)
                 .arg("{scripts}")
                 .arg("{scripts}:fence")
+                .arg("{scripts}:queue")
+                .arg("{scripts}:waiters")
                 .arg("owner")
                 .arg(argument);
             call
@@ -184,17 +169,11 @@ fn scripts(url: &str) -> impl FnMut() + use<> {
     }
 }
 
-fn connect(url: &str) -> Connection {
-    use redis::IntoConnectionInfo;
-    let settings = redis::io::tcp::TcpSettings::default().set_nodelay(true);
-    let info = url
-        .into_connection_info()
-        .expect("a url")
-        .set_tcp_settings(settings);
-    redis::Client::open(info)
-        .expect("a client")
-        .get_connection()
-        .expect("a connection")
+/// A script with what it shares.
+fn whole(script: &str) -> String {
+    script
+        .replace("-- include token.lua\n", include_str!("../lua/token.lua"))
+        .replace("-- include line.lua\n", include_str!("../lua/line.lua"))
 }
 
 fn load(connection: &mut Connection, code: &str) -> String {
@@ -203,63 +182,4 @@ fn load(connection: &mut Connection, code: &str) -> String {
         .arg(code)
         .query(connection)
         .expect("SCRIPT LOAD")
-}
-
-/// A private server, killed by its pid.
-struct Server {
-    child: Child,
-    directory: PathBuf,
-    port: u16,
-}
-
-impl Server {
-    fn start(directory: &Path) -> Self {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = listener.local_addr().expect("its address").port();
-        drop(listener);
-        let log = fs::File::create(directory.join("log")).expect("a log");
-        let child = Command::new("redis-server")
-            .args([
-                "--bind",
-                "127.0.0.1",
-                "--save",
-                "",
-                "--unixsocket",
-                "redis.sock",
-            ])
-            .args(["--port", &port.to_string()])
-            .current_dir(directory)
-            .stdout(Stdio::from(log))
-            .spawn()
-            .expect("redis-server: ./tests/run.sh installs it");
-        let server = Server {
-            child,
-            directory: directory.to_owned(),
-            port,
-        };
-        let started = Instant::now();
-        while Locker::open(&server.unix()).is_err() {
-            assert!(
-                started.elapsed() < Duration::from_secs(10),
-                "redis-server doesn't answer"
-            );
-            std::thread::yield_now();
-        }
-        server
-    }
-
-    fn tcp(&self) -> String {
-        format!("redis://127.0.0.1:{}/", self.port)
-    }
-
-    fn unix(&self) -> String {
-        format!("unix://{}", self.directory.join("redis.sock").display())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }

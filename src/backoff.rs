@@ -15,10 +15,28 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     /// The waits of one caller.
-    pub(crate) fn waits(self) -> impl Iterator<Item = Duration> {
-        let doubled = move |wait: &Duration| Some(wait.saturating_mul(2).min(self.cap));
-        std::iter::successors(Some(self.base.min(self.cap)), doubled)
-            .map(move |wait| shortened(wait, self.jitter))
+    pub(crate) fn waits(self) -> Waits {
+        Waits {
+            next: self.base.min(self.cap),
+            backoff: self,
+        }
+    }
+}
+
+/// The waits of one caller, without end.
+#[derive(Debug)]
+pub(crate) struct Waits {
+    next: Duration,
+    backoff: Backoff,
+}
+
+impl Iterator for Waits {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let wait = self.next;
+        self.next = wait.saturating_mul(2).min(self.backoff.cap);
+        Some(shortened(wait, self.backoff.jitter))
     }
 }
 

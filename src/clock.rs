@@ -124,6 +124,11 @@ impl Deadline {
         }
     }
 
+    /// `None`: never.
+    pub(crate) fn instant(&self) -> Option<Instant> {
+        self.at
+    }
+
     pub(crate) fn is_never(&self) -> bool {
         self.at.is_none()
     }

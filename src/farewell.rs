@@ -3,7 +3,7 @@
 //! A timed call that ran out of time may have taken the lock without knowing, and a guard may have been dropped
 //! while the server couldn't be reached. Either leaves a lease that nobody has, and that others would wait for.
 //! One thread of the locker goes on trying until each is released or over by its ttl. It starts with the first
-//! of them and ends with the last, or with the locker.
+//! of them and ends with the last, or a moment after the locker.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,8 +18,9 @@ use crate::backoff::Backoff;
 use crate::clock::{Cancel, Deadline};
 use crate::engine::{Engine, Request};
 use crate::error::Error;
-use crate::lease::Owner;
+use crate::lease::{Lease, Owner};
 use crate::name::Key;
+use crate::per_process::Fresh;
 
 /// A lease to release.
 #[derive(Debug)]
@@ -31,6 +32,18 @@ pub(crate) struct Farewell {
     pub(crate) last_used: Option<u64>,
 }
 
+impl Farewell {
+    /// The release of a lease that is over, or can't be released now.
+    pub(crate) fn of(lease: Lease, ttl: Duration) -> Self {
+        Farewell {
+            last_used: Some(lease.token.number),
+            key: lease.key,
+            owner: lease.owner,
+            ttl,
+        }
+    }
+}
+
 /// The releases that one locker still has to make.
 pub(crate) struct Farewells(Arc<Shared>);
 
@@ -39,15 +52,21 @@ struct Shared {
     queue: Mutex<Queue>,
     /// Notified when the locker is gone.
     closing: Condvar,
+    /// Set then, for a release that is on the wire.
     closed: Cancel,
 }
 
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<(Farewell, Instant)>,
-    /// The process in which a thread works on them.
-    worker: Option<u32>,
+    /// Whether a thread works on them.
+    has_worker: bool,
+    /// Set when the locker is gone: what isn't released until then is left to its ttl.
+    close_by: Option<Instant>,
 }
+
+/// What the thread may take when the locker is gone.
+const LAST_WORDS: Duration = Duration::from_millis(60);
 
 /// More than these are left to their ttl, the oldest first.
 const MOST: usize = 1024;
@@ -71,20 +90,15 @@ impl Farewells {
 
     /// Leaves a release to the thread, starting it if need be.
     pub(crate) fn leave(&self, farewell: Farewell) {
-        let process = farewell.owner.process();
         // The server's lease started before now.
         let over = Instant::now() + farewell.ttl;
         let mut queue = self.0.queue.lock();
-        if queue.worker.is_some_and(|worker| worker != process) {
-            // They are the business of the process that this one was forked off.
-            *queue = Queue::default();
-        }
         if queue.waiting.len() == MOST {
             queue.waiting.pop_front();
         }
         queue.waiting.push_back((farewell, over));
-        if queue.worker.is_none() {
-            queue.worker = self.start().then_some(process);
+        if !queue.has_worker {
+            queue.has_worker = self.start();
         }
     }
 
@@ -99,11 +113,17 @@ impl Farewells {
     }
 }
 
+/// What a parent still has to release is its business.
+impl Fresh for Farewells {
+    fn fresh(&self) -> Self {
+        Farewells::new(self.0.engine.clone())
+    }
+}
+
 impl Drop for Farewells {
     fn drop(&mut self) {
         self.0.closed.set();
-        // Under the lock, so that the thread is not between looking and waiting.
-        let _queue = self.0.queue.lock();
+        self.0.queue.lock().close_by = Some(Instant::now() + LAST_WORDS);
         self.0.closing.notify_all();
     }
 }
@@ -112,9 +132,9 @@ impl Shared {
     /// The thread.
     fn work(&self) {
         let mut pauses = PAUSES.waits();
-        while let Some((farewell, over)) = self.next() {
+        while let Some((farewell, over, deadline)) = self.next() {
             // A logger that panics must not end the thread that the queue relies on.
-            let said = catch_unwind(AssertUnwindSafe(|| self.say(&farewell, over)));
+            let said = catch_unwind(AssertUnwindSafe(|| self.say(&farewell, &deadline)));
             if said.unwrap_or(true) {
                 pauses = PAUSES.waits();
             } else {
@@ -124,19 +144,24 @@ impl Shared {
     }
 
     /// `None` when there is nothing left to do: then the thread is not counted on any more.
-    fn next(&self) -> Option<(Farewell, Instant)> {
+    fn next(&self) -> Option<(Farewell, Instant, Deadline)> {
         let mut queue = self.queue.lock();
         let now = Instant::now();
         queue.waiting.retain(|(_, over)| now < *over);
-        let next = queue.waiting.pop_front().filter(|_| !self.closed.is_set());
-        if next.is_none() {
-            queue.worker = None;
-        }
-        next
+        let is_closed = queue.close_by.is_some_and(|by| by <= now);
+        let Some((farewell, over)) = queue.waiting.pop_front().filter(|_| !is_closed) else {
+            queue.has_worker = false;
+            return None;
+        };
+        let deadline = match queue.close_by {
+            Some(by) => Deadline::at(by.min(over)),
+            None => Deadline::at(over).or(&self.closed),
+        };
+        Some((farewell, over, deadline))
     }
 
     /// Whether that is done with, one way or another.
-    fn say(&self, farewell: &Farewell, over: Instant) -> bool {
+    fn say(&self, farewell: &Farewell, deadline: &Deadline) -> bool {
         let Farewell {
             key,
             owner,
@@ -148,8 +173,7 @@ impl Shared {
             owner,
             ttl: *ttl,
         };
-        let deadline = Deadline::at(over).or(&self.closed);
-        match self.engine.release(request, *last_used, &deadline) {
+        match self.engine.release(request, *last_used, deadline) {
             Err(Error::Unavailable { .. }) => false,
             Err(e) => {
                 log::warn!("what was given up is left to its ttl: {e}");
@@ -162,9 +186,12 @@ impl Shared {
     fn put_back(&self, unsaid: (Farewell, Instant), pause: Duration) {
         let mut queue = self.queue.lock();
         queue.waiting.push_front(unsaid);
-        if !self.closed.is_set() {
-            self.closing.wait_for(&mut queue, pause);
-        }
+        let pause = if queue.close_by.is_some() {
+            pause.min(LAST_WORDS / 8)
+        } else {
+            pause
+        };
+        self.closing.wait_for(&mut queue, pause);
     }
 }
 

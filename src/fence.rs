@@ -1,4 +1,4 @@
-//! Fencing tokens: the counter of each name, for the engines that are no Redis. `lua/lock_acquire.lua` does
+//! Fencing tokens: the counter of each name, for the engines that are no Redis. `lua/token.lua` does
 //! the same, and `tests/redis_scripts.rs` compares them.
 
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -36,6 +36,14 @@ impl Token {
         Token {
             number,
             abandoned: number % 4 == 3,
+        }
+    }
+
+    /// The token of the next holder in this process, when the lease is handed over to it: nobody abandoned it.
+    pub(crate) fn handed_over(self) -> Self {
+        Token {
+            number: self.number + 2,
+            abandoned: false,
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crossbeam_channel::Receiver;
 
-use crate::clock::{BootInstant, Deadline};
+use crate::clock::Deadline;
 use crate::engine::{Released, Request};
 use crate::error::{Error, LostReason, Result};
 use crate::farewell::Farewell;
@@ -16,6 +16,7 @@ use crate::held::{Held, Lost, Plan};
 use crate::lease::Lease;
 use crate::locker::Core;
 use crate::name::Key;
+use crate::place::{Seat, Word};
 use crate::renewal::Renewer;
 
 /// A held lock, which is released when this is dropped.
@@ -63,18 +64,12 @@ impl LockGuard {
     pub(crate) fn new(
         core: Arc<Core>,
         lease: Lease,
-        granted: BootInstant,
         renewer: Option<Renewer>,
+        seat: Option<Seat>,
     ) -> Self {
         let (key, token, process) = (lease.key.clone(), lease.token, lease.owner.process());
         let plan = Plan::of(&core.options);
-        let held = Held::new(
-            core.engine.clone(),
-            core.clock.clone(),
-            plan,
-            lease,
-            granted,
-        );
+        let held = Held::new(core.engine.clone(), core.clock.clone(), plan, lease, seat);
         let held = Arc::new(held);
         if let Some(renewer) = &renewer {
             renewer.tend(&held);
@@ -265,16 +260,22 @@ impl LockGuard {
     /// In the process that took the lock.
     fn release(&mut self) -> Result<()> {
         let was_held = !self.held.remaining().is_zero();
-        let Some(lease) = self.held.end() else {
+        let Some((lease, seat)) = self.held.end() else {
             return Ok(());
         };
+        let Some((lease, seat)) = self.hand_over(lease, seat) else {
+            return Ok(());
+        };
+        let released = match self.held.lost_reason() {
+            Some(LostReason::NotOwner) => Ok(false),
+            _ => self.release_lease(lease),
+        };
         if let Some(renewer) = self.renewer.take() {
-            self.core.renewers.give_back(renewer);
+            self.core.renewers.get(self.process).give_back(renewer);
         }
-        if self.held.lost_reason() == Some(LostReason::NotOwner) {
-            return Err(self.lost_error());
-        }
-        match self.release_lease(lease) {
+        // The next thread of this process asks for itself, behind the other processes.
+        drop(seat);
+        match released {
             Ok(true) if was_held => Ok(()),
             Err(e) if was_held => Err(e),
             // What was lost stays lost, whatever became of it in the end.
@@ -282,29 +283,39 @@ impl LockGuard {
         }
     }
 
+    /// Gives the lease to the next thread of this process that waits; or back, if there is none or its time is up.
+    /// A lease that was lost has no seat any more, so it comes back.
+    fn hand_over(&mut self, lease: Lease, seat: Option<Seat>) -> Option<(Lease, Option<Seat>)> {
+        let (now, options) = (self.core.clock.now(), &self.core.options);
+        let may = lease.may_be_handed_over(now, options.ttl, options.hand_over);
+        let seat = match seat {
+            Some(seat) if may && seat.has_successor() => seat,
+            seat => return Some((lease, seat)),
+        };
+        let word = Word::Have(Box::new(lease), self.renewer.take());
+        let (seat, word) = seat.pass(word).err()?;
+        // It comes back as it was given.
+        let Word::Have(lease, renewer) = word else {
+            return None;
+        };
+        self.renewer = renewer;
+        Some((*lease, Some(seat)))
+    }
+
     /// Says whether the lease was this guard's to the end, if it was valid here. One that has run out here may
     /// still be there: it is released so that nobody waits for it.
     fn release_lease(&self, lease: Lease) -> Result<bool> {
-        let Lease {
-            key, owner, token, ..
-        } = lease;
-        let (ttl, last_used) = (self.core.options.ttl, Some(token.number));
+        let ttl = self.core.options.ttl;
         let request = Request {
-            key: &key,
-            owner: &owner,
+            key: &lease.key,
+            owner: &lease.owner,
             ttl,
         };
-        let released = self
-            .core
-            .engine
-            .release(request, last_used, &Deadline::after(RELEASE));
+        let (last_used, deadline) = (Some(lease.token.number), Deadline::after(RELEASE));
+        let released = self.core.engine.release(request, last_used, &deadline);
         if let Err(Error::Unavailable { .. }) = released {
-            self.core.farewells.leave(Farewell {
-                key,
-                owner,
-                ttl,
-                last_used,
-            });
+            let farewells = self.core.farewells.get(self.process);
+            farewells.leave(Farewell::of(lease, ttl));
         }
         Ok(released? != Released::NotOwner)
     }

@@ -1,7 +1,7 @@
 //! A lease while it is held: what a guard and its renewer share.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -14,6 +14,7 @@ use crate::error::LostReason;
 use crate::lease::{Lease, Owner, valid_until};
 use crate::name::Key;
 use crate::options::Options;
+use crate::place::Seat;
 
 /// The message of [`LockGuard::lost`](crate::LockGuard::lost): the lock isn't held any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,12 +47,10 @@ impl Plan {
 
     /// When a lease that was granted or renewed at `t0` is due. A little early, at random: locks that were
     /// taken together needn't be renewed together.
-    fn due(&self, t0: BootInstant, stop: BootInstant) -> BootInstant {
+    pub(crate) fn due(&self, t0: BootInstant) -> BootInstant {
         const JITTER: f64 = 0.1;
-        let due = self
-            .every
-            .map_or(BootInstant::MAX, |every| t0.plus(shortened(every, JITTER)));
-        if due < stop { due } else { BootInstant::MAX }
+        self.every
+            .map_or(BootInstant::MAX, |every| t0.plus(shortened(every, JITTER)))
     }
 
     /// How long to wait after a renewal that failed: there are several tries before the lease is over.
@@ -71,7 +70,8 @@ pub(crate) struct Held {
     /// Renewals end here.
     stop: BootInstant,
     state: Mutex<State>,
-    lost: Receiver<Lost>,
+    /// Made when somebody asks for it: most guards are never asked.
+    lost: OnceLock<Receiver<Lost>>,
     /// Set when the guard ends, for a renewal that is on the wire.
     ended: Cancel,
 }
@@ -80,12 +80,13 @@ pub(crate) struct Held {
 struct State {
     /// `None`: released, or about to be.
     lease: Option<Lease>,
-    due: BootInstant,
+    /// The right to hold the name in this process: given up with the guard, or when the lease is lost.
+    seat: Option<Seat>,
     /// Whether the last renewal failed.
     failing: bool,
     /// For good: a lease that was lost is never valid again.
     lost: Option<LostReason>,
-    /// Dropped after its one message, so that every clone of the receiver learns of it.
+    /// The other end of `lost`. Dropped after its one message, so that every clone of the receiver learns of it.
     tell: Option<Sender<Lost>>,
 }
 
@@ -102,25 +103,23 @@ enum Step {
 }
 
 impl Held {
-    /// `granted` is when the acquire was sent.
+    /// It begins now: the lease may be older, having been handed over.
     pub(crate) fn new(
         engine: Arc<dyn Engine>,
         clock: Arc<dyn Clock>,
         plan: Plan,
         lease: Lease,
-        granted: BootInstant,
+        seat: Option<Seat>,
     ) -> Self {
-        let (tell, lost) = bounded(1);
         let stop = plan
             .max_hold
-            .map_or(BootInstant::MAX, |max_hold| granted.plus(max_hold));
-        let due = plan.due(granted, stop);
+            .map_or(BootInstant::MAX, |max_hold| clock.now().plus(max_hold));
         let state = State {
             lease: Some(lease),
-            due,
+            seat,
             failing: false,
             lost: None,
-            tell: Some(tell),
+            tell: None,
         };
         let (state, ended) = (Mutex::new(state), Cancel::default());
         Held {
@@ -129,13 +128,25 @@ impl Held {
             plan,
             stop,
             state,
-            lost,
+            lost: OnceLock::new(),
             ended,
         }
     }
 
     pub(crate) fn lost(&self) -> &Receiver<Lost> {
-        &self.lost
+        self.lost.get_or_init(|| self.make_lost())
+    }
+
+    /// Closed already when the lease has ended.
+    fn make_lost(&self) -> Receiver<Lost> {
+        let (tell, lost) = bounded(1);
+        let mut state = self.state.lock();
+        match (&state.lease, state.lost) {
+            (Some(lease), Some(reason)) => tell_lost(&tell, &lease.key, reason),
+            (Some(_), None) => state.tell = Some(tell),
+            (None, _) => {}
+        }
+        lost
     }
 
     /// How much longer the lease is valid; a lease found to have run out is lost for good.
@@ -166,12 +177,12 @@ impl Held {
             .map(|lease| lease.owner.clone())
     }
 
-    /// Ends all renewing, and gives the lease to whoever releases it.
-    pub(crate) fn end(&self) -> Option<Lease> {
+    /// Ends all renewing, and gives the lease, and the seat if it still has it, to whoever releases it.
+    pub(crate) fn end(&self) -> Option<(Lease, Option<Seat>)> {
         self.ended.set();
         let mut state = self.state.lock();
         state.tell = None;
-        state.lease.take()
+        Some((state.lease.take()?, state.seat.take()))
     }
 
     pub(crate) fn has_ended(&self) -> bool {
@@ -179,7 +190,7 @@ impl Held {
     }
 
     pub(crate) fn lose(&self, reason: LostReason) {
-        let (key, owner) = {
+        let (key, owner, seat) = {
             let mut state = self.state.lock();
             let (Some(lease), None) = (&state.lease, state.lost) else {
                 return;
@@ -187,23 +198,33 @@ impl Held {
             let (key, owner) = (lease.key.clone(), lease.owner.clone());
             state.lost = Some(reason);
             if let Some(tell) = state.tell.take() {
-                // It has room for the one message that is ever sent.
-                let _ = tell.try_send(Lost {
-                    name: key.name().to_owned(),
-                    reason,
-                });
+                tell_lost(&tell, &key, reason);
             }
-            (key, owner)
+            (key, owner, state.seat.take())
         };
         self.engine.forget(&owner);
+        // The others of this process needn't wait until the guard is dropped.
+        drop(seat);
         log::warn!("lock {:?} is lost: {reason}", key.name());
     }
 
     /// When the renewer has to look first.
     pub(crate) fn first_look(&self) -> Duration {
         let (now, state) = (self.clock.now(), self.state.lock());
-        let end = state.lease.as_ref().map_or(now, |lease| lease.valid_until);
-        state.due.min(end).since(now)
+        let look = state
+            .lease
+            .as_ref()
+            .map_or(now, |lease| self.due(lease).min(lease.valid_until));
+        look.since(now)
+    }
+
+    /// When the lease has to be renewed next: never again when that is after the end of renewals.
+    fn due(&self, lease: &Lease) -> BootInstant {
+        if lease.due < self.stop {
+            lease.due
+        } else {
+            BootInstant::MAX
+        }
     }
 
     /// Does what is due, and says how long to wait until the next; `None` when nothing is left to do.
@@ -236,7 +257,7 @@ impl Held {
             return Step::Expire;
         }
         let due = if now < self.stop {
-            state.due
+            self.due(lease)
         } else {
             BootInstant::MAX
         };
@@ -280,13 +301,13 @@ impl Held {
     }
 
     fn extend(&self, t0: BootInstant) {
-        let (due, valid_until) = (self.plan.due(t0, self.stop), valid_until(t0, self.plan.ttl));
+        let (due, valid_until) = (self.plan.due(t0), valid_until(t0, self.plan.ttl));
         let mut state = self.state.lock();
-        (state.due, state.failing) = (due, false);
+        state.failing = false;
         // What was lost meanwhile stays lost: its holder may have been told.
         let lost = state.lost.is_some();
         if let Some(lease) = state.lease.as_mut().filter(|_| !lost) {
-            lease.valid_until = valid_until;
+            (lease.due, lease.valid_until) = (due, valid_until);
         }
     }
 
@@ -294,13 +315,19 @@ impl Held {
     fn postpone(&self) -> bool {
         let now = self.clock.now();
         let mut state = self.state.lock();
-        let remaining = state
-            .lease
-            .as_ref()
-            .map_or(Duration::ZERO, |lease| lease.remaining(now));
-        state.due = now.plus(self.plan.pause(remaining));
+        if let Some(lease) = &mut state.lease {
+            lease.due = now.plus(self.plan.pause(lease.remaining(now)));
+        }
         std::mem::replace(&mut state.failing, true)
     }
+}
+
+fn tell_lost(tell: &Sender<Lost>, key: &Key, reason: LostReason) {
+    // It has room for the one message that is ever sent.
+    let _ = tell.try_send(Lost {
+        name: key.name().to_owned(),
+        reason,
+    });
 }
 
 impl fmt::Debug for Held {

@@ -2,12 +2,13 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
 
 use crate::clock::BootInstant;
-use crate::fence::Token;
+use crate::fence::{HAND_OVERS, Token};
 use crate::name::Key;
 
 /// Ownership of a name for a limited time: plain data with one owner.
@@ -17,6 +18,12 @@ pub(crate) struct Lease {
     pub(crate) owner: Owner,
     pub(crate) token: Token,
     pub(crate) valid_until: BootInstant,
+    /// When it is to be renewed.
+    pub(crate) due: BootInstant,
+    /// When this process was given it.
+    pub(crate) granted: BootInstant,
+    /// How often it was handed over since.
+    pub(crate) hand_overs: u64,
 }
 
 impl Lease {
@@ -29,6 +36,28 @@ impl Lease {
 
     pub(crate) fn is_valid(&self, now: BootInstant) -> bool {
         now < self.valid_until
+    }
+
+    /// Whether the next thread of this process may have it without asking the engine: for at most `hand_over`
+    /// since it was granted, and with half of its ttl left at least.
+    pub(crate) fn may_be_handed_over(
+        &self,
+        now: BootInstant,
+        ttl: Duration,
+        hand_over: Duration,
+    ) -> bool {
+        now.since(self.granted) < hand_over
+            && self.remaining(now) >= ttl / 2
+            && self.hand_overs < HAND_OVERS
+    }
+
+    /// The same lease, for the next holder in this process.
+    pub(crate) fn handed_over(self) -> Self {
+        Lease {
+            token: self.token.handed_over(),
+            hand_overs: self.hand_overs + 1,
+            ..self
+        }
     }
 }
 
@@ -45,28 +74,38 @@ pub(crate) fn valid_until(t0: BootInstant, ttl: Duration) -> BootInstant {
 /// shown nowhere.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Owner {
-    text: String,
+    text: Arc<str>,
     process: u32,
 }
 
 thread_local! {
-    /// The end of this thread's owners, and the process that it is for: a forked child has another.
-    static SUFFIX: RefCell<(u32, String)> = const { RefCell::new((0, String::new())) };
+    static MAKER: RefCell<Maker> = const { RefCell::new(Maker::NEW) };
 }
 
+/// What a thread makes its owners of, in one process: a forked child has another number, and must not use its
+/// parent's random numbers again.
+struct Maker {
+    process: u32,
+    suffix: String,
+    /// Where the next is put together.
+    text: String,
+    /// From the system, for several owners at a time: a system call for each would be felt.
+    random: [u8; RANDOM],
+    used: usize,
+}
+
+const RANDOM: usize = 256;
+
 impl Owner {
-    /// A new one: the first part is random, the rest tells an operator whom to ask.
-    pub(crate) fn new() -> Self {
-        let process = std::process::id();
-        let mut uuid = Uuid::encode_buffer();
-        let uuid = Uuid::new_v4().hyphenated().encode_lower(&mut uuid);
-        let text = SUFFIX.with_borrow_mut(|(made_for, suffix)| {
-            if *made_for != process {
-                (*made_for, *suffix) = (process, suffix_of(process));
-            }
-            [uuid, suffix].concat()
-        });
+    /// A new one of this process: the first part is random, the rest tells an operator whom to ask.
+    pub(crate) fn of(process: u32) -> Self {
+        let text = MAKER.with_borrow_mut(|maker| maker.make(process));
         Owner { text, process }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn new() -> Self {
+        Owner::of(std::process::id())
     }
 
     #[cfg(any(test, feature = "redis"))]
@@ -83,6 +122,43 @@ impl Owner {
 impl fmt::Debug for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Owner(..)")
+    }
+}
+
+impl Maker {
+    const NEW: Maker = Maker {
+        process: 0,
+        suffix: String::new(),
+        text: String::new(),
+        random: [0; RANDOM],
+        used: RANDOM,
+    };
+
+    fn make(&mut self, process: u32) -> Arc<str> {
+        if self.process != process {
+            (self.process, self.suffix, self.used) = (process, suffix_of(process), RANDOM);
+        }
+        let uuid = self.uuid();
+        self.text.clear();
+        self.text
+            .push_str(uuid.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
+        self.text.push_str(&self.suffix);
+        self.text.as_str().into()
+    }
+
+    fn uuid(&mut self) -> Uuid {
+        const ONE: usize = size_of::<uuid::Bytes>();
+        if self.used == RANDOM {
+            if getrandom::fill(&mut self.random).is_err() {
+                // It panics, as anything must that needs randomness and has none.
+                return Uuid::new_v4();
+            }
+            self.used = 0;
+        }
+        let mut bytes = uuid::Bytes::default();
+        bytes.copy_from_slice(&self.random[self.used..self.used + ONE]);
+        self.used += ONE;
+        uuid::Builder::from_random_bytes(bytes).into_uuid()
     }
 }
 

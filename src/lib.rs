@@ -43,10 +43,15 @@ mod fence;
 mod guard;
 mod held;
 mod lease;
+mod local_queue;
 mod locker;
 mod name;
 mod options;
+mod patience;
+mod per_process;
+mod place;
 mod renewal;
+mod sync;
 
 pub use error::{Error, LostReason, Result};
 pub use guard::LockGuard;

@@ -6,7 +6,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::acquire::{Patience, acquire};
+use crate::acquire::acquire;
 use crate::backoff::Backoff;
 use crate::clock::{BootClock, BootInstant, Clock, Deadline};
 use crate::engine::{self, Engine};
@@ -15,6 +15,9 @@ use crate::farewell::Farewells;
 use crate::guard::LockGuard;
 use crate::name::{Key, Namespace};
 use crate::options::Options;
+use crate::patience::Patience;
+use crate::per_process::PerProcess;
+use crate::place::LocalQueues;
 use crate::renewal::{Renewer, Renewers};
 
 /// The place where locks live, and the way to take them.
@@ -56,8 +59,9 @@ pub struct Locker {
 pub(crate) struct Core {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) options: Options,
-    pub(crate) renewers: Renewers,
-    pub(crate) farewells: Farewells,
+    pub(crate) renewers: PerProcess<Renewers>,
+    pub(crate) farewells: PerProcess<Farewells>,
+    pub(crate) queues: PerProcess<LocalQueues>,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -168,10 +172,14 @@ impl Locker {
 
     /// Takes a lock, blocking until it is free.
     ///
-    /// On Redis: one round trip when it is free. When it is taken it is asked for again and again, with the
-    /// pauses of [`LockerBuilder::backoff`]. While the server can't be reached it is tried for
-    /// [`LockerBuilder::unavailable_for`]. Another program's key of that name that never expires blocks it for
-    /// as long as the key is there.
+    /// On Redis: one round trip when it is free. When it is taken the process enters the lock's line, and is given
+    /// the lock by the release of the one before it, first come, first served; the threads of one process stand
+    /// behind one another in one place of that line, and hand the lock over among themselves for at most
+    /// [`LockerBuilder::hand_over`]. A waiting process sends a command every ttl / 3 or less. While the server
+    /// can't be reached it is tried for [`LockerBuilder::unavailable_for`]. Another program's key of that name that
+    /// never expires blocks it for as long as the key is there.
+    ///
+    /// On `file:` it blocks in the kernel, which promises no order between processes.
     ///
     /// # Errors
     ///
@@ -196,7 +204,7 @@ impl Locker {
     /// ```
     pub fn lock(&self, name: &str) -> Result<LockGuard> {
         let attempts = self.core.options.attempts;
-        let guard = self.acquire(name, &Patience::new(Deadline::NEVER, attempts))?;
+        let guard = self.acquire(name, Deadline::NEVER, attempts)?;
         // Without a number of attempts there is no end but a guard or an error.
         let attempts = attempts.unwrap_or(u32::MAX);
         guard.ok_or_else(|| Error::Busy {
@@ -206,6 +214,9 @@ impl Locker {
     }
 
     /// Tries to take a lock once, without waiting; gives `None` when it is taken.
+    ///
+    /// It takes no lock that others wait for. One that is known to be taken, because this locker or a clone of it
+    /// holds it or waits for it, is not asked for: no I/O.
     ///
     /// # Errors
     ///
@@ -224,7 +235,7 @@ impl Locker {
     /// # }
     /// ```
     pub fn try_lock(&self, name: &str) -> Result<Option<LockGuard>> {
-        self.acquire(name, &Patience::once())
+        self.acquire(name, Deadline::NEVER, Some(1))
     }
 
     /// Tries to take a lock for as long as `timeout`; gives `None` when it is taken to the end.
@@ -249,10 +260,7 @@ impl Locker {
     /// # }
     /// ```
     pub fn try_lock_for(&self, name: &str, timeout: Duration) -> Result<Option<LockGuard>> {
-        self.acquire(
-            name,
-            &Patience::new(Deadline::after(timeout), self.core.options.attempts),
-        )
+        self.acquire(name, Deadline::after(timeout), self.core.options.attempts)
     }
 
     /// Does the same as [`try_lock_for`](Self::try_lock_for), until a point in time.
@@ -275,11 +283,17 @@ impl Locker {
     pub fn try_lock_until(&self, name: &str, deadline: Instant) -> Result<Option<LockGuard>> {
         // The one attempt after a deadline that has passed takes time as well.
         let deadline = Deadline::at(deadline.max(Instant::now()));
-        self.acquire(name, &Patience::new(deadline, self.core.options.attempts))
+        self.acquire(name, deadline, self.core.options.attempts)
     }
 
-    fn acquire(&self, name: &str, patience: &Patience) -> Result<Option<LockGuard>> {
-        acquire(&self.core, Key::new(&self.namespace, name)?, patience)
+    fn acquire(
+        &self,
+        name: &str,
+        deadline: Deadline,
+        attempts: Option<u32>,
+    ) -> Result<Option<LockGuard>> {
+        let patience = Patience::new(deadline, attempts, &self.core.options);
+        acquire(&self.core, &Key::new(&self.namespace, name)?, patience)
     }
 }
 
@@ -301,7 +315,7 @@ impl Core {
         if !self.leases_end() {
             return Ok(None);
         }
-        match self.renewers.take(process) {
+        match self.renewers.get(process).take() {
             Ok(renewer) => Ok(Some(renewer)),
             Err(e) => Err(Error::engine(
                 Some(key.name()),
@@ -320,7 +334,8 @@ impl Core {
         }
     }
 
-    fn leases_end(&self) -> bool {
+    /// Whether a lease can end although its process lives.
+    pub(crate) fn leases_end(&self) -> bool {
         self.engine.has_ttl() || self.options.leases_end()
     }
 }
@@ -377,7 +392,8 @@ impl LockerBuilder {
 
     /// Sets whether leases are renewed. Default: true.
     ///
-    /// Without it a lock is lost one ttl after it was taken, whether its holder is done or not.
+    /// Without it a lock is lost one ttl after it was taken, whether its holder is done or not; up to
+    /// [`hand_over`](Self::hand_over) earlier when it came from another thread of this process.
     pub fn renew(mut self, renew: bool) -> Self {
         self.options.renew = renew;
         self
@@ -392,11 +408,13 @@ impl LockerBuilder {
         self
     }
 
-    /// Sets the pauses between attempts on a lock that is taken. Default: 1 ms, 100 ms, 0.5.
+    /// Sets the pauses between attempts by those who aren't told when the lock is theirs. Default: 1 ms, 100 ms, 0.5.
     ///
-    /// They double from `base` (100 us and up) to `cap` (at most 60 s); each is shortened at random by up to
-    /// the part `jitter` (0.0 to 1.0) of it. Each attempt is one command. A pause never lasts longer than what
-    /// is left of the holder's lease.
+    /// These are: calls with a number of [`attempts`](Self::attempts), timed calls on `file:`, those that wait for
+    /// another program's lock, and all while the server can't be reached or its messages can't be heard. The
+    /// pauses double from `base` (100 us and up) to `cap` (at most 60 s); each is shortened at random by up to the
+    /// part `jitter` (0.0 to 1.0) of it. Each attempt is one command. A pause never lasts longer than what is left
+    /// of the holder's lease, or a third of the ttl.
     pub fn backoff(mut self, base: Duration, cap: Duration, jitter: f64) -> Self {
         self.options.backoff = Backoff { base, cap, jitter };
         self
@@ -405,7 +423,8 @@ impl LockerBuilder {
     /// Sets after how many attempts a call gives up: 1 and up. Default: without end.
     ///
     /// `lock` then gives [`Error::Busy`], the timed calls `None`. The pauses between them are those of
-    /// [`backoff`](Self::backoff): by default three attempts are over within 3 ms.
+    /// [`backoff`](Self::backoff): by default three attempts are over within 3 ms. To look at a lock that this
+    /// locker or a clone of it holds, or waits for, is an attempt too.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.options.attempts = Some(attempts);
         self
@@ -437,6 +456,18 @@ impl LockerBuilder {
         self
     }
 
+    /// Sets how long a process may go on handing a lease to its own threads, before it lets other processes in:
+    /// any. Default: 1 ms.
+    ///
+    /// It is counted from when the engine granted the lease. Within it a guard that is dropped passes its lease to
+    /// the next thread of this process that waits, without a round trip; each holder has a token of its own. A
+    /// longer time is faster for these threads, and others wait for longer. Zero: never; each lock and each unlock
+    /// is one command.
+    pub fn hand_over(mut self, hand_over: Duration) -> Self {
+        self.options.hand_over = hand_over;
+        self
+    }
+
     /// Checks the options, and opens the engine.
     ///
     /// # Errors
@@ -446,14 +477,13 @@ impl LockerBuilder {
         self.options.check()?;
         let namespace = Namespace::new(&self.namespace)?;
         let engine = engine::open(&self.url, &self.options)?;
-        let (renewers, clock) = (Renewers::default(), Arc::new(BootClock));
-        let farewells = Farewells::new(engine.clone());
         let core = Arc::new(Core {
+            renewers: PerProcess::new(Renewers::default()),
+            farewells: PerProcess::new(Farewells::new(engine.clone())),
+            queues: PerProcess::new(LocalQueues::default()),
             engine,
             options: self.options,
-            renewers,
-            farewells,
-            clock,
+            clock: Arc::new(BootClock),
         });
         Ok(Locker { namespace, core })
     }

@@ -20,6 +20,7 @@ pub(crate) struct Options {
     pub(crate) unavailable_for: Duration,
     pub(crate) connect_timeout: Duration,
     pub(crate) io_timeout: Duration,
+    pub(crate) hand_over: Duration,
 }
 
 impl Default for Options {
@@ -38,6 +39,7 @@ impl Default for Options {
             unavailable_for: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(2),
             io_timeout: Duration::from_secs(2),
+            hand_over: Duration::from_millis(1),
         }
     }
 }

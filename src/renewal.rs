@@ -22,6 +22,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use parking_lot::Mutex;
 
 use crate::held::Held;
+use crate::per_process::Fresh;
 
 /// How long a thread waits for its next guard.
 const LINGER: Duration = Duration::from_millis(40);
@@ -38,16 +39,11 @@ pub(crate) struct Renewers {
 impl Renewers {
     /// A thread of this process that is ready to tend a lease: started before a lease is asked for, so that
     /// none is taken that nobody would renew.
-    pub(crate) fn take(&self, process: u32) -> io::Result<Renewer> {
+    pub(crate) fn take(&self) -> io::Result<Renewer> {
         let mut idle = self.idle.lock();
-        if idle.last().is_some_and(|last| last.process != process) {
-            // The threads stayed in the process that this one was forked off. Their channels aren't closed
-            // here: a thread may have been at work on one.
-            std::mem::forget(std::mem::take(&mut *idle));
-        }
         let rested = std::iter::from_fn(|| idle.pop()).find(Renewer::reserve);
         drop(idle);
-        rested.map_or_else(|| Renewer::start(process), Ok)
+        rested.map_or_else(Renewer::start, Ok)
     }
 
     pub(crate) fn give_back(&self, renewer: Renewer) {
@@ -58,12 +54,17 @@ impl Renewers {
     }
 }
 
+impl Fresh for Renewers {
+    fn fresh(&self) -> Self {
+        Renewers::default()
+    }
+}
+
 /// A thread that keeps one lease alive at a time.
 #[derive(Debug)]
 pub(crate) struct Renewer {
     slot: Arc<Mutex<Slot>>,
     look: Sender<()>,
-    process: u32,
 }
 
 #[derive(Debug)]
@@ -80,17 +81,21 @@ enum Duty {
         since: Instant,
     },
     /// Out of the pool, its lease not granted yet.
-    Reserved,
+    Reserved {
+        since: Instant,
+    },
     Tend(Weak<Held>),
     Ended,
 }
 
 impl Renewer {
-    fn start(process: u32) -> io::Result<Self> {
+    fn start() -> io::Result<Self> {
         // TLS and a logger are all that needs stack here.
         const STACK: usize = 512 * 1024;
         let slot = Slot {
-            duty: Duty::Reserved,
+            duty: Duty::Reserved {
+                since: Instant::now(),
+            },
             asleep_until: None,
         };
         let (slot, (look, looks)) = (Arc::new(Mutex::new(slot)), bounded(1));
@@ -99,11 +104,7 @@ impl Renewer {
             .name("crosslock-renew".into())
             .stack_size(STACK)
             .spawn(move || run(&theirs, &looks))?;
-        Ok(Renewer {
-            slot,
-            look,
-            process,
-        })
+        Ok(Renewer { slot, look })
     }
 
     pub(crate) fn tend(&self, held: &Arc<Held>) {
@@ -138,7 +139,9 @@ impl Renewer {
         if matches!(slot.duty, Duty::Ended) {
             return false;
         }
-        slot.duty = Duty::Reserved;
+        slot.duty = Duty::Reserved {
+            since: Instant::now(),
+        };
         true
     }
 
@@ -174,7 +177,9 @@ fn next_duty(slot: &Mutex<Slot>) -> Option<Duty> {
 fn work(duty: Duty) -> Duration {
     match duty {
         Duty::Rest { since } => LINGER.saturating_sub(since.elapsed()),
-        Duty::Reserved | Duty::Ended => LONG,
+        // In a loop of lock and unlock the lease comes within this time, and nobody has to wake the thread.
+        Duty::Reserved { since } => since.elapsed().max(LINGER),
+        Duty::Ended => LONG,
         Duty::Tend(held) => {
             let Some(held) = held.upgrade() else {
                 return LONG;
@@ -208,20 +213,20 @@ mod tests {
     #[test]
     fn thread_is_used_again_while_it_rests() {
         let pool = Renewers::default();
-        let first = pool.take(1).unwrap();
+        let first = pool.take().unwrap();
         let slot = Arc::as_ptr(&first.slot);
         pool.give_back(first);
-        assert_eq!(Arc::as_ptr(&pool.take(1).unwrap().slot), slot);
+        assert_eq!(Arc::as_ptr(&pool.take().unwrap().slot), slot);
     }
 
     #[test]
     fn rested_thread_ends_and_is_not_used_again() {
         let pool = Renewers::default();
-        let first = pool.take(1).unwrap();
+        let first = pool.take().unwrap();
         let slot = Arc::downgrade(&first.slot);
         pool.give_back(first);
         wait_until(|| matches!(slot.upgrade().unwrap().lock().duty, Duty::Ended));
-        let second = pool.take(1).unwrap();
+        let second = pool.take().unwrap();
         wait_until(|| slot.strong_count() == 0);
         pool.give_back(second);
     }
@@ -229,25 +234,16 @@ mod tests {
     #[test]
     fn ended_threads_leave_the_pool() {
         let pool = Renewers::default();
-        let many: Vec<_> = (0..10).map(|_| pool.take(1).unwrap()).collect();
+        let many: Vec<_> = (0..10).map(|_| pool.take().unwrap()).collect();
         many.into_iter().for_each(|renewer| pool.give_back(renewer));
         wait_until(|| pool.idle.lock().iter().all(Renewer::has_ended));
-        pool.give_back(Renewer::start(1).unwrap());
+        pool.give_back(Renewer::start().unwrap());
         assert_eq!(pool.idle.lock().len(), 1);
     }
 
     #[test]
-    fn thread_of_another_process_is_not_used() {
-        let pool = Renewers::default();
-        let first = pool.take(1).unwrap();
-        let slot = Arc::as_ptr(&first.slot);
-        pool.give_back(first);
-        assert_ne!(Arc::as_ptr(&pool.take(2).unwrap().slot), slot);
-    }
-
-    #[test]
     fn dropped_renewer_ends_its_thread() {
-        let renewer = Renewer::start(1).unwrap();
+        let renewer = Renewer::start().unwrap();
         let slot = Arc::downgrade(&renewer.slot);
         drop(renewer);
         wait_until(|| slot.strong_count() == 0);
@@ -255,7 +251,7 @@ mod tests {
 
     #[test]
     fn rest_wakes_a_thread_that_sleeps_for_longer() {
-        let renewer = Renewer::start(1).unwrap();
+        let renewer = Renewer::start().unwrap();
         wait_until(|| sleeps(&renewer).is_some_and(|left| left > LINGER));
         renewer.rest();
         wait_until(|| renewer.has_ended());

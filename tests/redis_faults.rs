@@ -8,6 +8,10 @@ mod support;
 
 #[path = "redis_faults/addresses.rs"]
 mod addresses;
+#[path = "redis_faults/busy.rs"]
+mod busy;
+#[path = "redis_faults/channels.rs"]
+mod channels;
 #[path = "redis_faults/contents.rs"]
 mod contents;
 #[path = "redis_faults/lost_replies.rs"]
@@ -16,6 +20,8 @@ mod lost_replies;
 mod networks;
 #[path = "redis_faults/outages.rs"]
 mod outages;
+#[path = "redis_faults/passwords.rs"]
+mod passwords;
 #[path = "redis_faults/rights.rs"]
 mod rights;
 #[path = "redis_faults/speaker.rs"]
@@ -32,6 +38,8 @@ use support::{RedisServer, wait_until};
 const NAME: &str = "n";
 const LOCK: &str = "{crosslock:n}";
 const FENCE: &str = "{crosslock:n}:fence";
+const QUEUE: &str = "{crosslock:n}:queue";
+const WAITERS: &str = "{crosslock:n}:waiters";
 
 /// Far more than anything here takes, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -71,7 +79,7 @@ fn within<T>(bound: Duration, call: impl FnOnce() -> T) -> T {
 /// Makes the server know the scripts, so that the first EVALSHA of each is the one that counts.
 fn load_scripts(server: &RedisServer) {
     for code in [ACQUIRE, RENEW, RELEASE_SCRIPT] {
-        server.query::<()>(&["SCRIPT", "LOAD", code]);
+        server.query::<()>(&["SCRIPT", "LOAD", &whole(code)]);
     }
 }
 
@@ -79,9 +87,19 @@ const ACQUIRE: &str = include_str!("../lua/lock_acquire.lua");
 const RENEW: &str = include_str!("../lua/lock_renew.lua");
 const RELEASE_SCRIPT: &str = include_str!("../lua/lock_release.lua");
 
+/// The script with what it includes, as it is sent to the server.
+fn whole(code: &str) -> String {
+    const SHARED: [(&str, &str); 2] = [
+        ("-- include token.lua\n", include_str!("../lua/token.lua")),
+        ("-- include line.lua\n", include_str!("../lua/line.lua")),
+    ];
+    let include = |code: String, (line, text): &(&str, &str)| code.replace(line, text);
+    SHARED.iter().fold(code.to_owned(), include)
+}
+
 /// What a request to run the script contains.
 fn digest(code: &str) -> String {
-    redis::Script::new(code).get_hash().to_owned()
+    redis::Script::new(&whole(code)).get_hash().to_owned()
 }
 
 #[track_caller]
@@ -92,14 +110,41 @@ fn assert_every_key_expires(server: &RedisServer) {
     }
 }
 
+/// Waits until so many lockers stand in the lock's line.
+#[track_caller]
+fn wait_for_line(server: &RedisServer, length: u64) {
+    wait_until("the line", PATIENCE, || {
+        server.query::<u64>(&["LLEN", QUEUE]) == length
+    });
+}
+
+/// Waits until somebody in the lock's line has an inbox.
+#[track_caller]
+fn wait_for_inbox(server: &RedisServer) {
+    wait_until("an inbox", PATIENCE, || {
+        let waiters: Vec<String> = server.query(&["HVALS", WAITERS]);
+        waiters
+            .iter()
+            .any(|waiter| waiter.contains(" crosslock:inbox:"))
+    });
+}
+
 /// The lock is free, and its counter tells that it was released.
 #[track_caller]
 fn assert_released(server: &RedisServer) {
     assert_eq!(server.get(LOCK), None);
+    assert_nobody_waits(server);
     let counter = server.get(FENCE).expect("a counter");
     let counter: u64 = counter.parse().expect("digits");
     assert_eq!(counter % 2, 0, "{counter} after a release");
     assert_every_key_expires(server);
+}
+
+/// The lock has no line.
+#[track_caller]
+fn assert_nobody_waits(server: &RedisServer) {
+    let left: u64 = server.query(&["EXISTS", QUEUE, WAITERS]);
+    assert_eq!(left, 0, "somebody is still in line");
 }
 
 /// No connection is left of lockers that are gone.

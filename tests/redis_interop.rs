@@ -63,6 +63,20 @@ impl Foreign {
     }
 }
 
+fn namespace_of(key: &str) -> &'static str {
+    let place = PLACES.iter().find(|place| place.2 == key);
+    place.expect("one of the places").0
+}
+
+/// The line's key, beside the counter's.
+fn queue_of(fence: &str) -> String {
+    fence.replace(":fence", ":queue")
+}
+
+fn waiters_of(fence: &str) -> String {
+    fence.replace(":fence", ":waiters")
+}
+
 fn locker(server: &RedisServer, namespace: &str) -> Locker {
     let builder = Locker::builder(&server.url()).namespace(namespace);
     builder.ttl(LONG).build().expect("open")
@@ -104,7 +118,17 @@ fn keys_are_where_they_are_said_to_be() {
         assert_eq!(server.keys(), keys);
         assert_every_key_expires(&server);
         assert_eq!(server.get(fence), Some(guard.fencing_token().to_string()));
-        guard.unlock().unwrap();
+        std::thread::scope(|scope| {
+            let other = locker(&server, namespace);
+            let waiter = scope.spawn(move || other.lock(name).unwrap().unlock());
+            let (queue, waiters) = (queue_of(fence), waiters_of(fence));
+            let mut keys = [key, fence, &queue, &waiters];
+            keys.sort_unstable();
+            wait_until("the line", PATIENCE, || server.keys() == keys);
+            assert_every_key_expires(&server);
+            guard.unlock().unwrap();
+            waiter.join().unwrap().unwrap();
+        });
         assert_eq!(server.keys(), [fence]);
         assert_every_key_expires(&server);
         server.query::<()>(&["FLUSHALL"]);
@@ -119,7 +143,9 @@ fn keys_of_a_name_share_a_cluster_slot() {
     let slot = |key: &str| server.query::<u64>(&["CLUSTER", "KEYSLOT", key]);
     // No other key can share the slot of one that has a closing brace but no hash tag.
     for (_, _, key, fence) in PLACES.iter().filter(|place| place.1 != "{}x") {
-        assert_eq!(slot(key), slot(fence), "{key}");
+        for companion in [*fence, &*queue_of(fence), &*waiters_of(fence)] {
+            assert_eq!(slot(key), slot(companion), "{key}");
+        }
     }
 }
 
@@ -131,7 +157,11 @@ fn foreign_holder_excludes_us_until_it_releases() {
         assert_eq!(server.get(foreign.key).as_deref(), Some("theirs"));
         assert_eq!(server.keys(), [foreign.key], "we left nothing behind");
         std::thread::scope(|scope| {
-            let waiter = scope.spawn(|| locker.lock(name).unwrap().unlock());
+            // Nobody tells it: the next of its heartbeats, which come with a third of its ttl, finds the lock free.
+            let builder = Locker::builder(&server.url()).namespace(namespace_of(foreign.key));
+            let waiting = builder.ttl(3 * SHORT).build().unwrap();
+            let waiter = scope.spawn(move || waiting.lock(name).unwrap().unlock());
+            wait_until("the line", PATIENCE, || server.keys().len() == 3);
             assert!(foreign.unlock("theirs"));
             waiter.join().unwrap().unwrap();
         });

@@ -235,14 +235,32 @@ fn attempt_on_a_taken_lock_is_one_command() {
     let server = RedisServer::start();
     let proxy = Proxy::start(server.addr());
     let lock = Locker::open(&proxy.url()).unwrap();
-    lock.lock("other").unwrap().unlock().unwrap();
+    let other = Locker::open(&proxy.url()).unwrap();
+    other.lock("other").unwrap().unlock().unwrap();
     let _guard = lock.lock("a").unwrap();
     let before = proxy.requests();
     for _ in 0..10 {
-        assert!(lock.try_lock("a").unwrap().is_none());
+        assert!(other.try_lock("a").unwrap().is_none());
     }
     // The guard's renewal is seconds away.
     assert_eq!(proxy.requests() - before, 10);
+}
+
+#[test]
+fn attempt_on_a_lock_that_this_locker_holds_is_no_command() {
+    let server = RedisServer::start();
+    let proxy = Proxy::start(server.addr());
+    let lock = Locker::open(&proxy.url()).unwrap();
+    let guard = lock.lock("a").unwrap();
+    let before = proxy.requests();
+    for lock in [&lock, &lock.clone()] {
+        assert!(lock.try_lock("a").unwrap().is_none());
+        let timeout = Duration::from_millis(20);
+        assert!(lock.try_lock_for("a", timeout).unwrap().is_none());
+    }
+    assert_eq!(proxy.requests(), before);
+    guard.unlock().unwrap();
+    assert!(lock.try_lock("a").unwrap().is_some());
 }
 
 #[test]
@@ -309,7 +327,9 @@ fn child_holds_a_file() {
     let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
     let before = threads();
     let guards = [lock.lock("a").unwrap(), lock.lock("b").unwrap()];
-    assert!(lock.try_lock("a").unwrap().is_none());
+    for lock in [&lock, &Locker::open(&url).unwrap()] {
+        assert!(lock.try_lock("a").unwrap().is_none());
+    }
     assert_eq!(threads(), before);
     assert_eq!(threads_named(OURS), 0);
     assert_eq!(support::open_files_under(&dir), guards.len());

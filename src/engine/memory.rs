@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::{Acquired, Engine, Failed, Released, Request};
+use super::{Acquired, Engine, Failed, IfTaken, Released, Request};
 use crate::clock::{BootClock, BootInstant, Clock, Deadline};
 use crate::error::Result;
 use crate::fence::{Token, host_micros};
@@ -60,7 +60,12 @@ impl MemoryEngine {
 }
 
 impl Engine for MemoryEngine {
-    fn acquire(&self, request: Request<'_>, _deadline: &Deadline) -> Result<Acquired, Failed> {
+    fn acquire(
+        &self,
+        request: Request<'_>,
+        _if_taken: IfTaken<'_>,
+        _deadline: &Deadline,
+    ) -> Result<Acquired, Failed> {
         let now = self.clock.now();
         let mut table = self.table.lock();
         let abandoned = match table.leases.get_mut(request.key) {
@@ -70,8 +75,10 @@ impl Engine for MemoryEngine {
                 return Ok(Acquired::Granted(entry.token));
             }
             Some(entry) => {
-                let remaining = Some(entry.expires.since(now));
-                return Ok(Acquired::Taken { remaining });
+                return Ok(Acquired::Taken {
+                    remaining: Some(entry.expires.since(now)),
+                    counter: entry.token.number,
+                });
             }
             None => false,
         };
@@ -187,16 +194,23 @@ mod tests {
             owner,
             ttl: TTL,
         };
-        engine.acquire(request, &Deadline::NEVER).unwrap()
+        engine
+            .acquire(request, IfTaken::Leave, &Deadline::NEVER)
+            .unwrap()
     }
 
     #[test]
     fn repeated_acquire_gets_the_same_token() {
         let engine = MemoryEngine::new(ManualClock::new());
         let owner = Owner::new();
-        assert_eq!(acquire(&engine, "a", &owner), acquire(&engine, "a", &owner));
+        let granted = acquire(&engine, "a", &owner);
+        assert_eq!(acquire(&engine, "a", &owner), granted);
+        let Acquired::Granted(Token { number, .. }) = granted else {
+            panic!("taken")
+        };
         let taken = Acquired::Taken {
             remaining: Some(TTL),
+            counter: number,
         };
         assert_eq!(acquire(&engine, "a", &Owner::new()), taken);
     }

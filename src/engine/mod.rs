@@ -25,14 +25,53 @@ pub(crate) struct Request<'a> {
     pub(crate) ttl: Duration,
 }
 
+/// What an acquire does when the lock is taken.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(all(feature = "file", feature = "redis")), expect(dead_code))]
+pub(crate) enum IfTaken<'a> {
+    /// It doesn't wait, and leaves the engine's line if it is in it.
+    Leave,
+    /// It enters the engine's line, or keeps its place.
+    Wait {
+        /// It asks again within this time, or is dropped from the line.
+        promise: Duration,
+        /// Where it hears that the lock was granted; `None` when it can't hear now.
+        inbox: Option<&'a str>,
+        /// Whether nothing but the lock ends the wait, so that an engine without a ttl may block.
+        endless: bool,
+    },
+}
+
 /// The answer to an acquire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Acquired {
     Granted(Token),
-    /// Another holds it, for so much longer if it isn't renewed; `None` when nobody can tell.
+    /// Another holds it.
     Taken {
+        /// For so much longer if it isn't renewed; `None` when nobody can tell.
         remaining: Option<Duration>,
+        /// Tokens that are granted after this answer are above this number.
+        counter: u64,
     },
+}
+
+/// What a waiter hears from the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "redis"), expect(dead_code))]
+pub(crate) enum News {
+    /// The lock was granted to it, at some time.
+    Granted(Token),
+    /// Something may have been missed.
+    Ask,
+}
+
+/// Where one waiter hears of grants, for as long as this lives.
+pub(crate) trait Grants: Send {
+    /// The name of the inbox, while it hears.
+    fn inbox(&self) -> Option<&str>;
+
+    /// Blocks until there are news, at most for `timeout`.
+    fn wait(&self, timeout: Duration) -> Option<News>;
 }
 
 /// Why an acquire has no answer.
@@ -65,12 +104,18 @@ pub(crate) enum Released {
 /// Every call returns by its deadline. To repeat any of them is harmless.
 pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// Takes the lock, or says that it is taken. The owner that has it already gets it anew, with its token.
-    fn acquire(&self, request: Request<'_>, deadline: &Deadline) -> Result<Acquired, Failed>;
+    fn acquire(
+        &self,
+        request: Request<'_>,
+        if_taken: IfTaken<'_>,
+        deadline: &Deadline,
+    ) -> Result<Acquired, Failed>;
 
     /// Makes the lease last for another ttl, and says whether it was still the owner's.
     fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool>;
 
-    /// Ends the lease, if it is still the owner's. Without `last_used`, its token isn't known.
+    /// Ends the lease, if it is still the owner's. Without `last_used`, its token isn't known, and the owner leaves
+    /// the engine's line if it is in it.
     fn release(
         &self,
         request: Request<'_>,
@@ -81,7 +126,23 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// Asks whether the lock is the owner's.
     fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool>;
 
-    /// Blocks until the lock may be free, at most for `timeout`.
+    /// Whether those that wait stand in a line of the engine's, and hear of grants.
+    fn has_line(&self) -> bool {
+        false
+    }
+
+    /// Where `owner` hears of grants, in an engine that hands locks on to those in its line. `None` when it can't
+    /// hear now; with `start` that is tried for a moment.
+    fn listen(
+        &self,
+        _key: &Key,
+        _owner: &Owner,
+        _start: Option<&Deadline>,
+    ) -> Option<Box<dyn Grants>> {
+        None
+    }
+
+    /// Blocks until the lock may be free, at most for `timeout`: for those that hear of no grants.
     fn wait(&self, _key: &Key, timeout: Duration) {
         std::thread::sleep(timeout);
     }

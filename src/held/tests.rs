@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::clock::tests::ManualClock;
-use crate::engine::{Acquired, Failed, Released};
+use crate::engine::{Acquired, Failed, IfTaken, Released};
 use crate::error::{Error, Result};
 use crate::fence::Token;
 use crate::name::Namespace;
@@ -19,7 +19,7 @@ struct Scripted {
 }
 
 impl Engine for Scripted {
-    fn acquire(&self, _: Request<'_>, _: &Deadline) -> Result<Acquired, Failed> {
+    fn acquire(&self, _: Request<'_>, _: IfTaken<'_>, _: &Deadline) -> Result<Acquired, Failed> {
         unreachable!("a renewal never acquires")
     }
 
@@ -63,18 +63,21 @@ fn scene(every: Option<Duration>, max_hold: Option<Duration>) -> Scene {
         forgotten,
     });
     let now = clock.now();
-    let lease = Lease {
-        key: Key::new(&Namespace::new("test").unwrap(), "a").unwrap(),
-        owner: Owner::new(),
-        token: Token::next(0, 0),
-        valid_until: valid_until(now, TTL),
-    };
     let plan = Plan {
         ttl: TTL,
         every,
         max_hold,
     };
-    let held = Held::new(engine.clone(), clock.clone(), plan, lease, now);
+    let lease = Lease {
+        key: Key::new(&Namespace::new("test").unwrap(), "a").unwrap(),
+        owner: Owner::new(),
+        token: Token::next(0, 0),
+        valid_until: valid_until(now, TTL),
+        due: plan.due(now),
+        granted: now,
+        hand_overs: 0,
+    };
+    let held = Held::new(engine.clone(), clock.clone(), plan, lease, None);
     Scene {
         clock,
         engine,

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use crosslock::{Error, LockGuard, Locker, Result};
 
+use crate::Place;
+
 type Call<'a> = dyn Fn(&str) -> Result<Option<LockGuard>> + 'a;
 
 /// Names that an engine could mangle, mix up, or take for something else.
@@ -144,35 +146,37 @@ fn odd_names() -> Vec<String> {
     names
 }
 
-pub(crate) fn odd_names_are_all_different_locks(lock: &Locker) {
+pub(crate) fn odd_names_are_all_different_locks(place: &Place) {
     let names = odd_names();
+    let other = place.builder().build().unwrap();
     let guards: Vec<LockGuard> = names
         .iter()
         .map(|name| {
-            let guard = lock.try_lock(name).unwrap();
+            let guard = place.try_lock(name).unwrap();
             guard.unwrap_or_else(|| panic!("{name:?} is taken by another name"))
         })
         .collect();
     for (name, guard) in names.iter().zip(&guards) {
         assert_eq!(guard.name(), name);
         guard.verify().unwrap_or_else(|e| panic!("{name:?}: {e}"));
-        assert!(lock.try_lock(name).unwrap().is_none(), "{name:?} is free");
+        assert!(other.try_lock(name).unwrap().is_none(), "{name:?} is free");
     }
     for guard in guards {
         guard.unlock().unwrap();
     }
     for name in &names {
-        let guard = lock.try_lock(name).unwrap();
+        let guard = place.try_lock(name).unwrap();
         let guard = guard.unwrap_or_else(|| panic!("{name:?} is still taken"));
         assert!(!guard.abandoned(), "{name:?}");
     }
 }
 
-pub(crate) fn longest_name_is_accepted(lock: &Locker) {
+pub(crate) fn longest_name_is_accepted(place: &Place) {
+    let other = place.builder().build().unwrap();
     for name in ["n".repeat(512), "é".repeat(256), "\0".repeat(512)] {
-        let guard = lock.lock(&name).unwrap();
+        let guard = place.lock(&name).unwrap();
         assert_eq!(guard.name(), name);
-        assert!(lock.try_lock(&name).unwrap().is_none());
+        assert!(other.try_lock(&name).unwrap().is_none());
         guard.unlock().unwrap();
     }
 }

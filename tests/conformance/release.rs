@@ -68,7 +68,7 @@ pub(crate) fn guard_stays_held_across_threads(place: &Place) {
         guard
     });
     let guard = holder.join().unwrap();
-    assert!(lock.try_lock("a").unwrap().is_none());
+    assert!(place.try_lock("a").unwrap().is_none());
     thread::scope(|scope| scope.spawn(|| guard.check()).join().unwrap()).unwrap();
     guard.unlock().unwrap();
     assert_free(&lock, "a");
@@ -110,11 +110,15 @@ pub(crate) fn released_guard_closes_its_channel_without_a_message(lock: &Locker)
     assert_eq!(end, Err(RecvTimeoutError::Disconnected));
 }
 
-pub(crate) fn abandoned_waiting_call_leaves_nothing(lock: &Locker) {
-    let guard = lock.lock("a").unwrap();
-    let timeout = Duration::from_millis(20);
-    assert!(lock.try_lock_for("a", timeout).unwrap().is_none());
-    guard.verify().unwrap();
-    guard.unlock().unwrap();
-    assert_free(lock, "a");
+pub(crate) fn abandoned_waiting_call_leaves_nothing(place: &Place) {
+    let other = place.builder().build().unwrap();
+    for waiting in [&**place, &other] {
+        let guard = place.lock("a").unwrap();
+        // Long enough to get into a line.
+        let timeout = Duration::from_millis(50);
+        assert!(waiting.try_lock_for("a", timeout).unwrap().is_none());
+        guard.verify().unwrap();
+        guard.unlock().unwrap();
+        assert_free(place, "a");
+    }
 }

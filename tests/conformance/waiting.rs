@@ -8,16 +8,22 @@ use crosslock::{Error, LockGuard, Locker, Result};
 
 use crate::{PATIENCE, Place, SLACK};
 
-/// Releases `name` while `wait` is in it, and returns what `wait` gave.
+/// Waits for what another thread holds: of the same locker, and of another.
+fn each_waiter(place: &Place, test: impl Fn(&Locker)) {
+    test(place);
+    test(&place.builder().build().unwrap());
+}
+
+/// Releases `name`, which `holder` takes, while `wait` is in it, and returns what `wait` gave.
 ///
 /// That a thread has begun to wait can't be seen from outside; a pause makes it all but certain.
 fn release_meanwhile<T: Send>(
-    lock: &Locker,
+    holder: &Locker,
     name: &str,
     wait: impl FnOnce() -> Result<T> + Send,
 ) -> Result<T> {
     const PAUSE: Duration = Duration::from_millis(60);
-    let guard = lock.lock(name).unwrap();
+    let guard = holder.lock(name).unwrap();
     thread::scope(|scope| {
         let (begin, begun) = mpsc::channel();
         let waiter = scope.spawn(move || {
@@ -35,18 +41,24 @@ fn release_meanwhile<T: Send>(
     })
 }
 
-pub(crate) fn waiting_thread_is_served_when_the_guard_is_dropped(lock: &Locker) {
-    let guard = release_meanwhile(lock, "a", || lock.lock("a")).unwrap();
-    guard.verify().unwrap();
-    assert!(!guard.abandoned());
+pub(crate) fn waiting_thread_is_served_when_the_guard_is_dropped(place: &Place) {
+    each_waiter(place, |lock| {
+        let guard = release_meanwhile(place, "a", || lock.lock("a")).unwrap();
+        guard.verify().unwrap();
+        assert!(!guard.abandoned());
+    });
 }
 
-pub(crate) fn every_waiting_thread_is_served(lock: &Locker) {
+pub(crate) fn every_waiting_thread_is_served(place: &Place) {
     const WAITERS: usize = 8;
-    let guard = lock.lock("a").unwrap();
+    let other = place.builder().build().unwrap();
+    let guard = place.lock("a").unwrap();
     let tokens = thread::scope(|scope| {
-        let wait = || lock.lock("a").map(|guard| guard.fencing_token());
-        let waiters: Vec<_> = (0..WAITERS).map(|_| scope.spawn(wait)).collect();
+        let wait = |lock: &Locker| lock.lock("a").map(|guard| guard.fencing_token());
+        let waiters: Vec<_> = (0..WAITERS / 2)
+            .flat_map(|_| [&**place, &other])
+            .map(|lock| scope.spawn(move || wait(lock)))
+            .collect();
         drop(guard);
         let tokens = waiters.into_iter().map(|waiter| waiter.join().unwrap());
         tokens.collect::<Result<std::collections::HashSet<_>>>()
@@ -69,71 +81,91 @@ fn assert_times_out(timeout: Duration, wait: impl FnOnce() -> Result<Option<Lock
     assert!(elapsed < most, "{elapsed:?} is longer than {timeout:?}");
 }
 
-pub(crate) fn timed_wait_ends_after_its_timeout(lock: &Locker) {
-    let _guard = lock.lock("a").unwrap();
-    for millis in [1, 30, 250] {
-        let timeout = Duration::from_millis(millis);
-        assert_times_out(timeout, || lock.try_lock_for("a", timeout));
-    }
-}
-
-pub(crate) fn timed_wait_gets_a_lock_that_is_released_meanwhile(lock: &Locker) {
-    let guard = release_meanwhile(lock, "a", || lock.try_lock_for("a", PATIENCE)).unwrap();
-    guard.expect("it was released").verify().unwrap();
-    let deadline = Instant::now() + PATIENCE;
-    let guard = release_meanwhile(lock, "b", || lock.try_lock_until("b", deadline)).unwrap();
-    guard.expect("it was released").verify().unwrap();
-}
-
-pub(crate) fn deadline_ends_a_wait(lock: &Locker) {
-    let _guard = lock.lock("a").unwrap();
-    let timeout = Duration::from_millis(120);
-    assert_times_out(timeout, || {
-        lock.try_lock_until("a", Instant::now() + timeout)
+pub(crate) fn timed_wait_ends_after_its_timeout(place: &Place) {
+    let _guard = place.lock("a").unwrap();
+    each_waiter(place, |lock| {
+        for millis in [1, 30, 250] {
+            let timeout = Duration::from_millis(millis);
+            assert_times_out(timeout, || lock.try_lock_for("a", timeout));
+        }
     });
 }
 
-pub(crate) fn deadline_in_the_past_tries_once(lock: &Locker) {
+pub(crate) fn timed_wait_gets_a_lock_that_is_released_meanwhile(place: &Place) {
+    each_waiter(place, |lock| {
+        let guard = release_meanwhile(place, "a", || lock.try_lock_for("a", PATIENCE)).unwrap();
+        guard.expect("it was released").verify().unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        let guard = release_meanwhile(place, "b", || lock.try_lock_until("b", deadline)).unwrap();
+        guard.expect("it was released").verify().unwrap();
+    });
+}
+
+pub(crate) fn deadline_ends_a_wait(place: &Place) {
+    let _guard = place.lock("a").unwrap();
+    let timeout = Duration::from_millis(120);
+    each_waiter(place, |lock| {
+        assert_times_out(timeout, || {
+            lock.try_lock_until("a", Instant::now() + timeout)
+        });
+    });
+}
+
+pub(crate) fn deadline_in_the_past_tries_once(place: &Place) {
     let past = Instant::now();
-    let guard = lock.try_lock_until("a", past).unwrap();
+    let guard = place.try_lock_until("a", past).unwrap();
     let _guard = guard.expect("the lock is free");
-    assert_times_out(Duration::ZERO, || lock.try_lock_until("a", past));
+    each_waiter(place, |lock| {
+        assert_times_out(Duration::ZERO, || lock.try_lock_until("a", past));
+    });
 }
 
-pub(crate) fn zero_timeout_tries_once(lock: &Locker) {
-    let guard = lock.try_lock_for("a", Duration::ZERO).unwrap();
+pub(crate) fn zero_timeout_tries_once(place: &Place) {
+    let guard = place.try_lock_for("a", Duration::ZERO).unwrap();
     let _guard = guard.expect("the lock is free");
-    assert_times_out(Duration::ZERO, || lock.try_lock_for("a", Duration::ZERO));
+    each_waiter(place, |lock| {
+        assert_times_out(Duration::ZERO, || lock.try_lock_for("a", Duration::ZERO));
+    });
 }
 
-pub(crate) fn longest_timeout_waits_for_the_release(lock: &Locker) {
-    assert!(lock.try_lock_for("a", Duration::MAX).unwrap().is_some());
-    let guard = release_meanwhile(lock, "a", || lock.try_lock_for("a", Duration::MAX)).unwrap();
-    guard.expect("it was released").verify().unwrap();
+pub(crate) fn longest_timeout_waits_for_the_release(place: &Place) {
+    assert!(place.try_lock_for("a", Duration::MAX).unwrap().is_some());
+    each_waiter(place, |lock| {
+        let wait = || lock.try_lock_for("a", Duration::MAX);
+        let guard = release_meanwhile(place, "a", wait).unwrap();
+        guard.expect("it was released").verify().unwrap();
+    });
 }
 
 pub(crate) fn attempts_end_in_busy(place: &Place) {
     // It ends by itself, so that a call which waits in spite of its attempts fails here and doesn't hang.
-    let careless = place.builder().renew(false).build().unwrap();
+    let builder = place.builder().renew(false).attempts(3);
+    let (careless, patient) = (builder.clone().build().unwrap(), builder.build().unwrap());
     let guard = careless.lock("a").unwrap();
-    let patient = place.builder().attempts(3).build().unwrap();
-    match patient.lock("a") {
-        Err(Error::Busy { name, attempts, .. }) => assert_eq!((name.as_str(), attempts), ("a", 3)),
-        other => panic!("{other:?}"),
+    for lock in [&careless, &patient] {
+        match lock.lock("a") {
+            Err(Error::Busy { name, attempts, .. }) => {
+                assert_eq!((name.as_str(), attempts), ("a", 3));
+            }
+            other => panic!("{other:?}"),
+        }
     }
     guard.unlock().unwrap();
     patient.lock("a").unwrap().verify().unwrap();
 }
 
 pub(crate) fn attempts_end_timed_calls_with_none(place: &Place) {
-    let _guard = place.lock("a").unwrap();
-    let patient = place.builder().attempts(3).build().unwrap();
-    let begun = Instant::now();
-    assert!(patient.try_lock_for("a", 2 * PATIENCE).unwrap().is_none());
-    let deadline = Instant::now() + 2 * PATIENCE;
-    assert!(patient.try_lock_until("a", deadline).unwrap().is_none());
-    assert!(patient.try_lock("a").unwrap().is_none());
-    assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
+    let builder = place.builder().attempts(3);
+    let (holder, patient) = (builder.clone().build().unwrap(), builder.build().unwrap());
+    let _guard = holder.lock("a").unwrap();
+    for lock in [&holder, &patient] {
+        let begun = Instant::now();
+        assert!(lock.try_lock_for("a", 2 * PATIENCE).unwrap().is_none());
+        let deadline = Instant::now() + 2 * PATIENCE;
+        assert!(lock.try_lock_until("a", deadline).unwrap().is_none());
+        assert!(lock.try_lock("a").unwrap().is_none());
+        assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
+    }
 }
 
 pub(crate) fn attempts_do_not_matter_when_the_lock_is_free(place: &Place) {

@@ -1,7 +1,9 @@
 //! Waiters that crash.
 
 use std::os::unix::process::ExitStatusExt;
+#[cfg(feature = "file")]
 use std::thread;
+#[cfg(feature = "file")]
 use std::time::Duration;
 
 use crosslock::{LockGuard, Locker};
@@ -12,6 +14,9 @@ use super::*;
 
 #[cfg(feature = "redis")]
 use super::support::{RedisServer, wait_until};
+
+#[cfg(feature = "redis")]
+const DAY_MS: i64 = 24 * 3600 * 1000;
 
 #[test]
 fn child_waits() {
@@ -25,12 +30,11 @@ fn child_waits() {
     say("holds");
 }
 
-/// Kills a process that waits for "a", which `guard` holds.
-fn terminate_a_waiter(url: &str, guard: &LockGuard) {
+/// Kills a process that waits for "a", which `guard` holds, when it `waits`.
+fn terminate_a_waiter(url: &str, guard: &LockGuard, waits: impl FnOnce()) {
     let mut child = Child::spawn("waiters::child_waits", &[(URL, url)]);
     child.wait_for("waits", PATIENCE);
-    // That it has begun to wait can't be seen from outside; a pause makes it all but certain.
-    thread::sleep(Duration::from_millis(50));
+    waits();
     let pid = Pid::from_raw(child.pid().try_into().unwrap()).unwrap();
     kill_process(pid, Signal::TERM).unwrap();
     let status = child.wait(PATIENCE);
@@ -46,8 +50,12 @@ fn terminated_waiter_leaves_nothing_on_redis() {
     let lock = Locker::open(&server.url()).unwrap();
     let guard = lock.lock("a").unwrap();
     let clients = server.connected_clients();
-    terminate_a_waiter(&server.url(), &guard);
-    assert_eq!(server.keys(), ["{crosslock:a}", "{crosslock:a}:fence"]);
+    terminate_a_waiter(&server.url(), &guard, || {
+        wait_until("it is in line", PATIENCE, || server.keys().len() == 4);
+    });
+    for key in ["{crosslock:a}:queue", "{crosslock:a}:waiters"] {
+        assert!((1..=DAY_MS).contains(&server.pttl(key)), "{key}");
+    }
     wait_until("its connections to be closed", PATIENCE, || {
         server.connected_clients() <= clients
     });
@@ -65,7 +73,10 @@ fn terminated_waiter_leaves_nothing_on_file() {
     let guard = lock.lock("a").unwrap();
     let files = || fs::read_dir(&dir).unwrap().count();
     let before = files();
-    terminate_a_waiter(&file_url(&dir), &guard);
+    terminate_a_waiter(&file_url(&dir), &guard, || {
+        // That it has begun to wait can't be seen from outside; a pause makes it all but certain.
+        thread::sleep(Duration::from_millis(50));
+    });
     assert_eq!(files(), before);
     guard.unlock().unwrap();
     let next = lock.try_lock("a").unwrap().expect("nobody waits");

@@ -63,6 +63,51 @@ fn counter_with_a_text_is_a_conflict_and_stays_as_it_is() {
     assert_eq!(server.pttl(FENCE), -1);
 }
 
+/// Lets `locker` wait for another lock, so that from now on it enters a line with its first question.
+fn open_inbox(server: &RedisServer, locker: &Locker) {
+    let other = open(&server.url());
+    let _guard = other.lock("other").unwrap();
+    assert!(locker.try_lock_for("other", millis(200)).unwrap().is_none());
+}
+
+#[test]
+fn line_of_another_type_is_a_conflict_and_stays_as_it_is() {
+    let server = RedisServer::start();
+    for (key, taken) in [(QUEUE, false), (QUEUE, true), (WAITERS, true)] {
+        server.query::<()>(&["SET", key, "text"]);
+        if taken {
+            server.query::<()>(&["SET", LOCK, "theirs", "PX", "60000"]);
+        }
+        let locker = open(&server.url());
+        open_inbox(&server, &locker);
+        let before = server.keys();
+        for outcome in [locker.lock(NAME).map(Some), locker.try_lock_for(NAME, LONG)] {
+            let error = outcome.unwrap_err();
+            assert!(matches!(error, Error::Conflict { .. }), "{key}: {error}");
+        }
+        assert_eq!(server.keys(), before, "nothing was added, taken: {taken}");
+        assert_eq!(server.get(key).as_deref(), Some("text"));
+        server.query::<()>(&["FLUSHALL"]);
+    }
+}
+
+#[test]
+fn line_that_is_replaced_while_held_hinders_neither_renewal_nor_release() {
+    let server = RedisServer::start();
+    let builder = Locker::builder(&server.url()).ttl(millis(3_000));
+    let locker = builder.renew_every(millis(100)).build().unwrap();
+    for key in [QUEUE, WAITERS] {
+        let guard = held(&locker);
+        server.query::<()>(&["SET", key, "text"]);
+        wait_for_renewal(&guard);
+        let unlocked = guard.unlock();
+        unlocked.unwrap_or_else(|error| panic!("{key}: {error}"));
+        assert_eq!(server.get(LOCK), None);
+        server.query::<()>(&["DEL", key]);
+        assert!(!held(&locker).abandoned(), "{key}");
+    }
+}
+
 #[test]
 fn held_lock_that_is_replaced_by_another_type_is_lost() {
     let server = RedisServer::start();
@@ -140,10 +185,10 @@ fn lock_without_a_ttl_excludes_us_until_it_is_deleted() {
 #[test]
 fn holder_of_a_deleted_lock_takes_nothing_from_the_next() {
     let server = RedisServer::start();
-    let locker = open(&server.url());
+    let (locker, other) = (open(&server.url()), open(&server.url()));
     let guard = held(&locker);
     server.query::<()>(&["DEL", LOCK]);
-    let next = held(&locker);
+    let next = held(&other);
     assert!(next.abandoned(), "the one before never released");
     assert!(next.fencing_token() > guard.fencing_token());
     assert!(matches!(guard.unlock(), Err(Error::Lost { .. })));
@@ -181,6 +226,25 @@ fn full_server_refuses_new_locks_and_lets_held_ones_go_on() {
     assert!(held(&locker).fencing_token() > token);
     drop(locker);
     assert_no_clients(&server);
+}
+
+#[test]
+fn full_server_hands_a_lock_on_to_who_waits_for_it() {
+    let server = RedisServer::start();
+    let (locker, other) = (open(&server.url()), open(&server.url()));
+    let guard = held(&locker);
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| other.lock(NAME).unwrap());
+        // Until its next heartbeat, seconds away, it asks for nothing that could be refused.
+        wait_for_inbox(&server);
+        server.query::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
+        guard.unlock().unwrap();
+        let next = waiter.join().unwrap();
+        assert!(!next.abandoned());
+        next.verify().unwrap();
+        next.unlock().unwrap();
+    });
+    assert_released(&server);
 }
 
 // Servers that may not write

@@ -1,6 +1,5 @@
 //! The server has done what it was asked, and its answer doesn't arrive.
 
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::Instant;
 
@@ -108,17 +107,17 @@ fn single_attempt_whose_reply_is_swallowed_is_repeated_on_another_connection() {
 #[test]
 fn single_attempt_whose_connection_is_closed_is_repeated_on_another() {
     let (server, proxy) = server_with_proxy();
-    let locker = open(&proxy.url());
+    let (locker, other) = (open(&proxy.url()), open(&proxy.url()));
     proxy.lose_next_reply(&digest(ACQUIRE), true);
     let guard = held(&locker);
     proxy.lose_next_reply("GET\r\n", true);
     guard.verify().unwrap();
     proxy.lose_next_reply(&digest(ACQUIRE), true);
-    assert!(locker.try_lock(NAME).unwrap().is_none());
+    assert!(other.try_lock(NAME).unwrap().is_none());
     assert_eq!(proxy.lost_replies(), 3);
     guard.unlock().unwrap();
     assert_released(&server);
-    drop(locker);
+    drop((locker, other));
     assert_no_clients(&server);
 }
 
@@ -163,12 +162,16 @@ fn abandonment_is_told_although_the_one_before_gave_up() {
 fn waiter_whose_reply_is_lost_gets_the_lock_once() {
     let (server, proxy) = server_with_proxy();
     let holder = held(&open(&server.url()));
-    let locker = open(&proxy.url());
+    // Its heartbeats come every second.
+    let builder = Locker::builder(&proxy.url()).ttl(millis(3_000));
+    let locker = builder.build().unwrap();
     thread::scope(|scope| {
         let waiter = scope.spawn(|| locker.lock(NAME).unwrap());
-        wait_until("some attempts", PATIENCE, || proxy.requests() > 3);
+        wait_for_line(&server, 1);
         proxy.lose_next_reply(&digest(ACQUIRE), true);
         wait_until("a lost reply", PATIENCE, || proxy.lost_replies() == 1);
+        assert!(!waiter.is_finished());
+        wait_for_line(&server, 1);
         holder.unlock().unwrap();
         let guard = waiter.join().unwrap();
         assert_eq!(server.get(FENCE), Some(guard.fencing_token().to_string()));
@@ -313,18 +316,11 @@ fn release_with_a_waiter_in_between(close: bool) {
     let locker = open(&proxy.url());
     let guard = held(&locker);
     let token = guard.fencing_token();
-    let waiting = Locker::builder(&server.url())
-        .backoff(millis(1), millis(2), 0.5)
-        .build()
-        .unwrap();
-    let started = AtomicBool::new(false);
+    let waiting = open(&server.url());
     proxy.lose_next_reply(&digest(RELEASE_SCRIPT), false);
     thread::scope(|scope| {
-        let waiter = scope.spawn(|| {
-            started.store(true, SeqCst);
-            waiting.lock(NAME).unwrap()
-        });
-        wait_until("the waiter", PATIENCE, || started.load(SeqCst));
+        let waiter = scope.spawn(|| waiting.lock(NAME).unwrap());
+        wait_for_line(&server, 1);
         let release = scope.spawn(|| within(RELEASE, || guard.unlock()));
         let next = waiter.join().unwrap();
         if close {

@@ -330,6 +330,21 @@ fn slow_network_delays_and_breaks_nothing() {
 }
 
 #[test]
+fn timed_wait_for_a_taken_lock_over_a_slow_network_is_none() {
+    let server = RedisServer::start();
+    let proxy = Proxy::start(server.addr());
+    let locker = open(&proxy.url());
+    server.query::<()>(&["SET", LOCK, "theirs", "PX", "60000"]);
+    // A round trip takes longer than a timed call may overrun.
+    proxy.set(Fault::Delay(millis(60)));
+    let timeout = millis(500);
+    let outcome = within(timeout + millis(100), || locker.try_lock_for(NAME, timeout));
+    // It was answered that the lock is taken.
+    assert!(outcome.unwrap().is_none());
+    wait_until("it leaves the line", PATIENCE, || server.keys() == [LOCK]);
+}
+
+#[test]
 fn lease_is_counted_from_before_the_request_was_sent() {
     let server = RedisServer::start();
     load_scripts(&server);

@@ -1,10 +1,9 @@
-//! Servers that die, stand still, or are busy.
+//! Servers that die or stand still.
 
 use std::thread;
 use std::time::Instant;
 
 use crosslock::{Error, Locker, LostReason};
-use redis::cmd;
 
 use super::support::{Proxy, RedisServer, wait_until};
 use super::*;
@@ -301,7 +300,7 @@ fn kill_clients(server: &RedisServer) {
 #[test]
 fn killed_connections_are_replaced_without_an_error() {
     let server = RedisServer::start();
-    let locker = open(&server.url());
+    let (locker, other) = (open(&server.url()), open(&server.url()));
     // Several idle connections, which all die.
     let names = ["a", "b", "c"];
     thread::scope(|scope| {
@@ -316,12 +315,12 @@ fn killed_connections_are_replaced_without_an_error() {
         kill_clients(&server);
         guard.verify().unwrap();
         kill_clients(&server);
-        assert!(locker.try_lock(NAME).unwrap().is_none());
+        assert!(other.try_lock(NAME).unwrap().is_none());
         kill_clients(&server);
         guard.unlock().unwrap();
         assert_released(&server);
     }
-    drop(locker);
+    drop((locker, other));
     assert_no_clients(&server);
 }
 
@@ -454,128 +453,4 @@ fn calls_end_in_time_while_the_server_stands_still() {
     assert_every_key_expires(&server);
     drop(locker);
     assert_no_clients(&server);
-}
-
-// Busy
-
-#[test]
-fn lock_rides_over_a_busy_script() {
-    let server = RedisServer::builder()
-        .config("lua-time-limit", "20")
-        .start();
-    let proxy = Proxy::start(server.addr());
-    let locker = open(&proxy.url());
-    let guard = held(&locker);
-    let (mut busy, mut admin) = (server.connection(), server.connection());
-    thread::scope(|scope| {
-        let script = scope.spawn(move || {
-            let mut eval = cmd("EVAL");
-            eval.arg("while true do end").arg(0).exec(&mut busy)
-        });
-        let is_busy = |admin: &mut redis::Connection| {
-            cmd("PING")
-                .exec(admin)
-                .is_err_and(|error| error.code() == Some("BUSY"))
-        };
-        wait_until("the server to be busy", PATIENCE, || is_busy(&mut admin));
-        let error = guard.verify().unwrap_err();
-        assert!(matches!(error, Error::Unavailable { .. }), "{error}");
-        assert!(error.to_string().contains("BUSY"), "{error}");
-        let error = within(millis(100), || locker.try_lock("other")).unwrap_err();
-        assert!(matches!(error, Error::Unavailable { .. }), "{error}");
-        let waiter = scope.spawn(|| locker.lock("other").unwrap());
-        let requests = proxy.requests();
-        wait_until("some attempts", PATIENCE, || {
-            proxy.requests() > requests + 2
-        });
-        assert!(!waiter.is_finished());
-        cmd("SCRIPT").arg("KILL").exec(&mut admin).unwrap();
-        script.join().unwrap().unwrap_err();
-        waiter.join().unwrap().unlock().unwrap();
-    });
-    guard.verify().unwrap();
-    guard.unlock().unwrap();
-    drop((locker, admin));
-    assert_released(&server);
-    assert_no_clients(&server);
-}
-
-#[test]
-fn lock_rides_over_a_server_that_loads_its_data_and_opening_says_so() {
-    const KEYS: usize = 500;
-    let server = RedisServer::builder()
-        .config("key-load-delay", "2000")
-        .start();
-    let locker = open(&server.url());
-    let mut fill = redis::pipe();
-    for key in 0..KEYS {
-        // While it loads a server looks at its clients every 2 MB.
-        fill.set(format!("key-{key}"), random_text()).ignore();
-    }
-    fill.exec(&mut server.connection()).unwrap();
-    server.query::<()>(&["SAVE"]);
-    server.kill();
-    thread::scope(|scope| {
-        scope.spawn(|| server.restart());
-        wait_until(
-            "the server says that it loads",
-            PATIENCE,
-            || match Locker::open(&server.url()) {
-                Err(error @ Error::Unavailable { .. }) => error.to_string().contains("LOADING"),
-                opened => panic!("{opened:?}"),
-            },
-        );
-        let guard = locker.lock(NAME).unwrap();
-        assert_eq!(server.keys().len(), KEYS + 2);
-        guard.unlock().unwrap();
-    });
-}
-
-/// Too random to be compressed, and 10 kB long.
-fn random_text() -> Vec<u8> {
-    (0..10_000).map(|_| fastrand::u8(..)).collect()
-}
-
-/// Locks on a server that refuses to run scripts until `mend`.
-fn assert_rides_over(server: &RedisServer, locker: &Locker, mend: impl FnOnce() + Send) {
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            // Before the script runs, or as soon as it is to.
-            let refused = || server.rejected_calls("evalsha") + server.failed_calls("eval");
-            wait_until("an attempt is refused", PATIENCE, || refused() > 0);
-            mend();
-        });
-        let guard = locker.lock(NAME).unwrap();
-        guard.unlock().unwrap();
-    });
-}
-
-#[test]
-fn lock_rides_over_a_replica_without_its_master_until_it_is_one() {
-    let master = RedisServer::start();
-    let replica = RedisServer::builder()
-        .replica_of(master.port())
-        .config("replica-serve-stale-data", "no")
-        .start();
-    let linked = || replica.info("master_link_status").as_deref() == Some("up");
-    wait_until("the replica is in step", PATIENCE, linked);
-    let locker = open(&replica.url());
-    master.kill();
-    wait_until("the replica misses its master", PATIENCE, || !linked());
-    assert_rides_over(&replica, &locker, || {
-        replica.query::<()>(&["REPLICAOF", "NO", "ONE"]);
-    });
-}
-
-#[test]
-fn lock_rides_over_a_cluster_that_is_down() {
-    let server = RedisServer::builder()
-        .config("cluster-enabled", "yes")
-        .start();
-    assert_rides_over(&server, &open(&server.url()), || {
-        let slots: Vec<_> = (0..16_384).map(|slot| slot.to_string()).collect();
-        let mut add = vec!["CLUSTER", "ADDSLOTS"];
-        add.extend(slots.iter().map(String::as_str));
-        server.query::<()>(&add);
-    });
 }

@@ -1,107 +1,73 @@
-//! Passwords and access rules.
+//! Users with few rights.
 
-use std::time::{Duration, Instant};
+use std::thread;
+use std::time::Instant;
 
 use crosslock::{Error, LockGuard, Locker, LostReason};
+use redis::Value;
 
 use super::support::{Fault, Proxy, RedisServer, wait_until};
 use super::*;
 
-const PASSWORD: &str = "s3cr3t-p4ssw0rd";
+pub(crate) const PASSWORD: &str = "s3cr3t-p4ssw0rd";
 
 #[track_caller]
-fn assert_denied(error: &Error, place: &str) {
+pub(crate) fn assert_denied(error: &Error, place: &str) {
     assert!(matches!(error, Error::Denied { .. }), "{error}");
     let text = shown(error);
     assert!(error.to_string().contains(place), "{place}: {text}");
     assert!(!text.contains(PASSWORD), "{text}");
 }
 
-// Passwords
-
-#[test]
-fn wrong_or_missing_password_is_denied_and_not_shown() {
-    let server = RedisServer::builder().password("another").start();
-    let place = server.addr().to_string();
-    let with = |credentials: &str| server.url_as(credentials);
-    for url in [
-        with(&format!(":{PASSWORD}")),
-        with(&format!("default:{PASSWORD}")),
-        with(&format!("nobody:{PASSWORD}")),
-        server.url(),
-    ] {
-        let error = within(millis(100), || Locker::open(&url)).unwrap_err();
-        assert_denied(&error, &place);
-    }
-    Locker::open(&with(":another")).unwrap();
-    assert_no_clients(&server);
-}
-
-#[test]
-fn password_to_a_server_without_one_is_denied_and_not_shown() {
-    let server = RedisServer::start();
-    let error = Locker::open(&server.url_as(&format!(":{PASSWORD}"))).unwrap_err();
-    assert_denied(&error, &server.addr().to_string());
-    assert_no_clients(&server);
-}
-
-#[test]
-fn password_with_special_characters_is_decoded() {
-    let server = RedisServer::builder().password("p@ss:w/rd?#%").start();
-    let locker = Locker::open(&server.url_as(":p%40ss%3Aw%2Frd%3F%23%25")).unwrap();
-    assert_works(&locker);
-}
-
-#[test]
-fn password_is_in_no_debug_output() {
-    let server = RedisServer::builder().password(PASSWORD).start();
-    let url = server.url_as(&format!(":{PASSWORD}"));
-    let builder = Locker::builder(&url);
-    assert!(!format!("{builder:?}").contains(PASSWORD));
-    let locker = builder.build().unwrap();
-    assert!(!format!("{locker:?}").contains(PASSWORD));
-    let guard = held(&locker);
-    assert!(!format!("{guard:?}").contains(PASSWORD));
-}
-
-#[test]
-fn password_that_is_changed_meanwhile_is_denied_to_new_connections() {
-    let server = RedisServer::builder().password("old").start();
-    let locker = Locker::open(&server.url_as(":old")).unwrap();
-    assert_works(&locker);
-    server.query::<()>(&["CONFIG", "SET", "requirepass", "new"]);
-    server.query::<()>(&["CLIENT", "KILL", "TYPE", "normal"]);
-    let error = within(millis(100), || locker.lock(NAME)).unwrap_err();
-    assert_denied(&error, &server.addr().to_string());
-}
-
-// Rights
-
-/// What the documentation names as enough.
-const COMMANDS: [&str; 9] = [
-    "eval", "evalsha", "get", "set", "pexpire", "pttl", "del", "time", "ping",
+/// What the documentation names as enough: keys and channels, and commands.
+pub(crate) const OURS: &str = "~{crosslock:* resetchannels &crosslock:inbox:*";
+const COMMANDS: [&str; 19] = [
+    "eval",
+    "evalsha",
+    "get",
+    "set",
+    "pexpire",
+    "pttl",
+    "del",
+    "time",
+    "ping",
+    "exists",
+    "lindex",
+    "lpos",
+    "lrem",
+    "rpush",
+    "hget",
+    "hset",
+    "hdel",
+    "publish",
+    "subscribe",
 ];
 
-/// The rule of a user who may do all of it but `without`.
-fn user(name: &str, keys: &str, without: Option<&str>) -> String {
+/// The rule of a user who may do all of it to `scope`, but `without`.
+pub(crate) fn user(name: &str, scope: &str, without: Option<&str>) -> String {
     let rights: String = COMMANDS
         .iter()
         .filter(|command| Some(**command) != without)
         .map(|command| format!(" +{command}"))
         .collect();
-    format!("user {name} on >{PASSWORD} {keys} resetchannels -@all{rights}")
+    format!("user {name} on >{PASSWORD} {scope} -@all{rights}")
 }
 
-fn server_with(users: &[String]) -> RedisServer {
+pub(crate) fn server_with(users: &[String]) -> RedisServer {
     let rules: Vec<_> = users.iter().map(String::as_str).collect();
     RedisServer::builder().acl(&rules).start()
 }
 
-fn url_of(server: &RedisServer, name: &str) -> String {
+pub(crate) fn url_of(server: &RedisServer, name: &str) -> String {
     server.url_as(&format!("{name}:{PASSWORD}"))
 }
 
-const OURS: &str = "~{crosslock:*";
+/// What the server has refused since it was asked the last time.
+pub(crate) fn denials(server: &RedisServer) -> Vec<Value> {
+    let denied = server.query(&["ACL", "LOG"]);
+    server.query::<()>(&["ACL", "LOG", "RESET"]);
+    denied
+}
 
 #[test]
 fn documented_rights_are_enough_for_everything() {
@@ -110,16 +76,12 @@ fn documented_rights_are_enough_for_everything() {
     let url = url_of(&server, "app").replace(&server.addr().to_string(), &proxy.addr().to_string());
     let builder = Locker::builder(&url)
         .ttl(millis(3_000))
-        .io_timeout(millis(500));
-    let locker = builder.renew_every(millis(100)).build().unwrap();
+        .io_timeout(millis(500))
+        .renew_every(millis(100));
+    let [locker, other] = [(); 2].map(|()| builder.clone().build().unwrap());
     for round in 0..2 {
-        let guard = held(&locker);
-        assert!(locker.try_lock(NAME).unwrap().is_none());
-        assert!(locker.try_lock_for(NAME, millis(30)).unwrap().is_none());
-        wait_for_renewal(&guard);
-        guard.verify().unwrap();
-        guard.unlock().unwrap();
-        assert_released(&server);
+        take_and_contend(&server, &locker, &other);
+        wait_for_each_other(&server, &locker, &other);
         // The second round uses scripts that the server has forgotten.
         server.query::<()>(&["SCRIPT", "FLUSH"]);
         if round == 1 {
@@ -137,10 +99,44 @@ fn documented_rights_are_enough_for_everything() {
     let error = locker.try_lock(NAME).unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }), "{error}");
     wait_until("the release", PATIENCE, || server.get(LOCK).is_none());
-    drop(locker);
+    drop((locker, other));
     assert_no_clients(&server);
-    let denied: Vec<String> = server.query(&["ACL", "LOG"]);
+    let denied = denials(&server);
     assert!(denied.is_empty(), "{denied:?}");
+}
+
+fn take_and_contend(server: &RedisServer, locker: &Locker, other: &Locker) {
+    let guard = held(locker);
+    assert!(other.try_lock(NAME).unwrap().is_none());
+    match other.try_lock_for(NAME, millis(300)) {
+        // The last question has little time for its answer.
+        Ok(None) | Err(Error::Unavailable { .. }) => {}
+        outcome => panic!("{outcome:?}"),
+    }
+    wait_for_line(server, 0);
+    wait_for_renewal(&guard);
+    guard.verify().unwrap();
+    guard.unlock().unwrap();
+    assert_released(server);
+}
+
+/// One after another, then all at once.
+fn wait_for_each_other(server: &RedisServer, locker: &Locker, other: &Locker) {
+    let guard = held(locker);
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| other.lock(NAME).unwrap());
+        wait_for_line(server, 1);
+        guard.unlock().unwrap();
+        waiter.join().unwrap().unlock().unwrap();
+    });
+    assert_released(server);
+    let cycle = |lock: &Locker| lock.lock(NAME).unwrap().verify().unwrap();
+    thread::scope(|scope| {
+        for lock in [locker, other].repeat(3) {
+            scope.spawn(move || (0..20).for_each(|_| cycle(lock)));
+        }
+    });
+    assert_released(server);
 }
 
 /// The call that a missing right makes fail.
@@ -153,19 +149,30 @@ enum Call {
     Verify,
     Renew,
     Unlock,
+    /// `lock` of a lock that is taken, which waits and gives up.
+    Wait,
 }
 
-/// Each right, and the first call that is denied without it.
-const NEEDED_BY: [(&str, Call); COMMANDS.len()] = [
+/// Each right, and the first call that is denied without it. No call is denied without `publish` or `subscribe`:
+/// they make waiters learn of grants at once, see `channels.rs`.
+const NEEDED_BY: [(&str, Call); COMMANDS.len() - 2] = [
     ("ping", Call::Open),
     ("evalsha", Call::Lock),
     ("eval", Call::Lock),
     ("get", Call::Lock),
     ("set", Call::Lock),
     ("time", Call::Lock),
+    ("exists", Call::Lock),
     ("pttl", Call::Contend),
     ("pexpire", Call::Renew),
     ("del", Call::Unlock),
+    ("lindex", Call::Wait),
+    ("lpos", Call::Wait),
+    ("lrem", Call::Wait),
+    ("rpush", Call::Wait),
+    ("hget", Call::Wait),
+    ("hset", Call::Wait),
+    ("hdel", Call::Wait),
 ];
 
 const TTL: Duration = millis(1_500);
@@ -185,7 +192,15 @@ fn first_failure(server: &RedisServer, user: &str) -> Option<(Call, Error)> {
         Ok(other) => assert!(other.is_none()),
         Err(error) => return Some((Call::Contend, error)),
     }
-    use_and_release(guard)
+    if let Some(failure) = use_and_release(guard) {
+        return Some(failure);
+    }
+    // It waits in line once, and then leaves it.
+    let patient = Locker::builder(&url_of(server, user)).attempts(2);
+    match within(millis(300), || patient.build().unwrap().lock("taken")) {
+        Err(Error::Busy { .. }) => None,
+        outcome => outcome.err().map(|error| (Call::Wait, error)),
+    }
 }
 
 fn use_and_release(guard: LockGuard) -> Option<(Call, Error)> {
@@ -222,7 +237,13 @@ fn each_right_is_needed_by_the_call_that_says_so() {
         } else {
             assert_denied(&error, &server.addr().to_string());
         }
-        assert_every_key_expires(&server);
+        for key in server.keys() {
+            assert_ne!(
+                server.pttl(&key),
+                -1,
+                "without {right} {key} stays for ever"
+            );
+        }
         if call == Call::Lock {
             assert_eq!(server.get(LOCK), None, "{right}");
         }
@@ -234,15 +255,57 @@ fn each_right_is_needed_by_the_call_that_says_so() {
 }
 
 #[test]
+fn waiter_that_was_denied_leaves_nothing() {
+    let rights = ["lindex", "lpos", "rpush", "hget", "hset"];
+    let mut users: Vec<_> = rights
+        .map(|right| user(&format!("no-{right}"), OURS, Some(right)))
+        .into();
+    users.push(user("app", OURS, None));
+    let server = server_with(&users);
+    let app = open(&url_of(&server, "app"));
+    for right in rights {
+        let guard = held(&app);
+        let denied = open(&url_of(&server, &format!("no-{right}")));
+        let error = within(millis(500), || denied.lock(NAME)).unwrap_err();
+        assert_denied(&error, &server.addr().to_string());
+        assert_nobody_waits(&server);
+        guard.unlock().unwrap();
+        assert_released(&server);
+    }
+}
+
+#[test]
+fn script_that_is_denied_midway_leaves_no_key_for_ever() {
+    let rights = ["lindex", "lpos", "rpush", "hget"];
+    let users = rights.map(|right| user(&format!("no-{right}"), OURS, Some(right)));
+    let server = server_with(&users);
+    for right in rights {
+        server.query::<()>(&["FLUSHALL"]);
+        server.query::<()>(&["SET", LOCK, "theirs", "PX", "60000"]);
+        let client = redis::Client::open(url_of(&server, &format!("no-{right}"))).unwrap();
+        let mut enter = redis::cmd("EVAL");
+        enter.arg(whole(ACQUIRE)).arg(4);
+        enter.arg(&[LOCK, FENCE, QUEUE, WAITERS]);
+        enter.arg(&["owner", "10000", "5000", ""]);
+        let entered = enter.exec(&mut client.get_connection().unwrap());
+        assert!(entered.is_err(), "{right} isn't needed");
+        for key in server.keys() {
+            assert_ne!(server.pttl(&key), -1, "{key} without {right}");
+        }
+    }
+}
+
+#[test]
 fn lock_that_was_denied_leaves_no_trace_for_the_next_holder() {
-    let mut users: Vec<_> = ["get", "set", "time"]
+    let rights = ["get", "set", "time", "exists"];
+    let mut users: Vec<_> = rights
         .map(|right| user(&format!("no-{right}"), OURS, Some(right)))
         .into();
     users.push(user("app", OURS, None));
     let server = server_with(&users);
     let app = open(&url_of(&server, "app"));
     for clean_before in [false, true] {
-        for right in ["get", "set", "time"] {
+        for right in rights {
             server.query::<()>(&["FLUSHALL"]);
             if clean_before {
                 assert_works(&app);
@@ -275,9 +338,14 @@ fn user_without_rights_on_the_keys_is_denied() {
         user("other", "~{other:*", None),
         user("lock-only", "~{crosslock:n}", None),
         user("fence-only", "~{crosslock:n}:fence", None),
+        user(
+            "no-line",
+            "~{crosslock:n} ~{crosslock:n}:fence ~{crosslock:n}:queue",
+            None,
+        ),
     ]);
     let place = server.addr().to_string();
-    for name in ["none", "other", "lock-only", "fence-only"] {
+    for name in ["none", "other", "lock-only", "fence-only", "no-line"] {
         let locker = open(&url_of(&server, name));
         for outcome in [
             within(millis(100), || locker.lock(NAME)).map(Some),

@@ -20,9 +20,10 @@ fn encrypted_connection_carries_the_whole_of_a_locks_life() {
     for host in ["localhost", "127.0.0.1"] {
         let url = url(&server, &format!(":secret@{host}"), &server.ca_file());
         let builder = Locker::builder(&url).ttl(millis(3_000));
-        let locker = builder.renew_every(millis(100)).build().unwrap();
+        let builder = builder.renew_every(millis(100));
+        let (locker, other) = (builder.clone().build().unwrap(), builder.build().unwrap());
         let guard = held(&locker);
-        assert!(locker.try_lock(NAME).unwrap().is_none());
+        assert!(other.try_lock(NAME).unwrap().is_none());
         wait_for_renewal(&guard);
         guard.verify().unwrap();
         guard.unlock().unwrap();

@@ -12,7 +12,7 @@ use self::counter::{read_counter, write_counter};
 use self::create::open_file;
 use self::directory::{directory_of, make, make_private, private_directory};
 use self::name::file_name;
-use super::{Acquired, Engine, Failed, Released, Request, invalid_url};
+use super::{Acquired, Engine, Failed, IfTaken, Released, Request, invalid_url};
 use crate::clock::Deadline;
 use crate::error::{Error, Result};
 use crate::fence::{Token, host_micros};
@@ -96,13 +96,17 @@ impl FileEngine {
         }
     }
 
-    /// The locked file of `key`, or `None` when it is taken.
-    fn lock(&self, key: &Key) -> io::Result<Option<Locked>> {
+    /// The locked file of `key`, or `None` when it is taken. To block is to wait in the kernel until it isn't.
+    fn lock(&self, key: &Key, block: bool) -> io::Result<Option<Locked>> {
         let path = self.directory.join(file_name(key));
         loop {
             let file = open_file(&self.directory, &path)?;
             match file.try_lock() {
                 Ok(()) => {}
+                Err(TryLockError::WouldBlock) if block => match file.lock() {
+                    Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+                    locked => locked?,
+                },
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(e)) => return Err(e),
             }
@@ -132,13 +136,22 @@ impl FileEngine {
 }
 
 impl Engine for FileEngine {
-    fn acquire(&self, request: Request<'_>, _deadline: &Deadline) -> Result<Acquired, Failed> {
+    fn acquire(
+        &self,
+        request: Request<'_>,
+        if_taken: IfTaken<'_>,
+        _deadline: &Deadline,
+    ) -> Result<Acquired, Failed> {
         if let Some(held) = self.held.lock().get(request.owner) {
             return Ok(Acquired::Granted(held.token));
         }
         let key = request.key;
-        let Some(locked) = self.lock(key).map_err(|e| self.error(key, e))? else {
-            return Ok(Acquired::Taken { remaining: None });
+        let block = matches!(if_taken, IfTaken::Wait { endless: true, .. });
+        let Some(locked) = self.lock(key, block).map_err(|e| self.error(key, e))? else {
+            return Ok(Acquired::Taken {
+                remaining: None,
+                counter: 0,
+            });
         };
         let held = self.take(key, locked)?;
         let token = held.token;
@@ -240,7 +253,9 @@ mod tests {
             owner: &owner,
             ttl: std::time::Duration::from_secs(1),
         };
-        engine.acquire(request, &Deadline::NEVER).unwrap();
+        engine
+            .acquire(request, IfTaken::Leave, &Deadline::NEVER)
+            .unwrap();
         assert!(engine.is_owner(request, &Deadline::NEVER).unwrap());
         fs::remove_file(directory.path().join(file_name(&key))).unwrap();
         assert!(!engine.is_owner(request, &Deadline::NEVER).unwrap());

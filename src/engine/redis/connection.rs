@@ -8,6 +8,7 @@ use ::redis::{Cmd, Parser, ServerError, Value};
 use super::address::{Address, Place};
 use super::failure::{Broken, Failure, said};
 use super::resolver::Resolver;
+pub(super) use super::socket::Closer;
 use super::socket::Socket;
 #[cfg(feature = "tls")]
 use super::tls::{Tls, TlsConfig};
@@ -131,7 +132,7 @@ impl Connection {
         deadline: &Deadline,
         failure: impl FnOnce(ServerError) -> Failure,
     ) -> Result<(), Broken> {
-        match self.request(command, deadline)? {
+        match self.request(&command.get_packed_command(), deadline)? {
             Value::Okay => Ok(()),
             Value::ServerError(error) => Err(Broken::Refused(failure(error))),
             _ => {
@@ -142,11 +143,32 @@ impl Connection {
     }
 
     /// Sends a command and reads its answer, which may be an error, by `deadline`.
-    pub(super) fn request(&mut self, command: &Cmd, deadline: &Deadline) -> Result<Value, Broken> {
-        self.stream.set_deadline(deadline);
-        self.stream.write_all(&command.get_packed_command())?;
-        self.stream.flush()?;
+    pub(super) fn request(&mut self, command: &[u8], deadline: &Deadline) -> Result<Value, Broken> {
+        self.send(command, deadline)?;
         Ok(self.parser.parse_value(&mut self.stream)?)
+    }
+
+    /// Sends a command whose answer comes when it comes.
+    pub(super) fn send(&mut self, command: &[u8], deadline: &Deadline) -> Result<(), Broken> {
+        self.stream.set_deadline(deadline);
+        self.stream.write_all(command)?;
+        Ok(self.stream.flush()?)
+    }
+
+    /// Reads what the server says unasked. One that has timed out may be tried again: it is no answer to anything,
+    /// and a part of it that has come is kept.
+    pub(super) fn receive(&mut self, deadline: &Deadline) -> Result<Value, Broken> {
+        self.stream.set_deadline(deadline);
+        Ok(self.parser.parse_value(&mut self.stream)?)
+    }
+
+    /// Closes it from another thread.
+    pub(super) fn closer(&self) -> Closer {
+        match &self.stream {
+            Stream::Plain(socket) => socket.closer(),
+            #[cfg(feature = "tls")]
+            Stream::Tls(tls) => tls.sock.closer(),
+        }
     }
 }
 

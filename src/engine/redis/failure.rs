@@ -29,6 +29,15 @@ pub(super) enum Broken {
     Refused(Failure),
 }
 
+impl Failure {
+    pub(super) fn cause(self) -> Cause {
+        match self {
+            Failure::Conflict(text) => text.into(),
+            Failure::Unreachable(cause) | Failure::Denied(cause) | Failure::Other(cause) => cause,
+        }
+    }
+}
+
 impl From<Broken> for Failure {
     fn from(broken: Broken) -> Self {
         match broken {

@@ -1,22 +1,27 @@
 //! Locks in a Redis or Valkey server.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::redis::Value;
 
 use self::failure::Failure;
+use self::inbox::Letterbox;
 use self::script::Script;
 use self::server::{Answer, Server, Unanswered};
-use super::{Acquired, Engine, Failed, Released, Request};
+use super::{Acquired, Engine, Failed, Grants, IfTaken, Released, Request};
 use crate::clock::Deadline;
 use crate::error::{Error, Result};
 use crate::fence::Token;
+use crate::lease::Owner;
 use crate::name::Key;
 use crate::options::Options;
+use crate::per_process::PerProcess;
 
 mod address;
 mod connection;
 mod failure;
+mod inbox;
 mod resolver;
 mod script;
 mod server;
@@ -26,7 +31,8 @@ mod tls;
 
 #[derive(Debug)]
 pub(crate) struct RedisEngine {
-    server: Server,
+    server: Arc<Server>,
+    letterbox: PerProcess<Letterbox>,
     acquire: Script,
     renew: Script,
     release: Script,
@@ -36,8 +42,9 @@ impl RedisEngine {
     /// Connects once, so that a wrong URL, password or address is told now.
     pub(crate) fn open(url: &str, options: &Options) -> Result<Self> {
         let address = address::parse(url)?;
-        let server = Server::new(address, options)?;
+        let server = Arc::new(Server::new(address, options)?);
         let engine = RedisEngine {
+            letterbox: PerProcess::new(Letterbox::new(server.clone())),
             server,
             acquire: Script::new(include_str!("../../../lua/lock_acquire.lua")),
             renew: Script::new(include_str!("../../../lua/lock_renew.lua")),
@@ -48,18 +55,17 @@ impl RedisEngine {
         Ok(engine)
     }
 
-    /// Runs a script on the two keys of a lock.
+    /// Runs a script on the keys of a lock.
     fn run(
         &self,
         script: &Script,
         request: Request<'_>,
-        argument: &str,
+        arguments: &[&str],
         deadline: &Deadline,
     ) -> Result<Answer, Failed> {
         let keys = Keys::of(request.key);
-        let keys: [&str; 2] = [&keys.lock, &keys.fence];
-        let arguments = [request.owner.as_str(), argument];
-        let call = script.call(&keys, &arguments);
+        let keys = keys.all();
+        let call = script.call(&keys, arguments);
         self.server
             .call(&call, request.owner.process(), deadline)
             .map_err(|e| self.failed(request.key, e))
@@ -97,13 +103,26 @@ impl RedisEngine {
 }
 
 impl Engine for RedisEngine {
-    fn acquire(&self, request: Request<'_>, deadline: &Deadline) -> Result<Acquired, Failed> {
-        let answer = self.run(&self.acquire, request, &millis(request.ttl), deadline)?;
+    fn acquire(
+        &self,
+        request: Request<'_>,
+        if_taken: IfTaken<'_>,
+        deadline: &Deadline,
+    ) -> Result<Acquired, Failed> {
+        let (owner, ttl) = (request.owner.as_str(), millis(request.ttl));
+        let answer = match if_taken {
+            IfTaken::Leave => self.run(&self.acquire, request, &[owner, &ttl], deadline),
+            IfTaken::Wait { promise, inbox, .. } => {
+                let arguments = [owner, &ttl, &millis(promise), inbox.unwrap_or_default()];
+                self.run(&self.acquire, request, &arguments, deadline)
+            }
+        }?;
         acquired(&answer.value).ok_or_else(|| self.surprised(request.key).into())
     }
 
     fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
-        match self.run(&self.renew, request, &millis(request.ttl), deadline) {
+        let arguments = [request.owner.as_str(), &millis(request.ttl)];
+        match self.run(&self.renew, request, &arguments, deadline) {
             Ok(Answer {
                 value: Value::Int(renewed),
                 ..
@@ -125,7 +144,8 @@ impl Engine for RedisEngine {
         deadline: &Deadline,
     ) -> Result<Released> {
         let counter = last_used.map_or(0, Token::released).to_string();
-        match self.run(&self.release, request, &counter, deadline) {
+        let arguments = [request.owner.as_str(), &counter];
+        match self.run(&self.release, request, &arguments, deadline) {
             Ok(Answer {
                 value: Value::Int(1),
                 ..
@@ -163,6 +183,20 @@ impl Engine for RedisEngine {
         }
     }
 
+    fn has_line(&self) -> bool {
+        true
+    }
+
+    fn listen(
+        &self,
+        key: &Key,
+        owner: &Owner,
+        start: Option<&Deadline>,
+    ) -> Option<Box<dyn Grants>> {
+        let letterbox = self.letterbox.get(owner.process());
+        letterbox.listen(key.namespace(), owner, start)
+    }
+
     fn place(&self) -> &str {
         self.server.place()
     }
@@ -172,9 +206,12 @@ impl Engine for RedisEngine {
 fn conflict(key: &Key, reason: &str) -> Error {
     let keys = Keys::of(key);
     let (key_of, reason) = if reason.starts_with("CONFLICT") {
-        (keys.fence, "it holds no counter")
+        (keys.fence().to_owned(), "it holds no counter")
     } else {
-        (keys.lock, "it holds another type")
+        (
+            keys.lock,
+            "it, or its :fence, :queue or :waiters, is of another type",
+        )
     };
     Error::Conflict {
         name: key.name().to_owned(),
@@ -194,9 +231,10 @@ fn acquired(value: &Value) -> Option<Acquired> {
             Some(Acquired::Granted(Token::from_number(number)))
         }
         Value::Array(parts) => match parts[..] {
-            [Value::Int(remaining)] => {
+            [Value::Int(remaining), Value::Int(counter)] => {
                 let remaining = remaining.try_into().ok().map(Duration::from_millis);
-                Some(Acquired::Taken { remaining })
+                let counter = counter.try_into().ok()?;
+                Some(Acquired::Taken { remaining, counter })
             }
             _ => None,
         },
@@ -208,29 +246,45 @@ fn acquired(value: &Value) -> Option<Acquired> {
 #[derive(Debug, PartialEq)]
 struct Keys {
     lock: String,
-    fence: String,
+    /// The names of the others, one behind the other: memory is asked for once.
+    others: String,
+    tag: usize,
 }
+
+const FENCE: &str = ":fence";
+const QUEUE: &str = ":queue";
+const WAITERS: &str = ":waiters";
 
 impl Keys {
     fn of(key: &Key) -> Self {
         let (namespace, name) = (key.namespace(), key.name());
         if !namespace.is_empty() {
-            let lock = format!("{{{namespace}:{name}}}");
-            return Keys {
-                fence: format!("{lock}:fence"),
-                lock,
-            };
+            let lock = ["{", namespace, ":", name, "}"].concat();
+            return Keys::beside(lock, None);
         }
         // Without a namespace the lock is where other programs have it.
-        let fence = if has_hash_tag(name) {
-            format!("{name}:fence")
-        } else {
-            format!("{{{name}}}:fence")
-        };
+        let tag = (!has_hash_tag(name)).then(|| ["{", name, "}"].concat());
+        Keys::beside(name.to_owned(), tag)
+    }
+
+    /// `tag` decides on the slot, if the lock's key doesn't.
+    fn beside(lock: String, tag: Option<String>) -> Self {
+        let tag = tag.as_deref().unwrap_or(&lock);
         Keys {
-            lock: name.to_owned(),
-            fence,
+            others: [tag, FENCE, tag, QUEUE, tag, WAITERS].concat(),
+            tag: tag.len(),
+            lock,
         }
+    }
+
+    fn all(&self) -> [&str; 4] {
+        let (fence, rest) = self.others.split_at(self.tag + FENCE.len());
+        let (queue, waiters) = rest.split_at(self.tag + QUEUE.len());
+        [&self.lock, fence, queue, waiters]
+    }
+
+    fn fence(&self) -> &str {
+        self.all()[1]
     }
 }
 
@@ -270,37 +324,36 @@ mod tests {
 
     #[test]
     fn keys_are_as_documented() {
-        let Keys { lock, fence } = keys("app", "counter");
-        assert_eq!(
-            (lock.as_str(), fence.as_str()),
-            ("{app:counter}", "{app:counter}:fence")
-        );
-        let Keys { lock, fence } = keys("", "counter");
-        assert_eq!(
-            (lock.as_str(), fence.as_str()),
-            ("counter", "{counter}:fence")
-        );
-        let Keys { lock, fence } = keys("", "{user}:1");
-        assert_eq!(
-            (lock.as_str(), fence.as_str()),
-            ("{user}:1", "{user}:1:fence")
-        );
+        for (namespace, name, lock, tag) in [
+            ("app", "counter", "{app:counter}", "{app:counter}"),
+            ("", "counter", "counter", "{counter}"),
+            ("", "{user}:1", "{user}:1", "{user}:1"),
+        ] {
+            let [fence, queue, waiters] =
+                ["fence", "queue", "waiters"].map(|kind| format!("{tag}:{kind}"));
+            assert_eq!(
+                keys(namespace, name).all(),
+                [lock, &fence, &queue, &waiters]
+            );
+        }
     }
 
     proptest! {
         #[test]
         fn keys_of_a_name_share_a_slot(namespace in "[A-Za-z0-9._-]{1,64}", name in "[a{}:]{1,20}|\\PC{1,99}") {
             let keys = keys(&namespace, &name);
-            prop_assert_eq!(hashed(&keys.lock), hashed(&keys.fence));
+            for key in keys.all() {
+                prop_assert_eq!(hashed(key), hashed(&keys.lock));
+            }
         }
 
         #[test]
         fn keys_are_injective(a in "[a-c]{1,2}", b in "[a-c]{1,2}", x in "[a{}:]{1,8}", y in "[a{}:]{1,8}") {
             prop_assume!((&a, &x) != (&b, &y));
             let (one, two) = (keys(&a, &x), keys(&b, &y));
-            prop_assert_ne!(&one.lock, &two.lock);
-            prop_assert_ne!(&one.fence, &two.fence);
-            prop_assert_ne!(&one.lock, &two.fence);
+            for key in one.all() {
+                prop_assert!(!two.all().contains(&key));
+            }
         }
     }
 
@@ -314,10 +367,13 @@ mod tests {
         ] {
             assert_eq!(acquired(&value), None);
         }
-        let forever = Value::Array(vec![Value::Int(-1)]);
+        let forever = Value::Array(vec![Value::Int(-1), Value::Int(4)]);
         assert_eq!(
             acquired(&forever),
-            Some(Acquired::Taken { remaining: None })
+            Some(Acquired::Taken {
+                remaining: None,
+                counter: 4
+            })
         );
         let token = Token {
             number: 7,

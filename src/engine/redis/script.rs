@@ -5,9 +5,21 @@ use ::redis::Cmd;
 /// A script of `lua/`.
 #[derive(Debug)]
 pub(super) struct Script {
-    code: &'static str,
+    code: String,
     digest: String,
 }
+
+/// What scripts share, and the line that stands for it in them.
+const SHARED: [(&str, &str); 2] = [
+    (
+        "-- include token.lua\n",
+        include_str!("../../../lua/token.lua"),
+    ),
+    (
+        "-- include line.lua\n",
+        include_str!("../../../lua/line.lua"),
+    ),
+];
 
 /// A script with its keys and arguments.
 #[derive(Debug)]
@@ -19,17 +31,20 @@ pub(super) struct ScriptCall<'a> {
 
 /// A command that can be sent again in another form when the server asks for it.
 pub(super) trait Command {
-    fn command(&self) -> Cmd;
+    /// As it is sent.
+    fn packed(&self) -> Vec<u8>;
 
     /// What to send when the server doesn't know the script.
-    fn in_full(&self) -> Option<Cmd> {
+    fn in_full(&self) -> Option<Vec<u8>> {
         None
     }
 }
 
 impl Script {
-    pub(super) fn new(code: &'static str) -> Self {
-        let digest = ::redis::Script::new(code).get_hash().to_owned();
+    pub(super) fn new(code: &str) -> Self {
+        let include = |code: String, (line, text): &(&str, &str)| code.replace(line, text);
+        let code = SHARED.iter().fold(code.to_owned(), include);
+        let digest = ::redis::Script::new(&code).get_hash().to_owned();
         Script { code, digest }
     }
 
@@ -47,32 +62,83 @@ impl Script {
 }
 
 impl ScriptCall<'_> {
-    fn as_command(&self, verb: &str, script: &str) -> Cmd {
-        const USUAL_SIZE: usize = 256;
-        let words = 3 + self.keys.len() + self.arguments.len();
-        let mut command = Cmd::with_capacity(words, USUAL_SIZE);
-        command
-            .arg(verb)
-            .arg(script)
-            .arg(self.keys.len())
-            .arg(self.keys)
-            .arg(self.arguments);
-        command
+    /// The crate's `Cmd` would copy each part twice, on the way of every lock and unlock.
+    fn pack(&self, verb: &str, script: &str) -> Vec<u8> {
+        const USUAL_SIZE: usize = 320;
+        let mut bytes = Vec::with_capacity(USUAL_SIZE);
+        push_number(&mut bytes, b'*', 3 + self.keys.len() + self.arguments.len());
+        push_part(&mut bytes, verb);
+        push_part(&mut bytes, script);
+        push_part(&mut bytes, &self.keys.len().to_string());
+        for part in self.keys.iter().chain(self.arguments) {
+            push_part(&mut bytes, part);
+        }
+        bytes
     }
 }
 
+fn push_part(bytes: &mut Vec<u8>, part: &str) {
+    push_number(bytes, b'$', part.len());
+    bytes.extend_from_slice(part.as_bytes());
+    bytes.extend_from_slice(b"\r\n");
+}
+
+fn push_number(bytes: &mut Vec<u8>, mark: u8, number: usize) {
+    const TENS: [usize; 6] = [100_000, 10_000, 1_000, 100, 10, 1];
+    bytes.push(mark);
+    for ten in TENS.into_iter().filter(|ten| *ten <= number.max(1)) {
+        bytes.push(b"0123456789"[number / ten % 10]);
+    }
+    bytes.extend_from_slice(b"\r\n");
+}
+
 impl Command for ScriptCall<'_> {
-    fn command(&self) -> Cmd {
-        self.as_command("EVALSHA", &self.script.digest)
+    fn packed(&self) -> Vec<u8> {
+        self.pack("EVALSHA", &self.script.digest)
     }
 
-    fn in_full(&self) -> Option<Cmd> {
-        Some(self.as_command("EVAL", self.script.code))
+    fn in_full(&self) -> Option<Vec<u8>> {
+        Some(self.pack("EVAL", &self.script.code))
     }
 }
 
 impl Command for Cmd {
-    fn command(&self) -> Cmd {
-        self.clone()
+    fn packed(&self) -> Vec<u8> {
+        self.get_packed_command()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn call_is_packed_as_the_crate_does(
+            keys in proptest::collection::vec("\\PC{0,200}", 0..5),
+            arguments in proptest::collection::vec(".{0,12}|.{990,1010}", 0..5),
+        ) {
+            let script = Script::new("return 1");
+            let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            let call = script.call(&keys, &arguments);
+            for (packed, verb, text) in [
+                (call.packed(), "EVALSHA", &script.digest),
+                (call.in_full().unwrap(), "EVAL", &script.code),
+            ] {
+                let mut command = ::redis::cmd(verb);
+                command.arg(text).arg(keys.len()).arg(&keys).arg(&arguments);
+                prop_assert_eq!(packed, command.get_packed_command());
+            }
+        }
+    }
+
+    #[test]
+    fn shared_parts_are_in_every_script_that_names_them() {
+        let script = Script::new("-- include token.lua\n-- include line.lua\n");
+        assert!(script.code.contains("local token ="));
+        assert!(script.code.contains("local function hand_on"));
+        assert!(!script.code.contains("-- include"));
     }
 }

@@ -65,6 +65,16 @@ impl Server {
         self.connector.place()
     }
 
+    pub(super) fn io_timeout(&self) -> Duration {
+        self.io_timeout
+    }
+
+    /// A connection of the caller's own.
+    pub(super) fn connect(&self, deadline: &Deadline) -> Result<Connection, Broken> {
+        self.connector
+            .connect(&deadline.within(self.connect_timeout))
+    }
+
     /// Finds out whether there is a server, and whether it wants us, within the connect timeout.
     pub(super) fn ping(&self) -> Result<(), Unanswered> {
         let ping = ::redis::cmd("PING");
@@ -114,9 +124,7 @@ impl Server {
                 }
             }
         }
-        let connected = self
-            .connector
-            .connect(&deadline.within(self.connect_timeout));
+        let connected = self.connect(deadline);
         let connection = connected.map_err(|e| Unanswered {
             failure: e.into(),
             sent,
@@ -140,7 +148,7 @@ impl Server {
         deadline: &Deadline,
     ) -> Result<Value, Broken> {
         let deadline = deadline.within(self.io_timeout);
-        let mut value = connection.request(&command.command(), &deadline)?;
+        let mut value = connection.request(&command.packed(), &deadline)?;
         if let (true, Some(full)) = (is_unknown_script(&value), command.in_full()) {
             value = connection.request(&full, &deadline)?;
         }

@@ -1,8 +1,9 @@
 //! A stream socket on which every call ends by a deadline.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -18,9 +19,20 @@ use crate::clock::Deadline;
 /// answer, where poll(2) would take two.
 #[derive(Debug)]
 pub(super) struct Socket {
-    socket: socket2::Socket,
+    socket: Arc<socket2::Socket>,
     deadline: Deadline,
     tick: Duration,
+}
+
+/// Ends what blocks on a socket.
+#[derive(Debug)]
+pub(super) struct Closer(Arc<socket2::Socket>);
+
+impl Closer {
+    pub(super) fn close(&self) {
+        // It may be closed already.
+        let _ = self.0.shutdown(Shutdown::Both);
+    }
 }
 
 /// The end of a stream, whatever is to be read before it. Without `RDHUP` it shows only when both sides closed.
@@ -67,10 +79,15 @@ impl Socket {
         }
         socket.set_nonblocking(false)?;
         Ok(Socket {
-            socket,
+            socket: Arc::new(socket),
             deadline: deadline.clone(),
             tick: Duration::ZERO,
         })
+    }
+
+    /// Closes it from another thread.
+    pub(super) fn closer(&self) -> Closer {
+        Closer(self.socket.clone())
     }
 
     pub(super) fn set_deadline(&mut self, deadline: &Deadline) {
@@ -89,7 +106,7 @@ impl Socket {
             tv_sec: 0,
             tv_nsec: 0,
         };
-        rustix::event::poll(&mut [PollFd::new(&self.socket, flags)], Some(&now)) == Ok(0)
+        rustix::event::poll(&mut [PollFd::new(&*self.socket, flags)], Some(&now)) == Ok(0)
     }
 
     /// Sees to it that the next read returns by the deadline.
@@ -147,7 +164,7 @@ impl Read for Socket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             self.arm()?;
-            match self.socket.read(buffer) {
+            match (&*self.socket).read(buffer) {
                 Err(e) if again(&e) => {}
                 result => return result,
             }

@@ -1,0 +1,244 @@
+//! Processes that want one lock: how fast it goes from one to the next, and what that costs.
+//!
+//! ```text
+//! cargo bench --bench hand_off [-- SECONDS]
+//! ```
+//!
+//! A private `redis-server` is started on one CPU, and on another P processes that lock, hold and unlock in a loop, by
+//! TCP. Each row is measured for SECONDS (3), in rounds that are interleaved in one run, with new processes each
+//! time; rates and ratios are medians of the rounds, times are of all of them. All processes of a round begin
+//! together, and what they do at first, when they meet and open their inboxes, isn't counted.
+//!
+//! How to read it: a lock that is held for 1 ms can be taken 1000 times a second, if it cost nothing to give it to
+//! the next; `ratio` is against that. With nothing to hold, it is against what one process alone does in the
+//! same run: a cycle of lock and unlock is two round trips. `hand-offs` are acquisitions after another process, and
+//! have the same ratio beside them. `gap` is the median time from one holder's last moment to the first of the next.
+//! `p50` and `p99` are of the time from asking for the lock to having it, and `held` is what a sleep of the time to
+//! hold came to. Per acquisition there are `evalsha`, the commands that the processes sent, and `all`, with those
+//! that the scripts run for them. `fair` is how often the least served process had the lock, against the most
+//! served.
+//!
+//! That no two held it at once, and that tokens increase from holder to holder, is checked of every round.
+
+mod support;
+
+use std::time::Duration;
+
+use redis::Connection;
+
+use support::{Cycle, Server, Worker, monotonic};
+
+const ROUNDS: u32 = 5;
+
+/// How long the processes run before it counts.
+const WARM_UP: Duration = Duration::from_millis(150);
+
+/// From the order to begin to the beginning.
+const START: Duration = Duration::from_millis(20);
+
+/// How long they run on, so that none ends before it doesn't count any more.
+const MARGIN: Duration = Duration::from_millis(30);
+
+fn main() {
+    if support::serve() {
+        return;
+    }
+    let seconds = support::argument().unwrap_or(3.0_f64);
+    let length = Duration::from_secs_f64(seconds) / ROUNDS;
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let server = Server::start(directory.path());
+    support::pin(&server);
+    let mut subjects: Vec<Subject> = [0, 1]
+        .into_iter()
+        .flat_map(|hold| [1, 2, 4, 16].map(|processes| Subject::new(processes, hold)))
+        .collect();
+    let mut order: Vec<usize> = (0..subjects.len()).collect();
+    for _ in 0..ROUNDS {
+        // What runs before a subject has an influence on it.
+        fastrand::shuffle(&mut order);
+        for &subject in &order {
+            subjects[subject].run(&server.tcp(), length);
+        }
+    }
+    report(&mut subjects);
+}
+
+/// So many processes, which hold for as long.
+struct Subject {
+    processes: usize,
+    hold: Duration,
+    rounds: Vec<Round>,
+    waits: Vec<Duration>,
+    /// From one holder to the next.
+    gaps: Vec<Duration>,
+}
+
+/// What came out of one round.
+struct Round {
+    /// Per second.
+    acquisitions: f64,
+    hand_offs: f64,
+    /// Per acquisition.
+    evalsha: f64,
+    all: f64,
+    fairness: f64,
+    held: f64,
+}
+
+impl Subject {
+    fn new(processes: usize, milliseconds: u64) -> Self {
+        Subject {
+            processes,
+            hold: Duration::from_millis(milliseconds),
+            rounds: Vec::new(),
+            waits: Vec::new(),
+            gaps: Vec::new(),
+        }
+    }
+
+    fn run(&mut self, url: &str, length: Duration) {
+        let mut admin = support::connect(url);
+        let mut workers: Vec<Worker> = (0..self.processes)
+            .map(|_| Worker::spawn(url, "bench", self.hold))
+            .collect();
+        workers.iter_mut().for_each(Worker::await_ready);
+        let begin = monotonic() + START;
+        let end = begin + WARM_UP + length;
+        for worker in &mut workers {
+            worker.run(begin, end + MARGIN);
+        }
+        support::sleep_until(begin + WARM_UP);
+        reset(&mut admin);
+        let begin = monotonic();
+        support::sleep_until(end);
+        let calls = Calls::since_reset(&mut admin);
+        let cycles = workers.into_iter().map(Worker::cycles).collect();
+        self.evaluate(cycles, [begin, end], &calls);
+    }
+
+    fn evaluate(&mut self, cycles: Vec<Vec<Cycle>>, [begin, end]: [Duration; 2], calls: &Calls) {
+        let order = in_order(cycles);
+        let counts = |cycle: &Cycle| begin <= cycle.held[0] && cycle.held[0] < end;
+        let mut served = vec![0; self.processes];
+        let (mut hand_offs, mut held) = (0, Duration::ZERO);
+        for (before, (process, cycle)) in order.iter().zip(&order[1..]) {
+            if counts(cycle) {
+                served[*process] += 1;
+                hand_offs += usize::from(before.0 != *process);
+                held += cycle.held[1] - cycle.held[0];
+                self.waits.push(cycle.waited());
+                self.gaps.push(cycle.held[0] - before.1.held[1]);
+            }
+        }
+        let acquisitions: usize = served.iter().sum();
+        assert!(acquisitions > 0, "nobody had the lock");
+        let per_second = |count| support::ratio(count, 1) / (end - begin).as_secs_f64();
+        self.rounds.push(Round {
+            acquisitions: per_second(acquisitions),
+            hand_offs: per_second(hand_offs),
+            evalsha: support::ratio(calls.evalsha, acquisitions),
+            all: support::ratio(calls.all, acquisitions),
+            fairness: support::fairness(&served),
+            held: held.as_secs_f64() * 1e3 / support::ratio(acquisitions, 1),
+        });
+    }
+
+    fn row(&self, most: f64) -> String {
+        let acquisitions = self.median(|round| round.acquisitions);
+        let hand_offs = self.median(|round| round.hand_offs);
+        let wait = |percent| support::percentile(&self.waits, percent) / 1e3;
+        format!(
+            "{:>3} {:>7} {acquisitions:>7.0} {:>5.2} {hand_offs:>9.0} {:>5.2} {:>7.0} {:>7.3} {:>7.3} {:>7.2} {:>5.1} {:>5.2} {:>4.2}",
+            self.processes,
+            self.hold.as_millis(),
+            acquisitions / most,
+            hand_offs / most,
+            support::percentile(&self.gaps, 50),
+            wait(50),
+            wait(99),
+            self.median(|round| round.evalsha),
+            self.median(|round| round.all),
+            self.median(|round| round.held),
+            self.median(|round| round.fairness),
+        )
+    }
+
+    fn median(&self, of: impl Fn(&Round) -> f64) -> f64 {
+        support::median(self.rounds.iter().map(of))
+    }
+}
+
+/// All cycles with their processes, in the order of their tokens.
+fn in_order(cycles: Vec<Vec<Cycle>>) -> Vec<(usize, Cycle)> {
+    let number = |(process, cycles): (usize, Vec<Cycle>)| {
+        cycles.into_iter().map(move |cycle| (process, cycle))
+    };
+    let mut order: Vec<_> = cycles.into_iter().enumerate().flat_map(number).collect();
+    order.sort_unstable_by_key(|(_, cycle)| cycle.token);
+    for (before, after) in order.iter().zip(&order[1..]) {
+        let ordered = before.1.token < after.1.token && before.1.held[1] <= after.1.held[0];
+        assert!(ordered, "held at once: {before:?} {after:?}");
+    }
+    order
+}
+
+/// How often commands were called, by clients and by scripts.
+struct Calls {
+    evalsha: usize,
+    all: usize,
+}
+
+impl Calls {
+    fn since_reset(admin: &mut Connection) -> Self {
+        let mut info = redis::cmd("INFO");
+        let info: String = info.arg("commandstats").query(admin).expect("INFO");
+        let calls = info.lines().filter_map(|line| {
+            let (command, numbers) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+            let calls: usize = numbers.split(',').next()?.parse().ok()?;
+            // The bench's own.
+            (!command.starts_with("config")).then_some((command, calls))
+        });
+        let (mut evalsha, mut all) = (0, 0);
+        for (command, calls) in calls {
+            all += calls;
+            evalsha += if command == "evalsha" { calls } else { 0 };
+        }
+        Calls { evalsha, all }
+    }
+}
+
+fn reset(admin: &mut Connection) {
+    let mut reset = redis::cmd("CONFIG");
+    reset.arg("RESETSTAT");
+    reset.query::<()>(admin).expect("CONFIG RESETSTAT");
+}
+
+fn report(subjects: &mut [Subject]) {
+    let alone = subjects[0].median(|round| round.acquisitions);
+    println!(
+        "{:>3} {:>7} {:>7} {:>5} {:>9} {:>5} {:>7} {:>7} {:>7} {:>7} {:>5} {:>5} {:>4}",
+        "P",
+        "hold ms",
+        "locks/s",
+        "ratio",
+        "hand-offs",
+        "ratio",
+        "gap us",
+        "p50 ms",
+        "p99 ms",
+        "evalsha",
+        "all",
+        "held",
+        "fair"
+    );
+    for subject in subjects {
+        subject.waits.sort_unstable();
+        subject.gaps.sort_unstable();
+        let most = if subject.hold.is_zero() {
+            alone
+        } else {
+            1.0 / subject.hold.as_secs_f64()
+        };
+        println!("{}", subject.row(most));
+    }
+}

@@ -1,0 +1,99 @@
+//! A `redis-server` of the bench's own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crosslock::Locker;
+use redis::Connection;
+
+/// A private server, killed by its pid.
+pub(crate) struct Server {
+    child: Child,
+    directory: PathBuf,
+    port: u16,
+}
+
+impl Server {
+    pub(crate) fn start(directory: &Path) -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("its address").port();
+        drop(listener);
+        let log = fs::File::create(directory.join("log")).expect("a log");
+        let child = Command::new("redis-server")
+            .args([
+                "--bind",
+                "127.0.0.1",
+                "--save",
+                "",
+                "--unixsocket",
+                "redis.sock",
+            ])
+            .args(["--port", &port.to_string()])
+            .current_dir(directory)
+            .stdout(Stdio::from(log))
+            .spawn()
+            .expect("redis-server: ./tests/run.sh installs it");
+        let server = Server {
+            child,
+            directory: directory.to_owned(),
+            port,
+        };
+        let started = Instant::now();
+        while Locker::open(&server.unix()).is_err() {
+            assert!(
+                started.elapsed() < Duration::from_secs(10),
+                "redis-server doesn't answer"
+            );
+            std::thread::yield_now();
+        }
+        server
+    }
+
+    pub(crate) fn tcp(&self) -> String {
+        format!("redis://127.0.0.1:{}/", self.port)
+    }
+
+    pub(crate) fn unix(&self) -> String {
+        format!("unix://{}", self.directory.join("redis.sock").display())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The server on one CPU, this process, its threads and the processes that it starts on another: where the
+/// scheduler puts them is worth more than all that is measured here.
+pub(crate) fn pin(server: &Server) {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::thread::{CpuSet, Pid, sched_setaffinity};
+        let on = |cpu| {
+            let mut set = CpuSet::new();
+            set.set(cpu);
+            set
+        };
+        let server = Pid::from_raw(server.child.id().cast_signed());
+        let pinned =
+            sched_setaffinity(server, &on(0)).and_then(|()| sched_setaffinity(None, &on(1)));
+        pinned.unwrap_or_else(|e| eprintln!("not pinned, ratios will wander: {e}"));
+    }
+}
+
+pub(crate) fn connect(url: &str) -> Connection {
+    use redis::IntoConnectionInfo;
+    let settings = redis::io::tcp::TcpSettings::default().set_nodelay(true);
+    let info = url
+        .into_connection_info()
+        .expect("a url")
+        .set_tcp_settings(settings);
+    redis::Client::open(info)
+        .expect("a client")
+        .get_connection()
+        .expect("a connection")
+}

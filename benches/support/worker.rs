@@ -1,0 +1,188 @@
+//! A process that locks, holds and unlocks in a loop: the bench itself, started again.
+//!
+//! It says when it is ready, is told when to begin and when to end, and keeps what it saw in memory until then.
+
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crosslock::Locker;
+use rustix::time::{ClockId, clock_gettime};
+
+/// The first argument of a worker.
+const ROLE: &str = "worker";
+
+/// One acquisition. Times are of the clock that all processes of a host share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cycle {
+    pub(crate) token: u64,
+    pub(crate) asked: Duration,
+    /// From before the first to after the last moment at which it was held.
+    pub(crate) held: [Duration; 2],
+}
+
+pub(crate) struct Worker {
+    child: Child,
+}
+
+impl Worker {
+    /// Starts a process that locks `name`, and holds it for as long each time.
+    pub(crate) fn spawn(url: &str, name: &str, hold: Duration) -> Self {
+        let bench = std::env::current_exe().expect("the path of this bench");
+        let child = Command::new(bench)
+            .args([ROLE, url, name, &hold.as_micros().to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a process");
+        Worker { child }
+    }
+
+    /// Waits until it is connected, and has loaded the scripts.
+    pub(crate) fn await_ready(&mut self) {
+        let output = self.child.stdout.as_mut().expect("a pipe");
+        output.read_exact(&mut [0]).expect("a worker that is ready");
+    }
+
+    pub(crate) fn run(&mut self, from: Duration, until: Duration) {
+        let input = self.child.stdin.as_mut().expect("a pipe");
+        for time in [from, until] {
+            input
+                .write_all(&bytes(time))
+                .expect("a worker that listens");
+        }
+    }
+
+    /// What it did, from its first cycle to its last.
+    pub(crate) fn cycles(mut self) -> Vec<Cycle> {
+        let mut log = Vec::new();
+        let output = self.child.stdout.as_mut().expect("a pipe");
+        output.read_to_end(&mut log).expect("a worker's log");
+        let status = self.child.wait().expect("a worker's end");
+        assert!(status.success(), "a worker failed: {status}");
+        log.as_chunks::<32>().0.iter().map(Cycle::read).collect()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Does the work of a worker if this process is one, and says whether it was.
+pub(crate) fn serve() -> bool {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [role, url, name, hold] = &arguments[..] else {
+        return false;
+    };
+    if role != ROLE {
+        return false;
+    }
+    let hold = Duration::from_micros(hold.parse().expect("microseconds"));
+    work(&Locker::open(url).expect("a server"), name, hold);
+    true
+}
+
+fn work(lock: &Locker, name: &str, hold: Duration) {
+    const USUAL: usize = 1 << 16;
+    // Loads the scripts, starts the renewal thread, and fills the memory that is written to later.
+    drop(lock.lock(&format!("{name} {}", std::process::id())));
+    sleep_precisely();
+    let mut cycles = vec![Cycle::default(); USUAL];
+    cycles.clear();
+    let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
+    output.write_all(&[1]).expect("a parent");
+    output.flush().expect("a parent");
+    let [from, until] = [(); 2].map(|()| {
+        let mut time = [0; 8];
+        input.read_exact(&mut time).expect("a parent");
+        Duration::from_nanos(u64::from_le_bytes(time))
+    });
+    sleep_until(from);
+    while cycles.last().is_none_or(|last| last.held[1] < until) {
+        cycles.push(cycle(lock, name, hold));
+    }
+    let log: Vec<u8> = cycles.iter().flat_map(Cycle::write).collect();
+    output.write_all(&log).expect("a parent");
+}
+
+/// By default the kernel lets a sleep take 50 us longer than asked, which is not what is measured here.
+fn sleep_precisely() {
+    #[cfg(target_os = "linux")]
+    rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)).expect("a timer");
+}
+
+fn cycle(lock: &Locker, name: &str, hold: Duration) -> Cycle {
+    let asked = monotonic();
+    let guard = lock.lock(name).expect("the lock");
+    let got = monotonic();
+    if !hold.is_zero() {
+        std::thread::sleep(hold);
+    }
+    let cycle = Cycle {
+        token: guard.fencing_token(),
+        asked,
+        held: [got, monotonic()],
+    };
+    guard.unlock().expect("our lock");
+    cycle
+}
+
+impl Cycle {
+    pub(crate) fn waited(&self) -> Duration {
+        self.held[0] - self.asked
+    }
+
+    fn write(&self) -> Vec<u8> {
+        let times = [self.asked, self.held[0], self.held[1]];
+        [self.token.to_le_bytes()]
+            .into_iter()
+            .chain(times.map(bytes))
+            .flatten()
+            .collect()
+    }
+
+    fn read(log: &[u8; 32]) -> Self {
+        let mut numbers = log
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .copied()
+            .map(u64::from_le_bytes);
+        let mut next = || numbers.next().expect("four numbers");
+        Cycle {
+            token: next(),
+            asked: Duration::from_nanos(next()),
+            held: [next(), next()].map(Duration::from_nanos),
+        }
+    }
+}
+
+impl Default for Cycle {
+    fn default() -> Self {
+        Cycle {
+            token: u64::MAX,
+            asked: Duration::MAX,
+            held: [Duration::MAX; 2],
+        }
+    }
+}
+
+fn bytes(time: Duration) -> [u8; 8] {
+    u64::try_from(time.as_nanos())
+        .expect("a host that was started not long ago")
+        .to_le_bytes()
+}
+
+/// The clock that all processes of a host share.
+pub(crate) fn monotonic() -> Duration {
+    let now = clock_gettime(ClockId::Monotonic);
+    let seconds = now.tv_sec.try_into().expect("a time since the start");
+    Duration::new(seconds, now.tv_nsec.try_into().expect("nanoseconds"))
+}
+
+pub(crate) fn sleep_until(time: Duration) {
+    std::thread::sleep(time.saturating_sub(monotonic()));
+}

@@ -1,0 +1,5 @@
+//! What the local queue is made of. Its model test puts other types in their place, which try out the orders in
+//! which threads can run.
+
+pub(crate) use crossbeam_channel::{Receiver, Sender, bounded};
+pub(crate) use parking_lot::Mutex;
