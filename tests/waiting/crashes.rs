@@ -1,0 +1,162 @@
+//! Waiters and holders that are killed, and waiters that stand still.
+
+use super::puppet::Puppet;
+use super::support::RedisServer;
+use super::watch::{
+    LOCK, WAITERS, assert_nothing_left, assert_served_in_order, holder, line, processes_in_line,
+    wait_for_inboxes, wait_for_line,
+};
+use super::*;
+
+#[test]
+fn killed_waiters_are_passed_over_by_the_release() {
+    const KILLED: usize = 10;
+    let server = RedisServer::start();
+    let (lock, guard) = holder(&server);
+    let mut live = Puppet::start_many(1, &server.url(), LONG);
+    let mut guard = Some(guard);
+    let mut delays = Vec::new();
+    for _ in 0..5 {
+        let held = guard.take().unwrap_or_else(|| lock.lock("a").unwrap());
+        let mut killed = processes_in_line(&server, KILLED, LONG);
+        live[0].pass("a");
+        wait_for_line(&server, KILLED + 1);
+        killed.iter_mut().for_each(Puppet::kill);
+        // The server learns of it when it looks at their connections next.
+        wait_for_inboxes(&server, 1);
+        assert_eq!(line(&server).len(), KILLED + 1);
+        let released = now();
+        held.unlock().unwrap();
+        let holding = live[0].holding();
+        assert!(!holding.abandoned);
+        delays.push(holding.since.saturating_sub(released));
+        live[0].unlocked();
+        assert_nothing_left(&server);
+    }
+    report(
+        "held so long after the release, with ten dead in line",
+        &delays,
+    );
+    // The promise is 5 ms; the rest is for a loaded machine.
+    assert!(median(delays.clone()) < millis(50), "{delays:?}");
+}
+
+#[test]
+fn head_of_the_line_follows_a_killed_holder_when_its_ttl_is_over() {
+    const LEASE: Duration = millis(900);
+    let server = RedisServer::start();
+    let mut delays = Vec::new();
+    for _ in 0..3 {
+        let mut holder = Puppet::start_many(1, &server.url(), LEASE).remove(0);
+        holder.lock("a");
+        let token = holder.holding().token;
+        // They learn from the holder's ttl when to look.
+        let mut processes = processes_in_line(&server, 3, LONG);
+        holder.kill();
+        // Read on both sides of the question.
+        let before = now();
+        let remaining = millis(
+            server
+                .pttl(LOCK)
+                .try_into()
+                .expect("the lock is still there"),
+        );
+        let after = now();
+        let first = processes[0].holding();
+        assert!(
+            first.abandoned && first.token > token,
+            "{first:?} after {token}"
+        );
+        assert!(
+            first.since + millis(2) >= before + remaining,
+            "in too early"
+        );
+        let late = first.since.saturating_sub(after + remaining);
+        // The promise is 100 ms; the rest is for a loaded machine.
+        assert!(late < millis(300), "in {late:?} late");
+        delays.push(late);
+        processes[0].unlocked();
+        assert_served_in_order(&mut processes[1..], first.token, false);
+        assert_nothing_left(&server);
+    }
+    report(
+        "held so long after the end of a killed holder's lease",
+        &delays,
+    );
+}
+
+#[test]
+fn stopped_waiter_costs_the_others_the_one_lease_that_it_was_granted() {
+    const LEASE: Duration = millis(800);
+    let server = RedisServer::start();
+    let (_, guard) = holder(&server);
+    let mut stopped = processes_in_line(&server, 1, LEASE).remove(0);
+    let mut others = processes_in_line(&server, 2, LEASE);
+    stopped.stop();
+    let released = now();
+    let token = guard.fencing_token();
+    guard.unlock().unwrap();
+    assert!(
+        server.get(LOCK).is_some(),
+        "it was granted to the one that stands still"
+    );
+    let first = others[0].holding();
+    let waited = first.since.saturating_sub(released);
+    report("a stopped waiter with a ttl of 800 ms cost", waited);
+    assert!(waited < LEASE + millis(300), "{waited:?}");
+    assert!(first.abandoned && first.token > token, "{first:?}");
+    others[0].unlocked();
+    assert_served_in_order(&mut others[1..], first.token, false);
+
+    // It finds that it has nothing, and is served as everyone is.
+    stopped.cont();
+    let holding = stopped.holding();
+    assert!(
+        holding.token > first.token && !holding.abandoned,
+        "{holding:?}"
+    );
+    stopped.unlocked();
+    assert_nothing_left(&server);
+}
+
+#[test]
+fn waiter_that_has_stood_still_for_long_costs_the_others_nothing() {
+    let server = RedisServer::start();
+    let (_, guard) = holder(&server);
+    // Its next heartbeat is overdue after 800 ms.
+    let mut stopped = processes_in_line(&server, 1, millis(600)).remove(0);
+    let owner = line(&server).remove(0);
+    let mut others = processes_in_line(&server, 2, LONG);
+    stopped.stop();
+    let waiter = || server.query::<Option<String>>(&["HGET", WAITERS, &owner]);
+    wait_until("its heartbeat to be overdue", PATIENCE, || {
+        let time: Vec<u64> = server.query(&["TIME"]);
+        let overdue = waiter().expect("nobody asks meanwhile");
+        let overdue: u64 = overdue.split(' ').next().unwrap().parse().unwrap();
+        time[0] * 1000 + time[1] / 1000 > overdue
+    });
+    let (released, token) = (now(), guard.fencing_token());
+    guard.unlock().unwrap();
+    let first = others[0].holding();
+    assert!(!first.abandoned && first.token > token, "{first:?}");
+    assert!(first.since.saturating_sub(released) < millis(300));
+    others[0].unlocked();
+    assert_served_in_order(&mut others[1..], first.token, false);
+    stopped.cont();
+    stopped.holding();
+    stopped.unlocked();
+    assert_nothing_left(&server);
+}
+
+#[test]
+fn whole_line_that_was_killed_leaves_the_lock_free() {
+    let server = RedisServer::start();
+    let (lock, guard) = holder(&server);
+    let mut killed = processes_in_line(&server, 4, LONG);
+    killed.iter_mut().for_each(Puppet::kill);
+    wait_for_inboxes(&server, 0);
+    guard.unlock().unwrap();
+    assert_nothing_left(&server);
+    let guard = lock.try_lock("a").unwrap().expect("nobody waits");
+    assert!(!guard.abandoned());
+}

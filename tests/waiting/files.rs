@@ -1,0 +1,195 @@
+//! `file:`, where waiters wait in the kernel.
+
+use std::path::Path;
+use tempfile::TempDir;
+
+use super::puppet::Puppet;
+use super::*;
+
+fn place() -> (TempDir, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("file://{}", dir.path().display());
+    (dir, url)
+}
+
+/// Whether the kernel lists a lock that this process waits for.
+fn blocks_in_the_kernel(process: u32) -> bool {
+    let locks = fs::read_to_string("/proc/locks").unwrap();
+    let mut words = locks
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    words.any(|words| words[1..3] == ["->", "FLOCK"] && words[5] == process.to_string())
+}
+
+/// How often the threads of a process have gone to sleep.
+fn sleeps(process: u32) -> u64 {
+    let tasks = fs::read_dir(Path::new("/proc").join(process.to_string()).join("task"));
+    let status = |task: std::path::PathBuf| fs::read_to_string(task.join("status")).unwrap();
+    let sleeps = |status: String| {
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        line.unwrap().trim().parse::<u64>().unwrap()
+    };
+    tasks
+        .unwrap()
+        .map(|task| sleeps(status(task.unwrap().path())))
+        .sum()
+}
+
+/// A process that waits in the kernel for "a".
+fn blocked(url: &str) -> Puppet {
+    let mut process = Puppet::start_many(1, url, LONG).remove(0);
+    process.lock("a");
+    wait_until("it to block", PATIENCE, || {
+        blocks_in_the_kernel(process.pid())
+    });
+    process
+}
+
+#[test]
+fn untimed_waiter_blocks_in_the_kernel_until_the_release() {
+    let (_dir, url) = place();
+    let lock = Locker::open(&url).unwrap();
+    let guard = lock.lock("a").unwrap();
+    let mut process = blocked(&url);
+    let before = sleeps(process.pid());
+    thread::sleep(millis(500));
+    assert_eq!(sleeps(process.pid()), before, "it looks again and again");
+    let (released, token) = (now(), guard.fencing_token());
+    guard.unlock().unwrap();
+    let holding = process.holding();
+    assert!(holding.token > token && !holding.abandoned, "{holding:?}");
+    report(
+        "a waiter in the kernel had the lock after",
+        holding.since - released,
+    );
+    assert!(lock.try_lock("a").unwrap().is_none());
+    process.unlock();
+    assert!(lock.try_lock("a").unwrap().is_some());
+}
+
+#[test]
+fn untimed_waiter_has_the_lock_as_soon_as_its_holder_is_killed() {
+    let (_dir, url) = place();
+    let mut holder = Puppet::start_many(1, &url, LONG).remove(0);
+    holder.lock("a");
+    let token = holder.holding().token;
+    let mut process = blocked(&url);
+    holder.kill();
+    let killed = now();
+    let holding = process.holding();
+    assert!(holding.abandoned && holding.token > token, "{holding:?}");
+    assert!(holding.since.saturating_sub(killed) < millis(1_000));
+    process.unlock();
+}
+
+#[test]
+fn killed_waiter_leaves_nothing_behind() {
+    let (_dir, url) = place();
+    let lock = Locker::open(&url).unwrap();
+    let guard = lock.lock("a").unwrap();
+    blocked(&url).kill();
+    guard.verify().unwrap();
+    guard.unlock().unwrap();
+    assert!(
+        !lock
+            .try_lock("a")
+            .unwrap()
+            .expect("nobody waits")
+            .abandoned()
+    );
+}
+
+#[test]
+fn timed_waiter_ends_in_time_also_behind_one_that_blocks() {
+    const TIMEOUT: Duration = millis(200);
+    let (_dir, url) = place();
+    let [lock, other] = [(), ()].map(|()| Locker::open(&url).unwrap());
+    let guard = lock.lock("a").unwrap();
+    let ends_in_time = || {
+        let begun = now();
+        assert!(other.try_lock_for("a", TIMEOUT).unwrap().is_none());
+        let elapsed = now() - begun;
+        assert!(
+            elapsed >= TIMEOUT && elapsed < TIMEOUT + millis(1_000),
+            "{elapsed:?}"
+        );
+    };
+    ends_in_time();
+    let endless = waiting(&other, "a");
+    wait_until("it to block", PATIENCE, || {
+        blocks_in_the_kernel(std::process::id())
+    });
+    ends_in_time();
+    assert!(other.try_lock("a").unwrap().is_none());
+    guard.unlock().unwrap();
+    endless.result().unlock().unwrap();
+}
+
+#[test]
+fn timed_waiter_of_another_process_gets_a_lock_that_is_released() {
+    let (_dir, url) = place();
+    let lock = Locker::open(&url).unwrap();
+    let other = Locker::open(&url).unwrap();
+    let guard = lock.lock("a").unwrap();
+    let timed = calling(&other, |lock| lock.try_lock_for("a", PATIENCE));
+    timed.wait_until_asleep();
+    let token = guard.fencing_token();
+    guard.unlock().unwrap();
+    assert!(timed.result().expect("it was released").fencing_token() > token);
+}
+
+#[test]
+fn processes_and_threads_all_get_their_turns() {
+    const TURNS: usize = 1_000;
+    let (_dir, url) = place();
+    let lock = Locker::open(&url).unwrap();
+    let mut others = Puppet::start_many(2, &url, LONG);
+    for other in &mut others {
+        other.take_turns("a", TURNS);
+    }
+    let turns = |lock: &Locker| {
+        let turn = |_| -> Result<Duration> {
+            let begun = now();
+            let guard = lock.lock("a")?;
+            let waited = now() - begun;
+            guard.unlock()?;
+            Ok(waited)
+        };
+        (0..TURNS).map(turn).collect::<Result<Vec<_>>>()
+    };
+    let threads: Vec<_> = (0..4).map(|_| calling(&lock, turns)).collect();
+    let longest = |waits: Vec<Duration>| waits.into_iter().max().unwrap();
+    for other in &mut others {
+        report(
+            "longest wait of another process for a file",
+            longest(other.waits()),
+        );
+    }
+    for thread in &threads {
+        report(
+            "longest wait of a thread for a file",
+            longest(thread.result()),
+        );
+    }
+}
+
+#[test]
+fn threads_hand_a_file_over_with_tokens_that_increase() {
+    let (_dir, url) = place();
+    let lock = Locker::builder(&url).hand_over(PATIENCE).build().unwrap();
+    let mut guard = lock.lock("a").unwrap();
+    for thread in queued(&lock, "a", 5) {
+        let token = guard.fencing_token();
+        guard.unlock().unwrap();
+        guard = thread.result();
+        assert_eq!(guard.fencing_token(), token + 2);
+        assert!(!guard.abandoned());
+        guard.verify().unwrap();
+    }
+    let token = guard.fencing_token();
+    guard.unlock().unwrap();
+    let next = Locker::open(&url).unwrap().lock("a").unwrap();
+    assert!(next.fencing_token() > token && !next.abandoned());
+}

@@ -1,0 +1,75 @@
+//! Grants that reach a waiter late.
+
+use super::puppet::Puppet;
+use super::support::RedisServer;
+use super::watch::{FENCE, LOCK, assert_nothing_left, holder, line, wait_for_line};
+use super::*;
+
+/// A process that is alone in line for "a", stopped, granted the lock and still stopped.
+fn granted_while_stopped(server: &RedisServer, ttl: Duration) -> Puppet {
+    let (_, guard) = holder(server);
+    let mut process = Puppet::start_many(1, &server.url(), ttl).remove(0);
+    process.lock("a");
+    wait_for_line(server, 1);
+    process.stop();
+    let owner = line(server).remove(0);
+    guard.unlock().unwrap();
+    assert_eq!(server.get(LOCK), Some(owner));
+    process
+}
+
+#[test]
+fn grant_that_has_run_out_is_not_believed() {
+    let server = RedisServer::start();
+    let mut process = granted_while_stopped(&server, millis(500));
+    let lock = Locker::open(&server.url()).unwrap();
+    let guard = lock.try_lock_for("a", PATIENCE).unwrap();
+    let guard = guard.expect("the lease ran out");
+    assert!(guard.abandoned());
+
+    process.cont();
+    // It asks, and stands in line again.
+    wait_for_line(&server, 1);
+    guard.verify().unwrap();
+    assert!(!process.has_said_that_it_holds());
+    let token = guard.fencing_token();
+    guard.unlock().unwrap();
+    let holding = process.holding();
+    assert!(holding.token > token && !holding.abandoned, "{holding:?}");
+    assert!(process.verifies());
+    process.unlock();
+    assert_nothing_left(&server);
+}
+
+#[test]
+fn grant_that_has_run_out_while_nobody_came_is_asked_for_anew() {
+    let server = RedisServer::start();
+    let mut process = granted_while_stopped(&server, millis(500));
+    let granted: u64 = server.get(FENCE).unwrap().parse().unwrap();
+    wait_until("the lease to end", PATIENCE, || server.get(LOCK).is_none());
+    process.cont();
+    let holding = process.holding();
+    assert!(holding.token > granted, "{holding:?} after {granted}");
+    assert!(process.verifies());
+    process.unlock();
+    assert_nothing_left(&server);
+}
+
+#[test]
+fn late_grant_that_is_still_good_is_used() {
+    const LEASE: Duration = millis(2_000);
+    let server = RedisServer::start();
+    let mut process = granted_while_stopped(&server, LEASE);
+    let granted: u64 = server.get(FENCE).unwrap().parse().unwrap();
+    // More than half of it is over.
+    wait_until("the lease to age", PATIENCE, || server.pttl(LOCK) < 900);
+    process.cont();
+    let holding = process.holding();
+    assert_eq!((holding.token, holding.abandoned), (granted, false));
+    // It was renewed, and goes on being so.
+    assert!(server.pttl(LOCK) > 900);
+    thread::sleep(LEASE);
+    assert!(process.verifies());
+    process.unlock();
+    assert_nothing_left(&server);
+}
