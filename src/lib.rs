@@ -34,6 +34,7 @@
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
 mod acquire;
+mod asker;
 mod backoff;
 mod clock;
 mod engine;

@@ -1,0 +1,357 @@
+//! The one loop in which the engine is asked for a lock, by the thread that has its process's seat for the name.
+//!
+//! It asks, and then waits for whichever comes first: a grant, or the time to ask again.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::backoff::shortened;
+use crate::clock::{BootInstant, Deadline};
+use crate::engine::{Acquired, Failed, IfTaken, News, Request};
+use crate::error::{Error, Result};
+use crate::farewell::Farewell;
+use crate::fence::Token;
+use crate::guard::{LockGuard, RELEASE};
+use crate::held::Plan;
+use crate::lease::{Lease, valid_until};
+use crate::locker::Core;
+use crate::name::Key;
+use crate::patience::Patience;
+use crate::place::{Place, Seat, Seen, Word};
+use crate::renewal::Renewer;
+
+/// After a deadline: what the attempt that is on the wire may still take.
+const GRACE: Duration = Duration::from_millis(40);
+
+/// The thread that asks the engine for a name.
+pub(crate) struct Asker<'a> {
+    core: &'a Arc<Core>,
+    key: &'a Key,
+    patience: Patience,
+    /// Its owner stays the same for all attempts, so that one whose answer was lost is found again.
+    place: Place,
+    /// `None` for a single question beside whoever has the seat.
+    seat: Option<Seat>,
+    renewer: Option<Renewer>,
+    /// Since when, and how, the engine can't be reached.
+    failing: Option<(Instant, Error)>,
+}
+
+impl<'a> Asker<'a> {
+    pub(crate) fn new(
+        core: &'a Arc<Core>,
+        key: &'a Key,
+        patience: Patience,
+        place: Place,
+        seat: Option<Seat>,
+        renewer: Option<Renewer>,
+    ) -> Self {
+        Asker {
+            core,
+            key,
+            patience,
+            place,
+            seat,
+            renewer,
+            failing: None,
+        }
+    }
+
+    /// Asks until it has the lock or patience has run out.
+    pub(crate) fn acquire(mut self) -> Result<Option<LockGuard>> {
+        let outcome = self.run();
+        self.end(outcome)
+    }
+
+    /// Gives the lease, or `None` when patience has run out.
+    fn run(&mut self) -> Result<Option<Lease>> {
+        if self.renewer.is_none() {
+            // Before anything is taken that nobody would renew.
+            self.renewer = self.core.renewer(self.key, self.place.owner.process())?;
+        }
+        let last_began = loop {
+            let last = self.patience.begin();
+            if last && self.place.known && self.has_successor() {
+                // Who takes the place over needn't lose it.
+                break None;
+            }
+            self.listen(None);
+            let waits = !last && !self.has_to_listen();
+            let pause = waits.then(|| self.pause());
+            // Read before sending: the server's lease starts no earlier than this.
+            let asked = self.core.clock.now();
+            let began = Instant::now();
+            let bound = match self.ask(pause, began)? {
+                Some(Acquired::Granted(token)) => {
+                    let lease = self.lease(token, asked);
+                    if lease.is_valid(lease.granted) {
+                        return Ok(Some(lease));
+                    }
+                    // Asked again at once, the same owner gets a new lease.
+                    self.place.known = true;
+                    self.fail(began, self.too_slow());
+                    Duration::ZERO
+                }
+                Some(Acquired::Taken { remaining, counter }) => {
+                    self.place.seen = Some(Seen { asked, counter });
+                    self.bound(remaining, counter)
+                }
+                None => Duration::MAX,
+            };
+            let over = last || self.patience.deadline().is_over();
+            if over || self.has_failed_for_too_long() {
+                break Some(began);
+            }
+            if self.place.seen.is_some() && self.start_listening() {
+                continue;
+            }
+            let pause = pause.unwrap_or_else(|| self.pause());
+            if let Some(lease) = self.wait(pause.min(bound)) {
+                return Ok(Some(lease));
+            }
+        };
+        self.without(last_began)
+    }
+
+    /// What there is to say without a lease, after a last question that began then.
+    fn without(&mut self, last_began: Option<Instant>) -> Result<Option<Lease>> {
+        let Some((since, error)) = self.failing.take() else {
+            return Ok(None);
+        };
+        let was_answered = self.place.seen.is_some() && Some(since) == last_began;
+        if was_answered && self.patience.is_timed() {
+            // The end of the call cut its last question short; to the one before, the lock was taken.
+            return Ok(None);
+        }
+        self.place.failing = Some(since);
+        Err(error)
+    }
+
+    /// Without a pause to come it doesn't wait. `None` when the engine can't be reached, which may pass.
+    fn ask(&mut self, pause: Option<Duration>, began: Instant) -> Result<Option<Acquired>> {
+        const SLACK: Duration = Duration::from_millis(500);
+        let if_taken = match pause {
+            Some(pause) => IfTaken::Wait {
+                promise: pause + pause / 2 + SLACK,
+                inbox: self.place.grants.as_ref().and_then(|grants| grants.inbox()),
+                endless: self.patience.is_endless() && !self.core.leases_end(),
+            },
+            None => IfTaken::Leave,
+        };
+        let answer = self
+            .core
+            .engine
+            .acquire(self.request(), if_taken, &self.deadline());
+        match answer {
+            Ok(answer) => {
+                if let Acquired::Taken { .. } = answer {
+                    (self.failing, self.place.failing) = (None, None);
+                    self.place.known = pause.is_some();
+                    self.set_taken(true);
+                }
+                Ok(Some(answer))
+            }
+            Err(Failed { error, sent }) => {
+                self.place.known |= sent;
+                self.set_taken(false);
+                if !matches!(error, Error::Unavailable { .. }) {
+                    return Err(error);
+                }
+                self.fail(began, error);
+                Ok(None)
+            }
+        }
+    }
+
+    fn request(&self) -> Request<'_> {
+        Request {
+            key: self.key,
+            owner: &self.place.owner,
+            ttl: self.core.options.ttl,
+        }
+    }
+
+    /// Until when a question may take.
+    fn deadline(&self) -> Deadline {
+        let deadline = self.patience.deadline().plus(GRACE);
+        let Some((since, _)) = &self.failing else {
+            return deadline;
+        };
+        let left = self
+            .core
+            .options
+            .unavailable_for
+            .saturating_sub(since.elapsed());
+        deadline.within(left.max(GRACE))
+    }
+
+    /// How long to wait after an answer. Who hears of grants asks seldom, to keep its place and to find what was
+    /// missed; who doesn't asks as often as the options say.
+    fn pause(&mut self) -> Duration {
+        const JITTER: f64 = 0.3;
+        let longest = self.core.options.ttl / 3;
+        let grants = self.place.grants.as_ref();
+        let hears = grants.is_some_and(|grants| grants.inbox().is_some());
+        if hears && self.failing.is_none() && !self.patience.counts_attempts() {
+            shortened(longest, JITTER)
+        } else {
+            self.patience.pause().min(longest)
+        }
+    }
+
+    /// How long to wait at most, given who holds the lock. A counter that is even while the lock is held tells of
+    /// another program's lock: nobody will hand it on.
+    fn bound(&mut self, remaining: Option<Duration>, counter: u64) -> Duration {
+        // The server's clock counts whole milliseconds.
+        let left = remaining.map_or(Duration::MAX, |left| left + Duration::from_millis(1));
+        if self.core.engine.has_line() && counter.is_multiple_of(2) {
+            left.min(self.patience.pause())
+        } else {
+            left
+        }
+    }
+
+    /// Waits for a grant, or until it is time to ask again.
+    fn wait(&self, timeout: Duration) -> Option<Lease> {
+        let timeout = timeout.min(self.patience.deadline().remaining());
+        let Some(grants) = &self.place.grants else {
+            self.core.engine.wait(self.key, timeout);
+            return None;
+        };
+        match grants.wait(timeout)? {
+            News::Granted(token) => self.granted(token),
+            News::Ask => None,
+        }
+    }
+
+    /// The lease of a grant that was heard of: it began after the last answer, so it lasts for a ttl from that
+    /// question at least. One that is from before, or was long on the way, is left to the next question, which
+    /// finds whether it is still there.
+    fn granted(&self, token: Token) -> Option<Lease> {
+        let seen = self.place.seen?;
+        let lease = self.lease(token, seen.asked);
+        let is_fresh = lease.remaining(lease.granted) >= self.core.options.ttl / 2;
+        (token.number > seen.counter && is_fresh).then_some(lease)
+    }
+
+    fn lease(&self, token: Token, asked: BootInstant) -> Lease {
+        let options = &self.core.options;
+        Lease {
+            key: self.key.clone(),
+            owner: self.place.owner.clone(),
+            token,
+            valid_until: self.core.lease_end(valid_until(asked, options.ttl)),
+            due: Plan::of(options).due(asked),
+            granted: self.core.clock.now(),
+            hand_overs: 0,
+        }
+    }
+
+    fn listen(&mut self, start: Option<&Deadline>) {
+        if self.place.grants.is_none() {
+            let owner = &self.place.owner;
+            self.place.grants = self.core.engine.listen(self.key, owner, start);
+            self.place.listened |= self.place.grants.is_some();
+        }
+    }
+
+    /// Whether the engine's line isn't to be entered yet. Who counts attempts asks often enough.
+    fn has_to_listen(&self) -> bool {
+        let may_listen = self.core.engine.has_line() && !self.patience.counts_attempts();
+        may_listen && !self.place.listened
+    }
+
+    /// Sees to it that a grant will be heard, before the engine's line is entered. Says whether that was to be
+    /// done: then the lock may have been released meanwhile.
+    fn start_listening(&mut self) -> bool {
+        if !self.has_to_listen() {
+            return false;
+        }
+        let deadline = self.patience.deadline().clone();
+        self.listen(Some(&deadline));
+        self.place.listened = true;
+        true
+    }
+
+    /// An outage begins with the first attempt that fails, or with the call if that is later.
+    fn fail(&mut self, began: Instant, error: Error) {
+        let known = self.failing.take().map(|(since, _)| since);
+        let inherited = self.place.failing.map(|at| at.max(self.patience.since()));
+        self.failing = Some((known.or(inherited).unwrap_or(began), error));
+    }
+
+    fn too_slow(&self) -> Error {
+        let cause = "its answers take as long as the ttl";
+        Error::unavailable(Some(self.key.name()), self.core.engine.place(), cause)
+    }
+
+    fn has_failed_for_too_long(&self) -> bool {
+        let unavailable_for = self.core.options.unavailable_for;
+        self.failing
+            .as_ref()
+            .is_some_and(|(since, _)| since.elapsed() >= unavailable_for)
+    }
+
+    fn has_successor(&self) -> bool {
+        self.seat.as_ref().is_some_and(Seat::has_successor)
+    }
+
+    fn set_taken(&self, taken: bool) {
+        if let Some(seat) = &self.seat {
+            seat.set_taken(taken);
+        }
+    }
+
+    /// Makes the guard, or gives up: then the place goes to the next thread of this process that waits.
+    fn end(self, outcome: Result<Option<Lease>>) -> Result<Option<LockGuard>> {
+        if let Ok(Some(lease)) = outcome {
+            self.set_taken(true);
+            let guard = LockGuard::new(self.core.clone(), lease, self.renewer, self.seat);
+            return Ok(Some(guard));
+        }
+        // A timed call has no time for an engine that doesn't answer.
+        let leave_by = match (self.patience.is_timed(), &outcome) {
+            (false, _) => Deadline::after(RELEASE),
+            (true, Ok(_)) => self.patience.deadline().plus(GRACE),
+            (true, Err(_)) => Deadline::after(Duration::ZERO),
+        };
+        let (core, key) = (self.core, self.key);
+        let passed = match self.seat {
+            Some(seat) => seat
+                .pass(Word::Wait(Box::new(self.place), self.renewer))
+                .map_err(|(seat, word)| (Some(seat), word)),
+            None => Err((None, Word::Wait(Box::new(self.place), self.renewer))),
+        };
+        if let Err((seat, Word::Wait(place, renewer))) = passed {
+            give_up(core, key, &place, &leave_by);
+            if let Some(renewer) = renewer {
+                let process = place.owner.process();
+                core.renewers.get(process).give_back(renewer);
+            }
+            drop(seat);
+        }
+        outcome.map(|_| None)
+    }
+}
+
+/// Leaves the engine's line, and releases what an attempt may have taken: by `deadline`, or else a thread does it.
+/// An attempt that is still on its way to the server, and takes the lock after this, leaves it taken for its ttl.
+fn give_up(core: &Core, key: &Key, place: &Place, deadline: &Deadline) {
+    let ttl = core.options.ttl;
+    let request = Request {
+        key,
+        owner: &place.owner,
+        ttl,
+    };
+    if !place.known {
+        return;
+    }
+    if deadline.is_over() || core.engine.release(request, None, deadline).is_err() {
+        core.farewells.get(place.owner.process()).leave(Farewell {
+            key: key.clone(),
+            owner: place.owner.clone(),
+            ttl,
+            last_used: None,
+        });
+    }
+}
