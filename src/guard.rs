@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crossbeam_channel::Receiver;
@@ -55,6 +55,8 @@ pub struct LockGuard {
     key: Key,
     token: Token,
     process: u32,
+    /// What `lost` gives in a child.
+    silent: OnceLock<Receiver<Lost>>,
 }
 
 /// What a release may take.
@@ -81,6 +83,7 @@ impl LockGuard {
             key,
             token,
             process,
+            silent: OnceLock::new(),
         }
     }
 
@@ -206,8 +209,12 @@ impl LockGuard {
     /// # }
     /// ```
     pub fn lost(&self) -> &Receiver<Lost> {
+        if self.is_inherited() {
+            // Nothing of the parent's may be locked here.
+            return self.silent.get_or_init(crossbeam_channel::never);
+        }
         // A process that was stopped past its ttl finds the message here, also before its renewer has run.
-        let _ = self.remaining();
+        let _ = self.held.remaining();
         self.held.lost()
     }
 

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
+
 /// A value for each process. A child that is forked off begins with a fresh one, and neither uses nor drops its
 /// parent's: locks in it may have been held at that moment by threads that the child doesn't have.
 #[derive(Debug)]
@@ -16,6 +18,12 @@ pub(crate) struct PerProcess<T: Fresh> {
 pub(crate) trait Fresh {
     /// A new value, from the parts of this one that never change.
     fn fresh(&self) -> Self;
+}
+
+impl<T: Default> Fresh for Mutex<T> {
+    fn fresh(&self) -> Self {
+        Mutex::default()
+    }
 }
 
 impl<T: Fresh> PerProcess<T> {

@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::fence::{Token, host_micros};
 use crate::lease::Owner;
 use crate::name::Key;
+use crate::per_process::{Fresh, PerProcess};
 
 /// How long an abandoned lock is remembered.
 const MEMORY: Duration = Duration::from_secs(24 * 3600);
@@ -23,8 +24,20 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct MemoryEngine {
     clock: Arc<dyn Clock>,
+    /// A child's memory is another.
+    store: PerProcess<Store>,
+}
+
+#[derive(Debug, Default)]
+struct Store {
     table: Mutex<Table>,
     released: Condvar,
+}
+
+impl Fresh for Store {
+    fn fresh(&self) -> Self {
+        Store::default()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -53,9 +66,14 @@ impl MemoryEngine {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         MemoryEngine {
             clock,
-            table: Mutex::default(),
-            released: Condvar::new(),
+            store: PerProcess::new(Store::default()),
         }
+    }
+}
+
+impl MemoryEngine {
+    fn of(&self, request: Request<'_>) -> &Store {
+        self.store.get(request.owner.process())
     }
 }
 
@@ -67,7 +85,7 @@ impl Engine for MemoryEngine {
         _deadline: &Deadline,
     ) -> Result<Acquired, Failed> {
         let now = self.clock.now();
-        let mut table = self.table.lock();
+        let mut table = self.of(request).table.lock();
         let abandoned = match table.leases.get_mut(request.key) {
             Some(entry) if entry.expires <= now => true,
             Some(entry) if entry.owner == *request.owner => {
@@ -87,7 +105,7 @@ impl Engine for MemoryEngine {
 
     fn renew(&self, request: Request<'_>, _deadline: &Deadline) -> Result<bool> {
         let now = self.clock.now();
-        let mut table = self.table.lock();
+        let mut table = self.of(request).table.lock();
         let Some(entry) = table.held(request, now) else {
             return Ok(false);
         };
@@ -101,7 +119,8 @@ impl Engine for MemoryEngine {
         last_used: Option<u64>,
         _deadline: &Deadline,
     ) -> Result<Released> {
-        let mut table = self.table.lock();
+        let store = self.of(request);
+        let mut table = store.table.lock();
         let now = self.clock.now();
         let Some(entry) = table.held(request, now) else {
             return Ok(Released::NotOwner);
@@ -113,25 +132,27 @@ impl Engine for MemoryEngine {
             table.leases.remove(request.key);
         }
         table.counter = table.counter.max(last_used.map_or(0, Token::released));
-        self.released.notify_all();
+        store.released.notify_all();
         Ok(Released::Done)
     }
 
     fn is_owner(&self, request: Request<'_>, _deadline: &Deadline) -> Result<bool> {
-        Ok(self.table.lock().held(request, self.clock.now()).is_some())
+        let mut table = self.of(request).table.lock();
+        Ok(table.held(request, self.clock.now()).is_some())
     }
 
     fn wait(&self, key: &Key, timeout: Duration) {
         // The caller's pauses are short.
         let until = Instant::now() + timeout.min(LONGEST_PAUSE);
-        let mut table = self.table.lock();
+        let store = self.store.get(std::process::id());
+        let mut table = store.table.lock();
         while table
             .leases
             .get(key)
             .is_some_and(|entry| self.clock.now() < entry.expires)
         {
             // A release wakes the waiters of all names.
-            if self.released.wait_until(&mut table, until).timed_out() {
+            if store.released.wait_until(&mut table, until).timed_out() {
                 return;
             }
         }
@@ -248,6 +269,15 @@ mod tests {
         for n in 100..200 {
             acquire(&engine, &n.to_string(), &Owner::new());
         }
-        assert!(engine.table.lock().leases.len() < 150);
+        assert!(
+            engine
+                .store
+                .get(std::process::id())
+                .table
+                .lock()
+                .leases
+                .len()
+                < 150
+        );
     }
 }

@@ -2,14 +2,17 @@
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crosslock::{Error, Locker};
 use fork::Fork;
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::process::{
+    Pid, Signal, WaitOptions, kill_process, set_parent_process_death_signal, waitpid,
+};
 
-use super::support::{Child, is_child};
+use super::support::{Child, eventually, is_child};
 use super::*;
 
 /// Runs `body` in a forked child of this process; returns its process id.
@@ -55,6 +58,7 @@ fn child_forks_with_guards() {
     let pid = forked(|| {
         for guard in [&dropped, &unlocked].map(|guard| guard.as_ref().unwrap()) {
             assert!(!guard.is_held());
+            assert!(guard.lost().is_empty());
             assert_eq!(guard.remaining(), Duration::ZERO);
             assert!(matches!(guard.check(), Err(Error::Lost { .. })));
             assert!(matches!(guard.verify(), Err(Error::Lost { .. })));
@@ -83,6 +87,49 @@ fn child_forks_with_guards() {
     for guard in guards {
         guard.unlock().unwrap();
     }
+}
+
+#[test]
+fn child_forks_while_its_threads_lock() {
+    if !is_child("forks::child_forks_while_its_threads_lock") {
+        return;
+    }
+    let (lock, stop) = (locker(), AtomicBool::new(false));
+    let held = lock.lock("held").unwrap();
+    thread::scope(|scope| {
+        for name in ["x", "x", "y"] {
+            let (lock, stop, held) = (lock.clone(), &stop, &held);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    drop(lock.lock(name).unwrap());
+                    assert!(held.is_held());
+                }
+            });
+        }
+        for round in 0..150 {
+            let pid = forked(|| {
+                assert!(held.lost().is_empty());
+                for name in ["childs", "childs too"] {
+                    let guard = lock.lock(name).unwrap();
+                    assert!(guard.is_held());
+                    guard.unlock().unwrap();
+                }
+            });
+            let pid = Pid::from_raw(pid).unwrap();
+            let mut ended = None;
+            let ends = eventually(PATIENCE, || {
+                ended = waitpid(Some(pid), WaitOptions::NOHANG).unwrap();
+                ended.is_some()
+            });
+            if !ends {
+                kill_process(pid, Signal::KILL).unwrap();
+            }
+            let status = ended.and_then(|(_, status)| status.exit_status());
+            stop.store(status != Some(0), Ordering::Relaxed);
+            assert_eq!(status, Some(0), "fork {round}");
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
 }
 
 #[test]
@@ -195,6 +242,11 @@ mod forks_on_file {
     }
 
     #[test]
+    fn child_forked_while_other_threads_lock_can_lock() {
+        succeeds("forks::child_forks_while_its_threads_lock");
+    }
+
+    #[test]
     fn forked_child_that_drops_its_locker_releases_nothing() {
         succeeds("forks::child_forks_and_drops_all");
     }
@@ -228,7 +280,17 @@ mod forks_on_redis {
     }
 
     #[test]
+    fn child_forked_while_other_threads_lock_can_lock() {
+        succeeds("forks::child_forks_while_its_threads_lock");
+    }
+
+    #[test]
     fn forked_child_that_drops_its_locker_releases_nothing() {
         succeeds("forks::child_forks_and_drops_all");
     }
+}
+
+#[test]
+fn child_forked_while_other_threads_lock_can_lock_in_memory() {
+    succeeds_in_a_process_of_its_own("forks::child_forks_while_its_threads_lock", "memory:");
 }

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::fence::{Token, host_micros};
 use crate::lease::Owner;
 use crate::name::Key;
+use crate::per_process::PerProcess;
 
 mod counter;
 mod create;
@@ -30,11 +31,12 @@ pub(crate) struct FileEngine {
     directory: PathBuf,
     /// For errors: `file:///dir`.
     place: String,
-    held: Mutex<HashMap<Owner, Held>>,
+    /// A child has copies of its parent's files, and nothing to do with them.
+    held: PerProcess<Mutex<HashMap<Owner, HeldFile>>>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldFile {
     locked: Locked,
     token: Token,
 }
@@ -64,7 +66,7 @@ impl FileEngine {
             Ok(()) => Ok(FileEngine {
                 directory,
                 place,
-                held: Mutex::default(),
+                held: PerProcess::new(Mutex::default()),
             }),
             Err(e) if e.kind() == ErrorKind::PermissionDenied => {
                 Err(Error::denied(None, &place, e))
@@ -122,7 +124,7 @@ impl FileEngine {
     }
 
     /// Takes the next token of a file that was just locked.
-    fn take(&self, key: &Key, locked: Locked) -> Result<Held> {
+    fn take(&self, key: &Key, locked: Locked) -> Result<HeldFile> {
         let counted = read_counter(&locked.file).map_err(|e| self.error(key, e))?;
         let Some(stored) = counted else {
             let reason = "it doesn't hold a counter".to_owned();
@@ -131,7 +133,7 @@ impl FileEngine {
         };
         let token = Token::next(stored, host_micros());
         write_counter(&locked.file, token.number).map_err(|e| self.error(key, e))?;
-        Ok(Held { locked, token })
+        Ok(HeldFile { locked, token })
     }
 }
 
@@ -142,7 +144,8 @@ impl Engine for FileEngine {
         if_taken: IfTaken<'_>,
         _deadline: &Deadline,
     ) -> Result<Acquired, Failed> {
-        if let Some(held) = self.held.lock().get(request.owner) {
+        let ours = self.held.get(request.owner.process());
+        if let Some(held) = ours.lock().get(request.owner) {
             return Ok(Acquired::Granted(held.token));
         }
         let key = request.key;
@@ -155,7 +158,7 @@ impl Engine for FileEngine {
         };
         let held = self.take(key, locked)?;
         let token = held.token;
-        self.held.lock().insert(request.owner.clone(), held);
+        ours.lock().insert(request.owner.clone(), held);
         Ok(Acquired::Granted(token))
     }
 
@@ -170,7 +173,8 @@ impl Engine for FileEngine {
         last_used: Option<u64>,
         _deadline: &Deadline,
     ) -> Result<Released> {
-        let Some(held) = self.held.lock().remove(request.owner) else {
+        let ours = self.held.get(request.owner.process());
+        let Some(held) = ours.lock().remove(request.owner) else {
             return Ok(Released::NotOwner);
         };
         let counter = last_used.map_or_else(|| held.token.called_back(), Token::released);
@@ -188,6 +192,7 @@ impl Engine for FileEngine {
     fn is_owner(&self, request: Request<'_>, _deadline: &Deadline) -> Result<bool> {
         Ok(self
             .held
+            .get(request.owner.process())
             .lock()
             .get(request.owner)
             .is_some_and(|held| held.locked.is_kept()))
@@ -199,7 +204,7 @@ impl Engine for FileEngine {
 
     /// The counter stays odd: the next holder sees that this one never released.
     fn forget(&self, owner: &Owner) {
-        self.held.lock().remove(owner);
+        self.held.get(owner.process()).lock().remove(owner);
     }
 
     fn place(&self) -> &str {

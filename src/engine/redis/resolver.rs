@@ -8,21 +8,28 @@ use std::thread;
 use parking_lot::{Condvar, Mutex};
 
 use crate::clock::Deadline;
+use crate::per_process::PerProcess;
 
 /// Looks a host up in a thread of its own, one at a time: a lookup that hangs is joined, not repeated.
 ///
 /// The thread ends when the system's lookup does, which nothing can hurry.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Resolver {
-    lookup: Mutex<Option<Arc<Lookup>>>,
+    lookup: PerProcess<Mutex<Option<Arc<Lookup>>>>,
 }
 
 #[derive(Debug, Default)]
 struct Lookup {
-    /// A child has no thread that would finish what its parent began.
-    process: u32,
     found: Mutex<Option<Found>>,
     done: Condvar,
+}
+
+impl Default for Resolver {
+    fn default() -> Self {
+        Resolver {
+            lookup: PerProcess::new(Mutex::default()),
+        }
+    }
 }
 
 /// An error is kept by its parts: several callers may have to be told.
@@ -55,16 +62,12 @@ impl Resolver {
     }
 
     fn join_or_start(&self, host: &str, port: u16) -> io::Result<Arc<Lookup>> {
-        let mut current = self.lookup.lock();
-        let process = std::process::id();
-        let ours = current.as_ref().filter(|lookup| lookup.process == process);
-        if let Some(running) = ours.filter(|lookup| lookup.found.lock().is_none()) {
+        let mut current = self.lookup.get(std::process::id()).lock();
+        let running = current.as_ref();
+        if let Some(running) = running.filter(|lookup| lookup.found.lock().is_none()) {
             return Ok(running.clone());
         }
-        let lookup = Arc::new(Lookup {
-            process,
-            ..Lookup::default()
-        });
+        let lookup = Arc::new(Lookup::default());
         let (theirs, host) = (lookup.clone(), host.to_owned());
         thread::Builder::new()
             .name("crosslock-dns".into())
@@ -99,7 +102,7 @@ mod tests {
                 .unwrap();
             assert_eq!(found, [SocketAddr::new(host.parse().unwrap(), 7)]);
         }
-        assert!(resolver.lookup.lock().is_none());
+        assert!(resolver.lookup.get(std::process::id()).lock().is_none());
     }
 
     #[test]
@@ -117,11 +120,8 @@ mod tests {
     #[test]
     fn lookup_past_its_deadline_is_left() {
         let resolver = Resolver::default();
-        let process = std::process::id();
-        *resolver.lookup.lock() = Some(Arc::new(Lookup {
-            process,
-            ..Lookup::default()
-        }));
+        let current = resolver.lookup.get(std::process::id());
+        *current.lock() = Some(Arc::new(Lookup::default()));
         let error = resolver
             .resolve("host.invalid", 7, &Deadline::after(Duration::ZERO))
             .unwrap_err();

@@ -13,6 +13,7 @@ use super::script::Command;
 use crate::clock::Deadline;
 use crate::error::Result;
 use crate::options::Options;
+use crate::per_process::{Fresh, PerProcess};
 
 /// One server, and the connections to it that are idle. Nobody waits for another's connection.
 #[derive(Debug)]
@@ -20,8 +21,21 @@ pub(super) struct Server {
     connector: Connector,
     connect_timeout: Duration,
     io_timeout: Duration,
-    /// The last one used is the first to be used again; the first one has idled longest.
-    idle: Mutex<VecDeque<Idle>>,
+    pool: PerProcess<Pool>,
+}
+
+/// The last one used is the first to be used again; the first one has idled longest.
+#[derive(Debug, Default)]
+struct Pool(Mutex<VecDeque<Idle>>);
+
+impl Fresh for Pool {
+    fn fresh(&self) -> Self {
+        // A child shares its parent's sockets: closing its copies is all that it may do with them.
+        if let Some(mut idle) = self.0.try_lock() {
+            idle.clear();
+        }
+        Pool::default()
+    }
 }
 
 #[derive(Debug)]
@@ -56,7 +70,7 @@ impl Server {
             connector: Connector::new(address)?,
             connect_timeout: options.connect_timeout,
             io_timeout: options.io_timeout,
-            idle: Mutex::default(),
+            pool: PerProcess::new(Pool::default()),
         })
     }
 
@@ -120,7 +134,7 @@ impl Server {
                 }
                 Err(broken) => {
                     sent = !matches!(broken, Broken::Demoted(_));
-                    self.distrust(&broken, began, deadline);
+                    self.distrust(process, &broken, began, deadline);
                 }
             }
         }
@@ -170,13 +184,8 @@ impl Server {
     /// forgotten by something on the way, and one that has anything to read is closed or out of step. To look
     /// is a system call, which one that was in use just now is spared.
     fn take_idle(&self, process: u32) -> Option<Connection> {
-        let mut idle = self.idle.lock();
+        let mut idle = self.pool.get(process).0.lock();
         while let Some(Idle { connection, since }) = idle.pop_back() {
-            if connection.process() != process {
-                // A child shares its parent's sockets: closing its copies is all that it may do with them.
-                idle.clear();
-                continue;
-            }
             let idled = since.elapsed();
             if idled < IN_USE || (idled < IDLE_FOR && connection.is_quiet()) {
                 return Some(connection);
@@ -187,16 +196,17 @@ impl Server {
 
     /// Closes all connections that were idle when another failed: what became of it became of them. One whose
     /// caller was in a hurry, or gone, has not failed.
-    fn distrust(&self, broken: &Broken, began: Instant, deadline: &Deadline) {
+    fn distrust(&self, process: u32, broken: &Broken, began: Instant, deadline: &Deadline) {
         let in_a_hurry = deadline.is_cancelled() || began.elapsed() < SHORTEST_SHARE;
         if !(matches!(broken, Broken::TimedOut(_)) && in_a_hurry) {
-            self.idle.lock().retain(|idle| idle.since > began);
+            let mut idle = self.pool.get(process).0.lock();
+            idle.retain(|idle| idle.since > began);
         }
     }
 
     fn keep(&self, connection: Connection) {
         let since = Instant::now();
-        let mut idle = self.idle.lock();
+        let mut idle = self.pool.get(connection.process()).0.lock();
         if idle
             .front()
             .is_some_and(|first| since - first.since > IDLE_FOR)
