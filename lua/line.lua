@@ -7,7 +7,7 @@
 --          milliseconds of the server's time; the ttl that it asks for, in milliseconds; the channel on which it
 --          hears that the lock is its own, empty when it can't hear
 --
--- A lock that is released goes to the first in line that lives, in the script that releases it. So a free lock
+-- DAY is what its keys live for at most. A lock that is released goes to the first in line that lives, in the script that releases it. So a free lock
 -- with a line is one that expired or was deleted, and the next script that sees it hands it on.
 
 local function leave(owner)

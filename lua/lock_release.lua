@@ -10,7 +10,8 @@
 --
 -- Returns
 --   1  released, now or by the same command before
---   0  the lock isn't the owner's; nothing was changed, but that it isn't in line any more if ARGV[2] is 0
+--   0  the lock isn't the owner's; nothing was changed. But if ARGV[2] is 0 the owner has left the line, and a lock
+--      that was free has gone to the first that is still in it
 --
 -- DEL, or leaving the line, comes before SET: a server without memory refuses SET, but not after a write that frees
 -- some.

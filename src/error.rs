@@ -1,3 +1,5 @@
+//! What can go wrong.
+
 use std::error::Error as StdError;
 use std::fmt;
 

@@ -27,12 +27,12 @@ use crate::renewal::Renewer;
 /// wait on [`lost`](Self::lost), and pass [`fencing_token`](Self::fencing_token) along with each write, so that
 /// what you write to can refuse a late one.
 ///
-/// Dropping it takes one round trip, and at most 500 ms when the server can't be reached; what goes wrong is
-/// logged. [`unlock`](Self::unlock) does the same and returns it. A guard that is dropped by a panic releases
-/// like any other: there is no poisoning. A guard that is forgotten (`std::mem::forget`) is renewed until the
-/// process ends, unless [`renew`](crate::LockerBuilder::renew) or [`max_hold`](crate::LockerBuilder::max_hold)
-/// say otherwise. In a child made by `fork`, an inherited guard isn't held, its `lost` tells nothing, and it neither renews nor
-/// releases.
+/// Dropping it takes one round trip, or none when the lease goes to another thread of this process that waits, and
+/// at most 500 ms when the server can't be reached; what goes wrong is logged. [`unlock`](Self::unlock) does the
+/// same and returns it. A guard that is dropped by a panic releases like any other: there is no poisoning. A guard
+/// that is forgotten (`std::mem::forget`) is renewed until the process ends, unless
+/// [`renew`](crate::LockerBuilder::renew) or [`max_hold`](crate::LockerBuilder::max_hold) say otherwise. In a child
+/// made by `fork`, an inherited guard isn't held, its `lost` tells nothing, and it neither renews nor releases.
 ///
 /// # Examples
 ///
@@ -117,8 +117,9 @@ impl LockGuard {
     /// Says whether the holder before this one never released: it crashed, or stood still past its ttl.
     ///
     /// What the lock protects may be half done (compare `EOWNERDEAD` of robust mutexes). A process that is
-    /// ended by a signal, or by `std::process::exit`, drops no guards and so abandons its locks too. It is told
-    /// once, to the next holder. A server that has lost its memory doesn't tell; one that stood still may have
+    /// ended by a signal, or by `std::process::exit`, drops no guards and so abandons its locks too. So does a waiter
+    /// that was given the lock while it stood still, although it began nothing. It is told once, to the next holder.
+    /// A server that has lost its memory doesn't tell; one that stood still may have
     /// given the lock to a call that had given up, and tells of that, as it does of a call's own first attempt
     /// whose answer was lost for longer than the ttl.
     pub fn abandoned(&self) -> bool {
@@ -219,6 +220,9 @@ impl LockGuard {
     }
 
     /// Releases the lock, and says what went wrong: one round trip, at most 500 ms.
+    ///
+    /// When another thread of this process waits, and [`hand_over`](crate::LockerBuilder::hand_over) isn't over, the
+    /// lease goes to it without asking the engine: then a loss that nobody knew of isn't told.
     ///
     /// # Errors
     ///

@@ -86,7 +86,8 @@ struct State {
     failing: bool,
     /// For good: a lease that was lost is never valid again.
     lost: Option<LostReason>,
-    /// The other end of `lost`. Dropped after its one message, so that every clone of the receiver learns of it.
+    /// The other end of the receiver, once there is one. Dropped after its one message, so that every clone of the
+    /// receiver learns of it.
     tell: Option<Sender<Lost>>,
 }
 

@@ -28,6 +28,7 @@
 //! - `file` (default): locks in a directory of this host.
 //! - `redis` (default): locks in a Redis or Valkey server, by TCP and unix socket.
 //! - `tls`: `rediss://`, with rustls and its ring provider.
+//! - `model`: nothing; this crate's own tests use it.
 //!
 //! `memory:` is always there. It is tested on Linux, and written for macOS too.
 #![forbid(unsafe_code)]

@@ -22,14 +22,15 @@ use crate::renewal::{Renewer, Renewers};
 
 /// The place where locks live, and the way to take them.
 ///
-/// It is cheap to clone, and clones share connections. Locks exclude each other when their engine, namespace
+/// It is cheap to clone, and clones share connections and wait together. Open one and clone it: two that are opened
+/// separately are strangers to one another, as two processes are. Locks exclude each other when their engine, namespace
 /// and name are the same, whichever process, thread or `Locker` they were taken by.
 ///
 /// | URL | locks live in | exclude each other |
 /// |---|---|---|
 /// | `memory:` | this process | its threads |
 /// | `file:` | `/tmp/crosslock-<uid>`, mode 0700 | all processes of this user on this host |
-/// | `file:///dir` | that directory, made if need be; not one on a network | all processes of this host |
+/// | `file:///dir` | that directory, made if need be; not one on a network | all processes of this host that may write there |
 /// | `redis://[[user]:password@]host[:6379][/db]` | a Redis (6.2 and up) or Valkey server | all its clients |
 /// | `rediss://...[?ca=FILE]` | the same by TLS (feature `tls`); `ca`: PEM file of whom to trust | all its clients |
 /// | `unix:///path.sock[?db=N&user=U&pass=P]` | the same by a unix socket | all its clients |
@@ -173,13 +174,15 @@ impl Locker {
     /// Takes a lock, blocking until it is free.
     ///
     /// On Redis: one round trip when it is free. When it is taken the process enters the lock's line, and is given
-    /// the lock by the release of the one before it, first come, first served; the threads of one process stand
-    /// behind one another in one place of that line, and hand the lock over among themselves for at most
-    /// [`LockerBuilder::hand_over`]. A waiting process sends a command every ttl / 3 or less. While the server
-    /// can't be reached it is tried for [`LockerBuilder::unavailable_for`]. Another program's key of that name that
-    /// never expires blocks it for as long as the key is there.
+    /// the lock by the release of the one before it, first come, first served; the threads that wait on one locker
+    /// and its clones stand behind one another in one place of that line, and hand the lock over among themselves
+    /// for at most [`LockerBuilder::hand_over`]. While it waits it sends a command about every ttl / 3. While the
+    /// server can't be reached it is tried for [`LockerBuilder::unavailable_for`]. Another program's key of that
+    /// name that never expires blocks it for as long as the key is there.
     ///
-    /// On `file:` it blocks in the kernel, which promises no order between processes.
+    /// On `file:` it blocks in the kernel, which promises no order between processes; where leases end there too
+    /// ([`LockerBuilder::renew`], [`LockerBuilder::max_hold`]) it tries with the pauses of
+    /// [`LockerBuilder::backoff`].
     ///
     /// # Errors
     ///
@@ -215,8 +218,8 @@ impl Locker {
 
     /// Tries to take a lock once, without waiting; gives `None` when it is taken.
     ///
-    /// It takes no lock that others wait for. One that is known to be taken, because this locker or a clone of it
-    /// holds it or waits for it, is not asked for: no I/O.
+    /// It takes no lock that others wait for (on `file:`, that threads of this locker wait for). One that is known
+    /// to be taken, because this locker or a clone of it holds it or waits for it, is not asked for: no I/O.
     ///
     /// # Errors
     ///
@@ -393,7 +396,8 @@ impl LockerBuilder {
     /// Sets whether leases are renewed. Default: true.
     ///
     /// Without it a lock is lost one ttl after it was taken, whether its holder is done or not; up to
-    /// [`hand_over`](Self::hand_over) earlier when it came from another thread of this process.
+    /// [`hand_over`](Self::hand_over), at most half of the ttl, earlier when another thread of this process handed it
+    /// over.
     pub fn renew(mut self, renew: bool) -> Self {
         self.options.renew = renew;
         self
@@ -410,11 +414,11 @@ impl LockerBuilder {
 
     /// Sets the pauses between attempts by those who aren't told when the lock is theirs. Default: 1 ms, 100 ms, 0.5.
     ///
-    /// These are: calls with a number of [`attempts`](Self::attempts), timed calls on `file:`, those that wait for
-    /// another program's lock, and all while the server can't be reached or its messages can't be heard. The
-    /// pauses double from `base` (100 us and up) to `cap` (at most 60 s); each is shortened at random by up to the
-    /// part `jitter` (0.0 to 1.0) of it. Each attempt is one command. A pause never lasts longer than what is left
-    /// of the holder's lease, or a third of the ttl.
+    /// These are: calls with a number of [`attempts`](Self::attempts), those that wait for another program's lock,
+    /// and all while the server can't be reached or its messages can't be heard. On `file:` also timed calls, and
+    /// all where leases end. The pauses double from `base` (100 us and up) to `cap` (at most 60 s); each is
+    /// shortened at random by up to the part `jitter` (0.0 to 1.0) of it. On Redis each attempt is one command. A
+    /// pause never lasts longer than what is left of the holder's lease, or a third of the ttl.
     pub fn backoff(mut self, base: Duration, cap: Duration, jitter: f64) -> Self {
         self.options.backoff = Backoff { base, cap, jitter };
         self
@@ -433,7 +437,7 @@ impl LockerBuilder {
     /// Sets how long a call keeps trying while the server can't be reached. Default: 10 s.
     ///
     /// Zero: the first attempt is the last. Each attempt takes at most the connect and the I/O timeout. Timed
-    /// calls end with their own timeout if that is earlier. Opening a locker and `try_lock` never wait.
+    /// calls end with their own timeout if that is earlier. Opening a locker and `try_lock` never try again.
     pub fn unavailable_for(mut self, unavailable_for: Duration) -> Self {
         self.options.unavailable_for = unavailable_for;
         self
@@ -449,20 +453,20 @@ impl LockerBuilder {
 
     /// Sets how long the answer to one command may take: 10 ms to 60 s. Default: 2 s.
     ///
-    /// A release has 400 ms, whatever is set here, of which a connection that was idle gets half. No effect on
-    /// `file:` and `memory:`.
+    /// A release has at most 400 ms, of which a connection that was idle gets half. No effect on `file:` and
+    /// `memory:`.
     pub fn io_timeout(mut self, timeout: Duration) -> Self {
         self.options.io_timeout = timeout;
         self
     }
 
-    /// Sets how long a process may go on handing a lease to its own threads, before it lets other processes in:
-    /// any. Default: 1 ms.
+    /// Sets how long the threads of this locker and its clones may go on handing a lease to one another, before
+    /// other processes are let in: any. Default: 1 ms.
     ///
-    /// It is counted from when the engine granted the lease. Within it a guard that is dropped passes its lease to
-    /// the next thread of this process that waits, without a round trip; each holder has a token of its own. A
-    /// longer time is faster for these threads, and others wait for longer. Zero: never; each lock and each unlock
-    /// is one command.
+    /// It is counted from when the lease was granted. Within it a guard that is dropped passes its lease to the
+    /// next thread that waits, without a round trip; each holder has a token of its own. It does so at most 1024
+    /// times, and only while half of the ttl is left. A longer time is faster for these threads, and others wait for
+    /// longer. Zero: never; each lock and each unlock is one command.
     pub fn hand_over(mut self, hand_over: Duration) -> Self {
         self.options.hand_over = hand_over;
         self

@@ -101,7 +101,8 @@ pub(crate) enum Released {
 
 /// Where locks live.
 ///
-/// Every call returns by its deadline. To repeat any of them is harmless.
+/// Every call returns by its deadline; only an acquire that may block, and has none, takes as long as it takes. To
+/// repeat any of them is harmless.
 pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// Takes the lock, or says that it is taken. The owner that has it already gets it anew, with its token.
     fn acquire(
