@@ -9,11 +9,11 @@
 --   1  renewed
 --   0  the lock isn't the owner's; nothing was changed
 
-local COUNTER_TTL = '86400000'
+local DAY = '86400000'
 
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
   return 0
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
-redis.call('PEXPIRE', KEYS[2], COUNTER_TTL)
+redis.call('PEXPIRE', KEYS[2], DAY)
 return 1

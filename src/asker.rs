@@ -71,7 +71,8 @@ impl<'a> Asker<'a> {
         }
         let last_began = loop {
             let last = self.patience.begin();
-            if last && self.place.known && self.has_successor() {
+            let is_waiting = self.place.known && self.place.failing.is_none();
+            if last && is_waiting && self.has_successor() {
                 // Who takes the place over needn't lose it.
                 break None;
             }
@@ -174,7 +175,7 @@ impl<'a> Asker<'a> {
     /// Until when a question may take.
     fn deadline(&self) -> Deadline {
         let deadline = self.patience.deadline().plus(GRACE);
-        let Some((since, _)) = &self.failing else {
+        let Some(since) = self.failing_since() else {
             return deadline;
         };
         let left = self
@@ -275,9 +276,13 @@ impl<'a> Asker<'a> {
 
     /// An outage begins with the first attempt that fails, or with the call if that is later.
     fn fail(&mut self, began: Instant, error: Error) {
-        let known = self.failing.take().map(|(since, _)| since);
+        self.failing = Some((self.failing_since().unwrap_or(began), error));
+    }
+
+    fn failing_since(&self) -> Option<Instant> {
+        let own = self.failing.as_ref().map(|(since, _)| *since);
         let inherited = self.place.failing.map(|at| at.max(self.patience.since()));
-        self.failing = Some((known.or(inherited).unwrap_or(began), error));
+        own.or(inherited)
     }
 
     fn too_slow(&self) -> Error {

@@ -149,6 +149,8 @@ impl Locker {
 
     /// Returns a clone whose names are kept apart from those of other namespaces.
     ///
+    /// On Redis, a namespace in which a lock was waited for is listened to for as long as the locker lives.
+    ///
     /// # Errors
     ///
     /// [`Error::InvalidOption`], as in [`LockerBuilder::namespace`].

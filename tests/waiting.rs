@@ -41,6 +41,9 @@ mod local;
 mod losses;
 #[path = "waiting/memory.rs"]
 mod memory;
+#[cfg(feature = "redis")]
+#[path = "waiting/outages.rs"]
+mod outages;
 #[path = "waiting/puppet.rs"]
 mod puppet;
 #[cfg(feature = "redis")]

@@ -37,9 +37,12 @@ const OPENING: Duration = Duration::from_millis(100);
 
 const PAUSES: Backoff = Backoff {
     base: Duration::from_millis(10),
-    cap: Duration::from_secs(1),
+    cap: Duration::from_millis(250),
     jitter: 0.5,
 };
+
+/// A connection that lasted for as long was one: the next is made at once when it ends.
+const SETTLED: Duration = PAUSES.cap;
 
 /// Where a locker may have its inbox.
 pub(super) struct Letterbox {
@@ -58,7 +61,7 @@ struct Inbox {
 
 #[derive(Default)]
 struct State {
-    channels: Vec<Channel>,
+    channels: HashMap<Arc<str>, Channel>,
     /// By owner.
     waiting: HashMap<String, Sender<News>>,
     closer: Option<Closer>,
@@ -66,10 +69,11 @@ struct State {
     failures: u64,
 }
 
-#[derive(Debug)]
-struct Channel {
-    name: Arc<str>,
-    heard: bool,
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Channel {
+    Wanted,
+    Asked,
+    Heard,
 }
 
 /// A waiter's registration, which ends with it.
@@ -101,7 +105,7 @@ impl Letterbox {
         let channel = match start {
             None => inbox.state.lock().wanted(&name)?,
             Some(deadline) => {
-                let channel = inbox.want(&name, owner.process());
+                let channel = inbox.want(&name, owner.process(), deadline);
                 inbox.await_opening(&channel, deadline);
                 channel
             }
@@ -159,31 +163,27 @@ impl Inbox {
         }
     }
 
-    fn want(&self, name: &str, process: u32) -> Arc<str> {
+    fn want(&self, name: &str, process: u32, deadline: &Deadline) -> Arc<str> {
         let mut state = self.state.lock();
         if let Some(wanted) = state.wanted(name) {
             return wanted;
         }
         let name: Arc<str> = name.into();
-        let mut channels = state.channels.iter();
-        let heard = channels.find(|one| one.heard).map(|one| one.name.clone());
-        state.channels.push(Channel {
-            name: name.clone(),
-            heard: false,
-        });
+        let heard = state.heard();
+        state.channels.insert(name.clone(), Channel::Wanted);
         self.changed.notify_all();
         drop(state);
         if let Some(heard) = heard {
             // The thread blocks on its connection: the server wakes it.
             let mut look = ::redis::cmd("PUBLISH");
             look.arg(&*heard).arg("look");
-            let _ = self.server.call(&look, process, &Deadline::after(OPENING));
+            let _ = self.server.call(&look, process, &deadline.within(OPENING));
         }
         name
     }
 
     /// Waits until a channel is heard, for a moment.
-    fn await_opening(&self, channel: &Arc<str>, deadline: &Deadline) {
+    fn await_opening(&self, channel: &str, deadline: &Deadline) {
         let until = Instant::now() + OPENING.min(deadline.remaining());
         let mut state = self.state.lock();
         let failures = state.failures;
@@ -222,8 +222,9 @@ impl Inbox {
         let mut warned = false;
         while !self.closed.is_set() {
             // A logger that panics must not end the thread that waiters rely on.
+            let began = Instant::now();
             let heard = catch_unwind(AssertUnwindSafe(|| self.hear_until_broken(&mut warned)));
-            if heard.unwrap_or(false) {
+            if heard.unwrap_or(false) && began.elapsed() > SETTLED {
                 pauses = PAUSES.waits();
                 warned = false;
             }
@@ -240,7 +241,7 @@ impl Inbox {
         let Err(broken) = self.hear();
         let heard = self.went_deaf();
         if !self.closed.is_set() {
-            let level = if heard || !*warned {
+            let level = if !*warned {
                 log::Level::Warn
             } else {
                 log::Level::Debug
@@ -260,10 +261,9 @@ impl Inbox {
         let closed = Deadline::NEVER.or(&self.closed);
         let mut connection = self.server.connect(&closed)?;
         self.state.lock().closer = Some(connection.closer());
-        let mut subscribed = 0;
         let mut pinged = false;
         loop {
-            let open = self.subscribe(&mut connection, &mut subscribed)?;
+            let open = self.subscribe(&mut connection)?;
             let timeout = if open && !pinged {
                 QUIET
             } else {
@@ -296,21 +296,18 @@ impl Inbox {
     }
 
     /// Subscribes to what is wanted since, and says whether all that is wanted is heard.
-    fn subscribe(&self, connection: &mut Connection, done: &mut usize) -> Result<bool, Broken> {
-        let mut wanted = Vec::new();
-        let mut open = true;
-        for (at, channel) in self.state.lock().channels.iter().enumerate() {
-            open &= channel.heard;
-            if at >= *done {
-                wanted.push(channel.name.clone());
+    fn subscribe(&self, connection: &mut Connection) -> Result<bool, Broken> {
+        let mut subscribe = ::redis::cmd("SUBSCRIBE");
+        let (mut some, mut open) = (false, true);
+        for (name, channel) in &mut self.state.lock().channels {
+            open &= *channel == Channel::Heard;
+            if *channel == Channel::Wanted {
+                *channel = Channel::Asked;
+                subscribe.arg(&**name);
+                some = true;
             }
         }
-        if !wanted.is_empty() {
-            *done += wanted.len();
-            let mut subscribe = ::redis::cmd("SUBSCRIBE");
-            for name in &wanted {
-                subscribe.arg(&**name);
-            }
+        if some {
             self.send(connection, &subscribe)?;
         }
         Ok(open)
@@ -348,9 +345,8 @@ impl Inbox {
 
     fn heard(&self, name: &str) {
         let mut state = self.state.lock();
-        let mut channels = state.channels.iter_mut();
-        if let Some(channel) = channels.find(|channel| &*channel.name == name) {
-            channel.heard = true;
+        if let Some(channel) = state.channels.get_mut(name) {
+            *channel = Channel::Heard;
         }
         state.tell_all();
         self.changed.notify_all();
@@ -359,9 +355,9 @@ impl Inbox {
     /// Says whether anything was heard before.
     fn went_deaf(&self) -> bool {
         let mut state = self.state.lock();
-        let heard = state.channels.iter().any(|channel| channel.heard);
-        for channel in &mut state.channels {
-            channel.heard = false;
+        let heard = state.heard().is_some();
+        for channel in state.channels.values_mut() {
+            *channel = Channel::Wanted;
         }
         state.closer = None;
         state.failures += 1;
@@ -375,13 +371,19 @@ impl Inbox {
 
 impl State {
     fn wanted(&self, name: &str) -> Option<Arc<str>> {
-        let channel = self.channels.iter().find(|one| &*one.name == name);
-        channel.map(|one| one.name.clone())
+        let channel = self.channels.get_key_value(name);
+        channel.map(|(name, _)| name.clone())
     }
 
-    fn hears(&self, channel: &Arc<str>) -> bool {
+    fn hears(&self, name: &str) -> bool {
+        self.channels.get(name) == Some(&Channel::Heard)
+    }
+
+    /// Any that is heard.
+    fn heard(&self) -> Option<Arc<str>> {
         let mut channels = self.channels.iter();
-        channels.any(|one| one.heard && Arc::ptr_eq(&one.name, channel))
+        let heard = channels.find(|(_, channel)| **channel == Channel::Heard);
+        heard.map(|(name, _)| name.clone())
     }
 
     fn tell_all(&self) {
