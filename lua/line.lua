@@ -33,6 +33,17 @@ local function first_in_line(now, asking)
   end
 end
 
+-- Tells one in line that the lock is its own. Gives how many hear it; an error when it can't be told. Listeners are
+-- counted first, and where there are none nothing is said: a message goes on to replicas, where somebody may listen
+-- who isn't counted.
+local function tell(inbox, owner, token)
+  local listeners = redis.pcall('PUBSUB', 'NUMSUB', inbox)
+  if listeners.err or listeners[2] == 0 then
+    return listeners.err and listeners or 0
+  end
+  return redis.pcall('PUBLISH', inbox, string.format('%s %.0f', owner, token))
+end
+
 -- Gives the lock, which is free, to the first in line that lives, and tells it. One that nobody hears is passed
 -- over: its connection is gone. One that has no inbox, or can't be told, gets the lock until its next heartbeat,
 -- which finds it. Gives the owner; nil when nobody is left.
@@ -45,7 +56,7 @@ local function hand_on(token, now, asking)
     leave(owner)
     local heard = 1
     if owner ~= asking and inbox ~= '' then
-      heard = redis.pcall('PUBLISH', inbox, string.format('%s %.0f', owner, token))
+      heard = tell(inbox, owner, token)
     end
     if owner ~= asking and (inbox == '' or type(heard) == 'table') then
       ttl = math.min(ttl, left)

@@ -12,8 +12,9 @@
 --
 -- Returns
 --   token                 the owner has it; token % 4 is 3 when the holder before never released, else 1
---   {remaining, counter}  taken, for so many milliseconds; -1: by somebody who set no ttl. Any token that the
---                         owner is granted after this is above the counter
+--   {remaining, counter, stood}  taken, for so many milliseconds; -1: by somebody who set no ttl. Any token that the
+--                         owner is granted after this is above the counter. 1: it stood in the line before; 0: it
+--                         didn't
 --   error CONFLICT        the counter holds something else; nothing was changed
 --
 -- Repeated by its owner it gives the same token and a full ttl, or keeps its place in line. All that a free lock
@@ -65,13 +66,14 @@ elseif holder == owner then
   return stored
 end
 
+local stood = false
 if promise then
   -- Read first, and no key without a ttl: a command that is denied leaves nothing that stays.
-  local stands = redis.call('LPOS', KEYS[3], owner)
+  stood = redis.call('LPOS', KEYS[3], owner)
   local overdue = math.floor(now / 1000) + promise
   redis.call('HSET', KEYS[4], owner, string.format('%.0f %s %s', overdue, ttl, inbox))
   redis.call('PEXPIRE', KEYS[4], DAY)
-  if not stands then
+  if not stood then
     redis.call('RPUSH', KEYS[3], owner)
   end
   redis.call('PEXPIRE', KEYS[3], DAY)
@@ -79,4 +81,4 @@ if promise then
 elseif others then
   leave(owner)
 end
-return {redis.call('PTTL', KEYS[1]), stored}
+return {redis.call('PTTL', KEYS[1]), stored, stood and 1 or 0}

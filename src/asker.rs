@@ -93,7 +93,9 @@ impl<'a> Asker<'a> {
                     self.fail(began, self.too_slow());
                     Duration::ZERO
                 }
-                Some(Acquired::Taken { remaining, counter }) => {
+                Some(Acquired::Taken {
+                    remaining, counter, ..
+                }) => {
                     self.place.seen = Some(Seen { asked, counter });
                     self.bound(remaining, counter)
                 }
@@ -145,9 +147,10 @@ impl<'a> Asker<'a> {
             .acquire(self.request(), if_taken, &self.deadline());
         match answer {
             Ok(answer) => {
+                self.check_inbox(&answer, pause.is_some());
                 if let Acquired::Taken { .. } = answer {
                     (self.failing, self.place.failing) = (None, None);
-                    self.place.known = pause.is_some();
+                    (self.place.known, self.place.stands) = (pause.is_some(), pause.is_some());
                     self.set_taken(true);
                 }
                 Ok(Some(answer))
@@ -161,6 +164,22 @@ impl<'a> Asker<'a> {
                 self.fail(began, error);
                 Ok(None)
             }
+        }
+    }
+
+    /// Who stood in line and doesn't any more was passed over, because nobody heard. So was who finds the lock free
+    /// although its holder released it, unless that was another program.
+    fn check_inbox(&self, answer: &Acquired, waits: bool) {
+        let Some(grants) = self.place.grants.as_ref().filter(|_| self.place.stands) else {
+            return;
+        };
+        let was_ours = |seen: Seen| !seen.counter.is_multiple_of(2);
+        let was_passed_over = match answer {
+            Acquired::Granted(token) => !token.abandoned && self.place.seen.is_some_and(was_ours),
+            Acquired::Taken { stood, .. } => waits && !stood,
+        };
+        if was_passed_over {
+            grants.distrust();
         }
     }
 

@@ -369,8 +369,7 @@ pub struct LockerBuilder {
 impl LockerBuilder {
     /// Sets the prefix that keeps applications apart: up to 64 of `A-Z a-z 0-9 . _ -`. Default: `crosslock`.
     ///
-    /// An empty one makes the lock's key the name itself, to share a lock with other programs. The names `x` and
-    /// `{x}` would then share a counter: use one of them.
+    /// An empty one makes the lock's key the name itself, to share a lock with other programs.
     pub fn namespace(mut self, namespace: &str) -> Self {
         namespace.clone_into(&mut self.namespace);
         self

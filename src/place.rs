@@ -44,6 +44,8 @@ pub(crate) struct Place {
     pub(crate) owner: Owner,
     /// Whether the engine may know this owner: in its line, or as the holder without our knowing.
     pub(crate) known: bool,
+    /// Whether it stands in the engine's line, as far as the last answer said.
+    pub(crate) stands: bool,
     /// Where grants are heard of.
     pub(crate) grants: Option<Box<dyn Grants>>,
     /// Whether it was tried to hear of grants.
@@ -67,6 +69,7 @@ impl Place {
         Place {
             owner: Owner::of(process),
             known: false,
+            stands: false,
             grants: None,
             listened: false,
             seen: None,

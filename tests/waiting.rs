@@ -12,6 +12,9 @@ mod crashes;
 #[cfg(feature = "redis")]
 #[path = "waiting/errors.rs"]
 mod errors;
+#[cfg(feature = "redis")]
+#[path = "waiting/failovers.rs"]
+mod failovers;
 #[cfg(feature = "file")]
 #[path = "waiting/files.rs"]
 mod files;

@@ -96,6 +96,7 @@ impl Engine for MemoryEngine {
                 return Ok(Acquired::Taken {
                     remaining: Some(entry.expires.since(now)),
                     counter: entry.token.number,
+                    stood: false,
                 });
             }
             None => false,
@@ -232,6 +233,7 @@ mod tests {
         let taken = Acquired::Taken {
             remaining: Some(TTL),
             counter: number,
+            stood: false,
         };
         assert_eq!(acquire(&engine, "a", &Owner::new()), taken);
     }

@@ -52,6 +52,8 @@ pub(crate) enum Acquired {
         remaining: Option<Duration>,
         /// Tokens that are granted after this answer are above this number.
         counter: u64,
+        /// Whether the owner was in the engine's line before.
+        stood: bool,
     },
 }
 
@@ -72,6 +74,9 @@ pub(crate) trait Grants: Send {
 
     /// Blocks until there are news, at most for `timeout`.
     fn wait(&self, timeout: Duration) -> Option<News>;
+
+    /// Called when the waiter was passed over although it should have been heard.
+    fn distrust(&self);
 }
 
 /// Why an acquire has no answer.

@@ -23,11 +23,12 @@ fn deaf() -> [String; 3] {
 const DEAF: [&str; 3] = ["no-subscribe", "no-channel", "others-channel"];
 
 /// Those who can't tell.
-const MUTE: [&str; 3] = ["no-publish", "no-channel", "others-channel"];
+const MUTE: [&str; 4] = ["no-publish", "no-count", "no-channel", "others-channel"];
 
 fn server() -> RedisServer {
     let mut users = deaf().to_vec();
     users.push(user("no-publish", OURS, Some("publish")));
+    users.push(user("no-count", OURS, Some("pubsub|numsub")));
     users.push(user("app", OURS, None));
     server_with(&users)
 }

@@ -21,7 +21,7 @@ pub(crate) fn assert_denied(error: &Error, place: &str) {
 
 /// What the documentation names as enough: keys and channels, and commands.
 pub(crate) const OURS: &str = "~{crosslock:* resetchannels &crosslock:inbox:*";
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
     "eval",
     "evalsha",
     "get",
@@ -41,6 +41,7 @@ const COMMANDS: [&str; 19] = [
     "hdel",
     "publish",
     "subscribe",
+    "pubsub|numsub",
 ];
 
 /// The rule of a user who may do all of it to `scope`, but `without`.
@@ -153,9 +154,9 @@ enum Call {
     Wait,
 }
 
-/// Each right, and the first call that is denied without it. No call is denied without `publish` or `subscribe`:
-/// they make waiters learn of grants at once, see `channels.rs`.
-const NEEDED_BY: [(&str, Call); COMMANDS.len() - 2] = [
+/// Each right, and the first call that is denied without it. No call is denied without `publish`, `subscribe` or
+/// `pubsub|numsub`: they make waiters learn of grants at once, see `channels.rs`.
+const NEEDED_BY: [(&str, Call); COMMANDS.len() - 3] = [
     ("ping", Call::Open),
     ("evalsha", Call::Lock),
     ("eval", Call::Lock),

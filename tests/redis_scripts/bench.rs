@@ -127,7 +127,11 @@ impl Bench {
         match self.try_ask(ask).expect("acquire") {
             Value::Int(token) => Acquired::Token(token.try_into().expect("a positive token")),
             Value::Array(parts) => match parts[..] {
-                [Value::Int(remaining), Value::Int(counter)] => Acquired::Taken {
+                [
+                    Value::Int(remaining),
+                    Value::Int(counter),
+                    Value::Int(0 | 1),
+                ] => Acquired::Taken {
                     remaining,
                     counter: counter.try_into().expect("a counter"),
                 },

@@ -472,7 +472,7 @@ fn any_sequence_of_calls_deaths_and_losses_agrees_with_the_model() {
     let mut bench = Bench::new(&server);
     bench.may_publish_only_to("inbox:*");
     let world = RefCell::new(World {
-        ears: Ears::on(&mut connection, &[]),
+        ears: Ears::on(&mut connection, &[FORBIDDEN]),
         before: bench.micros(),
         bench,
     });

@@ -67,6 +67,16 @@ impl Proxy {
         format!("redis://{}/", self.addr)
     }
 
+    /// Sends new connections to another server: those already open stay where they are.
+    pub fn point_to(&self, upstream: SocketAddr) {
+        let mut current = self
+            .shared
+            .upstream
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *current = upstream;
+    }
+
     /// Does `fault` from now on, also to the connections already open.
     ///
     /// Takes back a [`Proxy::lose_next_reply`] that hasn't met its request.
@@ -122,7 +132,7 @@ impl Drop for Proxy {
 /// What the threads of a proxy share.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) upstream: SocketAddr,
+    upstream: Mutex<SocketAddr>,
     state: Mutex<State>,
     /// Notified when `state` has changed or a relay was closed.
     changed: Condvar,
@@ -143,9 +153,13 @@ struct State {
 }
 
 impl Shared {
+    pub(super) fn upstream(&self) -> SocketAddr {
+        *self.upstream.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn new(upstream: SocketAddr) -> Self {
         Self {
-            upstream,
+            upstream: Mutex::new(upstream),
             state: Mutex::new(State {
                 fault: Fault::None,
                 changes: 0,

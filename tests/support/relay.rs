@@ -110,7 +110,7 @@ fn connect(shared: &Shared, client: TcpStream) -> Option<Arc<Relay>> {
     let server = match shared.fault().0 {
         Fault::Refuse => return None,
         Fault::BlackHole => None,
-        _ => Some(TcpStream::connect_timeout(&shared.upstream, Duration::from_secs(1)).ok()?),
+        _ => Some(TcpStream::connect_timeout(&shared.upstream(), Duration::from_secs(1)).ok()?),
     };
     for socket in [Some(&client), server.as_ref()].into_iter().flatten() {
         socket.set_nodelay(true).ok()?;

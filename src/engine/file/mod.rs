@@ -154,6 +154,7 @@ impl Engine for FileEngine {
             return Ok(Acquired::Taken {
                 remaining: None,
                 counter: 0,
+                stood: false,
             });
         };
         let held = self.take(key, locked)?;

@@ -162,6 +162,15 @@ impl Connection {
         Ok(self.parser.parse_value(&mut self.stream)?)
     }
 
+    /// Gives up what was sent last: a late copy of it would be carried out after what is sent next elsewhere.
+    pub(super) fn give_up(self) {
+        match &self.stream {
+            Stream::Plain(socket) => socket.forget_unsent(),
+            #[cfg(feature = "tls")]
+            Stream::Tls(tls) => tls.sock.forget_unsent(),
+        }
+    }
+
     /// Closes it from another thread.
     pub(super) fn closer(&self) -> Closer {
         match &self.stream {

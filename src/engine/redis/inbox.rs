@@ -399,6 +399,14 @@ impl Grants for Registered {
         hears.then_some(&*self.channel)
     }
 
+    /// The server doesn't count this inbox: it has another connection, or has become a replica.
+    fn distrust(&self) {
+        let state = self.inbox.state.lock();
+        if let (Some(closer), true) = (&state.closer, state.hears(&self.channel)) {
+            closer.close();
+        }
+    }
+
     fn wait(&self, timeout: Duration) -> Option<News> {
         // A timeout past the end of the clock: the registration has the sender, so it never ends without news.
         match Instant::now().checked_add(timeout) {

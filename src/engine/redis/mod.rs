@@ -231,10 +231,18 @@ fn acquired(value: &Value) -> Option<Acquired> {
             Some(Acquired::Granted(Token::from_number(number)))
         }
         Value::Array(parts) => match parts[..] {
-            [Value::Int(remaining), Value::Int(counter)] => {
+            [
+                Value::Int(remaining),
+                Value::Int(counter),
+                Value::Int(stood),
+            ] => {
                 let remaining = remaining.try_into().ok().map(Duration::from_millis);
                 let counter = counter.try_into().ok()?;
-                Some(Acquired::Taken { remaining, counter })
+                Some(Acquired::Taken {
+                    remaining,
+                    counter,
+                    stood: stood == 1,
+                })
             }
             _ => None,
         },
@@ -263,8 +271,15 @@ impl Keys {
             return Keys::beside(lock, None);
         }
         // Without a namespace the lock is where other programs have it.
-        let tag = (!has_hash_tag(name)).then(|| ["{", name, "}"].concat());
-        Keys::beside(name.to_owned(), tag)
+        let tag = if !has_hash_tag(name) {
+            ["{", name, "}"].concat()
+        } else if name.starts_with('{') && name.ends_with('}') {
+            // Those of `{x}` are not those of `x`.
+            [name, ":"].concat()
+        } else {
+            name.to_owned()
+        };
+        Keys::beside(name.to_owned(), Some(tag))
     }
 
     /// `tag` decides on the slot, if the lock's key doesn't.
@@ -328,6 +343,7 @@ mod tests {
             ("app", "counter", "{app:counter}", "{app:counter}"),
             ("", "counter", "counter", "{counter}"),
             ("", "{user}:1", "{user}:1", "{user}:1"),
+            ("", "{user}", "{user}", "{user}:"),
         ] {
             let [fence, queue, waiters] =
                 ["fence", "queue", "waiters"].map(|kind| format!("{tag}:{kind}"));
@@ -344,6 +360,16 @@ mod tests {
             let keys = keys(&namespace, &name);
             for key in keys.all() {
                 prop_assert_eq!(hashed(key), hashed(&keys.lock));
+            }
+        }
+
+        #[test]
+        fn no_two_names_of_the_empty_namespace_share_what_stands_beside_them(x in "[a{}]{1,6}", y in "[a{}]{1,6}") {
+            prop_assume!(x != y);
+            let (one, two) = (keys("", &x), keys("", &y));
+            prop_assert_ne!(&one.lock, &two.lock);
+            for key in &one.all()[1..] {
+                prop_assert!(!two.all().contains(key), "{} {}", x, y);
             }
         }
 
@@ -367,12 +393,13 @@ mod tests {
         ] {
             assert_eq!(acquired(&value), None);
         }
-        let forever = Value::Array(vec![Value::Int(-1), Value::Int(4)]);
+        let forever = Value::Array(vec![Value::Int(-1), Value::Int(4), Value::Int(0)]);
         assert_eq!(
             acquired(&forever),
             Some(Acquired::Taken {
                 remaining: None,
-                counter: 4
+                counter: 4,
+                stood: false
             })
         );
         let token = Token {

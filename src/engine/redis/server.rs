@@ -161,11 +161,13 @@ impl Server {
         command: &dyn Command,
         deadline: &Deadline,
     ) -> Result<Value, Broken> {
-        let deadline = deadline.within(self.io_timeout);
-        let mut value = connection.request(&command.packed(), &deadline)?;
-        if let (true, Some(full)) = (is_unknown_script(&value), command.in_full()) {
-            value = connection.request(&full, &deadline)?;
-        }
+        let value = match ask(&mut connection, command, &deadline.within(self.io_timeout)) {
+            Ok(value) => value,
+            Err(broken) => {
+                connection.give_up();
+                return Err(broken);
+            }
+        };
         match value {
             // It will stay a replica: behind the same address there may be its successor.
             Value::ServerError(error) if is_demoted(&error) => Err(Broken::Demoted(error.into())),
@@ -214,6 +216,21 @@ impl Server {
             idle.pop_front();
         }
         idle.push_back(Idle { connection, since });
+    }
+}
+
+fn ask(
+    connection: &mut Connection,
+    command: &dyn Command,
+    deadline: &Deadline,
+) -> Result<Value, Broken> {
+    let value = connection.request(&command.packed(), deadline)?;
+    if !is_unknown_script(&value) {
+        return Ok(value);
+    }
+    match command.in_full() {
+        Some(full) => connection.request(&full, deadline),
+        None => Ok(value),
     }
 }
 

@@ -90,6 +90,12 @@ impl Socket {
         Closer(self.socket.clone())
     }
 
+    /// Sees to it that what wasn't delivered yet never is, once this is closed.
+    pub(super) fn forget_unsent(&self) {
+        // At worst it is delivered late.
+        let _ = self.socket.set_linger(Some(Duration::ZERO));
+    }
+
     pub(super) fn set_deadline(&mut self, deadline: &Deadline) {
         self.deadline = deadline.clone();
     }
