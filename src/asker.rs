@@ -23,6 +23,9 @@ use crate::renewal::Renewer;
 /// After a deadline: what the attempt that is on the wire may still take.
 const GRACE: Duration = Duration::from_millis(40);
 
+/// By how much a heartbeat may be late before the engine drops who promised it.
+pub(crate) const SLACK: Duration = Duration::from_millis(500);
+
 /// The thread that asks the engine for a name.
 pub(crate) struct Asker<'a> {
     core: &'a Arc<Core>,
@@ -132,7 +135,6 @@ impl<'a> Asker<'a> {
 
     /// Without a pause to come it doesn't wait. `None` when the engine can't be reached, which may pass.
     fn ask(&mut self, pause: Option<Duration>, began: Instant) -> Result<Option<Acquired>> {
-        const SLACK: Duration = Duration::from_millis(500);
         let if_taken = match pause {
             Some(pause) => IfTaken::Wait {
                 promise: pause + pause / 2 + SLACK,

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::asker::SLACK;
 use crate::backoff::Backoff;
 use crate::clock::{Cancel, Deadline};
 use crate::engine::{Engine, Request};
@@ -90,8 +91,8 @@ impl Farewells {
 
     /// Leaves a release to the thread, starting it if need be.
     pub(crate) fn leave(&self, farewell: Farewell) {
-        // The server's lease started before now.
-        let over = Instant::now() + farewell.ttl;
+        // The server's lease started before now, and a place in line is dropped no later than this.
+        let over = Instant::now() + farewell.ttl + SLACK;
         let mut queue = self.0.queue.lock();
         if queue.waiting.len() == MOST {
             queue.waiting.pop_front();
