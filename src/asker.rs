@@ -149,10 +149,9 @@ impl<'a> Asker<'a> {
             .acquire(self.request(), if_taken, &self.deadline());
         match answer {
             Ok(answer) => {
-                self.check_inbox(&answer, pause.is_some());
-                if let Acquired::Taken { .. } = answer {
+                if let Acquired::Taken { stood, .. } = answer {
                     (self.failing, self.place.failing) = (None, None);
-                    (self.place.known, self.place.stands) = (pause.is_some(), pause.is_some());
+                    self.entered(pause.is_some(), stood);
                     self.set_taken(true);
                 }
                 Ok(Some(answer))
@@ -169,20 +168,13 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// Who stood in line and doesn't any more was passed over, because nobody heard. So was who finds the lock free
-    /// although its holder released it, unless that was another program.
-    fn check_inbox(&self, answer: &Acquired, waits: bool) {
-        let Some(grants) = self.place.grants.as_ref().filter(|_| self.place.stands) else {
-            return;
-        };
-        let was_ours = |seen: Seen| !seen.counter.is_multiple_of(2);
-        let was_passed_over = match answer {
-            Acquired::Granted(token) => !token.abandoned && self.place.seen.is_some_and(was_ours),
-            Acquired::Taken { stood, .. } => waits && !stood,
-        };
-        if was_passed_over {
+    /// The lock was taken: now the place is in the line, or not any more. Who stood there and had to enter anew was
+    /// passed over, because nobody heard.
+    fn entered(&mut self, waits: bool, stood: bool) {
+        if let (true, Some(grants)) = (waits && self.place.stands && !stood, &self.place.grants) {
             grants.distrust();
         }
+        (self.place.known, self.place.stands) = (waits, waits);
     }
 
     fn request(&self) -> Request<'_> {

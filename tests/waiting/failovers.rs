@@ -68,7 +68,14 @@ fn waiter_whose_inbox_is_at_a_replica_finds_out() {
     let pair = Pair::start();
     let lockers = [3_000, 600, 600, 600].map(|ttl| pair.open(ttl));
     let holder = lockers[0].lock("a").unwrap();
-    let take = |lock: &Locker| calling(lock, |lock| lock.lock("a")?.unlock());
+    // Each holds it for longer than the others' heartbeats take.
+    let take = |lock: &Locker| {
+        calling(lock, |lock| {
+            let guard = lock.lock("a")?;
+            thread::sleep(millis(300));
+            guard.unlock()
+        })
+    };
     let waiters: Vec<_> = lockers[1..].iter().map(take).collect();
     wait_for_line(&pair.old, 3);
     wait_for_inboxes(&pair.old, 3);
