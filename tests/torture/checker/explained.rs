@@ -1,0 +1,59 @@
+//! C4 and C8: what goes wrong has a cause.
+
+use super::{Facts, Rules, Violation, nanos, shown, violation};
+
+/// What is lost, or abandoned, without a fault.
+pub(super) fn losses(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
+    let ttl = nanos(rules.ttl + rules.slack);
+    let mut found = Vec::new();
+    for holding in &facts.holdings {
+        let (from, process) = (holding.from(), holding.answer.process);
+        if let Some(lost) = holding.lost {
+            let mut faults = facts.faults_near(process, from, lost.at, ttl);
+            if !faults.any(|span| span.kind.loses) && facts.stalled(from, lost.at) < ttl / 4 {
+                let text = format!("{} lost without a cause", holding.name());
+                found.push(violation("C4", text, &[holding.answer, lost]));
+            }
+        }
+        if holding.answer.detail == "abandoned" {
+            let since = from.saturating_sub(3 * ttl);
+            let mut spans = facts.faults.iter();
+            let faulty = spans.any(|span| span.from <= from && since <= span.until);
+            if !faulty && !facts.is_stalled(since, from) {
+                let text = format!("{} found abandoned without a cause", holding.name());
+                found.push(violation("C4", text, &[holding.answer]));
+            }
+        }
+    }
+    found
+}
+
+/// Errors that no fault allows.
+pub(super) fn errors(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
+    let after = nanos(rules.ttl + rules.slack);
+    let mut found = Vec::new();
+    for event in facts.events {
+        let error = match event.op.as_str() {
+            "answer" if !matches!(event.outcome.as_str(), "held" | "none") => &event.outcome,
+            // What was lost is another rule's.
+            "released" if !matches!(event.outcome.as_str(), "ok" | "dropped" | "lost") => {
+                &event.outcome
+            }
+            _ => continue,
+        };
+        let from = facts.asks.get(&event.id).map_or(event.at, |ask| ask.at);
+        let mut faults = facts.faults_near(event.process, from, event.at, after);
+        let allowed = faults.any(|span| span.kind.errors.contains(&error.as_str()));
+        let timeout = facts.asks.get(&event.id).map_or(0, |ask| ask.until);
+        // A timed call, if the machine had no time for it.
+        let was_cut_short = error == "unavailable"
+            && timeout > 0
+            && (timeout < 20_000_000 || facts.is_stalled(from, event.at));
+        if !allowed && !was_cut_short {
+            let took = shown(event.at - from);
+            let text = format!("an error that no fault allows, after {took:?}");
+            found.push(violation("C8", text, &[event]));
+        }
+    }
+    found
+}

@@ -1,0 +1,216 @@
+//! What a history tells, put together.
+
+use std::collections::HashMap;
+
+use super::super::history::{ALL, Event};
+use super::super::kinds::{self, Kind};
+
+/// What a history tells, put together.
+#[derive(Debug)]
+pub struct Facts<'a> {
+    pub events: &'a [Event],
+    /// By the time of their beginning.
+    pub holdings: Vec<Holding<'a>>,
+    pub asks: HashMap<u64, &'a Event>,
+    pub answers: HashMap<u64, &'a Event>,
+    pub faults: Vec<Span<'a>>,
+    pub stalls: Vec<(u64, u64)>,
+}
+
+/// A lock that a thread had.
+#[derive(Clone, Debug)]
+pub struct Holding<'a> {
+    pub ask: Option<&'a Event>,
+    pub answer: &'a Event,
+    /// The last event that says until when the lease was valid.
+    pub last: &'a Event,
+    /// Until when its holder could believe in it, if it didn't release it before.
+    pub until: u64,
+    /// When it was last found valid.
+    pub seen: u64,
+    pub release: Option<&'a Event>,
+    pub released: Option<&'a Event>,
+    pub lost: Option<&'a Event>,
+}
+
+/// A fault, from before it was fired until after it was over.
+#[derive(Clone, Copy, Debug)]
+pub struct Span<'a> {
+    pub kind: &'static Kind,
+    pub event: &'a Event,
+    pub from: u64,
+    pub until: u64,
+    pub process: u32,
+    pub hit: bool,
+}
+
+impl Holding<'_> {
+    pub fn name(&self) -> &str {
+        &self.answer.name
+    }
+
+    pub fn from(&self) -> u64 {
+        self.answer.at
+    }
+
+    pub fn token(&self) -> u64 {
+        self.answer.token
+    }
+
+    /// Whether it was ever found valid.
+    pub fn was_valid(&self) -> bool {
+        self.until > 0
+    }
+
+    /// The end of the time in which it was valid.
+    pub fn end(&self) -> u64 {
+        self.release.map_or(self.until, |event| event.at.min(self.until))
+    }
+}
+
+impl Span<'_> {
+    /// Whether it may have had an effect on `process` between the two times, if that lasts for `after`.
+    pub fn touches(&self, process: u32, from: u64, until: u64, after: u64) -> bool {
+        let concerns = self.process == ALL || self.process == process;
+        concerns && self.from <= until && from <= self.until.saturating_add(after)
+    }
+}
+
+impl<'a> Facts<'a> {
+    pub fn of(events: &'a [Event]) -> Self {
+        let mut facts = Facts {
+            events,
+            holdings: Vec::new(),
+            asks: HashMap::new(),
+            answers: HashMap::new(),
+            faults: Vec::new(),
+            stalls: Vec::new(),
+        };
+        let mut held = HashMap::new();
+        for event in events {
+            facts.take_in(event, &mut held);
+        }
+        facts
+    }
+
+    fn take_in(&mut self, event: &'a Event, held: &mut HashMap<u64, usize>) {
+        match event.op.as_str() {
+            "ask" => drop(self.asks.insert(event.id, event)),
+            "answer" => {
+                self.answers.insert(event.id, event);
+                if event.outcome == "held" {
+                    held.insert(event.id, self.holdings.len());
+                    self.holdings.push(self.holding(event));
+                }
+            }
+            "look" | "release" | "released" | "lost" => {
+                if let Some(at) = held.get(&event.id) {
+                    self.holdings[*at].take_in(event);
+                }
+            }
+            "fault" => self.faults.extend(span(event)),
+            "faulted" => {
+                let mut spans = self.faults.iter_mut().rev();
+                if let Some(span) = spans.find(|span| span.event.id == event.id) {
+                    span.until = event.at;
+                    span.hit = !event.outcome.is_empty();
+                }
+            }
+            "stall" => self.stalls.push((event.at, event.until)),
+            _ => {}
+        }
+    }
+
+    fn holding(&self, answer: &'a Event) -> Holding<'a> {
+        Holding {
+            ask: self.asks.get(&answer.id).copied(),
+            answer,
+            last: answer,
+            until: answer.until,
+            seen: answer.at,
+            release: None,
+            released: None,
+            lost: None,
+        }
+    }
+
+    /// For how long the machine stood still between the two times.
+    pub fn stalled(&self, from: u64, until: u64) -> u64 {
+        let overlaps = self.stalls.iter().map(|(start, end)| {
+            let (start, end) = (*start.max(&from), *end.min(&until));
+            end.saturating_sub(start)
+        });
+        overlaps.sum()
+    }
+
+    pub fn is_stalled(&self, from: u64, until: u64) -> bool {
+        self.stalls
+            .iter()
+            .any(|(start, end)| *start <= until && from <= *end)
+    }
+
+    /// The faults that may have had an effect then, if they have one for `after`.
+    pub fn faults_near(
+        &self,
+        process: u32,
+        from: u64,
+        until: u64,
+        after: u64,
+    ) -> impl Iterator<Item = &Span<'a>> {
+        self.faults
+            .iter()
+            .filter(move |span| span.touches(process, from, until, after))
+    }
+
+    /// The names that occur.
+    pub fn names(&self) -> Vec<&'a str> {
+        let mut names: Vec<_> = self
+            .events
+            .iter()
+            .map(|event| event.name.as_str())
+            .filter(|name| !name.is_empty())
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// The holdings of a name, by the time of their beginning.
+    pub fn holdings_of(&self, name: &str) -> impl Iterator<Item = &Holding<'a>> {
+        self.holdings
+            .iter()
+            .filter(move |holding| holding.name() == name)
+    }
+}
+
+impl<'a> Holding<'a> {
+    fn take_in(&mut self, event: &'a Event) {
+        match event.op.as_str() {
+            "release" => self.release = Some(event),
+            "released" => {
+                self.released = Some(event);
+                if event.outcome == "lost" {
+                    self.lost = self.lost.or(Some(event));
+                }
+            }
+            "lost" => self.lost = self.lost.or(Some(event)),
+            _ => {}
+        }
+        if event.until > 0 {
+            self.until = self.until.max(event.until);
+            self.seen = event.at;
+            self.last = event;
+        }
+    }
+}
+
+fn span(event: &Event) -> Option<Span<'_>> {
+    Some(Span {
+        kind: kinds::kind(&event.detail)?,
+        event,
+        from: event.at,
+        until: u64::MAX,
+        process: event.process,
+        hit: false,
+    })
+}

@@ -1,0 +1,103 @@
+//! Judges a history by rules that can fail.
+//!
+//! | rule | |
+//! |---|---|
+//! | C1 | no two valid holdings of a name overlap; after an unsafe fault at most until the next renewal |
+//! | C2 | the register's value is the number of its accepted writes, and stale ones were refused |
+//! | C3 | tokens are unique, and increase in the order of holding |
+//! | C4 | a lease is lost, or found abandoned, only when a fault explains it |
+//! | C5 | in the end nothing is left, and no key was ever seen without a ttl |
+//! | C6 | a lock goes to another only by its owner's release or by its expiry, and a line keeps its order |
+//! | C7 | every wait is bounded |
+//! | C8 | calls give only errors that a fault allows |
+//! | C9 | the run was no idle one: every fault hit its target, and stale writes were refused |
+
+// Each of the two targets that share this uses its own part.
+#![allow(dead_code, unreachable_pub)]
+
+mod bounds;
+mod explained;
+mod facts;
+mod server;
+mod tokens;
+mod work;
+
+use std::fmt;
+use std::time::Duration;
+
+use super::history::Event;
+use super::kinds::Class;
+pub use facts::Facts;
+
+/// What a run promised.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    pub class: Class,
+    pub ttl: Duration,
+    pub io_timeout: Duration,
+    /// What a loaded machine may add to each bound, beside the stalls that were seen.
+    pub slack: Duration,
+    pub acquisitions: usize,
+    pub stale_writes: usize,
+    /// How often each of these faults must have hit.
+    pub faults: Vec<(&'static str, usize)>,
+}
+
+/// A rule that was broken, and the events that show it.
+#[derive(Clone, Debug)]
+pub struct Violation {
+    pub rule: &'static str,
+    pub text: String,
+    pub events: Vec<Event>,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.rule, self.text)?;
+        self.events
+            .iter()
+            .try_for_each(|event| write!(f, "\n    {}", event.to_json()))
+    }
+}
+
+/// Judges a history, which is in the order of time.
+pub fn judge(events: &[Event], rules: &Rules) -> Vec<Violation> {
+    let facts = Facts::of(events);
+    let judges = [
+        tokens::exclusion,
+        tokens::order,
+        tokens::register,
+        explained::losses,
+        explained::errors,
+        server::remains,
+        server::owners,
+        server::lines,
+        bounds::timed,
+        bounds::releases,
+        bounds::after_kills,
+        bounds::after_outages,
+        work::done,
+    ];
+    judges
+        .iter()
+        .flat_map(|judge| judge(&facts, rules))
+        .collect()
+}
+
+fn violation(rule: &'static str, text: String, events: &[&Event]) -> Violation {
+    let events = events.iter().map(|event| (*event).clone()).collect();
+    Violation {
+        rule,
+        text,
+        events,
+    }
+}
+
+/// As the times of a history.
+fn nanos(duration: Duration) -> u64 {
+    duration.as_nanos().try_into().expect("no centuries")
+}
+
+fn shown(nanos: u64) -> Duration {
+    Duration::from_micros(nanos / 1000)
+}

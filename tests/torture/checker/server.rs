@@ -1,0 +1,114 @@
+//! C5 and C6: what the server shows of locks, and what is left of them.
+
+use std::collections::HashMap;
+
+use super::super::history::Event;
+use super::super::kinds::Class;
+use super::facts::Holding;
+use super::{Facts, Rules, Violation, nanos, violation};
+
+/// C5.
+pub(super) fn remains(facts: &Facts<'_>, _: &Rules) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for event in facts.events {
+        match event.op.as_str() {
+            "bare" => {
+                let text = format!("the key {} has no ttl", event.name);
+                found.push(violation("C5", text, &[event]));
+            }
+            "left" => {
+                let text = format!("left behind: {}", event.detail);
+                found.push(violation("C5", text, &[event]));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// What the server's clock, in whole milliseconds, may differ from ours.
+const ROUNDING: u64 = 5_000_000;
+
+/// C6: a lock whose owner is another than the last time, before it had expired, was released by its holder.
+pub(super) fn owners(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
+    let by_token: HashMap<_, _> = facts
+        .holdings
+        .iter()
+        .map(|holding| ((holding.name(), holding.token()), holding))
+        .collect();
+    let mut found = Vec::new();
+    let mut last: HashMap<&str, &Event> = HashMap::new();
+    for event in facts.events.iter().filter(|event| event.op == "key") {
+        let Some(before) = last.insert(&event.name, event) else {
+            continue;
+        };
+        let is_due = event.at + ROUNDING >= before.until;
+        if before.detail.is_empty() || before.detail == event.detail || is_due {
+            continue;
+        }
+        // A lease that nobody heard of was given up.
+        let Some(holding) = last_of_chain(&by_token, &before.name, before.token) else {
+            continue;
+        };
+        let released = holding.release.is_some_and(|release| release.at <= event.at);
+        if !released && !forgot(facts, rules, before.at, event.at) {
+            let text = format!("{} was taken from its holder", event.name);
+            let shown = [holding.answer, holding.last, before, event];
+            found.push(violation("C6", text, &shown));
+        }
+    }
+    found
+}
+
+/// The last holding that the lease with this token went to, inside its process.
+fn last_of_chain<'a, 'b>(
+    by_token: &HashMap<(&str, u64), &'b Holding<'a>>,
+    name: &str,
+    token: u64,
+) -> Option<&'b Holding<'a>> {
+    let mut last = *by_token.get(&(name, token))?;
+    while let Some(next) = by_token.get(&(name, last.token() + 2)) {
+        if next.answer.pid != last.answer.pid {
+            break;
+        }
+        last = next;
+    }
+    Some(last)
+}
+
+fn forgot(facts: &Facts<'_>, rules: &Rules, from: u64, until: u64) -> bool {
+    let mut spans = facts.faults.iter();
+    spans.any(|span| {
+        span.kind.class == Class::Unsafe
+            && span.from <= until
+            && from <= span.until.saturating_add(nanos(rules.ttl))
+    })
+}
+
+/// C6: those that stay in line stay in their order, unless somebody was dropped for not asking in time.
+pub(super) fn lines(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
+    let after = nanos(2 * rules.ttl + rules.slack);
+    let mut found = Vec::new();
+    let mut last: HashMap<&str, &Event> = HashMap::new();
+    for event in facts.events.iter().filter(|event| event.op == "line") {
+        let Some(before) = last.insert(&event.name, event) else {
+            continue;
+        };
+        let was: Vec<_> = before.detail.split(' ').collect();
+        let is: Vec<_> = event.detail.split(' ').collect();
+        let stayed = was.iter().filter(|owner| is.contains(owner));
+        let kept = is.iter().filter(|owner| was.contains(owner));
+        if stayed.eq(kept) {
+            continue;
+        }
+        let mut spans = facts.faults.iter();
+        let faulty = spans
+            .any(|span| span.from <= event.at && before.at <= span.until.saturating_add(after));
+        let since = before.at.saturating_sub(after);
+        if !faulty && !facts.is_stalled(since, event.at) {
+            let text = format!("the line of {} has changed its order", event.name);
+            found.push(violation("C6", text, &[before, event]));
+        }
+    }
+    found
+}

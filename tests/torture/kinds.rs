@@ -1,0 +1,83 @@
+//! The faults that there are, and what each of them excuses.
+
+/// A kind of fault.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    pub name: &'static str,
+    pub class: Class,
+    /// The errors that calls may give because of it.
+    pub errors: &'static [&'static str],
+    /// Whether a lease may be lost by it.
+    pub loses: bool,
+}
+
+/// What a fault may break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// No rule may be broken.
+    Safe,
+    /// The server forgets: two may hold for a moment.
+    Unsafe,
+}
+
+const UNAVAILABLE: &[&str] = &["unavailable"];
+const OUTAGE: &[&str] = &["unavailable", "lost"];
+const REFUSAL: &[&str] = &["denied", "engine", "unavailable", "lost"];
+
+const fn safe(name: &'static str, errors: &'static [&'static str], loses: bool) -> Kind {
+    let class = Class::Safe;
+    Kind {
+        name,
+        class,
+        errors,
+        loses,
+    }
+}
+
+const fn harmful(name: &'static str) -> Kind {
+    Kind {
+        name,
+        class: Class::Unsafe,
+        errors: REFUSAL,
+        loses: true,
+    }
+}
+
+pub const KINDS: [Kind; 31] = [
+    safe("stop holder", OUTAGE, true),
+    safe("stop waiter", OUTAGE, true),
+    safe("stop holder past ttl", OUTAGE, true),
+    safe("kill holder", &[], false),
+    safe("kill waiter", &[], false),
+    safe("kill releasing", &[], false),
+    safe("delay", OUTAGE, true),
+    safe("delay, then kill holder", OUTAGE, true),
+    safe("drop", OUTAGE, true),
+    safe("black hole", OUTAGE, true),
+    safe("truncate", OUTAGE, true),
+    safe("half-close", OUTAGE, true),
+    safe("lose reply to acquire", UNAVAILABLE, false),
+    safe("lose reply to renew", UNAVAILABLE, false),
+    safe("lose reply to release", UNAVAILABLE, false),
+    safe("stop server", OUTAGE, true),
+    safe("restart server with aof", OUTAGE, true),
+    safe("script flush", &[], false),
+    safe("client kill normal", UNAVAILABLE, false),
+    safe("client kill pubsub", &[], false),
+    safe("client pause", OUTAGE, true),
+    safe("maxmemory", REFUSAL, true),
+    safe("busy script", OUTAGE, true),
+    safe("acl revoked", REFUSAL, true),
+    safe("descriptors exhausted", OUTAGE, true),
+    harmful("restart server without aof"),
+    harmful("flushall"),
+    harmful("delete lock"),
+    harmful("evict"),
+    harmful("fail over to a stale replica"),
+    harmful("delete counter"),
+];
+
+/// The kind with this name.
+pub fn kind(name: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|kind| kind.name == name)
+}
