@@ -4,18 +4,21 @@
 #![allow(clippy::unwrap_used)]
 #![cfg(target_os = "linux")]
 
-#[path = "torture/checker/mod.rs"]
-mod checker;
-#[path = "torture/history.rs"]
-mod history;
-#[path = "torture/kinds.rs"]
-mod kinds;
+/// What the checker needs of the program.
+mod torture {
+    #[path = "../torture/checker/mod.rs"]
+    pub(crate) mod checker;
+    #[path = "../torture/history.rs"]
+    pub(crate) mod history;
+    #[path = "../torture/kinds.rs"]
+    pub(crate) mod kinds;
+}
 
 use std::time::Duration;
 
-use checker::{Rules, judge};
-use history::{ALL, Event};
-use kinds::Class;
+use torture::checker::{Rules, judge};
+use torture::history::{ALL, Event};
+use torture::kinds::Class;
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;

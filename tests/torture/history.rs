@@ -11,7 +11,7 @@ use std::path::Path;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Every process, as the target of a fault.
-pub const ALL: u32 = 99;
+pub(crate) const ALL: u32 = 99;
 
 /// What an event tells of.
 ///
@@ -31,24 +31,24 @@ pub const ALL: u32 = 99;
 /// | `bare` | a key without a ttl | `name` |
 /// | `left` | what stayed behind | `detail` |
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Event {
+pub(crate) struct Event {
     /// Nanoseconds since boot.
-    pub at: u64,
-    pub op: String,
+    pub(crate) at: u64,
+    pub(crate) op: String,
     /// The number of a worker.
-    pub process: u32,
-    pub pid: u32,
-    pub thread: u32,
-    pub id: u64,
-    pub name: String,
-    pub outcome: String,
-    pub token: u64,
-    pub until: u64,
-    pub detail: String,
+    pub(crate) process: u32,
+    pub(crate) pid: u32,
+    pub(crate) thread: u32,
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    pub(crate) outcome: String,
+    pub(crate) token: u64,
+    pub(crate) until: u64,
+    pub(crate) detail: String,
 }
 
 /// Nanoseconds since boot.
-pub fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     let now = clock_gettime(ClockId::Boottime);
     let part = |number: i64| u64::try_from(number).expect("no time before boot");
     part(now.tv_sec) * 1_000_000_000 + part(now.tv_nsec)
@@ -56,7 +56,7 @@ pub fn now() -> u64 {
 
 impl Event {
     /// An event of this moment.
-    pub fn now(op: &str) -> Self {
+    pub(crate) fn now(op: &str) -> Self {
         Event {
             at: now(),
             op: op.to_owned(),
@@ -65,7 +65,7 @@ impl Event {
     }
 
     /// The event as one line of JSON; what is zero or empty is left out.
-    pub fn to_json(&self) -> String {
+    pub(crate) fn to_json(&self) -> String {
         let mut line = format!("{{\"at\":{},\"op\":{}", self.at, quoted(&self.op));
         let numbers = [
             ("process", u64::from(self.process)),
@@ -90,7 +90,7 @@ impl Event {
     }
 
     /// Reads such a line; `None` for one that isn't whole, as the last one of a process that was killed may be.
-    pub fn from_json(line: &str) -> Option<Self> {
+    pub(crate) fn from_json(line: &str) -> Option<Self> {
         let mut rest = line.trim().strip_prefix('{')?.strip_suffix('}')?;
         let mut event = Event::default();
         while !rest.is_empty() {
@@ -173,18 +173,18 @@ fn text(json: &str) -> Option<(String, &str)> {
 
 /// The file of one process.
 #[derive(Debug)]
-pub struct History(File);
+pub(crate) struct History(File);
 
 impl History {
     /// Appends to `file` of the directory.
-    pub fn open(dir: &Path, file: &str) -> io::Result<Self> {
+    pub(crate) fn open(dir: &Path, file: &str) -> io::Result<Self> {
         let path = dir.join(file);
         let file = File::options().create(true).append(true).open(path)?;
         Ok(History(file))
     }
 
     /// Writes an event, in one write.
-    pub fn tell(&self, event: &Event) {
+    pub(crate) fn tell(&self, event: &Event) {
         let line = event.to_json() + "\n";
         (&self.0)
             .write_all(line.as_bytes())
@@ -193,7 +193,7 @@ impl History {
 }
 
 /// All events of all files of the directory, in the order of time.
-pub fn read(dir: &Path) -> io::Result<Vec<Event>> {
+pub(crate) fn read(dir: &Path) -> io::Result<Vec<Event>> {
     let mut events = Vec::new();
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();

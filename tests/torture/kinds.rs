@@ -2,18 +2,18 @@
 
 /// A kind of fault.
 #[derive(Clone, Copy, Debug)]
-pub struct Kind {
-    pub name: &'static str,
-    pub class: Class,
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    pub(crate) class: Class,
     /// The errors that calls may give because of it.
-    pub errors: &'static [&'static str],
+    pub(crate) errors: &'static [&'static str],
     /// Whether a lease may be lost by it.
-    pub loses: bool,
+    pub(crate) loses: bool,
 }
 
 /// What a fault may break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub(crate) enum Class {
     /// No rule may be broken.
     Safe,
     /// The server forgets: two may hold for a moment.
@@ -43,7 +43,7 @@ const fn harmful(name: &'static str) -> Kind {
     }
 }
 
-pub const KINDS: [Kind; 31] = [
+pub(crate) const KINDS: [Kind; 31] = [
     safe("stop holder", OUTAGE, true),
     safe("stop waiter", OUTAGE, true),
     safe("stop holder past ttl", OUTAGE, true),
@@ -78,6 +78,6 @@ pub const KINDS: [Kind; 31] = [
 ];
 
 /// The kind with this name.
-pub fn kind(name: &str) -> Option<&'static Kind> {
+pub(crate) fn kind(name: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == name)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::history::Event;
+use crate::torture::history::Event;
 use super::{Facts, Rules, Violation, nanos, shown, violation};
 
 const TIMED: Duration = Duration::from_millis(100);

@@ -2,82 +2,82 @@
 
 use std::collections::HashMap;
 
-use super::super::history::{ALL, Event};
-use super::super::kinds::{self, Kind};
+use crate::torture::history::{ALL, Event};
+use crate::torture::kinds::{self, Kind};
 
 /// What a history tells, put together.
 #[derive(Debug)]
-pub struct Facts<'a> {
-    pub events: &'a [Event],
+pub(crate) struct Facts<'a> {
+    pub(crate) events: &'a [Event],
     /// By the time of their beginning.
-    pub holdings: Vec<Holding<'a>>,
-    pub asks: HashMap<u64, &'a Event>,
-    pub answers: HashMap<u64, &'a Event>,
-    pub faults: Vec<Span<'a>>,
-    pub stalls: Vec<(u64, u64)>,
+    pub(crate) holdings: Vec<Holding<'a>>,
+    pub(crate) asks: HashMap<u64, &'a Event>,
+    pub(crate) answers: HashMap<u64, &'a Event>,
+    pub(crate) faults: Vec<Span<'a>>,
+    pub(crate) stalls: Vec<(u64, u64)>,
 }
 
 /// A lock that a thread had.
 #[derive(Clone, Debug)]
-pub struct Holding<'a> {
-    pub ask: Option<&'a Event>,
-    pub answer: &'a Event,
+pub(crate) struct Holding<'a> {
+    pub(crate) ask: Option<&'a Event>,
+    pub(crate) answer: &'a Event,
     /// The last event that says until when the lease was valid.
-    pub last: &'a Event,
+    pub(crate) last: &'a Event,
     /// Until when its holder could believe in it, if it didn't release it before.
-    pub until: u64,
+    pub(crate) until: u64,
     /// When it was last found valid.
-    pub seen: u64,
-    pub release: Option<&'a Event>,
-    pub released: Option<&'a Event>,
-    pub lost: Option<&'a Event>,
+    pub(crate) seen: u64,
+    pub(crate) release: Option<&'a Event>,
+    pub(crate) released: Option<&'a Event>,
+    pub(crate) lost: Option<&'a Event>,
 }
 
 /// A fault, from before it was fired until after it was over.
 #[derive(Clone, Copy, Debug)]
-pub struct Span<'a> {
-    pub kind: &'static Kind,
-    pub event: &'a Event,
-    pub from: u64,
-    pub until: u64,
-    pub process: u32,
-    pub hit: bool,
+pub(crate) struct Span<'a> {
+    pub(crate) kind: &'static Kind,
+    pub(crate) event: &'a Event,
+    pub(crate) from: u64,
+    pub(crate) until: u64,
+    pub(crate) process: u32,
+    pub(crate) hit: bool,
 }
 
 impl Holding<'_> {
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.answer.name
     }
 
-    pub fn from(&self) -> u64 {
+    pub(crate) fn from(&self) -> u64 {
         self.answer.at
     }
 
-    pub fn token(&self) -> u64 {
+    pub(crate) fn token(&self) -> u64 {
         self.answer.token
     }
 
     /// Whether it was ever found valid.
-    pub fn was_valid(&self) -> bool {
+    pub(crate) fn was_valid(&self) -> bool {
         self.until > 0
     }
 
     /// The end of the time in which it was valid.
-    pub fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.release.map_or(self.until, |event| event.at.min(self.until))
     }
 }
 
 impl Span<'_> {
     /// Whether it may have had an effect on `process` between the two times, if that lasts for `after`.
-    pub fn touches(&self, process: u32, from: u64, until: u64, after: u64) -> bool {
+    pub(crate) fn touches(&self, process: u32, from: u64, until: u64, after: u64) -> bool {
         let concerns = self.process == ALL || self.process == process;
         concerns && self.from <= until && from <= self.until.saturating_add(after)
     }
 }
 
 impl<'a> Facts<'a> {
-    pub fn of(events: &'a [Event]) -> Self {
+    pub(crate) fn of(events: &'a [Event]) -> Self {
         let mut facts = Facts {
             events,
             holdings: Vec::new(),
@@ -135,7 +135,7 @@ impl<'a> Facts<'a> {
     }
 
     /// For how long the machine stood still between the two times.
-    pub fn stalled(&self, from: u64, until: u64) -> u64 {
+    pub(crate) fn stalled(&self, from: u64, until: u64) -> u64 {
         let overlaps = self.stalls.iter().map(|(start, end)| {
             let (start, end) = (*start.max(&from), *end.min(&until));
             end.saturating_sub(start)
@@ -143,14 +143,14 @@ impl<'a> Facts<'a> {
         overlaps.sum()
     }
 
-    pub fn is_stalled(&self, from: u64, until: u64) -> bool {
+    pub(crate) fn is_stalled(&self, from: u64, until: u64) -> bool {
         self.stalls
             .iter()
             .any(|(start, end)| *start <= until && from <= *end)
     }
 
     /// The faults that may have had an effect then, if they have one for `after`.
-    pub fn faults_near(
+    pub(crate) fn faults_near(
         &self,
         process: u32,
         from: u64,
@@ -163,7 +163,7 @@ impl<'a> Facts<'a> {
     }
 
     /// The names that occur.
-    pub fn names(&self) -> Vec<&'a str> {
+    pub(crate) fn names(&self) -> Vec<&'a str> {
         let mut names: Vec<_> = self
             .events
             .iter()
@@ -176,7 +176,7 @@ impl<'a> Facts<'a> {
     }
 
     /// The holdings of a name, by the time of their beginning.
-    pub fn holdings_of(&self, name: &str) -> impl Iterator<Item = &Holding<'a>> {
+    pub(crate) fn holdings_of(&self, name: &str) -> impl Iterator<Item = &Holding<'a>> {
         self.holdings
             .iter()
             .filter(move |holding| holding.name() == name)

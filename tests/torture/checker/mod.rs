@@ -25,30 +25,30 @@ mod work;
 use std::fmt;
 use std::time::Duration;
 
-use super::history::Event;
-use super::kinds::Class;
-pub use facts::Facts;
+use crate::torture::history::Event;
+use crate::torture::kinds::Class;
+pub(crate) use facts::Facts;
 
 /// What a run promised.
 #[derive(Clone, Debug)]
-pub struct Rules {
-    pub class: Class,
-    pub ttl: Duration,
-    pub io_timeout: Duration,
+pub(crate) struct Rules {
+    pub(crate) class: Class,
+    pub(crate) ttl: Duration,
+    pub(crate) io_timeout: Duration,
     /// What a loaded machine may add to each bound, beside the stalls that were seen.
-    pub slack: Duration,
-    pub acquisitions: usize,
-    pub stale_writes: usize,
+    pub(crate) slack: Duration,
+    pub(crate) acquisitions: usize,
+    pub(crate) stale_writes: usize,
     /// How often each of these faults must have hit.
-    pub faults: Vec<(&'static str, usize)>,
+    pub(crate) faults: Vec<(&'static str, usize)>,
 }
 
 /// A rule that was broken, and the events that show it.
 #[derive(Clone, Debug)]
-pub struct Violation {
-    pub rule: &'static str,
-    pub text: String,
-    pub events: Vec<Event>,
+pub(crate) struct Violation {
+    pub(crate) rule: &'static str,
+    pub(crate) text: String,
+    pub(crate) events: Vec<Event>,
 }
 
 impl fmt::Display for Violation {
@@ -61,7 +61,7 @@ impl fmt::Display for Violation {
 }
 
 /// Judges a history, which is in the order of time.
-pub fn judge(events: &[Event], rules: &Rules) -> Vec<Violation> {
+pub(crate) fn judge(events: &[Event], rules: &Rules) -> Vec<Violation> {
     let facts = Facts::of(events);
     let judges = [
         tokens::exclusion,

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::super::history::Event;
-use super::super::kinds::Class;
+use crate::torture::history::Event;
+use crate::torture::kinds::Class;
 use super::facts::Holding;
 use super::{Facts, Rules, Violation, nanos, violation};
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::super::kinds::Class;
+use crate::torture::kinds::Class;
 use super::{Facts, Rules, Violation, nanos, shown, violation};
 
 /// C1.

@@ -1,6 +1,6 @@
 //! C9: the run was no idle one.
 
-use super::super::history::Event;
+use crate::torture::history::Event;
 use super::{Facts, Rules, Violation, violation};
 
 /// C9.

@@ -1,0 +1,12 @@
+//! Faults of every kind against locks that are held and waited for, judged by what was written down meanwhile.
+//!
+//! `TORTURE_SECONDS` says for how long (60), `TORTURE_CLASS` which faults (`safe` or `unsafe`; else both, three quarters
+//! of the time for the safe ones), and `TORTURE_SEED` repeats the choices of another run: its times differ all the same.
+
+mod support;
+#[path = "torture/mod.rs"]
+mod torture;
+
+fn main() -> std::process::ExitCode {
+    torture::main()
+}

@@ -1,0 +1,218 @@
+//! One run: a server, workers behind a proxy each, and faults, one after the other.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+
+use super::checker::{Rules, Violation, judge};
+use super::faults;
+use super::history::{self, ALL, Event, History};
+use super::kinds::{Class, KINDS, Kind};
+use super::register::Register;
+use super::summary::Summary;
+use super::support::{Child, Proxy, RedisServer, eventually};
+use super::watcher::Watchers;
+use super::worker;
+
+pub(crate) const WORKERS: u32 = 4;
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The time without faults at the beginning, and now and then: what goes wrong in it has no excuse.
+const QUIET: Duration = Duration::from_millis(2_000);
+const FAULTS_BETWEEN_QUIET: usize = 12;
+/// What a loaded machine may add to a bound, beside the stalls that are seen.
+const SLACK: Duration = Duration::from_millis(150);
+
+/// What the user of the workers may do, as the documentation has it.
+const USER: &str = "user app on >app ~{crosslock:* resetchannels &crosslock:inbox:* -@all +eval +evalsha +get +set \
+    +pexpire +pttl +del +time +ping +exists +lindex +lpos +lrem +rpush +hget +hset +hdel +publish +subscribe";
+
+/// A run.
+pub(crate) struct Driver<'a> {
+    pub(crate) dir: &'a Path,
+    pub(crate) server: RedisServer,
+    pub(crate) register: Register,
+    pub(crate) proxies: Vec<Proxy>,
+    pub(crate) workers: Vec<Child>,
+    pub(crate) rng: Rng,
+    pub(crate) ttl: Duration,
+    history: History,
+    class: Class,
+    lives: u64,
+    faults: u64,
+}
+
+/// What a run came to.
+pub(crate) struct Outcome {
+    pub(crate) violations: Vec<Violation>,
+    pub(crate) summary: Summary,
+}
+
+/// Lets workers work for so long, breaks things, and judges what they did.
+pub(crate) fn run(class: Class, dir: &Path, seed: u64, time: Duration) -> Outcome {
+    let mut driver = Driver::start(class, dir, seed);
+    let watchers = Watchers::start(driver.server.addr(), dir).expect("write history");
+    let rounds = driver.torment(time);
+    drop(watchers);
+    driver.end();
+    let events = history::read(dir).expect("read history");
+    let rules = driver.rules(time, rounds);
+    let summary = Summary::of(&events, driver.ttl);
+    Outcome {
+        violations: judge(&events, &rules),
+        summary,
+    }
+}
+
+impl<'a> Driver<'a> {
+    fn start(class: Class, dir: &'a Path, seed: u64) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let ttl = Duration::from_millis(rng.u64(300..=500));
+        let builder = RedisServer::builder()
+            .acl(&[USER])
+            .config("lua-time-limit", "20");
+        let builder = match class {
+            Class::Safe => builder.append_only(),
+            Class::Unsafe => builder,
+        };
+        let server = builder.start();
+        let proxies = (0..WORKERS).map(|_| Proxy::start(server.addr())).collect();
+        let mut driver = Driver {
+            dir,
+            register: Register::start(dir).expect("listen"),
+            proxies,
+            workers: Vec::new(),
+            rng,
+            ttl,
+            history: History::open(dir, "driver.jsonl").expect("write history"),
+            class,
+            lives: 0,
+            faults: 0,
+            server,
+        };
+        for index in 0..WORKERS {
+            let child = driver.new_worker(index);
+            driver.workers.push(child);
+        }
+        for worker in &mut driver.workers {
+            worker.wait_for("ready", PATIENCE);
+        }
+        driver
+    }
+
+    /// A process behind the proxy with this number.
+    pub(crate) fn new_worker(&mut self, index: u32) -> Child {
+        self.lives += 1;
+        let address = self.proxy(index).addr();
+        let url = format!("redis://app:app@{address}/");
+        let seed = self.rng.u64(..);
+        worker::start(self.dir, index, &url, self.ttl, seed)
+    }
+
+    pub(crate) fn proxy(&self, index: u32) -> &Proxy {
+        &self.proxies[usize::try_from(index).expect("few")]
+    }
+
+    pub(crate) fn worker(&mut self, index: u32) -> &mut Child {
+        &mut self.workers[usize::try_from(index).expect("few")]
+    }
+
+    /// Fires faults for so long; says how often each.
+    fn torment(&mut self, time: Duration) -> usize {
+        let end = Instant::now() + time;
+        let kinds: Vec<_> = KINDS.iter().filter(|kind| kind.class == self.class).collect();
+        let (mut rounds, mut fired) = (0, 0);
+        thread::sleep(QUIET);
+        loop {
+            let mut order = kinds.clone();
+            self.rng.shuffle(&mut order);
+            for kind in order {
+                if Instant::now() >= end {
+                    return rounds;
+                }
+                self.fire(kind);
+                fired += 1;
+                let pause = self.rng.u64(200..800);
+                thread::sleep(Duration::from_millis(pause));
+                if fired % FAULTS_BETWEEN_QUIET == 0 {
+                    thread::sleep(QUIET);
+                }
+            }
+            rounds += 1;
+        }
+    }
+
+    /// Fires one, when somebody holds a lock, or waits for it.
+    fn fire(&mut self, kind: &'static Kind) {
+        self.faults += 1;
+        let id = self.faults;
+        let Some(target) = faults::aim(self, kind) else {
+            // Nobody was there: it isn't counted.
+            return;
+        };
+        let pid = match target {
+            ALL => 0,
+            index => self.worker(index).pid().into(),
+        };
+        let told = Event {
+            process: target,
+            id,
+            token: pid,
+            detail: kind.name.to_owned(),
+            ..Event::now("fault")
+        };
+        self.history.tell(&told);
+        let hit = faults::fire(self, kind, target);
+        self.history.tell(&Event {
+            outcome: if hit { "hit" } else { "" }.to_owned(),
+            at: history::now(),
+            op: "faulted".to_owned(),
+            ..told
+        });
+    }
+
+    /// Ends the workers, and looks for what they left.
+    fn end(&mut self) {
+        self.workers.iter_mut().for_each(|worker| worker.tell("end"));
+        for worker in &mut self.workers {
+            worker.wait_for("done", PATIENCE);
+        }
+        let server = &self.server;
+        let mut left = String::new();
+        let clean = eventually(Duration::from_secs(3), || {
+            let keys = server.keys();
+            let others = keys.iter().filter(|key| !key.ends_with(":fence"));
+            let others: Vec<_> = others.collect();
+            let clients = server.connected_clients();
+            left = format!("keys {others:?}, and {clients} connections");
+            others.is_empty() && clients == 0
+        });
+        if !clean {
+            self.history.tell(&Event {
+                detail: left,
+                ..Event::now("left")
+            });
+        }
+        self.workers.iter_mut().for_each(Child::hang_up);
+    }
+
+    fn rules(&self, time: Duration, rounds: usize) -> Rules {
+        // A fault may meet nobody now and then.
+        let least = rounds * 2 / 3;
+        let kinds = KINDS.iter().filter(|kind| kind.class == self.class);
+        let faults: BTreeMap<_, _> = kinds.map(|kind| (kind.name, least)).collect();
+        let seconds = usize::try_from(time.as_secs()).expect("no ages");
+        let was_long = rounds > 0;
+        Rules {
+            class: self.class,
+            ttl: self.ttl,
+            io_timeout: worker::IO_TIMEOUT,
+            slack: SLACK,
+            acquisitions: seconds * 10,
+            stale_writes: usize::from(was_long),
+            faults: faults.into_iter().collect(),
+        }
+    }
+}

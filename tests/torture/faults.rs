@@ -1,0 +1,264 @@
+//! How each fault is aimed, fired, and taken back.
+
+use std::thread;
+use std::time::Duration;
+
+use redis::{Connection, RedisError, Value, cmd};
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
+use super::driver::{Driver, WORKERS};
+use super::history::ALL;
+use super::kinds::Kind;
+use super::register::Moment;
+use super::scripts;
+use super::support::{Fault, eventually};
+use super::watcher::admin;
+use super::worker;
+
+/// For how long somebody is waited for who could be hit.
+const AIMING: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// Waits for the moment, and says whom the fault is to hit; `None` when it didn't come.
+pub(crate) fn aim(driver: &mut Driver<'_>, kind: &Kind) -> Option<u32> {
+    let long = driver.ttl.mul_f64(0.6);
+    let moment = match kind.name {
+        "kill releasing" | "lose reply to release" => Moment::Releases,
+        "delay, then kill holder" | "lose reply to renew" | "stop holder past ttl" => {
+            Moment::Holds(long)
+        }
+        _ => Moment::Holds(millis(20)),
+    };
+    let holder = driver.register.await_moment(moment, AIMING)?;
+    match kind.name {
+        "stop server" | "restart server with aof" | "script flush" | "client kill normal"
+        | "client kill pubsub" | "client pause" | "maxmemory" | "busy script" | "acl revoked"
+        | "restart server without aof" | "flushall" | "delete lock" | "evict"
+        | "fail over to a stale replica" | "delete counter" => Some(ALL),
+        "stop waiter" | "kill waiter" => Some((holder + driver.rng.u32(1..WORKERS)) % WORKERS),
+        // Whoever is next.
+        "lose reply to acquire" => Some(driver.rng.u32(0..WORKERS)),
+        _ => Some(holder),
+    }
+}
+
+/// Breaks something, waits, and mends it. Says whether it did what it was to do.
+pub(crate) fn fire(driver: &mut Driver<'_>, kind: &Kind, target: u32) -> bool {
+    if target == ALL {
+        return on_server(driver, kind.name);
+    }
+    match kind.name {
+        "stop holder" | "stop waiter" => {
+            let most = u64::try_from(driver.ttl.as_millis() / 2).expect("short");
+            stop(driver, target, millis(driver.rng.clone().u64(20..most)))
+        }
+        "stop holder past ttl" => {
+            let time = driver.ttl.mul_f64(1.1 + driver.rng.f64());
+            stop(driver, target, time)
+        }
+        "kill holder" | "kill waiter" | "kill releasing" => kill(driver, target),
+        "delay, then kill holder" => {
+            let delay = millis(driver.rng.u64(25..60));
+            driver.proxy(target).set(Fault::Delay(delay));
+            // It is renewed meanwhile.
+            thread::sleep(driver.ttl.mul_f64(0.55));
+            kill(driver, target);
+            driver.proxy(target).set(Fault::None);
+            true
+        }
+        "descriptors exhausted" => exhaust(driver, target),
+        name if name.starts_with("lose reply") => lose_reply(driver, target, name),
+        name => on_network(driver, target, name),
+    }
+}
+
+fn stop(driver: &mut Driver<'_>, target: u32, time: Duration) -> bool {
+    driver.worker(target).stop();
+    thread::sleep(time);
+    driver.worker(target).cont();
+    true
+}
+
+fn kill(driver: &mut Driver<'_>, target: u32) -> bool {
+    driver.worker(target).kill();
+    let new = driver.new_worker(target);
+    *driver.worker(target) = new;
+    true
+}
+
+fn on_network(driver: &mut Driver<'_>, target: u32, name: &str) -> bool {
+    let rng = &mut driver.rng;
+    let fault = match name {
+        "delay" => Fault::Delay(millis(rng.u64(1..60))),
+        "drop" => Fault::Refuse,
+        "black hole" => Fault::BlackHole,
+        "truncate" => Fault::Truncate(rng.usize(1..60)),
+        "half-close" => Fault::HalfClose,
+        name => unreachable!("{name} is no fault of the network"),
+    };
+    let time = millis(rng.u64(50..500));
+    let proxy = driver.proxy(target);
+    proxy.set(fault);
+    thread::sleep(time);
+    proxy.set(Fault::None);
+    true
+}
+
+fn lose_reply(driver: &mut Driver<'_>, target: u32, name: &str) -> bool {
+    let digest = match name {
+        "lose reply to acquire" => scripts::acquire(),
+        "lose reply to renew" => scripts::renew(),
+        _ => scripts::release(),
+    };
+    let then_close = driver.rng.bool();
+    let proxy = driver.proxy(target);
+    let before = proxy.lost_replies();
+    proxy.lose_next_reply(&digest, then_close);
+    let lost = eventually(Duration::from_secs(2), || proxy.lost_replies() > before);
+    // A connection that isn't closed stays silent.
+    thread::sleep(worker::IO_TIMEOUT * 2);
+    proxy.set(Fault::None);
+    lost
+}
+
+/// Leaves a process no descriptors for the connections that it needs.
+fn exhaust(driver: &mut Driver<'_>, target: u32) -> bool {
+    let raw = driver.worker(target).pid().try_into().expect("a pid");
+    let pid = Pid::from_raw(raw).expect("a pid");
+    let limit = |current| Rlimit {
+        current,
+        maximum: Some(4096),
+    };
+    let limited = prlimit(Some(pid), Resource::Nofile, limit(Some(4)));
+    driver.proxy(target).set(Fault::Refuse);
+    driver.proxy(target).set(Fault::None);
+    thread::sleep(millis(driver.rng.u64(50..400)));
+    let freed = prlimit(Some(pid), Resource::Nofile, limit(Some(1024)));
+    limited.is_ok() && freed.is_ok()
+}
+
+fn on_server(driver: &mut Driver<'_>, name: &str) -> bool {
+    let short = u64::try_from(driver.ttl.as_millis()).expect("short") * 8 / 10;
+    let time = millis(driver.rng.u64(20..short));
+    match name {
+        "stop server" => {
+            driver.server.stop();
+            thread::sleep(time);
+            driver.server.cont();
+            return true;
+        }
+        "restart server with aof" | "restart server without aof" => {
+            driver.server.restart();
+            return true;
+        }
+        _ => {}
+    }
+    let open = || admin(driver.server.addr());
+    let done = open().and_then(|mut admin| match name {
+        "busy script" => keep_busy(&mut admin, &mut open()?, time),
+        "fail over to a stale replica" => fail_over(&mut admin, time),
+        _ => command(&mut admin, name, time),
+    });
+    if let Err(error) = &done {
+        eprintln!("torture: {name}: {error}");
+    }
+    done.is_ok()
+}
+
+fn command(admin: &mut Connection, name: &str, time: Duration) -> Result<(), RedisError> {
+    let mut tell = |line: &str| {
+        let mut words = line.split(' ');
+        let mut command = cmd(words.next().unwrap_or_default());
+        for word in words {
+            command.arg(word);
+        }
+        command.exec(admin)
+    };
+    match name {
+        "script flush" => tell("SCRIPT FLUSH"),
+        "client kill normal" => tell("CLIENT KILL TYPE normal SKIPME yes"),
+        "client kill pubsub" => tell("CLIENT KILL TYPE pubsub"),
+        "client pause" => {
+            tell(&format!("CLIENT PAUSE {} ALL", time.as_millis()))?;
+            thread::sleep(time);
+            Ok(())
+        }
+        "maxmemory" => {
+            tell("CONFIG SET maxmemory 1")?;
+            thread::sleep(time);
+            tell("CONFIG SET maxmemory 0")
+        }
+        "acl revoked" => {
+            tell("ACL SETUSER app -eval -evalsha resetchannels")?;
+            thread::sleep(time);
+            tell("ACL SETUSER app +eval +evalsha &crosslock:inbox:*")
+        }
+        "flushall" => tell("FLUSHALL"),
+        "delete lock" => tell(&format!(
+            "DEL {{crosslock:{}}} {{crosslock:{}}} {{crosslock:{}}}",
+            worker::LONG,
+            worker::PATIENT,
+            worker::HASTY
+        )),
+        "delete counter" => tell(&format!(
+            "DEL {{crosslock:{}}}:fence {{crosslock:{}}}:fence",
+            worker::LONG,
+            worker::PATIENT
+        )),
+        "evict" => {
+            tell("CONFIG SET maxmemory-policy volatile-lru")?;
+            tell("CONFIG SET maxmemory 1")?;
+            thread::sleep(millis(5));
+            tell("CONFIG SET maxmemory 0")?;
+            tell("CONFIG SET maxmemory-policy noeviction")
+        }
+        name => unreachable!("{name} is no fault of the server"),
+    }
+}
+
+/// Runs a script without end, until it is killed.
+fn keep_busy(
+    admin: &mut Connection,
+    other: &mut Connection,
+    time: Duration,
+) -> Result<(), RedisError> {
+    thread::scope(|scope| {
+        // It ends with an error, which is meant.
+        scope.spawn(|| cmd("EVAL").arg("while true do end").arg(0).exec(other));
+        thread::sleep(time.max(millis(40)));
+        let mut killed = Ok(());
+        eventually(PATIENCE, || {
+            killed = cmd("SCRIPT").arg("KILL").exec(admin);
+            killed.is_ok()
+        });
+        killed
+    })
+}
+
+/// Makes the server what a replica is that has heard nothing for `lag`: the clients can't tell one from the other.
+fn fail_over(admin: &mut Connection, lag: Duration) -> Result<(), RedisError> {
+    let mut kept = Vec::new();
+    for key in cmd("KEYS").arg("*").query::<Vec<String>>(admin)? {
+        let ttl: i64 = cmd("PTTL").arg(&key).query(admin)?;
+        let dump: Value = cmd("DUMP").arg(&key).query(admin)?;
+        if let (Value::BulkString(bytes), true) = (dump, ttl > 0) {
+            kept.push((key, ttl, bytes));
+        }
+    }
+    thread::sleep(lag);
+    let lag = i64::try_from(lag.as_millis()).expect("short");
+    let mut pipe = redis::pipe();
+    pipe.atomic().cmd("FLUSHALL");
+    for (key, ttl, bytes) in kept.iter().filter(|(_, ttl, _)| *ttl > lag) {
+        pipe.cmd("RESTORE").arg(key).arg(ttl - lag).arg(bytes);
+    }
+    pipe.exec(admin)?;
+    for kind in ["normal", "pubsub"] {
+        cmd("CLIENT").arg(&["KILL", "TYPE", kind]).exec(admin)?;
+    }
+    Ok(())
+}

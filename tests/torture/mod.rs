@@ -1,0 +1,81 @@
+//! The program.
+
+pub(crate) mod checker;
+mod driver;
+mod faults;
+pub(crate) mod history;
+pub(crate) mod kinds;
+mod register;
+mod scripts;
+mod summary;
+mod watcher;
+mod worker;
+
+use std::env;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use driver::Outcome;
+use kinds::Class;
+
+use super::support;
+
+const SECONDS: u64 = 60;
+/// So many violations are shown.
+const SHOWN: usize = 10;
+
+pub(crate) fn main() -> ExitCode {
+    if worker::is_worker() {
+        worker::run();
+        return ExitCode::SUCCESS;
+    }
+    if !is_wanted() {
+        return ExitCode::SUCCESS;
+    }
+    let number = |name| env::var(name).ok().map(|text| text.parse().expect(name));
+    let seconds = number("TORTURE_SECONDS").unwrap_or(SECONDS);
+    let seed = number("TORTURE_SEED").unwrap_or_else(|| fastrand::u64(..));
+    println!("TORTURE_SEED={seed} TORTURE_SECONDS={seconds}");
+    let class = env::var("TORTURE_CLASS");
+    let phases = match class.as_deref() {
+        Ok("safe") => vec![(Class::Safe, seconds)],
+        Ok("unsafe") => vec![(Class::Unsafe, seconds)],
+        _ => vec![(Class::Safe, seconds - seconds / 4), (Class::Unsafe, seconds / 4)],
+    };
+    let passed = phases
+        .into_iter()
+        .map(|(class, seconds)| phase(class, seed, Duration::from_secs(seconds)))
+        // Both are run, whatever the first one shows.
+        .fold(true, |all, passed| all && passed);
+    if passed {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// Whether the arguments, which are those of libtest, name this program.
+fn is_wanted() -> bool {
+    let args: Vec<_> = env::args().skip(1).collect();
+    let names: Vec<_> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
+    let is_named = names.iter().any(|name| "torture".contains(name.as_str()));
+    !args.iter().any(|arg| arg == "--list") && (names.is_empty() || is_named)
+}
+
+fn phase(class: Class, seed: u64, time: Duration) -> bool {
+    let dir = tempfile::Builder::new().prefix("torture-").tempdir().expect("make a directory");
+    println!("\n{class:?} faults for {time:?}");
+    let Outcome {
+        violations,
+        summary,
+    } = driver::run(class, dir.path(), seed, time);
+    println!("{summary}| violations | {} |", violations.len());
+    for violation in violations.iter().take(SHOWN) {
+        println!("{violation}");
+    }
+    if violations.is_empty() {
+        return true;
+    }
+    println!("TORTURE_SEED={seed}; the history is in {}", dir.keep().display());
+    false
+}

@@ -1,0 +1,152 @@
+//! What the locks protect: a number for each name, which takes a write only with a token that isn't stale.
+
+use std::collections::HashMap;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::history::{Event, History, now};
+use super::worker;
+
+/// A moment at which a fault can be fired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// Somebody has just got a lock, and keeps it for so long at least.
+    Holds(Duration),
+    /// Somebody is about to release.
+    Releases,
+}
+
+/// The register of a run.
+#[derive(Debug)]
+pub(crate) struct Register(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    history: History,
+    state: Mutex<State>,
+    /// Notified when somebody was let in.
+    seen: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    cells: HashMap<String, Cell>,
+    /// Who was let in last, and how often anybody was.
+    last: Option<(u32, Moment)>,
+    count: u64,
+}
+
+/// What is known of one name.
+#[derive(Debug, Default)]
+struct Cell {
+    value: u64,
+    token: u64,
+    owner: u64,
+}
+
+impl Register {
+    pub(crate) fn start(dir: &Path) -> io::Result<Self> {
+        let listener = UnixListener::bind(worker::socket(dir))?;
+        let shared = Arc::new(Shared {
+            history: History::open(dir, "register.jsonl")?,
+            state: Mutex::default(),
+            seen: Condvar::new(),
+        });
+        let theirs = shared.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let shared = theirs.clone();
+                // It ends with its worker.
+                thread::spawn(move || shared.serve(&stream));
+            }
+        });
+        Ok(Register(shared))
+    }
+
+    /// Waits for such a moment, and says whose it is.
+    pub(crate) fn await_moment(&self, moment: Moment, timeout: Duration) -> Option<u32> {
+        let deadline = Instant::now() + timeout;
+        let mut state = self.0.state.lock().expect("no panics");
+        let mut count = state.count;
+        loop {
+            let left = deadline.checked_duration_since(Instant::now())?;
+            state = self.0.seen.wait_timeout(state, left).expect("no panics").0;
+            if state.count == count {
+                continue;
+            }
+            count = state.count;
+            match (state.last, moment) {
+                (Some((process, Moment::Holds(planned))), Moment::Holds(least)) if planned >= least => {
+                    return Some(process);
+                }
+                (Some((process, Moment::Releases)), Moment::Releases) => return Some(process),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn serve(&self, stream: &UnixStream) -> Option<()> {
+        let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+        let hello = lines.next()?;
+        let mut numbers = hello.split(' ').map_while(|word| word.parse::<u32>().ok());
+        let of = Event {
+            process: numbers.next()?,
+            pid: numbers.next()?,
+            thread: numbers.next()?,
+            ..Event::default()
+        };
+        for line in lines {
+            let answer = self.answer(&of, &line)?;
+            writeln!(&*stream, "{answer}").ok()?;
+        }
+        Some(())
+    }
+
+    /// `read name token owner micros` or `write name token owner value`.
+    fn answer(&self, of: &Event, line: &str) -> Option<String> {
+        let words: Vec<_> = line.split(' ').collect();
+        let [verb, name, token, owner, number] = words[..] else {
+            return None;
+        };
+        let (token, owner) = (token.parse().ok()?, owner.parse().ok()?);
+        let number: u64 = number.parse().ok()?;
+        let mut state = self.state.lock().expect("no panics");
+        let cell = state.cells.entry(name.to_owned()).or_default();
+        let is_stale = token < cell.token || (token == cell.token && owner != cell.owner);
+        if !is_stale {
+            (cell.token, cell.owner) = (token, owner);
+            if verb == "write" {
+                cell.value = number;
+            }
+        }
+        let value = cell.value;
+        self.history.tell(&Event {
+            at: now(),
+            op: "register".to_owned(),
+            id: owner,
+            name: name.to_owned(),
+            outcome: if is_stale { "stale" } else { "accepted" }.to_owned(),
+            token,
+            until: value,
+            detail: verb.to_owned(),
+            ..of.clone()
+        });
+        if is_stale {
+            return Some("stale".to_owned());
+        }
+        let moment = match verb {
+            "read" => Moment::Holds(Duration::from_micros(number)),
+            _ => Moment::Releases,
+        };
+        state.last = Some((of.process, moment));
+        state.count += 1;
+        self.seen.notify_all();
+        Some(value.to_string())
+    }
+}

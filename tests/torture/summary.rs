@@ -1,0 +1,110 @@
+//! What a run did, as a table.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use super::checker::Facts;
+use super::history::Event;
+
+/// What a run did, as a table.
+#[derive(Debug, Default)]
+pub(crate) struct Summary {
+    ttl: Duration,
+    events: usize,
+    calls: BTreeMap<String, usize>,
+    /// Fired, and hit.
+    faults: BTreeMap<&'static str, (usize, usize)>,
+    accepted: usize,
+    stale: usize,
+    lost: usize,
+    abandoned: usize,
+    stalled: Duration,
+    /// What is told of the worst of their kind.
+    worst: Vec<(&'static str, Duration)>,
+}
+
+impl Summary {
+    pub(crate) fn of(events: &[Event], ttl: Duration) -> Self {
+        let facts = Facts::of(events);
+        let mut summary = Summary {
+            ttl,
+            events: events.len(),
+            ..Summary::default()
+        };
+        for event in events {
+            match (event.op.as_str(), event.outcome.as_str()) {
+                ("answer", outcome) => *summary.calls.entry(outcome.to_owned()).or_default() += 1,
+                ("register", "stale") => summary.stale += 1,
+                ("register", "accepted") if event.detail == "write" => summary.accepted += 1,
+                _ => {}
+            }
+        }
+        for span in &facts.faults {
+            let (fired, hit) = summary.faults.entry(span.kind.name).or_default();
+            *fired += 1;
+            *hit += usize::from(span.hit);
+        }
+        let holdings = facts.holdings.iter();
+        summary.lost = holdings.clone().filter(|one| one.lost.is_some()).count();
+        let abandoned = |event: &Event| event.detail == "abandoned";
+        summary.abandoned = holdings.filter(|one| abandoned(one.answer)).count();
+        summary.stalled = Duration::from_nanos(facts.stalled(0, u64::MAX));
+        summary.worst = worst(&facts);
+        summary
+    }
+
+    /// How many faults were fired.
+    pub(crate) fn fired(&self) -> usize {
+        self.faults.values().map(|(fired, _)| fired).sum()
+    }
+
+    pub(crate) fn acquisitions(&self) -> usize {
+        self.calls.get("held").copied().unwrap_or_default()
+    }
+}
+
+fn worst(facts: &Facts<'_>) -> Vec<(&'static str, Duration)> {
+    let longest = |times: &mut dyn Iterator<Item = u64>| {
+        Duration::from_micros(times.max().unwrap_or_default() / 1000)
+    };
+    let answered = || {
+        let answers = facts.answers.values();
+        answers.filter_map(|answer| Some((facts.asks.get(&answer.id)?, answer)))
+    };
+    let mut endless = answered().filter(|(ask, _)| ask.detail == "lock");
+    let mut timed = answered().filter(|(ask, _)| ask.detail == "timed");
+    let mut releases = facts.holdings.iter().filter_map(|one| one.release.zip(one.released));
+    vec![
+        ("wait for a lock", longest(&mut endless.by_ref().map(|(ask, answer)| answer.at - ask.at))),
+        (
+            "timed call, past its timeout",
+            longest(&mut timed.by_ref().map(|(ask, answer)| (answer.at - ask.at).saturating_sub(ask.until))),
+        ),
+        ("release", longest(&mut releases.by_ref().map(|(begun, done)| done.at - begun.at))),
+    ]
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "| ttl | {:?} |", self.ttl)?;
+        writeln!(f, "|---|---|")?;
+        writeln!(f, "| lines of history | {} |", self.events)?;
+        for (outcome, count) in &self.calls {
+            writeln!(f, "| calls: {outcome} | {count} |")?;
+        }
+        writeln!(f, "| writes accepted | {} |", self.accepted)?;
+        writeln!(f, "| stale reads and writes refused | {} |", self.stale)?;
+        writeln!(f, "| leases lost | {} |", self.lost)?;
+        writeln!(f, "| locks found abandoned | {} |", self.abandoned)?;
+        for (what, time) in &self.worst {
+            writeln!(f, "| longest {what} | {time:?} |")?;
+        }
+        writeln!(f, "| the machine stood still for | {:?} |", self.stalled)?;
+        writeln!(f, "| faults | {} |", self.fired())?;
+        for (name, (fired, hit)) in &self.faults {
+            writeln!(f, "| {name} | {fired}, {hit} hit |")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,160 @@
+//! Threads that watch the server, and the machine.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use redis::{Client, Connection, RedisResult};
+
+use super::history::{Event, History, now};
+
+/// Threads that write down what they see until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Watchers {
+    ended: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Watchers {
+    pub(crate) fn start(server: SocketAddr, dir: &Path) -> io::Result<Self> {
+        let ended = Arc::new(AtomicBool::new(false));
+        let (locks, stalls) = (
+            History::open(dir, "server.jsonl")?,
+            History::open(dir, "machine.jsonl")?,
+        );
+        let (until, also_until) = (ended.clone(), ended.clone());
+        let threads = vec![
+            thread::spawn(move || watch_server(server, &locks, &until)),
+            thread::spawn(move || watch_machine(&stalls, &also_until)),
+        ];
+        Ok(Watchers { ended, threads })
+    }
+}
+
+impl Drop for Watchers {
+    fn drop(&mut self) {
+        self.ended.store(true, Relaxed);
+        for thread in self.threads.drain(..) {
+            // One that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Whether the machine has time for who wants to run.
+fn watch_machine(history: &History, ended: &AtomicBool) {
+    const NAP: Duration = Duration::from_millis(5);
+    const STALL: u64 = 30_000_000;
+    while !ended.load(Relaxed) {
+        let from = now();
+        thread::sleep(NAP);
+        let until = now();
+        if until - from > STALL {
+            history.tell(&Event {
+                at: from,
+                until,
+                ..Event::now("stall")
+            });
+        }
+    }
+}
+
+/// A connection that may do everything.
+pub(crate) fn admin(server: SocketAddr) -> RedisResult<Connection> {
+    const TIMEOUT: Duration = Duration::from_secs(2);
+    let client = Client::open(format!("redis://crosslock-admin:admin@{server}/"))?;
+    let connection = client.get_connection_with_timeout(TIMEOUT)?;
+    connection.set_read_timeout(Some(TIMEOUT))?;
+    connection.set_write_timeout(Some(TIMEOUT))?;
+    Ok(connection)
+}
+
+/// All keys, each with its ttl and what it holds.
+const LOOK: &str = "
+    local all = {}
+    for _, key in ipairs(redis.call('KEYS', '*')) do
+      local kind = redis.call('TYPE', key).ok
+      local value = ''
+      if kind == 'string' then
+        value = redis.call('GET', key)
+      elseif kind == 'list' then
+        value = table.concat(redis.call('LRANGE', key, 0, -1), ' ')
+      end
+      table.insert(all, {key, redis.call('PTTL', key), value})
+    end
+    return all";
+
+type Key = (String, i64, String);
+
+fn watch_server(server: SocketAddr, history: &History, ended: &AtomicBool) {
+    const PAUSE: Duration = Duration::from_millis(12);
+    let mut connection = None;
+    let mut last = HashMap::new();
+    while !ended.load(Relaxed) {
+        thread::sleep(PAUSE);
+        let Some(open) = &mut connection else {
+            connection = admin(server).ok();
+            continue;
+        };
+        let before = now();
+        match redis::cmd("EVAL").arg(LOOK).arg(0).query::<Vec<Key>>(open) {
+            Ok(keys) => write_down(history, &keys, before, &mut last),
+            // It is away, or busy.
+            Err(_) => connection = None,
+        }
+    }
+}
+
+fn write_down(history: &History, keys: &[Key], before: u64, last: &mut HashMap<String, Event>) {
+    let after = now();
+    for (key, ttl, _) in keys.iter().filter(|(_, ttl, _)| *ttl == -1) {
+        let (name, until) = (key.clone(), ttl.unsigned_abs());
+        history.tell(&Event {
+            name,
+            until,
+            ..Event::now("bare")
+        });
+    }
+    for name in [super::worker::PATIENT, super::worker::HASTY, super::worker::LONG] {
+        let lock = format!("{{crosslock:{name}}}");
+        let find = |suffix: &str| {
+            let wanted = format!("{lock}{suffix}");
+            keys.iter().find(|(key, ..)| *key == wanted)
+        };
+        let event = |op: &str| Event {
+            at: after,
+            op: op.to_owned(),
+            name: name.to_owned(),
+            ..Event::default()
+        };
+        let mut held = event("key");
+        held.token = find(":fence").map_or(0, |(.., value)| value.parse().unwrap_or(0));
+        if let Some((_, ttl, owner)) = find("") {
+            held.detail = owner.clone();
+            held.until = before + ttl.unsigned_abs() * 1_000_000;
+        }
+        let mut line = event("line");
+        line.detail = find(":queue").map_or(String::new(), |(.., owners)| owners.clone());
+        for event in [held, line] {
+            let seen = last.entry(event.op.clone() + name).or_default();
+            if !is_same(seen, &event) {
+                history.tell(&event);
+                *seen = event;
+            }
+        }
+    }
+}
+
+/// But for what the times of two looks differ by.
+fn is_same(before: &Event, now: &Event) -> bool {
+    const NOISE: u64 = 2_000_000;
+    before.detail == now.detail
+        && before.token == now.token
+        && before.until.abs_diff(now.until) < NOISE
+        && !before.op.is_empty()
+}

@@ -1,0 +1,337 @@
+//! A process that locks, reads, pauses, writes and releases until it is told to end.
+
+use std::env;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+use crosslock::{Error, LockGuard, Locker};
+use fastrand::Rng;
+
+use super::history::{Event, History, now};
+use super::support::{Child, eventually, hear, is_child, say, sockets, threads_named};
+
+pub(crate) const IO_TIMEOUT: Duration = Duration::from_millis(150);
+pub(crate) const THREADS: u32 = 4;
+/// Held for a moment, by those that wait for as long as it takes.
+pub(crate) const PATIENT: &str = "patient";
+/// Held for a moment, by those that have no time, or not much.
+pub(crate) const HASTY: &str = "hasty";
+/// Held for so long that it is renewed.
+pub(crate) const LONG: &str = "long";
+
+const ENTRY: &str = "torture worker";
+const DIR: &str = "TORTURE_WORKER_DIR";
+const INDEX: &str = "TORTURE_WORKER_INDEX";
+const URL: &str = "TORTURE_WORKER_URL";
+const TTL: &str = "TORTURE_WORKER_TTL_MS";
+const SEED: &str = "TORTURE_WORKER_SEED";
+
+/// Where the register of a run listens.
+pub(crate) fn socket(dir: &Path) -> PathBuf {
+    dir.join("register.sock")
+}
+
+/// Starts a worker of a run.
+pub(crate) fn start(dir: &Path, index: u32, url: &str, ttl: Duration, seed: u64) -> Child {
+    let args = [
+        (DIR, dir.display().to_string()),
+        (INDEX, index.to_string()),
+        (URL, url.to_owned()),
+        (TTL, ttl.as_millis().to_string()),
+        (SEED, seed.to_string()),
+    ];
+    Child::spawn(ENTRY, &args.each_ref().map(|(name, value)| (*name, value.as_str())))
+}
+
+pub(crate) fn is_worker() -> bool {
+    is_child(ENTRY)
+}
+
+/// The worker's `main`.
+pub(crate) fn run() {
+    let arg = |name| env::var(name).expect("the driver sets it");
+    let dir = PathBuf::from(arg(DIR));
+    let ttl = Duration::from_millis(arg(TTL).parse().expect("a number"));
+    let index: u32 = arg(INDEX).parse().expect("a number");
+    let seed: u64 = arg(SEED).parse().expect("a number");
+    let pid = std::process::id();
+    let history = History::open(&dir, &format!("worker-{index}-{pid}.jsonl")).expect("open it");
+    let before = sockets();
+    let locker = open(&arg(URL), ttl);
+    let ends = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (locker, history, dir, ends) = (&locker, &history, &dir, &ends);
+            scope.spawn(move || {
+                let register = Register::connect(dir, index, pid, thread).expect("the register");
+                let worker = Worker {
+                    locker,
+                    history,
+                    register,
+                    rng: Rng::with_seed(seed ^ u64::from(thread)),
+                    ttl,
+                    of: Event {
+                        process: index,
+                        pid,
+                        thread,
+                        ..Event::default()
+                    },
+                    count: 0,
+                };
+                worker.work(ends);
+            });
+        }
+        say("ready");
+        // Also when the driver is gone.
+        hear();
+        ends.store(true, Relaxed);
+    });
+    drop(locker);
+    tell_what_is_left(&history, before);
+    say("done");
+    hear();
+}
+
+/// Opens, also while the server is away.
+fn open(url: &str, ttl: Duration) -> Locker {
+    loop {
+        let builder = Locker::builder(url)
+            .ttl(ttl)
+            .io_timeout(IO_TIMEOUT)
+            .connect_timeout(IO_TIMEOUT)
+            .unavailable_for(Duration::from_secs(1));
+        match builder.build() {
+            Ok(locker) => return locker,
+            Err(Error::Unavailable { .. } | Error::Denied { .. } | Error::Engine { .. }) => {
+                thread::sleep(Duration::from_millis(20));
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// The promise is 100 ms; the rest is for a loaded machine.
+fn tell_what_is_left(history: &History, sockets_before: usize) {
+    let mut left = (0, 0);
+    let gone = eventually(Duration::from_secs(2), || {
+        left = (threads_named("crosslock-"), sockets());
+        left == (0, sockets_before)
+    });
+    if !gone {
+        let (threads, sockets) = left;
+        let detail = format!("{threads} threads, and {sockets} sockets instead of {sockets_before}");
+        history.tell(&Event {
+            detail,
+            ..Event::now("left")
+        });
+    }
+}
+
+/// A thread's connection to what the locks protect.
+struct Register(BufReader<UnixStream>);
+
+impl Register {
+    fn connect(dir: &Path, index: u32, pid: u32, thread: u32) -> io::Result<Self> {
+        let stream = UnixStream::connect(socket(dir))?;
+        writeln!(&stream, "{index} {pid} {thread}")?;
+        Ok(Register(BufReader::new(stream)))
+    }
+
+    /// Gives the value, unless the token is stale.
+    fn call(&mut self, request: &str) -> io::Result<Option<u64>> {
+        let mut answer = String::new();
+        writeln!(self.0.get_ref(), "{request}")?;
+        self.0.read_line(&mut answer)?;
+        Ok(answer.trim().parse().ok())
+    }
+}
+
+/// One thread.
+struct Worker<'a> {
+    locker: &'a Locker,
+    history: &'a History,
+    register: Register,
+    rng: Rng,
+    ttl: Duration,
+    /// What all its events have in common.
+    of: Event,
+    count: u64,
+}
+
+impl Worker<'_> {
+    fn work(mut self, ends: &AtomicBool) {
+        while !ends.load(Relaxed) {
+            let name = match self.of.thread {
+                3 => LONG,
+                _ if self.rng.bool() => PATIENT,
+                _ => HASTY,
+            };
+            self.count += 1;
+            self.of.id = (u64::from(self.of.pid) << 32)
+                | (u64::from(self.of.thread) << 24)
+                | (self.count & 0xFF_FFFF);
+            self.of.name = name.to_owned();
+            match self.ask(name) {
+                // The driver is gone, or is about to end this process.
+                Some(guard) => match self.hold(guard) {
+                    Ok(()) => {}
+                    Err(_) => return,
+                },
+                None => thread::sleep(Duration::from_micros(self.rng.u64(0..3000))),
+            }
+        }
+    }
+
+    fn event(&self, op: &str) -> Event {
+        Event {
+            at: now(),
+            op: op.to_owned(),
+            ..self.of.clone()
+        }
+    }
+
+    fn ask(&mut self, name: &str) -> Option<LockGuard> {
+        let longest = u64::try_from(self.ttl.as_millis()).expect("it is short");
+        let timeout = Duration::from_millis(self.rng.u64(1..=longest));
+        let how = match (name, self.rng.u8(0..3)) {
+            (HASTY, 0) => "try",
+            (HASTY, _) => "timed",
+            _ => "lock",
+        };
+        let limit = if how == "timed" { timeout } else { Duration::ZERO };
+        self.history.tell(&Event {
+            detail: how.to_owned(),
+            until: limit.as_nanos().try_into().expect("it is short"),
+            ..self.event("ask")
+        });
+        let outcome = match how {
+            "try" => self.locker.try_lock(name),
+            "timed" => self.locker.try_lock_for(name, timeout),
+            _ => self.locker.lock(name).map(Some),
+        };
+        self.answer(outcome)
+    }
+
+    fn answer(&self, outcome: crosslock::Result<Option<LockGuard>>) -> Option<LockGuard> {
+        let mut event = self.event("answer");
+        let guard = match outcome {
+            Ok(None) => {
+                event.outcome = "none".to_owned();
+                None
+            }
+            Ok(Some(guard)) => {
+                event.outcome = "held".to_owned();
+                event.token = guard.fencing_token();
+                event.until = valid_until(event.at, &guard);
+                if guard.abandoned() {
+                    event.detail = "abandoned".to_owned();
+                }
+                Some(guard)
+            }
+            Err(error) => {
+                event.outcome = kind(&error).to_owned();
+                event.detail = error.to_string();
+                None
+            }
+        };
+        self.history.tell(&event);
+        guard
+    }
+
+    fn hold(&mut self, guard: LockGuard) -> io::Result<()> {
+        let pause = self.pause();
+        let (name, token, id) = (guard.name(), guard.fencing_token(), self.of.id);
+        let micros = pause.as_micros();
+        let value = self.register.call(&format!("read {name} {token} {id} {micros}"))?;
+        let mut lost = self.look(&guard, false);
+        let end = now() + u64::try_from(pause.as_nanos()).expect("it is short");
+        while now() < end {
+            let left = Duration::from_nanos(end.saturating_sub(now()));
+            thread::sleep(left.min(Duration::from_millis(10)));
+            lost = self.look(&guard, lost);
+        }
+        if let Some(value) = value {
+            // Whether it still holds the lock or not: to refuse it is the register's business.
+            let next = value + 1;
+            self.register.call(&format!("write {name} {token} {id} {next}"))?;
+        }
+        self.release(guard);
+        Ok(())
+    }
+
+    fn pause(&mut self) -> Duration {
+        if self.of.name == LONG {
+            self.ttl.mul_f64(0.3 + 1.7 * self.rng.f64())
+        } else if self.rng.u8(0..10) < 7 {
+            Duration::from_micros(self.rng.u64(0..500))
+        } else {
+            self.ttl.mul_f64(0.2 * self.rng.f64())
+        }
+    }
+
+    /// Says whether the lease is lost; it may have been before.
+    fn look(&self, guard: &LockGuard, lost: bool) -> bool {
+        let mut event = self.event("look");
+        event.until = valid_until(event.at, guard);
+        if event.until > 0 {
+            self.history.tell(&event);
+            return false;
+        }
+        if !lost {
+            event.op = "lost".to_owned();
+            event.outcome = guard.check().map_or_else(|e| e.to_string(), |()| "held again".into());
+            self.history.tell(&event);
+        }
+        true
+    }
+
+    fn release(&mut self, guard: LockGuard) {
+        let how = ["unlock", "drop", "drop", "panic"][self.rng.usize(0..4)];
+        let mut event = self.event("release");
+        event.until = valid_until(event.at, &guard);
+        event.detail = how.to_owned();
+        self.history.tell(&event);
+        let mut outcome = "dropped";
+        match how {
+            "unlock" => outcome = guard.unlock().map_or_else(|error| kind(&error), |()| "ok"),
+            "drop" => drop(guard),
+            _ => {
+                let unwound = catch_unwind(AssertUnwindSafe(|| {
+                    let _guard = guard;
+                    resume_unwind(Box::new(()));
+                }));
+                assert!(unwound.is_err());
+            }
+        }
+        self.history.tell(&Event {
+            outcome: outcome.to_owned(),
+            ..self.event("released")
+        });
+    }
+}
+
+/// Zero when it isn't valid; `at` was read before.
+fn valid_until(at: u64, guard: &LockGuard) -> u64 {
+    match u64::try_from(guard.remaining().as_nanos()) {
+        Ok(0) => 0,
+        Ok(remaining) => at.saturating_add(remaining),
+        Err(_) => u64::MAX,
+    }
+}
+
+fn kind(error: &Error) -> &'static str {
+    match error {
+        Error::Busy { .. } => "busy",
+        Error::Lost { .. } => "lost",
+        Error::Unavailable { .. } => "unavailable",
+        Error::Denied { .. } => "denied",
+        Error::Conflict { .. } => "conflict",
+        Error::Engine { .. } => "engine",
+        _ => "another error",
+    }
+}
