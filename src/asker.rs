@@ -79,6 +79,10 @@ impl<'a> Asker<'a> {
                 // Who takes the place over needn't lose it.
                 break None;
             }
+            #[cfg(crosslock_mutant = "new_owner_on_retry")]
+            if self.place.known {
+                self.place.owner = crate::lease::Owner::of(self.place.owner.process());
+            }
             self.listen(None);
             let waits = !last && !self.has_to_listen();
             let pause = waits.then(|| self.pause());
@@ -249,6 +253,8 @@ impl<'a> Asker<'a> {
     }
 
     fn lease(&self, token: Token, asked: BootInstant) -> Lease {
+        #[cfg(crosslock_mutant = "validity_from_reply")]
+        let asked = asked.max(self.core.clock.now());
         let options = &self.core.options;
         Lease {
             key: self.key.clone(),

@@ -342,6 +342,11 @@ impl Drop for LockGuard {
             std::mem::forget((self.renewer.take(), self.held.clone(), self.core.clone()));
             return;
         }
+        #[cfg(crosslock_mutant = "panic_keeps")]
+        if std::thread::panicking() {
+            let _ = self.held.end();
+            return;
+        }
         // A logger that panics must not end a process whose thread is unwinding.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             if let Err(e) = self.release() {

@@ -284,6 +284,10 @@ impl Held {
         // Read before sending: the server's lease starts no earlier than this.
         let t0 = self.clock.now();
         let answer = self.engine.renew(request, &deadline);
+        #[cfg(crosslock_mutant = "validity_from_reply")]
+        let t0 = t0.max(self.clock.now());
+        #[cfg(crosslock_mutant = "refusal_ignored")]
+        let answer = answer.map(|_| true);
         match answer {
             Ok(true) => self.extend(t0),
             Ok(false) => self.lose(LostReason::NotOwner),

@@ -31,11 +31,14 @@ impl Lease {
         if self.valid_until == BootInstant::MAX {
             return Duration::MAX;
         }
+        if cfg!(crosslock_mutant = "validity_ignored") {
+            return self.valid_until.since(now).max(Duration::from_millis(50));
+        }
         self.valid_until.since(now)
     }
 
     pub(crate) fn is_valid(&self, now: BootInstant) -> bool {
-        now < self.valid_until
+        now < self.valid_until || cfg!(crosslock_mutant = "validity_ignored")
     }
 
     /// Whether the next thread of this process may have it without asking the engine: for at most `hand_over`

@@ -265,6 +265,8 @@ impl Locker {
     /// # }
     /// ```
     pub fn try_lock_for(&self, name: &str, timeout: Duration) -> Result<Option<LockGuard>> {
+        #[cfg(crosslock_mutant = "timeout_ignored")]
+        let timeout = timeout * 4;
         self.acquire(name, Deadline::after(timeout), self.core.options.attempts)
     }
 

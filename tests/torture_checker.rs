@@ -5,6 +5,7 @@
 #![cfg(target_os = "linux")]
 
 /// What the checker needs of the program.
+#[allow(dead_code, reason = "the program uses the rest")]
 mod torture {
     #[path = "../torture/checker/mod.rs"]
     pub(crate) mod checker;
@@ -16,10 +17,10 @@ mod torture {
 
 use std::time::Duration;
 
+use proptest::prelude::*;
 use torture::checker::{Rules, judge};
 use torture::history::{ALL, Event};
 use torture::kinds::Class;
-use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
 
@@ -77,16 +78,20 @@ fn with(event: Event, outcome: &str, detail: &str, until: u64) -> Event {
 fn fault(from: u64, until: u64, kind: &str, process: u32) -> [Event; 2] {
     let name = String::new();
     let id = from;
-    let [begun, done] = [event(from, "fault", id), event(until, "faulted", id)].map(|event| Event {
-        process,
-        detail: kind.into(),
-        name: name.clone(),
-        ..event
-    });
-    [begun, Event {
-        outcome: "holder".into(),
-        ..done
-    }]
+    let [begun, done] =
+        [event(from, "fault", id), event(until, "faulted", id)].map(|event| Event {
+            process,
+            detail: kind.into(),
+            name: name.clone(),
+            ..event
+        });
+    [
+        begun,
+        Event {
+            outcome: "holder".into(),
+            ..done
+        },
+    ]
 }
 
 #[track_caller]
@@ -131,11 +136,17 @@ fn long_lease_is_remembered_behind_a_short_one() {
     let short = [taken(500, 2, 9, 600), event(510, "release", 2)];
     let long = with(event(20, "look", 1), "", "", 900);
     let found = broken(
-        [taken(10, 1, 5, 400), long, taken(700, 3, 13, 800)].into_iter().chain(short),
+        [taken(10, 1, 5, 400), long, taken(700, 3, 13, 800)]
+            .into_iter()
+            .chain(short),
         &rules(),
     );
     assert_eq!(found, ["C1"]);
-    let events = [taken(10, 1, 5, 900), taken(500, 2, 9, 600), taken(700, 3, 13, 800)];
+    let events = [
+        taken(10, 1, 5, 900),
+        taken(500, 2, 9, 600),
+        taken(700, 3, 13, 800),
+    ];
     assert_eq!(judge(&events, &rules()).len(), 2);
 }
 
@@ -153,7 +164,10 @@ fn overlap_after_an_unsafe_fault_ends_with_the_next_renewal() {
     let flush = fault(100, 101, "flushall", ALL);
     let seen = |at| with(event(at, "look", 1), "", "", at + 300);
     let history = |at| [taken(10, 1, 5, 400), taken(120, 2, 9, 500), seen(at)].into_iter();
-    assert_eq!(broken(history(250).chain(flush.clone()), &unsafe_rules()), [""; 0]);
+    assert_eq!(
+        broken(history(250).chain(flush.clone()), &unsafe_rules()),
+        [""; 0]
+    );
     assert_eq!(broken(history(600).chain(flush), &unsafe_rules()), ["C1"]);
     assert_eq!(broken(history(250), &unsafe_rules()), ["C1"]);
 }
@@ -199,7 +213,10 @@ fn stale_or_lost_writes_break_c2() {
 #[test]
 fn tokens_that_repeat_or_decrease_break_c3() {
     let release = event(20, "release", 1);
-    breaks("C3", [taken(10, 1, 5, 400), release.clone(), taken(30, 2, 5, 400)]);
+    breaks(
+        "C3",
+        [taken(10, 1, 5, 400), release.clone(), taken(30, 2, 5, 400)],
+    );
     breaks("C3", [taken(10, 1, 5, 400), release, taken(30, 2, 3, 400)]);
 }
 
@@ -211,13 +228,32 @@ fn lease_that_is_not_valid_when_it_comes_has_no_order() {
 
 #[test]
 fn loss_needs_a_fault() {
-    let history = [taken(10, 1, 5, 400), with(event(300, "lost", 1), "expired", "", 0)];
+    let history = [
+        taken(10, 1, 5, 400),
+        with(event(300, "lost", 1), "expired", "", 0),
+    ];
     breaks("C4", history.clone());
-    passes(history.clone().into_iter().chain(fault(100, 200, "black hole", 1)));
+    passes(
+        history
+            .clone()
+            .into_iter()
+            .chain(fault(100, 200, "black hole", 1)),
+    );
     // Another process's.
-    breaks("C4", history.clone().into_iter().chain(fault(100, 200, "black hole", 2)));
+    breaks(
+        "C4",
+        history
+            .clone()
+            .into_iter()
+            .chain(fault(100, 200, "black hole", 2)),
+    );
     // One that loses nothing.
-    breaks("C4", history.into_iter().chain(fault(100, 200, "script flush", ALL)));
+    breaks(
+        "C4",
+        history
+            .into_iter()
+            .chain(fault(100, 200, "script flush", ALL)),
+    );
 }
 
 #[test]
@@ -227,8 +263,17 @@ fn abandoned_lock_needs_a_fault() {
         ..taken(3000, 1, 5, 3400)
     };
     breaks("C4", [found.clone()]);
-    passes([found.clone()].into_iter().chain(fault(2500, 2501, "kill holder", 3)));
-    breaks("C4", [found].into_iter().chain(fault(500, 501, "kill holder", 3)));
+    passes(
+        [found.clone()]
+            .into_iter()
+            .chain(fault(2500, 2501, "kill holder", 3)),
+    );
+    let reply = fault(2500, 2501, "lose reply to acquire", 3);
+    breaks("C4", [found.clone()].into_iter().chain(reply));
+    breaks(
+        "C4",
+        [found].into_iter().chain(fault(500, 501, "kill holder", 3)),
+    );
 }
 
 #[test]
@@ -247,21 +292,40 @@ fn key(at: u64, owner: &str, counter: u64, until: u64) -> Event {
 #[test]
 fn lock_that_its_holder_released_or_that_expired_passes() {
     let keys = [key(15, "x", 5, 410), key(30, "y", 9, 430)];
-    let history = [taken(10, 1, 5, 400), event(20, "release", 1), taken(21, 2, 9, 420)];
+    let history = [
+        taken(10, 1, 5, 400),
+        event(20, "release", 1),
+        taken(21, 2, 9, 420),
+    ];
     passes(keys.into_iter().chain(history));
-    passes([taken(10, 1, 5, 400), key(15, "x", 5, 410), key(411, "y", 9, 800)]);
+    passes([
+        taken(10, 1, 5, 400),
+        key(15, "x", 5, 410),
+        key(411, "y", 9, 800),
+    ]);
     // Nobody had this one: it was given up.
     passes([key(15, "x", 5, 410), key(30, "", 9, 0)]);
 }
 
 #[test]
 fn lock_that_was_taken_from_its_holder_breaks_c6() {
-    breaks("C6", [taken(10, 1, 5, 400), key(15, "x", 5, 410), key(30, "y", 9, 430)]);
-    let handed_over = [taken(10, 1, 5, 400), event(11, "release", 1), Event {
-        pid: 1,
-        process: 1,
-        ..taken(12, 11, 7, 400)
-    }];
+    breaks(
+        "C6",
+        [
+            taken(10, 1, 5, 400),
+            key(15, "x", 5, 410),
+            key(30, "y", 9, 430),
+        ],
+    );
+    let handed_over = [
+        taken(10, 1, 5, 400),
+        event(11, "release", 1),
+        Event {
+            pid: 1,
+            process: 1,
+            ..taken(12, 11, 7, 400)
+        },
+    ];
     let keys = [key(15, "x", 5, 410), key(30, "", 9, 0)];
     breaks("C6", handed_over.into_iter().chain(keys));
 }
@@ -272,15 +336,33 @@ fn line(at: u64, owners: &str) -> Event {
 
 #[test]
 fn line_that_keeps_its_order_passes() {
-    passes([line(1, "x y z"), line(2, "y z"), line(3, "z"), line(4, "z x"), line(5, "")]);
+    passes([
+        line(1, "x y z"),
+        line(2, "y z"),
+        line(3, "z"),
+        line(4, "z x"),
+        line(5, ""),
+    ]);
     // One that was stopped was dropped, and comes back.
     let stop = fault(1000, 2000, "stop waiter", 2);
-    passes([line(1500, "x y z"), line(2100, "y z x")].into_iter().chain(stop));
+    passes(
+        [line(1500, "x y z"), line(2100, "y z x")]
+            .into_iter()
+            .chain(stop),
+    );
 }
 
 #[test]
 fn line_that_changes_its_order_breaks_c6() {
     breaks("C6", [line(1, "x y z"), line(2, "y x z")]);
+    // One that gave up, and another that came too late for its place.
+    let moved = [
+        line(101, "u/host/1/1 v/host/2/2"),
+        line(112, "v/host/2/2 u/host/1/1"),
+    ];
+    breaks("C6", moved.clone());
+    let gave_up = with(event(105, "answer", 1), "none", "", 0);
+    passes(moved.into_iter().chain([gave_up]));
 }
 
 fn ask(at: u64, id: u64, how: &str, timeout: u64) -> Event {
@@ -294,7 +376,11 @@ fn timed_call_that_is_late_breaks_c7() {
     breaks("C7", [ask(10, 1, "timed", 50), answer(250)]);
     passes([ask(10, 1, "lock", 0), answer(9_000)]);
     let stop = fault(20, 600, "stop waiter", 1);
-    passes([ask(10, 1, "timed", 50), answer(700)].into_iter().chain(stop));
+    passes(
+        [ask(10, 1, "timed", 50), answer(700)]
+            .into_iter()
+            .chain(stop),
+    );
     let stall = with(event(50, "stall", 0), "", "", 150);
     passes([ask(10, 1, "timed", 50), answer(250), stall]);
 }
@@ -313,7 +399,13 @@ fn release_that_takes_long_breaks_c7() {
 fn wait_for_a_killed_holder_ends_with_its_ttl() {
     let mut kill = fault(100, 101, "kill holder", 1);
     kill[0].token = 1;
-    let history = |at| [ask(50, 2, "lock", 0), taken(10, 1, 5, 400), taken(at, 2, 9, at + 300)];
+    let history = |at| {
+        [
+            ask(50, 2, "lock", 0),
+            taken(10, 1, 5, 400),
+            taken(at, 2, 9, at + 300),
+        ]
+    };
     passes(history(700).into_iter().chain(kill.clone()));
     breaks("C7", history(900).into_iter().chain(kill.clone()));
     // Another fault may explain it.
@@ -332,11 +424,24 @@ fn locks_are_taken_soon_after_an_outage() {
 fn error_needs_a_fault_that_allows_it() {
     let error = with(event(200, "answer", 1), "denied", "", 0);
     breaks("C8", [error.clone()]);
-    passes([error.clone()].into_iter().chain(fault(100, 150, "acl revoked", ALL)));
-    breaks("C8", [error].into_iter().chain(fault(100, 150, "stop server", ALL)));
+    passes(
+        [error.clone()]
+            .into_iter()
+            .chain(fault(100, 150, "acl revoked", ALL)),
+    );
+    breaks(
+        "C8",
+        [error]
+            .into_iter()
+            .chain(fault(100, 150, "stop server", ALL)),
+    );
     let release = with(event(200, "released", 1), "unavailable", "", 0);
     breaks("C8", [release.clone()]);
-    passes([release].into_iter().chain(fault(100, 150, "stop server", ALL)));
+    passes(
+        [release]
+            .into_iter()
+            .chain(fault(100, 150, "stop server", ALL)),
+    );
 }
 
 #[test]
@@ -351,7 +456,13 @@ fn idle_run_breaks_c9() {
     let stale = register(4, 1, 5, "write", "stale", 0);
     let begin = register(3, 2, 9, "read", "accepted", 0);
     let [begun, done] = fault(1, 2, "flushall", ALL);
-    let busy = [begun.clone(), done.clone(), begin, stale, taken(10, 1, 5, 400)];
+    let busy = [
+        begun.clone(),
+        done.clone(),
+        begin,
+        stale,
+        taken(10, 1, 5, 400),
+    ];
     assert_eq!(judge(&busy, &idle).len(), 0);
     // Nobody was hit.
     let missed = Event {

@@ -28,17 +28,28 @@ pub(crate) fn aim(driver: &mut Driver<'_>, kind: &Kind) -> Option<u32> {
     let long = driver.ttl.mul_f64(0.6);
     let moment = match kind.name {
         "kill releasing" | "lose reply to release" => Moment::Releases,
-        "delay, then kill holder" | "lose reply to renew" | "stop holder past ttl" => {
+        "delay and kill holder" | "lose reply to renew" | "stop holder past ttl" => {
             Moment::Holds(long)
         }
         _ => Moment::Holds(millis(20)),
     };
     let holder = driver.register.await_moment(moment, AIMING)?;
     match kind.name {
-        "stop server" | "restart server with aof" | "script flush" | "client kill normal"
-        | "client kill pubsub" | "client pause" | "maxmemory" | "busy script" | "acl revoked"
-        | "restart server without aof" | "flushall" | "delete lock" | "evict"
-        | "fail over to a stale replica" | "delete counter" => Some(ALL),
+        "stop server"
+        | "restart server with aof"
+        | "script flush"
+        | "client kill normal"
+        | "client kill pubsub"
+        | "client pause"
+        | "maxmemory"
+        | "busy script"
+        | "acl revoked"
+        | "restart server without aof"
+        | "flushall"
+        | "delete lock"
+        | "evict"
+        | "fail over to a stale replica"
+        | "delete counter" => Some(ALL),
         "stop waiter" | "kill waiter" => Some((holder + driver.rng.u32(1..WORKERS)) % WORKERS),
         // Whoever is next.
         "lose reply to acquire" => Some(driver.rng.u32(0..WORKERS)),
@@ -61,7 +72,7 @@ pub(crate) fn fire(driver: &mut Driver<'_>, kind: &Kind, target: u32) -> bool {
             stop(driver, target, time)
         }
         "kill holder" | "kill waiter" | "kill releasing" => kill(driver, target),
-        "delay, then kill holder" => {
+        "delay and kill holder" => {
             let delay = millis(driver.rng.u64(25..60));
             driver.proxy(target).set(Fault::Delay(delay));
             // It is renewed meanwhile.

@@ -26,6 +26,7 @@ pub(crate) const ALL: u32 = 99;
 /// | `register` | the register has answered | `id`, `name`, `token`, `detail` read or write, `outcome`, `until` its value |
 /// | `fault`, `faulted` | before and after a fault | `id`, `process` its target, `detail` its kind, `outcome` whom it hit |
 /// | `stall` | the machine did nothing for this program | `until` its end |
+/// | `slow` | the server took so long to answer | `until` its end |
 /// | `key` | a lock as the server has it | `name`, `detail` its owner, `token` its counter, `until` its expiry |
 /// | `line` | who waits, as the server has it | `name`, `detail` their owners, first come first |
 /// | `bare` | a key without a ttl | `name` |
@@ -186,9 +187,7 @@ impl History {
     /// Writes an event, in one write.
     pub(crate) fn tell(&self, event: &Event) {
         let line = event.to_json() + "\n";
-        (&self.0)
-            .write_all(line.as_bytes())
-            .expect("write history");
+        (&self.0).write_all(line.as_bytes()).expect("write history");
     }
 }
 

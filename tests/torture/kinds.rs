@@ -51,7 +51,7 @@ pub(crate) const KINDS: [Kind; 31] = [
     safe("kill waiter", &[], false),
     safe("kill releasing", &[], false),
     safe("delay", OUTAGE, true),
-    safe("delay, then kill holder", OUTAGE, true),
+    safe("delay and kill holder", OUTAGE, true),
     safe("drop", OUTAGE, true),
     safe("black hole", OUTAGE, true),
     safe("truncate", OUTAGE, true),
@@ -76,6 +76,18 @@ pub(crate) const KINDS: [Kind; 31] = [
     harmful("fail over to a stale replica"),
     harmful("delete counter"),
 ];
+
+impl Kind {
+    /// Whether a lock may be found abandoned because of it. A reply that is lost abandons nothing.
+    pub(crate) fn abandons(&self) -> bool {
+        self.loses || self.name.starts_with("kill ")
+    }
+
+    /// Whether it is one of these, which are separated by commas; every one is when none is named.
+    pub(crate) fn is_among(&self, names: &str) -> bool {
+        names.is_empty() || names.split(',').any(|name| name == self.name)
+    }
+}
 
 /// The kind with this name.
 pub(crate) fn kind(name: &str) -> Option<&'static Kind> {

@@ -80,7 +80,9 @@ impl Register {
             }
             count = state.count;
             match (state.last, moment) {
-                (Some((process, Moment::Holds(planned))), Moment::Holds(least)) if planned >= least => {
+                (Some((process, Moment::Holds(planned))), Moment::Holds(least))
+                    if planned >= least =>
+                {
                     return Some(process);
                 }
                 (Some((process, Moment::Releases)), Moment::Releases) => return Some(process),

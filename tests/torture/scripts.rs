@@ -1,7 +1,10 @@
 //! The digests of the library's scripts, by which a proxy knows them.
 
 const SHARED: [(&str, &str); 2] = [
-    ("-- include token.lua\n", include_str!("../../lua/token.lua")),
+    (
+        "-- include token.lua\n",
+        include_str!("../../lua/token.lua"),
+    ),
     ("-- include line.lua\n", include_str!("../../lua/line.lua")),
 ];
 

@@ -58,10 +58,6 @@ impl Summary {
     pub(crate) fn fired(&self) -> usize {
         self.faults.values().map(|(fired, _)| fired).sum()
     }
-
-    pub(crate) fn acquisitions(&self) -> usize {
-        self.calls.get("held").copied().unwrap_or_default()
-    }
 }
 
 fn worst(facts: &Facts<'_>) -> Vec<(&'static str, Duration)> {
@@ -74,14 +70,27 @@ fn worst(facts: &Facts<'_>) -> Vec<(&'static str, Duration)> {
     };
     let mut endless = answered().filter(|(ask, _)| ask.detail == "lock");
     let mut timed = answered().filter(|(ask, _)| ask.detail == "timed");
-    let mut releases = facts.holdings.iter().filter_map(|one| one.release.zip(one.released));
+    let mut releases = facts
+        .holdings
+        .iter()
+        .filter_map(|one| one.release.zip(one.released));
     vec![
-        ("wait for a lock", longest(&mut endless.by_ref().map(|(ask, answer)| answer.at - ask.at))),
+        (
+            "wait for a lock",
+            longest(&mut endless.by_ref().map(|(ask, answer)| answer.at - ask.at)),
+        ),
         (
             "timed call, past its timeout",
-            longest(&mut timed.by_ref().map(|(ask, answer)| (answer.at - ask.at).saturating_sub(ask.until))),
+            longest(
+                &mut timed
+                    .by_ref()
+                    .map(|(ask, answer)| (answer.at - ask.at).saturating_sub(ask.until)),
+            ),
         ),
-        ("release", longest(&mut releases.by_ref().map(|(begun, done)| done.at - begun.at))),
+        (
+            "release",
+            longest(&mut releases.by_ref().map(|(begun, done)| done.at - begun.at)),
+        ),
     ]
 }
 

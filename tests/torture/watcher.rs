@@ -46,10 +46,12 @@ impl Drop for Watchers {
     }
 }
 
+/// A moment of which only what is longer is told, in nanoseconds.
+const STALL: u64 = 30_000_000;
+
 /// Whether the machine has time for who wants to run.
 fn watch_machine(history: &History, ended: &AtomicBool) {
     const NAP: Duration = Duration::from_millis(5);
-    const STALL: u64 = 30_000_000;
     while !ended.load(Relaxed) {
         let from = now();
         thread::sleep(NAP);
@@ -103,7 +105,16 @@ fn watch_server(server: SocketAddr, history: &History, ended: &AtomicBool) {
         };
         let before = now();
         match redis::cmd("EVAL").arg(LOOK).arg(0).query::<Vec<Key>>(open) {
-            Ok(keys) => write_down(history, &keys, before, &mut last),
+            Ok(keys) => {
+                if now() - before > STALL {
+                    history.tell(&Event {
+                        at: before,
+                        until: now(),
+                        ..Event::now("slow")
+                    });
+                }
+                write_down(history, &keys, before, &mut last);
+            }
             // It is away, or busy.
             Err(_) => connection = None,
         }
@@ -120,7 +131,11 @@ fn write_down(history: &History, keys: &[Key], before: u64, last: &mut HashMap<S
             ..Event::now("bare")
         });
     }
-    for name in [super::worker::PATIENT, super::worker::HASTY, super::worker::LONG] {
+    for name in [
+        super::worker::PATIENT,
+        super::worker::HASTY,
+        super::worker::LONG,
+    ] {
         let lock = format!("{{crosslock:{name}}}");
         let find = |suffix: &str| {
             let wanted = format!("{lock}{suffix}");

@@ -45,7 +45,10 @@ pub(crate) fn start(dir: &Path, index: u32, url: &str, ttl: Duration, seed: u64)
         (TTL, ttl.as_millis().to_string()),
         (SEED, seed.to_string()),
     ];
-    Child::spawn(ENTRY, &args.each_ref().map(|(name, value)| (*name, value.as_str())))
+    Child::spawn(
+        ENTRY,
+        &args.each_ref().map(|(name, value)| (*name, value.as_str())),
+    )
 }
 
 pub(crate) fn is_worker() -> bool {
@@ -124,7 +127,8 @@ fn tell_what_is_left(history: &History, sockets_before: usize) {
     });
     if !gone {
         let (threads, sockets) = left;
-        let detail = format!("{threads} threads, and {sockets} sockets instead of {sockets_before}");
+        let detail =
+            format!("{threads} threads, and {sockets} sockets instead of {sockets_before}");
         history.tell(&Event {
             detail,
             ..Event::now("left")
@@ -200,10 +204,14 @@ impl Worker<'_> {
         let timeout = Duration::from_millis(self.rng.u64(1..=longest));
         let how = match (name, self.rng.u8(0..3)) {
             (HASTY, 0) => "try",
-            (HASTY, _) => "timed",
+            (HASTY, _) | (LONG, 0) => "timed",
             _ => "lock",
         };
-        let limit = if how == "timed" { timeout } else { Duration::ZERO };
+        let limit = if how == "timed" {
+            timeout
+        } else {
+            Duration::ZERO
+        };
         self.history.tell(&Event {
             detail: how.to_owned(),
             until: limit.as_nanos().try_into().expect("it is short"),
@@ -240,6 +248,10 @@ impl Worker<'_> {
             }
         };
         self.history.tell(&event);
+        if !matches!(event.outcome.as_str(), "held" | "none") {
+            // What refuses at once would be asked very often.
+            thread::sleep(Duration::from_millis(10));
+        }
         guard
     }
 
@@ -247,7 +259,9 @@ impl Worker<'_> {
         let pause = self.pause();
         let (name, token, id) = (guard.name(), guard.fencing_token(), self.of.id);
         let micros = pause.as_micros();
-        let value = self.register.call(&format!("read {name} {token} {id} {micros}"))?;
+        let value = self
+            .register
+            .call(&format!("read {name} {token} {id} {micros}"))?;
         let mut lost = self.look(&guard, false);
         let end = now() + u64::try_from(pause.as_nanos()).expect("it is short");
         while now() < end {
@@ -258,7 +272,8 @@ impl Worker<'_> {
         if let Some(value) = value {
             // Whether it still holds the lock or not: to refuse it is the register's business.
             let next = value + 1;
-            self.register.call(&format!("write {name} {token} {id} {next}"))?;
+            self.register
+                .call(&format!("write {name} {token} {id} {next}"))?;
         }
         self.release(guard);
         Ok(())
@@ -284,7 +299,9 @@ impl Worker<'_> {
         }
         if !lost {
             event.op = "lost".to_owned();
-            event.outcome = guard.check().map_or_else(|e| e.to_string(), |()| "held again".into());
+            event.outcome = guard
+                .check()
+                .map_or_else(|e| e.to_string(), |()| "held again".into());
             self.history.tell(&event);
         }
         true

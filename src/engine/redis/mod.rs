@@ -22,6 +22,8 @@ mod address;
 mod connection;
 mod failure;
 mod inbox;
+#[cfg(crosslock_mutant)]
+mod mutant;
 mod resolver;
 mod script;
 mod server;

@@ -163,6 +163,11 @@ impl Server {
     ) -> Result<Value, Broken> {
         let value = match ask(&mut connection, command, &deadline.within(self.io_timeout)) {
             Ok(value) => value,
+            #[cfg(crosslock_mutant = "connection_reused")]
+            Err(Broken::TimedOut(cause)) => {
+                self.keep(connection);
+                return Err(Broken::TimedOut(cause));
+            }
             Err(broken) => {
                 connection.give_up();
                 return Err(broken);
@@ -189,6 +194,11 @@ impl Server {
         let mut idle = self.pool.get(process).0.lock();
         while let Some(Idle { connection, since }) = idle.pop_back() {
             let idled = since.elapsed();
+            let idled = if cfg!(crosslock_mutant = "connection_reused") {
+                Duration::ZERO
+            } else {
+                idled
+            };
             if idled < IN_USE || (idled < IDLE_FOR && connection.is_quiet()) {
                 return Some(connection);
             }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::torture::history::Event;
 use super::{Facts, Rules, Violation, nanos, shown, violation};
+use crate::torture::history::Event;
 
 const TIMED: Duration = Duration::from_millis(100);
 const RELEASE: Duration = Duration::from_millis(500);
@@ -80,14 +80,23 @@ pub(super) fn after_kills(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             };
             let since = next.ask.map_or(span.from, |ask| ask.at.max(span.from));
             let took = next.from().saturating_sub(since);
-            let most = nanos(rules.ttl + AFTER_KILL + rules.slack) + facts.stalled(since, next.from());
+            let most =
+                nanos(rules.ttl + AFTER_KILL + rules.slack) + facts.delayed(since, next.from());
             let others = facts.faults.iter().filter(|other| {
                 let near = other.until.saturating_add(nanos(rules.ttl));
                 other.event.id != span.event.id && other.from <= next.from() && since <= near
             });
             if took > most && others.count() == 0 {
-                let text = format!("{}: {:?} after its holder was killed", dead.name(), shown(took));
-                found.push(violation("C7", text, &[span.event, dead.answer, next.answer]));
+                let text = format!(
+                    "{}: {:?} after its holder was killed",
+                    dead.name(),
+                    shown(took)
+                );
+                found.push(violation(
+                    "C7",
+                    text,
+                    &[span.event, dead.answer, next.answer],
+                ));
             }
         }
     }
@@ -113,7 +122,7 @@ pub(super) fn after_outages(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> 
         let took = next.from() - span.until;
         let mut later = facts.faults.iter();
         let again = later.any(|other| other.from > span.from && other.from <= next.from());
-        let most = nanos(AFTER_OUTAGE + rules.slack) + facts.stalled(span.until, next.from());
+        let most = nanos(AFTER_OUTAGE + rules.slack) + facts.delayed(span.until, next.from());
         if took > most && !again {
             let text = format!("nobody had a lock for {:?} after it was over", shown(took));
             found.push(violation("C7", text, &[span.event, next.answer]));

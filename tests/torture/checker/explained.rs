@@ -10,7 +10,7 @@ pub(super) fn losses(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         let (from, process) = (holding.from(), holding.answer.process);
         if let Some(lost) = holding.lost {
             let mut faults = facts.faults_near(process, from, lost.at, ttl);
-            if !faults.any(|span| span.kind.loses) && facts.stalled(from, lost.at) < ttl / 4 {
+            if !faults.any(|span| span.kind.loses) && facts.delayed(from, lost.at) < ttl / 4 {
                 let text = format!("{} lost without a cause", holding.name());
                 found.push(violation("C4", text, &[holding.answer, lost]));
             }
@@ -18,8 +18,9 @@ pub(super) fn losses(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         if holding.answer.detail == "abandoned" {
             let since = from.saturating_sub(3 * ttl);
             let mut spans = facts.faults.iter();
-            let faulty = spans.any(|span| span.from <= from && since <= span.until);
-            if !faulty && !facts.is_stalled(since, from) {
+            let faulty =
+                spans.any(|span| span.kind.abandons() && span.from <= from && since <= span.until);
+            if !faulty && !facts.is_delayed(since, from) {
                 let text = format!("{} found abandoned without a cause", holding.name());
                 found.push(violation("C4", text, &[holding.answer]));
             }
@@ -48,7 +49,7 @@ pub(super) fn errors(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         // A timed call, if the machine had no time for it.
         let was_cut_short = error == "unavailable"
             && timeout > 0
-            && (timeout < 20_000_000 || facts.is_stalled(from, event.at));
+            && (timeout < 20_000_000 || facts.is_delayed(from, event.at));
         if !allowed && !was_cut_short {
             let took = shown(event.at - from);
             let text = format!("an error that no fault allows, after {took:?}");

@@ -14,7 +14,10 @@ pub(crate) struct Facts<'a> {
     pub(crate) asks: HashMap<u64, &'a Event>,
     pub(crate) answers: HashMap<u64, &'a Event>,
     pub(crate) faults: Vec<Span<'a>>,
+    /// When nothing ran that wanted to.
     pub(crate) stalls: Vec<(u64, u64)>,
+    /// When the server didn't answer.
+    pub(crate) slow: Vec<(u64, u64)>,
 }
 
 /// A lock that a thread had.
@@ -64,7 +67,8 @@ impl Holding<'_> {
 
     /// The end of the time in which it was valid.
     pub(crate) fn end(&self) -> u64 {
-        self.release.map_or(self.until, |event| event.at.min(self.until))
+        self.release
+            .map_or(self.until, |event| event.at.min(self.until))
     }
 }
 
@@ -85,6 +89,7 @@ impl<'a> Facts<'a> {
             answers: HashMap::new(),
             faults: Vec::new(),
             stalls: Vec::new(),
+            slow: Vec::new(),
         };
         let mut held = HashMap::new();
         for event in events {
@@ -117,6 +122,7 @@ impl<'a> Facts<'a> {
                 }
             }
             "stall" => self.stalls.push((event.at, event.until)),
+            "slow" => self.slow.push((event.at, event.until)),
             _ => {}
         }
     }
@@ -136,17 +142,18 @@ impl<'a> Facts<'a> {
 
     /// For how long the machine stood still between the two times.
     pub(crate) fn stalled(&self, from: u64, until: u64) -> u64 {
-        let overlaps = self.stalls.iter().map(|(start, end)| {
-            let (start, end) = (*start.max(&from), *end.min(&until));
-            end.saturating_sub(start)
-        });
-        overlaps.sum()
+        overlap(&self.stalls, from, until)
     }
 
-    pub(crate) fn is_stalled(&self, from: u64, until: u64) -> bool {
-        self.stalls
-            .iter()
-            .any(|(start, end)| *start <= until && from <= *end)
+    /// The same, for the machine or the server.
+    pub(crate) fn delayed(&self, from: u64, until: u64) -> u64 {
+        self.stalled(from, until) + overlap(&self.slow, from, until)
+    }
+
+    /// Whether either stood still then.
+    pub(crate) fn is_delayed(&self, from: u64, until: u64) -> bool {
+        let mut spans = self.stalls.iter().chain(&self.slow);
+        spans.any(|(start, end)| *start <= until && from <= *end)
     }
 
     /// The faults that may have had an effect then, if they have one for `after`.
@@ -202,6 +209,14 @@ impl<'a> Holding<'a> {
             self.last = event;
         }
     }
+}
+
+fn overlap(spans: &[(u64, u64)], from: u64, until: u64) -> u64 {
+    let overlaps = spans.iter().map(|(start, end)| {
+        let (start, end) = (*start.max(&from), *end.min(&until));
+        end.saturating_sub(start)
+    });
+    overlaps.sum()
 }
 
 fn span(event: &Event) -> Option<Span<'_>> {

@@ -12,9 +12,6 @@
 //! | C8 | calls give only errors that a fault allows |
 //! | C9 | the run was no idle one: every fault hit its target, and stale writes were refused |
 
-// Each of the two targets that share this uses its own part.
-#![allow(dead_code, unreachable_pub)]
-
 mod bounds;
 mod explained;
 mod facts;
@@ -86,11 +83,7 @@ pub(crate) fn judge(events: &[Event], rules: &Rules) -> Vec<Violation> {
 
 fn violation(rule: &'static str, text: String, events: &[&Event]) -> Violation {
     let events = events.iter().map(|event| (*event).clone()).collect();
-    Violation {
-        rule,
-        text,
-        events,
-    }
+    Violation { rule, text, events }
 }
 
 /// As the times of a history.

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::torture::history::Event;
-use crate::torture::kinds::Class;
 use super::facts::Holding;
 use super::{Facts, Rules, Violation, nanos, violation};
+use crate::torture::history::Event;
+use crate::torture::kinds::Class;
 
 /// C5.
 pub(super) fn remains(facts: &Facts<'_>, _: &Rules) -> Vec<Violation> {
@@ -50,7 +50,9 @@ pub(super) fn owners(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         let Some(holding) = last_of_chain(&by_token, &before.name, before.token) else {
             continue;
         };
-        let released = holding.release.is_some_and(|release| release.at <= event.at);
+        let released = holding
+            .release
+            .is_some_and(|release| release.at <= event.at);
         if !released && !forgot(facts, rules, before.at, event.at) {
             let text = format!("{} was taken from its holder", event.name);
             let shown = [holding.answer, holding.last, before, event];
@@ -98,17 +100,38 @@ pub(super) fn lines(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         let is: Vec<_> = event.detail.split(' ').collect();
         let stayed = was.iter().filter(|owner| is.contains(owner));
         let kept = is.iter().filter(|owner| was.contains(owner));
-        if stayed.eq(kept) {
+        if stayed.eq(kept.clone()) {
             continue;
         }
         let mut spans = facts.faults.iter();
         let faulty = spans
             .any(|span| span.from <= event.at && before.at <= span.until.saturating_add(after));
         let since = before.at.saturating_sub(after);
-        if !faulty && !facts.is_stalled(since, event.at) {
+        let came_back = kept
+            .clone()
+            .any(|owner| gave_up(facts, owner, before, event));
+        if !faulty && !came_back && !facts.is_delayed(since, event.at) {
             let text = format!("the line of {} has changed its order", event.name);
             found.push(violation("C6", text, &[before, event]));
         }
     }
     found
+}
+
+/// Whether a call of this owner's process gave up in between: the next one, with the same owner, stands behind the
+/// others when it came too late to keep the place.
+fn gave_up(facts: &Facts<'_>, owner: &str, before: &Event, after: &Event) -> bool {
+    const NEAR: u64 = 50_000_000;
+    let pid = owner
+        .split('/')
+        .nth(2)
+        .and_then(|pid| pid.parse::<u32>().ok());
+    let mut answers = facts.answers.values();
+    answers.any(|answer| {
+        Some(answer.pid) == pid
+            && answer.name == after.name
+            && answer.outcome != "held"
+            && before.at <= answer.at + NEAR
+            && answer.at <= after.at + NEAR
+    })
 }

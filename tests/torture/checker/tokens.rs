@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::torture::kinds::Class;
 use super::{Facts, Rules, Violation, nanos, shown, violation};
+use crate::torture::kinds::Class;
 
 /// C1.
 pub(super) fn exclusion(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
@@ -45,7 +45,9 @@ fn unsafe_overlap(
         return (before.end(), 0);
     }
     // It was found valid then; what it might have believed after that hurt nobody.
-    let end = before.release.map_or(before.seen, |event| event.at.min(before.seen));
+    let end = before
+        .release
+        .map_or(before.seen, |event| event.at.min(before.seen));
     let allowed = rules.ttl / 3 + rules.io_timeout + rules.slack;
     (end, nanos(allowed) + facts.stalled(next, end))
 }
@@ -66,7 +68,10 @@ pub(super) fn order(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             Class::Safe => 0,
             Class::Unsafe => nanos(rules.ttl / 3 + rules.io_timeout + rules.slack),
         };
-        let valid: Vec<_> = facts.holdings_of(name).filter(|one| one.was_valid()).collect();
+        let valid: Vec<_> = facts
+            .holdings_of(name)
+            .filter(|one| one.was_valid())
+            .collect();
         for pair in valid.windows(2) {
             let gap = pair[1].from() - pair[0].from();
             if pair[0].token() > pair[1].token() && gap >= ignorance {
@@ -101,4 +106,3 @@ pub(super) fn register(facts: &Facts<'_>, _: &Rules) -> Vec<Violation> {
     }
     found
 }
-

@@ -1,7 +1,7 @@
 //! C9: the run was no idle one.
 
-use crate::torture::history::Event;
 use super::{Facts, Rules, Violation, violation};
+use crate::torture::history::Event;
 
 /// C9.
 pub(super) fn done(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
