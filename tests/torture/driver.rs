@@ -57,13 +57,53 @@ pub(crate) fn run(class: Class, dir: &Path, seed: u64, time: Duration) -> Outcom
     let rounds = driver.torment(time);
     drop(watchers);
     driver.end();
+    driver.history.tell(&Event {
+        detail: class.name().to_owned(),
+        until: driver.ttl.as_nanos().try_into().expect("short"),
+        token: time.as_secs(),
+        id: rounds,
+        ..Event::now("run")
+    });
+    judged(dir)
+}
+
+/// Judges the history in a directory.
+pub(crate) fn judged(dir: &Path) -> Outcome {
     let events = history::read(dir).expect("read history");
-    let rules = driver.rules(time, rounds);
-    let summary = Summary::of(&events, driver.ttl);
+    let mut reversed = events.iter().rev();
+    let run = reversed.find(|event| event.op == "run").expect("its end");
+    let rules = rules(run);
     Outcome {
         violations: judge(&events, &rules),
-        summary,
+        summary: Summary::of(&events, rules.ttl),
     }
+}
+
+fn rules(run: &Event) -> Rules {
+    let class = Class::named(&run.detail).expect("a class");
+    let (seconds, rounds) = (run.token, run.id);
+    let count = |number: u64| usize::try_from(number).expect("no ages");
+    let are_all = env::var_os("TORTURE_FAULTS").is_none();
+    Rules {
+        class,
+        ttl: Duration::from_nanos(run.until),
+        io_timeout: worker::IO_TIMEOUT,
+        slack: SLACK,
+        acquisitions: count(seconds * 10),
+        stale_writes: usize::from(rounds > 0 && are_all),
+        // A fault may meet nobody now and then.
+        faults: kinds(class)
+            .map(|kind| (kind.name, count(rounds * 2 / 3)))
+            .collect(),
+    }
+}
+
+/// Those that are fired.
+fn kinds(class: Class) -> impl Iterator<Item = &'static Kind> {
+    let chosen = env::var("TORTURE_FAULTS").unwrap_or_default();
+    KINDS
+        .iter()
+        .filter(move |kind| kind.class == class && kind.is_among(&chosen))
 }
 
 impl<'a> Driver<'a> {
@@ -121,9 +161,9 @@ impl<'a> Driver<'a> {
     }
 
     /// Fires faults for so long; says how often each.
-    fn torment(&mut self, time: Duration) -> usize {
+    fn torment(&mut self, time: Duration) -> u64 {
         let end = Instant::now() + time;
-        let kinds: Vec<_> = self.kinds().collect();
+        let kinds: Vec<_> = kinds(self.class).collect();
         let (mut rounds, mut fired) = (0, 0);
         thread::sleep(QUIET);
         loop {
@@ -209,30 +249,5 @@ impl<'a> Driver<'a> {
             });
         }
         self.workers.iter_mut().for_each(Child::hang_up);
-    }
-
-    fn rules(&self, time: Duration, rounds: usize) -> Rules {
-        // A fault may meet nobody now and then.
-        let least = rounds * 2 / 3;
-        let faults = self.kinds().map(|kind| (kind.name, least)).collect();
-        let seconds = usize::try_from(time.as_secs()).expect("no ages");
-        let was_long = rounds > 0 && env::var_os("TORTURE_FAULTS").is_none();
-        Rules {
-            class: self.class,
-            ttl: self.ttl,
-            io_timeout: worker::IO_TIMEOUT,
-            slack: SLACK,
-            acquisitions: seconds * 10,
-            stale_writes: usize::from(was_long),
-            faults,
-        }
-    }
-
-    /// Those that are fired.
-    fn kinds(&self) -> impl Iterator<Item = &'static Kind> {
-        let (class, chosen) = (self.class, env::var("TORTURE_FAULTS").unwrap_or_default());
-        KINDS
-            .iter()
-            .filter(move |kind| kind.class == class && kind.is_among(&chosen))
     }
 }

@@ -30,6 +30,7 @@ pub(crate) const ALL: u32 = 99;
 /// | `key` | a lock as the server has it | `name`, `detail` its owner, `token` its counter, `until` its expiry |
 /// | `line` | who waits, as the server has it | `name`, `detail` their owners, first come first |
 /// | `bare` | a key without a ttl | `name` |
+/// | `run` | what was run | `detail` safe or unsafe, `until` the ttl in nanoseconds, `token` for how many seconds, `id` rounds |
 /// | `left` | what stayed behind | `detail` |
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Event {

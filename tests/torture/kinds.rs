@@ -20,6 +20,21 @@ pub(crate) enum Class {
     Unsafe,
 }
 
+impl Class {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Class::Safe => "safe",
+            Class::Unsafe => "unsafe",
+        }
+    }
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        [Class::Safe, Class::Unsafe]
+            .into_iter()
+            .find(|class| class.name() == name)
+    }
+}
+
 const UNAVAILABLE: &[&str] = &["unavailable"];
 const OUTAGE: &[&str] = &["unavailable", "lost"];
 const REFUSAL: &[&str] = &["denied", "engine", "unavailable", "lost"];

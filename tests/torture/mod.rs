@@ -11,7 +11,9 @@ mod summary;
 mod watcher;
 mod worker;
 
+use std::collections::BTreeMap;
 use std::env;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -21,8 +23,8 @@ use kinds::Class;
 use super::support;
 
 const SECONDS: u64 = 60;
-/// So many violations are shown.
-const SHOWN: usize = 10;
+/// So many violations of each rule are shown.
+const SHOWN: usize = 5;
 
 pub(crate) fn main() -> ExitCode {
     if worker::is_worker() {
@@ -31,6 +33,9 @@ pub(crate) fn main() -> ExitCode {
     }
     if !is_wanted() {
         return ExitCode::SUCCESS;
+    }
+    if let Ok(dir) = env::var("TORTURE_JUDGE") {
+        return exit(show(&driver::judged(Path::new(&dir))));
     }
     let number = |name| env::var(name).ok().map(|text| text.parse().expect(name));
     let seconds = number("TORTURE_SECONDS").unwrap_or(SECONDS);
@@ -52,6 +57,10 @@ pub(crate) fn main() -> ExitCode {
         .filter(|passed| !passed)
         .count()
         == 0;
+    exit(passed)
+}
+
+fn exit(passed: bool) -> ExitCode {
     if passed {
         ExitCode::SUCCESS
     } else {
@@ -72,21 +81,31 @@ fn phase(class: Class, seed: u64, time: Duration) -> bool {
         .prefix("torture-")
         .tempdir()
         .expect("make a directory");
-    println!("\n{class:?} faults for {time:?}");
-    let Outcome {
-        violations,
-        summary,
-    } = driver::run(class, dir.path(), seed, time);
-    println!("{summary}| violations | {} |", violations.len());
-    for violation in violations.iter().take(SHOWN) {
-        println!("{violation}");
-    }
-    if violations.is_empty() {
+    println!("\n{} faults for {time:?}", class.name());
+    if show(&driver::run(class, dir.path(), seed, time)) {
         return true;
     }
     println!(
-        "TORTURE_SEED={seed}; the history is in {}",
+        "TORTURE_SEED={seed}; TORTURE_JUDGE={} judges it again",
         dir.keep().display()
     );
     false
+}
+
+/// Says whether it passed.
+fn show(outcome: &Outcome) -> bool {
+    let Outcome {
+        violations,
+        summary,
+    } = outcome;
+    println!("{summary}| violations | {} |", violations.len());
+    let mut shown = BTreeMap::<_, usize>::new();
+    for violation in violations {
+        let count = shown.entry(violation.rule).or_default();
+        *count += 1;
+        if *count <= SHOWN {
+            println!("{violation}");
+        }
+    }
+    violations.is_empty()
 }

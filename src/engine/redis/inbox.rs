@@ -434,3 +434,66 @@ impl fmt::Debug for Letterbox {
         f.debug_struct("Letterbox").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+    use proptest::prelude::*;
+
+    /// An inbox without its thread, which never connects.
+    fn inbox() -> Arc<Inbox> {
+        let address = super::super::address::parse("redis://127.0.0.1:1/").unwrap();
+        Arc::new(Inbox {
+            server: Arc::new(Server::new(address, &Options::default()).unwrap()),
+            id: "id".into(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            closed: Cancel::default(),
+        })
+    }
+
+    fn message(payload: &[u8]) -> Value {
+        let parts = [b"message", &b"crosslock:inbox:id"[..], payload];
+        Value::Array(parts.map(|part| Value::BulkString(part.to_vec())).into())
+    }
+
+    /// What a waiter hears of that.
+    fn heard(owner: &Owner, value: &Value) -> Option<News> {
+        let registered = inbox().register(owner, "crosslock:inbox:id".into());
+        registered.inbox.understand(value).ok()?;
+        registered.wait(Duration::ZERO)
+    }
+
+    #[test]
+    fn grant_reaches_its_owner_only() {
+        let (one, other) = (Owner::new(), Owner::new());
+        let grant = message(format!("{} 7", one.as_str()).as_bytes());
+        let token = Token::from_number(7);
+        assert_eq!(heard(&one, &grant), Some(News::Granted(token)));
+        assert_eq!(heard(&other, &grant), None);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_but_the_owner_and_a_number_is_a_grant(
+            before in "\\PC{0,4}", after in "[ +-]{0,2}[0-9]{0,22}\\PC{0,3}",
+        ) {
+            let owner = Owner::new();
+            let payload = format!("{before}{}{after}", owner.as_str());
+            let told = heard(&owner, &message(payload.as_bytes()));
+            let number = after.strip_prefix(' ').and_then(|rest| rest.parse::<u64>().ok());
+            let granted = number.filter(|_| before.is_empty());
+            prop_assert_eq!(told, granted.map(|number| News::Granted(Token::from_number(number))));
+        }
+
+        #[test]
+        fn any_bytes_are_understood_or_left(payload: Vec<u8>, whole: Vec<u8>) {
+            let owner = Owner::new();
+            prop_assert_eq!(heard(&owner, &message(&payload)), None);
+            for value in ::redis::parse_redis_value(&whole).into_iter() {
+                prop_assert_eq!(heard(&owner, &value), None);
+            }
+        }
+    }
+}
