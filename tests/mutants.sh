@@ -20,6 +20,7 @@ new_owner_on_retry    / 10 / safe   / C4|C5|C7    / script flush
 token_not_counted     / 10 / safe   / C3          / script flush
 heartbeat_loses_place / 12 / safe   / C6          / script flush
 queue_without_ttl     / 8  / safe   / C5          / script flush
+dead_are_served       / 12 / safe   / C7          / kill waiter
 timeout_ignored       / 8  / safe   / C7          / script flush
 panic_keeps           / 8  / safe   / C4|C6       / script flush
 END

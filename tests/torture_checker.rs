@@ -414,6 +414,22 @@ fn wait_for_a_killed_holder_ends_with_its_ttl() {
 }
 
 #[test]
+fn lock_that_is_released_goes_to_who_waits_at_once() {
+    let history = |at| {
+        let released = with(event(301, "released", 1), "ok", "", 0);
+        let begun = [ask(50, 2, "lock", 0), taken(10, 1, 5, 400)];
+        let done = [event(300, "release", 1), released, taken(at, 2, 9, 1_000)];
+        begun.into_iter().chain(done)
+    };
+    passes(history(400));
+    breaks("C7", history(500));
+    // One that died long before is no excuse, one that may have been given the lock is.
+    breaks("C7", history(500).chain(fault(100, 101, "kill waiter", 3)));
+    passes(history(500).chain(fault(302, 303, "kill waiter", 3)));
+    passes(history(500).chain(fault(100, 101, "stop waiter", 3)));
+}
+
+#[test]
 fn locks_are_taken_soon_after_an_outage() {
     let outage = fault(100, 200, "stop server", ALL);
     passes(outage.clone().into_iter().chain([taken(700, 1, 5, 900)]));

@@ -21,6 +21,8 @@ const CHANGES: &[(&str, &str)] = if cfg!(crosslock_mutant = "release_any_owner")
         "  if not stood then\n",
         "  if stood then\n    redis.call('LREM', KEYS[3], 1, owner)\n  end\n  do\n",
     )]
+} else if cfg!(crosslock_mutant = "dead_are_served") {
+    &[("    if heard ~= 0 then\n", "    do\n")]
 } else if cfg!(crosslock_mutant = "queue_without_ttl") {
     &[("  redis.call('PEXPIRE', KEYS[3], DAY)\n", "")]
 } else {

@@ -8,6 +8,9 @@ use crate::torture::history::Event;
 const TIMED: Duration = Duration::from_millis(100);
 const RELEASE: Duration = Duration::from_millis(500);
 const AFTER_KILL: Duration = Duration::from_millis(250);
+const AFTER_RELEASE: Duration = Duration::from_millis(100);
+/// Within this time the server knows that a process that was killed is gone.
+const CLOSED: Duration = Duration::from_millis(50);
 const AFTER_OUTAGE: Duration = Duration::from_millis(500);
 
 /// For how long this process, or the machine, stood still in between.
@@ -97,6 +100,42 @@ pub(super) fn after_kills(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
                     text,
                     &[span.event, dead.answer, next.answer],
                 ));
+            }
+        }
+    }
+    found
+}
+
+/// Who waits for a lock that is released has it soon, also when others have died in line. A process that dies just
+/// when the lock is given to it costs its ttl.
+pub(super) fn after_releases(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for name in facts.names() {
+        let holdings: Vec<_> = facts.holdings_of(name).collect();
+        for pair in holdings.windows(2) {
+            let (Some(released), Some(ask)) = (pair[0].released, pair[1].ask) else {
+                continue;
+            };
+            let took = pair[1].from().saturating_sub(released.at);
+            let most = AFTER_RELEASE + rules.slack;
+            if took <= nanos(most) || ask.at > released.at {
+                continue;
+            }
+            let since = released.at.saturating_sub(nanos(2 * rules.ttl));
+            let excused = facts.faults.iter().any(|span| {
+                let (from, after) = match span.kind.name.starts_with("kill ") {
+                    true => (
+                        pair[0].release.map_or(released.at, |event| event.at),
+                        CLOSED,
+                    ),
+                    false => (since, rules.ttl),
+                };
+                span.from <= pair[1].from() && from <= span.until.saturating_add(nanos(after))
+            });
+            let delayed = facts.delayed(released.at, pair[1].from());
+            if !excused && took > nanos(most) + delayed {
+                let text = format!("{name}: {:?} after it was released", shown(took));
+                found.push(violation("C7", text, &[released, ask, pair[1].answer]));
             }
         }
     }

@@ -72,6 +72,7 @@ pub(crate) fn judge(events: &[Event], rules: &Rules) -> Vec<Violation> {
         bounds::timed,
         bounds::releases,
         bounds::after_kills,
+        bounds::after_releases,
         bounds::after_outages,
         work::done,
     ];
