@@ -149,7 +149,7 @@ impl<'a> Driver<'a> {
         let address = self.proxy(index).addr();
         let url = format!("redis://app:app@{address}/");
         let seed = self.rng.u64(..);
-        worker::start(self.dir, index, &url, self.ttl, seed)
+        worker::start(self.dir, (index, self.lives), &url, self.ttl, seed)
     }
 
     pub(crate) fn proxy(&self, index: u32) -> &Proxy {

@@ -13,6 +13,7 @@ mod worker;
 
 use std::collections::BTreeMap;
 use std::env;
+use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -80,14 +81,22 @@ fn phase(class: Class, seed: u64, time: Duration) -> bool {
     let dir = tempfile::Builder::new()
         .prefix("torture-")
         .tempdir()
-        .expect("make a directory");
-    println!("\n{} faults for {time:?}", class.name());
-    if show(&driver::run(class, dir.path(), seed, time)) {
+        .expect("make a directory")
+        // It is removed when all is well.
+        .keep();
+    println!(
+        "\n{} faults for {time:?}, in {}",
+        class.name(),
+        dir.display()
+    );
+    if show(&driver::run(class, &dir, seed, time)) {
+        // What can't be removed is left to the system.
+        let _ = fs::remove_dir_all(&dir);
         return true;
     }
     println!(
         "TORTURE_SEED={seed}; TORTURE_JUDGE={} judges it again",
-        dir.keep().display()
+        dir.display()
     );
     false
 }

@@ -77,19 +77,27 @@ fn worst(facts: &Facts<'_>) -> Vec<(&'static str, Duration)> {
     vec![
         (
             "wait for a lock",
-            longest(&mut endless.by_ref().map(|(ask, answer)| answer.at - ask.at)),
+            longest(
+                &mut endless
+                    .by_ref()
+                    .map(|(ask, answer)| answer.at.saturating_sub(ask.at)),
+            ),
         ),
         (
             "timed call, past its timeout",
             longest(
-                &mut timed
-                    .by_ref()
-                    .map(|(ask, answer)| (answer.at - ask.at).saturating_sub(ask.until)),
+                &mut timed.by_ref().map(|(ask, answer)| {
+                    answer.at.saturating_sub(ask.at).saturating_sub(ask.until)
+                }),
             ),
         ),
         (
             "release",
-            longest(&mut releases.by_ref().map(|(begun, done)| done.at - begun.at)),
+            longest(
+                &mut releases
+                    .by_ref()
+                    .map(|(begun, done)| done.at.saturating_sub(begun.at)),
+            ),
         ),
     ]
 }

@@ -29,6 +29,8 @@ const DIR: &str = "TORTURE_WORKER_DIR";
 const INDEX: &str = "TORTURE_WORKER_INDEX";
 const URL: &str = "TORTURE_WORKER_URL";
 const TTL: &str = "TORTURE_WORKER_TTL_MS";
+/// Process ids come again in a long run, this number does not.
+const LIFE: &str = "TORTURE_WORKER_LIFE";
 const SEED: &str = "TORTURE_WORKER_SEED";
 
 /// Where the register of a run listens.
@@ -37,13 +39,20 @@ pub(crate) fn socket(dir: &Path) -> PathBuf {
 }
 
 /// Starts a worker of a run.
-pub(crate) fn start(dir: &Path, index: u32, url: &str, ttl: Duration, seed: u64) -> Child {
+pub(crate) fn start(
+    dir: &Path,
+    (index, life): (u32, u64),
+    url: &str,
+    ttl: Duration,
+    seed: u64,
+) -> Child {
     let args = [
         (DIR, dir.display().to_string()),
         (INDEX, index.to_string()),
         (URL, url.to_owned()),
         (TTL, ttl.as_millis().to_string()),
         (SEED, seed.to_string()),
+        (LIFE, life.to_string()),
     ];
     Child::spawn(
         ENTRY,
@@ -61,6 +70,7 @@ pub(crate) fn run() {
     let dir = PathBuf::from(arg(DIR));
     let ttl = Duration::from_millis(arg(TTL).parse().expect("a number"));
     let index: u32 = arg(INDEX).parse().expect("a number");
+    let life: u64 = arg(LIFE).parse().expect("a number");
     let seed: u64 = arg(SEED).parse().expect("a number");
     let pid = std::process::id();
     let history = History::open(&dir, &format!("worker-{index}-{pid}.jsonl")).expect("open it");
@@ -78,6 +88,7 @@ pub(crate) fn run() {
                     register,
                     rng: Rng::with_seed(seed ^ u64::from(thread)),
                     ttl,
+                    life,
                     of: Event {
                         process: index,
                         pid,
@@ -162,6 +173,7 @@ struct Worker<'a> {
     register: Register,
     rng: Rng,
     ttl: Duration,
+    life: u64,
     /// What all its events have in common.
     of: Event,
     count: u64,
@@ -176,9 +188,8 @@ impl Worker<'_> {
                 _ => HASTY,
             };
             self.count += 1;
-            self.of.id = (u64::from(self.of.pid) << 32)
-                | (u64::from(self.of.thread) << 24)
-                | (self.count & 0xFF_FFFF);
+            self.of.id =
+                (self.life << 32) | (u64::from(self.of.thread) << 24) | (self.count & 0xFF_FFFF);
             self.of.name = name.to_owned();
             match self.ask(name) {
                 // The driver is gone, or is about to end this process.

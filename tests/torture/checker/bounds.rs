@@ -38,7 +38,7 @@ pub(super) fn timed(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             _ => ask.until,
         };
         let most = timeout + nanos(TIMED + rules.slack) + stood_still(facts, answer, ask.at);
-        let took = answer.at - ask.at;
+        let took = answer.at.saturating_sub(ask.at);
         if took > most {
             let text = format!("a timed call took {:?}", shown(took));
             found.push(violation("C7", text, &[ask, answer]));
@@ -54,7 +54,7 @@ pub(super) fn releases(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         let (Some(release), Some(released)) = (holding.release, holding.released) else {
             continue;
         };
-        let took = released.at - release.at;
+        let took = released.at.saturating_sub(release.at);
         if took > nanos(RELEASE + rules.slack) + stood_still(facts, released, release.at) {
             let text = format!("a release took {:?}", shown(took));
             found.push(violation("C7", text, &[release, released]));

@@ -51,7 +51,7 @@ pub(super) fn errors(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             && timeout > 0
             && (timeout < 20_000_000 || facts.is_delayed(from, event.at));
         if !allowed && !was_cut_short {
-            let took = shown(event.at - from);
+            let took = shown(event.at.saturating_sub(from));
             let text = format!("an error that no fault allows, after {took:?}");
             found.push(violation("C8", text, &[event]));
         }
