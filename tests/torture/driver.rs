@@ -27,7 +27,8 @@ const SLACK: Duration = Duration::from_millis(150);
 
 /// What the user of the workers may do, as the documentation has it.
 const USER: &str = "user app on >app ~{crosslock:* resetchannels &crosslock:inbox:* -@all +eval +evalsha +get +set \
-    +pexpire +pttl +del +time +ping +exists +lindex +lpos +lrem +rpush +hget +hset +hdel +publish +subscribe";
+    +pexpire +pttl +del +time +ping +exists +lindex +lpos +lrem +rpush +hget +hset +hdel +publish +subscribe \
+    +pubsub|numsub";
 
 /// A run.
 pub(crate) struct Driver<'a> {
