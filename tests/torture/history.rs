@@ -3,12 +3,12 @@
 //! Every process appends to a file of its own, each line by one write, so that what was written survives a kill. All
 //! clocks are one: `CLOCK_BOOTTIME` of this machine.
 
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 
 use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
 
 /// Every process, as the target of a fault.
 pub(crate) const ALL: u32 = 99;
@@ -32,21 +32,36 @@ pub(crate) const ALL: u32 = 99;
 /// | `bare` | a key without a ttl | `name` |
 /// | `run` | what was run | `detail` safe or unsafe, `until` the ttl in nanoseconds, `token` for how many seconds, `id` rounds |
 /// | `left` | what stayed behind | `detail` |
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Event {
     /// Nanoseconds since boot.
     pub(crate) at: u64,
     pub(crate) op: String,
     /// The number of a worker.
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) process: u32,
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) pid: u32,
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) thread: u32,
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) id: u64,
-    pub(crate) name: String,
-    pub(crate) outcome: String,
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) token: u64,
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) until: u64,
+    #[serde(skip_serializing_if = "is_default")]
+    pub(crate) name: String,
+    #[serde(skip_serializing_if = "is_default")]
+    pub(crate) outcome: String,
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) detail: String,
+}
+
+/// What is zero or empty is left out.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// Nanoseconds since boot.
@@ -66,111 +81,15 @@ impl Event {
         }
     }
 
-    /// The event as one line of JSON; what is zero or empty is left out.
+    /// The event as one line of JSON.
     pub(crate) fn to_json(&self) -> String {
-        let mut line = format!("{{\"at\":{},\"op\":{}", self.at, quoted(&self.op));
-        let numbers = [
-            ("process", u64::from(self.process)),
-            ("pid", self.pid.into()),
-            ("thread", self.thread.into()),
-            ("id", self.id),
-            ("token", self.token),
-            ("until", self.until),
-        ];
-        for (key, number) in numbers.into_iter().filter(|(_, number)| *number != 0) {
-            let _ = write!(line, ",\"{key}\":{number}");
-        }
-        let texts = [
-            ("name", &self.name),
-            ("outcome", &self.outcome),
-            ("detail", &self.detail),
-        ];
-        for (key, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
-            let _ = write!(line, ",\"{key}\":{}", quoted(text));
-        }
-        line + "}"
+        serde_json::to_string(self).expect("numbers and texts")
     }
 
     /// Reads such a line; `None` for one that isn't whole, as the last one of a process that was killed may be.
     pub(crate) fn from_json(line: &str) -> Option<Self> {
-        let mut rest = line.trim().strip_prefix('{')?.strip_suffix('}')?;
-        let mut event = Event::default();
-        while !rest.is_empty() {
-            let (key, behind) = text(rest)?;
-            let behind = behind.strip_prefix(':')?;
-            rest = if behind.starts_with('"') {
-                let (value, behind) = text(behind)?;
-                event.set_text(&key, value)?;
-                behind
-            } else {
-                let end = behind.find(',').unwrap_or(behind.len());
-                event.set_number(&key, behind[..end].parse().ok()?)?;
-                &behind[end..]
-            };
-            rest = rest.strip_prefix(',').unwrap_or(rest);
-        }
-        Some(event)
+        serde_json::from_str(line).ok()
     }
-
-    fn set_text(&mut self, key: &str, value: String) -> Option<()> {
-        *match key {
-            "op" => &mut self.op,
-            "name" => &mut self.name,
-            "outcome" => &mut self.outcome,
-            "detail" => &mut self.detail,
-            _ => return None,
-        } = value;
-        Some(())
-    }
-
-    fn set_number(&mut self, key: &str, value: u64) -> Option<()> {
-        match key {
-            "at" => self.at = value,
-            "id" => self.id = value,
-            "token" => self.token = value,
-            "until" => self.until = value,
-            "process" => self.process = value.try_into().ok()?,
-            "pid" => self.pid = value.try_into().ok()?,
-            "thread" => self.thread = value.try_into().ok()?,
-            _ => return None,
-        }
-        Some(())
-    }
-}
-
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for char in text.chars() {
-        match char {
-            '"' | '\\' => quoted.extend(['\\', char]),
-            char if char.is_control() => {
-                let _ = write!(quoted, "\\u{:04x}", u32::from(char));
-            }
-            char => quoted.push(char),
-        }
-    }
-    quoted + "\""
-}
-
-/// The text at the beginning, and what is behind it.
-fn text(json: &str) -> Option<(String, &str)> {
-    let json = json.strip_prefix('"')?;
-    let mut text = String::new();
-    let mut chars = json.char_indices();
-    while let Some((at, char)) = chars.next() {
-        match char {
-            '"' => return Some((text, &json[at + 1..])),
-            '\\' => match chars.next()?.1 {
-                'u' => {
-                    let digits: String = chars.by_ref().take(4).map(|(_, digit)| digit).collect();
-                    text.push(char::from_u32(u32::from_str_radix(&digits, 16).ok()?)?);
-                }
-                other => text.push(other),
-            },
-            char => text.push(char),
-        }
-    }
-    None
 }
 
 /// The file of one process.
