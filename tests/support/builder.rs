@@ -12,6 +12,7 @@ use super::server::{Ports, RedisServer};
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     lines: Vec<String>,
+    pub(super) vars: Vec<(String, String)>,
     pub(super) guarded: bool,
     pub(super) tls: bool,
     pub(super) unix_socket: bool,
@@ -57,6 +58,12 @@ impl Builder {
     /// Adds a line of the configuration file; it wins over what was there before.
     pub fn config(mut self, name: &str, value: &str) -> Self {
         self.lines.push(format!("{name} {value}"));
+        self
+    }
+
+    /// Sets an environment variable of the server's process.
+    pub fn var(mut self, name: &str, value: &str) -> Self {
+        self.vars.push((name.to_owned(), value.to_owned()));
         self
     }
 

@@ -6,6 +6,7 @@
 use std::env;
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Write as _};
+use std::os::unix::process::CommandExt;
 use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -34,7 +35,16 @@ impl Child {
     ///
     /// That test begins with `if !is_child("entry") { return; }`, so that it does nothing in an ordinary run.
     pub fn spawn(entry: &str, args: &[(&str, &str)]) -> Self {
-        let mut command = Command::new(env::current_exe().expect("know this binary"));
+        Self::spawn_as(None, entry, args)
+    }
+
+    /// The same as another user, if one is given.
+    pub fn spawn_as(uid: Option<u32>, entry: &str, args: &[(&str, &str)]) -> Self {
+        // Not by its path, which that user may be unable to walk.
+        let mut command = Command::new("/proc/self/exe");
+        if let Some(uid) = uid {
+            command.uid(uid).gid(uid);
+        }
         command
             .args(["--exact", entry, "--nocapture", "--test-threads=1"])
             .envs(args.iter().copied())

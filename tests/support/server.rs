@@ -210,7 +210,9 @@ struct PortTaken;
 fn launch(settings: &Builder, dir: &Path, ports: Ports) -> Result<Child, PortTaken> {
     settings.write(dir, ports);
     let logged = read_log(dir).len();
-    let mut process = nursery::spawn(command(dir)).expect("start redis-server");
+    let mut command = command(dir);
+    command.envs(settings.vars.iter().map(|(name, value)| (name, value)));
+    let mut process = nursery::spawn(command).expect("start redis-server");
     let mut dead = false;
     let ready = eventually(STARTS_WITHIN, || {
         dead = process.try_wait().is_ok_and(|status| status.is_some());
