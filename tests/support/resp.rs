@@ -20,6 +20,11 @@ impl Frame {
     pub(super) fn is_push(&self) -> bool {
         self.bytes.starts_with(b">")
     }
+
+    /// Whether it is what somebody has published, in either version of the protocol.
+    pub(super) fn is_message(&self) -> bool {
+        self.bytes[1..].starts_with(b"3\r\n$7\r\nmessage\r\n")
+    }
 }
 
 /// Splits a stream into frames, chunk by chunk. What isn't RESP, such as TLS, makes one frame a chunk.

@@ -57,6 +57,22 @@ fn delay_holds_back_both_directions() {
 }
 
 #[test]
+fn delay_of_messages_lets_replies_pass() {
+    let (server, proxy) = server_with_proxy();
+    let (mut asks, mut hears) = (Wire::to(&proxy), Wire::to(&proxy));
+    assert_eq!(hears.ask(&["SUBSCRIBE", "news"]), "*3");
+    for _ in 0..5 {
+        hears.line();
+    }
+    proxy.set(Fault::DelayMessages(PATIENCE));
+    server.query::<()>(&["PUBLISH", "news", "late"]);
+    assert_eq!(asks.ask(&["PING"]), "+PONG");
+    assert!(hears.is_silent());
+    proxy.set(Fault::None);
+    assert_eq!(hears.line(), "*3");
+}
+
+#[test]
 fn delay_ends_when_it_is_lifted() {
     let (_server, proxy) = server_with_proxy();
     let mut wire = Wire::to(&proxy);
