@@ -365,6 +365,41 @@ fn line_that_changes_its_order_breaks_c6() {
     passes(moved.into_iter().chain([gave_up]));
 }
 
+#[test]
+fn dead_that_stays_first_in_line_breaks_c6() {
+    let mut kill = fault(100, 101, "kill waiter", 7);
+    kill[0].token = 7;
+    let history = |at, rest: &str| {
+        let (begun, done) = (line(at, "u/host/7/1 v/host/2/2"), line(600, rest));
+        [key(at, "x", 5, 500), begun, key(600, "y", 9, 900), done].into_iter()
+    };
+    passes(history(200, "v/host/2/2").chain(kill.clone()));
+    passes(history(120, "u/host/7/1 v/host/2/2").chain(kill.clone()));
+    passes(history(200, "u/host/7/1 v/host/2/2"));
+    breaks("C6", history(200, "u/host/7/1 v/host/2/2").chain(kill));
+}
+
+#[test]
+fn clock_that_steps_excuses_no_token() {
+    let step = fault(100, 600, "server clock back", ALL);
+    let history = |token| {
+        let (release, then) = (event(300, "release", 1), taken(700, 2, token, 900));
+        [taken(10, 1, 5, 400), release, then].into_iter()
+    };
+    assert_eq!(
+        broken(history(9).chain(step.clone()), &unsafe_rules()),
+        [""; 0]
+    );
+    assert_eq!(broken(history(3).chain(step), &unsafe_rules()), ["C3"]);
+}
+
+#[test]
+fn locker_that_takes_long_to_open_breaks_c7() {
+    let opened = |at| with(event(at, "answer", 1), "opened", "", 0);
+    passes([ask(10, 1, "open", 0), opened(500)]);
+    breaks("C7", [ask(10, 1, "open", 0), opened(700)]);
+}
+
 fn ask(at: u64, id: u64, how: &str, timeout: u64) -> Event {
     with(event(at, "ask", id), "", how, timeout)
 }

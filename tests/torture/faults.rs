@@ -1,10 +1,10 @@
 //! How each fault is aimed, fired, and taken back.
 
+use std::io;
 use std::thread;
 use std::time::Duration;
 
-use redis::{Connection, RedisError, Value, cmd};
-use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use redis::{Connection, RedisError, cmd};
 
 use super::driver::{Driver, WORKERS};
 use super::history::ALL;
@@ -19,7 +19,7 @@ use super::worker;
 const AIMING: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(10);
 
-fn millis(millis: u64) -> Duration {
+const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
@@ -33,6 +33,9 @@ pub(crate) fn aim(driver: &mut Driver<'_>, kind: &Kind) -> Option<u32> {
         }
         _ => Moment::Holds(millis(20)),
     };
+    if kind.name == "fail over to a stale replica" && !driver.servers.await_replica(PATIENCE) {
+        return None;
+    }
     let holder = driver.register.await_moment(moment, AIMING)?;
     match kind.name {
         "stop server"
@@ -49,8 +52,12 @@ pub(crate) fn aim(driver: &mut Driver<'_>, kind: &Kind) -> Option<u32> {
         | "delete lock"
         | "evict"
         | "fail over to a stale replica"
-        | "delete counter" => Some(ALL),
-        "stop waiter" | "kill waiter" => Some((holder + driver.rng.u32(1..WORKERS)) % WORKERS),
+        | "delete counter"
+        | "server clock forward"
+        | "server clock back" => Some(ALL),
+        "stop waiter" | "stop waiter and delay grants" | "kill waiter" => {
+            Some((holder + driver.rng.u32(1..WORKERS)) % WORKERS)
+        }
         // Whoever is next.
         "lose reply to acquire" => Some(driver.rng.u32(0..WORKERS)),
         _ => Some(holder),
@@ -71,6 +78,7 @@ pub(crate) fn fire(driver: &mut Driver<'_>, kind: &Kind, target: u32) -> bool {
             let time = driver.ttl.mul_f64(1.1 + driver.rng.f64());
             stop(driver, target, time)
         }
+        "stop waiter and delay grants" => stop_and_delay(driver, target),
         "kill holder" | "kill waiter" | "kill releasing" => kill(driver, target),
         "delay and kill holder" => {
             let delay = millis(driver.rng.u64(25..60));
@@ -81,7 +89,7 @@ pub(crate) fn fire(driver: &mut Driver<'_>, kind: &Kind, target: u32) -> bool {
             driver.proxy(target).set(Fault::None);
             true
         }
-        "descriptors exhausted" => exhaust(driver, target),
+        "descriptors exhausted" | "threads exhausted" => exhaust(driver, target, kind.name),
         name if name.starts_with("lose reply") => lose_reply(driver, target, name),
         name => on_network(driver, target, name),
     }
@@ -91,6 +99,21 @@ fn stop(driver: &mut Driver<'_>, target: u32, time: Duration) -> bool {
     driver.worker(target).stop();
     thread::sleep(time);
     driver.worker(target).cont();
+    true
+}
+
+/// Stops somebody past the ttl of what it is granted meanwhile, who then asks again, and hears of the grant before the
+/// answer.
+fn stop_and_delay(driver: &mut Driver<'_>, target: u32) -> bool {
+    let past = driver.ttl.mul_f64(1.1 + driver.rng.f64());
+    driver.proxy(target).set(Fault::DelayMessages(PATIENCE));
+    driver.worker(target).stop();
+    thread::sleep(past);
+    // From now on, for the grant; from when it is sent, for the question, and for its answer.
+    driver.proxy(target).set(Fault::Delay(millis(30)));
+    driver.worker(target).cont();
+    thread::sleep(millis(driver.rng.u64(80..160)));
+    driver.proxy(target).set(Fault::None);
     true
 }
 
@@ -136,20 +159,19 @@ fn lose_reply(driver: &mut Driver<'_>, target: u32, name: &str) -> bool {
     lost
 }
 
-/// Leaves a process no descriptors for the connections that it needs.
-fn exhaust(driver: &mut Driver<'_>, target: u32) -> bool {
-    let raw = driver.worker(target).pid().try_into().expect("a pid");
-    let pid = Pid::from_raw(raw).expect("a pid");
-    let limit = |current| Rlimit {
-        current,
-        maximum: Some(4096),
-    };
-    let limited = prlimit(Some(pid), Resource::Nofile, limit(Some(4)));
-    driver.proxy(target).set(Fault::Refuse);
-    driver.proxy(target).set(Fault::None);
-    thread::sleep(millis(driver.rng.u64(50..400)));
-    let freed = prlimit(Some(pid), Resource::Nofile, limit(Some(1024)));
-    limited.is_ok() && freed.is_ok()
+/// Leaves a process no descriptors for the connections that it needs, or none of the threads. Says whether that was
+/// noticed: it is for want of a thread that calls are refused, for want of a connection they wait.
+fn exhaust(driver: &mut Driver<'_>, target: u32, name: &str) -> bool {
+    let time = driver.rng.u64(50..400);
+    let worker = driver.worker(target);
+    worker.tell(&format!("{name}: {time}"));
+    worker.wait_for("exhausted", PATIENCE);
+    if name == "descriptors exhausted" {
+        driver.proxy(target).set(Fault::Refuse);
+        driver.proxy(target).set(Fault::None);
+    }
+    let refused = driver.worker(target).wait_for("refused", PATIENCE);
+    name == "descriptors exhausted" || refused != "0"
 }
 
 fn on_server(driver: &mut Driver<'_>, name: &str) -> bool {
@@ -157,21 +179,27 @@ fn on_server(driver: &mut Driver<'_>, name: &str) -> bool {
     let time = millis(driver.rng.u64(20..short));
     match name {
         "stop server" => {
-            driver.server.stop();
+            driver.servers.primary().stop();
             thread::sleep(time);
-            driver.server.cont();
+            driver.servers.primary().cont();
             return true;
         }
         "restart server with aof" | "restart server without aof" => {
-            driver.server.restart();
+            driver.servers.primary().restart();
             return true;
+        }
+        "fail over to a stale replica" => {
+            fail_over(driver, time);
+            return true;
+        }
+        "server clock forward" | "server clock back" => {
+            return move_clock(driver, name, time).is_ok();
         }
         _ => {}
     }
-    let open = || admin(driver.server.addr());
+    let open = || admin(driver.servers.address().get());
     let done = open().and_then(|mut admin| match name {
         "busy script" => keep_busy(&mut admin, &mut open()?, time),
-        "fail over to a stale replica" => fail_over(&mut admin, time),
         _ => command(&mut admin, name, time),
     });
     if let Err(error) = &done {
@@ -250,26 +278,44 @@ fn keep_busy(
     })
 }
 
-/// Makes the server what a replica is that has heard nothing for `lag`: the clients can't tell one from the other.
-fn fail_over(admin: &mut Connection, lag: Duration) -> Result<(), RedisError> {
-    let mut kept = Vec::new();
-    for key in cmd("KEYS").arg("*").query::<Vec<String>>(admin)? {
-        let ttl: i64 = cmd("PTTL").arg(&key).query(admin)?;
-        let dump: Value = cmd("DUMP").arg(&key).query(admin)?;
-        if let (Value::BulkString(bytes), true) = (dump, ttl > 0) {
-            kept.push((key, ttl, bytes));
-        }
-    }
+/// Has a replica that has heard nothing for `lag` take the server's place.
+fn fail_over(driver: &mut Driver<'_>, lag: Duration) {
+    driver.servers.part();
     thread::sleep(lag);
-    let lag = i64::try_from(lag.as_millis()).expect("short");
-    let mut pipe = redis::pipe();
-    pipe.atomic().cmd("FLUSHALL");
-    for (key, ttl, bytes) in kept.iter().filter(|(_, ttl, _)| *ttl > lag) {
-        pipe.cmd("RESTORE").arg(key).arg(ttl - lag).arg(bytes);
+    driver.servers.swap();
+    let address = driver.servers.address().get();
+    for proxy in &driver.proxies {
+        proxy.point_to(address);
+        proxy.set(Fault::Refuse);
+        proxy.set(Fault::None);
     }
-    pipe.exec(admin)?;
-    for kind in ["normal", "pubsub"] {
-        cmd("CLIENT").arg(&["KILL", "TYPE", kind]).exec(admin)?;
+    driver.servers.reunite();
+}
+
+/// Moves the server's clock, and takes it back or not; is over when it shows a later time than it ever did. So tokens
+/// increase also when the counter is lost by the next fault.
+fn move_clock(driver: &mut Driver<'_>, name: &str, time: Duration) -> io::Result<()> {
+    const MARGIN: Duration = millis(20);
+    let step = driver.ttl.mul_f64(0.3 + 2.7 * driver.rng.f64());
+    let is_taken_back = driver.rng.bool();
+    let Some(clock) = &mut driver.servers.clock else {
+        return Err(io::ErrorKind::Unsupported.into());
+    };
+    if name == "server clock forward" {
+        clock.forward(step)?;
+        thread::sleep(time);
+        if is_taken_back {
+            clock.back(step)?;
+            thread::sleep(step + MARGIN);
+        }
+    } else {
+        clock.back(step)?;
+        thread::sleep(time);
+        if is_taken_back {
+            clock.forward(step)?;
+        } else {
+            thread::sleep(step.saturating_sub(time) + MARGIN);
+        }
     }
     Ok(())
 }

@@ -17,8 +17,8 @@ pub(crate) const ALL: u32 = 99;
 ///
 /// | op | tells | fields |
 /// |---|---|---|
-/// | `ask` | before a call | `id`, `name`, `detail` lock, timed or try, `until` its timeout |
-/// | `answer` | after it | `id`, `outcome` held, none or an error, `token`, `until` when the lease ends |
+/// | `ask` | before a call | `id`, `name`, `detail` lock, timed, try or open, `until` its timeout |
+/// | `answer` | after it | `id`, `outcome` held, none, opened or an error, `token`, `until` when the lease ends |
 /// | `look` | the guard is valid | `id`, `until` when the lease ends |
 /// | `lost` | the guard isn't valid | `id`, `outcome` |
 /// | `release` | before a release | `id`, `detail` unlock, drop or panic, `until` when the lease ends |
@@ -31,6 +31,7 @@ pub(crate) const ALL: u32 = 99;
 /// | `line` | who waits, as the server has it | `name`, `detail` their owners, first come first |
 /// | `bare` | a key without a ttl | `name` |
 /// | `run` | what was run | `detail` safe or unsafe, `until` the ttl in nanoseconds, `token` for how many seconds, `id` rounds |
+/// | `without` | a fault that can't be fired here | `detail` its kind |
 /// | `left` | what stayed behind | `detail` |
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -58,10 +58,11 @@ const fn harmful(name: &'static str) -> Kind {
     }
 }
 
-pub(crate) const KINDS: [Kind; 31] = [
+pub(crate) const KINDS: [Kind; 35] = [
     safe("stop holder", OUTAGE, true),
     safe("stop waiter", OUTAGE, true),
     safe("stop holder past ttl", OUTAGE, true),
+    safe("stop waiter and delay grants", OUTAGE, true),
     safe("kill holder", &[], false),
     safe("kill waiter", &[], false),
     safe("kill releasing", &[], false),
@@ -84,12 +85,15 @@ pub(crate) const KINDS: [Kind; 31] = [
     safe("busy script", OUTAGE, true),
     safe("acl revoked", REFUSAL, true),
     safe("descriptors exhausted", OUTAGE, true),
+    safe("threads exhausted", &["engine"], false),
     harmful("restart server without aof"),
     harmful("flushall"),
     harmful("delete lock"),
     harmful("evict"),
     harmful("fail over to a stale replica"),
     harmful("delete counter"),
+    harmful("server clock forward"),
+    harmful("server clock back"),
 ];
 
 impl Kind {

@@ -1,12 +1,14 @@
 //! The program.
 
 pub(crate) mod checker;
+mod clock;
 mod driver;
 mod faults;
 pub(crate) mod history;
 pub(crate) mod kinds;
 mod register;
 mod scripts;
+mod servers;
 mod summary;
 mod watcher;
 mod worker;

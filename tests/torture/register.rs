@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::chown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
@@ -49,8 +50,9 @@ struct Cell {
 }
 
 impl Register {
-    pub(crate) fn start(dir: &Path) -> io::Result<Self> {
+    pub(crate) fn start(dir: &Path, uid: Option<u32>) -> io::Result<Self> {
         let listener = UnixListener::bind(worker::socket(dir))?;
+        chown(worker::socket(dir), uid, uid)?;
         let shared = Arc::new(Shared {
             history: History::open(dir, "register.jsonl")?,
             state: Mutex::default(),

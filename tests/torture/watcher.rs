@@ -12,6 +12,7 @@ use std::time::Duration;
 use redis::{Client, Connection, RedisResult};
 
 use super::history::{Event, History, now};
+use super::servers::Address;
 
 /// Threads that write down what they see until this is dropped.
 #[derive(Debug)]
@@ -21,7 +22,7 @@ pub(crate) struct Watchers {
 }
 
 impl Watchers {
-    pub(crate) fn start(server: SocketAddr, dir: &Path) -> io::Result<Self> {
+    pub(crate) fn start(server: Address, dir: &Path) -> io::Result<Self> {
         let ended = Arc::new(AtomicBool::new(false));
         let (locks, stalls) = (
             History::open(dir, "server.jsonl")?,
@@ -29,7 +30,7 @@ impl Watchers {
         );
         let (until, also_until) = (ended.clone(), ended.clone());
         let threads = vec![
-            thread::spawn(move || watch_server(server, &locks, &until)),
+            thread::spawn(move || watch_server(&server, &locks, &until)),
             thread::spawn(move || watch_machine(&stalls, &also_until)),
         ];
         Ok(Watchers { ended, threads })
@@ -93,14 +94,15 @@ const LOOK: &str = "
 
 type Key = (String, i64, String);
 
-fn watch_server(server: SocketAddr, history: &History, ended: &AtomicBool) {
+fn watch_server(server: &Address, history: &History, ended: &AtomicBool) {
     const PAUSE: Duration = Duration::from_millis(12);
     let mut connection = None;
     let mut last = HashMap::new();
     while !ended.load(Relaxed) {
         thread::sleep(PAUSE);
-        let Some(open) = &mut connection else {
-            connection = admin(server).ok();
+        let address = server.get();
+        let Some((_, open)) = connection.as_mut().filter(|(at, _)| *at == address) else {
+            connection = admin(address).ok().map(|open| (address, open));
             continue;
         };
         let before = now();

@@ -5,12 +5,13 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use crosslock::{Error, LockGuard, Locker};
+use crosslock::{Error, LockGuard, Locker, LockerBuilder};
 use fastrand::Rng;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::history::{Event, History, now};
 use super::support::{Child, eventually, hear, is_child, say, sockets, threads_named};
@@ -23,6 +24,9 @@ pub(crate) const PATIENT: &str = "patient";
 pub(crate) const HASTY: &str = "hasty";
 /// Held for so long that it is renewed.
 pub(crate) const LONG: &str = "long";
+
+/// One call in so many opens a locker of its own.
+const OWN_LOCKER_EVERY: u8 = 15;
 
 const ENTRY: &str = "torture worker";
 const DIR: &str = "TORTURE_WORKER_DIR";
@@ -41,7 +45,7 @@ pub(crate) fn socket(dir: &Path) -> PathBuf {
 /// Starts a worker of a run.
 pub(crate) fn start(
     dir: &Path,
-    (index, life): (u32, u64),
+    (index, life, uid): (u32, u64, Option<u32>),
     url: &str,
     ttl: Duration,
     seed: u64,
@@ -54,7 +58,8 @@ pub(crate) fn start(
         (SEED, seed.to_string()),
         (LIFE, life.to_string()),
     ];
-    Child::spawn(
+    Child::spawn_as(
+        uid,
         ENTRY,
         &args.each_ref().map(|(name, value)| (*name, value.as_str())),
     )
@@ -75,15 +80,19 @@ pub(crate) fn run() {
     let pid = std::process::id();
     let history = History::open(&dir, &format!("worker-{index}-{pid}.jsonl")).expect("open it");
     let before = sockets();
-    let locker = open(&arg(URL), ttl);
-    let ends = AtomicBool::new(false);
+    let url = arg(URL);
+    let locker = open(&url, ttl);
+    let (ends, refused) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
         for thread in 0..THREADS {
             let (locker, history, dir, ends) = (&locker, &history, &dir, &ends);
+            let (url, refused) = (&url, &refused);
             scope.spawn(move || {
                 let register = Register::connect(dir, index, pid, thread).expect("the register");
                 let worker = Worker {
                     locker,
+                    url,
+                    refused,
                     history,
                     register,
                     rng: Rng::with_seed(seed ^ u64::from(thread)),
@@ -102,7 +111,9 @@ pub(crate) fn run() {
         }
         say("ready");
         // Also when the driver is gone.
-        hear();
+        while let Some(order) = hear().filter(|order| order != "end") {
+            exhaust(&order, &refused);
+        }
         ends.store(true, Relaxed);
     });
     drop(locker);
@@ -111,15 +122,18 @@ pub(crate) fn run() {
     hear();
 }
 
+fn builder(url: &str, ttl: Duration) -> LockerBuilder {
+    Locker::builder(url)
+        .ttl(ttl)
+        .io_timeout(IO_TIMEOUT)
+        .connect_timeout(IO_TIMEOUT)
+        .unavailable_for(Duration::from_secs(1))
+}
+
 /// Opens, also while the server is away.
 fn open(url: &str, ttl: Duration) -> Locker {
     loop {
-        let builder = Locker::builder(url)
-            .ttl(ttl)
-            .io_timeout(IO_TIMEOUT)
-            .connect_timeout(IO_TIMEOUT)
-            .unavailable_for(Duration::from_secs(1));
-        match builder.build() {
+        match builder(url, ttl).build() {
             Ok(locker) => return locker,
             Err(Error::Unavailable { .. } | Error::Denied { .. } | Error::Engine { .. }) => {
                 thread::sleep(Duration::from_millis(20));
@@ -127,6 +141,31 @@ fn open(url: &str, ttl: Duration) -> Locker {
             Err(error) => panic!("{error}"),
         }
     }
+}
+
+/// Leaves this process no new descriptors, or threads, for a time: `threads exhausted: milliseconds`. Without threads
+/// it is for so long that somebody is refused.
+fn exhaust(order: &str, refused: &AtomicU64) {
+    let (what, millis) = order.split_once(": ").expect("an order");
+    let time = Duration::from_millis(millis.parse().expect("a number"));
+    let (resource, few) = match what {
+        "threads exhausted" => (Resource::Nproc, 0),
+        _ => (Resource::Nofile, 4),
+    };
+    let before = getrlimit(resource);
+    let limited = Rlimit {
+        current: Some(few),
+        ..before
+    };
+    refused.store(0, Relaxed);
+    setrlimit(resource, limited).expect("less is always allowed");
+    say("exhausted");
+    thread::sleep(time);
+    if resource == Resource::Nproc {
+        eventually(Duration::from_secs(2), || refused.load(Relaxed) > 0);
+    }
+    setrlimit(resource, before).expect("it was allowed before");
+    say(&format!("refused {}", refused.load(Relaxed)));
 }
 
 /// The promise is 100 ms; the rest is for a loaded machine.
@@ -169,6 +208,9 @@ impl Register {
 /// One thread.
 struct Worker<'a> {
     locker: &'a Locker,
+    url: &'a str,
+    /// Counts the calls that were refused with an error of the engine.
+    refused: &'a AtomicU64,
     history: &'a History,
     register: Register,
     rng: Rng,
@@ -187,11 +229,15 @@ impl Worker<'_> {
                 _ if self.rng.bool() => PATIENT,
                 _ => HASTY,
             };
-            self.count += 1;
-            self.of.id =
-                (self.life << 32) | (u64::from(self.of.thread) << 24) | (self.count & 0xFF_FFFF);
             self.of.name = name.to_owned();
-            match self.ask(name) {
+            let own = if self.rng.u8(0..OWN_LOCKER_EVERY) == 0 {
+                let Some(own) = self.open() else { continue };
+                Some(own)
+            } else {
+                None
+            };
+            self.begin();
+            match self.ask(own.as_ref().unwrap_or(self.locker), name) {
                 // The driver is gone, or is about to end this process.
                 Some(guard) => match self.hold(guard) {
                     Ok(()) => {}
@@ -199,6 +245,38 @@ impl Worker<'_> {
                 },
                 None => thread::sleep(Duration::from_micros(self.rng.u64(0..3000))),
             }
+        }
+    }
+
+    fn begin(&mut self) {
+        self.count += 1;
+        self.of.id =
+            (self.life << 32) | (u64::from(self.of.thread) << 24) | (self.count & 0xFF_FFFF);
+    }
+
+    /// Opens a locker for one call, as a program does that is started for it: so connections and threads are needed
+    /// now and then.
+    fn open(&mut self) -> Option<Locker> {
+        self.begin();
+        self.history.tell(&Event {
+            detail: "open".to_owned(),
+            ..self.event("ask")
+        });
+        let opened = builder(self.url, self.ttl).build();
+        let mut event = self.event("answer");
+        match &opened {
+            Ok(_) => event.outcome = "opened".to_owned(),
+            Err(error) => self.refuse(&mut event, error),
+        }
+        self.history.tell(&event);
+        opened.ok()
+    }
+
+    fn refuse(&self, event: &mut Event, error: &Error) {
+        event.outcome = kind(error).to_owned();
+        event.detail = error.to_string();
+        if event.outcome == "engine" {
+            self.refused.fetch_add(1, Relaxed);
         }
     }
 
@@ -210,7 +288,7 @@ impl Worker<'_> {
         }
     }
 
-    fn ask(&mut self, name: &str) -> Option<LockGuard> {
+    fn ask(&mut self, locker: &Locker, name: &str) -> Option<LockGuard> {
         let longest = u64::try_from(self.ttl.as_millis()).expect("it is short");
         let timeout = Duration::from_millis(self.rng.u64(1..=longest));
         let how = match (name, self.rng.u8(0..3)) {
@@ -229,9 +307,9 @@ impl Worker<'_> {
             ..self.event("ask")
         });
         let outcome = match how {
-            "try" => self.locker.try_lock(name),
-            "timed" => self.locker.try_lock_for(name, timeout),
-            _ => self.locker.lock(name).map(Some),
+            "try" => locker.try_lock(name),
+            "timed" => locker.try_lock_for(name, timeout),
+            _ => locker.lock(name).map(Some),
         };
         self.answer(outcome)
     }
@@ -253,8 +331,7 @@ impl Worker<'_> {
                 Some(guard)
             }
             Err(error) => {
-                event.outcome = kind(&error).to_owned();
-                event.detail = error.to_string();
+                self.refuse(&mut event, &error);
                 None
             }
         };

@@ -29,13 +29,13 @@ pub(super) fn timed(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         let Some(ask) = facts.asks.get(&answer.id) else {
             continue;
         };
-        if ask.detail != "timed" && ask.detail != "try" {
+        if !matches!(ask.detail.as_str(), "timed" | "try" | "open") {
             continue;
         }
         // An attempt without a timeout takes what its connection and its answer may take.
         let timeout = match ask.detail.as_str() {
-            "try" => nanos(3 * rules.io_timeout),
-            _ => ask.until,
+            "timed" => ask.until,
+            _ => nanos(3 * rules.io_timeout),
         };
         let most = timeout + nanos(TIMED + rules.slack) + stood_still(facts, answer, ask.at);
         let took = answer.at.saturating_sub(ask.at);

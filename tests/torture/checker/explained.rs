@@ -35,7 +35,9 @@ pub(super) fn errors(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     let mut found = Vec::new();
     for event in facts.events {
         let error = match event.op.as_str() {
-            "answer" if !matches!(event.outcome.as_str(), "held" | "none") => &event.outcome,
+            "answer" if !matches!(event.outcome.as_str(), "held" | "none" | "opened") => {
+                &event.outcome
+            }
             // What was lost is another rule's.
             "released" if !matches!(event.outcome.as_str(), "ok" | "dropped" | "lost") => {
                 &event.outcome

@@ -7,7 +7,7 @@
 //! | C3 | tokens are unique, and increase in the order of holding |
 //! | C4 | a lease is lost, or found abandoned, only when a fault explains it |
 //! | C5 | in the end nothing is left, and no key was ever seen without a ttl |
-//! | C6 | a lock goes to another only by its owner's release or by its expiry, and a line keeps its order |
+//! | C6 | a lock goes to another only by its owner's release or by its expiry, and a line keeps its order, and none that is dead |
 //! | C7 | every wait is bounded |
 //! | C8 | calls give only errors that a fault allows |
 //! | C9 | the run was no idle one: every fault hit its target, and stale writes were refused |
@@ -69,6 +69,7 @@ pub(crate) fn judge(events: &[Event], rules: &Rules) -> Vec<Violation> {
         server::remains,
         server::owners,
         server::lines,
+        server::dead,
         bounds::timed,
         bounds::releases,
         bounds::after_kills,

@@ -118,19 +118,91 @@ pub(super) fn lines(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     found
 }
 
+/// C6: when the lock goes to another, the first in line, if it has died, is there no longer.
+pub(super) fn dead(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
+    // A request of its may still have been on the way.
+    const LAST_WORDS: u64 = 50_000_000;
+    let mut found = Vec::new();
+    for name in facts.names() {
+        for pair in looks(facts, name).windows(2) {
+            let [before, after] = [pair[0], pair[1]];
+            let (Some(line), Some(key)) = (before.line, after.key) else {
+                continue;
+            };
+            let goes = !key.detail.is_empty()
+                && before.key.is_none_or(|before| before.detail != key.detail);
+            let first = after.first();
+            if !goes || first.is_empty() || first != before.first() {
+                continue;
+            }
+            let Some(pid) = pid(first) else { continue };
+            let killed = facts.faults.iter().find(|span| {
+                let lives_on = |answer: &&Event| answer.pid == pid && answer.at > span.until;
+                span.kind.name.contains("kill ")
+                    && u64::from(pid) == span.event.token
+                    // A number may come again.
+                    && !facts.answers.values().any(lives_on)
+                    && span.until.saturating_add(LAST_WORDS) < before.at
+            });
+            let Some(killed) = killed else { continue };
+            if !forgot(facts, rules, before.at, after.at) {
+                let text = format!("{name} goes to another, and who is dead stays first in line");
+                found.push(violation("C6", text, &[killed.event, line, key]));
+            }
+        }
+    }
+    found
+}
+
+/// What the server showed of a name at one time.
+#[derive(Clone, Copy, Default)]
+struct Look<'a> {
+    at: u64,
+    key: Option<&'a Event>,
+    line: Option<&'a Event>,
+}
+
+impl<'a> Look<'a> {
+    fn first(&self) -> &'a str {
+        let owners = self.line.map_or("", |line| &line.detail);
+        owners.split(' ').next().unwrap_or_default()
+    }
+}
+
+/// Those that showed something new.
+fn looks<'a>(facts: &Facts<'a>, name: &str) -> Vec<Look<'a>> {
+    let mut looks: Vec<Look<'a>> = Vec::new();
+    for event in facts.events.iter().filter(|event| event.name == name) {
+        let mut look = looks.last().copied().unwrap_or_default();
+        match event.op.as_str() {
+            "key" => look.key = Some(event),
+            "line" => look.line = Some(event),
+            _ => continue,
+        }
+        if look.at == event.at {
+            looks.pop();
+        }
+        look.at = event.at;
+        looks.push(look);
+    }
+    looks
+}
+
+/// The process of an owner.
+fn pid(owner: &str) -> Option<u32> {
+    owner.split('/').nth(2)?.parse().ok()
+}
+
 /// Whether a call of this owner's process gave up in between: the next one, with the same owner, stands behind the
 /// others when it came too late to keep the place.
 fn gave_up(facts: &Facts<'_>, owner: &str, before: &Event, after: &Event) -> bool {
     const NEAR: u64 = 50_000_000;
-    let pid = owner
-        .split('/')
-        .nth(2)
-        .and_then(|pid| pid.parse::<u32>().ok());
+    let pid = pid(owner);
     let mut answers = facts.answers.values();
     answers.any(|answer| {
         Some(answer.pid) == pid
             && answer.name == after.name
-            && answer.outcome != "held"
+            && !matches!(answer.outcome.as_str(), "held" | "opened")
             && before.at <= answer.at + NEAR
             && answer.at <= after.at + NEAR
     })
