@@ -324,6 +324,9 @@ impl Core {
         }
         match self.renewers.get(process).take() {
             Ok(renewer) => Ok(Some(renewer)),
+            #[cfg(crosslock_mutant = "renewer_not_needed")]
+            Err(_) => Ok(None),
+            #[cfg(not(crosslock_mutant = "renewer_not_needed"))]
             Err(e) => Err(Error::engine(
                 Some(key.name()),
                 "the thread that would renew it",

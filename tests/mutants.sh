@@ -23,8 +23,17 @@ queue_without_ttl     / 8  / safe   / C5          / script flush
 dead_are_served       / 12 / safe   / C7          / kill waiter
 timeout_ignored       / 8  / safe   / C7          / script flush
 panic_keeps           / 8  / safe   / C4|C6       / script flush
+grant_unchecked       / 20 / safe   / C1|C3       / stop waiter and delay grants
+dead_stay_in_line     / 12 / safe   / C6          / kill waiter
+renewer_not_needed    / 12 / safe   / C4|C9       / threads exhausted
 END
 }
+
+# The cfgs that Cargo.toml allows are those of the list, and each is used.
+for name in $(grep -o 'values(none(), [^)]*' Cargo.toml | grep -oE '"[a-z_]+"' | tr -d '"'); do
+  mutants | grep -q "^$name " || { echo "$name isn't in the list of $0"; exit 1; }
+  grep -rqF "crosslock_mutant = \"$name\"" src || { echo "$name changes nothing in src/"; exit 1; }
+done
 
 target="${CARGO_TARGET_DIR:-$PWD/target}"
 mkdir -p "$target/mutants"
@@ -54,6 +63,8 @@ while IFS=/ read -r name seconds class rules faults; do
     echo "== $name: caught ($found)"
   else
     echo "== $name: SURVIVES ($found)"
+    # It may not even have run.
+    grep -E '^error|^no script has|didn.t|panicked' "$target/mutants/$name.txt" | head -5 || true
     survivors+=("$name")
   fi
 done < <(mutants)

@@ -23,13 +23,37 @@ const CHANGES: &[(&str, &str)] = if cfg!(crosslock_mutant = "release_any_owner")
     )]
 } else if cfg!(crosslock_mutant = "dead_are_served") {
     &[("    if heard ~= 0 then\n", "    do\n")]
+} else if cfg!(crosslock_mutant = "dead_stay_in_line") {
+    &[
+        (
+            "    leave(owner)\n    local heard = 1\n",
+            "    local heard = 1\n",
+        ),
+        (
+            "    if heard ~= 0 then\n",
+            "    if heard == 0 then\n      return nil\n    else\n      leave(owner)\n",
+        ),
+    ]
 } else if cfg!(crosslock_mutant = "queue_without_ttl") {
     &[("  redis.call('PEXPIRE', KEYS[3], DAY)\n", "")]
 } else {
     &[]
 };
 
+const SCRIPTS: [&str; 5] = [
+    include_str!("../../../lua/line.lua"),
+    include_str!("../../../lua/lock_acquire.lua"),
+    include_str!("../../../lua/lock_release.lua"),
+    include_str!("../../../lua/lock_renew.lua"),
+    include_str!("../../../lua/token.lua"),
+];
+
+/// Panics if the change is one of a text that no script has any more: the mutant would be the library as it is.
 pub(super) fn of(code: &str) -> String {
+    for (from, _) in CHANGES {
+        let is_somewhere = SCRIPTS.iter().any(|script| script.contains(from));
+        assert!(is_somewhere, "no script has {from:?}");
+    }
     CHANGES
         .iter()
         .fold(code.to_owned(), |code, (from, to)| code.replace(from, to))
