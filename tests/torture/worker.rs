@@ -25,6 +25,9 @@ pub(crate) const HASTY: &str = "hasty";
 /// Held for so long that it is renewed.
 pub(crate) const LONG: &str = "long";
 
+/// There is one attempt, in which a connection, a login and a question have to fit: more than a loaded machine takes, and
+/// less than what is allowed to it. An answer that doesn't come fails it all the same.
+const OPENS_WITHIN: Duration = Duration::from_millis(400);
 /// One call in so many opens a locker of its own.
 const OWN_LOCKER_EVERY: u8 = 15;
 
@@ -262,7 +265,8 @@ impl Worker<'_> {
             detail: "open".to_owned(),
             ..self.event("ask")
         });
-        let opened = builder(self.url, self.ttl).build();
+        let builder = builder(self.url, self.ttl).connect_timeout(OPENS_WITHIN);
+        let opened = builder.build();
         let mut event = self.event("answer");
         match &opened {
             Ok(_) => event.outcome = "opened".to_owned(),
