@@ -6,11 +6,12 @@
 use std::sync::Arc;
 
 use crate::asker::Asker;
+use crate::claim::Claim;
+use crate::common::Core;
 use crate::error::Result;
 use crate::farewell::Farewell;
 use crate::guard::LockGuard;
 use crate::local_queue::{Entered, Left};
-use crate::locker::Core;
 use crate::name::Key;
 use crate::patience::Patience;
 use crate::place::{Place, Waiter, Word};
@@ -18,11 +19,16 @@ use crate::place::{Place, Waiter, Word};
 /// Takes a lock, or gives `None` when it is still taken at the end of `patience`.
 pub(crate) fn acquire(
     core: &Arc<Core>,
-    key: &Key,
+    claim: &Claim,
     mut patience: Patience,
 ) -> Result<Option<LockGuard>> {
     let process = std::process::id();
-    let (seat, word) = match core.queues.get(process).enter(key) {
+    if !claim.is_exclusive() || claim.has_many() {
+        // Those that share stand in nobody's way here, and those that want several names in no queue: each asks for
+        // itself.
+        return Asker::new(core, claim, patience, Place::new(process), None, None).acquire();
+    }
+    let (seat, word) = match core.queues.get(process).enter(&claim.key) {
         Entered::First(seat) => (Some(seat), Word::Ask),
         Entered::Behind(waiter) => match stand_in_queue(waiter, &mut patience) {
             Left::Given(seat, word) => (Some(seat), word),
@@ -38,8 +44,9 @@ pub(crate) fn acquire(
         Word::Ask => (None, None),
         Word::Wait(place, renewer) => (Some(place), renewer),
         Word::Have(lease, renewer) => {
-            let lease = lease.handed_over();
-            if lease.is_valid(core.clock.now()) {
+            let lease = lease.handed_over(claim);
+            let is_whole = lease.value.is_some() || !claim.valued;
+            if is_whole && lease.is_valid(core.clock.now()) {
                 return Ok(Some(LockGuard::new(core.clone(), lease, renewer, seat)));
             }
             core.farewells
@@ -49,7 +56,7 @@ pub(crate) fn acquire(
         }
     };
     let place = place.map_or_else(|| Place::new(process), |place| *place);
-    Asker::new(core, key, patience, place, seat, renewer).acquire()
+    Asker::new(core, claim, patience, place, seat, renewer).acquire()
 }
 
 /// Waits in the local queue. What is held here is taken, however often one looks.

@@ -6,22 +6,22 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::backoff::shortened;
+use crate::claim::Claim;
 use crate::clock::{BootInstant, Deadline};
-use crate::engine::{Acquired, Failed, IfTaken, News, Request};
+use crate::common::Core;
+use crate::engine::{Acquired, Failed, IfTaken, News, Request, Stored};
 use crate::error::{Error, Result};
 use crate::farewell::Farewell;
 use crate::fence::Token;
 use crate::guard::{LockGuard, RELEASE};
 use crate::held::Plan;
 use crate::lease::{Lease, valid_until};
-use crate::locker::Core;
-use crate::name::Key;
 use crate::patience::Patience;
 use crate::place::{Place, Seat, Seen, Word};
 use crate::renewal::Renewer;
 
 /// After a deadline: what the attempt that is on the wire may still take.
-const GRACE: Duration = Duration::from_millis(40);
+pub(crate) const GRACE: Duration = Duration::from_millis(40);
 
 /// By how much a heartbeat may be late before the engine drops who promised it.
 pub(crate) const SLACK: Duration = Duration::from_millis(500);
@@ -29,7 +29,7 @@ pub(crate) const SLACK: Duration = Duration::from_millis(500);
 /// The thread that asks the engine for a name.
 pub(crate) struct Asker<'a> {
     core: &'a Arc<Core>,
-    key: &'a Key,
+    claim: &'a Claim,
     patience: Patience,
     /// Its owner stays the same for all attempts, so that one whose answer was lost is found again.
     place: Place,
@@ -43,7 +43,7 @@ pub(crate) struct Asker<'a> {
 impl<'a> Asker<'a> {
     pub(crate) fn new(
         core: &'a Arc<Core>,
-        key: &'a Key,
+        claim: &'a Claim,
         patience: Patience,
         place: Place,
         seat: Option<Seat>,
@@ -51,7 +51,7 @@ impl<'a> Asker<'a> {
     ) -> Self {
         Asker {
             core,
-            key,
+            claim,
             patience,
             place,
             seat,
@@ -70,7 +70,9 @@ impl<'a> Asker<'a> {
     fn run(&mut self) -> Result<Option<Lease>> {
         if self.renewer.is_none() {
             // Before anything is taken that nobody would renew.
-            self.renewer = self.core.renewer(self.key, self.place.owner.process())?;
+            self.renewer = self
+                .core
+                .renewer(&self.claim.key, self.place.owner.process())?;
         }
         let last_began = loop {
             let last = self.patience.begin();
@@ -90,8 +92,8 @@ impl<'a> Asker<'a> {
             let asked = self.core.clock.now();
             let began = Instant::now();
             let bound = match self.ask(pause, began)? {
-                Some(Acquired::Granted(token)) => {
-                    let lease = self.lease(token, asked);
+                Some(Acquired::Granted { token, value }) => {
+                    let lease = self.lease(token, asked, value);
                     if lease.is_valid(lease.granted) {
                         return Ok(Some(lease));
                     }
@@ -101,10 +103,13 @@ impl<'a> Asker<'a> {
                     Duration::ZERO
                 }
                 Some(Acquired::Taken {
-                    remaining, counter, ..
+                    remaining,
+                    counter,
+                    known,
+                    ..
                 }) => {
                     self.place.seen = Some(Seen { asked, counter });
-                    self.bound(remaining, counter)
+                    self.bound(remaining, known)
                 }
                 None => Duration::MAX,
             };
@@ -183,7 +188,7 @@ impl<'a> Asker<'a> {
 
     fn request(&self) -> Request<'_> {
         Request {
-            key: self.key,
+            claim: self.claim,
             owner: &self.place.owner,
             ttl: self.core.options.ttl,
         }
@@ -217,15 +222,14 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// How long to wait at most, given who holds the lock. A counter that is even while the lock is held tells of
-    /// another program's lock: nobody will hand it on.
-    fn bound(&mut self, remaining: Option<Duration>, counter: u64) -> Duration {
+    /// How long to wait at most, given who holds the lock.
+    fn bound(&mut self, remaining: Option<Duration>, known: bool) -> Duration {
         // The server's clock counts whole milliseconds.
         let left = remaining.map_or(Duration::MAX, |left| left + Duration::from_millis(1));
-        if self.core.engine.has_line() && counter.is_multiple_of(2) {
-            left.min(self.patience.pause())
-        } else {
+        if known {
             left
+        } else {
+            left.min(self.patience.pause())
         }
     }
 
@@ -233,7 +237,7 @@ impl<'a> Asker<'a> {
     fn wait(&self, timeout: Duration) -> Option<Lease> {
         let timeout = timeout.min(self.patience.deadline().remaining());
         let Some(grants) = &self.place.grants else {
-            self.core.engine.wait(self.key, timeout);
+            self.core.engine.wait(self.request(), timeout);
             return None;
         };
         match grants.wait(timeout)? {
@@ -246,32 +250,37 @@ impl<'a> Asker<'a> {
     /// question at least. One that is from before, or was long on the way, is left to the next question, which
     /// finds whether it is still there.
     fn granted(&self, token: Token) -> Option<Lease> {
+        if self.claim.has_many() || self.claim.valued {
+            // It was one of them, or its value is still to be had: the next question brings the rest.
+            return None;
+        }
         let seen = self.place.seen?;
-        let lease = self.lease(token, seen.asked);
+        let lease = self.lease(token, seen.asked, None);
         let is_fresh = lease.remaining(lease.granted) >= self.core.options.ttl / 2;
         let is_new = cfg!(crosslock_mutant = "grant_unchecked") || token.number > seen.counter;
         (is_new && is_fresh).then_some(lease)
     }
 
-    fn lease(&self, token: Token, asked: BootInstant) -> Lease {
+    fn lease(&self, token: Token, asked: BootInstant, value: Option<Stored>) -> Lease {
         #[cfg(crosslock_mutant = "validity_from_reply")]
         let asked = asked.max(self.core.clock.now());
         let options = &self.core.options;
         Lease {
-            key: self.key.clone(),
+            claim: self.claim.clone(),
             owner: self.place.owner.clone(),
             token,
             valid_until: self.core.lease_end(valid_until(asked, options.ttl)),
             due: Plan::of(options).due(asked),
             granted: self.core.clock.now(),
             hand_overs: 0,
+            value,
         }
     }
 
     fn listen(&mut self, start: Option<&Deadline>) {
         if self.place.grants.is_none() {
             let owner = &self.place.owner;
-            self.place.grants = self.core.engine.listen(self.key, owner, start);
+            self.place.grants = self.core.engine.listen(&self.claim.key, owner, start);
             self.place.listened |= self.place.grants.is_some();
         }
     }
@@ -307,7 +316,7 @@ impl<'a> Asker<'a> {
 
     fn too_slow(&self) -> Error {
         let cause = "its answers take as long as the ttl";
-        Error::unavailable(Some(self.key.name()), self.core.engine.place(), cause)
+        Error::unavailable(Some(self.claim.key.name()), self.core.engine.place(), cause)
     }
 
     fn has_failed_for_too_long(&self) -> bool {
@@ -340,7 +349,7 @@ impl<'a> Asker<'a> {
             (true, Ok(_)) => self.patience.deadline().plus(GRACE),
             (true, Err(_)) => Deadline::after(Duration::ZERO),
         };
-        let (core, key) = (self.core, self.key);
+        let (core, claim) = (self.core, self.claim);
         let passed = match self.seat {
             Some(seat) => seat
                 .pass(Word::Wait(Box::new(self.place), self.renewer))
@@ -348,7 +357,7 @@ impl<'a> Asker<'a> {
             None => Err((None, Word::Wait(Box::new(self.place), self.renewer))),
         };
         if let Err((seat, Word::Wait(place, renewer))) = passed {
-            give_up(core, key, &place, &leave_by);
+            give_up(core, claim, &place, &leave_by);
             if let Some(renewer) = renewer {
                 let process = place.owner.process();
                 core.renewers.get(process).give_back(renewer);
@@ -361,19 +370,19 @@ impl<'a> Asker<'a> {
 
 /// Leaves the engine's line, and releases what an attempt may have taken: by `deadline`, or else a thread does it.
 /// An attempt that is still on its way to the server, and takes the lock after this, leaves it taken for its ttl.
-fn give_up(core: &Core, key: &Key, place: &Place, deadline: &Deadline) {
+fn give_up(core: &Core, claim: &Claim, place: &Place, deadline: &Deadline) {
     let ttl = core.options.ttl;
     let request = Request {
-        key,
+        claim,
         owner: &place.owner,
         ttl,
     };
     if !place.known {
         return;
     }
-    if deadline.is_over() || core.engine.release(request, None, deadline).is_err() {
+    if deadline.is_over() || core.engine.release(request, None, None, deadline).is_err() {
         core.farewells.get(place.owner.process()).leave(Farewell {
-            key: key.clone(),
+            claim: claim.clone(),
             owner: place.owner.clone(),
             ttl,
             last_used: None,

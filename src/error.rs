@@ -100,6 +100,24 @@ pub enum Error {
         /// What was found.
         reason: String,
     },
+    /// What a lock protects isn't what its type says. It is left as it is.
+    #[non_exhaustive]
+    Corrupt {
+        /// The lock's name.
+        name: String,
+        /// The key or the file.
+        key: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A value that can't be written as JSON, or not read again from it, as a float that is no number. It isn't stored.
+    #[non_exhaustive]
+    InvalidValue {
+        /// The lock's name.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// Any other failure of the engine.
     #[non_exhaustive]
     Engine {
@@ -211,6 +229,18 @@ impl fmt::Display for Error {
                 write!(
                     f,
                     "lock {name:?}: `{key}` is no lock, {reason}: use another name or namespace"
+                )
+            }
+            Error::Corrupt { name, key, reason } => {
+                write!(
+                    f,
+                    "lock {name:?}: the value in `{key}` is of another type, {reason}: mend it or remove it"
+                )
+            }
+            Error::InvalidValue { name, reason } => {
+                write!(
+                    f,
+                    "lock {name:?}: its value can't be written as JSON, {reason}: use another type"
                 )
             }
             Error::Engine {

@@ -16,17 +16,17 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::asker::SLACK;
 use crate::backoff::Backoff;
+use crate::claim::Claim;
 use crate::clock::{Cancel, Deadline};
 use crate::engine::{Engine, Request};
 use crate::error::Error;
 use crate::lease::{Lease, Owner};
-use crate::name::Key;
 use crate::per_process::Fresh;
 
 /// A lease to release.
 #[derive(Debug)]
 pub(crate) struct Farewell {
-    pub(crate) key: Key,
+    pub(crate) claim: Claim,
     pub(crate) owner: Owner,
     pub(crate) ttl: Duration,
     /// `None` when it isn't known whether there is a lease at all.
@@ -38,7 +38,7 @@ impl Farewell {
     pub(crate) fn of(lease: Lease, ttl: Duration) -> Self {
         Farewell {
             last_used: Some(lease.token.number),
-            key: lease.key,
+            claim: lease.claim,
             owner: lease.owner,
             ttl,
         }
@@ -164,17 +164,17 @@ impl Shared {
     /// Whether that is done with, one way or another.
     fn say(&self, farewell: &Farewell, deadline: &Deadline) -> bool {
         let Farewell {
-            key,
+            claim,
             owner,
             ttl,
             last_used,
         } = farewell;
         let request = Request {
-            key,
+            claim,
             owner,
             ttl: *ttl,
         };
-        match self.engine.release(request, *last_used, deadline) {
+        match self.engine.release(request, *last_used, None, deadline) {
             Err(Error::Unavailable { .. }) => false,
             Err(e) => {
                 log::warn!("what was given up is left to its ttl: {e}");

@@ -7,17 +7,22 @@ use std::time::Duration;
 
 use crossbeam_channel::Receiver;
 
+use crate::claim::Claim;
 use crate::clock::Deadline;
-use crate::engine::{Released, Request};
+use crate::common::Core;
+use crate::engine::Request;
+#[cfg(feature = "value")]
+use crate::engine::Stored;
 use crate::error::{Error, LostReason, Result};
-use crate::farewell::Farewell;
 use crate::fence::Token;
 use crate::held::{Held, Lost, Plan};
 use crate::lease::Lease;
-use crate::locker::Core;
-use crate::name::Key;
-use crate::place::{Seat, Word};
+use crate::place::Seat;
 use crate::renewal::Renewer;
+
+mod ending;
+
+pub(crate) use self::ending::RELEASE;
 
 /// A held lock, which is released when this is dropped.
 ///
@@ -52,15 +57,12 @@ pub struct LockGuard {
     core: Arc<Core>,
     held: Arc<Held>,
     renewer: Option<Renewer>,
-    key: Key,
+    claim: Claim,
     token: Token,
     process: u32,
     /// What `lost` gives in a child.
     silent: OnceLock<Receiver<Lost>>,
 }
-
-/// What a release may take.
-pub(crate) const RELEASE: Duration = Duration::from_millis(400);
 
 impl LockGuard {
     pub(crate) fn new(
@@ -69,7 +71,8 @@ impl LockGuard {
         renewer: Option<Renewer>,
         seat: Option<Seat>,
     ) -> Self {
-        let (key, token, process) = (lease.key.clone(), lease.token, lease.owner.process());
+        let (claim, token) = (lease.claim.clone(), lease.token);
+        let process = lease.owner.process();
         let plan = Plan::of(&core.options);
         let held = Held::new(core.engine.clone(), core.clock.clone(), plan, lease, seat);
         let held = Arc::new(held);
@@ -80,7 +83,7 @@ impl LockGuard {
             core,
             held,
             renewer,
-            key,
+            claim,
             token,
             process,
             silent: OnceLock::new(),
@@ -89,7 +92,7 @@ impl LockGuard {
 
     /// Returns the name of the lock.
     pub fn name(&self) -> &str {
-        self.key.name()
+        self.claim.key.name()
     }
 
     /// Returns a number that is larger than that of every earlier holder of this name.
@@ -174,7 +177,7 @@ impl LockGuard {
             return Err(self.lost_error());
         };
         let request = Request {
-            key: &self.key,
+            claim: &self.claim,
             owner: &owner,
             ttl: self.core.options.ttl,
         };
@@ -244,13 +247,38 @@ impl LockGuard {
     /// # }
     /// ```
     pub fn unlock(mut self) -> Result<()> {
-        if self.is_inherited() {
-            return Err(self.lost_error());
-        }
-        self.release()
+        self.end(None)
     }
 
-    fn is_inherited(&self) -> bool {
+    /// Turns an exclusive lock, as [`Locker::write`](crate::Locker::write) gives it, into one that reads, without a
+    /// moment in which another could take it: one round trip.
+    ///
+    /// Those that wait to read are let in with it. The guard it gives has a token of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] when the lock wasn't this guard's any more, [`Error::Unsupported`] where there are no
+    /// read-write locks, and for what isn't one exclusive lock, and the other errors of the engine; then it is released, as by
+    /// [`unlock`](Self::unlock).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> crosslock::Result<()> {
+    /// let lock = crosslock::Locker::open("memory:")?;
+    /// let reading = lock.write("downgrade-example")?.downgrade()?;
+    /// assert!(lock.try_write("downgrade-example")?.is_none());
+    /// assert!(lock.try_read("downgrade-example")?.is_some());
+    /// # drop(reading);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn downgrade(mut self) -> Result<LockGuard> {
+        self.read_on(None)
+    }
+
+    /// Whether it is the parent's, and this a child made by `fork`.
+    pub(crate) fn is_inherited(&self) -> bool {
         self.process != std::process::id()
     }
 
@@ -267,68 +295,14 @@ impl LockGuard {
             reason,
         }
     }
+}
 
-    /// In the process that took the lock.
-    fn release(&mut self) -> Result<()> {
-        let was_held = !self.held.remaining().is_zero();
-        let Some((lease, seat)) = self.held.end() else {
-            return Ok(());
-        };
-        let Some((lease, seat)) = self.hand_over(lease, seat) else {
-            return Ok(());
-        };
-        let released = match self.held.lost_reason() {
-            Some(LostReason::NotOwner) => Ok(false),
-            _ => self.release_lease(lease),
-        };
-        if let Some(renewer) = self.renewer.take() {
-            self.core.renewers.get(self.process).give_back(renewer);
-        }
-        // The next thread of this process asks for itself, behind the other processes.
-        drop(seat);
-        match released {
-            Ok(true) if was_held => Ok(()),
-            Err(e) if was_held => Err(e),
-            // What was lost stays lost, whatever became of it in the end.
-            _ => Err(self.lost_error()),
-        }
-    }
-
-    /// Gives the lease to the next thread of this process that waits; or back, if there is none or its time is up.
-    /// A lease that was lost has no seat any more, so it comes back.
-    fn hand_over(&mut self, lease: Lease, seat: Option<Seat>) -> Option<(Lease, Option<Seat>)> {
-        let (now, options) = (self.core.clock.now(), &self.core.options);
-        let may = lease.may_be_handed_over(now, options.ttl, options.hand_over);
-        let seat = match seat {
-            Some(seat) if may && seat.has_successor() => seat,
-            seat => return Some((lease, seat)),
-        };
-        let word = Word::Have(Box::new(lease), self.renewer.take());
-        let (seat, word) = seat.pass(word).err()?;
-        // It comes back as it was given.
-        let Word::Have(lease, renewer) = word else {
-            return None;
-        };
-        self.renewer = renewer;
-        Some((*lease, Some(seat)))
-    }
-
-    /// Says whether the lease was this guard's to the end, if it was valid here. One that has run out here may
-    /// still be there: it is released so that nobody waits for it.
-    fn release_lease(&self, lease: Lease) -> Result<bool> {
-        let ttl = self.core.options.ttl;
-        let request = Request {
-            key: &lease.key,
-            owner: &lease.owner,
-            ttl,
-        };
-        let (last_used, deadline) = (Some(lease.token.number), Deadline::after(RELEASE));
-        let released = self.core.engine.release(request, last_used, &deadline);
-        if let Err(Error::Unavailable { .. }) = released {
-            let farewells = self.core.farewells.get(self.process);
-            farewells.leave(Farewell::of(lease, ttl));
-        }
-        Ok(released? != Released::NotOwner)
+/// For the types that protect a value.
+#[cfg(feature = "value")]
+impl LockGuard {
+    /// What the lock protects: it came with the lease.
+    pub(crate) fn value(&self) -> Stored {
+        self.held.value().flatten()
     }
 }
 
@@ -349,7 +323,7 @@ impl Drop for LockGuard {
         }
         // A logger that panics must not end a process whose thread is unwinding.
         let _ = catch_unwind(AssertUnwindSafe(|| {
-            if let Err(e) = self.release() {
+            if let Err(e) = self.release(None, &Deadline::NEVER) {
                 log::warn!("released on drop: {e}");
             }
         }));

@@ -8,7 +8,10 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use parking_lot::Mutex;
 
 use crate::backoff::shortened;
+use crate::claim::Claim;
 use crate::clock::{BootInstant, Cancel, Clock, Deadline};
+#[cfg(feature = "value")]
+use crate::engine::Stored;
 use crate::engine::{Engine, Request};
 use crate::error::LostReason;
 use crate::lease::{Lease, Owner, valid_until};
@@ -96,7 +99,7 @@ enum Step {
     Nothing,
     Wait(Duration),
     Renew {
-        key: Key,
+        claim: Claim,
         owner: Owner,
         remaining: Duration,
     },
@@ -143,7 +146,7 @@ impl Held {
         let (tell, lost) = bounded(1);
         let mut state = self.state.lock();
         match (&state.lease, state.lost) {
-            (Some(lease), Some(reason)) => tell_lost(&tell, &lease.key, reason),
+            (Some(lease), Some(reason)) => tell_lost(&tell, &lease.claim.key, reason),
             (Some(_), None) => state.tell = Some(tell),
             (None, _) => {}
         }
@@ -178,6 +181,12 @@ impl Held {
             .map(|lease| lease.owner.clone())
     }
 
+    /// The value that came with the lease.
+    #[cfg(feature = "value")]
+    pub(crate) fn value(&self) -> Option<Stored> {
+        self.state.lock().lease.as_ref()?.value.clone()
+    }
+
     /// Ends all renewing, and gives the lease, and the seat if it still has it, to whoever releases it.
     pub(crate) fn end(&self) -> Option<(Lease, Option<Seat>)> {
         self.ended.set();
@@ -196,7 +205,7 @@ impl Held {
             let (Some(lease), None) = (&state.lease, state.lost) else {
                 return;
             };
-            let (key, owner) = (lease.key.clone(), lease.owner.clone());
+            let (key, owner) = (lease.claim.key.clone(), lease.owner.clone());
             state.lost = Some(reason);
             if let Some(tell) = state.tell.take() {
                 tell_lost(&tell, &key, reason);
@@ -238,11 +247,11 @@ impl Held {
                 None
             }
             Step::Renew {
-                key,
+                claim,
                 owner,
                 remaining,
             } => {
-                self.renew(&key, &owner, remaining);
+                self.renew(&claim, &owner, remaining);
                 Some(Duration::ZERO)
             }
         }
@@ -265,18 +274,18 @@ impl Held {
         if now < due {
             return Step::Wait(due.min(lease.valid_until).since(now));
         }
-        let (key, owner) = (lease.key.clone(), lease.owner.clone());
+        let (claim, owner) = (lease.claim.clone(), lease.owner.clone());
         Step::Renew {
-            key,
+            claim,
             owner,
             remaining: lease.remaining(now),
         }
     }
 
     /// Asks once, for at most half of the time that is left, so that a second try fits in.
-    fn renew(&self, key: &Key, owner: &Owner, remaining: Duration) {
+    fn renew(&self, claim: &Claim, owner: &Owner, remaining: Duration) {
         let request = Request {
-            key,
+            claim,
             owner,
             ttl: self.plan.ttl,
         };

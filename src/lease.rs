@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::claim::Claim;
 use crate::clock::BootInstant;
+use crate::engine::Stored;
 use crate::fence::{HAND_OVERS, Token};
-use crate::name::Key;
 
 /// Ownership of a name for a limited time: plain data with one owner.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    pub(crate) key: Key,
+    pub(crate) claim: Claim,
     pub(crate) owner: Owner,
     pub(crate) token: Token,
     pub(crate) valid_until: BootInstant,
@@ -24,6 +25,8 @@ pub(crate) struct Lease {
     pub(crate) granted: BootInstant,
     /// How often it was handed over since.
     pub(crate) hand_overs: u64,
+    /// What the lock protects, while it is known here.
+    pub(crate) value: Option<Stored>,
 }
 
 impl Lease {
@@ -54,9 +57,10 @@ impl Lease {
             && self.hand_overs < HAND_OVERS
     }
 
-    /// The same lease, for the next holder in this process.
-    pub(crate) fn handed_over(self) -> Self {
+    /// The same lease, for the next holder in this process, and what that one asked for.
+    pub(crate) fn handed_over(self, claim: &Claim) -> Self {
         Lease {
+            claim: claim.clone(),
             token: self.token.handed_over(),
             hand_overs: self.hand_overs + 1,
             ..self

@@ -11,6 +11,14 @@
 //!
 //! Start with [`Locker`], which says where locks can live, and [`LockGuard`], which says what holding one means.
 //!
+//! | call | what it is |
+//! |---|---|
+//! | [`Locker::lock`] | a name that one holds |
+//! | [`Locker::read`], [`Locker::write`] | a name that many hold to read, or one to write |
+//! | [`Locker::semaphore`] | a name that so many hold at once |
+//! | [`Locker::lock_all`] | several names, all or none |
+//! | `Locker::mutex`, `Locker::rwlock` | a name and the value that it protects (feature `value`) |
+//!
 //! # What a lease promises
 //!
 //! A lock that outlives a crash of its holder has to end by itself: it is a lease. While
@@ -28,6 +36,7 @@
 //! - `file` (default): locks in a directory of this host.
 //! - `redis` (default): locks in a Redis or Valkey server, by TCP and unix socket.
 //! - `tls`: `rediss://`, with rustls and its ring provider.
+//! - `value` (default): `Mutex<T>` and `RwLock<T>`, locks with a value, which is stored as JSON.
 //! - `model`: nothing; this crate's own tests use it.
 //!
 //! `memory:` is always there. It is tested on Linux, and written for macOS too.
@@ -37,7 +46,10 @@
 mod acquire;
 mod asker;
 mod backoff;
+mod builder;
+mod claim;
 mod clock;
+mod common;
 mod engine;
 mod error;
 mod farewell;
@@ -47,15 +59,29 @@ mod held;
 mod lease;
 mod local_queue;
 mod locker;
+#[cfg(feature = "value")]
+mod mutex;
 mod name;
 mod options;
 mod patience;
 mod per_process;
 mod place;
 mod renewal;
+mod rwlock;
+mod semaphore;
+mod several;
 mod sync;
+#[cfg(feature = "value")]
+mod value;
 
+pub use builder::LockerBuilder;
+pub use claim::Prefer;
 pub use error::{Error, LostReason, Result};
 pub use guard::LockGuard;
 pub use held::Lost;
-pub use locker::{Locker, LockerBuilder};
+pub use locker::Locker;
+#[cfg(feature = "value")]
+pub use mutex::{Mutex, MutexGuard};
+#[cfg(feature = "value")]
+pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+pub use semaphore::Semaphore;

@@ -9,7 +9,7 @@ const LONGEST_NAME: usize = 512;
 const LONGEST_NAMESPACE: usize = 64;
 
 /// A prefix that keeps applications apart.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Namespace(Arc<str>);
 
 impl Namespace {
@@ -33,7 +33,7 @@ impl Namespace {
 }
 
 /// One lock: a name in a namespace.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
     namespace: Namespace,
     name: Arc<str>,
@@ -55,6 +55,15 @@ impl Key {
             name: shortened(name),
             reason,
         })
+    }
+
+    /// One that shows several, for errors and logs.
+    pub(crate) fn of_all(keys: &[Key]) -> Self {
+        let names: Vec<_> = keys.iter().map(Key::name).collect();
+        Key {
+            namespace: keys[0].namespace.clone(),
+            name: names.join(", ").into(),
+        }
     }
 
     pub(crate) fn namespace(&self) -> &str {

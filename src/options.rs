@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::backoff::Backoff;
+use crate::claim::Prefer;
 use crate::error::{Error, Result};
 
 const TTL: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(24 * 3600));
@@ -21,6 +22,7 @@ pub(crate) struct Options {
     pub(crate) connect_timeout: Duration,
     pub(crate) io_timeout: Duration,
     pub(crate) hand_over: Duration,
+    pub(crate) prefer: Prefer,
 }
 
 impl Default for Options {
@@ -40,6 +42,7 @@ impl Default for Options {
             connect_timeout: Duration::from_secs(2),
             io_timeout: Duration::from_secs(2),
             hand_over: Duration::from_millis(1),
+            prefer: Prefer::Nobody,
         }
     }
 }

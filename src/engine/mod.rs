@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::claim::{Claim, Mode};
 use crate::clock::Deadline;
 use crate::error::{Error, Result};
 use crate::fence::Token;
@@ -20,10 +21,19 @@ mod redis;
 /// What an engine is asked about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
-    pub(crate) key: &'a Key,
+    pub(crate) claim: &'a Claim,
     pub(crate) owner: &'a Owner,
     pub(crate) ttl: Duration,
 }
+
+impl<'a> Request<'a> {
+    pub(crate) fn key(&self) -> &'a Key {
+        &self.claim.key
+    }
+}
+
+/// A value that a lock protects, as it is stored; `None` when there is none.
+pub(crate) type Stored = Option<Arc<[u8]>>;
 
 /// What an acquire does when the lock is taken.
 #[derive(Clone, Copy, Debug)]
@@ -43,9 +53,13 @@ pub(crate) enum IfTaken<'a> {
 }
 
 /// The answer to an acquire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Acquired {
-    Granted(Token),
+    Granted {
+        token: Token,
+        /// What the lock protects, if that was asked for.
+        value: Option<Stored>,
+    },
     /// Another holds it.
     Taken {
         /// For so much longer if it isn't renewed; `None` when nobody can tell.
@@ -54,6 +68,8 @@ pub(crate) enum Acquired {
         counter: u64,
         /// Whether the owner was in the engine's line before.
         stood: bool,
+        /// Whether it will be handed on: its holder is no program that knows nothing of the engine's line.
+        known: bool,
     },
 }
 
@@ -104,6 +120,17 @@ pub(crate) enum Released {
     Unclear,
 }
 
+/// The answer to a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    Yes,
+    /// When asked a second time: while the lease lasts, a copy of the command may still come, and undo what the same
+    /// owner stores later.
+    #[cfg(feature = "redis")]
+    AfterAll,
+    No,
+}
+
 /// Where locks live.
 ///
 /// Every call returns by its deadline; only an acquire that may block, and has none, takes as long as it takes. To
@@ -120,17 +147,66 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// Makes the lease last for another ttl, and says whether it was still the owner's.
     fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool>;
 
-    /// Ends the lease, if it is still the owner's. Without `last_used`, its token isn't known, and the owner leaves
-    /// the engine's line if it is in it.
+    /// Ends the lease, if it is still the owner's, and stores the value, if there is one. Without `last_used`, its
+    /// token isn't known, and the owner leaves the engine's line if it is in it.
     fn release(
         &self,
         request: Request<'_>,
         last_used: Option<u64>,
+        value: Option<&[u8]>,
         deadline: &Deadline,
     ) -> Result<Released>;
 
+    /// Stores the value, if the lease is still the owner's.
+    fn store(&self, request: Request<'_>, value: &[u8], deadline: &Deadline) -> Result<Kept>;
+
+    /// The value, whoever holds the lock.
+    #[cfg_attr(not(any(feature = "value", feature = "file", test)), expect(dead_code))]
+    fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored>;
+
+    /// Deletes the value, whoever holds the lock.
+    #[cfg_attr(not(any(feature = "value", test)), expect(dead_code))]
+    fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()>;
+
     /// Asks whether the lock is the owner's.
     fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool>;
+
+    /// For errors: where the value is stored.
+    #[cfg_attr(not(feature = "value"), expect(dead_code))]
+    fn value_key(&self, key: &Key) -> String;
+
+    /// Turns an exclusive lease into one that reads, if it is still the owner's, and stores the value, if there is one.
+    fn downgrade(
+        &self,
+        request: Request<'_>,
+        _last_used: u64,
+        _value: Option<&[u8]>,
+        _deadline: &Deadline,
+    ) -> Result<Option<Token>> {
+        Err(self.unsupported(request.claim.mode))
+    }
+
+    /// How many permits are free, of so many.
+    fn free_permits(&self, _key: &Key, of: u32, _deadline: &Deadline) -> Result<u32> {
+        Err(self.unsupported(Mode::Permits { count: 1, of }))
+    }
+
+    /// Whether a name can be held like this.
+    fn supports(&self, mode: Mode) -> bool {
+        mode == Mode::Exclusive
+    }
+
+    /// The error for a mode that it doesn't support.
+    fn unsupported(&self, mode: Mode) -> Error {
+        let what = match mode {
+            Mode::Exclusive => "locks",
+            Mode::Shared => "read-write locks",
+            Mode::Permits { .. } => "semaphores",
+        };
+        let place = self.place();
+        let what = format!("{what} on {place}: use redis:// or memory:");
+        Error::Unsupported { what }
+    }
 
     /// Whether those that wait stand in a line of the engine's, and hear of grants.
     fn has_line(&self) -> bool {
@@ -148,8 +224,8 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Blocks until the lock may be free, at most for `timeout`: for those that hear of no grants.
-    fn wait(&self, _key: &Key, timeout: Duration) {
+    /// Blocks until it may be the owner's turn, at most for `timeout`: for those that hear of no grants.
+    fn wait(&self, _request: Request<'_>, timeout: Duration) {
         std::thread::sleep(timeout);
     }
 

@@ -2,10 +2,9 @@
 
 use super::*;
 use crate::clock::tests::ManualClock;
-use crate::engine::{Acquired, Failed, IfTaken, Released};
+use crate::engine::{Acquired, Failed, IfTaken, Kept, Released, Stored};
 use crate::error::{Error, Result};
 use crate::fence::Token;
-use crate::name::Namespace;
 
 const TTL: Duration = Duration::from_secs(9);
 const EVERY: Duration = Duration::from_secs(3);
@@ -30,8 +29,30 @@ impl Engine for Scripted {
         answer
     }
 
-    fn release(&self, _: Request<'_>, _: Option<u64>, _: &Deadline) -> Result<Released> {
+    fn release(
+        &self,
+        _: Request<'_>,
+        _: Option<u64>,
+        _: Option<&[u8]>,
+        _: &Deadline,
+    ) -> Result<Released> {
         unreachable!("a renewal never releases")
+    }
+
+    fn store(&self, _: Request<'_>, _: &[u8], _: &Deadline) -> Result<Kept> {
+        unreachable!("a renewal stores nothing")
+    }
+
+    fn load(&self, _: &Key, _: &Deadline) -> Result<Stored> {
+        unreachable!("nobody reads")
+    }
+
+    fn remove(&self, _: &Key, _: &Deadline) -> Result<()> {
+        unreachable!("nobody removes")
+    }
+
+    fn value_key(&self, _: &Key) -> String {
+        unreachable!("nobody reads")
     }
 
     fn is_owner(&self, _: Request<'_>, _: &Deadline) -> Result<bool> {
@@ -69,13 +90,14 @@ fn scene(every: Option<Duration>, max_hold: Option<Duration>) -> Scene {
         max_hold,
     };
     let lease = Lease {
-        key: Key::new(&Namespace::new("test").unwrap(), "a").unwrap(),
+        claim: Claim::exclusive("test", "a"),
         owner: Owner::new(),
         token: Token::next(0, 0),
         valid_until: valid_until(now, TTL),
         due: plan.due(now),
         granted: now,
         hand_overs: 0,
+        value: None,
     };
     let held = Held::new(engine.clone(), clock.clone(), plan, lease, None);
     Scene {

@@ -1,7 +1,7 @@
 //! How files come to be: with the rights that their directory gives, and nothing else in their place.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
@@ -38,6 +38,44 @@ fn create_file(directory: &Path, path: &Path) -> io::Result<()> {
         let made = options().create_new(true).open(path);
         unless_exists(made.map(drop))
     })
+}
+
+/// What is at `path` then is all of `content`, or what was there before: also when this process or the host crashes.
+pub(super) fn replace_file(directory: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
+    let rights = fs::metadata(directory)?;
+    // One name for all: only who has the lock writes it, and a crash leaves no more than one.
+    let draft = path.with_extension("draft");
+    match fs::remove_file(&draft) {
+        Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
+        _ => {}
+    }
+    let mut file = options().create_new(true).open(&draft)?;
+    let written = file.write_all(content).and_then(|()| file.sync_data());
+    // Some file systems have no rights.
+    let _ = give(&file, &rights, 0o6);
+    let replaced = written.and_then(|()| fs::rename(&draft, path));
+    if replaced.is_err() {
+        fs::remove_file(&draft)?;
+    }
+    replaced
+}
+
+/// What is at `path`; `None` when there is nothing.
+pub(super) fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let mut options = OpenOptions::new();
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    options.read(true).custom_flags(flags.bits().cast_signed());
+    let mut file = match options.open(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(e) if e.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => return Err(no_file()),
+        file => file?,
+    };
+    if !file.metadata()?.is_file() {
+        return Err(no_file());
+    }
+    let mut content = Vec::new();
+    file.read_to_end(&mut content)?;
+    Ok(Some(content))
 }
 
 /// The parts of a long name are directories below ours.

@@ -9,10 +9,11 @@ use std::path::PathBuf;
 use parking_lot::Mutex;
 
 use self::counter::{read_counter, write_counter};
-use self::create::open_file;
+use self::create::{open_file, read_file, replace_file};
 use self::directory::{directory_of, make, make_private, private_directory};
-use self::name::file_name;
-use super::{Acquired, Engine, Failed, IfTaken, Released, Request, invalid_url};
+use self::name::{file_name, value_name};
+use super::{Acquired, Engine, Failed, IfTaken, Kept, Released, Request, Stored, invalid_url};
+use crate::claim::Claim;
 use crate::clock::Deadline;
 use crate::error::{Error, Result};
 use crate::fence::{Token, host_micros};
@@ -32,12 +33,13 @@ pub(crate) struct FileEngine {
     /// For errors: `file:///dir`.
     place: String,
     /// A child has copies of its parent's files, and nothing to do with them.
-    held: PerProcess<Mutex<HashMap<Owner, HeldFile>>>,
+    held: PerProcess<Mutex<HashMap<Owner, HeldFiles>>>,
 }
 
+/// The files of a lease: one for each of its names.
 #[derive(Debug)]
-struct HeldFile {
-    locked: Locked,
+struct HeldFiles {
+    files: Vec<Locked>,
     token: Token,
 }
 
@@ -123,17 +125,48 @@ impl FileEngine {
         }
     }
 
-    /// Takes the next token of a file that was just locked.
-    fn take(&self, key: &Key, locked: Locked) -> Result<HeldFile> {
-        let counted = read_counter(&locked.file).map_err(|e| self.error(key, e))?;
-        let Some(stored) = counted else {
-            let reason = "it doesn't hold a counter".to_owned();
-            let (name, key) = (key.name().to_owned(), locked.path.display().to_string());
-            return Err(Error::Conflict { name, key, reason });
-        };
-        let token = Token::next(stored, host_micros());
-        write_counter(&locked.file, token.number).map_err(|e| self.error(key, e))?;
-        Ok(HeldFile { locked, token })
+    /// The locked files of all names, or `None` when one is taken. They are locked in the order of their names, so
+    /// that nobody who waits for several waits for one that waits for it.
+    fn lock_all(&self, claim: &Claim, block: bool) -> Result<Option<Vec<Locked>>> {
+        let mut files = Vec::with_capacity(claim.keys().len());
+        for key in claim.keys() {
+            match self.lock(key, block).map_err(|e| self.error(key, e))? {
+                Some(locked) => files.push(locked),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(files))
+    }
+
+    /// Takes the next token of files that were just locked.
+    fn take(&self, key: &Key, files: Vec<Locked>) -> Result<HeldFiles> {
+        let mut token = Token::from_number(0);
+        for locked in &files {
+            let counted = read_counter(&locked.file).map_err(|e| self.error(key, e))?;
+            let Some(stored) = counted else {
+                let reason = "it doesn't hold a counter".to_owned();
+                let (name, key) = (key.name().to_owned(), locked.path.display().to_string());
+                return Err(Error::Conflict { name, key, reason });
+            };
+            token = token.and(Token::next(stored, host_micros()));
+        }
+        for locked in &files {
+            write_counter(&locked.file, token.number).map_err(|e| self.error(key, e))?;
+        }
+        Ok(HeldFiles { files, token })
+    }
+
+    /// What comes with the lock, if it was asked for.
+    fn value(&self, request: Request<'_>) -> Result<Option<Stored>> {
+        if !request.claim.valued {
+            return Ok(None);
+        }
+        self.load(request.key(), &Deadline::NEVER).map(Some)
+    }
+
+    fn replace(&self, key: &Key, value: &[u8]) -> Result<()> {
+        let path = self.directory.join(value_name(key));
+        replace_file(&self.directory, &path, value).map_err(|e| self.error(key, e))
     }
 }
 
@@ -145,22 +178,26 @@ impl Engine for FileEngine {
         _deadline: &Deadline,
     ) -> Result<Acquired, Failed> {
         let ours = self.held.get(request.owner.process());
-        if let Some(held) = ours.lock().get(request.owner) {
-            return Ok(Acquired::Granted(held.token));
+        let known = ours.lock().get(request.owner).map(|held| held.token);
+        if let Some(token) = known {
+            let value = self.value(request)?;
+            return Ok(Acquired::Granted { token, value });
         }
-        let key = request.key;
         let block = matches!(if_taken, IfTaken::Wait { endless: true, .. });
-        let Some(locked) = self.lock(key, block).map_err(|e| self.error(key, e))? else {
+        let Some(files) = self.lock_all(request.claim, block)? else {
             return Ok(Acquired::Taken {
                 remaining: None,
                 counter: 0,
                 stood: false,
+                known: true,
             });
         };
-        let held = self.take(key, locked)?;
+        // Read first: what fails leaves the lock as it was.
+        let value = self.value(request)?;
+        let held = self.take(request.key(), files)?;
         let token = held.token;
         ours.lock().insert(request.owner.clone(), held);
-        Ok(Acquired::Granted(token))
+        Ok(Acquired::Granted { token, value })
     }
 
     /// There is nothing to renew: the kernel keeps the lock for as long as the process lives.
@@ -172,22 +209,56 @@ impl Engine for FileEngine {
         &self,
         request: Request<'_>,
         last_used: Option<u64>,
+        value: Option<&[u8]>,
         _deadline: &Deadline,
     ) -> Result<Released> {
         let ours = self.held.get(request.owner.process());
         let Some(held) = ours.lock().remove(request.owner) else {
             return Ok(Released::NotOwner);
         };
+        let kept = held.are_kept();
+        let stored = match value {
+            Some(value) if kept => self.replace(request.key(), value),
+            _ => Ok(()),
+        };
         let counter = last_used.map_or_else(|| held.token.called_back(), Token::released);
-        let written = write_counter(&held.locked.file, counter);
-        let kept = held.locked.is_kept();
+        let mut written = Ok(());
+        for locked in &held.files {
+            written = written.and(write_counter(&locked.file, counter));
+        }
         drop(held);
-        written.map_err(|e| self.error(request.key, e))?;
+        stored?;
+        written.map_err(|e| self.error(request.key(), e))?;
         Ok(if kept {
             Released::Done
         } else {
             Released::NotOwner
         })
+    }
+
+    fn store(&self, request: Request<'_>, value: &[u8], deadline: &Deadline) -> Result<Kept> {
+        let kept = self.is_owner(request, deadline)?;
+        if kept {
+            self.replace(request.key(), value)?;
+        }
+        Ok(if kept { Kept::Yes } else { Kept::No })
+    }
+
+    fn load(&self, key: &Key, _deadline: &Deadline) -> Result<Stored> {
+        let read = read_file(&self.directory.join(value_name(key)));
+        let read = read.map_err(|e| self.error(key, e))?;
+        Ok(read.map(Into::into))
+    }
+
+    fn remove(&self, key: &Key, _deadline: &Deadline) -> Result<()> {
+        match fs::remove_file(self.directory.join(value_name(key))) {
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(self.error(key, e)),
+            _ => Ok(()),
+        }
+    }
+
+    fn value_key(&self, key: &Key) -> String {
+        self.directory.join(value_name(key)).display().to_string()
     }
 
     fn is_owner(&self, request: Request<'_>, _deadline: &Deadline) -> Result<bool> {
@@ -196,7 +267,7 @@ impl Engine for FileEngine {
             .get(request.owner.process())
             .lock()
             .get(request.owner)
-            .is_some_and(|held| held.locked.is_kept()))
+            .is_some_and(HeldFiles::are_kept))
     }
 
     fn has_ttl(&self) -> bool {
@@ -210,6 +281,12 @@ impl Engine for FileEngine {
 
     fn place(&self) -> &str {
         &self.place
+    }
+}
+
+impl HeldFiles {
+    fn are_kept(&self) -> bool {
+        self.files.iter().all(Locked::is_kept)
     }
 }
 
@@ -242,20 +319,15 @@ impl Drop for Locked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name::Namespace;
-
-    fn key(namespace: &str, name: &str) -> Key {
-        Key::new(&Namespace::new(namespace).unwrap(), name).unwrap()
-    }
 
     #[test]
     fn file_removed_while_held_is_lost() {
         let directory = tempfile::tempdir().unwrap();
         let url = format!("file://{}", directory.path().display());
         let engine = FileEngine::open(&url, url.strip_prefix("file:").unwrap()).unwrap();
-        let (key, owner) = (key("x", "y"), Owner::new());
+        let (claim, owner) = (Claim::exclusive("x", "y"), Owner::new());
         let request = Request {
-            key: &key,
+            claim: &claim,
             owner: &owner,
             ttl: std::time::Duration::from_secs(1),
         };
@@ -263,9 +335,11 @@ mod tests {
             .acquire(request, IfTaken::Leave, &Deadline::NEVER)
             .unwrap();
         assert!(engine.is_owner(request, &Deadline::NEVER).unwrap());
-        fs::remove_file(directory.path().join(file_name(&key))).unwrap();
+        fs::remove_file(directory.path().join(file_name(&claim.key))).unwrap();
         assert!(!engine.is_owner(request, &Deadline::NEVER).unwrap());
-        let released = engine.release(request, None, &Deadline::NEVER).unwrap();
+        let released = engine
+            .release(request, None, None, &Deadline::NEVER)
+            .unwrap();
         assert_eq!(released, Released::NotOwner);
     }
 }

@@ -20,6 +20,11 @@ pub(super) fn file_name(key: &Key) -> PathBuf {
     path
 }
 
+/// Beside it: what the lock protects.
+pub(super) fn value_name(key: &Key) -> PathBuf {
+    file_name(key).with_extension("value")
+}
+
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {

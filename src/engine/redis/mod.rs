@@ -1,5 +1,7 @@
 //! Locks in a Redis or Valkey server.
 
+use std::borrow::Cow;
+use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,9 +9,11 @@ use ::redis::Value;
 
 use self::failure::Failure;
 use self::inbox::Letterbox;
+use self::keys::{Keys, VALUE};
 use self::script::Script;
 use self::server::{Answer, Server, Unanswered};
-use super::{Acquired, Engine, Failed, Grants, IfTaken, Released, Request};
+use super::{Acquired, Engine, Failed, Grants, IfTaken, Kept, Released, Request, Stored};
+use crate::claim::{Claim, Mode, Prefer};
 use crate::clock::Deadline;
 use crate::error::{Error, Result};
 use crate::fence::Token;
@@ -22,6 +26,7 @@ mod address;
 mod connection;
 mod failure;
 mod inbox;
+mod keys;
 #[cfg(crosslock_mutant)]
 mod mutant;
 mod resolver;
@@ -35,9 +40,28 @@ mod tls;
 pub(crate) struct RedisEngine {
     server: Arc<Server>,
     letterbox: PerProcess<Letterbox>,
-    acquire: Script,
-    renew: Script,
-    release: Script,
+    acquire: Pair,
+    renew: Pair,
+    release: Pair,
+    downgrade: Script,
+    permits: Script,
+}
+
+/// A script for one name, and the one for several.
+#[derive(Debug)]
+struct Pair {
+    one: Script,
+    all: Script,
+}
+
+impl Pair {
+    fn of(&self, claim: &Claim) -> &Script {
+        if claim.has_many() {
+            &self.all
+        } else {
+            &self.one
+        }
+    }
 }
 
 impl RedisEngine {
@@ -48,38 +72,107 @@ impl RedisEngine {
         let engine = RedisEngine {
             letterbox: PerProcess::new(Letterbox::new(server.clone())),
             server,
-            acquire: Script::new(include_str!("../../../lua/lock_acquire.lua")),
-            renew: Script::new(include_str!("../../../lua/lock_renew.lua")),
-            release: Script::new(include_str!("../../../lua/lock_release.lua")),
+            acquire: Pair {
+                one: Script::new(include_str!("../../../lua/lock_acquire.lua")),
+                all: Script::new(include_str!("../../../lua/all_acquire.lua")),
+            },
+            renew: Pair {
+                one: Script::new(include_str!("../../../lua/lock_renew.lua")),
+                all: Script::new(include_str!("../../../lua/all_renew.lua")),
+            },
+            release: Pair {
+                one: Script::new(include_str!("../../../lua/lock_release.lua")),
+                all: Script::new(include_str!("../../../lua/all_release.lua")),
+            },
+            downgrade: Script::new(include_str!("../../../lua/lock_downgrade.lua")),
+            permits: Script::new(include_str!("../../../lua/lock_permits.lua")),
         };
         let pinged = engine.server.ping();
         pinged.map_err(|e| engine.error(None, e.failure))?;
         Ok(engine)
     }
 
-    /// Runs a script on the keys of a lock.
+    /// Runs a script on the keys of a lock, and with `valued` on that of its value.
     fn run(
         &self,
         script: &Script,
         request: Request<'_>,
-        arguments: &[&str],
+        valued: bool,
+        arguments: &[&[u8]],
         deadline: &Deadline,
     ) -> Result<Answer, Failed> {
-        let keys = Keys::of(request.key);
-        let keys = keys.all();
-        let call = script.call(&keys, arguments);
+        let keys: Vec<_> = request.claim.keys().iter().map(Keys::of).collect();
+        let passed = if valued { VALUE + 1 } else { VALUE };
+        let passed: Vec<_> = keys
+            .iter()
+            .flat_map(|keys| keys.all().into_iter().take(passed))
+            .collect();
+        let call = script.call(&passed, arguments);
         self.server
             .call(&call, request.owner.process(), deadline)
-            .map_err(|e| self.failed(request.key, e))
+            .map_err(|e| self.failed(request.claim, e))
     }
 
-    /// A conflict is found before anything is changed; any other error of a script may come after that.
-    fn failed(&self, key: &Key, unanswered: Unanswered) -> Failed {
+    /// Runs a script that ends or renews what is held, and stores the value, if there is one. The answer is a number;
+    /// 0 when the lock isn't the owner's.
+    fn change(
+        &self,
+        script: &Script,
+        request: Request<'_>,
+        [second, third]: [&str; 2],
+        value: Option<&[u8]>,
+        deadline: &Deadline,
+    ) -> Result<(u64, bool)> {
+        let owner = request.owner.as_str().as_bytes();
+        let arguments = [
+            owner,
+            second.as_bytes(),
+            third.as_bytes(),
+            value.unwrap_or_default(),
+        ];
+        let passed = if value.is_some() { 4 } else { 3 };
+        match self.run(
+            script,
+            request,
+            value.is_some(),
+            &arguments[..passed],
+            deadline,
+        ) {
+            Ok(answer) => match answer.value {
+                Value::Int(number) => u64::try_from(number)
+                    .map(|number| (number, answer.repeated))
+                    .map_err(|_| self.surprised(request.key())),
+                _ => Err(self.surprised(request.key())),
+            },
+            // Whatever stands there now, it isn't ours.
+            Err(Failed {
+                error: Error::Conflict { .. },
+                ..
+            }) => Ok((0, false)),
+            Err(e) => Err(e.error),
+        }
+    }
+
+    /// Sends a command about a name's value.
+    fn command(&self, verb: &str, key: &Key, deadline: &Deadline) -> Result<Value> {
+        let mut command = ::redis::cmd(verb);
+        command.arg(Keys::of(key).all()[VALUE]);
+        let answer = self.server.call(&command, std::process::id(), deadline);
+        let answer = answer.map_err(|e| self.error(Some(key), e.failure))?;
+        Ok(answer.value)
+    }
+
+    /// A conflict is found before anything is changed, if there is one name; any other error of a script may come after that.
+    fn failed(&self, claim: &Claim, unanswered: Unanswered) -> Failed {
         let Unanswered { failure, sent } = unanswered;
-        let sent = sent && !matches!(failure, Failure::Conflict(_));
+        let is_clean = !claim.has_many() && matches!(failure, Failure::Conflict(_));
+        let error = match failure {
+            Failure::Conflict(reason) => conflict(claim.key.name(), claim.keys(), &reason),
+            failure => self.error(Some(&claim.key), failure),
+        };
         Failed {
-            error: self.error(Some(key), failure),
-            sent,
+            error,
+            sent: sent && !is_clean,
         }
     }
 
@@ -90,7 +183,7 @@ impl RedisEngine {
             Failure::Unreachable(cause) => Error::unavailable(name, place, cause),
             Failure::Denied(cause) => Error::denied(name, place, cause),
             Failure::Conflict(reason) => match key {
-                Some(key) => conflict(key, &reason),
+                Some(key) => conflict(key.name(), slice::from_ref(key), &reason),
                 None => Error::engine(name, place, reason),
             },
             Failure::Other(cause) => Error::engine(name, place, cause),
@@ -112,66 +205,134 @@ impl Engine for RedisEngine {
         deadline: &Deadline,
     ) -> Result<Acquired, Failed> {
         let (owner, ttl) = (request.owner.as_str(), millis(request.ttl));
+        let mode = mode(request.claim, true);
+        let start = [owner.as_bytes(), ttl.as_bytes(), mode.as_bytes()];
+        let valued = request.claim.valued;
         let answer = match if_taken {
-            IfTaken::Leave => self.run(&self.acquire, request, &[owner, &ttl], deadline),
+            IfTaken::Leave => self.run(
+                self.acquire.of(request.claim),
+                request,
+                valued,
+                &start,
+                deadline,
+            ),
             IfTaken::Wait { promise, inbox, .. } => {
-                let arguments = [owner, &ttl, &millis(promise), inbox.unwrap_or_default()];
-                self.run(&self.acquire, request, &arguments, deadline)
+                let ([owner, ttl, mode], promise) = (start, millis(promise));
+                let inbox = inbox.unwrap_or_default().as_bytes();
+                let arguments = [owner, ttl, mode, promise.as_bytes(), inbox];
+                self.run(
+                    self.acquire.of(request.claim),
+                    request,
+                    valued,
+                    &arguments,
+                    deadline,
+                )
             }
         }?;
-        acquired(&answer.value).ok_or_else(|| self.surprised(request.key).into())
+        acquired(answer.value).ok_or_else(|| self.surprised(request.key()).into())
     }
 
     fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
-        let arguments = [request.owner.as_str(), &millis(request.ttl)];
-        match self.run(&self.renew, request, &arguments, deadline) {
-            Ok(Answer {
-                value: Value::Int(renewed),
-                ..
-            }) => Ok(renewed == 1),
-            Ok(_) => Err(self.surprised(request.key)),
-            // Whatever stands there now, it isn't ours.
-            Err(Failed {
-                error: Error::Conflict { .. },
-                ..
-            }) => Ok(false),
-            Err(e) => Err(e.error),
-        }
+        let arguments = [&millis(request.ttl), &*mode(request.claim, false)];
+        let (renewed, _) = self.change(
+            self.renew.of(request.claim),
+            request,
+            arguments,
+            None,
+            deadline,
+        )?;
+        Ok(renewed == 1)
+    }
+
+    fn store(&self, request: Request<'_>, value: &[u8], deadline: &Deadline) -> Result<Kept> {
+        let arguments = [&millis(request.ttl), &*mode(request.claim, false)];
+        let script = self.renew.of(request.claim);
+        Ok(
+            match self.change(script, request, arguments, Some(value), deadline)? {
+                (1, false) => Kept::Yes,
+                (1, true) => Kept::AfterAll,
+                _ => Kept::No,
+            },
+        )
     }
 
     fn release(
         &self,
         request: Request<'_>,
         last_used: Option<u64>,
+        value: Option<&[u8]>,
         deadline: &Deadline,
     ) -> Result<Released> {
         let counter = last_used.map_or(0, Token::released).to_string();
-        let arguments = [request.owner.as_str(), &counter];
-        match self.run(&self.release, request, &arguments, deadline) {
-            Ok(Answer {
-                value: Value::Int(1),
-                ..
-            }) => Ok(Released::Done),
-            Ok(Answer {
-                value: Value::Int(0),
-                repeated: true,
-            }) => Ok(Released::Unclear),
-            Ok(Answer {
-                value: Value::Int(0),
-                ..
-            }) => Ok(Released::NotOwner),
-            Ok(_) => Err(self.surprised(request.key)),
-            Err(Failed {
-                error: Error::Conflict { .. },
-                ..
-            }) => Ok(Released::NotOwner),
-            Err(e) => Err(e.error),
+        let arguments = [&counter, &*mode(request.claim, false)];
+        Ok(
+            match self.change(
+                self.release.of(request.claim),
+                request,
+                arguments,
+                value,
+                deadline,
+            )? {
+                (1, _) => Released::Done,
+                (2, true) => Released::Unclear,
+                _ => Released::NotOwner,
+            },
+        )
+    }
+
+    fn downgrade(
+        &self,
+        request: Request<'_>,
+        last_used: u64,
+        value: Option<&[u8]>,
+        deadline: &Deadline,
+    ) -> Result<Option<Token>> {
+        let counter = Token::released(last_used).to_string();
+        let arguments = [&*counter, &millis(request.ttl)];
+        let (token, _) = self.change(&self.downgrade, request, arguments, value, deadline)?;
+        Ok((token > 0).then(|| Token::from_number(token)))
+    }
+
+    fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored> {
+        stored(self.command("GET", key, deadline)?).ok_or_else(|| self.surprised(key))
+    }
+
+    fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()> {
+        self.command("DEL", key, deadline).map(drop)
+    }
+
+    fn value_key(&self, key: &Key) -> String {
+        Keys::of(key).all()[VALUE].to_owned()
+    }
+
+    fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32> {
+        let keys = Keys::of(key);
+        let keys = keys.all();
+        let call = self.permits.call(&keys[..VALUE], &[]);
+        let answer = self.server.call(&call, std::process::id(), deadline);
+        match answer.map_err(|e| self.error(Some(key), e.failure))?.value {
+            Value::Int(used) => {
+                // Held otherwise, none is free.
+                let used = u32::try_from(used).unwrap_or(of);
+                Ok(of.saturating_sub(used))
+            }
+            _ => Err(self.surprised(key)),
         }
     }
 
+    fn supports(&self, _mode: Mode) -> bool {
+        true
+    }
+
     fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
+        if !request.claim.is_exclusive() || request.claim.has_many() {
+            let arguments = ["0", &*mode(request.claim, false)];
+            let script = self.renew.of(request.claim);
+            let (kept, _) = self.change(script, request, arguments, None, deadline)?;
+            return Ok(kept == 1);
+        }
         let mut get = ::redis::cmd("GET");
-        get.arg(Keys::of(request.key).lock);
+        get.arg(Keys::of(request.key()).lock);
         match self.server.call(&get, request.owner.process(), deadline) {
             Ok(answer) => {
                 let owner = request.owner.as_str().as_bytes();
@@ -181,7 +342,7 @@ impl Engine for RedisEngine {
                 failure: Failure::Conflict(_),
                 ..
             }) => Ok(false),
-            Err(e) => Err(self.error(Some(request.key), e.failure)),
+            Err(e) => Err(self.error(Some(request.key()), e.failure)),
         }
     }
 
@@ -204,20 +365,21 @@ impl Engine for RedisEngine {
     }
 }
 
-/// The acquire script says CONFLICT for the counter; WRONGTYPE is the server's word, about the lock.
-fn conflict(key: &Key, reason: &str) -> Error {
-    let keys = Keys::of(key);
-    let (key_of, reason) = if reason.starts_with("CONFLICT") {
-        (keys.fence().to_owned(), "it holds no counter")
-    } else {
-        (
-            keys.lock,
-            "it, or its :fence, :queue or :waiters, is of another type",
-        )
+/// The acquire script says CONFLICT for a counter, and which; WRONGTYPE is the server's word, about a lock.
+fn conflict(name: &str, keys: &[Key], reason: &str) -> Error {
+    let counter = reason.strip_prefix("CONFLICT ");
+    let counter = counter.and_then(|rest| rest.strip_suffix(" holds no counter"));
+    let (key, reason) = match counter {
+        Some(counter) => (counter.to_owned(), "it holds no counter"),
+        None => {
+            let locks: Vec<_> = keys.iter().map(|key| Keys::of(key).lock).collect();
+            let reason = "it, or one of the keys beside it, is of another type";
+            (locks.join(" or "), reason)
+        }
     };
     Error::Conflict {
-        name: key.name().to_owned(),
-        key: key_of,
+        name: name.to_owned(),
+        key,
         reason: reason.to_owned(),
     }
 }
@@ -226,91 +388,57 @@ fn millis(ttl: Duration) -> String {
     ttl.as_millis().to_string()
 }
 
-fn acquired(value: &Value) -> Option<Acquired> {
+/// As the scripts have it: see `lua/held.lua`. Only who asks has preferences.
+fn mode(claim: &Claim, asks: bool) -> Cow<'static, str> {
+    match (claim.mode, claim.prefer) {
+        (Mode::Exclusive, Prefer::Writers) => "w".into(),
+        (Mode::Exclusive, _) => "x".into(),
+        (Mode::Shared, Prefer::Readers) if asks => "R".into(),
+        (Mode::Shared, _) => "r".into(),
+        (Mode::Permits { count, of }, _) => format!("{count}/{of}").into(),
+    }
+}
+
+fn acquired(value: Value) -> Option<Acquired> {
     match value {
-        Value::Int(number) => {
-            let number = u64::try_from(*number).ok()?;
-            Some(Acquired::Granted(Token::from_number(number)))
-        }
-        Value::Array(parts) => match parts[..] {
-            [
-                Value::Int(remaining),
-                Value::Int(counter),
-                Value::Int(stood),
-            ] => {
-                let remaining = remaining.try_into().ok().map(Duration::from_millis);
-                let counter = counter.try_into().ok()?;
-                Some(Acquired::Taken {
-                    remaining,
-                    counter,
-                    stood: stood == 1,
-                })
-            }
-            _ => None,
+        Value::Int(token) => granted(token, None),
+        Value::Array(parts) => match <[Value; 2]>::try_from(parts) {
+            Ok([Value::Int(token), value]) => granted(token, Some(stored(value)?)),
+            Ok(_) => None,
+            Err(parts) => match parts[..] {
+                [
+                    Value::Int(remaining),
+                    Value::Int(counter),
+                    Value::Int(stood),
+                    Value::Int(known),
+                ] => {
+                    let remaining = remaining.try_into().ok().map(Duration::from_millis);
+                    let counter = counter.try_into().ok()?;
+                    Some(Acquired::Taken {
+                        remaining,
+                        counter,
+                        stood: stood == 1,
+                        known: known == 1,
+                    })
+                }
+                _ => None,
+            },
         },
         _ => None,
     }
 }
 
-/// The keys of a name, all on one cluster slot.
-#[derive(Debug, PartialEq)]
-struct Keys {
-    lock: String,
-    /// The names of the others, one behind the other: memory is asked for once.
-    others: String,
-    tag: usize,
+fn granted(token: i64, value: Option<Stored>) -> Option<Acquired> {
+    let token = Token::from_number(token.try_into().ok()?);
+    Some(Acquired::Granted { token, value })
 }
 
-const FENCE: &str = ":fence";
-const QUEUE: &str = ":queue";
-const WAITERS: &str = ":waiters";
-
-impl Keys {
-    fn of(key: &Key) -> Self {
-        let (namespace, name) = (key.namespace(), key.name());
-        if !namespace.is_empty() {
-            let lock = ["{", namespace, ":", name, "}"].concat();
-            return Keys::beside(lock, None);
-        }
-        // Without a namespace the lock is where other programs have it.
-        let tag = if !has_hash_tag(name) {
-            ["{", name, "}"].concat()
-        } else if name.starts_with('{') && name.ends_with('}') {
-            // Those of `{x}` are not those of `x`.
-            [name, ":"].concat()
-        } else {
-            name.to_owned()
-        };
-        Keys::beside(name.to_owned(), Some(tag))
+fn stored(value: Value) -> Option<Stored> {
+    match value {
+        Value::Nil => Some(None),
+        Value::BulkString(bytes) => Some(Some(bytes.into())),
+        _ => None,
     }
-
-    /// `tag` decides on the slot, if the lock's key doesn't.
-    fn beside(lock: String, tag: Option<String>) -> Self {
-        let tag = tag.as_deref().unwrap_or(&lock);
-        Keys {
-            others: [tag, FENCE, tag, QUEUE, tag, WAITERS].concat(),
-            tag: tag.len(),
-            lock,
-        }
-    }
-
-    fn all(&self) -> [&str; 4] {
-        let (fence, rest) = self.others.split_at(self.tag + FENCE.len());
-        let (queue, waiters) = rest.split_at(self.tag + QUEUE.len());
-        [&self.lock, fence, queue, waiters]
-    }
-
-    fn fence(&self) -> &str {
-        self.all()[1]
-    }
-}
-
-/// Whether a cluster hashes only the part of `key` between its first braces.
-fn has_hash_tag(key: &str) -> bool {
-    let Some((_, behind)) = key.split_once('{') else {
-        return false;
-    };
-    behind.find('}').is_some_and(|length| length > 0)
 }
 
 #[cfg(test)]
@@ -321,69 +449,6 @@ pub(super) fn check_url(url: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name::Namespace;
-    use proptest::prelude::*;
-
-    fn keys(namespace: &str, name: &str) -> Keys {
-        Keys::of(&Key::new(&Namespace::new(namespace).unwrap(), name).unwrap())
-    }
-
-    /// The part of a key that decides on its slot, as the cluster specification has it.
-    fn hashed(key: &str) -> &str {
-        let Some((_, behind)) = key.split_once('{') else {
-            return key;
-        };
-        match behind.split_once('}') {
-            Some((tag, _)) if !tag.is_empty() => tag,
-            _ => key,
-        }
-    }
-
-    #[test]
-    fn keys_are_as_documented() {
-        for (namespace, name, lock, tag) in [
-            ("app", "counter", "{app:counter}", "{app:counter}"),
-            ("", "counter", "counter", "{counter}"),
-            ("", "{user}:1", "{user}:1", "{user}:1"),
-            ("", "{user}", "{user}", "{user}:"),
-        ] {
-            let [fence, queue, waiters] =
-                ["fence", "queue", "waiters"].map(|kind| format!("{tag}:{kind}"));
-            assert_eq!(
-                keys(namespace, name).all(),
-                [lock, &fence, &queue, &waiters]
-            );
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn keys_of_a_name_share_a_slot(namespace in "[A-Za-z0-9._-]{1,64}", name in "[a{}:]{1,20}|\\PC{1,99}") {
-            let keys = keys(&namespace, &name);
-            for key in keys.all() {
-                prop_assert_eq!(hashed(key), hashed(&keys.lock));
-            }
-        }
-
-        #[test]
-        fn no_two_names_of_the_empty_namespace_share_what_stands_beside_them(x in "[a{}]{1,6}", y in "[a{}]{1,6}") {
-            prop_assume!(x != y);
-            let (one, two) = (keys("", &x), keys("", &y));
-            prop_assert_ne!(&one.lock, &two.lock);
-            for key in &one.all()[1..] {
-                prop_assert!(!two.all().contains(key), "{} {}", x, y);
-            }
-        }
-
-        #[test]
-        fn keys_are_injective(a in "[a-c]{1,2}", b in "[a-c]{1,2}", x in "[a{}:]{1,8}", y in "[a{}:]{1,8}") {
-            prop_assume!((&a, &x) != (&b, &y));
-            let (one, two) = (keys(&a, &x), keys(&b, &y));
-            for key in one.all() {
-                prop_assert!(!two.all().contains(&key));
-            }
-        }
-    }
 
     #[test]
     fn other_answers_are_no_grant() {
@@ -392,22 +457,28 @@ mod tests {
             Value::Int(-5),
             Value::Okay,
             Value::Array(vec![]),
+            Value::Array(vec![Value::Int(5), Value::Okay]),
         ] {
-            assert_eq!(acquired(&value), None);
+            assert_eq!(acquired(value), None);
         }
-        let forever = Value::Array(vec![Value::Int(-1), Value::Int(4), Value::Int(0)]);
-        assert_eq!(
-            acquired(&forever),
-            Some(Acquired::Taken {
-                remaining: None,
-                counter: 4,
-                stood: false
-            })
-        );
+        let forever = [-1, 4, 0, 0].map(Value::Int);
+        let taken = Acquired::Taken {
+            remaining: None,
+            counter: 4,
+            stood: false,
+            known: false,
+        };
+        assert_eq!(acquired(Value::Array(forever.into())), Some(taken));
         let token = Token {
             number: 7,
             abandoned: true,
         };
-        assert_eq!(acquired(&Value::Int(7)), Some(Acquired::Granted(token)));
+        let granted = |value| Some(Acquired::Granted { token, value });
+        assert_eq!(acquired(Value::Int(7)), granted(None));
+        let with = |value| Value::Array(vec![Value::Int(7), value]);
+        assert_eq!(acquired(with(Value::Nil)), granted(Some(None)));
+        let value = Some(b"1".as_slice().into());
+        let text = Value::BulkString(b"1".into());
+        assert_eq!(acquired(with(text)), granted(Some(value)));
     }
 }

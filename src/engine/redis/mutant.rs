@@ -2,19 +2,25 @@
 
 /// What is replaced in the scripts that have it, and by what.
 const CHANGES: &[(&str, &str)] = if cfg!(crosslock_mutant = "release_any_owner") {
-    &[(
-        "local held = holder == owner",
-        "local held = holder and true or false",
-    )]
+    &[
+        (
+            "  if redis.call('GET', KEYS[1]) ~= owner then\n    return ended()\n  end\n",
+            "",
+        ),
+        (
+            "  was_held = held == owner\n",
+            "  was_held = held and not is_shared()\n",
+        ),
+    ]
 } else if cfg!(crosslock_mutant = "renewal_recreates") {
     &[(
-        "if redis.call('GET', KEYS[1]) ~= ARGV[1] then\n  return 0\nend\n",
-        "redis.call('SET', KEYS[1], ARGV[1])\n",
+        "  if redis.call('GET', KEYS[1]) ~= owner then\n    return 0\n  end\n",
+        "  redis.call('SET', KEYS[1], owner)\n",
     )]
 } else if cfg!(crosslock_mutant = "token_not_counted") {
     &[(
-        "pcall(hand_on, token, now)",
-        "pcall(hand_on, stored - 1, now)",
+        "    stored = tonumber(counter)\n",
+        "    stored = tonumber(counter) - 2\n    now = 0\n",
     )]
 } else if cfg!(crosslock_mutant = "heartbeat_loses_place") {
     &[(
@@ -22,29 +28,51 @@ const CHANGES: &[(&str, &str)] = if cfg!(crosslock_mutant = "release_any_owner")
         "  if stood then\n    redis.call('LREM', KEYS[3], 1, owner)\n  end\n  do\n",
     )]
 } else if cfg!(crosslock_mutant = "dead_are_served") {
-    &[("    if heard ~= 0 then\n", "    do\n")]
+    &[("    elseif heard ~= 0 then\n", "    else\n")]
 } else if cfg!(crosslock_mutant = "dead_stay_in_line") {
     &[
         (
-            "    leave(owner)\n    local heard = 1\n",
-            "    local heard = 1\n",
+            "    if heard ~= 0 and not fits(mode) then\n",
+            "    if heard == 0 or not fits(mode) then\n",
         ),
         (
-            "    if heard ~= 0 then\n",
-            "    if heard == 0 then\n      return nil\n    else\n      leave(owner)\n",
+            " and (first or not others or not redis.call('LINDEX', KEYS[3], 0)) then\n",
+            " then\n",
         ),
     ]
 } else if cfg!(crosslock_mutant = "queue_without_ttl") {
-    &[("  redis.call('PEXPIRE', KEYS[3], DAY)\n", "")]
+    &[("  redis.call('PEXPIRE', line_of(mode), DAY)\n", "")]
+} else if cfg!(crosslock_mutant = "reader_beside_writer") {
+    &[(
+        "    return held == READERS and mode == 'r'\n",
+        "    return mode == 'r'\n",
+    )]
+} else if cfg!(crosslock_mutant = "permits_not_counted") {
+    &[(
+        "  return count and used + count <= tonumber(permits)\n",
+        "  return count and used <= tonumber(permits)\n",
+    )]
+} else if cfg!(crosslock_mutant = "stores_without_owner") {
+    &[(
+        "if exclusive and not others and counter ~= '0' then\n",
+        "if exclusive and not others and counter ~= '0' then\n  if KEYS[7] then\n    redis.call('SET', KEYS[7], ARGV[4])\n  end\n",
+    )]
+} else if cfg!(crosslock_mutant = "dead_reader_renewed") {
+    &[(
+        "redis.call('ZADD', KEYS[6], clock + ttl, member_of(owner, mode))\nkeep(",
+        "for _, member in ipairs(redis.call('ZRANGE', KEYS[6], 0, -1)) do\n  redis.call('ZADD', KEYS[6], clock + ttl, member)\nend\nkeep(",
+    )]
 } else {
     &[]
 };
 
-const SCRIPTS: [&str; 5] = [
+const SCRIPTS: [&str; 7] = [
+    include_str!("../../../lua/held.lua"),
     include_str!("../../../lua/line.lua"),
     include_str!("../../../lua/lock_acquire.lua"),
     include_str!("../../../lua/lock_release.lua"),
     include_str!("../../../lua/lock_renew.lua"),
+    include_str!("../../../lua/mode.lua"),
     include_str!("../../../lua/token.lua"),
 ];
 

@@ -9,11 +9,35 @@ pub(super) struct Script {
     digest: String,
 }
 
-/// What scripts share, and the line that stands for it in them.
-const SHARED: [(&str, &str); 2] = [
+/// What scripts share, and the line that stands for it in them; behind what it includes itself.
+const SHARED: [(&str, &str); 8] = [
+    (
+        "-- include lock_acquire.lua\n",
+        include_str!("../../../lua/lock_acquire.lua"),
+    ),
+    (
+        "-- include lock_release.lua\n",
+        include_str!("../../../lua/lock_release.lua"),
+    ),
+    (
+        "-- include lock_renew.lua\n",
+        include_str!("../../../lua/lock_renew.lua"),
+    ),
+    (
+        "-- include each.lua\n",
+        include_str!("../../../lua/each.lua"),
+    ),
     (
         "-- include token.lua\n",
         include_str!("../../../lua/token.lua"),
+    ),
+    (
+        "-- include mode.lua\n",
+        include_str!("../../../lua/mode.lua"),
+    ),
+    (
+        "-- include held.lua\n",
+        include_str!("../../../lua/held.lua"),
     ),
     (
         "-- include line.lua\n",
@@ -26,7 +50,7 @@ const SHARED: [(&str, &str); 2] = [
 pub(super) struct ScriptCall<'a> {
     script: &'a Script,
     keys: &'a [&'a str],
-    arguments: &'a [&'a str],
+    arguments: &'a [&'a [u8]],
 }
 
 /// A command that can be sent again in another form when the server asks for it.
@@ -53,7 +77,7 @@ impl Script {
     pub(super) fn call<'a>(
         &'a self,
         keys: &'a [&'a str],
-        arguments: &'a [&'a str],
+        arguments: &'a [&'a [u8]],
     ) -> ScriptCall<'a> {
         ScriptCall {
             script: self,
@@ -69,27 +93,34 @@ impl ScriptCall<'_> {
         const USUAL_SIZE: usize = 320;
         let mut bytes = Vec::with_capacity(USUAL_SIZE);
         push_number(&mut bytes, b'*', 3 + self.keys.len() + self.arguments.len());
-        push_part(&mut bytes, verb);
-        push_part(&mut bytes, script);
-        push_part(&mut bytes, &self.keys.len().to_string());
-        for part in self.keys.iter().chain(self.arguments) {
-            push_part(&mut bytes, part);
+        for part in [verb, script, &self.keys.len().to_string()] {
+            push_part(&mut bytes, part.as_bytes());
+        }
+        for key in self.keys {
+            push_part(&mut bytes, key.as_bytes());
+        }
+        for argument in self.arguments {
+            push_part(&mut bytes, argument);
         }
         bytes
     }
 }
 
-fn push_part(bytes: &mut Vec<u8>, part: &str) {
+fn push_part(bytes: &mut Vec<u8>, part: &[u8]) {
     push_number(bytes, b'$', part.len());
-    bytes.extend_from_slice(part.as_bytes());
+    bytes.extend_from_slice(part);
     bytes.extend_from_slice(b"\r\n");
 }
 
 fn push_number(bytes: &mut Vec<u8>, mark: u8, number: usize) {
-    const TENS: [usize; 6] = [100_000, 10_000, 1_000, 100, 10, 1];
+    const TENS: [usize; 7] = [1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
     bytes.push(mark);
-    for ten in TENS.into_iter().filter(|ten| *ten <= number.max(1)) {
-        bytes.push(b"0123456789"[number / ten % 10]);
+    if number >= 10 * TENS[0] {
+        bytes.extend_from_slice(number.to_string().as_bytes());
+    } else {
+        for ten in TENS.into_iter().filter(|ten| *ten <= number.max(1)) {
+            bytes.push(b"0123456789"[number / ten % 10]);
+        }
     }
     bytes.extend_from_slice(b"\r\n");
 }
@@ -123,7 +154,7 @@ mod tests {
         ) {
             let script = Script::new("return 1");
             let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            let arguments: Vec<&[u8]> = arguments.iter().map(String::as_bytes).collect();
             let call = script.call(&keys, &arguments);
             for (packed, verb, text) in [
                 (call.packed(), "EVALSHA", &script.digest),
@@ -138,8 +169,11 @@ mod tests {
 
     #[test]
     fn shared_parts_are_in_every_script_that_names_them() {
-        let script = Script::new("-- include token.lua\n-- include line.lua\n");
-        assert!(script.code.contains("local token ="));
+        let script = Script::new(
+            "-- include token.lua\n-- include mode.lua\n-- include held.lua\n-- include line.lua\n",
+        );
+        assert!(script.code.contains("local function next_token"));
+        assert!(script.code.contains("local function fits"));
         assert!(script.code.contains("local function hand_on"));
         assert!(!script.code.contains("-- include"));
     }

@@ -1,0 +1,87 @@
+-- Takes several locks exclusively, all or none, or says that one is taken, and enters their lines.
+--
+-- KEYS  six for each name, as in lock_acquire.lua
+-- ARGV  as in lock_acquire.lua: without a promise the owner doesn't wait, and has none of them after this
+--
+-- Returns
+--   token                 the owner has them all; the token is above all earlier ones of each; token % 4 is 3 when the
+--                         holder before of one of them never released
+--   {remaining, counter, stood, known}  one at least is taken: as lock_acquire.lua says it, of the next that may come
+--                         free
+--   error                 as there; the owner has none
+--
+-- Whoever waits enters all lines at once, and has each lock when its turn comes: so of two that wait, one is in front
+-- of the other wherever they meet, and none waits for one behind it. Who has lost its place in one line, or a lock
+-- that it had, gives up the others and enters all lines anew.
+
+local all = KEYS
+local owner, ttl, mode, promise, inbox = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+
+local function acquire(KEYS, ARGV)
+-- include lock_acquire.lua
+end
+
+local function release(KEYS, ARGV)
+-- include lock_release.lua
+end
+
+-- include each.lua
+
+local function give_up()
+  each(function(keys)
+    pcall(release, keys, {owner, '0', mode})
+  end)
+end
+
+local names, known = 0, 0
+each(function(keys)
+  names = names + 1
+  local place = redis.pcall('LPOS', keys[3], owner)
+  if redis.pcall('GET', keys[1]) == owner or type(place) == 'number' then
+    known = known + 1
+  end
+end)
+if known > 0 and known < names then
+  give_up()
+  known = 0
+end
+
+local token, abandoned, taken, failure = 0, false, nil, nil
+each(function(keys)
+  if failure or (taken and not promise) then
+    return
+  end
+  local done, answer = pcall(acquire, keys, {owner, ttl, mode, promise, inbox})
+  if not done then
+    failure = type(answer) == 'table' and answer or redis.error_reply(answer)
+  elseif type(answer) == 'number' then
+    token = math.max(token, answer)
+    abandoned = abandoned or answer % 4 == 3
+  elseif answer.err then
+    failure = answer
+  else
+    taken = taken or answer
+    if answer[1] >= 0 and (taken[1] < 0 or answer[1] < taken[1]) then
+      taken[1] = answer[1]
+    end
+    taken[4] = math.min(taken[4], answer[4])
+  end
+end)
+if failure or (taken and not promise) then
+  give_up()
+end
+if failure or taken then
+  if taken then
+    taken[3] = known > 0 and 1 or 0
+  end
+  return failure or taken
+end
+
+-- One token for all.
+if abandoned then
+  token = token + (3 - token) % 8
+end
+each(function(keys)
+  redis.call('SET', keys[2], token, 'PX', '86400000')
+end)
+return token

@@ -1,0 +1,155 @@
+//! Who holds a name.
+
+use crate::claim::Mode;
+use crate::clock::BootInstant;
+use crate::fence::Token;
+use crate::lease::Owner;
+
+/// Who holds a name, all in one way.
+#[derive(Debug, Default)]
+pub(super) enum Inside {
+    #[default]
+    Nobody,
+    Exclusive(Holder),
+    Readers(Vec<Holder>),
+    Permits(Vec<Holder>),
+}
+
+/// A lease; or a place that is kept for one from the line whose turn it is.
+#[derive(Debug)]
+pub(super) struct Holder {
+    pub(super) owner: Owner,
+    /// `None`: it was called in, and hasn't come yet.
+    pub(super) token: Option<Token>,
+    /// How many permits; 1 for others.
+    pub(super) count: u32,
+    /// Until when, if it isn't renewed.
+    pub(super) until: BootInstant,
+}
+
+impl Holder {
+    pub(super) fn new(owner: Owner, mode: Mode, until: BootInstant) -> Self {
+        let count = match mode {
+            Mode::Exclusive | Mode::Shared => 1,
+            Mode::Permits { count, .. } => count,
+        };
+        Holder {
+            owner,
+            token: None,
+            count,
+            until,
+        }
+    }
+
+    /// Whether it is still there. Who asks just now is alive, and takes the place that is kept for it.
+    fn stays(&self, now: BootInstant, asking: Option<&Owner>) -> bool {
+        now < self.until || (self.token.is_none() && asking == Some(&self.owner))
+    }
+}
+
+impl Inside {
+    pub(super) fn fits(&self, mode: Mode) -> bool {
+        match (self, mode) {
+            (Inside::Nobody, _) | (Inside::Readers(_), Mode::Shared) => true,
+            (Inside::Permits(holders), Mode::Permits { count, of }) => {
+                used(holders) + u64::from(count) <= of.into()
+            }
+            _ => false,
+        }
+    }
+
+    /// Lets one in that fits.
+    pub(super) fn add(&mut self, mode: Mode, holder: Holder) {
+        match (self, mode) {
+            (Inside::Readers(holders) | Inside::Permits(holders), _) => holders.push(holder),
+            (inside, Mode::Exclusive) => *inside = Inside::Exclusive(holder),
+            (inside, Mode::Shared) => *inside = Inside::Readers(vec![holder]),
+            (inside, Mode::Permits { .. }) => *inside = Inside::Permits(vec![holder]),
+        }
+    }
+
+    pub(super) fn has(&self, owner: &Owner, mode: Mode) -> bool {
+        match (self, mode) {
+            (Inside::Exclusive(_), Mode::Exclusive)
+            | (Inside::Readers(_), Mode::Shared)
+            | (Inside::Permits(_), Mode::Permits { .. }) => {
+                self.holders().iter().any(|holder| holder.owner == *owner)
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn get_mut(&mut self, owner: &Owner, mode: Mode) -> Option<&mut Holder> {
+        match (self, mode) {
+            (Inside::Exclusive(holder), Mode::Exclusive) => {
+                Some(holder).filter(|holder| holder.owner == *owner)
+            }
+            (Inside::Readers(holders), Mode::Shared)
+            | (Inside::Permits(holders), Mode::Permits { .. }) => {
+                holders.iter_mut().find(|holder| holder.owner == *owner)
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn remove(&mut self, owner: &Owner, mode: Mode) -> Option<Holder> {
+        self.get_mut(owner, mode)?;
+        let (Inside::Readers(holders) | Inside::Permits(holders)) = self else {
+            return match std::mem::take(self) {
+                Inside::Exclusive(holder) => Some(holder),
+                _ => None,
+            };
+        };
+        let place = holders.iter().position(|holder| holder.owner == *owner)?;
+        let holder = holders.swap_remove(place);
+        self.settle();
+        Some(holder)
+    }
+
+    /// Puts those out whose time is over; gives the exclusive one, if it is.
+    pub(super) fn expire(&mut self, now: BootInstant, asking: Option<&Owner>) -> Option<Holder> {
+        match self {
+            Inside::Nobody => None,
+            Inside::Exclusive(holder) if holder.stays(now, asking) => None,
+            Inside::Exclusive(_) => match std::mem::take(self) {
+                Inside::Exclusive(holder) => Some(holder),
+                _ => None,
+            },
+            Inside::Readers(holders) | Inside::Permits(holders) => {
+                holders.retain(|holder| holder.stays(now, asking));
+                self.settle();
+                None
+            }
+        }
+    }
+
+    /// The last of those that share has left.
+    fn settle(&mut self) {
+        if matches!(self, Inside::Readers(holders) | Inside::Permits(holders) if holders.is_empty())
+        {
+            *self = Inside::Nobody;
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        matches!(self, Inside::Nobody)
+    }
+
+    pub(super) fn is_permits(&self) -> bool {
+        matches!(self, Inside::Permits(_))
+    }
+
+    pub(super) fn holders(&self) -> &[Holder] {
+        match self {
+            Inside::Nobody => &[],
+            Inside::Exclusive(holder) => std::slice::from_ref(holder),
+            Inside::Readers(holders) | Inside::Permits(holders) => holders,
+        }
+    }
+}
+
+/// How many permits are out.
+pub(super) fn used<'a>(holders: impl IntoIterator<Item = &'a Holder>) -> u64 {
+    let counts = holders.into_iter().map(|holder| u64::from(holder.count));
+    counts.sum()
+}

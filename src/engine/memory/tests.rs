@@ -1,0 +1,208 @@
+use super::*;
+use crate::claim::{Claim, Prefer};
+use crate::clock::tests::ManualClock;
+use crate::lease::Owner;
+use crate::name::Namespace;
+
+mod calls;
+mod modes;
+mod steps;
+
+const TTL: Duration = Duration::from_secs(10);
+const PROMISE: Duration = Duration::from_secs(6);
+const TICK: Duration = Duration::from_millis(1);
+
+const WRITE: Mode = Mode::Exclusive;
+const READ: Mode = Mode::Shared;
+
+fn permits(count: u32, of: u32) -> Mode {
+    Mode::Permits { count, of }
+}
+
+/// An engine of its own, and the clock by which its leases end.
+struct World {
+    engine: MemoryEngine,
+    clock: Arc<ManualClock>,
+}
+
+/// Somebody who wants a lock.
+#[derive(Clone)]
+struct Client {
+    claim: Claim,
+    owner: Owner,
+}
+
+/// The key under which all names of a test are.
+fn key(name: &str) -> Key {
+    Key::new(&Namespace::new("test").expect("it is valid"), name).expect("it is valid")
+}
+
+impl Client {
+    fn new(mode: Mode) -> Self {
+        Client::of("a", mode)
+    }
+
+    fn of(name: &str, mode: Mode) -> Self {
+        let claim = Claim {
+            mode,
+            ..Claim::exclusive("test", name)
+        };
+        let owner = Owner::new();
+        Client { claim, owner }
+    }
+
+    fn preferring(mode: Mode, prefer: Prefer) -> Self {
+        let mut client = Client::new(mode);
+        client.claim.prefer = prefer;
+        client
+    }
+
+    /// One that wants several names.
+    fn of_all(names: &[&str]) -> Self {
+        let mut client = Client::new(WRITE);
+        client.claim.names = names.iter().map(|name| key(name)).collect();
+        client.claim.key = Key::of_all(&client.claim.names);
+        client
+    }
+
+    /// The same, as who reads on.
+    fn reading(&self) -> Self {
+        Client {
+            claim: self.claim.shared(),
+            ..self.clone()
+        }
+    }
+
+    fn request(&self) -> Request<'_> {
+        Request {
+            claim: &self.claim,
+            owner: &self.owner,
+            ttl: TTL,
+        }
+    }
+}
+
+impl World {
+    fn new() -> Self {
+        let clock = ManualClock::new();
+        let engine = MemoryEngine::new(clock.clone());
+        World { engine, clock }
+    }
+
+    fn ask(&self, client: &Client, if_taken: IfTaken<'_>) -> Acquired {
+        let answer = self
+            .engine
+            .acquire(client.request(), if_taken, &Deadline::NEVER);
+        answer.expect("memory has no failures")
+    }
+
+    /// Asks, and leaves the line when the lock is taken.
+    fn tries(&self, client: &Client) -> Option<Token> {
+        token(self.ask(client, IfTaken::Leave))
+    }
+
+    /// Asks, and stays in line when the lock is taken.
+    fn waits(&self, client: &Client) -> Option<Token> {
+        self.waits_for(client, PROMISE)
+    }
+
+    /// The same, for as long as that without asking again.
+    fn waits_for(&self, client: &Client, promise: Duration) -> Option<Token> {
+        let if_taken = IfTaken::Wait {
+            promise,
+            inbox: None,
+            endless: false,
+        };
+        token(self.ask(client, if_taken))
+    }
+
+    /// Takes what is free.
+    fn takes(&self, client: &Client) -> Token {
+        self.tries(client).expect("it is free")
+    }
+
+    /// A new one that holds the name.
+    fn holder(&self, mode: Mode) -> Client {
+        let client = Client::new(mode);
+        self.takes(&client);
+        client
+    }
+
+    /// A new one that waits for the name.
+    fn waiter(&self, mode: Mode) -> Client {
+        let client = Client::new(mode);
+        assert_eq!(self.waits(&client), None, "nobody has to wait");
+        client
+    }
+
+    fn release(&self, client: &Client, last_used: Option<u64>) -> bool {
+        let released = self
+            .engine
+            .release(client.request(), last_used, None, &Deadline::NEVER);
+        released.expect("memory has no failures") == Released::Done
+    }
+
+    /// Ends a lease that is held.
+    fn ends(&self, client: &Client) {
+        assert!(self.release(client, Some(1)), "it isn't held");
+    }
+
+    /// Leaves, as one that doesn't know what it has.
+    fn gives_up(&self, client: &Client) {
+        self.release(client, None);
+    }
+
+    fn renews(&self, client: &Client) -> bool {
+        let renewed = self.engine.renew(client.request(), &Deadline::NEVER);
+        renewed.expect("memory has no failures")
+    }
+
+    fn is_owner(&self, client: &Client) -> bool {
+        let is_owner = self.engine.is_owner(client.request(), &Deadline::NEVER);
+        is_owner.expect("memory has no failures")
+    }
+
+    fn downgrades(&self, client: &Client, last_used: u64) -> Option<Token> {
+        let request = client.request();
+        let token = self
+            .engine
+            .downgrade(request, last_used, None, &Deadline::NEVER);
+        token.expect("memory has no failures")
+    }
+
+    fn free(&self, of: u32) -> u32 {
+        let free = self.engine.free_permits(&key("a"), of, &Deadline::NEVER);
+        free.expect("memory has no failures")
+    }
+
+    fn value(&self) -> Option<Vec<u8>> {
+        let value = self.engine.load(&key("a"), &Deadline::NEVER);
+        value
+            .expect("memory has no failures")
+            .map(|value| value.to_vec())
+    }
+
+    fn passes(&self, time: Duration) {
+        self.clock.advance(time);
+    }
+
+    /// For how many names something is remembered.
+    fn names(&self) -> usize {
+        self.engine.here().lock().len()
+    }
+}
+
+fn waiting() -> IfTaken<'static> {
+    IfTaken::Wait {
+        promise: PROMISE,
+        inbox: None,
+        endless: false,
+    }
+}
+
+fn token(answer: Acquired) -> Option<Token> {
+    match answer {
+        Acquired::Granted { token, .. } => Some(token),
+        Acquired::Taken { .. } => None,
+    }
+}

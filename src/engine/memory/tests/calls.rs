@@ -1,0 +1,471 @@
+//! What becomes of those that are gone, and what else an owner can ask for.
+
+use super::*;
+use crate::fence::HAND_OVERS;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+#[test]
+fn repeated_acquire_gets_the_same_token_and_a_full_ttl() {
+    for mode in [WRITE, READ, permits(1, 1)] {
+        let world = World::new();
+        let client = Client::new(mode);
+        let token = world.takes(&client);
+        world.passes(TTL / 2);
+        assert_eq!(world.takes(&client), token);
+        world.passes(TTL - TICK);
+        assert!(world.is_owner(&client));
+        world.passes(TICK);
+        assert!(!world.is_owner(&client) && !world.renews(&client));
+    }
+}
+
+#[test]
+fn answer_tells_for_how_long_it_is_taken() {
+    let world = World::new();
+    let token = world.takes(&Client::new(READ));
+    world.passes(TTL / 4);
+    let second = world.takes(&Client::new(READ));
+    assert!(second.number > token.number);
+    let taken = |stood| Acquired::Taken {
+        remaining: Some(TTL),
+        counter: second.number,
+        stood,
+        known: true,
+    };
+    let writer = Client::new(WRITE);
+    assert_eq!(world.ask(&writer, waiting()), taken(false));
+    assert_eq!(world.ask(&writer, waiting()), taken(true));
+    assert_eq!(world.ask(&writer, IfTaken::Leave), taken(true));
+    assert_eq!(world.ask(&writer, IfTaken::Leave), taken(false));
+}
+
+#[test]
+fn answer_tells_when_the_first_permit_comes_back() {
+    let world = World::new();
+    world.holder(permits(1, 2));
+    world.passes(TTL / 4);
+    world.holder(permits(1, 2));
+    let answer = world.ask(&Client::new(permits(1, 2)), IfTaken::Leave);
+    let Acquired::Taken { remaining, .. } = answer else {
+        panic!("there are no more")
+    };
+    assert_eq!(remaining, Some(TTL * 3 / 4));
+}
+
+#[test]
+fn renewed_lease_lasts_for_another_ttl() {
+    for mode in [WRITE, READ, permits(1, 1)] {
+        let world = World::new();
+        let client = world.holder(mode);
+        world.passes(TTL - TICK);
+        assert!(world.renews(&client));
+        world.passes(TTL - TICK);
+        assert_eq!(world.tries(&Client::new(WRITE)), None);
+        world.passes(TICK);
+        world.holder(WRITE);
+        assert!(!world.renews(&client));
+        assert!(!world.release(&client, Some(1)));
+    }
+}
+
+#[test]
+fn dead_reader_does_not_live_on_through_others() {
+    let world = World::new();
+    let [dead, alive] = [world.holder(READ), world.holder(READ)];
+    let writer = world.waiter(WRITE);
+    world.passes(TTL / 2);
+    assert!(world.renews(&alive));
+    assert_eq!(world.waits(&writer), None);
+    world.passes(TTL / 2);
+    assert!(!world.is_owner(&dead) && world.is_owner(&alive));
+    assert_eq!(world.waits(&writer), None);
+    world.ends(&alive);
+    world.takes(&writer);
+}
+
+#[test]
+fn dead_writer_is_told_of_to_readers_and_the_next_writer() {
+    let world = World::new();
+    world.holder(WRITE);
+    let reader = world.waiter(READ);
+    world.passes(TTL);
+    let told = world.takes(&reader);
+    assert!(told.abandoned);
+    let second = Client::new(READ);
+    assert!(world.takes(&second).abandoned);
+    world.ends(&reader);
+    world.ends(&second);
+    let writer = Client::new(WRITE);
+    let token = world.takes(&writer);
+    assert!(token.abandoned && token.number > told.number);
+    world.ends(&writer);
+    assert!(!world.takes(&Client::new(WRITE)).abandoned);
+}
+
+#[test]
+fn who_shared_and_died_is_told_to_nobody() {
+    for mode in [READ, permits(1, 1)] {
+        let world = World::new();
+        world.holder(mode);
+        world.passes(TTL);
+        assert!(!world.takes(&Client::new(WRITE)).abandoned);
+    }
+}
+
+#[test]
+fn permit_of_a_dead_holder_comes_back() {
+    let world = World::new();
+    world.holder(permits(2, 3));
+    let alive = world.holder(permits(1, 3));
+    let line = [world.waiter(permits(1, 3)), world.waiter(permits(1, 3))];
+    world.passes(TTL - TICK);
+    assert!(world.renews(&alive));
+    for waiter in &line {
+        assert_eq!(world.waits(waiter), None);
+    }
+    assert_eq!(world.free(3), 0);
+    world.passes(TICK);
+    assert_eq!(world.free(3), 2);
+    world.takes(&line[0]);
+    world.takes(&line[1]);
+    assert_eq!(world.free(3), 0);
+}
+
+#[test]
+fn waiter_that_breaks_its_promise_is_passed() {
+    let world = World::new();
+    let inside = world.holder(READ);
+    let dead = world.waiter(WRITE);
+    let reader = world.waiter(READ);
+    world.passes(PROMISE - TICK);
+    assert_eq!(world.waits(&reader), None);
+    world.passes(TICK);
+    world.takes(&reader);
+    world.ends(&inside);
+    world.ends(&reader);
+    // It may come back, like any other.
+    world.takes(&dead);
+}
+
+#[test]
+fn who_keeps_its_promise_keeps_its_place() {
+    let world = World::new();
+    let holder = Client::of("b", WRITE);
+    world.takes(&holder);
+    let both = Client::of_all(&["a", "b"]);
+    for _ in 0..3 {
+        assert_eq!(world.waits(&both), None);
+        world.passes(PROMISE - TICK);
+        assert!(world.renews(&holder));
+        for name in ["a", "b"] {
+            assert_eq!(world.tries(&Client::of(name, WRITE)), None);
+        }
+    }
+    world.ends(&holder);
+    assert_eq!(world.tries(&Client::of("b", WRITE)), None);
+    world.takes(&both);
+}
+
+#[test]
+fn place_of_one_that_was_called_and_does_not_come_is_free_again() {
+    let world = World::new();
+    let first = world.holder(WRITE);
+    let dead = world.waiter(WRITE);
+    let next = world.waiter(WRITE);
+    world.passes(PROMISE / 2);
+    assert_eq!(world.waits(&next), None);
+    world.ends(&first);
+    world.passes(PROMISE / 2 - TICK);
+    assert_eq!(world.waits(&next), None);
+    world.passes(TICK);
+    // It began nothing, so it left nothing half done.
+    assert!(!world.takes(&next).abandoned);
+    assert_eq!(world.tries(&dead), None);
+}
+
+#[test]
+fn who_was_called_and_is_late_has_its_place_if_nobody_took_it() {
+    let world = World::new();
+    let first = world.holder(WRITE);
+    let late = world.waiter(WRITE);
+    let next = Client::new(WRITE);
+    assert_eq!(world.waits_for(&next, 3 * PROMISE), None);
+    world.ends(&first);
+    world.passes(2 * PROMISE);
+    world.takes(&late);
+    assert_eq!(world.waits(&next), None);
+}
+
+#[test]
+fn who_was_called_and_gives_up_lets_the_next_go() {
+    let world = World::new();
+    let first = world.holder(WRITE);
+    let [second, third] = [world.waiter(WRITE), world.waiter(WRITE)];
+    world.ends(&first);
+    assert!(!world.is_owner(&second) && !world.renews(&second));
+    world.gives_up(&second);
+    world.takes(&third);
+}
+
+#[test]
+fn acquire_that_is_called_back_leaves_abandonment_to_the_next() {
+    let world = World::new();
+    world.holder(WRITE);
+    world.passes(TTL);
+    for mode in [WRITE, READ, WRITE, permits(1, 1), WRITE] {
+        let client = Client::new(mode);
+        assert!(world.takes(&client).abandoned);
+        world.gives_up(&client);
+    }
+    let client = Client::new(WRITE);
+    let token = world.takes(&client);
+    assert!(token.abandoned);
+    assert!(world.release(&client, Some(token.number)));
+    assert!(!world.takes(&Client::new(WRITE)).abandoned);
+}
+
+#[test]
+fn called_back_acquire_of_a_free_lock_leaves_nothing() {
+    for mode in [WRITE, READ, permits(1, 1)] {
+        let world = World::new();
+        let client = world.holder(mode);
+        world.gives_up(&client);
+        assert_eq!(world.names(), 0);
+        assert!(!world.takes(&Client::new(WRITE)).abandoned);
+    }
+}
+
+#[test]
+fn downgrade_lets_in_those_that_wait_to_read() {
+    let world = World::new();
+    let client = Client::new(WRITE);
+    let token = world.takes(&client);
+    let writer = world.waiter(WRITE);
+    let reader = world.waiter(READ);
+    let last_used = token.number + 2 * HAND_OVERS;
+    let reads = world.downgrades(&client, last_used).unwrap();
+    assert!(reads.number > last_used && !reads.abandoned);
+    // Asked a second time.
+    assert_eq!(world.downgrades(&client, last_used), Some(reads));
+    assert!(!world.is_owner(&client) && world.is_owner(&client.reading()));
+    // What it is no more it can't end.
+    assert!(!world.release(&client, Some(last_used)));
+    world.takes(&reader);
+    assert_eq!(world.tries(&Client::new(READ)), None);
+    world.ends(&reader);
+    assert_eq!(world.waits(&writer), None);
+    world.ends(&client.reading());
+    world.takes(&writer);
+}
+
+#[test]
+fn lease_that_is_over_is_not_downgraded() {
+    let world = World::new();
+    let client = world.holder(WRITE);
+    world.passes(TTL);
+    assert_eq!(world.downgrades(&client, 1), None);
+    assert_eq!(world.downgrades(&Client::of("b", WRITE), 1), None);
+    world.holder(WRITE);
+    assert_eq!(world.downgrades(&client, 1), None);
+}
+
+#[test]
+fn value_is_stored_by_its_owner_only() {
+    let world = World::new();
+    let (engine, never) = (&world.engine, &Deadline::NEVER);
+    let [owner, other] = [world.holder(WRITE), Client::new(WRITE)];
+    assert_eq!(
+        engine.store(other.request(), b"no", never).unwrap(),
+        Kept::No
+    );
+    assert_eq!(world.value(), None);
+    assert_eq!(
+        engine.store(owner.request(), b"1", never).unwrap(),
+        Kept::Yes
+    );
+    assert_eq!(world.value().as_deref(), Some(&b"1"[..]));
+    let release = |client: &Client, value| {
+        let released = engine.release(client.request(), Some(1), Some(value), never);
+        released.unwrap()
+    };
+    assert_eq!(release(&other, b"no"), Released::NotOwner);
+    assert_eq!(world.value().as_deref(), Some(&b"1"[..]));
+    assert_eq!(release(&owner, b"2"), Released::Done);
+    assert_eq!(release(&owner, b"no"), Released::NotOwner);
+    assert_eq!(world.value().as_deref(), Some(&b"2"[..]));
+    let late = world.holder(WRITE);
+    world.passes(TTL);
+    assert_eq!(
+        engine.store(late.request(), b"no", never).unwrap(),
+        Kept::No
+    );
+    assert_eq!(release(&late, b"no"), Released::NotOwner);
+    let downgraded = engine.downgrade(late.request(), 1, Some(b"no"), never);
+    assert_eq!(downgraded.unwrap(), None);
+    assert_eq!(world.value().as_deref(), Some(&b"2"[..]));
+    engine.remove(&key("a"), never).unwrap();
+    assert_eq!(world.value(), None);
+}
+
+#[test]
+fn value_comes_with_the_lock_if_that_is_asked_for() {
+    let world = World::new();
+    let (engine, never) = (&world.engine, &Deadline::NEVER);
+    let mut client = Client::new(WRITE);
+    client.claim.valued = true;
+    let value = |mode| {
+        let mut client = Client::new(mode);
+        client.claim.valued = true;
+        let answer = world.ask(&client, IfTaken::Leave);
+        world.gives_up(&client);
+        match answer {
+            Acquired::Granted { value, .. } => value,
+            Acquired::Taken { .. } => panic!("it is free"),
+        }
+    };
+    assert_eq!(value(WRITE), Some(None));
+    world.takes(&client);
+    let downgraded = engine.downgrade(client.request(), 1, Some(b"1"), never);
+    assert!(downgraded.unwrap().is_some());
+    assert_eq!(value(READ), Some(Some(b"1"[..].into())));
+    world.ends(&client.reading());
+    assert_eq!(value(WRITE), Some(Some(b"1"[..].into())));
+    let answer = world.ask(&Client::new(WRITE), IfTaken::Leave);
+    assert!(matches!(answer, Acquired::Granted { value: None, .. }));
+}
+
+#[test]
+fn free_names_are_forgotten_and_their_values_are_not() {
+    let world = World::new();
+    for mode in [WRITE, READ, permits(1, 2)] {
+        let client = world.holder(mode);
+        let waiter = Client::new(WRITE);
+        world.waits(&waiter);
+        let (request, never) = (client.request(), &Deadline::NEVER);
+        assert_eq!(world.engine.store(request, b"1", never).unwrap(), Kept::Yes);
+        world.ends(&client);
+        assert_eq!(world.names(), 1);
+        world.gives_up(&waiter);
+        assert_eq!(world.names(), 0);
+        assert!(world.value().is_some());
+    }
+}
+
+#[test]
+fn what_nobody_asks_for_any_more_is_forgotten_in_time() {
+    for (mode, after) in [(READ, TTL), (permits(1, 1), TTL), (WRITE, TTL + DAY)] {
+        let world = World::new();
+        for n in 0..100 {
+            world.takes(&Client::of(&n.to_string(), mode));
+        }
+        world.passes(after);
+        for n in 100..200 {
+            world.takes(&Client::of(&n.to_string(), mode));
+        }
+        assert!(world.names() <= 100, "{mode:?}");
+    }
+}
+
+/// What a thread does that waits: it asks, and waits until it has the lock. Gives how often it asked.
+fn wait_for(world: &World, client: &Client) -> usize {
+    for asked in 1.. {
+        if world.waits(client).is_some() {
+            return asked;
+        }
+        world.engine.wait(client.request(), LONGEST_PAUSE);
+    }
+    unreachable!("it asks on and on")
+}
+
+#[test]
+fn each_release_wakes_the_one_whose_turn_it_is() {
+    let world = World::new();
+    let names = ["a", "b", "c"];
+    let holder = Client::of_all(&names);
+    world.takes(&holder);
+    let lines = names.map(|name| [(); 4].map(|()| Client::of(name, WRITE)));
+    let asked: usize = std::thread::scope(|scope| {
+        let world = &world;
+        let clients = lines.iter().flatten();
+        let threads: Vec<_> = clients
+            .map(|client| {
+                scope.spawn(move || {
+                    let asked = wait_for(world, client);
+                    world.ends(client);
+                    asked
+                })
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(20));
+        world.ends(&holder);
+        let asked = threads.into_iter().map(|thread| thread.join().unwrap());
+        asked.sum()
+    });
+    // Once in vain at most, and once when they were called.
+    assert!(asked <= 2 * 12, "{asked}");
+}
+
+#[test]
+fn one_that_waits_for_several_names_is_woken_when_it_has_all() {
+    let world = World::new();
+    let holders = ["a", "b"].map(|name| Client::of(name, WRITE));
+    for client in &holders {
+        world.takes(client);
+    }
+    let both = Client::of_all(&["a", "b"]);
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| wait_for(&world, &both));
+        for client in &holders {
+            std::thread::sleep(Duration::from_millis(10));
+            world.ends(client);
+        }
+        assert!(waits.join().unwrap() <= 2);
+    });
+}
+
+#[test]
+fn release_between_question_and_wait_is_not_missed() {
+    let world = World::new();
+    let holder = world.holder(WRITE);
+    let waiter = world.waiter(WRITE);
+    world.ends(&holder);
+    let begun = Instant::now();
+    world.engine.wait(waiter.request(), LONGEST_PAUSE);
+    assert!(begun.elapsed() < LONGEST_PAUSE / 2);
+    world.takes(&waiter);
+}
+
+#[test]
+fn wait_ends_when_one_in_front_breaks_its_promise() {
+    let world = World::new();
+    let _inside = world.holder(READ);
+    let dead = Client::new(WRITE);
+    assert_eq!(world.waits_for(&dead, Duration::from_millis(20)), None);
+    let reader = world.waiter(READ);
+    let begun = Instant::now();
+    world.engine.wait(reader.request(), LONGEST_PAUSE);
+    assert!(begun.elapsed() < TTL / 2);
+}
+
+#[test]
+fn wait_ends_with_the_lease_it_is_for() {
+    let engine = MemoryEngine::new(Arc::new(BootClock));
+    let [dead, waiter] = [Client::new(WRITE), Client::new(WRITE)];
+    let request = Request {
+        ttl: Duration::from_millis(30),
+        ..dead.request()
+    };
+    let never = &Deadline::NEVER;
+    engine.acquire(request, IfTaken::Leave, never).unwrap();
+    let begun = Instant::now();
+    let token = loop {
+        let answer = engine.acquire(waiter.request(), waiting(), never).unwrap();
+        if let Some(token) = token(answer) {
+            break token;
+        }
+        engine.wait(waiter.request(), LONGEST_PAUSE);
+    };
+    assert!(token.abandoned);
+    assert!(begun.elapsed() < LONGEST_PAUSE / 2);
+}
