@@ -32,6 +32,7 @@ mod tls;
 use std::time::{Duration, Instant};
 
 use crosslock::{Error, LockGuard, Locker};
+use support::scripts::{ACQUIRE, RELEASE as RELEASE_SCRIPT, RENEW, digest, whole};
 use support::{RedisServer, wait_until};
 
 /// The lock of most tests, and where it is.
@@ -40,6 +41,8 @@ const LOCK: &str = "{crosslock:n}";
 const FENCE: &str = "{crosslock:n}:fence";
 const QUEUE: &str = "{crosslock:n}:queue";
 const WAITERS: &str = "{crosslock:n}:waiters";
+const CROWD: &str = "{crosslock:n}:crowd";
+const HOLDERS: &str = "{crosslock:n}:holders";
 
 /// Far more than anything here takes, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -81,25 +84,6 @@ fn load_scripts(server: &RedisServer) {
     for code in [ACQUIRE, RENEW, RELEASE_SCRIPT] {
         server.query::<()>(&["SCRIPT", "LOAD", &whole(code)]);
     }
-}
-
-const ACQUIRE: &str = include_str!("../lua/lock_acquire.lua");
-const RENEW: &str = include_str!("../lua/lock_renew.lua");
-const RELEASE_SCRIPT: &str = include_str!("../lua/lock_release.lua");
-
-/// The script with what it includes, as it is sent to the server.
-fn whole(code: &str) -> String {
-    const SHARED: [(&str, &str); 2] = [
-        ("-- include token.lua\n", include_str!("../lua/token.lua")),
-        ("-- include line.lua\n", include_str!("../lua/line.lua")),
-    ];
-    let include = |code: String, (line, text): &(&str, &str)| code.replace(line, text);
-    SHARED.iter().fold(code.to_owned(), include)
-}
-
-/// What a request to run the script contains.
-fn digest(code: &str) -> String {
-    redis::Script::new(&whole(code)).get_hash().to_owned()
 }
 
 #[track_caller]

@@ -16,12 +16,24 @@ mod counter;
 mod line;
 #[path = "redis_scripts/model.rs"]
 mod model;
+#[path = "redis_scripts/phases.rs"]
+mod phases;
 #[path = "redis_scripts/release.rs"]
 mod release;
 #[path = "redis_scripts/renew.rs"]
 mod renew;
+#[path = "redis_scripts/seen.rs"]
+mod seen;
+#[path = "redis_scripts/several.rs"]
+mod several;
+#[path = "redis_scripts/several_model.rs"]
+mod several_model;
+#[path = "redis_scripts/shared.rs"]
+mod shared;
 #[path = "redis_scripts/steps.rs"]
 mod steps;
+#[path = "redis_scripts/value.rs"]
+mod value;
 
 use std::time::Duration;
 

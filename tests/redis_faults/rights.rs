@@ -21,7 +21,7 @@ pub(crate) fn assert_denied(error: &Error, place: &str) {
 
 /// What the documentation names as enough: keys and channels, and commands.
 pub(crate) const OURS: &str = "~{crosslock:* resetchannels &crosslock:inbox:*";
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 26] = [
     "eval",
     "evalsha",
     "get",
@@ -39,6 +39,12 @@ const COMMANDS: [&str; 20] = [
     "hget",
     "hset",
     "hdel",
+    "zadd",
+    "zrem",
+    "zscore",
+    "zrange",
+    "zremrangebyscore",
+    "pexpireat",
     "publish",
     "subscribe",
     "pubsub|numsub",
@@ -152,6 +158,11 @@ enum Call {
     Unlock,
     /// `lock` of a lock that is taken, which waits and gives up.
     Wait,
+    /// `read`.
+    Share,
+    /// `read` beside another.
+    ShareToo,
+    Unshare,
 }
 
 /// Each right, and the first call that is denied without it. No call is denied without `publish`, `subscribe` or
@@ -174,6 +185,12 @@ const NEEDED_BY: [(&str, Call); COMMANDS.len() - 3] = [
     ("hget", Call::Wait),
     ("hset", Call::Wait),
     ("hdel", Call::Wait),
+    ("zadd", Call::Share),
+    ("zrange", Call::ShareToo),
+    ("pexpireat", Call::ShareToo),
+    ("zremrangebyscore", Call::ShareToo),
+    ("zscore", Call::ShareToo),
+    ("zrem", Call::Unshare),
 ];
 
 const TTL: Duration = millis(1_500);
@@ -199,9 +216,21 @@ fn first_failure(server: &RedisServer, user: &str) -> Option<(Call, Error)> {
     // It waits in line once, and then leaves it.
     let patient = Locker::builder(&url_of(server, user)).attempts(2);
     match within(millis(300), || patient.build().unwrap().lock("taken")) {
-        Err(Error::Busy { .. }) => None,
+        Err(Error::Busy { .. }) => share(&locker),
         outcome => outcome.err().map(|error| (Call::Wait, error)),
     }
+}
+
+fn share(locker: &Locker) -> Option<(Call, Error)> {
+    let first = match within(millis(100), || locker.read(NAME)) {
+        Ok(guard) => guard,
+        Err(error) => return Some((Call::Share, error)),
+    };
+    if let Err(error) = within(millis(100), || locker.read(NAME)) {
+        return Some((Call::ShareToo, error));
+    }
+    let error = within(RELEASE, || first.unlock()).err()?;
+    Some((Call::Unshare, error))
 }
 
 fn use_and_release(guard: LockGuard) -> Option<(Call, Error)> {
@@ -285,9 +314,9 @@ fn script_that_is_denied_midway_leaves_no_key_for_ever() {
         server.query::<()>(&["SET", LOCK, "theirs", "PX", "60000"]);
         let client = redis::Client::open(url_of(&server, &format!("no-{right}"))).unwrap();
         let mut enter = redis::cmd("EVAL");
-        enter.arg(whole(ACQUIRE)).arg(4);
-        enter.arg(&[LOCK, FENCE, QUEUE, WAITERS]);
-        enter.arg(&["owner", "10000", "5000", ""]);
+        enter.arg(whole(ACQUIRE)).arg(6);
+        enter.arg(&[LOCK, FENCE, QUEUE, WAITERS, CROWD, HOLDERS]);
+        enter.arg(&["owner", "10000", "x", "5000", ""]);
         let entered = enter.exec(&mut client.get_connection().unwrap());
         assert!(entered.is_err(), "{right} isn't needed");
         for key in server.keys() {

@@ -1,66 +1,81 @@
 //! One lock of a server, seen through the scripts.
 
-use std::collections::BTreeMap;
-use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use redis::{Connection, FromRedisValue, PubSub, RedisResult, Script, Value, cmd};
+use redis::{Connection, FromRedisValue, RedisResult, Script, Value, cmd};
 
+use super::seen::Seen;
+use super::support::scripts::{
+    ACQUIRE, ACQUIRE_ALL, DOWNGRADE, RELEASE, RELEASE_ALL, RENEW, RENEW_ALL, whole,
+};
 use super::support::{RedisServer, wait_until};
-use super::{COUNTER_TTL, HAND_OVERS, PATIENCE, TTL};
+use super::{PATIENCE, TTL};
 
-const ACQUIRE: &str = include_str!("../../lua/lock_acquire.lua");
-const RENEW: &str = include_str!("../../lua/lock_renew.lua");
-const RELEASE: &str = include_str!("../../lua/lock_release.lua");
-const SHARED: [(&str, &str); 2] = [
-    (
-        "-- include token.lua\n",
-        include_str!("../../lua/token.lua"),
-    ),
-    ("-- include line.lua\n", include_str!("../../lua/line.lua")),
-];
-/// The channel on which [`Ears`] hear that there is nothing more to hear.
-const END: &str = "end";
+const PERMITS: &str = include_str!("../../lua/lock_permits.lua");
+/// The channel on which [`Ears`](super::seen::Ears) hear that there is nothing more to hear.
+pub(crate) const END: &str = "end";
+/// How many keys a lock has, its value not counted.
+pub(crate) const KEYS: usize = 6;
 
 pub(crate) struct Bench {
-    connection: Connection,
-    scripts: [Script; 3],
+    pub(crate) connection: Connection,
+    scripts: Vec<Script>,
     pub(crate) lock: String,
     pub(crate) fence: String,
     pub(crate) queue: String,
     pub(crate) waiters: String,
+    pub(crate) crowd: String,
+    pub(crate) holders: String,
+    pub(crate) value: String,
 }
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Verb {
+    Acquire,
+    Renew,
+    Release,
+    Downgrade,
+    Permits,
+    AcquireAll,
+    RenewAll,
+    ReleaseAll,
+}
+
+const CODES: [&str; 8] = [
+    ACQUIRE,
+    RENEW,
+    RELEASE,
+    DOWNGRADE,
+    PERMITS,
+    ACQUIRE_ALL,
+    RENEW_ALL,
+    RELEASE_ALL,
+];
 
 /// Who asks for the lock, and how.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask<'a> {
     owner: &'a str,
     ttl: u64,
+    mode: &'a str,
     /// In how many milliseconds its heartbeat is overdue, and its inbox.
     waits: Option<(u64, &'a str)>,
+    valued: bool,
 }
 
 /// What `lock_acquire.lua` answers.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Acquired {
     Token(u64),
-    Taken { remaining: i64, counter: u64 },
+    /// To one who asks for the value, too.
+    Valued(u64, Option<String>),
+    Taken {
+        remaining: i64,
+        counter: u64,
+        stood: bool,
+        known: bool,
+    },
 }
-
-/// All that the server knows of the lock, and its clock.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Seen {
-    pub(crate) holder: Option<String>,
-    pub(crate) counter: Option<u64>,
-    pub(crate) line: Vec<String>,
-    pub(crate) waiters: BTreeMap<String, String>,
-    /// Of the lock, the counter, the line and the waiters.
-    pub(crate) pttls: [i64; 4],
-    pub(crate) micros: u64,
-}
-
-/// A subscriber: what it hears, in order, and nothing else.
-pub(crate) struct Ears<'a>(PubSub<'a>);
 
 impl<'a> Ask<'a> {
     /// Takes the lock or leaves it.
@@ -68,7 +83,9 @@ impl<'a> Ask<'a> {
         Ask {
             owner,
             ttl: TTL,
+            mode: "x",
             waits: None,
+            valued: false,
         }
     }
 
@@ -83,6 +100,28 @@ impl<'a> Ask<'a> {
     pub(crate) fn with_ttl(self, ttl: u64) -> Self {
         Ask { ttl, ..self }
     }
+
+    pub(crate) fn with_mode(self, mode: &'a str) -> Self {
+        Ask { mode, ..self }
+    }
+
+    /// Asks for the value that the lock protects.
+    pub(crate) fn with_value(self) -> Self {
+        let valued = true;
+        Ask { valued, ..self }
+    }
+
+    pub(crate) fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec![
+            self.owner.to_owned(),
+            self.ttl.to_string(),
+            self.mode.to_owned(),
+        ];
+        if let Some((promise, inbox)) = self.waits {
+            arguments.extend([promise.to_string(), inbox.to_owned()]);
+        }
+        arguments
+    }
 }
 
 impl Bench {
@@ -90,64 +129,72 @@ impl Bench {
     pub(crate) fn new(server: &RedisServer) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let lock = format!("{{test:{}}}", NUMBER.fetch_add(1, Relaxed));
-        let whole = |code: &str| {
-            let include = |code: String, (line, text): &(&str, &str)| code.replace(line, text);
-            Script::new(&SHARED.iter().fold(code.to_owned(), include))
-        };
+        let key = |suffix: &str| format!("{lock}:{suffix}");
         Self {
             connection: server.connection(),
-            scripts: [ACQUIRE, RENEW, RELEASE].map(whole),
-            fence: format!("{lock}:fence"),
-            queue: format!("{lock}:queue"),
-            waiters: format!("{lock}:waiters"),
+            scripts: CODES.map(|code| Script::new(&whole(code))).into(),
+            fence: key("fence"),
+            queue: key("queue"),
+            waiters: key("waiters"),
+            crowd: key("crowd"),
+            holders: key("holders"),
+            value: key("value"),
             lock,
         }
     }
 
-    fn run(&mut self, script: usize, arguments: &[&str]) -> RedisResult<Value> {
-        let mut call = self.scripts[script].prepare_invoke();
-        for key in [&self.lock, &self.fence, &self.queue, &self.waiters] {
+    /// Runs a script with other keys than those of this lock.
+    pub(crate) fn run_on(
+        &mut self,
+        verb: Verb,
+        keys: &[String],
+        arguments: &[String],
+    ) -> RedisResult<Value> {
+        let mut call = self.scripts[verb as usize].prepare_invoke();
+        keys.iter().for_each(|key| {
             call.key(key);
-        }
-        for argument in arguments {
+        });
+        arguments.iter().for_each(|argument| {
             call.arg(argument);
-        }
+        });
         call.invoke(&mut self.connection)
     }
 
+    /// With the key of the value if it is `valued`.
+    pub(crate) fn run(
+        &mut self,
+        verb: Verb,
+        valued: bool,
+        arguments: &[&str],
+    ) -> RedisResult<Value> {
+        let keys = self.keys();
+        let arguments: Vec<_> = arguments.iter().map(|text| (*text).to_owned()).collect();
+        self.run_on(verb, &keys[..KEYS + usize::from(valued)], &arguments)
+    }
+
     pub(crate) fn try_ask(&mut self, ask: Ask<'_>) -> RedisResult<Value> {
-        let ttl = ask.ttl.to_string();
-        match ask.waits {
-            None => self.run(0, &[ask.owner, &ttl]),
-            Some((promise, inbox)) => self.run(0, &[ask.owner, &ttl, &promise.to_string(), inbox]),
-        }
+        let arguments = ask.arguments();
+        let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+        self.run(Verb::Acquire, ask.valued, &arguments)
     }
 
     pub(crate) fn ask(&mut self, ask: Ask<'_>) -> Acquired {
-        match self.try_ask(ask).expect("acquire") {
-            Value::Int(token) => Acquired::Token(token.try_into().expect("a positive token")),
-            Value::Array(parts) => match parts[..] {
-                [
-                    Value::Int(remaining),
-                    Value::Int(counter),
-                    Value::Int(0 | 1),
-                ] => Acquired::Taken {
-                    remaining,
-                    counter: counter.try_into().expect("a counter"),
-                },
-                _ => panic!("{parts:?}"),
-            },
+        Acquired::of(self.try_ask(ask).expect("acquire"))
+    }
+
+    /// Is granted the lock.
+    #[track_caller]
+    pub(crate) fn granted(&mut self, ask: Ask<'_>) -> u64 {
+        match self.ask(ask) {
+            Acquired::Token(token) => token,
             other => panic!("{other:?}"),
         }
     }
 
-    /// Asks once, and is granted the lock.
+    /// Asks once, exclusively, and is granted the lock.
     #[track_caller]
     pub(crate) fn token(&mut self, owner: &str) -> u64 {
-        match self.ask(Ask::once(owner)) {
-            Acquired::Token(token) => token,
-            taken @ Acquired::Taken { .. } => panic!("{taken:?}"),
-        }
+        self.granted(Ask::once(owner))
     }
 
     /// Asks, and isn't granted the lock.
@@ -163,6 +210,12 @@ impl Bench {
         self.refused(Ask::waiting(owner, TTL, inbox));
     }
 
+    /// The same, in another mode.
+    #[track_caller]
+    pub(crate) fn wait_to(&mut self, mode: &str, owner: &str, inbox: &str) {
+        self.refused(Ask::waiting(owner, TTL, inbox).with_mode(mode));
+    }
+
     /// Enters the line or stays in it, overdue as soon as the script has ended.
     #[track_caller]
     pub(crate) fn wait_and_die(&mut self, owner: &str, inbox: &str) {
@@ -170,17 +223,83 @@ impl Bench {
     }
 
     pub(crate) fn renew(&mut self, owner: &str, ttl: u64) -> bool {
-        is_one(&self.run(1, &[owner, &ttl.to_string()]).expect("renew"))
+        self.renew_as("x", owner, ttl, None)
+    }
+
+    pub(crate) fn renew_as(
+        &mut self,
+        mode: &str,
+        owner: &str,
+        ttl: u64,
+        value: Option<&str>,
+    ) -> bool {
+        let ttl = ttl.to_string();
+        let arguments: Vec<_> = [owner, &ttl, mode].into_iter().chain(value).collect();
+        let answer = self.run(Verb::Renew, value.is_some(), &arguments);
+        is_one(&answer.expect("renew"))
     }
 
     /// Without a token, the owner doesn't know what it was granted.
-    pub(crate) fn try_release(&mut self, owner: &str, token: Option<u64>) -> RedisResult<Value> {
+    pub(crate) fn try_release(
+        &mut self,
+        mode: &str,
+        owner: &str,
+        token: Option<u64>,
+        value: Option<&str>,
+    ) -> RedisResult<Value> {
         let counter = token.map_or(0, |token| token + 1).to_string();
-        self.run(2, &[owner, &counter])
+        let arguments: Vec<_> = [owner, &counter, mode].into_iter().chain(value).collect();
+        self.run(Verb::Release, value.is_some(), &arguments)
     }
 
     pub(crate) fn release(&mut self, owner: &str, token: Option<u64>) -> bool {
-        is_one(&self.try_release(owner, token).expect("release"))
+        self.release_as("x", owner, token, None)
+    }
+
+    pub(crate) fn release_as(
+        &mut self,
+        mode: &str,
+        owner: &str,
+        token: Option<u64>,
+        value: Option<&str>,
+    ) -> bool {
+        self.release_answer(mode, owner, token, value) == 1
+    }
+
+    pub(crate) fn release_answer(
+        &mut self,
+        mode: &str,
+        owner: &str,
+        token: Option<u64>,
+        value: Option<&str>,
+    ) -> i64 {
+        released(&self.try_release(mode, owner, token, value))
+    }
+
+    /// Gives the token with which the owner reads.
+    pub(crate) fn downgrade(
+        &mut self,
+        owner: &str,
+        last_used: u64,
+        ttl: u64,
+        value: Option<&str>,
+    ) -> Option<u64> {
+        let (counter, ttl) = ((last_used + 1).to_string(), ttl.to_string());
+        let arguments: Vec<_> = [owner, &counter, &ttl].into_iter().chain(value).collect();
+        let answer = self.run(Verb::Downgrade, value.is_some(), &arguments);
+        match answer.expect("downgrade") {
+            Value::Int(0) => None,
+            Value::Int(token) => Some(token.try_into().expect("a positive token")),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// How many permits are out; -1 when the lock is held otherwise.
+    pub(crate) fn permits(&mut self) -> i64 {
+        match self.run(Verb::Permits, false, &[]).expect("permits") {
+            Value::Int(number) => number,
+            other => panic!("{other:?}"),
+        }
     }
 
     pub(crate) fn query<T: FromRedisValue>(&mut self, words: &[&str]) -> T {
@@ -204,8 +323,18 @@ impl Bench {
         self.query::<()>(&["SET", &fence, value, "PX", "60000"]);
     }
 
-    pub(crate) fn keys(&self) -> [String; 4] {
-        [&self.lock, &self.fence, &self.queue, &self.waiters].map(String::clone)
+    /// In the order of the scripts.
+    pub(crate) fn keys(&self) -> [String; KEYS + 1] {
+        [
+            &self.lock,
+            &self.fence,
+            &self.queue,
+            &self.waiters,
+            &self.crowd,
+            &self.holders,
+            &self.value,
+        ]
+        .map(String::clone)
     }
 
     pub(crate) fn delete(&mut self, key: &str) {
@@ -225,36 +354,6 @@ impl Bench {
         wait_until("the lease to end", PATIENCE, ended);
     }
 
-    pub(crate) fn seen(&mut self) -> Seen {
-        let [lock, fence, queue, waiters] = self.keys();
-        let mut pipe = redis::pipe();
-        pipe.get(&lock).get(&fence).lrange(&queue, 0, -1);
-        pipe.hgetall(&waiters);
-        pipe.pttl(&lock).pttl(&fence).pttl(&queue).pttl(&waiters);
-        pipe.cmd("TIME");
-        type Answers = (
-            Option<String>,
-            Option<String>,
-            Vec<String>,
-            BTreeMap<String, String>,
-            i64,
-            i64,
-            i64,
-            i64,
-            (u64, u64),
-        );
-        let answers: Answers = pipe.query(&mut self.connection).expect("look");
-        let (holder, counter, line, waiters, a, b, c, d, (seconds, micros)) = answers;
-        Seen {
-            holder,
-            counter: counter.map(|digits| digits.parse().expect("digits and nothing else")),
-            line,
-            waiters,
-            pttls: [a, b, c, d],
-            micros: seconds * 1_000_000 + micros,
-        }
-    }
-
     pub(crate) fn micros(&mut self) -> u64 {
         let (seconds, micros): (u64, u64) = self.query(&["TIME"]);
         seconds * 1_000_000 + micros
@@ -266,6 +365,10 @@ impl Bench {
         wait_until("the clock to pass the counter", PATIENCE, passed);
     }
 
+    pub(crate) fn seen(&mut self) -> Seen {
+        Seen::of(&self.keys(), &mut self.connection)
+    }
+
     /// All that a script that changes nothing must not change; a ttl only shrinks.
     pub(crate) fn contents(&mut self) -> (Option<String>, Option<u64>) {
         let seen = self.seen();
@@ -273,80 +376,54 @@ impl Bench {
     }
 }
 
-impl Seen {
-    /// Who waits, first come first; and the same members have their details in the other key.
-    #[track_caller]
-    pub(crate) fn line(&self) -> Vec<&str> {
-        let mut line: Vec<_> = self.line.iter().map(String::as_str).collect();
-        line.sort_unstable();
-        assert!(line.iter().eq(self.waiters.keys()), "{self:?}");
-        self.line.iter().map(String::as_str).collect()
+impl Acquired {
+    pub(crate) fn of(answer: Value) -> Self {
+        let token = |number: i64| u64::try_from(number).expect("a positive token");
+        match answer {
+            Value::Int(number) => Acquired::Token(token(number)),
+            Value::Array(parts) => match &parts[..] {
+                [Value::Int(number), Value::Nil] => Acquired::Valued(token(*number), None),
+                [Value::Int(number), Value::BulkString(value)] => {
+                    let value = String::from_utf8(value.clone()).expect("text");
+                    Acquired::Valued(token(*number), Some(value))
+                }
+                &[
+                    Value::Int(remaining),
+                    Value::Int(counter),
+                    Value::Int(stood @ 0..=1),
+                    Value::Int(known @ 0..=1),
+                ] => Acquired::Taken {
+                    remaining,
+                    counter: counter.try_into().expect("a counter"),
+                    stood: stood == 1,
+                    known: known == 1,
+                },
+                _ => panic!("{parts:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
     }
 
-    /// All but how long it lasts.
-    pub(crate) fn contents(&self) -> impl PartialEq + Debug {
-        (&self.holder, self.counter, &self.line, &self.waiters)
-    }
-
-    #[track_caller]
-    pub(crate) fn assert_every_key_expires(&self) {
-        for pttl in self.pttls {
-            assert!(pttl == -2 || (0..=COUNTER_TTL).contains(&pttl), "{self:?}");
+    pub(crate) fn token(&self) -> Option<u64> {
+        match self {
+            Acquired::Token(token) | Acquired::Valued(token, _) => Some(*token),
+            Acquired::Taken { .. } => None,
         }
     }
 }
 
-impl<'a> Ears<'a> {
-    pub(crate) fn on(connection: &'a mut Connection, channels: &[&str]) -> Self {
-        let mut ears = connection.as_pubsub();
-        ears.subscribe(END).expect("subscribe");
-        let mut ears = Ears(ears);
-        channels.iter().for_each(|channel| ears.open(channel));
-        ears
-    }
-
-    pub(crate) fn open(&mut self, channel: &str) {
-        self.0.subscribe(channel).expect("subscribe");
-    }
-
-    pub(crate) fn close(&mut self, channel: &str) {
-        self.0.unsubscribe(channel).expect("unsubscribe");
-    }
-
-    /// What was published since, by channel.
-    pub(crate) fn heard(&mut self, bench: &mut Bench) -> Vec<(String, String)> {
-        bench.query::<()>(&["PUBLISH", END, ""]);
-        let mut heard = Vec::new();
-        loop {
-            let message = self.0.get_message().expect("a message");
-            if message.get_channel_name() == END {
-                return heard;
-            }
-            let payload = message.get_payload().expect("text");
-            heard.push((message.get_channel_name().to_owned(), payload));
-        }
+/// 1 released, 0 not the owner's, 2 that or released before.
+pub(crate) fn released(answer: &RedisResult<Value>) -> i64 {
+    match answer {
+        Ok(Value::Int(answer @ 0..=2)) => *answer,
+        other => panic!("{other:?}"),
     }
 }
 
-fn is_one(answer: &Value) -> bool {
+pub(crate) fn is_one(answer: &Value) -> bool {
     match answer {
         Value::Int(1) => true,
         Value::Int(0) => false,
         other => panic!("{other:?}"),
     }
-}
-
-/// The token after `stored`, by the rules of the script's header.
-pub(crate) fn next_token(stored: u64, micros: u64) -> u64 {
-    let abandoned = stored % 2 == 1;
-    let above_all_used = stored + if abandoned { 2 * HAND_OVERS + 1 } else { 1 };
-    let class = if abandoned { 3 } else { 1 };
-    (above_all_used.max(micros)..)
-        .find(|token| token % 4 == class)
-        .expect("one of four")
-}
-
-/// Longer than what a key has by then: the end of a full ttl.
-pub(crate) fn is_full(pttl: i64, full: i64) -> bool {
-    (full - 10_000..=full).contains(&pttl)
 }

@@ -1,7 +1,8 @@
 //! The line of those that wait: who enters it, who leaves it, and who is served.
 
-use super::bench::{Acquired, Ask, Bench, Ears, is_full};
+use super::bench::{Acquired, Ask, Bench};
 use super::counter::EXACT;
+use super::seen::{Ears, is_full};
 use super::support::{RedisServer, wait_until};
 use super::{COUNTER_TTL, FULL, PATIENCE, TTL};
 
@@ -21,11 +22,13 @@ fn who_finds_the_lock_taken_enters_at_the_end_of_the_line() {
     let token = bench.token("a");
     let before = bench.micros() / 1_000;
     match bench.ask(Ask::waiting("b", 7_000, INBOX)) {
-        Acquired::Taken { remaining, counter } => {
+        Acquired::Taken {
+            remaining, counter, ..
+        } => {
             assert!(is_full(remaining, FULL), "{remaining}");
             assert_eq!(counter, token);
         }
-        granted @ Acquired::Token(_) => panic!("{granted:?}"),
+        granted => panic!("{granted:?}"),
     }
     bench.wait("c", "");
     let seen = bench.seen();
@@ -33,10 +36,10 @@ fn who_finds_the_lock_taken_enters_at_the_end_of_the_line() {
     let (overdue, rest) = seen.waiters["b"].split_once(' ').unwrap();
     let expected = before + 7_000..=seen.micros / 1_000 + 7_000;
     assert!(expected.contains(&overdue.parse().unwrap()), "{overdue}");
-    assert_eq!(rest, format!("{TTL} {INBOX}"));
-    assert!(seen.waiters["c"].ends_with(&format!(" {TTL} ")));
+    assert_eq!(rest, format!("{TTL} x {INBOX}"));
+    assert!(seen.waiters["c"].ends_with(&format!(" {TTL} x ")));
     assert_eq!(bench.contents(), (Some("a".into()), Some(token)));
-    let [_, _, queue, waiters] = seen.pttls;
+    let [_, _, queue, waiters, ..] = seen.pttls;
     assert!(is_full(queue, COUNTER_TTL), "{queue}");
     assert!(is_full(waiters, COUNTER_TTL), "{waiters}");
 }
@@ -55,8 +58,8 @@ fn heartbeat_keeps_its_place_and_makes_the_line_last() {
     bench.refused(Ask::waiting("b", 1_000_000, "another").with_ttl(99_000));
     let seen = bench.seen();
     assert_eq!(seen.line(), ["b", "c", "d"]);
-    assert!(seen.waiters["b"].ends_with(" 99000 another"));
-    assert!(seen.pttls[2..].iter().all(|x| is_full(*x, COUNTER_TTL)));
+    assert!(seen.waiters["b"].ends_with(" 99000 x another"));
+    assert!(seen.pttls[2..4].iter().all(|x| is_full(*x, COUNTER_TTL)));
 }
 
 #[test]
@@ -315,11 +318,13 @@ fn free_lock_with_a_line_goes_to_its_head_whoever_asks() {
         assert_eq!(seen.holder.as_deref(), Some("b"));
         assert!(token > lost && token % 4 == 3, "the holder before died");
         match answer {
-            Acquired::Taken { remaining, counter } => {
+            Acquired::Taken {
+                remaining, counter, ..
+            } => {
                 assert!(is_full(remaining, FULL), "{remaining}");
                 assert_eq!(counter, token);
             }
-            granted @ Acquired::Token(_) => panic!("{granted:?}"),
+            granted => panic!("{granted:?}"),
         }
         assert_eq!(seen.line(), left);
         assert_eq!(ears.heard(&mut bench), grant("b", token));
@@ -385,18 +390,31 @@ fn line_survives_a_counter_that_is_none() {
 #[test]
 fn line_that_is_none_hinders_no_release() {
     let server = RedisServer::start();
-    for wrong in 2..4 {
+    for (wrong, knows) in [(2, true), (3, true), (2, false), (3, false)] {
         let mut bench = Bench::new(&server);
         let token = bench.token("a");
         bench.wait("b", "");
         let key = bench.keys()[wrong].clone();
         bench.delete(&key);
         bench.query::<()>(&["SADD", &key, "member"]);
-        assert!(bench.release("a", Some(token)));
+        assert!(bench.release("a", knows.then_some(token)));
         let [lock, fence, ..] = bench.keys();
         assert_eq!(server.get(&lock), None);
         assert_eq!(server.get(&fence), Some((token + 1).to_string()));
         let members: Vec<String> = bench.query(&["SMEMBERS", &key]);
         assert_eq!(members, ["member"]);
     }
+}
+
+#[test]
+fn counter_that_is_none_hinders_no_release() {
+    let server = RedisServer::start();
+    let mut bench = Bench::new(&server);
+    let token = bench.token("a");
+    bench.wait("b", "");
+    let [lock, fence, ..] = bench.keys();
+    bench.delete(&fence);
+    bench.query::<()>(&["SADD", &fence, "member"]);
+    assert!(bench.release("a", Some(token)));
+    assert_eq!(server.get(&lock).as_deref(), Some("b"));
 }

@@ -1,7 +1,8 @@
 //! Random sequences of calls, deaths and losses, next to a model of the lock and its line.
 //!
-//! The model is exact: after each step it knows the holder, the token, the line in its order, who is told what, and
-//! how long each key lasts. To be so without waiting, heartbeats are due in ages or are overdue at once.
+//! The model is exact: after each step it knows who holds the lock and how, the tokens, the lines in their order, who
+//! is told what, the value, and how long each key lasts. To be so without waiting, heartbeats are due in ages or are
+//! overdue at once, and leases last for ages or are over at once.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,46 +10,47 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-use super::COUNTER_TTL;
-use super::bench::{Acquired, Ask, Bench, Ears, Seen, next_token};
-use super::steps::{CONNECTED, FORBIDDEN, INBOXES, Inbox, OWNERS, Owner, Step, steps};
+use self::world::{After, NAMES, SHORT, World, is_valued, ttl, unsigned};
+use super::bench::{Acquired, Bench};
+use super::seen::Ears;
+use super::steps::{
+    CONNECTED, FORBIDDEN, INBOXES, Inbox, Kind, OWNERS, Owner, Step, Waits, sequences,
+};
 use super::support::RedisServer;
 
-/// Far more than a sequence takes, and far less than the differences between what is expected.
-const SLACK: i64 = 100_000;
-const FOREIGN_TTL: i64 = 1_000_000;
-const FOREIGN: &str = "foreign";
-const NAMES: [&str; OWNERS] = ["a/1", "b/2", "c/3", "d/4", "e/5", "f/6"];
+#[path = "model/agreement.rs"]
+mod agreement;
+#[path = "model/events.rs"]
+mod events;
+#[path = "model/line.rs"]
+mod line;
+#[path = "model/world.rs"]
+mod world;
 
-/// In milliseconds, as all times here.
-fn ttl(owner: Owner) -> i64 {
-    const TTLS: [i64; OWNERS] = [4, 6, 8, 10, 12, 14];
-    TTLS[owner] * 1_000_000
-}
-
-/// When the next heartbeat is overdue: sooner than the ttl, or later.
-fn promise(owner: Owner) -> i64 {
-    if owner % 3 == 2 {
-        ttl(owner) * 2
-    } else {
-        ttl(owner) / 2
-    }
-}
-
-fn unsigned(number: i64) -> u64 {
-    number.try_into().expect("it isn't negative")
-}
-
+/// What the lock's key says.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Holder {
+enum Lock {
     Owner(Owner),
     Foreign,
+    Readers,
+    Permits,
+}
+
+/// Of one who shares the lock.
+#[derive(Clone, Debug)]
+struct Lease {
+    owner: Owner,
+    count: u64,
+    /// For how long; 0 when it is over.
+    lasts: i64,
 }
 
 #[derive(Clone, Debug)]
 struct Waiter {
     inbox: Inbox,
     overdue: bool,
+    kind: Kind,
+    ttl: i64,
     /// As the server has it, from when it was checked.
     text: String,
 }
@@ -62,407 +64,379 @@ enum Ear {
     Deaf,
 }
 
+/// One who was let in, in this step.
+#[derive(Debug)]
+struct Grant {
+    owner: Owner,
+    /// Where it is told.
+    told: Option<Inbox>,
+    /// Whether it knows its token.
+    knows: bool,
+}
+
 /// What the server is expected to know, and what its clients were told.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Model {
-    holder: Option<Holder>,
+    kinds: [Kind; OWNERS],
+    lock: Option<Lock>,
     /// How long the lock lasts, in milliseconds; -1 when it doesn't end.
     lasts: i64,
+    /// Those that share the lock, or shared it when somebody deleted it.
+    leases: Vec<Lease>,
+    leases_last: i64,
     /// `None`: lost, or never there.
     counter: Option<u64>,
-    line: Vec<Owner>,
+    queue: Vec<Owner>,
+    crowd: Vec<Owner>,
     /// Of those in line, and of those that were in it when it was lost.
     waiters: BTreeMap<Owner, Waiter>,
+    value: Option<String>,
+    values: usize,
     /// The last token of each owner, if it was told.
     told: [Option<u64>; OWNERS],
     /// The largest token that was used.
     largest: u64,
-    /// Whether the last holder went without a release, and that wasn't told yet.
+    /// Whether the last exclusive holder went without a release, and no other was told.
     abandoned: bool,
+    /// Whether others were let in since.
+    is_shared_since: bool,
     open: [bool; CONNECTED],
+    /// Those let in by this step.
+    granted: Vec<Grant>,
     /// The messages of this step: inbox, owner and token.
     messages: Vec<(Inbox, Owner, u64)>,
-    /// Whether the line and who is in it are no longer from the same steps.
+    /// Whether this step let in those that could be.
+    served: bool,
+    /// Whether the lines and who is in them are no longer from the same steps.
     torn: bool,
 }
 
-/// What there is in the server's stead: the scripts, the subscriber, and what was seen last.
-struct World<'a> {
-    bench: Bench,
-    ears: Ears<'a>,
-    before: u64,
-}
-
-/// What there was to see after a step.
-struct After {
-    seen: Seen,
-    heard: Vec<(String, String)>,
-    /// The server's clock before the step.
-    before: u64,
-}
-
-impl World<'_> {
-    fn after(&mut self) -> After {
-        let seen = self.bench.seen();
-        let before = std::mem::replace(&mut self.before, seen.micros);
-        let heard = self.ears.heard(&mut self.bench);
-        After {
-            seen,
-            heard,
-            before,
-        }
-    }
-
-    fn start_anew(&mut self) {
-        for key in self.bench.keys() {
-            self.bench.delete(&key);
-        }
-        for inbox in &INBOXES[..CONNECTED] {
-            self.ears.open(inbox);
-        }
-        self.after();
-    }
-}
-
 impl Model {
-    fn new() -> Self {
+    fn new(kinds: [Kind; OWNERS]) -> Self {
         Model {
+            kinds,
+            lock: None,
+            lasts: 0,
+            leases: Vec::new(),
+            leases_last: 0,
+            counter: None,
+            queue: Vec::new(),
+            crowd: Vec::new(),
+            waiters: BTreeMap::new(),
+            value: None,
+            values: 0,
+            told: [None; OWNERS],
+            largest: 0,
+            abandoned: false,
+            is_shared_since: false,
             open: [true; CONNECTED],
-            ..Model::default()
+            granted: Vec::new(),
+            messages: Vec::new(),
+            served: false,
+            torn: false,
         }
     }
 
     fn apply(&mut self, step: Step, world: &mut World<'_>) {
         self.messages.clear();
+        self.served = false;
         let after = match step {
-            Step::Try(owner) => self.acquire(owner, None, world),
-            Step::Wait(owner, inbox) => self.acquire(owner, Some((inbox, false)), world),
-            Step::WaitAndDie(owner, inbox) => self.acquire(owner, Some((inbox, true)), world),
-            Step::Renew(owner) => self.renew(owner, world),
-            Step::Release(owner, more) => self.release(self.who(owner), more, world),
-            Step::GiveUp(owner) => self.give_up(self.who(owner), world),
+            Step::Ask {
+                owner,
+                waits,
+                short,
+            } => self.acquire(owner, waits, Self::ttl_of(owner, short), world),
+            Step::Renew { owner, store } => self.renew(owner, store, world),
+            Step::Release { owner, more, store } => {
+                let owner = self.who(owner);
+                match self.told[owner] {
+                    Some(token) => self.release(owner, Some(token + 2 * more), store, world),
+                    None => self.release(owner, None, store, world),
+                }
+            }
+            Step::GiveUp { owner, store } => self.release(self.who(owner), None, store, world),
+            Step::Downgrade { owner, more, store } => {
+                self.downgrade(self.who(owner), more, store, world)
+            }
+            Step::CountPermits => self.count_permits(world),
             event => {
                 self.suffer(event, world);
                 world.after()
             }
         };
-        self.assert_matches(&after);
+        self.assert_agrees(&after);
     }
 
     /// Whoever holds the lock, if nobody else is named.
     fn who(&self, owner: Option<Owner>) -> Owner {
-        match (owner, self.holder) {
-            (Some(owner), _) | (None, Some(Holder::Owner(owner))) => owner,
-            _ => 0,
+        let holder = match self.lock {
+            Some(Lock::Owner(owner)) => Some(owner),
+            _ => self.leases.first().map(|lease| lease.owner),
+        };
+        owner.or(holder).unwrap_or(0)
+    }
+
+    // What is held
+
+    /// Forgets leases that are over, as whoever looks at a lock that is shared does.
+    fn look(&mut self) {
+        if self.is_marked_as_shared() {
+            self.leases.retain(|lease| lease.lasts > 0);
         }
+    }
+
+    fn is_marked_as_shared(&self) -> bool {
+        matches!(self.lock, Some(Lock::Readers | Lock::Permits))
+    }
+
+    fn held(&self) -> Option<Lock> {
+        let is_nobodys = self.is_marked_as_shared() && self.leases.is_empty();
+        self.lock.filter(|_| !is_nobodys)
+    }
+
+    fn shares(&self, owner: Owner) -> bool {
+        self.is_marked_as_shared() && self.leases.iter().any(|lease| lease.owner == owner)
+    }
+
+    /// Whether the last that was let in was an exclusive holder, which didn't release.
+    fn is_after_exclusive(&self) -> bool {
+        self.held().is_none() && self.abandoned && !self.is_shared_since
     }
 
     // What scripts do
 
-    fn acquire(&mut self, owner: Owner, waits: Option<(Inbox, bool)>, world: &mut World) -> After {
-        let promise = unsigned(promise(owner));
-        let ask = match waits {
-            None => Ask::once(NAMES[owner]),
-            Some((inbox, true)) => Ask::waiting(NAMES[owner], 0, INBOXES[inbox]),
-            Some((inbox, false)) => Ask::waiting(NAMES[owner], promise, INBOXES[inbox]),
-        };
-        let answer = world.bench.ask(ask.with_ttl(unsigned(ttl(owner))));
+    fn acquire(&mut self, owner: Owner, waits: Waits, ttl: i64, world: &mut World) -> After {
+        let answer = world.ask(owner, self.kinds[owner], ttl, waits);
         let after = world.after();
-        assert!(after.seen.holder.is_some(), "it was free, and isn't now");
-
-        let crowded = !self.line.is_empty();
-        let had = self.holder == Some(Holder::Owner(owner));
-        let free = self.holder.is_none();
-        if had && self.counter.is_some() {
-            self.lasts = ttl(owner);
-        } else if had || free && !self.serve(Some(owner), 0, &after) {
-            self.grant(owner, ttl(owner), 0, &after);
-        }
-        if self.holder == Some(Holder::Owner(owner)) {
-            self.told[owner] = self.counter;
-            assert_eq!(answer, Acquired::Token(self.counter.expect("granted")));
+        let crowded = self.is_crowded();
+        self.look();
+        let after_exclusive = self.is_after_exclusive();
+        if self.take(owner, ttl, after_exclusive) {
+            self.settle(&after);
+            self.assert_granted(owner, &answer);
+            self.end_short();
             return after;
         }
-        match answer {
-            Acquired::Taken { remaining, counter } => {
-                assert_lasts(remaining, self.lasts);
-                assert_eq!(counter, self.counter.unwrap_or(0));
-            }
-            granted @ Acquired::Token(_) => panic!("{granted:?}"),
+        let mut stood = false;
+        if let Waits::Yes(inbox) | Waits::AndDies(inbox) = waits {
+            stood = self.enter(owner, ttl, waits, &after);
+            // While others were let in it lived.
+            self.served &= !self.waiters[&owner].overdue && self.ear(inbox) != Ear::Gone;
+        } else if crowded {
+            self.leave(owner);
+            self.serve(None, after_exclusive);
         }
-        match waits {
-            Some((inbox, overdue)) => self.enter(owner, inbox, overdue, &after),
-            // Without a line it isn't looked for in the other key.
-            None if !crowded => {}
-            None => self.leave(owner),
-        }
+        self.settle(&after);
+        self.assert_taken(stood, answer);
+        self.end_short();
         after
     }
 
-    fn renew(&mut self, owner: Owner, world: &mut World) -> After {
-        let held = self.holder == Some(Holder::Owner(owner));
-        let renewed = world.bench.renew(NAMES[owner], unsigned(ttl(owner)));
-        assert_eq!(renewed, held);
-        if held {
-            self.lasts = ttl(owner);
+    /// Says whether the owner has it.
+    fn take(&mut self, owner: Owner, ttl: i64, after_exclusive: bool) -> bool {
+        let kind = self.kinds[owner];
+        if self.lock == Some(Lock::Owner(owner)) {
+            self.lasts = ttl;
+            if self.counter.is_none() {
+                self.grant(owner, kind, ttl, None, true);
+            } else {
+                self.told[owner] = self.counter;
+            }
+            return true;
+        }
+        if self.shares(owner) {
+            self.grant(owner, kind, ttl, None, true);
+            return true;
+        }
+        let crowded = self.is_crowded();
+        if crowded && self.serve(Some(owner), after_exclusive) {
+            return true;
+        }
+        let may_go_first = kind == Kind::EagerReader || self.queue.is_empty();
+        let is_in = may_go_first && self.fits(kind);
+        if is_in {
+            if crowded {
+                self.leave(owner);
+            }
+            self.grant(owner, kind, ttl, None, true);
+        }
+        is_in
+    }
+
+    fn renew(&mut self, owner: Owner, store: bool, world: &mut World) -> After {
+        let value = self.value_of(owner, store);
+        let mode = self.kinds[owner].held_text();
+        let lasts = ttl(owner);
+        let renewed = world
+            .bench
+            .renew_as(&mode, NAMES[owner], unsigned(lasts), value.as_deref());
+        let expected = if self.kinds[owner].is_exclusive() {
+            self.lock == Some(Lock::Owner(owner))
+        } else {
+            self.look();
+            self.shares(owner)
+        };
+        assert_eq!(renewed, expected);
+        if renewed && self.kinds[owner].is_exclusive() {
+            self.lasts = lasts;
+            self.value = value.or(self.value.take());
+        } else if renewed {
+            let mut leases = self.leases.iter_mut();
+            let own = leases.find(|lease| lease.owner == owner);
+            own.expect("it shares").lasts = lasts;
+            self.keep(self.last_end());
         }
         world.after()
     }
 
-    fn release(&mut self, owner: Owner, hand_overs: u64, world: &mut World) -> After {
-        let held = self.holder == Some(Holder::Owner(owner));
-        let Some(token) = self.told[owner] else {
-            return self.give_up(owner, world);
-        };
-        let last_used = token + 2 * hand_overs;
-        let released = world.bench.release(NAMES[owner], Some(last_used));
-        let done_before = self.counter == Some(last_used + 1);
-        assert_eq!(released, held || done_before);
+    /// What it writes, if it writes.
+    fn value_of(&mut self, owner: Owner, store: bool) -> Option<String> {
+        (store && is_valued(owner)).then(|| {
+            self.values += 1;
+            format!("{{\"number\":{}}}", self.values)
+        })
+    }
+
+    /// Without a token it gives up, and leaves the line.
+    fn release(
+        &mut self,
+        owner: Owner,
+        last_used: Option<u64>,
+        store: bool,
+        world: &mut World,
+    ) -> After {
+        let value = self.value_of(owner, store);
+        let mode = self.kinds[owner].held_text();
+        let answer = world
+            .bench
+            .release_answer(&mode, NAMES[owner], last_used, value.as_deref());
+        let released = answer == 1;
         let after = world.after();
-        if held {
-            self.told[owner] = Some(last_used);
-            self.largest = self.largest.max(last_used);
-            self.abandoned = false;
-            let others = !self.line.is_empty();
-            if !self.free(last_used + 1, &after) && (others || self.counter.is_some()) {
-                self.counter = Some(last_used + 1);
+        if self.kinds[owner].is_exclusive() {
+            let held = self.lock == Some(Lock::Owner(owner));
+            let counter = last_used.map(|last| last + 1);
+            let done_before = counter.is_some() && self.counter == counter;
+            assert_eq!(released, held || done_before);
+            let others_came = !held && counter.is_some() && self.counter > counter;
+            assert_eq!(answer == 2, others_came);
+            if held {
+                self.value = value.or(self.value.take());
             }
+            self.end_exclusive(owner, held, last_used);
+        } else {
+            assert_eq!(released, self.shares(owner));
+            self.end_shared(owner, released, last_used.is_none());
         }
+        self.settle(&after);
+        self.end_short();
         after
     }
 
-    fn give_up(&mut self, owner: Owner, world: &mut World) -> After {
-        let held = self.holder == Some(Holder::Owner(owner));
-        assert_eq!(world.bench.release(NAMES[owner], None), held);
-        let after = world.after();
-        if !held {
+    fn end_exclusive(&mut self, owner: Owner, held: bool, last_used: Option<u64>) {
+        let crowded = self.is_crowded();
+        if crowded || last_used.is_none() {
+            self.look();
+        }
+        if last_used.is_none() {
             self.leave(owner);
-            if self.holder.is_none() {
-                self.serve(None, self.counter.unwrap_or(0), &after);
+        } else if !held {
+            return;
+        }
+        if held {
+            self.lock = None;
+            self.free(crowded, last_used);
+            self.told[owner] = last_used.or(self.told[owner]);
+        }
+        if crowded {
+            self.serve(None, held || self.is_after_exclusive());
+        }
+    }
+
+    /// What the counter becomes.
+    fn free(&mut self, crowded: bool, last_used: Option<u64>) {
+        self.is_shared_since = false;
+        if let Some(last_used) = last_used {
+            self.abandoned = false;
+            self.largest = self.largest.max(last_used);
+            if crowded || self.counter.is_some() {
+                self.counter = Some(last_used + 1);
             }
-            return after;
+            return;
         }
         // Nobody has worked since: what the holder before left behind is still to be told.
         let kept = self.counter.unwrap_or(0);
         self.abandoned = kept % 4 == 3;
-        let clean = if kept % 4 == 1 { kept + 1 } else { kept };
-        if !self.free(clean, &after) && self.counter.is_some() {
-            self.counter = Some(clean);
+        if kept % 4 == 1 {
+            self.counter = Some(kept + 1);
         }
+    }
+
+    fn end_shared(&mut self, owner: Owner, was_held: bool, gives_up: bool) {
+        let crowded = self.is_crowded();
+        if was_held {
+            self.leases.retain(|lease| lease.owner != owner);
+        }
+        if was_held && !crowded && self.leases.is_empty() {
+            self.lock = None;
+            return;
+        }
+        self.look();
+        if gives_up {
+            self.leave(owner);
+        } else if !was_held {
+            return;
+        }
+        if was_held {
+            self.keep(self.last_end());
+        }
+        if crowded {
+            self.serve(None, self.is_after_exclusive());
+        }
+    }
+
+    fn downgrade(&mut self, owner: Owner, more: u64, store: bool, world: &mut World) -> After {
+        let Some(told) = self.told[owner] else {
+            // It would ask first.
+            return world.after();
+        };
+        let value = self.value_of(owner, store);
+        let (last_used, lasts) = (told + 2 * more, ttl(owner));
+        let answer =
+            world
+                .bench
+                .downgrade(NAMES[owner], last_used, unsigned(lasts), value.as_deref());
+        let after = world.after();
+        self.look();
+        let held = self.lock == Some(Lock::Owner(owner));
+        if !held && (!self.shares(owner) || self.lock != Some(Lock::Readers)) {
+            assert_eq!(answer, None);
+            return after;
+        }
+        if held {
+            self.lock = None;
+            self.value = value.or(self.value.take());
+            self.free(true, Some(last_used));
+            self.kinds[owner] = Kind::Reader;
+        }
+        self.grant(owner, Kind::Reader, lasts, None, true);
+        self.serve(None, true);
+        self.settle(&after);
+        assert_eq!(answer, self.told[owner]);
+        self.end_short();
         after
     }
 
-    /// The lock is its holder's no more, and the first in line's, if there is one. Says whether there is.
-    fn free(&mut self, counter: u64, after: &After) -> bool {
-        let (seen, nobody) = (&after.seen, after.seen.line.is_empty());
-        assert!(seen.holder.is_some() || nobody, "free, with a line");
-        self.holder = None;
-        self.serve(None, counter, after)
-    }
-
-    /// Gives the lock to the first in line that is there, and says whether there is one.
-    fn serve(&mut self, asking: Option<Owner>, released: u64, after: &After) -> bool {
-        let is_there = |owner: &Owner| {
-            self.lives(*owner, asking)
-                && (asking == Some(*owner) || self.ear(self.waiters[owner].inbox) != Ear::Gone)
+    fn count_permits(&mut self, world: &mut World) -> After {
+        let permits = world.bench.permits();
+        self.look();
+        let expected = match self.held() {
+            None => 0,
+            Some(Lock::Permits) => self.used().try_into().expect("few"),
+            Some(_) => -1,
         };
-        let first = self.line.iter().position(is_there);
-        let passed_over = first.unwrap_or(self.line.len());
-        for owner in self.line.drain(..passed_over) {
-            self.waiters.remove(&owner);
-        }
-        let Some(&owner) = self.line.first() else {
-            return false;
-        };
-        let inbox = self.waiters[&owner].inbox;
-        self.leave(owner);
-        let ear = self.ear(inbox);
-        let lasts = if asking != Some(owner) && ear == Ear::Deaf {
-            ttl(owner).min(promise(owner))
-        } else {
-            ttl(owner)
-        };
-        let token = self.grant(owner, lasts, released, after);
-        if asking != Some(owner) && ear == Ear::Hears {
-            self.messages.push((inbox, owner, token));
-            self.told[owner] = Some(token);
-        }
-        true
+        assert_eq!(permits, expected);
+        world.after()
     }
-
-    /// The token is the next after what the counter holds, or would hold after the release.
-    fn grant(&mut self, owner: Owner, lasts: i64, released: u64, after: &After) -> u64 {
-        let stored = match released {
-            0 => self.counter.unwrap_or(0),
-            counter => counter,
-        };
-        let token = after.seen.counter.expect("a token was counted");
-        let expected = next_token(stored, after.before)..=next_token(stored, after.seen.micros);
-        assert!(expected.contains(&token), "{token} after {stored}");
-        assert!(token > self.largest, "{token} after {}", self.largest);
-        assert_eq!(token % 4, if self.abandoned { 3 } else { 1 });
-        self.holder = Some(Holder::Owner(owner));
-        self.lasts = lasts;
-        self.counter = Some(token);
-        self.told[owner] = None;
-        self.largest = token;
-        self.abandoned = false;
-        token
-    }
-
-    // The line
-
-    fn enter(&mut self, owner: Owner, inbox: Inbox, overdue: bool, after: &After) {
-        let text = after.seen.waiters[NAMES[owner]].clone();
-        let (moment, rest) = text.split_once(' ').expect("three words");
-        let promise = if overdue { 0 } else { unsigned(promise(owner)) };
-        let expected = after.before / 1_000 + promise..=after.seen.micros / 1_000 + promise;
-        assert!(expected.contains(&moment.parse().expect("a number")));
-        assert_eq!(rest, format!("{} {}", ttl(owner), INBOXES[inbox]));
-        let waiter = Waiter {
-            inbox,
-            overdue,
-            text,
-        };
-        self.waiters.insert(owner, waiter);
-        if !self.line.contains(&owner) {
-            self.line.push(owner);
-        }
-        while !self.lives(self.line[0], Some(owner)) {
-            self.leave(self.line[0]);
-        }
-    }
-
-    fn leave(&mut self, owner: Owner) {
-        self.line.retain(|other| *other != owner);
-        self.waiters.remove(&owner);
-    }
-
-    fn lives(&self, owner: Owner, asking: Option<Owner>) -> bool {
-        let waiter = self.waiters.get(&owner);
-        waiter.is_some_and(|waiter| !waiter.overdue || asking == Some(owner))
-    }
-
-    fn ear(&self, inbox: Inbox) -> Ear {
-        match INBOXES[inbox] {
-            FORBIDDEN | "" => Ear::Deaf,
-            _ if self.open.get(inbox) == Some(&true) => Ear::Hears,
-            _ => Ear::Gone,
-        }
-    }
-
-    // What nobody asked for
-
-    fn suffer(&mut self, event: Step, world: &mut World) {
-        let [lock, fence, queue, waiters] = world.bench.keys();
-        match event {
-            Step::LoseHolder => {
-                world.bench.delete(&lock);
-                if let Some(Holder::Owner(_)) = self.holder {
-                    // A server without the counter can't know.
-                    self.abandoned = self.counter.is_some();
-                }
-                self.holder = None;
-            }
-            Step::ForeignLock { expires } => {
-                let ttl = FOREIGN_TTL.to_string();
-                let words = ["SET", &lock, FOREIGN, "NX", "PX", &ttl];
-                let words = if expires { &words[..] } else { &words[..4] };
-                world.bench.query::<()>(words);
-                if self.holder.is_none() {
-                    self.holder = Some(Holder::Foreign);
-                    self.lasts = if expires { FOREIGN_TTL } else { -1 };
-                }
-            }
-            Step::LoseCounter => {
-                // Leases that end by themselves take longer than tokens are skipped, unlike here.
-                world.bench.wait_for_clock(self.largest + 16);
-                world.bench.delete(&fence);
-                self.counter = None;
-                self.abandoned = false;
-            }
-            Step::LoseLine => {
-                world.bench.delete(&queue);
-                self.line.clear();
-                self.torn = true;
-            }
-            Step::LoseWaiters => {
-                world.bench.delete(&waiters);
-                self.waiters.clear();
-                self.torn = true;
-            }
-            Step::Close(inbox) => {
-                world.ears.close(INBOXES[inbox]);
-                self.open[inbox] = false;
-            }
-            Step::Open(inbox) => {
-                world.ears.open(INBOXES[inbox]);
-                self.open[inbox] = true;
-            }
-            call => panic!("{call:?}"),
-        }
-    }
-
-    // What is seen
-
-    fn assert_matches(&self, after: &After) {
-        let seen = &after.seen;
-        let holder = self.holder.map(|holder| match holder {
-            Holder::Owner(owner) => NAMES[owner],
-            Holder::Foreign => FOREIGN,
-        });
-        assert_eq!(seen.holder.as_deref(), holder);
-        assert_eq!(seen.counter, self.counter);
-        let line: Vec<_> = self.line.iter().map(|owner| NAMES[*owner]).collect();
-        assert_eq!(seen.line, line);
-        let waiters = self.waiters.iter();
-        let waiters = waiters.map(|(owner, waiter)| (NAMES[*owner].to_owned(), &waiter.text));
-        assert!(
-            waiters.eq(seen
-                .waiters
-                .iter()
-                .map(|(owner, text)| (owner.clone(), text)))
-        );
-        let messages = self.messages.iter();
-        let messages = messages.map(|(inbox, owner, token)| {
-            let text = format!("{} {token}", NAMES[*owner]);
-            (INBOXES[*inbox].to_owned(), text)
-        });
-        assert_eq!(after.heard, messages.collect::<Vec<_>>());
-        self.assert_promises(seen);
-    }
-
-    /// What always holds, whatever the model says.
-    fn assert_promises(&self, seen: &Seen) {
-        assert_lasts(
-            seen.pttls[0],
-            if self.holder.is_some() {
-                self.lasts
-            } else {
-                -2
-            },
-        );
-        for pttl in &seen.pttls[1..] {
-            assert!(*pttl == -2 || (0..=COUNTER_TTL).contains(pttl), "{seen:?}");
-        }
-        if !self.torn {
-            seen.line();
-        }
-        if let (Some(Holder::Owner(owner)), Some(counter)) = (self.holder, self.counter) {
-            assert_eq!(counter % 2, 1, "odd while held");
-            assert!(!seen.line.contains(&NAMES[owner].to_owned()));
-        }
-    }
-}
-
-#[track_caller]
-fn assert_lasts(pttl: i64, expected: i64) {
-    let least = if expected < 0 {
-        expected
-    } else {
-        expected - SLACK
-    };
-    assert!((least..=expected).contains(&pttl), "{pttl}, not {expected}");
 }
 
 #[test]
@@ -481,10 +455,10 @@ fn any_sequence_of_calls_deaths_and_losses_agrees_with_the_model() {
         failure_persistence: None,
         ..ProptestConfig::default()
     };
-    let outcome = TestRunner::new(config).run(&steps(), |steps| {
+    let outcome = TestRunner::new(config).run(&sequences(), |(kinds, steps)| {
         let world = &mut *world.borrow_mut();
         world.start_anew();
-        let mut model = Model::new();
+        let mut model = Model::new(kinds);
         for step in steps {
             model.apply(step, world);
         }

@@ -1,8 +1,9 @@
 //! What `lock_release.lua` does where nobody waits.
 
 use super::COUNTER_TTL;
-use super::bench::{Bench, is_full};
+use super::bench::Bench;
 use super::counter::EXACT;
+use super::seen::is_full;
 use super::support::RedisServer;
 
 #[test]
@@ -56,8 +57,39 @@ fn release_after_the_next_holder_came_and_went_is_refused() {
     let second = bench.token("b");
     assert!(bench.release("b", Some(second)));
     let before = bench.contents();
-    assert!(!bench.release("a", Some(first)));
+    assert_eq!(bench.release_answer("x", "a", Some(first), None), 2);
     assert_eq!(bench.contents(), before);
+}
+
+/// A server that has forgotten it, or gone back to before: nobody has carried out this release.
+#[test]
+fn release_that_the_counter_does_not_know_of_was_not_made() {
+    let server = RedisServer::start();
+    for forgets_counter in [false, true] {
+        let mut bench = Bench::new(&server);
+        let token = bench.token("a");
+        let [lock, fence, ..] = bench.keys();
+        bench.delete(&lock);
+        if forgets_counter {
+            bench.delete(&fence);
+        }
+        assert_eq!(bench.release_answer("x", "a", Some(token), None), 0);
+    }
+}
+
+#[test]
+fn repeated_release_is_known_also_while_others_wait() {
+    let server = RedisServer::start();
+    let mut bench = Bench::new(&server);
+    let token = bench.token("a");
+    assert!(bench.release("a", Some(token)));
+    let lock = bench.lock.clone();
+    bench.query::<()>(&["SET", &lock, "foreign", "PX", "60000"]);
+    bench.wait("b", "");
+    let before = bench.seen();
+    assert!(bench.release("a", Some(token)));
+    assert!(!bench.release("a", Some(token + 2)));
+    assert_eq!(bench.seen().contents(), before.contents());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What `lock_renew.lua` does.
 
-use super::bench::{Bench, is_full};
+use super::bench::Bench;
+use super::seen::is_full;
 use super::support::RedisServer;
 use super::{COUNTER_TTL, FULL, TTL};
 

@@ -15,6 +15,7 @@ mod proxy;
 mod relay;
 mod resources;
 mod resp;
+pub mod scripts;
 mod server;
 mod signals;
 

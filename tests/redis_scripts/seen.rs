@@ -1,0 +1,171 @@
+//! What the scripts leave in the server, and what they tell.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use redis::{Connection, FromRedisValue, PubSub, Value};
+
+use super::bench::{Bench, END, KEYS};
+use super::{COUNTER_TTL, HAND_OVERS};
+
+/// All that the server knows of the lock, and its clock.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Seen {
+    pub(crate) holder: Option<String>,
+    pub(crate) counter: Option<u64>,
+    pub(crate) line: Vec<String>,
+    pub(crate) waiters: BTreeMap<String, String>,
+    pub(crate) crowd: Vec<String>,
+    /// Who shares the lock, and when its lease ends, in milliseconds.
+    pub(crate) shares: BTreeMap<String, u64>,
+    pub(crate) value: Option<String>,
+    /// Of all keys, in the order of the scripts.
+    pub(crate) pttls: [i64; KEYS + 1],
+    pub(crate) micros: u64,
+}
+
+/// A subscriber: what it hears, in order, and nothing else.
+pub(crate) struct Ears<'a>(PubSub<'a>);
+
+impl Seen {
+    pub(crate) fn of(keys: &[String; KEYS + 1], connection: &mut Connection) -> Self {
+        let [lock, fence, queue, waiters, crowd, holders, value] = keys;
+        let mut pipe = redis::pipe();
+        pipe.atomic().get(lock).get(fence).lrange(queue, 0, -1);
+        pipe.hgetall(waiters).lrange(crowd, 0, -1);
+        pipe.zrange_withscores(holders, 0, -1).get(value);
+        keys.iter().for_each(|key| {
+            pipe.pttl(key);
+        });
+        pipe.cmd("TIME");
+        let answers: Vec<Value> = pipe.query(connection).expect("look");
+        let answers = &mut answers.into_iter();
+        let holder = next(answers);
+        let counter: Option<String> = next(answers);
+        let (line, waiters, crowd) = (next(answers), next(answers), next(answers));
+        let (shares, value) = (next(answers), next(answers));
+        let pttls = [(); KEYS + 1].map(|()| next(answers));
+        let (seconds, micros): (u64, u64) = next(answers);
+        Seen {
+            holder,
+            counter: counter.map(|digits| digits.parse().expect("digits and nothing else")),
+            line,
+            waiters,
+            crowd,
+            shares,
+            value,
+            pttls,
+            micros: seconds * 1_000_000 + micros,
+        }
+    }
+
+    /// Who waits exclusively, or for permits, first come first; and all that wait have their details in another key.
+    #[track_caller]
+    pub(crate) fn line(&self) -> Vec<&str> {
+        let mut waiting: Vec<_> = self.line.iter().chain(&self.crowd).collect();
+        waiting.sort_unstable();
+        assert!(waiting.into_iter().eq(self.waiters.keys()), "{self:?}");
+        self.line.iter().map(String::as_str).collect()
+    }
+
+    /// All but how long it lasts.
+    pub(crate) fn contents(&self) -> impl PartialEq + Debug {
+        let line = (&self.line, &self.crowd, &self.waiters);
+        (&self.holder, self.counter, line, &self.shares, &self.value)
+    }
+
+    /// All but the value, which stays until it is removed.
+    #[track_caller]
+    pub(crate) fn assert_every_key_expires(&self) {
+        for pttl in &self.pttls[..KEYS] {
+            assert!(*pttl == -2 || (0..=COUNTER_TTL).contains(pttl), "{self:?}");
+        }
+    }
+
+    /// Who shares the lock, each as "<count> <owner>".
+    pub(crate) fn shares(&self) -> Vec<&str> {
+        self.shares.keys().map(String::as_str).collect()
+    }
+
+    /// For how many milliseconds a lease lasts that shares the lock.
+    pub(crate) fn lasts(&self, member: &str) -> i64 {
+        i64::try_from(self.shares[member]).expect("a time")
+            - i64::try_from(self.micros / 1_000).expect("a time")
+    }
+}
+
+fn next<T: FromRedisValue>(answers: &mut impl Iterator<Item = Value>) -> T {
+    let answer = answers.next().expect("an answer to each");
+    T::from_redis_value(answer).expect("what such a key holds")
+}
+
+impl<'a> Ears<'a> {
+    pub(crate) fn on(connection: &'a mut Connection, channels: &[&str]) -> Self {
+        let mut ears = connection.as_pubsub();
+        ears.subscribe(END).expect("subscribe");
+        let mut ears = Ears(ears);
+        channels.iter().for_each(|channel| ears.open(channel));
+        ears
+    }
+
+    pub(crate) fn open(&mut self, channel: &str) {
+        self.0.subscribe(channel).expect("subscribe");
+    }
+
+    pub(crate) fn close(&mut self, channel: &str) {
+        self.0.unsubscribe(channel).expect("unsubscribe");
+    }
+
+    /// What was published since, by channel.
+    pub(crate) fn heard(&mut self, bench: &mut Bench) -> Vec<(String, String)> {
+        bench.query::<()>(&["PUBLISH", END, ""]);
+        let mut heard = Vec::new();
+        loop {
+            let message = self.0.get_message().expect("a message");
+            if message.get_channel_name() == END {
+                return heard;
+            }
+            let payload = message.get_payload().expect("text");
+            heard.push((message.get_channel_name().to_owned(), payload));
+        }
+    }
+}
+
+/// The token after `stored` of an exclusive holder, by the rules of `token.lua`.
+pub(crate) fn next_token(stored: u64, micros: u64) -> u64 {
+    let is_next = |token: &u64| {
+        if stored % 2 == 1 {
+            token % 8 == 3
+        } else {
+            token % 4 == 1
+        }
+    };
+    (floor(stored).max(micros)..)
+        .find(is_next)
+        .expect("one of eight")
+}
+
+/// The same, for one who shares the lock.
+pub(crate) fn next_shared_token(stored: u64, micros: u64) -> u64 {
+    let is_next = |token: &u64| {
+        if stored % 2 == 1 {
+            token % 8 == 7
+        } else {
+            token.is_multiple_of(4)
+        }
+    };
+    (floor(stored).max(micros)..)
+        .find(is_next)
+        .expect("one of eight")
+}
+
+/// Above all that an exclusive holder may have used who didn't release.
+fn floor(stored: u64) -> u64 {
+    let is_abandoned = stored % 2 == 1 && stored % 8 != 7;
+    stored + if is_abandoned { 2 * HAND_OVERS + 1 } else { 1 }
+}
+
+/// Longer than what a key has by then: the end of a full ttl.
+pub(crate) fn is_full(pttl: i64, full: i64) -> bool {
+    (full - 10_000..=full).contains(&pttl)
+}
