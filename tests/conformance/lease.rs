@@ -9,7 +9,7 @@ use crosslock::{Error, LockGuard, Locker, LostReason};
 use crate::{PATIENCE, Place, SLACK};
 
 /// How much earlier than the engine's a lease ends: an allowance for clocks that differ.
-fn margin(ttl: Duration) -> Duration {
+pub(crate) fn margin(ttl: Duration) -> Duration {
     ttl / 100 + Duration::from_millis(2)
 }
 

@@ -18,7 +18,7 @@ fn has_uuid(text: &str) -> bool {
 }
 
 #[track_caller]
-fn assert_discreet(text: &str) {
+pub(crate) fn assert_discreet(text: &str) {
     assert!(!has_uuid(text), "shows an owner: {text}");
     assert!(!text.contains(PASSWORD), "shows a password: {text}");
 }
@@ -38,7 +38,7 @@ fn failure<T: Debug>(outcome: crosslock::Result<T>) -> Error {
     outcome.expect_err("this can't work")
 }
 
-fn debugged(value: &dyn Debug) -> String {
+pub(crate) fn debugged(value: &dyn Debug) -> String {
     format!("{value:?}\n{value:#?}")
 }
 

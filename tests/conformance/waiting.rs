@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crosslock::{Error, LockGuard, Locker, Result};
+use crosslock::{Error, Locker, Result};
 
 use crate::{PATIENCE, Place, SLACK};
 
@@ -14,16 +14,14 @@ fn each_waiter(place: &Place, test: impl Fn(&Locker)) {
     test(&place.builder().build().unwrap());
 }
 
-/// Releases `name`, which `holder` takes, while `wait` is in it, and returns what `wait` gave.
+/// Drops `guard` while `wait` is in it, and returns what `wait` gave.
 ///
 /// That a thread has begun to wait can't be seen from outside; a pause makes it all but certain.
-fn release_meanwhile<T: Send>(
-    holder: &Locker,
-    name: &str,
+pub(crate) fn release_meanwhile<G, T: Send>(
+    guard: G,
     wait: impl FnOnce() -> Result<T> + Send,
 ) -> Result<T> {
     const PAUSE: Duration = Duration::from_millis(60);
-    let guard = holder.lock(name).unwrap();
     thread::scope(|scope| {
         let (begin, begun) = mpsc::channel();
         let waiter = scope.spawn(move || {
@@ -43,7 +41,7 @@ fn release_meanwhile<T: Send>(
 
 pub(crate) fn waiting_thread_is_served_when_the_guard_is_dropped(place: &Place) {
     each_waiter(place, |lock| {
-        let guard = release_meanwhile(place, "a", || lock.lock("a")).unwrap();
+        let guard = release_meanwhile(place.lock("a").unwrap(), || lock.lock("a")).unwrap();
         guard.verify().unwrap();
         assert!(!guard.abandoned());
     });
@@ -67,7 +65,7 @@ pub(crate) fn every_waiting_thread_is_served(place: &Place) {
 }
 
 /// Asserts that `wait` waits for all of `timeout`, in vain.
-fn assert_times_out(timeout: Duration, wait: impl FnOnce() -> Result<Option<LockGuard>>) {
+pub(crate) fn assert_times_out<G>(timeout: Duration, wait: impl FnOnce() -> Result<Option<G>>) {
     let begun = Instant::now();
     let outcome = wait().unwrap();
     let elapsed = begun.elapsed();
@@ -93,10 +91,16 @@ pub(crate) fn timed_wait_ends_after_its_timeout(place: &Place) {
 
 pub(crate) fn timed_wait_gets_a_lock_that_is_released_meanwhile(place: &Place) {
     each_waiter(place, |lock| {
-        let guard = release_meanwhile(place, "a", || lock.try_lock_for("a", PATIENCE)).unwrap();
+        let guard = release_meanwhile(place.lock("a").unwrap(), || {
+            lock.try_lock_for("a", PATIENCE)
+        })
+        .unwrap();
         guard.expect("it was released").verify().unwrap();
         let deadline = Instant::now() + PATIENCE;
-        let guard = release_meanwhile(place, "b", || lock.try_lock_until("b", deadline)).unwrap();
+        let guard = release_meanwhile(place.lock("b").unwrap(), || {
+            lock.try_lock_until("b", deadline)
+        })
+        .unwrap();
         guard.expect("it was released").verify().unwrap();
     });
 }
@@ -132,7 +136,7 @@ pub(crate) fn longest_timeout_waits_for_the_release(place: &Place) {
     assert!(place.try_lock_for("a", Duration::MAX).unwrap().is_some());
     each_waiter(place, |lock| {
         let wait = || lock.try_lock_for("a", Duration::MAX);
-        let guard = release_meanwhile(place, "a", wait).unwrap();
+        let guard = release_meanwhile(place.lock("a").unwrap(), wait).unwrap();
         guard.expect("it was released").verify().unwrap();
     });
 }

@@ -1,0 +1,424 @@
+//! Values that locks protect.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::RecvTimeoutError;
+use crosslock::{Error, Locker, Mutex, MutexGuard, Result};
+use serde::{Deserialize, Serialize};
+
+use super::lease::margin;
+use super::texts::{assert_discreet, debugged};
+use super::waiting::{assert_times_out, release_meanwhile};
+use crate::{PATIENCE, Place, SLACK};
+
+const TTL: Duration = Duration::from_millis(150);
+
+const _: () = {
+    const fn goes_anywhere<T: Send + Sync + 'static>() {}
+    goes_anywhere::<Mutex<Vec<String>>>();
+    goes_anywhere::<MutexGuard<Vec<String>>>();
+    // What a mutex holds of its type is only in its guards.
+    goes_anywhere::<Mutex<std::rc::Rc<u8>>>();
+};
+
+fn counter(lock: &Locker) -> Mutex<u64> {
+    lock.mutex("a", 7).unwrap()
+}
+
+/// A locker whose leases end after [`TTL`].
+fn without_renewal(place: &Place) -> Locker {
+    place.builder().ttl(TTL).renew(false).build().unwrap()
+}
+
+#[track_caller]
+fn assert_corrupt<T: std::fmt::Debug>(outcome: Result<T>) {
+    match outcome {
+        Err(Error::Corrupt { name, key, .. }) => {
+            assert_eq!(name, "a");
+            assert!(!key.is_empty());
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) fn value_starts_as_init_and_is_stored_by_commit_and_by_drop(place: &Place) {
+    let (here, there) = (counter(place), counter(&place.builder().build().unwrap()));
+    let mut guard = here.lock().unwrap();
+    assert_eq!(*guard, 7);
+    *guard += 1;
+    MutexGuard::commit(guard).unwrap();
+    let mut guard = there.lock().unwrap();
+    assert_eq!(*guard, 8);
+    *guard += 1;
+    drop(guard);
+    let mut guard = here.lock().unwrap();
+    assert_eq!(*guard, 9);
+    *guard += 1;
+    guard.unlock().unwrap();
+    // Another init changes nothing.
+    assert_eq!(*place.mutex("a", 1).unwrap().lock().unwrap(), 10);
+}
+
+pub(crate) fn value_that_was_not_borrowed_mutably_is_not_stored(lock: &Locker) {
+    let counter = counter(lock);
+    *counter.lock().unwrap() = 8;
+    let guard = counter.lock().unwrap();
+    assert_eq!(*guard, 8);
+    counter.remove().unwrap();
+    drop(guard);
+    assert_eq!(counter.get().unwrap(), 7);
+    let mut guard = counter.lock().unwrap();
+    counter.remove().unwrap();
+    *guard = 9;
+    drop(guard);
+    assert_eq!(counter.get().unwrap(), 9);
+}
+
+pub(crate) fn discarded_change_is_not_stored(lock: &Locker) {
+    let counter = counter(lock);
+    let mut guard = counter.lock().unwrap();
+    *guard = 8;
+    MutexGuard::discard(guard).unwrap();
+    assert_eq!(*counter.try_lock().unwrap().expect("it was released"), 7);
+}
+
+pub(crate) fn panic_discards_the_change(lock: &Locker) {
+    let counter = counter(lock);
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        let mut guard = counter.lock().unwrap();
+        *guard = 8;
+        panic!("with the value in hand, as this test wants it");
+    }));
+    assert!(panicked.is_err());
+    let guard = counter.try_lock().unwrap().expect("it was released");
+    assert_eq!((*guard, guard.abandoned()), (7, false));
+}
+
+pub(crate) fn change_that_is_made_while_unwinding_is_stored(lock: &Locker) {
+    struct Saver<'a>(&'a Mutex<u64>);
+    impl Drop for Saver<'_> {
+        fn drop(&mut self) {
+            *self.0.lock().unwrap() += 1;
+        }
+    }
+    let counter = counter(lock);
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        let _saver = Saver(&counter);
+        panic!("with something to be saved, as this test wants it");
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(counter.get().unwrap(), 8);
+}
+
+pub(crate) fn value_is_read_and_removed_without_locking(lock: &Locker) {
+    let counter = counter(lock);
+    assert_eq!(counter.get().unwrap(), 7);
+    counter.remove().unwrap();
+    let mut guard = counter.lock().unwrap();
+    *guard = 8;
+    assert_eq!(counter.get().unwrap(), 7);
+    drop(guard);
+    let _guard = counter.lock().unwrap();
+    assert_eq!(counter.get().unwrap(), 8);
+    counter.remove().unwrap();
+    assert_eq!(counter.get().unwrap(), 7);
+}
+
+pub(crate) fn values_of_names_and_namespaces_are_apart(lock: &Locker) {
+    let other = lock.namespace("values-apart").unwrap();
+    let counters = [
+        lock.mutex("a", 0u64).unwrap(),
+        lock.mutex("a:value", 0).unwrap(),
+        other.mutex("a", 0).unwrap(),
+    ];
+    for (counter, value) in counters.iter().zip(1..) {
+        *counter.lock().unwrap() = value;
+    }
+    for (counter, value) in counters.iter().zip(1..) {
+        assert_eq!(counter.get().unwrap(), value);
+    }
+}
+
+pub(crate) fn value_of_another_type_is_corrupt_and_stays(place: &Place) {
+    let text = place.mutex("a", String::from("none")).unwrap();
+    *text.lock().unwrap() = "no number".to_owned();
+    let number = counter(place);
+    assert_corrupt(number.lock());
+    assert_corrupt(number.try_lock());
+    assert_corrupt(number.try_lock_for(PATIENCE));
+    assert_corrupt(number.try_lock_until(Instant::now() + PATIENCE));
+    assert_corrupt(number.get());
+    let guard = text.try_lock().unwrap().expect("nobody holds it");
+    assert_eq!((&**guard, guard.abandoned()), ("no number", false));
+    drop(guard);
+    // Who waited for it, too: the one before may be a thread of the same locker, or another.
+    let other = place.builder().build().unwrap();
+    for holder in [place as &Locker, &other] {
+        let guard = holder.mutex("a", String::new()).unwrap().lock().unwrap();
+        assert_corrupt(release_meanwhile(guard, || number.lock()));
+        assert!(text.try_lock().unwrap().is_some());
+    }
+}
+
+pub(crate) fn value_that_can_not_be_written_is_not_stored(lock: &Locker) {
+    type Map = BTreeMap<(u8, u8), u8>;
+    let bad = Map::from([((1, 2), 3)]);
+    match lock.mutex("a", bad.clone()) {
+        Err(Error::InvalidValue { name, .. }) => assert_eq!(name, "a"),
+        other => panic!("{other:?}"),
+    }
+    let map = lock.mutex("a", Map::new()).unwrap();
+    let mut guard = map.lock().unwrap();
+    guard.clone_from(&bad);
+    let outcome = MutexGuard::commit(guard);
+    assert!(matches!(outcome, Err(Error::InvalidValue { .. })));
+    let mut guard = map.try_lock().unwrap().expect("it was released");
+    assert!(guard.is_empty() && !guard.abandoned());
+    *guard = bad;
+    drop(guard);
+    assert!(map.try_lock().unwrap().expect("it was released").is_empty());
+}
+
+/// JSON has no such number: what was written in its place could never be read.
+pub(crate) fn float_that_is_no_number_is_not_stored(lock: &Locker) {
+    assert!(lock.mutex("a", f64::NAN).is_err());
+    let number = lock.mutex("a", 0.5).unwrap();
+    let mut guard = number.lock().unwrap();
+    *guard = f64::INFINITY;
+    let outcome = MutexGuard::commit(guard);
+    assert!(matches!(outcome, Err(Error::InvalidValue { .. })));
+    assert!((number.get().unwrap() - 0.5_f64).abs() < f64::EPSILON);
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Config {
+    name: String,
+    limits: Vec<Option<f64>>,
+    nested: BTreeMap<String, Vec<i64>>,
+}
+
+pub(crate) fn values_come_back_as_they_were(lock: &Locker) {
+    let config = Config {
+        name: "\0\r\n\"🔒\u{2028}\\ שם".to_owned(),
+        limits: vec![None, Some(0.1), Some(-1e300), Some(f64::MIN_POSITIVE)],
+        nested: BTreeMap::from([(String::new(), vec![i64::MIN, i64::MAX])]),
+    };
+    let mutex = lock.mutex("config", Config::default()).unwrap();
+    mutex.lock().unwrap().clone_from(&config);
+    assert_eq!(*mutex.lock().unwrap(), config);
+    assert_eq!(mutex.get().unwrap(), config);
+    let extreme = lock.mutex("extreme", 0).unwrap();
+    *extreme.lock().unwrap() = u64::MAX;
+    assert_eq!(*extreme.lock().unwrap(), u64::MAX);
+    // Nothing is a value, too.
+    let nothing = lock.mutex("nothing", Some(1u8)).unwrap();
+    *nothing.lock().unwrap() = None;
+    assert_eq!(nothing.get().unwrap(), None);
+}
+
+pub(crate) fn numbers_come_back_exactly(lock: &Locker) {
+    let mut random = fastrand::Rng::with_seed(1);
+    let numbers: Vec<_> = std::iter::repeat_with(|| f64::from_bits(random.u64(..)))
+        .filter(|number| number.is_finite())
+        .take(1000)
+        .collect();
+    let mutex = lock.mutex("numbers", Vec::new()).unwrap();
+    mutex.lock().unwrap().clone_from(&numbers);
+    for (read, stored) in mutex.get().unwrap().iter().zip(&numbers) {
+        assert_eq!(read, stored);
+    }
+}
+
+pub(crate) fn large_values_come_back(lock: &Locker) {
+    let large = "🔒 and text ".repeat(200_000);
+    let mutex = lock.mutex("large", String::new()).unwrap();
+    mutex.lock().unwrap().clone_from(&large);
+    assert!(*mutex.lock().unwrap() == large);
+    let guard = mutex.lock().unwrap();
+    let read = release_meanwhile(guard, || Ok(mutex.lock()?.len())).unwrap();
+    assert_eq!(read, large.len());
+}
+
+pub(crate) fn each_call_takes_it_when_it_is_free_and_none_when_it_is_not(place: &Place) {
+    let here = counter(place);
+    let soon = || Instant::now() + PATIENCE;
+    let calls: [&dyn Fn() -> Result<Option<MutexGuard<u64>>>; 4] = [
+        &|| here.lock().map(Some),
+        &|| here.try_lock(),
+        &|| here.try_lock_for(PATIENCE),
+        &|| here.try_lock_until(soon()),
+    ];
+    for (call, before) in calls.iter().zip(7..) {
+        let mut guard = call().unwrap().expect("it is free");
+        assert_eq!(*guard, before);
+        *guard += 1;
+    }
+    const TIMEOUT: Duration = Duration::from_millis(40);
+    let there = counter(&place.builder().build().unwrap());
+    let _guard = here.lock().unwrap();
+    for waiting in [&here, &there] {
+        assert!(waiting.try_lock().unwrap().is_none());
+        assert_times_out(TIMEOUT, || waiting.try_lock_for(TIMEOUT));
+        assert_times_out(TIMEOUT, || waiting.try_lock_until(Instant::now() + TIMEOUT));
+    }
+}
+
+pub(crate) fn waiter_reads_what_the_one_before_it_stored(place: &Place) {
+    let here = counter(place);
+    let there = counter(&place.builder().build().unwrap());
+    for (waiting, before) in [&here, &there, &here, &there].into_iter().zip(8..) {
+        let mut guard = here.lock().unwrap();
+        *guard = before;
+        let value = release_meanwhile(guard, || waiting.lock().map(|guard| *guard));
+        assert_eq!(value.unwrap(), before);
+        // Timed calls wait in another way.
+        let mut guard = there.lock().unwrap();
+        *guard = 10 * before;
+        let value = release_meanwhile(guard, || waiting.try_lock_for(PATIENCE));
+        assert_eq!(*value.unwrap().expect("it was released"), 10 * before);
+    }
+}
+
+pub(crate) fn guard_tells_what_that_of_a_lock_does(lock: &Locker) {
+    let counter = counter(lock);
+    let guard = counter.lock().unwrap();
+    assert_eq!((guard.name(), guard.abandoned()), ("a", false));
+    assert!(guard.is_held() && guard.remaining() > Duration::ZERO);
+    guard.check().unwrap();
+    guard.verify().unwrap();
+    let (lost, token) = (guard.lost().clone(), guard.fencing_token());
+    assert!(lost.try_recv().unwrap_err().is_empty());
+    let shown = debugged(&guard);
+    assert!(shown.contains('7'), "{shown}");
+    assert_discreet(&(shown + &debugged(&counter)));
+    MutexGuard::commit(guard).unwrap();
+    assert_eq!(
+        lost.recv_timeout(PATIENCE),
+        Err(RecvTimeoutError::Disconnected)
+    );
+    assert!(counter.lock().unwrap().fencing_token() > token);
+}
+
+pub(crate) fn lock_and_mutex_of_a_name_exclude_each_other(place: &Place) {
+    let (here, other) = (counter(place), place.builder().build().unwrap());
+    let guard = here.lock().unwrap();
+    for lock in [place as &Locker, &other] {
+        assert!(lock.try_lock("a").unwrap().is_none());
+    }
+    let plain = release_meanwhile(guard, || place.lock("a")).unwrap();
+    assert!(here.try_lock().unwrap().is_none());
+    assert!(counter(&other).try_lock().unwrap().is_none());
+    assert_eq!(*release_meanwhile(plain, || here.lock()).unwrap(), 7);
+}
+
+pub(crate) fn lost_lease_stores_nothing(place: &Place) {
+    let (careless, next) = (counter(&without_renewal(place)), counter(place));
+    for by_drop in [false, true] {
+        let mut stale = careless.lock().unwrap();
+        let before = *stale;
+        *stale = 100;
+        let mut guard = next.lock().unwrap();
+        assert!(guard.abandoned());
+        assert_eq!(*guard, before);
+        *guard += 1;
+        assert!(!stale.is_held());
+        if by_drop {
+            drop(stale);
+        } else {
+            let outcome = MutexGuard::commit(stale);
+            assert!(matches!(outcome, Err(Error::Lost { .. })), "{outcome:?}");
+        }
+        MutexGuard::commit(guard).unwrap();
+        assert_eq!(next.get().unwrap(), before + 1);
+    }
+}
+
+pub(crate) fn lost_lease_stores_nothing_although_nobody_came(place: &Place) {
+    let careless = counter(&without_renewal(place));
+    let mut stale = careless.lock().unwrap();
+    *stale = 100;
+    stale.lost().recv_timeout(PATIENCE).unwrap();
+    let outcome = MutexGuard::commit(stale);
+    assert!(matches!(outcome, Err(Error::Lost { .. })), "{outcome:?}");
+    assert_eq!(counter(place).get().unwrap(), 7);
+}
+
+pub(crate) fn mutex_is_held_until_a_given_moment(place: &Place) {
+    let careless = counter(&without_renewal(place));
+    let begun = Instant::now();
+    let guard = careless.lock().unwrap();
+    let next = counter(place).lock().unwrap();
+    let elapsed = begun.elapsed();
+    assert!(elapsed >= TTL - margin(TTL), "{elapsed:?}");
+    assert!(elapsed < TTL + SLACK, "{elapsed:?}");
+    assert!(next.is_held() && !guard.is_held());
+}
+
+pub(crate) fn mutex_is_tried_a_given_number_of_times(place: &Place) {
+    let hasty = counter(&place.builder().attempts(3).build().unwrap());
+    let guard = counter(place).lock().unwrap();
+    match hasty.lock() {
+        Err(Error::Busy { name, attempts, .. }) => assert_eq!((&*name, attempts), ("a", 3)),
+        other => panic!("{other:?}"),
+    }
+    assert!(hasty.try_lock_for(2 * PATIENCE).unwrap().is_none());
+    drop(guard);
+    assert_eq!(*hasty.lock().unwrap(), 7);
+}
+
+pub(crate) fn renewal_keeps_a_value_for_several_ttls(place: &Place) {
+    const TTL: Duration = Duration::from_millis(500);
+    let renewed = counter(&place.builder().ttl(TTL).build().unwrap());
+    let mut guard = renewed.lock().unwrap();
+    thread::sleep(3 * TTL);
+    *guard = 8;
+    MutexGuard::commit(guard).unwrap();
+    let guard = renewed.lock().unwrap();
+    assert_eq!((*guard, guard.abandoned()), (8, false));
+}
+
+pub(crate) fn threads_lose_no_change(place: &Place) {
+    const THREADS: u64 = 8;
+    const EACH: u64 = 50;
+    let other = place.builder().build().unwrap();
+    let patient = place.builder().hand_over(Duration::from_millis(20));
+    let patient = patient.build().unwrap();
+    // Those that lock without a value come in between.
+    let plain = |lock: &Locker| (0..EACH).for_each(|_| drop(lock.lock("n").unwrap()));
+    let count = |lock: &Locker| {
+        let counter = lock.mutex("n", 0u64).unwrap();
+        for turn in 0..EACH {
+            let mut guard = counter.lock().unwrap();
+            *guard += 1;
+            match turn % 3 {
+                0 => MutexGuard::commit(guard).unwrap(),
+                1 => guard.unlock().unwrap(),
+                _ => drop(guard),
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..THREADS / 4 {
+            for lock in [place as &Locker, &other, &patient, &patient] {
+                scope.spawn(move || count(lock));
+            }
+        }
+        scope.spawn(|| plain(place));
+        scope.spawn(|| plain(&patient));
+    });
+    let counter = place.mutex("n", 0).unwrap();
+    assert_eq!(*counter.lock().unwrap(), THREADS * EACH);
+}
+
+pub(crate) fn names_of_values_are_checked(lock: &Locker) {
+    for name in ["", &"n".repeat(513)] {
+        let made = lock.mutex(name, 0);
+        assert!(matches!(made, Err(Error::InvalidName { .. })), "{made:?}");
+    }
+    let name = "🔒".repeat(128);
+    *lock.mutex(&name, 0).unwrap().lock().unwrap() = 1;
+    assert_eq!(lock.mutex(&name, 0).unwrap().get().unwrap(), 1);
+}

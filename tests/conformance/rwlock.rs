@@ -1,0 +1,476 @@
+//! Locks that many hold to read, or one to write.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::RecvTimeoutError;
+use crosslock::{Error, LockGuard, Locker, Prefer, Result};
+
+use super::lease::margin;
+use super::waiting::{assert_times_out, release_meanwhile};
+use crate::support::wait_until;
+use crate::{PATIENCE, Place, SLACK};
+
+const TTL: Duration = Duration::from_millis(150);
+
+/// A locker whose leases end after `ttl`.
+fn without_renewal(place: &Place, ttl: Duration) -> Locker {
+    place.builder().ttl(ttl).renew(false).build().unwrap()
+}
+
+/// Waits until somebody waits to write: while others only read, that is what keeps one more reader out.
+#[track_caller]
+fn wait_for_a_writer(lock: &Locker) {
+    wait_until("a writer to wait", PATIENCE, || {
+        lock.try_read("a").unwrap().is_none()
+    });
+}
+
+pub(crate) fn readers_are_inside_together_and_a_writer_alone(place: &Place) {
+    let other = place.builder().build().unwrap();
+    let readers = [
+        place.read("a").unwrap(),
+        place.read("a").unwrap(),
+        other.read("a").unwrap(),
+    ];
+    for lock in [place as &Locker, &other] {
+        assert!(lock.try_write("a").unwrap().is_none());
+        assert!(lock.try_lock("a").unwrap().is_none());
+    }
+    readers.iter().for_each(|reader| reader.verify().unwrap());
+    drop(readers);
+    let writing = other.try_write("a").unwrap().expect("all have left");
+    for lock in [place as &Locker, &other] {
+        assert!(lock.try_read("a").unwrap().is_none());
+        assert!(lock.try_write("a").unwrap().is_none());
+        assert!(lock.try_lock("a").unwrap().is_none());
+    }
+    writing.unlock().unwrap();
+    assert!(place.try_read("a").unwrap().is_some());
+}
+
+pub(crate) fn lock_keeps_out_readers_and_writers(lock: &Locker) {
+    let guard = lock.lock("a").unwrap();
+    assert!(lock.try_read("a").unwrap().is_none());
+    assert!(lock.try_write("a").unwrap().is_none());
+    guard.unlock().unwrap();
+    assert!(lock.try_read("b").unwrap().is_some());
+}
+
+pub(crate) fn threads_read_together_and_write_alone(place: &Place) {
+    const EACH: usize = 40;
+    let other = place.builder().build().unwrap();
+    // How many read; a writer counts for very many.
+    let inside = AtomicI64::new(0);
+    let use_it = |guard: Result<LockGuard>, weight: i64, most: i64| {
+        let guard = guard.unwrap();
+        let now = inside.fetch_add(weight, SeqCst) + weight;
+        assert!(now <= most, "{now} instead of {most}");
+        thread::sleep(Duration::from_micros(100));
+        inside.fetch_sub(weight, SeqCst);
+        guard.unlock().unwrap();
+    };
+    thread::scope(|scope| {
+        for lock in [place as &Locker, &other] {
+            for _ in 0..3 {
+                scope.spawn(|| (0..EACH).for_each(|_| use_it(lock.read("a"), 1, 6)));
+            }
+            scope.spawn(|| (0..EACH).for_each(|_| use_it(lock.write("a"), 100, 100)));
+            scope.spawn(|| (0..EACH).for_each(|_| use_it(lock.lock("a"), 100, 100)));
+        }
+    });
+    assert!(place.try_write("a").unwrap().is_some());
+}
+
+pub(crate) fn each_call_takes_it_when_it_is_free_and_none_when_it_is_not(place: &Place) {
+    const TIMEOUT: Duration = Duration::from_millis(40);
+    let other = place.builder().build().unwrap();
+    let soon = || Instant::now() + PATIENCE;
+    let calls: [&dyn Fn() -> Result<Option<LockGuard>>; 6] = [
+        &|| place.try_read("a"),
+        &|| place.try_read_for("a", PATIENCE),
+        &|| place.try_read_until("a", soon()),
+        &|| place.try_write("a"),
+        &|| place.try_write_for("a", PATIENCE),
+        &|| place.try_write_until("a", soon()),
+    ];
+    for call in calls {
+        call().unwrap().expect("it is free").unlock().unwrap();
+    }
+    let late = || Instant::now() + TIMEOUT;
+    let reading = place.read("a").unwrap();
+    assert_times_out(TIMEOUT, || other.try_write_for("a", TIMEOUT));
+    assert_times_out(TIMEOUT, || other.try_write_until("a", late()));
+    drop(reading);
+    let _writing = place.write("a").unwrap();
+    for lock in [place as &Locker, &other] {
+        assert_times_out(TIMEOUT, || lock.try_read_for("a", TIMEOUT));
+        assert_times_out(TIMEOUT, || lock.try_read_until("a", late()));
+        assert_times_out(TIMEOUT, || lock.try_write_for("a", TIMEOUT));
+        assert_times_out(TIMEOUT, || lock.try_write_until("a", late()));
+    }
+}
+
+pub(crate) fn waiting_calls_are_served_by_a_release(place: &Place) {
+    let other = place.builder().build().unwrap();
+    for lock in [place as &Locker, &other] {
+        for holding in [Locker::read, Locker::write] {
+            let guard = holding(place, "a").unwrap();
+            drop(release_meanwhile(guard, || lock.write("a")).unwrap());
+            let guard = holding(place, "a").unwrap();
+            let timed = || lock.try_write_for("a", PATIENCE);
+            assert!(release_meanwhile(guard, timed).unwrap().is_some());
+        }
+        let guard = place.write("a").unwrap();
+        drop(release_meanwhile(guard, || lock.read("a")).unwrap());
+        let guard = place.write("a").unwrap();
+        let timed = || lock.try_read_for("a", PATIENCE);
+        assert!(release_meanwhile(guard, timed).unwrap().is_some());
+    }
+}
+
+pub(crate) fn writer_that_gives_up_lets_readers_in(place: &Place) {
+    let other = place.builder().build().unwrap();
+    let _reading = place.read("a").unwrap();
+    thread::scope(|scope| {
+        let timeout = Duration::from_millis(300);
+        let writer = scope.spawn(move || other.try_write_for("a", timeout));
+        wait_until("a writer to wait", PATIENCE, || {
+            writer.is_finished() || place.try_read("a").unwrap().is_none()
+        });
+        // Who waits behind it comes in when it has gone.
+        place.read("a").unwrap().verify().unwrap();
+        assert!(writer.join().unwrap().unwrap().is_none());
+    });
+    assert!(place.try_read("a").unwrap().is_some());
+}
+
+pub(crate) fn guard_of_a_reader_tells_what_others_do(place: &Place) {
+    let first = place.write("a").unwrap();
+    let token = first.fencing_token();
+    first.unlock().unwrap();
+    let (one, two) = (place.read("a").unwrap(), place.read("a").unwrap());
+    let tokens = [token, one.fencing_token(), two.fencing_token()];
+    assert!(tokens[0] < tokens[1] && tokens[1] < tokens[2], "{tokens:?}");
+    assert_eq!((one.name(), one.abandoned()), ("a", false));
+    assert!(one.is_held() && one.remaining() > Duration::ZERO);
+    one.check().unwrap();
+    one.verify().unwrap();
+    let lost = one.lost().clone();
+    assert!(lost.try_recv().unwrap_err().is_empty());
+    one.unlock().unwrap();
+    let end = lost.recv_timeout(PATIENCE);
+    assert_eq!(end, Err(RecvTimeoutError::Disconnected));
+    two.verify().unwrap();
+    two.unlock().unwrap();
+    assert!(place.write("a").unwrap().fencing_token() > tokens[2]);
+}
+
+pub(crate) fn panic_of_a_reader_releases(lock: &Locker) {
+    let panicked = thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let _guard = lock.read("a").unwrap();
+            panic!("with the lock in hand, as this test wants it");
+        });
+        reader.join().is_err()
+    });
+    assert!(panicked);
+    assert!(lock.try_write("a").unwrap().is_some());
+}
+
+pub(crate) fn downgraded_writer_reads_with_others(place: &Place) {
+    let other = place.builder().build().unwrap();
+    for write in [Locker::write, Locker::lock] {
+        let writing = write(place, "a").unwrap();
+        let (token, lost) = (writing.fencing_token(), writing.lost().clone());
+        let reading = writing.downgrade().unwrap();
+        assert!(reading.fencing_token() > token);
+        assert_eq!((reading.name(), reading.abandoned()), ("a", false));
+        reading.verify().unwrap();
+        let end = lost.recv_timeout(PATIENCE);
+        assert_eq!(end, Err(RecvTimeoutError::Disconnected));
+        assert!(other.try_write("a").unwrap().is_none());
+        let with_it = other.try_read("a").unwrap().expect("both read");
+        assert!(with_it.fencing_token() > reading.fencing_token());
+        reading.unlock().unwrap();
+        assert!(place.try_write("a").unwrap().is_none());
+        drop(with_it);
+        assert!(!place.write("a").unwrap().abandoned());
+    }
+}
+
+pub(crate) fn downgraded_lease_is_renewed(place: &Place) {
+    let lock = place.builder().ttl(4 * TTL).build().unwrap();
+    let reading = lock.write("a").unwrap().downgrade().unwrap();
+    let end = Instant::now() + 9 * TTL;
+    while Instant::now() < end {
+        assert!(place.try_write("a").unwrap().is_none());
+        reading.check().unwrap();
+        thread::sleep(TTL / 10);
+    }
+    reading.unlock().unwrap();
+    assert!(place.try_write("a").unwrap().is_some());
+}
+
+pub(crate) fn downgrade_lets_in_those_that_wait_to_read(place: &Place) {
+    let others = [(); 3].map(|()| place.builder().build().unwrap());
+    let writing = place.write("a").unwrap();
+    thread::scope(|scope| {
+        let readers: Vec<_> = others
+            .iter()
+            .map(|lock| scope.spawn(|| lock.read("a").unwrap()))
+            .collect();
+        // That a thread waits behind a writer can't be seen; those that are late come in as well.
+        thread::sleep(Duration::from_millis(60));
+        let reading = writing.downgrade().unwrap();
+        for reader in readers {
+            reader.join().unwrap().verify().unwrap();
+        }
+        reading.verify().unwrap();
+    });
+}
+
+pub(crate) fn downgrade_lets_in_no_writer(place: &Place) {
+    let other = place.builder().build().unwrap();
+    for waiting in [place as &Locker, &other] {
+        let writing = place.write("a").unwrap();
+        let wrote = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let guard = waiting.write("a").unwrap();
+                wrote.store(true, SeqCst);
+                guard
+            });
+            thread::sleep(Duration::from_millis(60));
+            let reading = writing.downgrade().unwrap();
+            wait_for_a_writer(&other);
+            assert!(!wrote.load(SeqCst));
+            reading.verify().unwrap();
+            reading.unlock().unwrap();
+            writer.join().unwrap().unlock().unwrap();
+        });
+    }
+}
+
+pub(crate) fn lost_writer_can_not_downgrade(place: &Place) {
+    let writing = without_renewal(place, TTL).write("a").unwrap();
+    let next = place.write("a").unwrap();
+    assert!(matches!(writing.downgrade(), Err(Error::Lost { .. })));
+    next.verify().unwrap();
+}
+
+pub(crate) fn reader_can_not_downgrade_and_is_released(lock: &Locker) {
+    let reading = lock.read("a").unwrap();
+    let outcome = reading.downgrade();
+    assert!(
+        matches!(outcome, Err(Error::Unsupported { .. })),
+        "{outcome:?}"
+    );
+    assert!(lock.try_write("a").unwrap().is_some());
+}
+
+pub(crate) fn reader_that_is_not_renewed_is_lost(place: &Place) {
+    let begun = Instant::now();
+    let reading = without_renewal(place, TTL).read("a").unwrap();
+    let next = place.write("a").unwrap();
+    let elapsed = begun.elapsed();
+    assert!(elapsed >= TTL - margin(TTL), "{elapsed:?}");
+    assert!(elapsed < TTL + SLACK, "{elapsed:?}");
+    assert!(!reading.is_held());
+    assert!(matches!(reading.verify(), Err(Error::Lost { .. })));
+    assert!(matches!(reading.unlock(), Err(Error::Lost { .. })));
+    next.verify().unwrap();
+    assert!(!next.abandoned(), "a reader leaves nothing half done");
+}
+
+pub(crate) fn dead_reader_does_not_live_on_through_others(place: &Place) {
+    let living = place.builder().renew_every(TTL / 3).build().unwrap();
+    std::mem::forget(without_renewal(place, 2 * TTL).read("a").unwrap());
+    let reading = living.read("a").unwrap();
+    thread::sleep(3 * TTL);
+    reading.verify().unwrap();
+    assert!(place.try_write("a").unwrap().is_none());
+    reading.unlock().unwrap();
+    // Now, and not when the dead one's lease would have ended if the other's renewals had been its own.
+    assert!(place.try_write("a").unwrap().is_some());
+}
+
+pub(crate) fn short_lease_shortens_no_other(place: &Place) {
+    let long = without_renewal(place, 5 * TTL).read("a").unwrap();
+    let brief = without_renewal(place, TTL);
+    std::mem::forget(brief.read("a").unwrap());
+    brief.read("a").unwrap().unlock().unwrap();
+    let renewed = place.builder().ttl(TTL).build().unwrap();
+    let renewed = renewed.read("a").unwrap();
+    let mut tries = 0;
+    loop {
+        let written = place.try_write("a").unwrap();
+        // Read afterwards: then it was held at that time, too.
+        if !long.is_held() {
+            break;
+        }
+        assert!(written.is_none());
+        tries += 1;
+        thread::sleep(TTL / 10);
+    }
+    assert!(tries > 3, "{tries}");
+    drop(renewed);
+}
+
+pub(crate) fn reader_is_held_until_a_given_moment(place: &Place) {
+    let reading = without_renewal(place, TTL).read("a").unwrap();
+    let left = reading.remaining();
+    assert!(left > Duration::ZERO && left <= TTL, "{left:?}");
+    let lost = reading.lost().recv_timeout(PATIENCE).unwrap();
+    assert_eq!(lost.name, "a");
+    assert!(place.try_write_for("a", PATIENCE).unwrap().is_some());
+}
+
+pub(crate) fn reader_and_writer_try_a_given_number_of_times(place: &Place) {
+    let hasty = place.builder().attempts(3).build().unwrap();
+    let reading = place.read("a").unwrap();
+    assert!(matches!(
+        hasty.write("a"),
+        Err(Error::Busy { attempts: 3, .. })
+    ));
+    assert!(hasty.try_write_for("a", 2 * PATIENCE).unwrap().is_none());
+    // Who only tries keeps nobody out.
+    hasty.read("a").unwrap().unlock().unwrap();
+    drop(reading);
+    let writing = place.write("a").unwrap();
+    assert!(matches!(
+        hasty.read("a"),
+        Err(Error::Busy { attempts: 3, .. })
+    ));
+    assert!(hasty.try_read_for("a", 2 * PATIENCE).unwrap().is_none());
+    drop(writing);
+    hasty.write("a").unwrap().unlock().unwrap();
+}
+
+pub(crate) fn abandoned_writer_is_told_to_readers_and_the_next_writer(place: &Place) {
+    let careless = without_renewal(place, TTL);
+    assert!(!place.read("a").unwrap().abandoned());
+    std::mem::forget(careless.write("a").unwrap());
+    let reading = place.read("a").unwrap();
+    assert!(reading.abandoned());
+    reading.unlock().unwrap();
+    let writing = place.write("a").unwrap();
+    assert!(writing.abandoned());
+    writing.unlock().unwrap();
+    assert!(!place.read("a").unwrap().abandoned());
+    assert!(!place.write("a").unwrap().abandoned());
+    // That of a reader is nobody's concern.
+    std::mem::forget(careless.read("a").unwrap());
+    assert!(!place.write("a").unwrap().abandoned());
+}
+
+/// One reader after the other, each before the one before it leaves, while a writer waits. Gives how many came in
+/// before a reader was kept out, or all.
+fn overlapping_readers(place: &Place, prefer: Prefer, turns: usize) -> usize {
+    let lock = || place.builder().prefer(prefer).build().unwrap();
+    let (readers, writer) = (lock(), lock());
+    let wrote = AtomicBool::new(false);
+    let mut inside = readers.read("a").unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let guard = writer.write("a").unwrap();
+            wrote.store(true, SeqCst);
+            guard.unlock().unwrap();
+        });
+        if prefer == Prefer::Readers {
+            thread::sleep(Duration::from_millis(60));
+        } else {
+            wait_for_a_writer(&readers);
+        }
+        let mut came = 0;
+        for _ in 0..turns {
+            let Some(next) = readers.try_read("a").unwrap() else {
+                break;
+            };
+            assert!(!wrote.load(SeqCst));
+            (inside, came) = (next, came + 1);
+        }
+        inside.unlock().unwrap();
+        // Then the writer has its turn.
+        wait_until("the writer", PATIENCE, || wrote.load(SeqCst));
+        came
+    })
+}
+
+pub(crate) fn writer_starves_where_readers_are_preferred_and_only_there(place: &Place) {
+    assert_eq!(overlapping_readers(place, Prefer::Nobody, 100), 0);
+    assert_eq!(overlapping_readers(place, Prefer::Writers, 100), 0);
+    assert_eq!(overlapping_readers(place, Prefer::Readers, 100), 100);
+}
+
+/// Writers that come one after the other, so that some always wait, and one who wants to read. Says whether that one was
+/// let in before the last of the writers had come.
+fn reads_between_writers(place: &Place, prefer: Prefer) -> bool {
+    const MOST: u64 = 300;
+    let lock = || place.builder().prefer(prefer).build().unwrap();
+    let (turns, waiting) = (AtomicU64::new(0), AtomicU64::new(0));
+    let read = AtomicBool::new(false);
+    let is_over = || read.load(SeqCst) || turns.load(SeqCst) >= MOST;
+    let write = || {
+        let lock = lock();
+        while !is_over() {
+            turns.fetch_add(1, SeqCst);
+            waiting.fetch_add(1, SeqCst);
+            let guard = lock.write("a").unwrap();
+            waiting.fetch_sub(1, SeqCst);
+            wait_until("others to come", PATIENCE, || {
+                is_over() || waiting.load(SeqCst) >= 4
+            });
+            thread::sleep(Duration::from_millis(1));
+            guard.unlock().unwrap();
+        }
+    };
+    let reader = lock();
+    thread::scope(|scope| {
+        (0..8).for_each(|_| drop(scope.spawn(write)));
+        wait_until("writers", PATIENCE, || turns.load(SeqCst) > 10);
+        let guard = reader.read("a").unwrap();
+        read.store(true, SeqCst);
+        guard.unlock().unwrap();
+        turns.load(SeqCst) < MOST
+    })
+}
+
+pub(crate) fn reader_starves_where_writers_are_preferred_and_only_there(place: &Place) {
+    assert!(!reads_between_writers(place, Prefer::Writers));
+    assert!(reads_between_writers(place, Prefer::Nobody));
+    assert!(reads_between_writers(place, Prefer::Readers));
+}
+
+#[cfg(feature = "file")]
+pub(crate) fn many_can_not_hold_a_name_here(lock: &Locker) {
+    let (timeout, soon) = (Duration::from_secs(1), Instant::now());
+    let outcomes = [
+        lock.read("a").map(Some),
+        lock.try_read("a"),
+        lock.try_read_for("a", timeout),
+        lock.try_read_until("a", soon),
+        lock.write("a").map(Some),
+        lock.try_write("a"),
+        lock.try_write_for("a", timeout),
+        lock.try_write_until("a", soon),
+        lock.semaphore("a", 2).map(|_| None),
+        lock.lock("a").and_then(LockGuard::downgrade).map(Some),
+        #[cfg(feature = "value")]
+        lock.rwlock("a", 0).map(|_| None),
+    ];
+    for (which, outcome) in outcomes.iter().enumerate() {
+        let unsupported = matches!(outcome, Err(Error::Unsupported { .. }));
+        assert!(unsupported, "call {which}: {outcome:?}");
+    }
+    assert!(lock.try_lock("a").unwrap().is_some());
+}
+
+pub(crate) fn names_to_read_and_write_are_checked(lock: &Locker) {
+    for name in ["", &"n".repeat(513)] {
+        for taken in [lock.read(name), lock.write(name)] {
+            assert!(matches!(taken, Err(Error::InvalidName { .. })), "{taken:?}");
+        }
+    }
+}

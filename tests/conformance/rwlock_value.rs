@@ -1,0 +1,243 @@
+//! Values that many read.
+
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crosslock::{Error, Locker, Result, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::texts::{assert_discreet, debugged};
+use super::waiting::{assert_times_out, release_meanwhile};
+use crate::{PATIENCE, Place};
+
+const _: () = {
+    const fn goes_anywhere<T: Send + Sync + 'static>() {}
+    goes_anywhere::<RwLock<Vec<String>>>();
+    goes_anywhere::<RwLockReadGuard<Vec<String>>>();
+    goes_anywhere::<RwLockWriteGuard<Vec<String>>>();
+};
+
+fn config(lock: &Locker) -> RwLock<u64> {
+    lock.rwlock("a", 7).unwrap()
+}
+
+pub(crate) fn readers_read_what_a_writer_stored(place: &Place) {
+    let (here, there) = (config(place), config(&place.builder().build().unwrap()));
+    let readers = [here.read().unwrap(), there.read().unwrap()];
+    assert!(here.try_write().unwrap().is_none());
+    assert_eq!((*readers[0], *readers[1]), (7, 7));
+    drop(readers);
+    let mut writing = here.write().unwrap();
+    *writing = 8;
+    assert!(there.try_read().unwrap().is_none());
+    RwLockWriteGuard::commit(writing).unwrap();
+    let readers = [here.read().unwrap(), there.read().unwrap()];
+    assert_eq!((*readers[0], *readers[1]), (8, 8));
+    for reader in readers {
+        reader.verify().unwrap();
+        reader.unlock().unwrap();
+    }
+    *there.write().unwrap() += 1;
+    assert_eq!(here.get().unwrap(), 9);
+    here.remove().unwrap();
+    assert_eq!(there.get().unwrap(), 7);
+}
+
+pub(crate) fn value_is_that_of_the_mutex(lock: &Locker) {
+    let (config, counter) = (config(lock), lock.mutex("a", 7u64).unwrap());
+    *counter.lock().unwrap() = 8;
+    let reading = config.read().unwrap();
+    assert_eq!(*reading, 8);
+    assert!(counter.try_lock().unwrap().is_none());
+    reading.unlock().unwrap();
+    *config.write().unwrap() = 9;
+    assert_eq!(*counter.lock().unwrap(), 9);
+}
+
+pub(crate) fn writer_that_changed_nothing_or_discards_stores_nothing(lock: &Locker) {
+    let config = config(lock);
+    *config.write().unwrap() = 8;
+    let writing = config.write().unwrap();
+    config.remove().unwrap();
+    writing.unlock().unwrap();
+    assert_eq!(config.get().unwrap(), 7);
+    let mut writing = config.write().unwrap();
+    *writing = 9;
+    RwLockWriteGuard::discard(writing).unwrap();
+    assert_eq!(*config.read().unwrap(), 7);
+}
+
+pub(crate) fn downgraded_writer_reads_on_what_it_stored(place: &Place) {
+    let (here, there) = (config(place), config(&place.builder().build().unwrap()));
+    let mut writing = here.write().unwrap();
+    *writing = 8;
+    let reading = RwLockWriteGuard::downgrade(writing).unwrap();
+    assert_eq!((*reading, there.get().unwrap()), (8, 8));
+    assert!(there.try_write().unwrap().is_none());
+    assert_eq!(*there.try_read().unwrap().expect("both read"), 8);
+    reading.verify().unwrap();
+    reading.unlock().unwrap();
+    // An unchanged one isn't stored here, either.
+    let writing = there.write().unwrap();
+    there.remove().unwrap();
+    let reading = RwLockWriteGuard::downgrade(writing).unwrap();
+    assert_eq!((*reading, there.get().unwrap()), (8, 7));
+}
+
+pub(crate) fn lost_writer_stores_nothing(place: &Place) {
+    let builder = place.builder().ttl(Duration::from_millis(150));
+    let careless = config(&builder.renew(false).build().unwrap());
+    for downgrades in [false, true] {
+        let mut stale = careless.write().unwrap();
+        let before = *stale;
+        *stale = 100;
+        let mut next = config(place).write().unwrap();
+        assert!(next.abandoned());
+        *next += 1;
+        let outcome = if downgrades {
+            RwLockWriteGuard::downgrade(stale).map(drop)
+        } else {
+            stale.unlock()
+        };
+        assert!(matches!(outcome, Err(Error::Lost { .. })), "{outcome:?}");
+        RwLockWriteGuard::commit(next).unwrap();
+        assert_eq!(config(place).get().unwrap(), before + 1);
+    }
+}
+
+pub(crate) fn each_call_takes_it_when_it_is_free_and_none_when_it_is_not(place: &Place) {
+    const TIMEOUT: Duration = Duration::from_millis(40);
+    let (here, there) = (config(place), config(&place.builder().build().unwrap()));
+    let soon = || Instant::now() + PATIENCE;
+    let reads: [&dyn Fn() -> Result<Option<RwLockReadGuard<u64>>>; 3] = [
+        &|| here.try_read(),
+        &|| here.try_read_for(PATIENCE),
+        &|| here.try_read_until(soon()),
+    ];
+    for read in reads {
+        assert_eq!(*read().unwrap().expect("it is free"), 7);
+    }
+    let writes: [&dyn Fn() -> Result<Option<RwLockWriteGuard<u64>>>; 3] = [
+        &|| here.try_write(),
+        &|| here.try_write_for(PATIENCE),
+        &|| here.try_write_until(soon()),
+    ];
+    for (write, before) in writes.iter().zip(7..) {
+        let mut guard = write().unwrap().expect("it is free");
+        assert_eq!(*guard, before);
+        *guard += 1;
+    }
+    let _writing = here.write().unwrap();
+    for waiting in [&here, &there] {
+        assert_times_out(TIMEOUT, || waiting.try_read_for(TIMEOUT));
+        assert_times_out(TIMEOUT, || waiting.try_read_until(Instant::now() + TIMEOUT));
+        assert_times_out(TIMEOUT, || waiting.try_write_for(TIMEOUT));
+        assert_times_out(TIMEOUT, || {
+            waiting.try_write_until(Instant::now() + TIMEOUT)
+        });
+    }
+}
+
+pub(crate) fn waiter_reads_what_the_one_before_it_stored(place: &Place) {
+    let (here, there) = (config(place), config(&place.builder().build().unwrap()));
+    for (waiting, value) in [&here, &there].into_iter().zip(8..) {
+        let mut writing = here.write().unwrap();
+        *writing = value;
+        let read = release_meanwhile(writing, || waiting.read().map(|guard| *guard));
+        assert_eq!(read.unwrap(), value);
+        let mut writing = here.write().unwrap();
+        *writing = 10 * value;
+        let timed = || waiting.try_read_for(PATIENCE);
+        let read = release_meanwhile(writing, timed).unwrap();
+        assert_eq!(*read.expect("it was released"), 10 * value);
+    }
+}
+
+pub(crate) fn readers_never_see_a_change_that_is_undone_or_half(place: &Place) {
+    const EACH: u64 = 40;
+    let other = place.builder().build().unwrap();
+    let committed = AtomicU64::new(0);
+    let write = |pair: &RwLock<(u64, u64)>| {
+        for turn in 0..EACH {
+            let mut guard = pair.write().unwrap();
+            guard.0 += 1;
+            assert_eq!(guard.0, guard.1 + 1);
+            guard.1 += 1;
+            if turn % 4 == 3 {
+                RwLockWriteGuard::discard(guard).unwrap();
+            } else {
+                // While it is held, so that no reader is ahead of it.
+                committed.fetch_add(1, SeqCst);
+                RwLockWriteGuard::commit(guard).unwrap();
+            }
+        }
+    };
+    let read = |pair: &RwLock<(u64, u64)>| {
+        for _ in 0..EACH {
+            let guard = pair.read().unwrap();
+            assert_eq!((guard.0, guard.0), (guard.1, committed.load(SeqCst)));
+        }
+    };
+    thread::scope(|scope| {
+        for lock in [place as &Locker, &other] {
+            let pair = || lock.rwlock("p", (0, 0)).unwrap();
+            scope.spawn(move || write(&pair()));
+            scope.spawn(move || read(&pair()));
+            scope.spawn(move || read(&pair()));
+        }
+    });
+    let value = committed.into_inner();
+    assert_eq!(value, 2 * EACH * 3 / 4);
+    assert_eq!(
+        place.rwlock("p", (0, 0)).unwrap().get().unwrap(),
+        (value, value)
+    );
+}
+
+pub(crate) fn value_of_another_type_is_corrupt_and_stays(lock: &Locker) {
+    let text = lock.rwlock("a", String::from("none")).unwrap();
+    *text.write().unwrap() = "no number".to_owned();
+    let number = config(lock);
+    let soon = Instant::now() + PATIENCE;
+    let outcomes = [
+        number.read().map(drop),
+        number.try_read().map(drop),
+        number.try_read_for(PATIENCE).map(drop),
+        number.try_read_until(soon).map(drop),
+        number.write().map(drop),
+        number.try_write().map(drop),
+        number.try_write_for(PATIENCE).map(drop),
+        number.try_write_until(soon).map(drop),
+        number.get().map(drop),
+    ];
+    for outcome in outcomes {
+        assert!(matches!(outcome, Err(Error::Corrupt { .. })), "{outcome:?}");
+    }
+    assert_eq!(
+        **text.try_write().unwrap().expect("it is free"),
+        *"no number"
+    );
+}
+
+pub(crate) fn guards_tell_what_that_of_a_lock_does(lock: &Locker) {
+    let config = config(lock);
+    let writing = config.write().unwrap();
+    let token = writing.fencing_token();
+    assert_eq!((writing.name(), writing.abandoned()), ("a", false));
+    assert!(writing.is_held() && writing.remaining() > Duration::ZERO);
+    writing.check().unwrap();
+    writing.verify().unwrap();
+    assert!(writing.lost().is_empty());
+    let mut shown = debugged(&writing) + &debugged(&config);
+    writing.unlock().unwrap();
+    let reading = config.read().unwrap();
+    assert!(reading.fencing_token() > token);
+    assert_eq!((reading.name(), reading.abandoned()), ("a", false));
+    assert!(reading.is_held() && reading.remaining() > Duration::ZERO);
+    reading.check().unwrap();
+    reading.verify().unwrap();
+    assert!(reading.lost().is_empty());
+    shown += &debugged(&reading);
+    assert!(shown.contains('7'), "{shown}");
+    assert_discreet(&shown);
+}

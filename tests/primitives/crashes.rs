@@ -1,0 +1,125 @@
+//! Those that read, write or hold permits, killed and stopped.
+
+use std::time::Instant;
+
+use crosslock::MutexGuard;
+
+use super::puppet::Puppet;
+use super::support::RedisServer;
+use super::*;
+
+/// What a loaded machine may add to the time in which a lease comes back; the promise is 250 ms.
+const LATE: Duration = millis(750);
+
+/// How long the next one waits for what `dead` held in vain, after it was killed.
+fn comes_back(dead: &str, next: &str) -> bool {
+    const LEASE: Duration = millis(600);
+    let server = RedisServer::start();
+    let mut holder = Puppet::start(&server, LEASE);
+    let mut waiter = Puppet::start(&server, Duration::from_secs(10));
+    holder.take(dead);
+    let token = holder.holding().token;
+    holder.kill();
+    let killed = Instant::now();
+    waiter.take(next);
+    let holding = waiter.holding();
+    let elapsed = killed.elapsed();
+    assert!(elapsed < LEASE + LATE, "{next} after {dead}: {elapsed:?}");
+    assert!(holding.token > token);
+    waiter.unlock();
+    assert_nothing_left(&server);
+    holding.abandoned
+}
+
+#[test]
+fn writer_waits_for_a_killed_reader_for_its_ttl() {
+    assert!(!comes_back("read", "write"));
+}
+
+#[test]
+fn reader_waits_for_a_killed_writer_for_its_ttl_and_is_told() {
+    assert!(comes_back("write", "read"));
+}
+
+#[test]
+fn writer_waits_for_a_killed_writer_for_its_ttl_and_is_told() {
+    assert!(comes_back("write", "write"));
+}
+
+#[test]
+fn permits_of_a_killed_holder_come_back_after_its_ttl() {
+    assert!(!comes_back("2/2", "1/2"));
+    assert!(!comes_back("1/2", "2/2"));
+}
+
+/// `dead` waits behind `holding` and is killed; what `next` wants is free.
+fn is_not_in_the_way(holding: &str, dead: &str, next: &str) {
+    let server = RedisServer::start();
+    let lease = Duration::from_secs(10);
+    let mut processes: Vec<_> = (0..3).map(|_| Puppet::start(&server, lease)).collect();
+    processes[0].take(holding);
+    processes[0].holding();
+    processes[1].take(dead);
+    wait_for_queue(&server, 1);
+    processes[1].kill();
+    let killed = Instant::now();
+    processes[2].take(next);
+    processes[2].holding();
+    let elapsed = killed.elapsed();
+    assert!(elapsed < SLACK, "{next} behind a dead {dead}: {elapsed:?}");
+}
+
+#[test]
+fn killed_waiting_writer_is_not_in_the_way_of_readers() {
+    is_not_in_the_way("read", "write", "read");
+}
+
+#[test]
+fn killed_waiting_large_request_is_not_in_the_way_of_small_ones() {
+    is_not_in_the_way("1/3", "3/3", "1/3");
+}
+
+#[test]
+fn writer_that_was_stopped_past_its_ttl_stores_nothing() {
+    let server = RedisServer::start();
+    let mut stale = Puppet::start(&server, millis(300));
+    stale.take("store 1");
+    stale.holding();
+    stale.stop();
+    let next = open(&server).mutex(NAME, 0).unwrap();
+    let mut guard = next.lock().unwrap();
+    assert!(guard.abandoned());
+    assert_eq!(*guard, 0);
+    *guard = 2;
+    stale.cont();
+    assert_eq!(stale.committed(), "lost");
+    MutexGuard::commit(guard).unwrap();
+    assert_eq!(next.get().unwrap(), 2);
+    assert_nothing_left(&server);
+}
+
+#[test]
+fn dead_reader_does_not_live_on_through_others() {
+    const LEASE: Duration = millis(400);
+    let server = RedisServer::start();
+    let mut dead = Puppet::start(&server, Duration::from_secs(10));
+    let mut living = Puppet::start(&server, LEASE);
+    dead.take("read");
+    dead.holding();
+    living.take("read");
+    living.holding();
+    // Renewals of the short one shorten nothing, and those of neither make the other's longer.
+    let readers = || server.query::<u64>(&["ZCARD", "{crosslock:n}:holders"]);
+    let dead_until: Vec<(String, u64)> =
+        server.query(&["ZRANGE", "{crosslock:n}:holders", "-1", "-1", "WITHSCORES"]);
+    dead.kill();
+    std::thread::sleep(3 * LEASE);
+    assert_eq!(readers(), 2);
+    let later: Vec<(String, u64)> =
+        server.query(&["ZRANGE", "{crosslock:n}:holders", "-1", "-1", "WITHSCORES"]);
+    assert_eq!(dead_until, later);
+    assert!(server.pttl(LOCK) > 5_000);
+    living.unlock();
+    assert_eq!(readers(), 1);
+    assert!(open(&server).try_write(NAME).unwrap().is_none());
+}

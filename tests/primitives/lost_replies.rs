@@ -1,0 +1,319 @@
+//! A value was stored or not, and the answer that says so doesn't arrive.
+
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread;
+use std::time::Instant;
+
+use crosslock::{Error, Mutex, MutexGuard, RwLockWriteGuard};
+
+use super::support::scripts::{
+    ACQUIRE, DOWNGRADE, RELEASE as RELEASE_SCRIPT, RENEW, digest, whole,
+};
+use super::support::{Fault, Proxy, RedisServer};
+use super::*;
+
+/// What a release may take.
+const RELEASE: Duration = millis(500);
+const KEYS: [&str; 7] = [
+    LOCK,
+    FENCE,
+    QUEUE,
+    "{crosslock:n}:waiters",
+    "{crosslock:n}:crowd",
+    "{crosslock:n}:holders",
+    VALUE,
+];
+
+/// A server that knows the scripts, and a way to it that can break.
+fn server_with_proxy() -> (RedisServer, Proxy) {
+    let server = RedisServer::start();
+    for code in [ACQUIRE, RENEW, RELEASE_SCRIPT, DOWNGRADE] {
+        server.query::<()>(&["SCRIPT", "LOAD", &whole(code)]);
+    }
+    let proxy = Proxy::start(server.addr());
+    (server, proxy)
+}
+
+fn counter(url: &str) -> Mutex<u64> {
+    Locker::open(url).unwrap().mutex(NAME, 0).unwrap()
+}
+
+#[track_caller]
+fn within<T>(bound: Duration, call: impl FnOnce() -> T) -> T {
+    let begun = Instant::now();
+    let outcome = call();
+    let elapsed = begun.elapsed();
+    assert!(elapsed < bound + SLACK, "{elapsed:?} instead of {bound:?}");
+    outcome
+}
+
+/// Runs a script as a request does that was long on its way.
+fn late(server: &RedisServer, code: &str, arguments: &[&str]) -> i64 {
+    let digest = digest(code);
+    let words = [&["EVALSHA", &digest, "7"], &KEYS[..], arguments].concat();
+    server.query(&words)
+}
+
+#[test]
+fn value_comes_although_the_reply_that_brings_it_is_lost() {
+    let (server, proxy) = server_with_proxy();
+    *counter(&server.url()).lock().unwrap() = 5;
+    let counter = counter(&proxy.url());
+    proxy.lose_next_reply(&digest(ACQUIRE), true);
+    let mut guard = counter.lock().unwrap();
+    assert_eq!((*guard, proxy.lost_replies()), (5, 1));
+    *guard += 1;
+    MutexGuard::commit(guard).unwrap();
+    assert_eq!(server.get(VALUE).as_deref(), Some("6"));
+    assert_nothing_left(&server);
+}
+
+#[test]
+fn commit_whose_reply_is_lost_is_ok_and_stored_once() {
+    let (server, proxy) = server_with_proxy();
+    for (then_close, value) in [(true, "1"), (false, "2")] {
+        let mut guard = counter(&proxy.url()).lock().unwrap();
+        *guard += 1;
+        proxy.lose_next_reply(&digest(RELEASE_SCRIPT), then_close);
+        within(RELEASE, || MutexGuard::commit(guard)).unwrap();
+        assert_eq!(server.get(VALUE).as_deref(), Some(value));
+        assert_nothing_left(&server);
+    }
+    assert_eq!(proxy.lost_replies(), 2);
+}
+
+#[test]
+fn commit_none_of_whose_replies_arrives_is_no_success_and_stored_once() {
+    let (server, proxy) = server_with_proxy();
+    for then_close in [true, false] {
+        let mut guard = counter(&proxy.url()).lock().unwrap();
+        *guard += 1;
+        let value = guard.to_string();
+        proxy.set(Fault::LoseReply { then_close });
+        let error = within(RELEASE, || MutexGuard::commit(guard)).unwrap_err();
+        assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+        assert_eq!(server.get(VALUE), Some(value));
+        proxy.set(Fault::None);
+        assert_nothing_left(&server);
+    }
+}
+
+#[test]
+fn commit_that_does_not_arrive_is_no_success_and_stores_nothing() {
+    let (server, proxy) = server_with_proxy();
+    let locker = Locker::builder(&proxy.url()).ttl(millis(600));
+    let counter = locker.build().unwrap().mutex(NAME, 0).unwrap();
+    for fault in [Fault::BlackHole, Fault::Refuse] {
+        let mut guard = counter.lock().unwrap();
+        *guard += 1;
+        proxy.set(fault);
+        let error = within(RELEASE, || MutexGuard::commit(guard)).unwrap_err();
+        assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+        wait_until("the lease to end", PATIENCE, || server.get(LOCK).is_none());
+        proxy.set(Fault::None);
+        assert_eq!(server.get(VALUE), None);
+    }
+}
+
+#[test]
+fn guard_that_was_lost_here_stores_nothing_although_the_server_keeps_its_lease() {
+    let (server, proxy) = server_with_proxy();
+    let builder = Locker::builder(&proxy.url()).ttl(Duration::from_secs(1));
+    let locker = builder.renew_every(millis(200)).build().unwrap();
+    let mut guard = locker.mutex(NAME, 0u64).unwrap().lock().unwrap();
+    *guard = 1;
+    // Renewals arrive, and nobody here learns of it.
+    proxy.set(Fault::LoseReply { then_close: true });
+    guard.lost().recv_timeout(PATIENCE).unwrap();
+    proxy.set(Fault::None);
+    assert!(server.get(LOCK).is_some());
+    let error = MutexGuard::commit(guard).unwrap_err();
+    assert!(matches!(error, Error::Lost { .. }), "{error}");
+    assert_eq!(server.get(VALUE), None);
+    assert_nothing_left(&server);
+}
+
+/// While the first reply to a commit of 1 is swallowed, a waiter takes the lock and adds 10; then the commit is
+/// repeated. Gives what it said.
+fn commit_with_a_waiter_in_between(ttl: Duration) -> crosslock::Result<()> {
+    let (server, proxy) = server_with_proxy();
+    let locker = Locker::builder(&proxy.url()).ttl(ttl).build().unwrap();
+    let mut guard = locker.mutex(NAME, 0u64).unwrap().lock().unwrap();
+    *guard = 1;
+    let waiting = counter(&server.url());
+    let outcome = thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            let mut guard = waiting.lock().unwrap();
+            assert!(!guard.abandoned());
+            *guard += 10;
+            guard
+        });
+        wait_for_queue(&server, 1);
+        proxy.lose_next_reply(&digest(RELEASE_SCRIPT), false);
+        let commit = scope.spawn(|| within(RELEASE, || MutexGuard::commit(guard)));
+        let next = waiter.join().unwrap();
+        let outcome = commit.join().unwrap();
+        next.verify().unwrap();
+        MutexGuard::commit(next).unwrap();
+        outcome
+    });
+    assert_eq!(server.get(VALUE).as_deref(), Some("11"));
+    assert_eq!(proxy.lost_replies(), 1);
+    assert_nothing_left(&server);
+    outcome
+}
+
+#[test]
+fn repeated_commit_takes_nothing_from_the_next_holder() {
+    commit_with_a_waiter_in_between(Duration::from_secs(10)).unwrap();
+}
+
+#[test]
+fn repeated_commit_whose_lease_is_over_by_then_is_no_success() {
+    let error = commit_with_a_waiter_in_between(millis(150)).unwrap_err();
+    // It can't be told from one that was never stored.
+    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+}
+
+#[test]
+fn downgrade_whose_reply_is_lost_reads_what_it_stored() {
+    let (server, proxy) = server_with_proxy();
+    for (then_close, value) in [(true, 1), (false, 2)] {
+        let config = Locker::open(&proxy.url()).unwrap().rwlock(NAME, 0u64);
+        let mut writing = config.unwrap().write().unwrap();
+        *writing += 1;
+        proxy.lose_next_reply(&digest(DOWNGRADE), then_close);
+        let reading = within(RELEASE, || RwLockWriteGuard::downgrade(writing)).unwrap();
+        assert_eq!(*reading, value);
+        assert_eq!(server.get(VALUE), Some(value.to_string()));
+        reading.verify().unwrap();
+        let other = open(&server);
+        assert!(other.try_write(NAME).unwrap().is_none());
+        assert!(other.read(NAME).unwrap().fencing_token() > reading.fencing_token());
+        reading.unlock().unwrap();
+        assert_nothing_left(&server);
+    }
+    assert_eq!(proxy.lost_replies(), 2);
+}
+
+#[test]
+fn downgrade_none_of_whose_replies_arrives_is_released() {
+    let (server, proxy) = server_with_proxy();
+    for then_close in [true, false] {
+        let config = Locker::open(&proxy.url()).unwrap().rwlock(NAME, 0u64);
+        let mut writing = config.unwrap().write().unwrap();
+        *writing += 1;
+        let value = writing.to_string();
+        proxy.set(Fault::LoseReply { then_close });
+        let outcome = within(RELEASE, || RwLockWriteGuard::downgrade(writing));
+        let error = outcome.unwrap_err();
+        assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+        proxy.set(Fault::None);
+        // Long before its ttl of 10 s.
+        let begun = Instant::now();
+        assert_nothing_left(&server);
+        assert!(begun.elapsed() < Duration::from_secs(5));
+        assert_eq!(server.get(VALUE), Some(value));
+    }
+}
+
+#[test]
+fn late_duplicate_of_a_commit_stores_nothing() {
+    let (server, _proxy) = server_with_proxy();
+    let counter = counter(&server.url());
+    let mut guard = counter.lock().unwrap();
+    let owner = server.get(LOCK).unwrap();
+    let released = (guard.fencing_token() + 1).to_string();
+    *guard = 1;
+    MutexGuard::commit(guard).unwrap();
+    let duplicate = || late(&server, RELEASE_SCRIPT, &[&owner, &released, "x", "1"]);
+    // It says what it said, as long as nobody came.
+    assert_eq!(duplicate(), 1);
+    let mut next = counter.lock().unwrap();
+    *next = 2;
+    assert_ne!(duplicate(), 1);
+    next.verify().unwrap();
+    MutexGuard::commit(next).unwrap();
+    assert_ne!(duplicate(), 1);
+    assert_eq!(counter.get().unwrap(), 2);
+    let reading = open(&server).read(NAME).unwrap();
+    assert_ne!(duplicate(), 1);
+    reading.verify().unwrap();
+    assert_eq!(counter.get().unwrap(), 2);
+}
+
+#[test]
+fn late_duplicate_of_a_downgrade_stores_nothing() {
+    let (server, _proxy) = server_with_proxy();
+    let config = open(&server).rwlock(NAME, 0u64).unwrap();
+    let mut writing = config.write().unwrap();
+    let owner = server.get(LOCK).unwrap();
+    let released = (writing.fencing_token() + 1).to_string();
+    *writing = 1;
+    let reading = RwLockWriteGuard::downgrade(writing).unwrap();
+    let duplicate = || late(&server, DOWNGRADE, &[&owner, &released, "10000", "7"]);
+    assert!(duplicate() > 0);
+    assert_eq!(config.get().unwrap(), 1);
+    reading.unlock().unwrap();
+    assert_eq!(duplicate(), 0);
+    let mut next = config.write().unwrap();
+    *next = 2;
+    assert_eq!(duplicate(), 0);
+    next.unlock().unwrap();
+    assert_eq!(config.get().unwrap(), 2);
+    assert_nothing_left(&server);
+}
+
+/// Commits 1 while another thread of the same locker waits; gives the first one's token, and the guard of the next.
+fn in_turn(counter: &Mutex<u64>, commit: impl FnOnce(MutexGuard<u64>)) -> (u64, MutexGuard<u64>) {
+    let mut guard = counter.lock().unwrap();
+    let (token, waits) = (guard.fencing_token(), AtomicBool::new(false));
+    *guard = 1;
+    thread::scope(|scope| {
+        let next = scope.spawn(|| {
+            waits.store(true, SeqCst);
+            counter.lock().unwrap()
+        });
+        wait_until("a thread to wait", PATIENCE, || waits.load(SeqCst));
+        thread::sleep(millis(60));
+        commit(guard);
+        let next = next.join().unwrap();
+        assert_eq!(*next, 1);
+        (token, next)
+    })
+}
+
+/// A locker whose threads hand the lease over for as long as the tests take.
+fn generous(url: &str) -> Mutex<u64> {
+    let builder = Locker::builder(url).hand_over(PATIENCE).ttl(PATIENCE);
+    builder.build().unwrap().mutex(NAME, 0).unwrap()
+}
+
+#[test]
+fn commit_to_the_next_thread_hands_over_what_it_stored() {
+    let (server, _proxy) = server_with_proxy();
+    let counter = generous(&server.url());
+    let (token, next) = in_turn(&counter, |guard| MutexGuard::commit(guard).unwrap());
+    assert_eq!(next.fencing_token(), token + 2);
+    assert_eq!(server.get(VALUE).as_deref(), Some("1"));
+}
+
+/// While the owner stays the same a late copy of the first one's command would undo what the next one stores.
+#[test]
+fn commit_to_the_next_thread_whose_reply_is_lost_is_stored_and_ends_the_lease() {
+    let (server, proxy) = server_with_proxy();
+    let counter = generous(&proxy.url());
+    let mut owner = String::new();
+    let (token, mut next) = in_turn(&counter, |guard| {
+        owner = server.get(LOCK).unwrap();
+        proxy.lose_next_reply(&digest(RENEW), true);
+        MutexGuard::commit(guard).unwrap();
+    });
+    assert_eq!(proxy.lost_replies(), 1);
+    assert!(next.fencing_token() > token + 2);
+    *next += 1;
+    MutexGuard::commit(next).unwrap();
+    assert_eq!(late(&server, RENEW, &[&owner, "30000", "x", "1"]), 0);
+    assert_eq!(server.get(VALUE).as_deref(), Some("2"));
+    assert_nothing_left(&server);
+}

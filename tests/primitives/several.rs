@@ -1,0 +1,192 @@
+//! Several names at once, and processes that are killed and stopped.
+
+use std::thread;
+use std::time::Instant;
+
+use super::puppet::Puppet;
+use super::support::{Child, RedisServer, hear, is_child, say};
+use super::*;
+
+/// What a loaded machine may add to the time in which a lease comes back; the promise is 250 ms.
+const LATE: Duration = millis(750);
+const LEASE: Duration = millis(600);
+
+/// Waits until there is nothing but counters.
+#[track_caller]
+fn assert_only_counters_left(server: &RedisServer) {
+    wait_until("nothing but counters", PATIENCE, || {
+        server.keys().iter().all(|key| key.ends_with(":fence"))
+    });
+}
+
+/// How long the next one waits for what `dead` held in vain.
+fn comes_back(dead: &str, next: &str) {
+    let server = RedisServer::start();
+    let mut holder = Puppet::start(&server, LEASE);
+    let mut waiter = Puppet::start(&server, Duration::from_secs(10));
+    holder.take(dead);
+    let token = holder.holding().token;
+    holder.kill();
+    let killed = Instant::now();
+    waiter.take(next);
+    let holding = waiter.holding();
+    let elapsed = killed.elapsed();
+    assert!(elapsed < LEASE + LATE, "{next} after {dead}: {elapsed:?}");
+    assert!(holding.abandoned && holding.token > token);
+    waiter.unlock();
+    assert_only_counters_left(&server);
+}
+
+#[test]
+fn names_of_a_killed_holder_are_free_after_its_ttl() {
+    comes_back("all a n", "all n b");
+    comes_back("all a n", "write");
+    comes_back("write", "all a n");
+}
+
+#[test]
+fn killed_waiter_keeps_no_name_for_longer_than_its_ttl() {
+    let server = RedisServer::start();
+    let mut processes: Vec<_> = (0..3).map(|_| Puppet::start(&server, LEASE)).collect();
+    processes[0].take("write");
+    processes[0].holding();
+    // It has the other two, while it waits for the third.
+    processes[1].take("all a n z");
+    wait_for_queue(&server, 1);
+    assert!(server.get("{crosslock:a}").is_some());
+    processes[1].kill();
+    let killed = Instant::now();
+    processes[2].take("all z a");
+    processes[2].holding();
+    let elapsed = killed.elapsed();
+    assert!(elapsed < LEASE + LATE, "{elapsed:?}");
+    processes[2].unlock();
+    processes[0].unlock();
+    assert_only_counters_left(&server);
+}
+
+#[test]
+fn stopped_waiter_keeps_nobody_for_longer_than_its_ttl() {
+    let server = RedisServer::start();
+    let mut holder = Puppet::start(&server, LEASE);
+    let mut stopped = Puppet::start(&server, LEASE);
+    let mut next = Puppet::start(&server, LEASE);
+    holder.take("write");
+    holder.holding();
+    stopped.take("all a n");
+    wait_for_queue(&server, 1);
+    stopped.stop();
+    holder.unlock();
+    let released = Instant::now();
+    next.take("all n b a");
+    next.holding();
+    let elapsed = released.elapsed();
+    assert!(elapsed < LEASE + LATE, "{elapsed:?}");
+    next.unlock();
+    stopped.cont();
+    // It asks anew, and has them.
+    stopped.holding();
+    stopped.unlock();
+    assert_only_counters_left(&server);
+}
+
+#[test]
+fn holder_that_was_stopped_past_its_ttl_has_lost_all() {
+    let server = RedisServer::start();
+    let lock = Locker::builder(&server.url()).ttl(LEASE).build().unwrap();
+    let guard = lock.lock_all(&["a", NAME]).unwrap();
+    // As after a stop: one of them has run out on the server.
+    server.query::<()>(&["DEL", LOCK]);
+    let next = open(&server).lock(NAME).unwrap();
+    assert!(next.abandoned());
+    guard.lost().recv_timeout(PATIENCE).unwrap();
+    assert!(matches!(guard.unlock(), Err(crosslock::Error::Lost { .. })));
+    // The other is free as well.
+    assert!(open(&server).lock("a").unwrap().is_held());
+    next.verify().unwrap();
+}
+
+#[test]
+fn child_locks_sets() {
+    if !is_child("several::child_locks_sets") {
+        return;
+    }
+    let lock = locker();
+    let mut server = redis::Client::open(arg(URL))
+        .unwrap()
+        .get_connection()
+        .unwrap();
+    let mut names = ["a", "b", "c", "d"];
+    say("ready");
+    while let Some(order) = hear() {
+        for _ in 0..order.parse().unwrap() {
+            fastrand::shuffle(&mut names);
+            let some = &names[..fastrand::usize(1..4)];
+            let guard = lock.lock_all(some).unwrap();
+            for name in some {
+                // The last token that was seen inside: a holder that is stale has a smaller one, and no claim.
+                let seen: u64 = redis::cmd("GET").arg(name).query(&mut server).unwrap_or(0);
+                let token = guard.fencing_token();
+                assert!(seen < token || !guard.is_held(), "{token} after {seen}");
+                if guard.is_held() {
+                    redis::cmd("SET")
+                        .arg(name)
+                        .arg(token)
+                        .exec(&mut server)
+                        .unwrap();
+                }
+            }
+        }
+        say("done");
+    }
+}
+
+#[test]
+fn overlapping_sets_make_progress_while_processes_are_killed_and_stopped() {
+    let server = RedisServer::start();
+    let (url, ttl) = (server.url(), LEASE.as_millis().to_string());
+    let start = || {
+        let mut child = Child::spawn("several::child_locks_sets", &[(URL, &url), (TTL, &ttl)]);
+        child.wait_for("ready", PATIENCE);
+        child.tell("1000000");
+        child
+    };
+    let mut children: Vec<_> = (0..6).map(|_| start()).collect();
+    for turn in 0..12 {
+        thread::sleep(millis(fastrand::u64(50..250)));
+        let one = fastrand::usize(..children.len());
+        if turn % 2 == 0 {
+            children[one].kill();
+            children[one] = start();
+        } else {
+            children[one].stop();
+            thread::sleep(LEASE + millis(100));
+            children[one].cont();
+        }
+    }
+    // All that live go on: nobody waits for anybody who waits for it.
+    let before: Vec<_> = tokens(&server);
+    wait_until("progress with each name", PATIENCE, || {
+        let now = tokens(&server);
+        before.iter().zip(&now).all(|(before, now)| before < now)
+    });
+    for child in &mut children {
+        child.kill();
+    }
+    let begun = Instant::now();
+    open(&server)
+        .lock_all(&["a", "b", "c", "d"])
+        .unwrap()
+        .unlock()
+        .unwrap();
+    let elapsed = begun.elapsed();
+    assert!(elapsed < LEASE + LATE, "{elapsed:?}");
+}
+
+fn tokens(server: &RedisServer) -> Vec<u64> {
+    let tokens = ["a", "b", "c", "d"].map(|name| server.get(name));
+    let tokens = tokens
+        .into_iter()
+        .map(|token| token.map_or(0, |token| token.parse().unwrap()));
+    tokens.collect()
+}
