@@ -20,12 +20,16 @@ new_owner_on_retry    / 10 / safe   / C4|C5|C7    / script flush
 token_not_counted     / 10 / safe   / C3          / script flush
 heartbeat_loses_place / 12 / safe   / C6          / script flush
 queue_without_ttl     / 8  / safe   / C5          / script flush
-dead_are_served       / 12 / safe   / C7          / kill waiter
+dead_are_served       / 12 / safe   / C4|C7       / kill waiter
 timeout_ignored       / 8  / safe   / C7          / script flush
 panic_keeps           / 8  / safe   / C4|C6       / script flush
 grant_unchecked       / 20 / safe   / C1|C3       / stop waiter and delay grants
 dead_stay_in_line     / 12 / safe   / C6          / kill waiter
 renewer_not_needed    / 12 / safe   / C4|C9       / threads exhausted
+reader_beside_writer  / 10 / safe   / C1          / script flush
+permits_not_counted   / 10 / safe   / C1          / script flush
+stores_without_owner  / 30 / unsafe / C2          / delete lock
+dead_reader_renewed   / 24 / safe   / C6          / kill holder
 END
 }
 

@@ -5,7 +5,7 @@
 #![cfg(target_os = "linux")]
 
 /// What the checker needs of the program.
-#[allow(dead_code, reason = "the program uses the rest")]
+#[allow(dead_code, unused_imports, reason = "the program uses the rest")]
 mod torture {
     #[path = "../torture/checker/mod.rs"]
     pub(crate) mod checker;
@@ -15,11 +15,18 @@ mod torture {
     pub(crate) mod kinds;
 }
 
+#[path = "torture_checker/bounds.rs"]
+mod bounds;
+#[path = "torture_checker/sharing.rs"]
+mod sharing;
+#[path = "torture_checker/values.rs"]
+mod values;
+
 use std::time::Duration;
 
 use proptest::prelude::*;
 use torture::checker::{Rules, judge};
-use torture::history::{ALL, Event};
+use torture::history::{ALL, Event, Mode};
 use torture::kinds::Class;
 
 const MS: u64 = 1_000_000;
@@ -31,6 +38,8 @@ fn rules() -> Rules {
         io_timeout: Duration::from_millis(150),
         slack: Duration::from_millis(50),
         acquisitions: 0,
+        of_each_sort: 0,
+        permits: 3,
         stale_writes: 0,
         faults: Vec::new(),
     }
@@ -66,6 +75,13 @@ fn taken(at: u64, id: u64, token: u64, until: u64) -> Event {
     }
 }
 
+fn reading(event: Event) -> Event {
+    Event {
+        mode: Mode::Read,
+        ..event
+    }
+}
+
 fn with(event: Event, outcome: &str, detail: &str, until: u64) -> Event {
     Event {
         outcome: outcome.into(),
@@ -73,6 +89,10 @@ fn with(event: Event, outcome: &str, detail: &str, until: u64) -> Event {
         until: until * MS,
         ..event
     }
+}
+
+fn ask(at: u64, id: u64, how: &str, timeout: u64) -> Event {
+    with(event(at, "ask", id), "", how, timeout)
 }
 
 fn fault(from: u64, until: u64, kind: &str, process: u32) -> [Event; 2] {
@@ -162,14 +182,30 @@ fn two_names_may_be_held_at_a_time() {
 #[test]
 fn overlap_after_an_unsafe_fault_ends_with_the_next_renewal() {
     let flush = fault(100, 101, "flushall", ALL);
-    let seen = |at| with(event(at, "look", 1), "", "", at + 300);
-    let history = |at| [taken(10, 1, 5, 400), taken(120, 2, 9, 500), seen(at)].into_iter();
+    let seen = |at, id| with(event(at, "look", id), "", "", at + 300);
+    let history = |at| {
+        let (old, new) = (taken(10, 1, 5, 400), taken(120, 2, 9, 500));
+        [old, new, seen(at, 1), seen(900, 2)].into_iter()
+    };
     assert_eq!(
         broken(history(250).chain(flush.clone()), &unsafe_rules()),
         [""; 0]
     );
     assert_eq!(broken(history(600).chain(flush), &unsafe_rules()), ["C1"]);
     assert_eq!(broken(history(250), &unsafe_rules()), ["C1"]);
+}
+
+#[test]
+fn overlap_after_an_unsafe_fault_may_be_told_in_either_order() {
+    let flush = fault(100, 101, "flushall", ALL);
+    let seen = |at, id| with(event(at, "look", id), "", "", at + 300);
+    let history = |at| {
+        let (new, old) = (taken(120, 2, 9, 500), taken(121, 1, 5, 500));
+        [new, old, seen(900, 2), seen(at, 1)].into_iter()
+    };
+    let broken_by = |at| broken(history(at).chain(flush.clone()), &unsafe_rules());
+    assert_eq!(broken_by(250), [""; 0]);
+    assert_eq!(broken_by(600), ["C1"]);
 }
 
 /// What the register has answered.
@@ -181,33 +217,6 @@ fn register(at: u64, id: u64, token: u64, detail: &str, outcome: &str, value: u6
         until: value,
         ..event(at, "register", id)
     }
-}
-
-#[test]
-fn register_that_refuses_what_is_stale_passes() {
-    passes([
-        register(1, 1, 5, "read", "accepted", 0),
-        register(2, 2, 9, "read", "accepted", 0),
-        register(3, 2, 9, "write", "accepted", 1),
-        register(4, 1, 5, "write", "stale", 1),
-        register(5, 3, 13, "read", "accepted", 1),
-    ]);
-}
-
-#[test]
-fn stale_or_lost_writes_break_c2() {
-    let begin = [
-        register(1, 1, 5, "read", "accepted", 0),
-        register(2, 2, 9, "read", "accepted", 0),
-    ];
-    let stale = register(3, 1, 5, "write", "accepted", 1);
-    breaks("C2", begin.clone().into_iter().chain([stale]));
-    let refused = register(3, 2, 9, "write", "stale", 0);
-    breaks("C2", begin.clone().into_iter().chain([refused]));
-    let lost = register(4, 2, 9, "write", "accepted", 3);
-    breaks("C2", begin.clone().into_iter().chain([lost]));
-    let same_token = register(3, 3, 9, "write", "accepted", 1);
-    breaks("C2", begin.into_iter().chain([same_token]));
 }
 
 #[test]
@@ -391,84 +400,6 @@ fn clock_that_steps_excuses_no_token() {
         [""; 0]
     );
     assert_eq!(broken(history(3).chain(step), &unsafe_rules()), ["C3"]);
-}
-
-#[test]
-fn locker_that_takes_long_to_open_breaks_c7() {
-    let opened = |at| with(event(at, "answer", 1), "opened", "", 0);
-    passes([ask(10, 1, "open", 0), opened(500)]);
-    breaks("C7", [ask(10, 1, "open", 0), opened(700)]);
-}
-
-fn ask(at: u64, id: u64, how: &str, timeout: u64) -> Event {
-    with(event(at, "ask", id), "", how, timeout)
-}
-
-#[test]
-fn timed_call_that_is_late_breaks_c7() {
-    let answer = |at| with(event(at, "answer", 1), "none", "", 0);
-    passes([ask(10, 1, "timed", 50), answer(200)]);
-    breaks("C7", [ask(10, 1, "timed", 50), answer(250)]);
-    passes([ask(10, 1, "lock", 0), answer(9_000)]);
-    let stop = fault(20, 600, "stop waiter", 1);
-    passes(
-        [ask(10, 1, "timed", 50), answer(700)]
-            .into_iter()
-            .chain(stop),
-    );
-    let stall = with(event(50, "stall", 0), "", "", 150);
-    passes([ask(10, 1, "timed", 50), answer(250), stall]);
-}
-
-#[test]
-fn release_that_takes_long_breaks_c7() {
-    let history = |at| {
-        let released = with(event(at, "released", 1), "ok", "", 0);
-        [taken(10, 1, 5, 400), event(20, "release", 1), released]
-    };
-    passes(history(500));
-    breaks("C7", history(600));
-}
-
-#[test]
-fn wait_for_a_killed_holder_ends_with_its_ttl() {
-    let mut kill = fault(100, 101, "kill holder", 1);
-    kill[0].token = 1;
-    let history = |at| {
-        [
-            ask(50, 2, "lock", 0),
-            taken(10, 1, 5, 400),
-            taken(at, 2, 9, at + 300),
-        ]
-    };
-    passes(history(700).into_iter().chain(kill.clone()));
-    breaks("C7", history(900).into_iter().chain(kill.clone()));
-    // Another fault may explain it.
-    let outage = fault(400, 500, "stop server", ALL);
-    passes(history(900).into_iter().chain(kill).chain(outage));
-}
-
-#[test]
-fn lock_that_is_released_goes_to_who_waits_at_once() {
-    let history = |at| {
-        let released = with(event(301, "released", 1), "ok", "", 0);
-        let begun = [ask(50, 2, "lock", 0), taken(10, 1, 5, 400)];
-        let done = [event(300, "release", 1), released, taken(at, 2, 9, 1_000)];
-        begun.into_iter().chain(done)
-    };
-    passes(history(400));
-    breaks("C7", history(500));
-    // One that died long before is no excuse, one that may have been given the lock is.
-    breaks("C7", history(500).chain(fault(100, 101, "kill waiter", 3)));
-    passes(history(500).chain(fault(302, 303, "kill waiter", 3)));
-    passes(history(500).chain(fault(100, 101, "stop waiter", 3)));
-}
-
-#[test]
-fn locks_are_taken_soon_after_an_outage() {
-    let outage = fault(100, 200, "stop server", ALL);
-    passes(outage.clone().into_iter().chain([taken(700, 1, 5, 900)]));
-    breaks("C7", outage.into_iter().chain([taken(800, 1, 5, 900)]));
 }
 
 #[test]

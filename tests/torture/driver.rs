@@ -13,6 +13,7 @@ use super::checker::{Rules, Violation, judge};
 use super::faults;
 use super::history::{self, ALL, Event, History};
 use super::kinds::{Class, KINDS, Kind};
+use super::names::{COUNTER, MOST_PERMITS, key_of};
 use super::register::Register;
 use super::servers::Servers;
 use super::summary::Summary;
@@ -105,6 +106,8 @@ fn rules(run: &Event) -> Rules {
         io_timeout: worker::IO_TIMEOUT,
         slack: SLACK,
         acquisitions: count(seconds * 10),
+        of_each_sort: count(seconds / 4),
+        permits: MOST_PERMITS,
         stale_writes: usize::from(rounds > 0 && are_all),
         // A fault may meet nobody now and then.
         faults: kinds(class)
@@ -263,7 +266,8 @@ impl<'a> Driver<'a> {
         let mut left = String::new();
         let clean = eventually(Duration::from_secs(3), || {
             let keys = servers.primary().keys();
-            let others = keys.iter().filter(|key| !key.ends_with(":fence"));
+            let may_stay = |key: &str| [":fence", ":value"].iter().any(|end| key.ends_with(end));
+            let others = keys.iter().filter(|key| !may_stay(key));
             let others: Vec<_> = others.collect();
             let clients = servers.clients();
             left = format!("keys {others:?}, and {clients} connections");
@@ -275,6 +279,16 @@ impl<'a> Driver<'a> {
                 ..Event::now("left")
             });
         }
+        self.tell_value();
         self.workers.iter_mut().for_each(Child::hang_up);
+    }
+    fn tell_value(&self) {
+        let key = key_of(COUNTER) + ":value";
+        let stored: Option<u64> = self.servers.primary().query(&["GET", &key]);
+        self.history.tell(&Event {
+            name: COUNTER.to_owned(),
+            until: stored.unwrap_or_default(),
+            ..Event::now("stored")
+        });
     }
 }

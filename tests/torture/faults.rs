@@ -9,8 +9,9 @@ use redis::{Connection, RedisError, cmd};
 use super::driver::{Driver, WORKERS};
 use super::history::ALL;
 use super::kinds::Kind;
+use super::names::{NAMES, key_of};
 use super::register::Moment;
-use super::scripts;
+use super::support::scripts::{ACQUIRE, ACQUIRE_ALL, DOWNGRADE, RELEASE, RENEW, digest};
 use super::support::{Fault, eventually};
 use super::watcher::admin;
 use super::worker;
@@ -31,7 +32,7 @@ pub(crate) fn aim(driver: &mut Driver<'_>, kind: &Kind) -> Option<u32> {
         "delay and kill holder" | "lose reply to renew" | "stop holder past ttl" => {
             Moment::Holds(long)
         }
-        _ => Moment::Holds(millis(20)),
+        _ => Moment::Has(millis(20)),
     };
     if kind.name == "fail over to a stale replica" && !driver.servers.await_replica(PATIENCE) {
         return None;
@@ -54,7 +55,10 @@ pub(crate) fn aim(driver: &mut Driver<'_>, kind: &Kind) -> Option<u32> {
         | "fail over to a stale replica"
         | "delete counter"
         | "server clock forward"
-        | "server clock back" => Some(ALL),
+        | "server clock back"
+        // Whoever is first.
+        | "lose reply to downgrade"
+        | "lose reply to acquire several" => Some(ALL),
         "stop waiter" | "stop waiter and delay grants" | "kill waiter" => {
             Some((holder + driver.rng.u32(1..WORKERS)) % WORKERS)
         }
@@ -66,10 +70,9 @@ pub(crate) fn aim(driver: &mut Driver<'_>, kind: &Kind) -> Option<u32> {
 
 /// Breaks something, waits, and mends it. Says whether it did what it was to do.
 pub(crate) fn fire(driver: &mut Driver<'_>, kind: &Kind, target: u32) -> bool {
-    if target == ALL {
-        return on_server(driver, kind.name);
-    }
     match kind.name {
+        name if name.starts_with("lose reply") => lose_reply(driver, target, name),
+        name if target == ALL => on_server(driver, name),
         "stop holder" | "stop waiter" => {
             let most = u64::try_from(driver.ttl.as_millis() / 2).expect("short");
             stop(driver, target, millis(driver.rng.clone().u64(20..most)))
@@ -90,7 +93,6 @@ pub(crate) fn fire(driver: &mut Driver<'_>, kind: &Kind, target: u32) -> bool {
             true
         }
         "descriptors exhausted" | "threads exhausted" => exhaust(driver, target, kind.name),
-        name if name.starts_with("lose reply") => lose_reply(driver, target, name),
         name => on_network(driver, target, name),
     }
 }
@@ -143,20 +145,28 @@ fn on_network(driver: &mut Driver<'_>, target: u32, name: &str) -> bool {
 }
 
 fn lose_reply(driver: &mut Driver<'_>, target: u32, name: &str) -> bool {
-    let digest = match name {
-        "lose reply to acquire" => scripts::acquire(),
-        "lose reply to renew" => scripts::renew(),
-        _ => scripts::release(),
-    };
+    let digest = digest(match name {
+        "lose reply to acquire" => ACQUIRE,
+        "lose reply to renew" => RENEW,
+        "lose reply to downgrade" => DOWNGRADE,
+        "lose reply to acquire several" => ACQUIRE_ALL,
+        _ => RELEASE,
+    });
     let then_close = driver.rng.bool();
-    let proxy = driver.proxy(target);
-    let before = proxy.lost_replies();
-    proxy.lose_next_reply(&digest, then_close);
-    let lost = eventually(Duration::from_secs(2), || proxy.lost_replies() > before);
+    let proxies: Vec<_> = match target {
+        ALL => driver.proxies.iter().collect(),
+        one => vec![driver.proxy(one)],
+    };
+    let lost = || -> u64 { proxies.iter().map(|proxy| proxy.lost_replies()).sum() };
+    let before = lost();
+    for proxy in &proxies {
+        proxy.lose_next_reply(&digest, then_close);
+    }
+    let was_lost = eventually(Duration::from_secs(2), || lost() > before);
     // A connection that isn't closed stays silent.
     thread::sleep(worker::IO_TIMEOUT * 2);
-    proxy.set(Fault::None);
-    lost
+    proxies.iter().for_each(|proxy| proxy.set(Fault::None));
+    was_lost
 }
 
 /// Leaves a process no descriptors for the connections that it needs, or none of the threads. Says whether that was
@@ -237,17 +247,11 @@ fn command(admin: &mut Connection, name: &str, time: Duration) -> Result<(), Red
             tell("ACL SETUSER app +eval +evalsha &crosslock:inbox:*")
         }
         "flushall" => tell("FLUSHALL"),
-        "delete lock" => tell(&format!(
-            "DEL {{crosslock:{}}} {{crosslock:{}}} {{crosslock:{}}}",
-            worker::LONG,
-            worker::PATIENT,
-            worker::HASTY
-        )),
-        "delete counter" => tell(&format!(
-            "DEL {{crosslock:{}}}:fence {{crosslock:{}}}:fence",
-            worker::LONG,
-            worker::PATIENT
-        )),
+        "delete lock" => tell(&format!("DEL {}", NAMES.map(key_of).join(" "))),
+        "delete counter" => {
+            let counters = NAMES.map(|name| key_of(name) + ":fence");
+            tell(&format!("DEL {}", counters.join(" ")))
+        }
         "evict" => {
             tell("CONFIG SET maxmemory-policy volatile-lru")?;
             tell("CONFIG SET maxmemory 1")?;

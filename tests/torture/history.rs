@@ -13,26 +13,43 @@ use serde::{Deserialize, Serialize};
 /// Every process, as the target of a fault.
 pub(crate) const ALL: u32 = 99;
 
+/// How a lock is held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Mode {
+    #[default]
+    Exclusive,
+    Read,
+    /// So many permits.
+    Permits(u32),
+}
+
 /// What an event tells of.
+///
+/// The outcome of an `answer` is held, none, opened, or an error. A `release` is by unlock, downgrade, drop or panic;
+/// of a value by commit, drop, panic, discard, or unchanged.
 ///
 /// | op | tells | fields |
 /// |---|---|---|
-/// | `ask` | before a call | `id`, `name`, `detail` lock, timed, try or open, `until` its timeout |
-/// | `answer` | after it | `id`, `outcome` held, none, opened or an error, `token`, `until` when the lease ends |
+/// | `ask` | before a call | `id`, `name` (or two), `mode`, `detail` lock, timed, try or open, `until` its timeout |
+/// | `answer` | after it, or after a downgrade | `id`, `mode`, `outcome`, `token`, `until` when the lease ends |
 /// | `look` | the guard is valid | `id`, `until` when the lease ends |
 /// | `lost` | the guard isn't valid | `id`, `outcome` |
-/// | `release` | before a release | `id`, `detail` unlock, drop or panic, `until` when the lease ends |
+/// | `value` | the value that the lock protects | `id`, `name`, `until` the value |
+/// | `release` | before a release | `id`, `detail` how, `until` when the lease ends |
 /// | `released` | after it | `id`, `outcome` |
-/// | `register` | the register has answered | `id`, `name`, `token`, `detail` read or write, `outcome`, `until` its value |
+/// | `register` | the register has answered | `id`, `name`, `token`, `detail` its verb, `outcome`, `until` its value |
 /// | `fault`, `faulted` | before and after a fault | `id`, `process` its target, `detail` its kind, `outcome` whom it hit |
 /// | `stall` | the machine did nothing for this program | `until` its end |
 /// | `slow` | the server took so long to answer | `until` its end |
-/// | `key` | a lock as the server has it | `name`, `detail` its owner, `token` its counter, `until` its expiry |
+/// | `key` | a lock as the server has it | `name`, `detail` its owner, or mark, `token` its counter, `until` its expiry |
 /// | `line` | who waits, as the server has it | `name`, `detail` their owners, first come first |
+/// | `sharers` | who shares a lock, as the server has it | `name`, `detail` count, owner and end of each |
 /// | `bare` | a key without a ttl | `name` |
 /// | `run` | what was run | `detail` safe or unsafe, `until` the ttl in nanoseconds, `token` for how many seconds, `id` rounds |
 /// | `without` | a fault that can't be fired here | `detail` its kind |
 /// | `left` | what stayed behind | `detail` |
+/// | `stored` | the value at the end | `name`, `until` the value |
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Event {
@@ -52,6 +69,9 @@ pub(crate) struct Event {
     pub(crate) token: u64,
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) until: u64,
+    #[serde(skip_serializing_if = "is_default")]
+    pub(crate) mode: Mode,
+    /// Of several names that are locked together: all of them, with spaces between.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) name: String,
     #[serde(skip_serializing_if = "is_default")]

@@ -58,7 +58,7 @@ const fn harmful(name: &'static str) -> Kind {
     }
 }
 
-pub(crate) const KINDS: [Kind; 35] = [
+pub(crate) const KINDS: [Kind; 37] = [
     safe("stop holder", OUTAGE, true),
     safe("stop waiter", OUTAGE, true),
     safe("stop holder past ttl", OUTAGE, true),
@@ -75,6 +75,8 @@ pub(crate) const KINDS: [Kind; 35] = [
     safe("lose reply to acquire", UNAVAILABLE, false),
     safe("lose reply to renew", UNAVAILABLE, false),
     safe("lose reply to release", UNAVAILABLE, false),
+    safe("lose reply to downgrade", UNAVAILABLE, false),
+    safe("lose reply to acquire several", UNAVAILABLE, false),
     safe("stop server", OUTAGE, true),
     safe("restart server with aof", OUTAGE, true),
     safe("script flush", &[], false),

@@ -1,4 +1,7 @@
 //! What the locks protect: a number for each name, which takes a write only with a token that isn't stale.
+//!
+//! Those that share a lock have their tokens in no order: none of them makes the other stale, but all make those stale
+//! that had the lock for themselves before, and are made so by those that have it after.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Write};
@@ -16,6 +19,8 @@ use super::worker;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
     /// Somebody has just got a lock, and keeps it for so long at least.
+    Has(Duration),
+    /// The same, for itself.
     Holds(Duration),
     /// Somebody is about to release.
     Releases,
@@ -45,8 +50,11 @@ struct State {
 #[derive(Debug, Default)]
 struct Cell {
     value: u64,
+    /// Of who had it last for itself.
     token: u64,
     owner: u64,
+    /// The largest of all.
+    seen: u64,
 }
 
 impl Register {
@@ -81,14 +89,14 @@ impl Register {
                 continue;
             }
             count = state.count;
-            match (state.last, moment) {
-                (Some((process, Moment::Holds(planned))), Moment::Holds(least))
-                    if planned >= least =>
-                {
-                    return Some(process);
-                }
-                (Some((process, Moment::Releases)), Moment::Releases) => return Some(process),
-                _ => {}
+            let (process, last) = state.last?;
+            let is_it = match (last, moment) {
+                (Moment::Holds(planned), Moment::Has(least) | Moment::Holds(least))
+                | (Moment::Has(planned), Moment::Has(least)) => planned >= least,
+                (last, moment) => last == moment,
+            };
+            if is_it {
+                return Some(process);
             }
         }
     }
@@ -112,7 +120,8 @@ impl Shared {
         Some(())
     }
 
-    /// `read name token owner micros` or `write name token owner value`.
+    /// `read name token owner micros` or `write name token owner value`; of who shares the lock `peek name token owner
+    /// micros` and `leave name token owner 0`.
     fn answer(&self, of: &Event, line: &str) -> Option<String> {
         let words: Vec<_> = line.split(' ').collect();
         let [verb, name, token, owner, number] = words[..] else {
@@ -122,9 +131,12 @@ impl Shared {
         let number: u64 = number.parse().ok()?;
         let mut state = self.state.lock().expect("no panics");
         let cell = state.cells.entry(name.to_owned()).or_default();
-        let is_stale = token < cell.token || (token == cell.token && owner != cell.owner);
+        let is_stale = cell.is_stale(verb, token, owner);
         if !is_stale {
-            (cell.token, cell.owner) = (token, owner);
+            cell.seen = cell.seen.max(token);
+            if !shares(verb) {
+                (cell.token, cell.owner) = (token, owner);
+            }
             if verb == "write" {
                 cell.value = number;
             }
@@ -146,6 +158,7 @@ impl Shared {
         }
         let moment = match verb {
             "read" => Moment::Holds(Duration::from_micros(number)),
+            "peek" => Moment::Has(Duration::from_micros(number)),
             _ => Moment::Releases,
         };
         state.last = Some((of.process, moment));
@@ -153,4 +166,18 @@ impl Shared {
         self.seen.notify_all();
         Some(value.to_string())
     }
+}
+
+impl Cell {
+    fn is_stale(&self, verb: &str, token: u64, owner: u64) -> bool {
+        if shares(verb) {
+            token < self.token
+        } else {
+            token < self.seen || (token == self.seen && owner != self.owner)
+        }
+    }
+}
+
+fn shares(verb: &str) -> bool {
+    matches!(verb, "peek" | "leave")
 }

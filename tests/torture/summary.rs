@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use super::checker::Facts;
+use super::checker::{Facts, sorts};
 use super::history::Event;
 
 /// What a run did, as a table.
@@ -13,6 +13,9 @@ pub(crate) struct Summary {
     ttl: Duration,
     events: usize,
     calls: BTreeMap<String, usize>,
+    /// How many locks were held, and in which ways.
+    holdings: usize,
+    sorts: Vec<(&'static str, usize)>,
     /// Fired, and hit.
     faults: BTreeMap<&'static str, (usize, usize)>,
     accepted: usize,
@@ -51,6 +54,8 @@ impl Summary {
         summary.abandoned = holdings.filter(|one| abandoned(one.answer)).count();
         summary.stalled = Duration::from_nanos(facts.stalled(0, u64::MAX));
         summary.worst = worst(&facts);
+        summary.holdings = facts.holdings.len();
+        summary.sorts = sorts(&facts).into();
         summary
     }
 
@@ -109,6 +114,10 @@ impl fmt::Display for Summary {
         writeln!(f, "| lines of history | {} |", self.events)?;
         for (outcome, count) in &self.calls {
             writeln!(f, "| calls: {outcome} | {count} |")?;
+        }
+        writeln!(f, "| locks held | {} |", self.holdings)?;
+        for (sort, count) in &self.sorts {
+            writeln!(f, "| {sort} | {count} |")?;
         }
         writeln!(f, "| writes accepted | {} |", self.accepted)?;
         writeln!(f, "| stale reads and writes refused | {} |", self.stale)?;

@@ -12,6 +12,7 @@ use std::time::Duration;
 use redis::{Client, Connection, RedisResult};
 
 use super::history::{Event, History, now};
+use super::names::{NAMES, key_of};
 use super::servers::Address;
 
 /// Threads that write down what they see until this is dropped.
@@ -87,6 +88,8 @@ const LOOK: &str = "
         value = redis.call('GET', key)
       elseif kind == 'list' then
         value = table.concat(redis.call('LRANGE', key, 0, -1), ' ')
+      elseif kind == 'zset' then
+        value = table.concat(redis.call('ZRANGE', key, 0, -1, 'WITHSCORES'), ' ')
       end
       table.insert(all, {key, redis.call('PTTL', key), value})
     end
@@ -125,7 +128,9 @@ fn watch_server(server: &Address, history: &History, ended: &AtomicBool) {
 
 fn write_down(history: &History, keys: &[Key], before: u64, last: &mut HashMap<String, Event>) {
     let after = now();
-    for (key, ttl, _) in keys.iter().filter(|(_, ttl, _)| *ttl == -1) {
+    // A value stays.
+    let is_bare = |(key, ttl, _): &&Key| *ttl == -1 && !key.ends_with(":value");
+    for (key, ttl, _) in keys.iter().filter(is_bare) {
         let (name, until) = (key.clone(), ttl.unsigned_abs());
         history.tell(&Event {
             name,
@@ -133,31 +138,8 @@ fn write_down(history: &History, keys: &[Key], before: u64, last: &mut HashMap<S
             ..Event::now("bare")
         });
     }
-    for name in [
-        super::worker::PATIENT,
-        super::worker::HASTY,
-        super::worker::LONG,
-    ] {
-        let lock = format!("{{crosslock:{name}}}");
-        let find = |suffix: &str| {
-            let wanted = format!("{lock}{suffix}");
-            keys.iter().find(|(key, ..)| *key == wanted)
-        };
-        let event = |op: &str| Event {
-            at: after,
-            op: op.to_owned(),
-            name: name.to_owned(),
-            ..Event::default()
-        };
-        let mut held = event("key");
-        held.token = find(":fence").map_or(0, |(.., value)| value.parse().unwrap_or(0));
-        if let Some((_, ttl, owner)) = find("") {
-            held.detail = owner.clone();
-            held.until = before + ttl.unsigned_abs() * 1_000_000;
-        }
-        let mut line = event("line");
-        line.detail = find(":queue").map_or(String::new(), |(.., owners)| owners.clone());
-        for event in [held, line] {
+    for name in NAMES {
+        for event in seen_of(name, keys, before, after) {
             let seen = last.entry(event.op.clone() + name).or_default();
             if !is_same(seen, &event) {
                 history.tell(&event);
@@ -165,6 +147,33 @@ fn write_down(history: &History, keys: &[Key], before: u64, last: &mut HashMap<S
             }
         }
     }
+}
+
+/// What is to be told of a name.
+fn seen_of(name: &str, keys: &[Key], before: u64, after: u64) -> [Event; 3] {
+    let lock = key_of(name);
+    let find = |suffix: &str| {
+        let wanted = format!("{lock}{suffix}");
+        keys.iter().find(|(key, ..)| *key == wanted)
+    };
+    let text = |suffix| find(suffix).map_or(String::new(), |(.., text)| text.clone());
+    let event = |op: &str, detail| Event {
+        at: after,
+        op: op.to_owned(),
+        name: name.to_owned(),
+        detail,
+        ..Event::default()
+    };
+    let mut held = event("key", text(""));
+    held.token = text(":fence").parse().unwrap_or(0);
+    if let Some((_, ttl, _)) = find("") {
+        held.until = before + ttl.unsigned_abs() * 1_000_000;
+    }
+    [
+        held,
+        event("line", text(":queue")),
+        event("sharers", text(":holders")),
+    ]
 }
 
 /// But for what the times of two looks differ by.

@@ -3,27 +3,24 @@
 use std::env;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use crosslock::{Error, LockGuard, Locker, LockerBuilder};
+use crosslock::{Error, Locker, LockerBuilder};
 use fastrand::Rng;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use self::task::{Guard, Task};
 use super::history::{Event, History, now};
 use super::support::{Child, eventually, hear, is_child, say, sockets, threads_named};
 
+mod holding;
+mod task;
+
 pub(crate) const IO_TIMEOUT: Duration = Duration::from_millis(150);
 pub(crate) const THREADS: u32 = 4;
-/// Held for a moment, by those that wait for as long as it takes.
-pub(crate) const PATIENT: &str = "patient";
-/// Held for a moment, by those that have no time, or not much.
-pub(crate) const HASTY: &str = "hasty";
-/// Held for so long that it is renewed.
-pub(crate) const LONG: &str = "long";
 
 /// There is one attempt, in which a connection, a login and a question have to fit: more than a loaded machine takes, and
 /// less than what is allowed to it. An answer that doesn't come fails it all the same.
@@ -108,6 +105,7 @@ pub(crate) fn run() {
                         ..Event::default()
                     },
                     count: 0,
+                    task: Task::Read,
                 };
                 worker.work(ends);
             });
@@ -222,17 +220,14 @@ struct Worker<'a> {
     /// What all its events have in common.
     of: Event,
     count: u64,
+    task: Task,
 }
 
 impl Worker<'_> {
     fn work(mut self, ends: &AtomicBool) {
         while !ends.load(Relaxed) {
-            let name = match self.of.thread {
-                3 => LONG,
-                _ if self.rng.bool() => PATIENT,
-                _ => HASTY,
-            };
-            self.of.name = name.to_owned();
+            self.task = Task::any(&mut self.rng, self.of.thread);
+            (self.of.name, self.of.mode) = (self.task.name(), self.task.mode());
             let own = if self.rng.u8(0..OWN_LOCKER_EVERY) == 0 {
                 let Some(own) = self.open() else { continue };
                 Some(own)
@@ -240,7 +235,7 @@ impl Worker<'_> {
                 None
             };
             self.begin();
-            match self.ask(own.as_ref().unwrap_or(self.locker), name) {
+            match self.ask(own.as_ref().unwrap_or(self.locker)) {
                 // The driver is gone, or is about to end this process.
                 Some(guard) => match self.hold(guard) {
                     Ok(()) => {}
@@ -292,144 +287,32 @@ impl Worker<'_> {
         }
     }
 
-    fn ask(&mut self, locker: &Locker, name: &str) -> Option<LockGuard> {
-        let longest = u64::try_from(self.ttl.as_millis()).expect("it is short");
-        let timeout = Duration::from_millis(self.rng.u64(1..=longest));
-        let how = match (name, self.rng.u8(0..3)) {
-            (HASTY, 0) => "try",
-            (HASTY, _) | (LONG, 0) => "timed",
-            _ => "lock",
-        };
-        let limit = if how == "timed" {
-            timeout
-        } else {
-            Duration::ZERO
-        };
+    fn ask(&mut self, locker: &Locker) -> Option<Guard> {
+        let how = self.task.how(&mut self.rng, self.ttl);
         self.history.tell(&Event {
-            detail: how.to_owned(),
-            until: limit.as_nanos().try_into().expect("it is short"),
+            detail: how.name().to_owned(),
+            until: how.timeout().as_nanos().try_into().expect("it is short"),
             ..self.event("ask")
         });
-        let outcome = match how {
-            "try" => locker.try_lock(name),
-            "timed" => locker.try_lock_for(name, timeout),
-            _ => locker.lock(name).map(Some),
-        };
-        self.answer(outcome)
-    }
-
-    fn answer(&self, outcome: crosslock::Result<Option<LockGuard>>) -> Option<LockGuard> {
+        let outcome = self.task.call(locker, how);
         let mut event = self.event("answer");
-        let guard = match outcome {
+        match outcome {
+            Ok(Some(guard)) => {
+                self.tell_held(&guard, event);
+                return Some(guard);
+            }
             Ok(None) => {
                 event.outcome = "none".to_owned();
-                None
-            }
-            Ok(Some(guard)) => {
-                event.outcome = "held".to_owned();
-                event.token = guard.fencing_token();
-                event.until = valid_until(event.at, &guard);
-                if guard.abandoned() {
-                    event.detail = "abandoned".to_owned();
-                }
-                Some(guard)
+                self.history.tell(&event);
             }
             Err(error) => {
                 self.refuse(&mut event, &error);
-                None
-            }
-        };
-        self.history.tell(&event);
-        if !matches!(event.outcome.as_str(), "held" | "none") {
-            // What refuses at once would be asked very often.
-            thread::sleep(Duration::from_millis(10));
-        }
-        guard
-    }
-
-    fn hold(&mut self, guard: LockGuard) -> io::Result<()> {
-        let pause = self.pause();
-        let (name, token, id) = (guard.name(), guard.fencing_token(), self.of.id);
-        let micros = pause.as_micros();
-        let value = self
-            .register
-            .call(&format!("read {name} {token} {id} {micros}"))?;
-        let mut lost = self.look(&guard, false);
-        let end = now() + u64::try_from(pause.as_nanos()).expect("it is short");
-        while now() < end {
-            let left = Duration::from_nanos(end.saturating_sub(now()));
-            thread::sleep(left.min(Duration::from_millis(10)));
-            lost = self.look(&guard, lost);
-        }
-        if let Some(value) = value {
-            // Whether it still holds the lock or not: to refuse it is the register's business.
-            let next = value + 1;
-            self.register
-                .call(&format!("write {name} {token} {id} {next}"))?;
-        }
-        self.release(guard);
-        Ok(())
-    }
-
-    fn pause(&mut self) -> Duration {
-        if self.of.name == LONG {
-            self.ttl.mul_f64(0.3 + 1.7 * self.rng.f64())
-        } else if self.rng.u8(0..10) < 7 {
-            Duration::from_micros(self.rng.u64(0..500))
-        } else {
-            self.ttl.mul_f64(0.2 * self.rng.f64())
-        }
-    }
-
-    /// Says whether the lease is lost; it may have been before.
-    fn look(&self, guard: &LockGuard, lost: bool) -> bool {
-        let mut event = self.event("look");
-        event.until = valid_until(event.at, guard);
-        if event.until > 0 {
-            self.history.tell(&event);
-            return false;
-        }
-        if !lost {
-            event.op = "lost".to_owned();
-            event.outcome = guard
-                .check()
-                .map_or_else(|e| e.to_string(), |()| "held again".into());
-            self.history.tell(&event);
-        }
-        true
-    }
-
-    fn release(&mut self, guard: LockGuard) {
-        let how = ["unlock", "drop", "drop", "panic"][self.rng.usize(0..4)];
-        let mut event = self.event("release");
-        event.until = valid_until(event.at, &guard);
-        event.detail = how.to_owned();
-        self.history.tell(&event);
-        let mut outcome = "dropped";
-        match how {
-            "unlock" => outcome = guard.unlock().map_or_else(|error| kind(&error), |()| "ok"),
-            "drop" => drop(guard),
-            _ => {
-                let unwound = catch_unwind(AssertUnwindSafe(|| {
-                    let _guard = guard;
-                    resume_unwind(Box::new(()));
-                }));
-                assert!(unwound.is_err());
+                self.history.tell(&event);
+                // What refuses at once would be asked very often.
+                thread::sleep(Duration::from_millis(10));
             }
         }
-        self.history.tell(&Event {
-            outcome: outcome.to_owned(),
-            ..self.event("released")
-        });
-    }
-}
-
-/// Zero when it isn't valid; `at` was read before.
-fn valid_until(at: u64, guard: &LockGuard) -> u64 {
-    match u64::try_from(guard.remaining().as_nanos()) {
-        Ok(0) => 0,
-        Ok(remaining) => at.saturating_add(remaining),
-        Err(_) => u64::MAX,
+        None
     }
 }
 

@@ -1,6 +1,8 @@
 //! C4 and C8: what goes wrong has a cause.
 
+use super::facts::Holding;
 use super::{Facts, Rules, Violation, nanos, shown, violation};
+use crate::torture::history::Mode;
 
 /// What is lost, or abandoned, without a fault.
 pub(super) fn losses(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
@@ -15,8 +17,9 @@ pub(super) fn losses(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
                 found.push(violation("C4", text, &[holding.answer, lost]));
             }
         }
-        if holding.answer.detail == "abandoned" {
-            let since = from.saturating_sub(3 * ttl);
+        let is_judged = !matches!(holding.answer.mode, Mode::Permits(_));
+        if is_judged && holding.answer.detail == "abandoned" {
+            let since = last_for_itself(facts, holding).saturating_sub(3 * ttl);
             let mut spans = facts.faults.iter();
             let faulty =
                 spans.any(|span| span.kind.abandons() && span.from <= from && since <= span.until);
@@ -27,6 +30,24 @@ pub(super) fn losses(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         }
     }
     found
+}
+
+/// Since when it may have been abandoned: those that read tell of it, but leave it to be told to the next that has it
+/// for itself.
+fn last_for_itself(facts: &Facts<'_>, holding: &Holding<'_>) -> u64 {
+    let from = holding.from();
+    let last = |name| {
+        let all = facts.holdings.iter().rev();
+        let mut before = all.filter(|one| one.name() == name && one.from() < from);
+        match before.next() {
+            Some(last) if !last.is_exclusive() => before
+                .find(|one| one.is_exclusive())
+                .map_or(0, |one| one.from()),
+            _ => from,
+        }
+    };
+    let names = holding.answer.name.split(' ');
+    names.map(last).min().unwrap_or_default()
 }
 
 /// Errors that no fault allows.

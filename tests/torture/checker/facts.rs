@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::torture::history::{ALL, Event};
+use crate::torture::history::{ALL, Event, Mode};
 use crate::torture::kinds::{self, Kind};
 
 /// What a history tells, put together.
@@ -20,9 +20,10 @@ pub(crate) struct Facts<'a> {
     pub(crate) slow: Vec<(u64, u64)>,
 }
 
-/// A lock that a thread had.
+/// A lock that a thread had. Of several that it had together, there is one for each.
 #[derive(Clone, Debug)]
 pub(crate) struct Holding<'a> {
+    pub(crate) name: &'a str,
     pub(crate) ask: Option<&'a Event>,
     pub(crate) answer: &'a Event,
     /// The last event that says until when the lease was valid.
@@ -34,6 +35,8 @@ pub(crate) struct Holding<'a> {
     pub(crate) release: Option<&'a Event>,
     pub(crate) released: Option<&'a Event>,
     pub(crate) lost: Option<&'a Event>,
+    /// What the lock protected.
+    pub(crate) value: Option<u64>,
 }
 
 /// A fault, from before it was fired until after it was over.
@@ -47,9 +50,13 @@ pub(crate) struct Span<'a> {
     pub(crate) hit: bool,
 }
 
-impl Holding<'_> {
-    pub(crate) fn name(&self) -> &str {
-        &self.answer.name
+impl<'a> Holding<'a> {
+    pub(crate) fn name(&self) -> &'a str {
+        self.name
+    }
+
+    pub(crate) fn is_exclusive(&self) -> bool {
+        self.answer.mode == Mode::Exclusive
     }
 
     pub(crate) fn from(&self) -> u64 {
@@ -91,25 +98,28 @@ impl<'a> Facts<'a> {
             stalls: Vec::new(),
             slow: Vec::new(),
         };
-        let mut held = HashMap::new();
+        let mut held: HashMap<u64, Vec<usize>> = HashMap::new();
         for event in events {
             facts.take_in(event, &mut held);
         }
         facts
     }
 
-    fn take_in(&mut self, event: &'a Event, held: &mut HashMap<u64, usize>) {
+    fn take_in(&mut self, event: &'a Event, held: &mut HashMap<u64, Vec<usize>>) {
         match event.op.as_str() {
             "ask" => drop(self.asks.insert(event.id, event)),
             "answer" => {
                 self.answers.insert(event.id, event);
                 if event.outcome == "held" {
-                    held.insert(event.id, self.holdings.len());
-                    self.holdings.push(self.holding(event));
+                    let first = self.holdings.len();
+                    let names = event.name.split(' ');
+                    let its: Vec<_> = names.map(|name| self.holding(name, event)).collect();
+                    self.holdings.extend(its);
+                    held.insert(event.id, (first..self.holdings.len()).collect());
                 }
             }
-            "look" | "release" | "released" | "lost" => {
-                if let Some(at) = held.get(&event.id) {
+            "look" | "value" | "release" | "released" | "lost" => {
+                for at in held.get(&event.id).into_iter().flatten() {
                     self.holdings[*at].take_in(event);
                 }
             }
@@ -127,8 +137,9 @@ impl<'a> Facts<'a> {
         }
     }
 
-    fn holding(&self, answer: &'a Event) -> Holding<'a> {
+    fn holding(&self, name: &'a str, answer: &'a Event) -> Holding<'a> {
         Holding {
+            name,
             ask: self.asks.get(&answer.id).copied(),
             answer,
             last: answer,
@@ -137,6 +148,7 @@ impl<'a> Facts<'a> {
             release: None,
             released: None,
             lost: None,
+            value: None,
         }
     }
 
@@ -174,7 +186,7 @@ impl<'a> Facts<'a> {
         let mut names: Vec<_> = self
             .events
             .iter()
-            .map(|event| event.name.as_str())
+            .flat_map(|event| event.name.split(' '))
             .filter(|name| !name.is_empty())
             .collect();
         names.sort_unstable();
@@ -187,6 +199,28 @@ impl<'a> Facts<'a> {
         self.holdings
             .iter()
             .filter(move |holding| holding.name() == name)
+    }
+
+    /// The valid holdings of a name, each with those that are still valid when it begins.
+    pub(crate) fn together(&self, name: &str) -> Vec<(&Holding<'a>, Vec<&Holding<'a>>)> {
+        let mut inside: Vec<&Holding<'a>> = Vec::new();
+        let valid = self.holdings_of(name).filter(|one| one.was_valid());
+        let mut together = Vec::new();
+        for next in valid {
+            inside.retain(|one| one.end() > next.from());
+            together.push((next, inside.clone()));
+            inside.push(next);
+        }
+        together
+    }
+
+    /// The fault by which a process died that lived at that time: numbers come again.
+    pub(crate) fn death(&self, pid: u32, lived: u64) -> Option<&Span<'a>> {
+        self.faults.iter().find(|span| {
+            span.kind.name.contains("kill ")
+                && u64::from(pid) == span.event.token
+                && span.until > lived
+        })
     }
 }
 
@@ -201,6 +235,10 @@ impl<'a> Holding<'a> {
                 }
             }
             "lost" => self.lost = self.lost.or(Some(event)),
+            "value" => {
+                self.value = Some(event.until);
+                return;
+            }
             _ => {}
         }
         if event.until > 0 {

@@ -2,12 +2,12 @@
 //!
 //! | rule | |
 //! |---|---|
-//! | C1 | no two valid holdings of a name overlap; after an unsafe fault at most until the next renewal |
-//! | C2 | the register's value is the number of its accepted writes, and stale ones were refused |
-//! | C3 | tokens are unique, and increase in the order of holding |
+//! | C1 | no two valid holdings of a name overlap that may not; after an unsafe fault at most until the next renewal |
+//! | C2 | the register's value is the number of its accepted writes, and stale ones were refused; nobody changes what is read; a value is what was stored last |
+//! | C3 | tokens are unique, and increase in the order of holding, but among those that share |
 //! | C4 | a lease is lost, or found abandoned, only when a fault explains it |
 //! | C5 | in the end nothing is left, and no key was ever seen without a ttl |
-//! | C6 | a lock goes to another only by its owner's release or by its expiry, and a line keeps its order, and none that is dead |
+//! | C6 | a lock goes to another only by its owner's release or by its expiry, a line keeps its order, and who is dead isn't served |
 //! | C7 | every wait is bounded |
 //! | C8 | calls give only errors that a fault allows |
 //! | C9 | the run was no idle one: every fault hit its target, and stale writes were refused |
@@ -17,6 +17,7 @@ mod explained;
 mod facts;
 mod server;
 mod tokens;
+mod values;
 mod work;
 
 use std::fmt;
@@ -25,6 +26,7 @@ use std::time::Duration;
 use crate::torture::history::Event;
 use crate::torture::kinds::Class;
 pub(crate) use facts::Facts;
+pub(crate) use work::sorts;
 
 /// What a run promised.
 #[derive(Clone, Debug)]
@@ -35,6 +37,10 @@ pub(crate) struct Rules {
     /// What a loaded machine may add to each bound, beside the stalls that were seen.
     pub(crate) slack: Duration,
     pub(crate) acquisitions: usize,
+    /// So many of them at least for each way to hold a lock.
+    pub(crate) of_each_sort: usize,
+    /// Of a semaphore.
+    pub(crate) permits: u32,
     pub(crate) stale_writes: usize,
     /// How often each of these faults must have hit.
     pub(crate) faults: Vec<(&'static str, usize)>,
@@ -64,13 +70,17 @@ pub(crate) fn judge(events: &[Event], rules: &Rules) -> Vec<Violation> {
         tokens::exclusion,
         tokens::order,
         tokens::register,
+        values::stored,
+        values::readings,
         explained::losses,
         explained::errors,
         server::remains,
         server::owners,
         server::lines,
         server::dead,
+        server::sharers,
         bounds::timed,
+        bounds::endless,
         bounds::releases,
         bounds::after_kills,
         bounds::after_releases,
@@ -86,6 +96,16 @@ pub(crate) fn judge(events: &[Event], rules: &Rules) -> Vec<Violation> {
 fn violation(rule: &'static str, text: String, events: &[&Event]) -> Violation {
     let events = events.iter().map(|event| (*event).clone()).collect();
     Violation { rule, text, events }
+}
+
+/// Whether the server may have forgotten locks between the two times.
+fn forgot(facts: &Facts<'_>, rules: &Rules, from: u64, until: u64) -> bool {
+    let mut spans = facts.faults.iter();
+    spans.any(|span| {
+        span.kind.class == Class::Unsafe
+            && span.from <= until
+            && from <= span.until.saturating_add(nanos(rules.ttl))
+    })
 }
 
 /// As the times of a history.

@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::facts::Holding;
-use super::{Facts, Rules, Violation, nanos, violation};
+use super::facts::{Holding, Span};
+use super::{Facts, Rules, Violation, forgot, nanos, violation};
 use crate::torture::history::Event;
-use crate::torture::kinds::Class;
 
 /// C5.
 pub(super) fn remains(facts: &Facts<'_>, _: &Rules) -> Vec<Violation> {
@@ -26,6 +25,9 @@ pub(super) fn remains(facts: &Facts<'_>, _: &Rules) -> Vec<Violation> {
     found
 }
 
+/// How the value of a lock begins that is shared.
+const SHARED: &str = "crosslock:";
+
 /// What the server's clock, in whole milliseconds, may differ from ours.
 const ROUNDING: u64 = 5_000_000;
 
@@ -43,7 +45,9 @@ pub(super) fn owners(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             continue;
         };
         let is_due = event.at + ROUNDING >= before.until;
-        if before.detail.is_empty() || before.detail == event.detail || is_due {
+        // What is shared is nobody's: each of those that share it has a lease.
+        let is_nobodys = before.detail.is_empty() || before.detail.starts_with(SHARED);
+        if is_nobodys || before.detail == event.detail || is_due {
             continue;
         }
         // A lease that nobody heard of was given up.
@@ -76,15 +80,6 @@ fn last_of_chain<'a, 'b>(
         last = next;
     }
     Some(last)
-}
-
-fn forgot(facts: &Facts<'_>, rules: &Rules, from: u64, until: u64) -> bool {
-    let mut spans = facts.faults.iter();
-    spans.any(|span| {
-        span.kind.class == Class::Unsafe
-            && span.from <= until
-            && from <= span.until.saturating_add(nanos(rules.ttl))
-    })
 }
 
 /// C6: those that stay in line stay in their order, unless somebody was dropped for not asking in time.
@@ -120,8 +115,6 @@ pub(super) fn lines(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
 
 /// C6: when the lock goes to another, the first in line, if it has died, is there no longer.
 pub(super) fn dead(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
-    // A request of its may still have been on the way.
-    const LAST_WORDS: u64 = 50_000_000;
     let mut found = Vec::new();
     for name in facts.names() {
         for pair in looks(facts, name).windows(2) {
@@ -135,16 +128,9 @@ pub(super) fn dead(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             if !goes || first.is_empty() || first != before.first() {
                 continue;
             }
-            let Some(pid) = pid(first) else { continue };
-            let killed = facts.faults.iter().find(|span| {
-                let lives_on = |answer: &&Event| answer.pid == pid && answer.at > span.until;
-                span.kind.name.contains("kill ")
-                    && u64::from(pid) == span.event.token
-                    // A number may come again.
-                    && !facts.answers.values().any(lives_on)
-                    && span.until.saturating_add(LAST_WORDS) < before.at
-            });
-            let Some(killed) = killed else { continue };
+            let Some(killed) = death(facts, first, before.at) else {
+                continue;
+            };
             if !forgot(facts, rules, before.at, after.at) {
                 let text = format!("{name} goes to another, and who is dead stays first in line");
                 found.push(violation("C6", text, &[killed.event, line, key]));
@@ -152,6 +138,54 @@ pub(super) fn dead(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         }
     }
     found
+}
+
+/// The fault by which the process of an owner had died by then.
+fn death<'a, 'b>(facts: &'b Facts<'a>, owner: &str, by: u64) -> Option<&'b Span<'a>> {
+    // A request of its may still have been on the way.
+    const LAST_WORDS: u64 = 50_000_000;
+    let pid = pid(owner)?;
+    let killed = facts.death(pid, 0)?;
+    // A number may come again.
+    let answers = facts.answers.values();
+    let mut later = answers.filter(|answer| answer.pid == pid && answer.at > killed.until);
+    let is_dead = killed.until.saturating_add(LAST_WORDS) < by && later.next().is_none();
+    is_dead.then_some(killed)
+}
+
+/// C6: the lease of one that is dead becomes no longer.
+pub(super) fn sharers(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let mut last: HashMap<&str, &Event> = HashMap::new();
+    for event in facts.events.iter().filter(|event| event.op == "sharers") {
+        let Some(before) = last.insert(&event.name, event) else {
+            continue;
+        };
+        let ends: HashMap<_, _> = ends_of(before).collect();
+        for (owner, end) in ends_of(event) {
+            if ends.get(owner).is_none_or(|before| end <= *before) {
+                continue;
+            }
+            let Some(killed) = death(facts, owner, before.at) else {
+                continue;
+            };
+            if !forgot(facts, rules, before.at, event.at) {
+                let text = format!("{}: somebody renews for one that is dead", event.name);
+                found.push(violation("C6", text, &[killed.event, before, event]));
+            }
+        }
+    }
+    found
+}
+
+/// The owners of those that share a lock, each with the end of its lease.
+fn ends_of(event: &Event) -> impl Iterator<Item = (&str, u64)> {
+    let words: Vec<_> = event.detail.split(' ').collect();
+    let all: Vec<_> = words
+        .chunks_exact(3)
+        .filter_map(|words| Some((words[1], words[2].parse().ok()?)))
+        .collect();
+    all.into_iter()
 }
 
 /// What the server showed of a name at one time.
@@ -201,7 +235,7 @@ fn gave_up(facts: &Facts<'_>, owner: &str, before: &Event, after: &Event) -> boo
     let mut answers = facts.answers.values();
     answers.any(|answer| {
         Some(answer.pid) == pid
-            && answer.name == after.name
+            && answer.name.split(' ').any(|name| name == after.name)
             && !matches!(answer.outcome.as_str(), "held" | "opened")
             && before.at <= answer.at + NEAR
             && answer.at <= after.at + NEAR

@@ -2,54 +2,75 @@
 
 use std::collections::HashMap;
 
+use super::facts::Holding;
 use super::{Facts, Rules, Violation, nanos, shown, violation};
+use crate::torture::history::{Event, Mode};
 use crate::torture::kinds::Class;
 
 /// C1.
 pub(super) fn exclusion(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     let mut found = Vec::new();
     for name in facts.names() {
-        let mut last: Option<&super::facts::Holding<'_>> = None;
-        for next in facts.holdings_of(name).filter(|one| one.was_valid()) {
-            if let Some(before) = last {
+        for (next, mut inside) in facts.together(name) {
+            inside.retain(|before| {
                 let (end, allowed) = match rules.class {
                     Class::Safe => (before.end(), 0),
-                    Class::Unsafe => unsafe_overlap(facts, rules, before, next.from()),
+                    Class::Unsafe => unsafe_overlap(facts, rules, before, next),
                 };
-                let overlap = end.saturating_sub(next.from());
-                if overlap > allowed {
-                    let text = format!("{name}: two hold it for {:?}", shown(overlap));
-                    let events = [before.answer, before.last, next.answer];
-                    found.push(violation("C1", text, &events));
-                }
-            }
-            if last.is_none_or(|before| before.end() < next.end()) {
-                last = Some(next);
+                end.saturating_sub(next.from()) > allowed
+            });
+            for before in in_the_way(next, &inside, rules.permits) {
+                let overlap = before.end().saturating_sub(next.from());
+                let text = format!("{name}: two hold it for {:?}", shown(overlap));
+                let events = [before.answer, before.last, next.answer];
+                found.push(violation("C1", text, &events));
             }
         }
     }
     found
 }
 
-/// How long the one before believed in its lease, and for how long it may have: until its next renewal, and as long
-/// as that may take. Without an unsafe fault before it may not at all.
+/// Those that should not be inside with the next.
+fn in_the_way<'a, 'b>(
+    next: &Holding<'_>,
+    inside: &[&'b Holding<'a>],
+    permits: u32,
+) -> Vec<&'b Holding<'a>> {
+    let count = |holding: &Holding<'_>| match holding.answer.mode {
+        Mode::Permits(count) => count,
+        _ => 0,
+    };
+    let used: u32 = inside.iter().map(|one| count(one)).sum();
+    let fits = |one: &Holding<'_>| match (one.answer.mode, next.answer.mode) {
+        (Mode::Read, Mode::Read) => true,
+        (Mode::Permits(_), Mode::Permits(count)) => used + count <= permits,
+        _ => false,
+    };
+    let others = inside.iter().copied();
+    others.filter(|one| !fits(one)).collect()
+}
+
+/// How long the two believed in their leases, and for how long they may have: until the next renewal of the one that had
+/// lost it, which may be either, and as long as that may take. Without an unsafe fault before it may not at all.
 fn unsafe_overlap(
     facts: &Facts<'_>,
     rules: &Rules,
-    before: &super::facts::Holding<'_>,
-    next: u64,
+    before: &Holding<'_>,
+    next: &Holding<'_>,
 ) -> (u64, u64) {
     let ttl = nanos(rules.ttl);
-    let mut faults = facts.faults_near(before.answer.process, before.from(), next, ttl);
+    let mut faults = facts.faults_near(before.answer.process, before.from(), next.from(), ttl);
     if !faults.any(|span| span.kind.class == Class::Unsafe) {
         return (before.end(), 0);
     }
     // It was found valid then; what it might have believed after that hurt nobody.
-    let end = before
-        .release
-        .map_or(before.seen, |event| event.at.min(before.seen));
+    let seen = |one: &Holding<'_>| {
+        let release = one.release;
+        release.map_or(one.seen, |event| event.at.min(one.seen))
+    };
+    let end = seen(before).min(seen(next));
     let allowed = rules.ttl / 3 + rules.io_timeout + rules.slack;
-    (end, nanos(allowed) + facts.stalled(next, end))
+    (end, nanos(allowed) + facts.stalled(next.from(), end))
 }
 
 /// C3.
@@ -68,41 +89,86 @@ pub(super) fn order(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             Class::Safe => 0,
             Class::Unsafe => nanos(rules.ttl / 3 + rules.io_timeout + rules.slack),
         };
-        let valid: Vec<_> = facts
-            .holdings_of(name)
-            .filter(|one| one.was_valid())
-            .collect();
-        for pair in valid.windows(2) {
-            let gap = pair[1].from() - pair[0].from();
-            if pair[0].token() > pair[1].token() && gap >= ignorance {
+        let valid = facts.holdings_of(name).filter(|one| one.was_valid());
+        let (mut largest, mut largest_exclusive): (Option<&Holding<'_>>, Option<&Holding<'_>>) =
+            (None, None);
+        for next in valid {
+            let before = if next.is_exclusive() {
+                largest
+            } else {
+                largest_exclusive
+            };
+            if let Some(before) = before.filter(|before| is_late(before, next, ignorance)) {
                 let text = format!("{name}: a later holder has a smaller token");
-                found.push(violation("C3", text, &[pair[0].answer, pair[1].answer]));
+                found.push(violation("C3", text, &[before.answer, next.answer]));
+            }
+            largest = larger(largest, next);
+            if next.is_exclusive() {
+                largest_exclusive = larger(largest_exclusive, next);
             }
         }
     }
     found
 }
 
+fn is_late(before: &Holding<'_>, next: &Holding<'_>, ignorance: u64) -> bool {
+    before.token() > next.token() && next.from() - before.from() >= ignorance
+}
+
+fn larger<'a, 'b>(one: Option<&'b Holding<'a>>, next: &'b Holding<'a>) -> Option<&'b Holding<'a>> {
+    Some(one.filter(|one| one.token() > next.token()).unwrap_or(next))
+}
+
+/// What the register knows of a name.
+#[derive(Clone, Copy, Default)]
+struct Cell {
+    value: u64,
+    /// Of who had it last for itself.
+    token: u64,
+    owner: u64,
+    /// The largest of all.
+    seen: u64,
+}
+
+impl Cell {
+    fn is_stale(&self, event: &Event) -> bool {
+        if shares(event) {
+            event.token < self.token
+        } else {
+            event.token < self.seen || (event.token == self.seen && self.owner != event.id)
+        }
+    }
+}
+
+fn shares(event: &Event) -> bool {
+    matches!(event.detail.as_str(), "peek" | "leave")
+}
+
 /// C2. What the register has let in is judged anew.
 pub(super) fn register(facts: &Facts<'_>, _: &Rules) -> Vec<Violation> {
     let mut found = Vec::new();
-    let mut last: HashMap<&str, (u64, u64, u64)> = HashMap::new();
+    let mut cells: HashMap<&str, Cell> = HashMap::new();
     for event in facts.events.iter().filter(|event| event.op == "register") {
-        let (token, owner, value) = last.get(event.name.as_str()).copied().unwrap_or_default();
-        let is_stale = event.token < token || (event.token == token && owner != event.id);
+        let cell = cells.entry(&event.name).or_default();
+        let is_stale = cell.is_stale(event);
         if is_stale != (event.outcome == "stale") {
-            let text = format!("{}: after token {token} this should not be", event.name);
+            let seen = cell.seen;
+            let text = format!("{}: after token {seen} this should not be", event.name);
             found.push(violation("C2", text, &[event]));
         }
         if is_stale {
             continue;
         }
-        let expected = value + u64::from(event.detail == "write");
+        let expected = cell.value + u64::from(event.detail == "write");
         if event.until != expected {
             let text = format!("{}: a write was lost, {expected} is due", event.name);
             found.push(violation("C2", text, &[event]));
         }
-        last.insert(&event.name, (event.token, event.id, event.until));
+        cell.value = event.until;
+        cell.seen = cell.seen.max(event.token);
+        if !shares(event) {
+            (cell.token, cell.owner) = (event.token, event.id);
+        }
     }
     found
 }
