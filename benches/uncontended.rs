@@ -15,14 +15,18 @@
 //! queue, and the lease. Nothing waits for the renewal thread, which is there already. By unix socket the same
 //! microseconds are a larger part of a shorter trip.
 
+#[path = "../tests/support/scripts.rs"]
+#[allow(dead_code, unreachable_pub, reason = "the tests use more of it")]
+mod scripts;
 mod support;
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use crosslock::Locker;
+use crosslock::{Locker, MutexGuard};
 use redis::Connection;
 
+use scripts::{ACQUIRE, RELEASE, whole};
 use support::{Server, connect, percentile, pin};
 
 const ROUNDS: usize = 100;
@@ -34,10 +38,10 @@ fn main() {
     pin(&server);
     let mut subjects = vec![
         Subject::new("floor, tcp", None, floor(&server.tcp())),
-        Subject::new("scripts, tcp", Some(0), scripts(&server.tcp())),
+        Subject::new("scripts, tcp", Some(0), scripts_alone(&server.tcp())),
         Subject::new("crosslock, tcp", Some(0), ours(&server.tcp())),
         Subject::new("floor, unix", None, floor(&server.unix())),
-        Subject::new("scripts, unix", Some(3), scripts(&server.unix())),
+        Subject::new("scripts, unix", Some(3), scripts_alone(&server.unix())),
         Subject::new("crosslock, unix", Some(3), ours(&server.unix())),
         Subject::new(
             "crosslock, file:",
@@ -45,6 +49,10 @@ fn main() {
             ours(&format!("file://{}", directory.path().display())),
         ),
         Subject::new("crosslock, memory:", None, ours("memory:")),
+        Subject::new("read, tcp", Some(0), read(&server.tcp())),
+        Subject::new("permit, tcp", Some(0), permit(&server.tcp())),
+        Subject::new("lock, GET, SET, unlock", None, by_hand(&server.tcp())),
+        Subject::new("Mutex<u64> += 1, tcp", Some(10), increment(&server.tcp())),
     ];
     let mut order: Vec<usize> = (0..subjects.len()).collect();
     for round in 0..=ROUNDS {
@@ -92,7 +100,7 @@ fn report(subjects: &mut [Subject]) {
         .iter_mut()
         .for_each(|subject| subject.times.sort_unstable());
     println!(
-        "{:<20} {:>9} {:>9} {:>7}",
+        "{:<24} {:>9} {:>9} {:>7}",
         "lock + unlock", "p50 us", "p99 us", "ratio"
     );
     for subject in &*subjects {
@@ -101,7 +109,7 @@ fn report(subjects: &mut [Subject]) {
             format!("{:.2}", p50 / percentile(&subjects[floor].times, 50))
         });
         let p99 = percentile(&subject.times, 99);
-        println!("{:<20} {p50:>9.1} {p99:>9.1} {ratio:>7}", subject.name);
+        println!("{:<24} {p50:>9.1} {p99:>9.1} {ratio:>7}", subject.name);
     }
 }
 
@@ -110,6 +118,50 @@ fn ours(url: &str) -> impl FnMut() + use<> {
     move || {
         let guard = lock.lock("bench").expect("a free lock");
         black_box(&guard);
+        guard.unlock().expect("our lock");
+    }
+}
+
+fn read(url: &str) -> impl FnMut() + use<> {
+    let lock = Locker::open(url).expect("an engine");
+    move || {
+        let guard = lock.read("read").expect("a free lock");
+        black_box(&guard);
+        guard.unlock().expect("our lock");
+    }
+}
+
+fn permit(url: &str) -> impl FnMut() + use<> {
+    let lock = Locker::open(url).expect("an engine");
+    let permits = lock.semaphore("permits", 3).expect("a semaphore");
+    move || {
+        let guard = permits.acquire().expect("a free permit");
+        black_box(&guard);
+        guard.unlock().expect("our permit");
+    }
+}
+
+fn increment(url: &str) -> impl FnMut() + use<> {
+    let lock = Locker::open(url).expect("an engine");
+    let counter = lock.mutex("counter", 0_u64).expect("a mutex");
+    move || {
+        let mut guard = counter.lock().expect("a free lock");
+        *guard += 1;
+        MutexGuard::commit(guard).expect("our lock");
+    }
+}
+
+/// The same without `Mutex<u64>`.
+fn by_hand(url: &str) -> impl FnMut() + use<> {
+    let lock = Locker::open(url).expect("an engine");
+    let mut connection = connect(url);
+    move || {
+        let guard = lock.lock("by hand").expect("a free lock");
+        let mut get = redis::cmd("GET");
+        let value: Option<u64> = get.arg("by hand").query(&mut connection).expect("GET");
+        let mut set = redis::cmd("SET");
+        set.arg("by hand").arg(value.unwrap_or_default() + 1);
+        set.exec(&mut connection).expect("SET");
         guard.unlock().expect("our lock");
     }
 }
@@ -136,27 +188,18 @@ fn floor(url: &str) -> impl FnMut() + use<> {
 }
 
 /// The scripts of this crate without the crate.
-fn scripts(url: &str) -> impl FnMut() + use<> {
+fn scripts_alone(url: &str) -> impl FnMut() + use<> {
     let mut connection = connect(url);
-    let acquire = load(
-        &mut connection,
-        &whole(include_str!("../lua/lock_acquire.lua")),
-    );
-    let release = load(
-        &mut connection,
-        &whole(include_str!("../lua/lock_release.lua")),
-    );
+    let acquire = load(&mut connection, &whole(ACQUIRE));
+    let release = load(&mut connection, &whole(RELEASE));
     move || {
         let call = |script: &str, argument: i64| {
             let mut call = redis::cmd("EVALSHA");
-            call.arg(script)
-                .arg(4)
-                .arg("{scripts}")
-                .arg("{scripts}:fence")
-                .arg("{scripts}:queue")
-                .arg("{scripts}:waiters")
-                .arg("owner")
-                .arg(argument);
+            call.arg(script).arg(6).arg("{scripts}");
+            for kind in ["fence", "queue", "waiters", "crowd", "holders"] {
+                call.arg(format!("{{scripts}}:{kind}"));
+            }
+            call.arg("owner").arg(argument).arg("x");
             call
         };
         let token: i64 = call(&acquire, 10_000)
@@ -167,13 +210,6 @@ fn scripts(url: &str) -> impl FnMut() + use<> {
             .expect("release");
         assert_eq!(released, 1);
     }
-}
-
-/// A script with what it shares.
-fn whole(script: &str) -> String {
-    script
-        .replace("-- include token.lua\n", include_str!("../lua/token.lua"))
-        .replace("-- include line.lua\n", include_str!("../lua/line.lua"))
 }
 
 fn load(connection: &mut Connection, code: &str) -> String {

@@ -7,7 +7,7 @@ mod server;
 mod worker;
 
 pub(crate) use server::{Server, connect, pin};
-pub(crate) use worker::{Cycle, Worker, monotonic, serve, sleep_until};
+pub(crate) use worker::{Cycle, Task, Way, Worker, monotonic, serve, sleep_until};
 
 use std::time::Duration;
 

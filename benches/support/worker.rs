@@ -1,4 +1,4 @@
-//! A process that locks, holds and unlocks in a loop: the bench itself, started again.
+//! A process that takes a lock, holds it and lets go in a loop: the bench itself, started again.
 //!
 //! It says when it is ready, is told when to begin and when to end, and keeps what it saw in memory until then.
 
@@ -6,11 +6,29 @@ use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crosslock::Locker;
+use crosslock::{LockGuard, Locker, Prefer};
 use rustix::time::{ClockId, clock_gettime};
 
 /// The first argument of a worker.
 const ROLE: &str = "worker";
+
+/// What a worker does in a loop.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Task {
+    pub(crate) way: Way,
+    pub(crate) prefer: Prefer,
+    pub(crate) hold: Duration,
+    /// How often it comes; zero: again at once.
+    pub(crate) every: Duration,
+}
+
+/// How it takes the lock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Way {
+    Lock,
+    Read,
+    Write,
+}
 
 /// One acquisition. Times are of the clock that all processes of a host share.
 #[derive(Clone, Copy, Debug)]
@@ -28,9 +46,20 @@ pub(crate) struct Worker {
 impl Worker {
     /// Starts a process that locks `name`, and holds it for as long each time.
     pub(crate) fn spawn(url: &str, name: &str, hold: Duration) -> Self {
+        let task = Task {
+            way: Way::Lock,
+            prefer: Prefer::Nobody,
+            hold,
+            every: Duration::ZERO,
+        };
+        Worker::spawn_to(url, name, task)
+    }
+
+    pub(crate) fn spawn_to(url: &str, name: &str, task: Task) -> Self {
         let bench = std::env::current_exe().expect("the path of this bench");
         let child = Command::new(bench)
-            .args([ROLE, url, name, &hold.as_micros().to_string()])
+            .args([ROLE, url, name])
+            .args(task.to_args())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -74,18 +103,19 @@ impl Drop for Worker {
 /// Does the work of a worker if this process is one, and says whether it was.
 pub(crate) fn serve() -> bool {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [role, url, name, hold] = &arguments[..] else {
+    let [role, url, name, task @ ..] = &arguments[..] else {
         return false;
     };
     if role != ROLE {
         return false;
     }
-    let hold = Duration::from_micros(hold.parse().expect("microseconds"));
-    work(&Locker::open(url).expect("a server"), name, hold);
+    let task = Task::from_args(task);
+    let lock = Locker::builder(url).prefer(task.prefer).build();
+    work(&lock.expect("a server"), name, task);
     true
 }
 
-fn work(lock: &Locker, name: &str, hold: Duration) {
+fn work(lock: &Locker, name: &str, task: Task) {
     const USUAL: usize = 1 << 16;
     // Loads the scripts, starts the renewal thread, and fills the memory that is written to later.
     drop(lock.lock(&format!("{name} {}", std::process::id())));
@@ -102,7 +132,11 @@ fn work(lock: &Locker, name: &str, hold: Duration) {
     });
     sleep_until(from);
     while cycles.last().is_none_or(|last| last.held[1] < until) {
-        cycles.push(cycle(lock, name, hold));
+        let cycle = task.cycle(lock, name);
+        cycles.push(cycle);
+        if !task.every.is_zero() {
+            sleep_until(cycle.asked + task.every);
+        }
     }
     let log: Vec<u8> = cycles.iter().flat_map(Cycle::write).collect();
     output.write_all(&log).expect("a parent");
@@ -114,20 +148,63 @@ fn sleep_precisely() {
     rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)).expect("a timer");
 }
 
-fn cycle(lock: &Locker, name: &str, hold: Duration) -> Cycle {
-    let asked = monotonic();
-    let guard = lock.lock(name).expect("the lock");
-    let got = monotonic();
-    if !hold.is_zero() {
-        std::thread::sleep(hold);
+impl Task {
+    fn cycle(self, lock: &Locker, name: &str) -> Cycle {
+        let asked = monotonic();
+        let guard = self.way.take(lock, name);
+        let got = monotonic();
+        if !self.hold.is_zero() {
+            std::thread::sleep(self.hold);
+        }
+        let cycle = Cycle {
+            token: guard.fencing_token(),
+            asked,
+            held: [got, monotonic()],
+        };
+        guard.unlock().expect("our lock");
+        cycle
     }
-    let cycle = Cycle {
-        token: guard.fencing_token(),
-        asked,
-        held: [got, monotonic()],
-    };
-    guard.unlock().expect("our lock");
-    cycle
+
+    fn to_args(self) -> [String; 4] {
+        let [way, prefer] = [format!("{:?}", self.way), format!("{:?}", self.prefer)];
+        let [hold, every] = [self.hold, self.every].map(|time| time.as_micros().to_string());
+        [way, prefer, hold, every]
+    }
+
+    fn from_args(args: &[String]) -> Self {
+        let [way, prefer, hold, every] = args else {
+            panic!("a worker's four arguments, not {args:?}");
+        };
+        let [hold, every] =
+            [hold, every].map(|time| Duration::from_micros(time.parse().expect("microseconds")));
+        let way = match way.as_str() {
+            "Read" => Way::Read,
+            "Write" => Way::Write,
+            _ => Way::Lock,
+        };
+        let prefer = match prefer.as_str() {
+            "Readers" => Prefer::Readers,
+            "Writers" => Prefer::Writers,
+            _ => Prefer::Nobody,
+        };
+        Task {
+            way,
+            prefer,
+            hold,
+            every,
+        }
+    }
+}
+
+impl Way {
+    fn take(self, lock: &Locker, name: &str) -> LockGuard {
+        let taken = match self {
+            Way::Lock => lock.lock(name),
+            Way::Read => lock.read(name),
+            Way::Write => lock.write(name),
+        };
+        taken.expect("the lock")
+    }
 }
 
 impl Cycle {
