@@ -14,7 +14,7 @@ release_any_owner     / 12 / safe   / C1|C6       / stop holder past ttl
 validity_from_reply   / 15 / safe   / C1          / delay and kill holder
 validity_ignored      / 12 / safe   / C1          / stop holder past ttl
 renewal_recreates     / 16 / unsafe / C1|C6       / delete lock,flushall
-refusal_ignored       / 24 / unsafe / C1          / delete lock,flushall
+refusal_ignored       / 36 / unsafe / C1          / delete lock,flushall
 connection_reused     / 12 / safe   / C1|C3|C4|C6|C8 / delay,stop server,lose reply to acquire
 new_owner_on_retry    / 10 / safe   / C4|C5|C7    / script flush
 token_not_counted     / 10 / safe   / C3          / script flush

@@ -427,6 +427,18 @@ fn error_needs_a_fault_that_allows_it() {
 }
 
 #[test]
+fn call_that_asks_once_may_fail_when_the_machine_stands_still() {
+    let stall = with(event(120, "stall", 0), "", "", 180);
+    let failed = with(event(300, "answer", 1), "unavailable", "", 0);
+    for (how, is_excused) in [("open", true), ("try", true), ("lock", false)] {
+        let history = [ask(100, 1, how, 0), failed.clone()];
+        breaks("C8", history.clone());
+        let found = broken(history.into_iter().chain([stall.clone()]), &rules());
+        assert_eq!(found.is_empty(), is_excused, "{how}: {found:?}");
+    }
+}
+
+#[test]
 fn idle_run_breaks_c9() {
     let idle = Rules {
         acquisitions: 1,

@@ -38,6 +38,8 @@ pub(crate) struct Driver<'a> {
     pub(crate) workers: Vec<Child>,
     pub(crate) rng: Rng,
     pub(crate) ttl: Duration,
+    /// When the server lost counters last, or went back to older ones.
+    pub(crate) forgot_at: u64,
     /// Whom the workers run as.
     uid: Option<u32>,
     history: History,
@@ -144,6 +146,7 @@ impl<'a> Driver<'a> {
             class,
             lives: 0,
             faults: 0,
+            forgot_at: 0,
             servers,
             uid,
         };
@@ -236,6 +239,9 @@ impl<'a> Driver<'a> {
         };
         self.history.tell(&told);
         let hit = faults::fire(self, kind, target);
+        if kind.forgets {
+            self.forgot_at = history::now();
+        }
         self.history.tell(&Event {
             outcome: if hit { "hit" } else { "" }.to_owned(),
             at: history::now(),

@@ -37,6 +37,9 @@ pub(crate) fn aim(driver: &mut Driver<'_>, kind: &Kind) -> Option<u32> {
     if kind.name == "fail over to a stale replica" && !driver.servers.await_replica(PATIENCE) {
         return None;
     }
+    if kind.name == "server clock back" && !is_remembered(driver) {
+        return None;
+    }
     let holder = driver.register.await_moment(moment, AIMING)?;
     match kind.name {
         "stop server"
@@ -66,6 +69,14 @@ pub(crate) fn aim(driver: &mut Driver<'_>, kind: &Kind) -> Option<u32> {
         "lose reply to acquire" => Some(driver.rng.u32(0..WORKERS)),
         _ => Some(holder),
     }
+}
+
+/// Whether all names have got tokens since the server forgot them: without a counter there is nothing but its clock to
+/// give larger ones.
+fn is_remembered(driver: &Driver<'_>) -> bool {
+    const ON_THE_WAY: u64 = 100_000_000;
+    let since = driver.forgot_at + ON_THE_WAY;
+    driver.register.await_all(&NAMES, since, PATIENCE)
 }
 
 /// Breaks something, waits, and mends it. Says whether it did what it was to do.

@@ -9,6 +9,8 @@ pub(crate) struct Kind {
     pub(crate) errors: &'static [&'static str],
     /// Whether a lease may be lost by it.
     pub(crate) loses: bool,
+    /// Whether the server may have no counters after it, or older ones.
+    pub(crate) forgets: bool,
 }
 
 /// What a fault may break.
@@ -46,15 +48,17 @@ const fn safe(name: &'static str, errors: &'static [&'static str], loses: bool) 
         class,
         errors,
         loses,
+        forgets: false,
     }
 }
 
-const fn harmful(name: &'static str) -> Kind {
+const fn harmful(name: &'static str, forgets: bool) -> Kind {
     Kind {
         name,
         class: Class::Unsafe,
         errors: REFUSAL,
         loses: true,
+        forgets,
     }
 }
 
@@ -88,14 +92,14 @@ pub(crate) const KINDS: [Kind; 37] = [
     safe("acl revoked", REFUSAL, true),
     safe("descriptors exhausted", OUTAGE, true),
     safe("threads exhausted", &["engine"], false),
-    harmful("restart server without aof"),
-    harmful("flushall"),
-    harmful("delete lock"),
-    harmful("evict"),
-    harmful("fail over to a stale replica"),
-    harmful("delete counter"),
-    harmful("server clock forward"),
-    harmful("server clock back"),
+    harmful("restart server without aof", true),
+    harmful("flushall", true),
+    harmful("delete lock", false),
+    harmful("evict", true),
+    harmful("fail over to a stale replica", true),
+    harmful("delete counter", true),
+    harmful("server clock forward", false),
+    harmful("server clock back", false),
 ];
 
 impl Kind {

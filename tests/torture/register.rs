@@ -55,6 +55,8 @@ struct Cell {
     owner: u64,
     /// The largest of all.
     seen: u64,
+    /// When somebody was let in last, in the time of a history.
+    came: u64,
 }
 
 impl Register {
@@ -75,6 +77,17 @@ impl Register {
             }
         });
         Ok(Register(shared))
+    }
+
+    /// Waits until somebody has had each of these names since then.
+    pub(crate) fn await_all(&self, names: &[&str], since: u64, timeout: Duration) -> bool {
+        let is_missing = |state: &mut State| {
+            let came = |name: &&str| state.cells.get(*name).map_or(0, |cell| cell.came);
+            names.iter().any(|name| came(name) <= since)
+        };
+        let state = self.0.state.lock().expect("no panics");
+        let waited = self.0.seen.wait_timeout_while(state, timeout, is_missing);
+        !waited.expect("no panics").1.timed_out()
     }
 
     /// Waits for such a moment, and says whose it is.
@@ -134,6 +147,7 @@ impl Shared {
         let is_stale = cell.is_stale(verb, token, owner);
         if !is_stale {
             cell.seen = cell.seen.max(token);
+            cell.came = now();
             if !shares(verb) {
                 (cell.token, cell.owner) = (token, owner);
             }

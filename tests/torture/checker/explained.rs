@@ -68,11 +68,13 @@ pub(super) fn errors(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         let from = facts.asks.get(&event.id).map_or(event.at, |ask| ask.at);
         let mut faults = facts.faults_near(event.process, from, event.at, after);
         let allowed = faults.any(|span| span.kind.errors.contains(&error.as_str()));
-        let timeout = facts.asks.get(&event.id).map_or(0, |ask| ask.until);
-        // A timed call, if the machine had no time for it.
-        let was_cut_short = error == "unavailable"
-            && timeout > 0
-            && (timeout < 20_000_000 || facts.is_delayed(from, event.at));
+        let ask = facts.asks.get(&event.id);
+        let timeout = ask.map_or(0, |ask| ask.until);
+        let asks_once = ask.is_some_and(|ask| matches!(ask.detail.as_str(), "try" | "open"));
+        // A call that has little time, or one question, if the machine had no time for it.
+        let was_delayed = (timeout > 0 || asks_once) && facts.is_delayed(from, event.at);
+        let is_short = (1..20_000_000).contains(&timeout);
+        let was_cut_short = error == "unavailable" && (is_short || was_delayed);
         if !allowed && !was_cut_short {
             let took = shown(event.at.saturating_sub(from));
             let text = format!("an error that no fault allows, after {took:?}");

@@ -50,8 +50,8 @@ fn in_the_way<'a, 'b>(
     others.filter(|one| !fits(one)).collect()
 }
 
-/// How long the two believed in their leases, and for how long they may have: until the next renewal of the one that had
-/// lost it, which may be either, and as long as that may take. Without an unsafe fault before it may not at all.
+/// Until when the one that had lost its lease believed in it, and for how long it may have: until its next renewal, and
+/// as long as that may take. Without an unsafe fault before it may not at all.
 fn unsafe_overlap(
     facts: &Facts<'_>,
     rules: &Rules,
@@ -63,12 +63,16 @@ fn unsafe_overlap(
     if !faults.any(|span| span.kind.class == Class::Unsafe) {
         return (before.end(), 0);
     }
-    // It was found valid then; what it might have believed after that hurt nobody.
-    let seen = |one: &Holding<'_>| {
-        let release = one.release;
-        release.map_or(one.seen, |event| event.at.min(one.seen))
+    // The server knows the one that it let in later, whoever was told first.
+    let lost = if before.token() < next.token() {
+        before
+    } else {
+        next
     };
-    let end = seen(before).min(seen(next));
+    // It was found valid then; what it might have believed after that hurt nobody.
+    let end = lost
+        .release
+        .map_or(lost.seen, |event| event.at.min(lost.seen));
     let allowed = rules.ttl / 3 + rules.io_timeout + rules.slack;
     (end, nanos(allowed) + facts.stalled(next.from(), end))
 }
