@@ -444,7 +444,8 @@ fn shares_are_renewed_and_released_without_memory() {
             assert!(bench.release_as(mode, owner, Some(1), None));
         }
         let error = bench.try_ask(Ask::once("a").with_mode(mode)).unwrap_err();
-        assert_eq!(error.code(), Some("OOM"), "{error}");
+        // Redis 6.2 says it inside of another error.
+        assert!(error.to_string().contains("maxmemory"), "{error}");
         bench.query::<()>(&["CONFIG", "SET", "maxmemory", "0"]);
         assert_eq!(bench.contents().0, None);
         assert!(bench.seen().shares.is_empty());
