@@ -428,13 +428,15 @@ fn error_needs_a_fault_that_allows_it() {
 
 #[test]
 fn call_that_asks_once_may_fail_when_the_machine_stands_still() {
-    let stall = with(event(120, "stall", 0), "", "", 180);
+    let stall = with(event(1_200, "stall", 0), "", "", 1_240);
+    let late = with(event(1_400, "stall", 0), "", "", 1_440);
     let failed = with(event(300, "answer", 1), "unavailable", "", 0);
     for (how, is_excused) in [("open", true), ("try", true), ("lock", false)] {
         let history = [ask(100, 1, how, 0), failed.clone()];
         breaks("C8", history.clone());
         let found = broken(history.into_iter().chain([stall.clone()]), &rules());
         assert_eq!(found.is_empty(), is_excused, "{how}: {found:?}");
+        breaks("C8", [ask(100, 1, how, 0), failed.clone(), late.clone()]);
     }
 }
 

@@ -50,6 +50,9 @@ fn last_for_itself(facts: &Facts<'_>, holding: &Holding<'_>) -> u64 {
     names.map(last).min().unwrap_or_default()
 }
 
+/// For so long around a call that asks once it matters that the machine stood still, in nanoseconds.
+const BUSY: u64 = 1_000_000_000;
+
 /// Errors that no fault allows.
 pub(super) fn errors(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     let after = nanos(rules.ttl + rules.slack);
@@ -71,8 +74,11 @@ pub(super) fn errors(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         let ask = facts.asks.get(&event.id);
         let timeout = ask.map_or(0, |ask| ask.until);
         let asks_once = ask.is_some_and(|ask| matches!(ask.detail.as_str(), "try" | "open"));
-        // A call that has little time, or one question, if the machine had no time for it.
-        let was_delayed = (timeout > 0 || asks_once) && facts.is_delayed(from, event.at);
+        // A call that has little time, or one question, if the machine had no time for it. That of a single thread may
+        // be missed by those who watch, so for one question it is enough that the machine was busy about then.
+        let around = if asks_once { BUSY } else { 0 };
+        let (since, until) = (from.saturating_sub(around), event.at + around);
+        let was_delayed = (timeout > 0 || asks_once) && facts.is_delayed(since, until);
         let is_short = (1..20_000_000).contains(&timeout);
         let was_cut_short = error == "unavailable" && (is_short || was_delayed);
         if !allowed && !was_cut_short {
