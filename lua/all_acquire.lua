@@ -6,8 +6,9 @@
 -- Returns
 --   token                 the owner has them all; the token is above all earlier ones of each; token % 4 is 3 when the
 --                         holder before of one of them never released
---   {remaining, counter, stood, known}  one at least is taken: as lock_acquire.lua says it, of the next that may come
---                         free
+--   {remaining, counter, stood, known, length, holder}
+--                         one at least is taken: as lock_acquire.lua says it, of the next that may come free; the length
+--                         of the longest line, and a holder of the first that is taken
 --   error                 as there; the owner has none
 --
 -- Whoever waits enters all lines at once, and has each lock when its turn comes: so of two that wait, one is in front
@@ -36,8 +37,7 @@ end
 local names, known = 0, 0
 each(function(keys)
   names = names + 1
-  local place = redis.pcall('LPOS', keys[3], owner)
-  if redis.pcall('GET', keys[1]) == owner or type(place) == 'number' then
+  if redis.pcall('GET', keys[1]) == owner or type(redis.pcall('HGET', keys[4], owner)) == 'string' then
     known = known + 1
   end
 end)
@@ -46,7 +46,7 @@ if known > 0 and known < names then
   known = 0
 end
 
-local token, abandoned, taken, failure = 0, false, nil, nil
+local token, tokens, abandoned, taken, failure = 0, {}, false, nil, nil
 each(function(keys)
   if failure or (taken and not promise) then
     return
@@ -55,6 +55,7 @@ each(function(keys)
   if not done then
     failure = type(answer) == 'table' and answer or redis.error_reply(answer)
   elseif type(answer) == 'number' then
+    tokens[keys[2]] = answer
     token = math.max(token, answer)
     abandoned = abandoned or answer % 4 == 3
   elseif answer.err then
@@ -65,6 +66,7 @@ each(function(keys)
       taken[1] = answer[1]
     end
     taken[4] = math.min(taken[4], answer[4])
+    taken[5] = math.max(taken[5], answer[5])
   end
 end)
 if failure or (taken and not promise) then
@@ -82,6 +84,9 @@ if abandoned then
   token = token + (3 - token) % 8
 end
 each(function(keys)
-  redis.call('SET', keys[2], token, 'PX', '86400000')
+  if tokens[keys[2]] ~= token then
+    local lines = string.match(redis.call('GET', keys[2]), '%a*$')
+    redis.call('SET', keys[2], string.format('%d', token) .. lines, 'PX', '86400000')
+  end
 end)
 return token

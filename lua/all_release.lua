@@ -1,7 +1,7 @@
 -- Ends a lease of several locks, and gives each to the first in its line. An owner that waits leaves the lines.
 --
 -- KEYS  six for each name, as in lock_release.lua
--- ARGV  as in lock_release.lua, without a value
+-- ARGV  as in lock_release.lua; there is no value
 --
 -- Returns
 --   1  all were released, now or by the same command before

@@ -1,22 +1,43 @@
--- Included behind mode.lua where it matters what is held. `now` is the server's time in microseconds.
+-- Included behind mode.lua where it matters what is held. `now` is the server's time in microseconds, `lock` what GET or
+-- MGET says of KEYS[1].
 --
--- KEYS[1]  the lock: a string, which expires with its last lease: the exclusive owner, or READERS, or PERMITS
+-- KEYS[1]  the lock: a string, which expires with its last lease: the exclusive owner; READERS; PERMITS and how many
+--          are out, those included whose lease is over and that nobody has counted back yet; or KEPT: nobody has it,
+--          and nobody is let in until it expires
 -- KEYS[6]  who shares the lock: a sorted set of "<count> <owner>", by when each lease ends, in milliseconds
 
 local clock = math.floor(now / 1000)
 
--- Nil, the exclusive owner, READERS or PERMITS; and how many permits are out. Leases that are over are no more.
-local held, used = redis.call('GET', KEYS[1]) or nil, 0
-if held == READERS or held == PERMITS then
-  redis.call('ZREMRANGEBYSCORE', KEYS[6], '-inf', clock)
-  for _, member in ipairs(redis.call('ZRANGE', KEYS[6], 0, held == READERS and 0 or -1)) do
-    used = used + string.match(member, '^%d+')
-  end
-  held = used > 0 and held or nil
-end
+-- Nil, READERS, PERMITS, KEPT, or an exclusive owner; and how many permits are out.
+local held, used = lock or nil, 0
 
 local function is_shared()
   return held == READERS or held == PERMITS
+end
+
+local out = held and string.match(held, '^crosslock:permits (%d+)$')
+if out then
+  held, used = PERMITS, tonumber(out)
+end
+local function mark()
+  return held == PERMITS and string.format('%s %d', PERMITS, used) or held
+end
+
+if is_shared() then
+  -- Leases that are over are no more, and their permits are counted back: that costs as much as there are of them,
+  -- however many are out.
+  local over = redis.call('ZRANGE', KEYS[6], '-inf', clock, 'BYSCORE')
+  if #over > 0 then
+    redis.call('ZREMRANGEBYSCORE', KEYS[6], '-inf', clock)
+  end
+  if redis.call('EXISTS', KEYS[6]) == 0 then
+    held, used = nil, 0
+  elseif #over > 0 and held == PERMITS then
+    for _, member in ipairs(over) do
+      used = used - string.match(member, '^%d+')
+    end
+    redis.call('SET', KEYS[1], mark(), 'KEEPTTL')
+  end
 end
 
 local function fits(mode)
@@ -39,7 +60,7 @@ end
 local function keep(last)
   if last > 0 then
     redis.call('PEXPIREAT', KEYS[6], last)
-    redis.call('SET', KEYS[1], held, 'PXAT', last)
+    redis.call('SET', KEYS[1], mark(), 'PXAT', last)
   else
     redis.call('DEL', KEYS[1])
   end

@@ -1,37 +1,59 @@
 -- Included behind held.lua and token.lua by the scripts that take and release a lock, behind what a free lock needs:
--- the line of those that wait.
+-- the lines of those that wait.
 --
--- KEYS[2]  the counter of fencing tokens: odd while the lock is held exclusively, even after a clean release
+-- KEYS[2]  the counter of fencing tokens, and behind it which lines there may be: q for KEYS[3], r for KEYS[5]. Where
+--          the letter isn't there nobody stands in that line, so that a lock for which nobody waits needs no look at them
 -- KEYS[3]  the line of those that wait for it exclusively, or for permits: a list of owners, first come first
 -- KEYS[4]  who waits: a hash, from owner to "<overdue> <ttl> <mode> <inbox>": when its next heartbeat is overdue, in
 --          milliseconds of the server's time; the ttl that it asks for, in milliseconds; how it wants the lock; the
---          channel on which it hears that it has it, empty when it can't hear
+--          channel on which it hears that it has it, empty when it can't hear. Who isn't in it is in no line
 -- KEYS[5]  the line of those that wait to read: they are let in together
 --
--- DAY is what its keys live for at most, and `stored` what the counter holds.
+-- DAY is what its keys live for at most. `counter` is what KEYS[2] says, nothing when it isn't there, `stored` the number
+-- in it and `lines` the letters behind that.
 --
 -- Whoever leaves, or is found to be gone, lets in who comes next in the same script. So those in line can't be let in,
 -- or what is held has expired or was deleted, and the next script that sees it lets them in.
 
+local function may_have(letter)
+  return string.find(lines, letter, 1, true)
+end
+
+local function write_counter()
+  counter = string.format('%d', stored) .. lines
+  redis.call('SET', KEYS[2], counter, 'PX', DAY)
+end
+
+-- Lets in the first of those that share.
+local function open_to(owner, mode, last)
+  held, used = mode == 'r' and READERS or PERMITS, count_of(mode)
+  -- A command that is denied or refused leaves nothing that stays: the first needs memory, and the second deletes who
+  -- was let in before somebody deleted the lock, or finds that no ttl may be set.
+  redis.call('SET', KEYS[1], mark(), 'PXAT', last)
+  redis.call('PEXPIREAT', KEYS[6], 1)
+  redis.call('ZADD', KEYS[6], last, member_of(owner, mode))
+  redis.call('PEXPIREAT', KEYS[6], last)
+end
+
+-- Lets in one more of those that share, or one of them again.
+local function join(owner, mode, ends)
+  local last = math.max(last_end(), ends)
+  if redis.call('ZADD', KEYS[6], ends, member_of(owner, mode)) == 1 then
+    used = used + count_of(mode)
+  end
+  keep(last)
+end
+
 -- Lets an owner in, and gives its token.
 local function grant(owner, ttl, mode)
-  stored = next_token(stored, now, not is_exclusive(mode))
+  stored = next_token(not is_exclusive(mode))
   if is_exclusive(mode) then
     redis.call('SET', KEYS[1], owner, 'PX', ttl)
     held = owner
   else
-    if not held then
-      -- Who is still in it was let in before somebody deleted the lock.
-      redis.call('DEL', KEYS[6])
-      held = mode == 'r' and READERS or PERMITS
-    end
-    -- Read first, and no key without a ttl: a command that is denied leaves nothing that stays.
-    local last = math.max(last_end(), clock + ttl)
-    redis.call('ZADD', KEYS[6], clock + ttl, member_of(owner, mode))
-    keep(last)
-    used = used + string.match(member_of(owner, mode), '^%d+')
+    (held and join or open_to)(owner, mode, clock + ttl)
   end
-  redis.call('SET', KEYS[2], stored, 'PX', DAY)
+  write_counter()
   return stored
 end
 
@@ -39,16 +61,24 @@ local function line_of(mode)
   return mode == 'r' and KEYS[5] or KEYS[3]
 end
 
+-- Takes an owner out of the line, if it is in it.
 local function leave(line, owner)
-  redis.call('LREM', line, 1, owner)
-  redis.call('HDEL', KEYS[4], owner)
+  if redis.call('HDEL', KEYS[4], owner) == 1 then
+    redis.call('LREM', line, 1, owner)
+  end
 end
 
 -- The first of a line, without those before it whose heartbeat is overdue: they are dropped. Whoever asks just now
 -- lives. Gives its owner, ttl, mode, inbox, and for how many milliseconds it needs no heartbeat; nil when none is left.
-local function first_of(line, asking)
+-- `take`: the owner is taken off the line, but not out of KEYS[4].
+local function first_of(line, asking, take)
   while true do
-    local owner = redis.call('LINDEX', line, 0)
+    local owner
+    if take then
+      owner = redis.call('LPOP', line)
+    else
+      owner = redis.call('LINDEX', line, '0')
+    end
     if not owner then
       return nil
     end
@@ -58,21 +88,26 @@ local function first_of(line, asking)
     if ttl and (left > 0 or owner == asking) then
       return owner, ttl, mode, inbox, left
     end
-    leave(line, owner)
+    if not take then
+      redis.call('LPOP', line)
+    end
+    redis.call('HDEL', KEYS[4], owner)
   end
 end
 
 -- Who is to be let in next. Readers are when an exclusive holder has ended, unless the first of the others wants to
--- go before them, and when nobody else waits.
-local function next_in_line(asking, after_exclusive)
-  local first = {first_of(KEYS[3], asking)}
-  if not first[1] or (after_exclusive and first[3] ~= 'w') then
-    local reader = {first_of(KEYS[5], asking)}
-    if reader[1] then
-      return unpack(reader)
-    end
+-- go before them, and when nobody else waits. A line that turns out to be empty has no letter any more.
+local function next_in_line(asking, after_exclusive, take)
+  local first, reader = {}, {}
+  if may_have('q') then
+    first = {first_of(KEYS[3], asking, take)}
+    lines = first[1] and lines or string.gsub(lines, 'q', '')
   end
-  return unpack(first)
+  if may_have('r') and (not first[1] or (after_exclusive and first[3] ~= 'w')) then
+    reader = {first_of(KEYS[5], asking, take)}
+    lines = reader[1] and lines or string.gsub(lines, 'r', '')
+  end
+  return unpack(reader[1] and reader or first)
 end
 
 -- How many hear what is said to an inbox; nil when they can't be counted. PUBLISH counts others, too, and its message
@@ -84,7 +119,7 @@ end
 
 -- Tells an owner that it has been let in. One that can't be told is let in until its next heartbeat, which finds it.
 local function tell(owner, mode, inbox, left)
-  local told = redis.pcall('PUBLISH', inbox, string.format('%s %.0f', owner, stored))
+  local told = redis.pcall('PUBLISH', inbox, string.format('%s %d', owner, stored))
   if type(told) == 'table' and is_exclusive(mode) then
     redis.call('PEXPIRE', KEYS[1], left)
   elseif type(told) == 'table' then
@@ -95,22 +130,31 @@ end
 
 -- Lets in, one after the other, those whose turn it is. One that nobody hears is passed over: its connection is gone.
 -- One that has no inbox, or whose listeners can't be counted, is let in until its next heartbeat. Gives the token of
--- whoever asks, if it was let in.
-local function hand_on(asking, after_exclusive)
+-- whoever asks, if it was let in. `leaving` is the owner that has just released: a copy of its first request, which
+-- came late, may have put it into the line.
+local function hand_on(asking, after_exclusive, leaving)
   local its
   while not held or is_shared() do
-    local owner, ttl, mode, inbox, left = next_in_line(asking, after_exclusive)
+    -- A lock that is free goes to the first that is there, so whoever is looked at is taken off the line at once; but
+    -- who waits behind readers, or doesn't fit beside those inside, stays.
+    local take = not held and not may_have('r')
+    local owner, ttl, mode, inbox, left = next_in_line(asking, after_exclusive, take)
     if not owner then
       break
     end
     local heard = owner == asking and 1 or inbox ~= '' and listeners(inbox) or nil
-    if heard ~= 0 and not fits(mode) then
+    if heard ~= 0 and owner ~= leaving and not fits(mode) then
       break
     end
-    leave(line_of(mode), owner)
+    if not take then
+      redis.call('LPOP', line_of(mode))
+    end
+    if redis.call('HDEL', KEYS[4], owner, leaving or owner) == 2 then
+      redis.call('LREM', KEYS[3], 1, leaving)
+    end
     if owner == asking then
       its = grant(owner, ttl, mode)
-    elseif heard ~= 0 then
+    elseif heard ~= 0 and owner ~= leaving then
       left = math.min(ttl, left)
       grant(owner, heard and ttl or left, mode)
       if heard then

@@ -1,7 +1,8 @@
 -- Takes a lock, or says that it is taken, and enters its line or leaves it.
 --
 -- KEYS[1]  the lock
--- KEYS[2]  the counter of fencing tokens: odd while the lock is held exclusively, even after a clean release
+-- KEYS[2]  the counter of fencing tokens: odd while the lock is held exclusively, even after a clean release; and behind
+--          it which lines there may be, see line.lua
 -- KEYS[3]  the line, see line.lua
 -- KEYS[4]  who waits, see line.lua
 -- KEYS[5]  the line of those that wait to read, see line.lua
@@ -17,32 +18,60 @@
 -- Returns
 --   token                 the owner has it; token % 4 is 3 when the exclusive holder before never released
 --   {token, value}        the same, where there may be a value: false when there is none
---   {remaining, counter, stood, known}  taken, for so many milliseconds; -1: by somebody who set no ttl. Any token that
---                         the owner is granted after this is above the counter. Stood 1: it was in the line before.
---                         Known 0: the holder is no program of ours, and won't hand it on
+--   {remaining, counter, stood, known, length, holder}
+--                         taken, for so many milliseconds; -1: by somebody who set no ttl. Any token that the owner is
+--                         granted after this is above the counter. Stood 1: it was in the line before. Known 0: the
+--                         holder is no program of ours, and won't hand it on. Length: of the line, the owner included;
+--                         0 when it doesn't wait. Holder: <host>/<pid>/<thread>, where one of ours has it exclusively;
+--                         only who enters the line is told
 --   error CONFLICT        the counter holds something else; nothing was changed
 --
 -- Repeated by its owner it gives the same token, or a later one to who shares, and a full ttl; or keeps its place in
--- line. All that a free lock needs is read before the first write, and both writes are SET, if it is not shared: a
--- command that is denied or refused leaves nothing behind.
+-- line. All that a free lock needs is read before the first write: a command that is denied or refused leaves nothing
+-- behind. What a free lock costs comes first, and needs none of what is included.
 
 local DAY = '86400000' -- milliseconds: no key here lives for longer unless it is used
-local LARGEST = 2 ^ 53 - 2 ^ 12 -- the next tokens are still exact
+local HOUR = 3600 * 1000000 -- microseconds
 local owner, ttl, mode, promise, inbox = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 local counter = redis.pcall('GET', KEYS[2])
-if type(counter) == 'table' and not string.find(counter.err, 'WRONGTYPE', 1, true) then
-  return counter
+if type(counter) == 'table' then
+  if not string.find(counter.err, 'WRONGTYPE', 1, true) then
+    return counter
+  end
+  counter = 'of another type'
 end
-local stored = tonumber(counter or 0)
-if not (stored and stored >= 0 and stored < LARGEST and stored % 1 == 0) then
-  return redis.error_reply('CONFLICT ' .. KEYS[2] .. ' holds no counter')
-end
+local value = KEYS[7] and redis.call('GET', KEYS[7])
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local value = KEYS[7] and redis.call('GET', KEYS[7])
+
+-- An exclusive lock that was released, and for which nobody waits: then the counter is an even number and nothing else.
+local plain = tonumber(counter)
+if plain and plain % 2 == 0 and plain >= 0 and plain < 2 ^ 52 and (mode == 'x' or mode == 'w') then
+  local token = plain < now and now or plain + 1
+  token = token + (1 - token) % 4
+  if redis.call('SET', KEYS[1], owner, 'NX', 'PX', ttl) then
+    if redis.pcall('INCRBY', KEYS[2], string.format('%d', token - plain)) == token then
+      -- Once an hour is enough for a key that lives for a day; a counter ahead of the clock tells no time.
+      if now <= plain or now - now % HOUR > plain then
+        redis.call('PEXPIRE', KEYS[2], DAY)
+      end
+      return KEYS[7] and {token, value} or token
+    end
+    -- It is no number as the server has it, or that command is denied.
+    redis.call('DEL', KEYS[1])
+  end
+end
+
+-- include counter.lua
+if not stored then
+  return redis.error_reply('CONFLICT ' .. KEYS[2] .. ' holds no counter')
+end
 -- include token.lua
 -- include mode.lua
+local lock = redis.call('GET', KEYS[1])
+-- include held.lua
+-- include line.lua
 
 local function granted(token)
   return KEYS[7] and {token, value} or token
@@ -50,27 +79,13 @@ end
 
 local first = mode == 'R'
 mode = first and 'r' or mode
-local others, exclusive = redis.call('EXISTS', KEYS[3], KEYS[5]) > 0, is_exclusive(mode)
-local mark = exclusive and owner or mode == 'r' and READERS or PERMITS
-if not others and redis.call('SET', KEYS[1], mark, 'NX', 'PX', ttl) then
-  if not exclusive then
-    redis.call('DEL', KEYS[6])
-    redis.call('ZADD', KEYS[6], math.floor(now / 1000) + ttl, member_of(owner, mode))
-    redis.call('PEXPIRE', KEYS[6], ttl)
-  end
-  local token = next_token(stored, now, not exclusive)
-  redis.call('SET', KEYS[2], token, 'PX', DAY)
-  return granted(token)
-end
-
--- include held.lua
--- include line.lua
+local exclusive = is_exclusive(mode)
 
 if held == owner then
   redis.call('PEXPIRE', KEYS[1], ttl)
   if stored % 2 == 0 then
-    stored = next_token(stored, now)
-    redis.call('SET', KEYS[2], stored, 'PX', DAY)
+    stored = next_token()
+    write_counter()
   end
   return granted(stored)
 end
@@ -78,9 +93,9 @@ if is_shared() and not exclusive and redis.call('ZSCORE', KEYS[6], member_of(own
   return granted(grant(owner, ttl, mode))
 end
 
-local after_exclusive = is_abandoned(stored)
+local others, after_exclusive = lines ~= '', is_abandoned()
 local token = others and hand_on(owner, after_exclusive)
-if not token and fits(mode) and (first or not others or not redis.call('LINDEX', KEYS[3], 0)) then
+if not token and fits(mode) and (first or not may_have('q')) then
   if others then
     leave(line_of(mode), owner)
   end
@@ -90,20 +105,34 @@ if token then
   return granted(token)
 end
 
-local stood = false
+local line, letter, entered, length = line_of(mode), mode == 'r' and 'r' or 'q', false, 0
 if promise then
-  -- Read first, and no key without a ttl: a command that is denied leaves nothing that stays.
-  stood = redis.call('LPOS', line_of(mode), owner)
-  local waiter = string.format('%.0f %s %s %s', clock + promise, ttl, mode, inbox)
-  redis.call('HSET', KEYS[4], owner, waiter)
+  -- A command that is denied leaves nothing that stays: no key without a ttl, and nobody who is in KEYS[4] alone.
+  local waiter = string.format('%d %s %s %s', clock + promise, ttl, mode, inbox)
+  entered = redis.call('HSET', KEYS[4], owner, waiter) == 1
   redis.call('PEXPIRE', KEYS[4], DAY)
-  if not stood then
-    redis.call('RPUSH', line_of(mode), owner)
+  length = not entered and redis.call('LLEN', line) or 0
+  if length == 0 then
+    -- New, or its line was lost.
+    length = redis.pcall('RPUSH', line, owner)
+    if type(length) == 'table' then
+      redis.call('HDEL', KEYS[4], owner)
+      return length
+    end
   end
-  redis.call('PEXPIRE', line_of(mode), DAY)
-  first_of(line_of(mode), owner)
+  if not entered or length == 1 then
+    redis.call('PEXPIRE', line, DAY)
+  end
+  if counter and not may_have(letter) then
+    lines = letter == 'q' and 'q' .. lines or lines .. 'r'
+    write_counter()
+  end
+  if not entered or length % 16 == 0 then
+    -- Those that died in front of it, so that they don't pile up while the lock is held.
+    first_of(line, owner)
+  end
 elseif others then
-  leave(line_of(mode), owner)
+  leave(line, owner)
   hand_on(nil, after_exclusive)
 end
 local remaining = redis.call('PTTL', KEYS[1])
@@ -111,5 +140,6 @@ if held == PERMITS then
   -- The next that may come back.
   remaining = redis.call('ZRANGE', KEYS[6], 0, 0, 'WITHSCORES')[2] - clock
 end
-local known = is_shared() or stored % 2 == 1
-return {remaining, stored, stood and 1 or 0, known and 1 or 0}
+local known = is_shared() or held == KEPT or stored % 2 == 1
+local holder = entered and string.byte(held or '', 37) == 47 and string.sub(held, 38) or nil
+return {remaining, stored, entered and 0 or promise and 1 or 0, known and 1 or 0, length, holder}

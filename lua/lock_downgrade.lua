@@ -13,10 +13,12 @@
 --   0      the lock isn't the owner's; nothing was changed
 
 local DAY = '86400000' -- milliseconds
-local owner, counter, ttl = ARGV[1], ARGV[2], ARGV[3]
-local stored = tonumber(counter)
+local owner, counter_after, ttl = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local lock, counter = unpack(redis.call('MGET', KEYS[1], KEYS[2]))
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
+-- include counter.lua
+stored, lines = stored or 0, lines or 'qr'
 -- include token.lua
 -- include mode.lua
 -- include held.lua
@@ -32,8 +34,8 @@ if held == owner then
   if KEYS[7] then
     redis.call('SET', KEYS[7], ARGV[4])
   end
-else
-  stored = tonumber(redis.call('GET', KEYS[2]) or 0)
+  -- The counter never goes back.
+  stored = math.max(stored, counter_after)
 end
 local token = grant(owner, ttl, 'r')
 -- As after a release.

@@ -9,5 +9,6 @@
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 -- include mode.lua
+local lock = redis.call('GET', KEYS[1])
 -- include held.lua
 return held and held ~= PERMITS and -1 or used

@@ -1,59 +1,54 @@
 -- Ends a lease, and lets in who comes next. An owner that waits leaves the line.
 --
 -- KEYS[1]  the lock
--- KEYS[2]  the counter of fencing tokens: odd while the lock is held exclusively, even after a clean release
+-- KEYS[2]  the counter of fencing tokens: odd while the lock is held exclusively, even after a clean release; and behind
+--          it which lines there may be, see line.lua
 -- KEYS[3]  the line, see line.lua
 -- KEYS[4]  who waits, see line.lua
 -- KEYS[5]  the line of those that wait to read, see line.lua
 -- KEYS[6]  who shares the lock, see held.lua
 -- KEYS[7]  the value that the lock protects; without it the value stays as it is
 -- ARGV[1]  the owner
--- ARGV[2]  what the counter becomes when the lock was held exclusively: the last token that was used, plus 1; 0 when
---          the owner doesn't know whether it was granted one
+-- ARGV[2]  what the counter becomes when the lock was held exclusively: above the last token that was used, see token.lua;
+--          0 when the owner doesn't know whether it was granted one
 -- ARGV[3]  the mode, see mode.lua
 -- ARGV[4]  the new value, a string: it is written if the lock is the owner's
+-- ARGV[5]  for how many milliseconds what was held stays taken, though nobody has it; without it, it is free at once
 --
 -- Returns
 --   1  released, now or (if it was held exclusively) by the same command before
---   0  the lock isn't the owner's; nothing was changed. But if ARGV[2] is 0 the owner has left the line, and those
---      that could be let in have been
+--   0  the lock isn't the owner's; nothing was changed, but that the owner has left the line
 --   2  the same, and the same command may have released it before: it was shared, or others were let in since
+--
+-- The counter never goes back. Where it is above what the release brings, the owner has the lock anew, by a copy of its
+-- request that came late, and doesn't know the token: as if ARGV[2] were 0.
 --
 -- A write that frees something comes before those that need memory: a server without any refuses these, but not
 -- after such a one.
 
 local DAY = '86400000' -- milliseconds
-local owner, counter, mode = ARGV[1], ARGV[2], ARGV[3]
--- include mode.lua
-local exclusive = is_exclusive(mode)
-local others = redis.call('EXISTS', KEYS[3], KEYS[5]) > 0
+local owner, counter_after, mode, keep_for = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[5]
+local exclusive = mode == 'x' or mode == 'w'
 
--- What became of an exclusive lease that is no more: a counter below that of its release, or none, knows of no release.
-local function ended()
-  local counted = tonumber(redis.call('GET', KEYS[2]) or 0)
-  local expected = tonumber(counter)
-  return counted == expected and 1 or counted and counted > expected and 2 or 0
-end
+local lock, counter = unpack(redis.call('MGET', KEYS[1], KEYS[2]))
 
-if exclusive and not others and counter ~= '0' then
-  if redis.call('GET', KEYS[1]) ~= owner then
-    return ended()
-  end
-  -- The counter lives for longer than the lease that it was last counted or renewed for, so it has its ttl.
+-- An exclusive lock for which nobody waits: then the counter is a number and nothing else.
+local plain = tonumber(counter)
+if exclusive and lock == owner and plain and plain < counter_after and not keep_for then
+  -- It lives for longer than the lease that it was last counted or renewed for.
   redis.call('DEL', KEYS[1])
-  redis.call('SET', KEYS[2], counter, 'XX', 'KEEPTTL')
+  redis.call('SET', KEYS[2], ARGV[2], 'KEEPTTL')
   if KEYS[7] then
     redis.call('SET', KEYS[7], ARGV[4])
   end
   return 1
 end
 
+-- include mode.lua
 local was_held = false
-if not exclusive then
-  local mark = redis.call('GET', KEYS[1])
-  local shared = mark == READERS or mark == PERMITS
-  was_held = shared and redis.call('ZREM', KEYS[6], member_of(owner, mode)) == 1
-  if was_held and not others and redis.call('EXISTS', KEYS[6]) == 0 then
+if not exclusive and not keep_for and lock and string.find(lock, 'crosslock:', 1, true) == 1 then
+  was_held = redis.call('ZREM', KEYS[6], member_of(owner, mode)) == 1
+  if was_held and plain and redis.call('EXISTS', KEYS[6]) == 0 then
     redis.call('DEL', KEYS[1])
     return 1
   end
@@ -61,43 +56,83 @@ end
 
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local counted = redis.pcall('GET', KEYS[2])
-local stored = type(counted) ~= 'table' and tonumber(counted or 0)
+-- include counter.lua
+lines = lines or 'qr'
 -- include token.lua
 -- include held.lua
 -- include line.lua
 
-if exclusive then
-  was_held = held == owner
+local knows_token = counter_after > 0 and not (stored and stored >= counter_after)
+
+-- Lets in who comes next, and says whether the lock is held then. A line that can't be read hinders no release: those
+-- in it find that the lock is free.
+local function hands_on(after_exclusive, leaving)
+  local before = stored
+  if lines ~= '' and not pcall(hand_on, nil, after_exclusive, leaving) then
+    -- Nobody has it, and what was counted for one who was to be let in is nobody's lease.
+    stored = before % 2 == 0 and stored + stored % 2 or stored
+    return false
+  end
+  return held
 end
-if counter == '0' then
+
+if exclusive then
+  if held ~= owner then
+    local left, failure = pcall(leave, KEYS[3], owner)
+    if counter_after == 0 then
+      if not left then
+        error(failure)
+      end
+      if stored and lines ~= '' then
+        hands_on(not held and is_abandoned())
+      end
+      return 0
+    end
+    -- What became of a lease that is no more: a counter below that of its release, or none, knows of no release.
+    return counter and stored == counter_after and 1 or counter and stored and stored > counter_after and 2 or 0
+  end
+  if knows_token then
+    stored = counter_after
+  elseif stored and stored % 4 == 1 then
+    -- Nobody worked with it. An odd number whose second bit is set says that the lock was found abandoned: nobody was
+    -- told, so it stays for the next holder.
+    stored = stored + 1
+  end
+  held = nil
+  if keep_for then
+    redis.call('DEL', KEYS[1])
+    redis.call('SET', KEYS[1], KEPT, 'PX', keep_for)
+    write_counter()
+  elseif not stored or not hands_on(true, owner) then
+    redis.call('DEL', KEYS[1])
+    if stored and (counter or knows_token) then
+      write_counter()
+    end
+  end
+  if KEYS[7] then
+    redis.call('SET', KEYS[7], ARGV[4])
+  end
+  return 1
+end
+
+if keep_for and is_shared() and redis.call('ZSCORE', KEYS[6], member_of(owner, mode)) then
+  redis.call('ZADD', KEYS[6], clock + keep_for, member_of(owner, mode))
+  keep(last_end())
+  return 1
+end
+if was_held and held then
+  used = used - count_of(mode)
+  keep(last_end())
+elseif was_held then
+  redis.call('DEL', KEYS[1])
+end
+if lines ~= '' then
   local left, failure = pcall(leave, line_of(mode), owner)
   if not left and not was_held then
     error(failure)
   end
-  -- What was never counted needs no counter. An odd number whose second bit is set says that the lock was found
-  -- abandoned: nobody was told, so it stays for the next holder.
-  counter = was_held and exclusive and stored and stored % 4 == 1 and string.format('%.0f', stored + 1)
-elseif not was_held then
-  return exclusive and ended() or 2
-end
-
-if was_held and exclusive then
-  redis.call('DEL', KEYS[1])
-  held = nil
-  if KEYS[7] then
-    redis.call('SET', KEYS[7], ARGV[4])
+  if stored then
+    hands_on(not held and is_abandoned())
   end
-  if counter then
-    redis.call('SET', KEYS[2], counter, 'PX', DAY)
-    stored = tonumber(counter)
-  end
-elseif was_held then
-  keep(last_end())
 end
-if others and stored then
-  -- A line that can't be read hinders no release: those in it find that the lock is free.
-  local after_exclusive = was_held and exclusive or not held and is_abandoned(stored)
-  pcall(hand_on, nil, after_exclusive)
-end
-return was_held and 1 or 0
+return was_held and 1 or counter_after == 0 and 0 or 2

@@ -31,17 +31,23 @@ if mode == 'x' or mode == 'w' then
   return 1
 end
 
+-- How many share it doesn't matter, so nobody is counted.
 local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
+local clock = math.floor((time[1] * 1000000 + time[2]) / 1000)
 -- include mode.lua
--- include held.lua
-if not is_shared() or not redis.call('ZSCORE', KEYS[6], member_of(owner, mode)) then
+local lock = redis.call('GET', KEYS[1])
+local ends = lock and string.find(lock, 'crosslock:', 1, true) == 1
+  and redis.call('ZSCORE', KEYS[6], member_of(owner, mode))
+if not ends or tonumber(ends) <= clock then
   return 0
 end
 if ttl == '0' then
   return 1
 end
-redis.call('ZADD', KEYS[6], clock + ttl, member_of(owner, mode))
-keep(last_end())
+-- First what needs no memory: a server without any refuses ZADD, but not behind it.
 redis.call('PEXPIRE', KEYS[2], DAY)
+redis.call('ZADD', KEYS[6], clock + ttl, member_of(owner, mode))
+local last = redis.call('ZRANGE', KEYS[6], -1, -1, 'WITHSCORES')[2]
+redis.call('PEXPIREAT', KEYS[6], last)
+redis.call('PEXPIREAT', KEYS[1], last)
 return 1

@@ -23,6 +23,10 @@ use crate::renewal::Renewer;
 /// After a deadline: what the attempt that is on the wire may still take.
 pub(crate) const GRACE: Duration = Duration::from_millis(40);
 
+/// Where many wait in one line, each sends its heartbeats so much more seldom for every one of them: together they send
+/// about a thousand a second, however many they are.
+const HEARTBEAT_SHARE: Duration = Duration::from_millis(1);
+
 /// By how much a heartbeat may be late before the engine drops who promised it.
 pub(crate) const SLACK: Duration = Duration::from_millis(500);
 
@@ -106,9 +110,15 @@ impl<'a> Asker<'a> {
                     remaining,
                     counter,
                     known,
+                    length,
                     ..
                 }) => {
-                    self.place.seen = Some(Seen { asked, counter });
+                    let seen = Seen {
+                        asked,
+                        counter,
+                        length,
+                    };
+                    self.place.seen = Some(seen);
                     self.bound(remaining, known)
                 }
                 None => Duration::MAX,
@@ -212,7 +222,7 @@ impl<'a> Asker<'a> {
     /// missed; who doesn't asks as often as the options say.
     fn pause(&mut self) -> Duration {
         const JITTER: f64 = 0.3;
-        let longest = self.core.options.ttl / 3;
+        let longest = (self.core.options.ttl / 3).max(self.share_of_line());
         let grants = self.place.grants.as_ref();
         let hears = grants.is_some_and(|grants| grants.inbox().is_some());
         if hears && self.failing.is_none() && !self.patience.counts_attempts() {
@@ -222,12 +232,22 @@ impl<'a> Asker<'a> {
         }
     }
 
+    /// How often a waiter of this line may send a heartbeat, so that all of them together don't send too many.
+    fn share_of_line(&self) -> Duration {
+        let others = self
+            .place
+            .seen
+            .map_or(0, |seen| seen.length.saturating_sub(1));
+        HEARTBEAT_SHARE.saturating_mul(others.try_into().unwrap_or(u32::MAX))
+    }
+
     /// How long to wait at most, given who holds the lock.
     fn bound(&mut self, remaining: Option<Duration>, known: bool) -> Duration {
         // The server's clock counts whole milliseconds.
         let left = remaining.map_or(Duration::MAX, |left| left + Duration::from_millis(1));
         if known {
-            left
+            // The first of a line that asks then finds the lease over, for all of them.
+            left.saturating_add(self.share_of_line().mul_f64(fastrand::f64()))
         } else {
             left.min(self.patience.pause())
         }

@@ -62,6 +62,8 @@ pub(crate) struct Seen {
     pub(crate) asked: BootInstant,
     /// The tokens granted later are above it.
     pub(crate) counter: u64,
+    /// How long the engine's line was.
+    pub(crate) length: u64,
 }
 
 impl Place {

@@ -118,8 +118,7 @@ fn wait_for_inbox(server: &RedisServer) {
 fn assert_released(server: &RedisServer) {
     assert_eq!(server.get(LOCK), None);
     assert_nobody_waits(server);
-    let counter = server.get(FENCE).expect("a counter");
-    let counter: u64 = counter.parse().expect("digits");
+    let counter = server.counter(FENCE).expect("a counter");
     assert_eq!(counter % 2, 0, "{counter} after a release");
     assert_every_key_expires(server);
 }

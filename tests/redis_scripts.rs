@@ -10,8 +10,14 @@ mod support;
 mod acquire;
 #[path = "redis_scripts/bench.rs"]
 mod bench;
+#[path = "redis_scripts/costs.rs"]
+mod costs;
 #[path = "redis_scripts/counter.rs"]
 mod counter;
+#[path = "redis_scripts/kept.rs"]
+mod kept;
+#[path = "redis_scripts/late_copies.rs"]
+mod late_copies;
 #[path = "redis_scripts/line.rs"]
 mod line;
 #[path = "redis_scripts/model.rs"]

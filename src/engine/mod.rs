@@ -70,6 +70,8 @@ pub(crate) enum Acquired {
         stood: bool,
         /// Whether it will be handed on: its holder is no program that knows nothing of the engine's line.
         known: bool,
+        /// How long the engine's line is that it stands in; 0 when it stands in none.
+        length: u64,
     },
 }
 

@@ -43,7 +43,7 @@ fn locker(server: &RedisServer, user: &str) -> Locker {
 fn assert_next(guard: LockGuard, token_before: u64, server: &RedisServer) {
     assert!(guard.fencing_token() > token_before);
     assert!(!guard.abandoned());
-    assert_eq!(server.get(FENCE), Some(guard.fencing_token().to_string()));
+    assert_eq!(server.counter(FENCE), Some(guard.fencing_token()));
     guard.verify().unwrap();
     guard.unlock().unwrap();
     assert_released(server);

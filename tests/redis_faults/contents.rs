@@ -220,7 +220,7 @@ fn full_server_refuses_new_locks_and_lets_held_ones_go_on() {
     guard.verify().unwrap();
     guard.unlock().unwrap();
     assert_released(&server);
-    assert_eq!(server.get(FENCE), Some((token + 1).to_string()));
+    assert_eq!(server.counter(FENCE), Some(token + 1));
     assert_eq!(server.keys(), [FENCE]);
     server.query::<()>(&["CONFIG", "SET", "maxmemory", "0"]);
     assert!(held(&locker).fencing_token() > token);

@@ -40,7 +40,7 @@ fn acquire_with_a_lost_reply(then_close: bool, abandoned: bool) {
     assert!(guard.is_held());
     assert!(guard.fencing_token() > before);
     assert_eq!(guard.abandoned(), abandoned);
-    assert_eq!(server.get(FENCE), Some(guard.fencing_token().to_string()));
+    assert_eq!(server.counter(FENCE), Some(guard.fencing_token()));
     guard.verify().unwrap();
     assert!(open(&server.url()).try_lock(NAME).unwrap().is_none());
     assert_every_key_expires(&server);
@@ -82,7 +82,7 @@ fn lock_whose_first_script_is_sent_in_full_survives_a_lost_reply() {
     proxy.lose_next_reply("EVAL\r\n", true);
     let guard = locker.lock(NAME).unwrap();
     assert_eq!(proxy.lost_replies(), 1);
-    assert_eq!(server.get(FENCE), Some(guard.fencing_token().to_string()));
+    assert_eq!(server.counter(FENCE), Some(guard.fencing_token()));
     guard.unlock().unwrap();
     assert_released(&server);
 }
@@ -97,7 +97,7 @@ fn single_attempt_whose_reply_is_swallowed_is_repeated_on_another_connection() {
     proxy.lose_next_reply(&digest(ACQUIRE), false);
     let guard = within(millis(300), || held(&locker));
     assert_eq!(proxy.lost_replies(), 1);
-    assert_eq!(server.get(FENCE), Some(guard.fencing_token().to_string()));
+    assert_eq!(server.counter(FENCE), Some(guard.fencing_token()));
     guard.unlock().unwrap();
     assert_released(&server);
     drop(locker);
@@ -174,7 +174,7 @@ fn waiter_whose_reply_is_lost_gets_the_lock_once() {
         wait_for_line(&server, 1);
         holder.unlock().unwrap();
         let guard = waiter.join().unwrap();
-        assert_eq!(server.get(FENCE), Some(guard.fencing_token().to_string()));
+        assert_eq!(server.counter(FENCE), Some(guard.fencing_token()));
         guard.unlock().unwrap();
     });
     assert_released(&server);

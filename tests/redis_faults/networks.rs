@@ -172,7 +172,7 @@ fn lock_gets_through_when_the_network_is_back() {
             });
             proxy.set(Fault::None);
             let guard = waiter.join().unwrap_or_else(|_| panic!("{fault:?}"));
-            assert_eq!(server.get(FENCE), Some(guard.fencing_token().to_string()));
+            assert_eq!(server.counter(FENCE), Some(guard.fencing_token()));
             guard.unlock().unwrap();
         });
         assert_released(server);

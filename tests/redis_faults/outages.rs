@@ -20,7 +20,7 @@ fn guard_survives_the_restart_of_a_server_that_remembers() {
     guard.verify().unwrap();
     assert!(open(&server.url()).try_lock(NAME).unwrap().is_none());
     wait_for_renewal(&guard);
-    assert_eq!(server.get(FENCE), Some(guard.fencing_token().to_string()));
+    assert_eq!(server.counter(FENCE), Some(guard.fencing_token()));
     guard.unlock().unwrap();
     assert_released(&server);
     drop(locker);

@@ -33,6 +33,8 @@ fn taken_lock_is_told_for_how_long_and_left_alone() {
             counter,
             stood: false,
             known: true,
+            length: 0,
+            holder: None,
         } => {
             assert!(is_full(remaining, FULL), "{remaining}");
             assert_eq!(Some(counter), before.1);
@@ -54,6 +56,8 @@ fn lock_of_a_holder_without_a_ttl_is_taken_for_an_unknown_time() {
         counter: 0,
         stood: false,
         known: false,
+        length: 0,
+        holder: None,
     };
     assert_eq!(bench.ask(Ask::once("a")), taken);
     assert_eq!(bench.contents(), (Some("somebody".into()), None));

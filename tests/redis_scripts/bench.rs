@@ -74,6 +74,10 @@ pub(crate) enum Acquired {
         counter: u64,
         stood: bool,
         known: bool,
+        /// Of the line, the owner included; 0 for one that doesn't wait.
+        length: u64,
+        /// Who holds it, told to one that enters the line.
+        holder: Option<String>,
     },
 }
 
@@ -378,7 +382,7 @@ impl Bench {
 
 impl Acquired {
     pub(crate) fn of(answer: Value) -> Self {
-        let token = |number: i64| u64::try_from(number).expect("a positive token");
+        let token = |number: i64| u64::try_from(number).expect("it isn't negative");
         match answer {
             Value::Int(number) => Acquired::Token(token(number)),
             Value::Array(parts) => match &parts[..] {
@@ -387,16 +391,23 @@ impl Acquired {
                     let value = String::from_utf8(value.clone()).expect("text");
                     Acquired::Valued(token(*number), Some(value))
                 }
-                &[
+                [
                     Value::Int(remaining),
                     Value::Int(counter),
                     Value::Int(stood @ 0..=1),
                     Value::Int(known @ 0..=1),
+                    Value::Int(length),
+                    holder @ ..,
                 ] => Acquired::Taken {
-                    remaining,
-                    counter: counter.try_into().expect("a counter"),
-                    stood: stood == 1,
-                    known: known == 1,
+                    remaining: *remaining,
+                    counter: token(*counter),
+                    stood: *stood == 1,
+                    known: *known == 1,
+                    length: token(*length),
+                    holder: holder.first().map(|holder| match holder {
+                        Value::BulkString(text) => String::from_utf8(text.clone()).expect("text"),
+                        other => panic!("{other:?}"),
+                    }),
                 },
                 _ => panic!("{parts:?}"),
             },

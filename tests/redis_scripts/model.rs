@@ -217,9 +217,9 @@ impl Model {
             self.end_short();
             return after;
         }
-        let mut stood = false;
+        let mut stood = None;
         if let Waits::Yes(inbox) | Waits::AndDies(inbox) = waits {
-            stood = self.enter(owner, ttl, waits, &after);
+            stood = Some(self.enter(owner, ttl, waits, &after));
             // While others were let in it lived.
             self.served &= !self.waiters[&owner].overdue && self.ear(inbox) != Ear::Gone;
         } else if crowded {
@@ -273,8 +273,8 @@ impl Model {
         let expected = if self.kinds[owner].is_exclusive() {
             self.lock == Some(Lock::Owner(owner))
         } else {
-            self.look();
-            self.shares(owner)
+            let lives = |lease: &Lease| lease.owner == owner && lease.lasts > 0;
+            self.is_marked_as_shared() && self.leases.iter().any(lives)
         };
         assert_eq!(renewed, expected);
         if renewed && self.kinds[owner].is_exclusive() {
@@ -325,7 +325,7 @@ impl Model {
             self.end_exclusive(owner, held, last_used);
         } else {
             assert_eq!(released, self.shares(owner));
-            self.end_shared(owner, released, last_used.is_none());
+            self.end_shared(owner, released);
         }
         self.settle(&after);
         self.end_short();
@@ -334,18 +334,16 @@ impl Model {
 
     fn end_exclusive(&mut self, owner: Owner, held: bool, last_used: Option<u64>) {
         let crowded = self.is_crowded();
-        if crowded || last_used.is_none() {
-            self.look();
-        }
-        if last_used.is_none() {
-            self.leave(owner);
-        } else if !held {
-            return;
-        }
         if held {
             self.lock = None;
-            self.free(crowded, last_used);
+            self.free(last_used);
             self.told[owner] = last_used.or(self.told[owner]);
+        } else {
+            self.look();
+            self.leave(owner);
+            if last_used.is_some() {
+                return;
+            }
         }
         if crowded {
             self.serve(None, held || self.is_after_exclusive());
@@ -353,14 +351,12 @@ impl Model {
     }
 
     /// What the counter becomes.
-    fn free(&mut self, crowded: bool, last_used: Option<u64>) {
+    fn free(&mut self, last_used: Option<u64>) {
         self.is_shared_since = false;
         if let Some(last_used) = last_used {
             self.abandoned = false;
             self.largest = self.largest.max(last_used);
-            if crowded || self.counter.is_some() {
-                self.counter = Some(last_used + 1);
-            }
+            self.counter = Some(last_used + 1);
             return;
         }
         // Nobody has worked since: what the holder before left behind is still to be told.
@@ -371,25 +367,17 @@ impl Model {
         }
     }
 
-    fn end_shared(&mut self, owner: Owner, was_held: bool, gives_up: bool) {
+    fn end_shared(&mut self, owner: Owner, was_held: bool) {
         let crowded = self.is_crowded();
         if was_held {
             self.leases.retain(|lease| lease.owner != owner);
         }
-        if was_held && !crowded && self.leases.is_empty() {
-            self.lock = None;
-            return;
-        }
         self.look();
-        if gives_up {
-            self.leave(owner);
-        } else if !was_held {
-            return;
-        }
         if was_held {
             self.keep(self.last_end());
         }
         if crowded {
+            self.leave(owner);
             self.serve(None, self.is_after_exclusive());
         }
     }
@@ -415,7 +403,7 @@ impl Model {
         if held {
             self.lock = None;
             self.value = value.or(self.value.take());
-            self.free(true, Some(last_used));
+            self.free(Some(last_used));
             self.kinds[owner] = Kind::Reader;
         }
         self.grant(owner, Kind::Reader, lasts, None, true);

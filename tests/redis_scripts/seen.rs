@@ -11,8 +11,13 @@ use super::{COUNTER_TTL, HAND_OVERS};
 /// All that the server knows of the lock, and its clock.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Seen {
+    /// What the lock says, but not how many permits are out.
     pub(crate) holder: Option<String>,
+    /// How many permits are out, as the lock says it.
+    pub(crate) out: Option<u64>,
     pub(crate) counter: Option<u64>,
+    /// The letters behind the counter: which lines there may be.
+    pub(crate) letters: String,
     pub(crate) line: Vec<String>,
     pub(crate) waiters: BTreeMap<String, String>,
     pub(crate) crowd: Vec<String>,
@@ -23,6 +28,9 @@ pub(crate) struct Seen {
     pub(crate) pttls: [i64; KEYS + 1],
     pub(crate) micros: u64,
 }
+
+/// What the lock says while permits are out, and how many behind it.
+const PERMITS: &str = "crosslock:permits";
 
 /// A subscriber: what it hears, in order, and nothing else.
 pub(crate) struct Ears<'a>(PubSub<'a>);
@@ -40,7 +48,10 @@ impl Seen {
         pipe.cmd("TIME");
         let answers: Vec<Value> = pipe.query(connection).expect("look");
         let answers = &mut answers.into_iter();
-        let holder = next(answers);
+        let lock: Option<String> = next(answers);
+        let permits = lock.as_deref().and_then(|text| text.strip_prefix(PERMITS));
+        let out = permits.map(|count| count.trim_start().parse().expect("digits"));
+        let holder = permits.map_or(lock.clone(), |_| Some(PERMITS.to_owned()));
         let counter: Option<String> = next(answers);
         let (line, waiters, crowd) = (next(answers), next(answers), next(answers));
         let (shares, value) = (next(answers), next(answers));
@@ -48,7 +59,9 @@ impl Seen {
         let (seconds, micros): (u64, u64) = next(answers);
         Seen {
             holder,
-            counter: counter.map(|digits| digits.parse().expect("digits and nothing else")),
+            out,
+            counter: counter.as_ref().map(|text| number_of(text)),
+            letters: counter.map_or_else(String::new, |text| letters_of(&text).to_owned()),
             line,
             waiters,
             crowd,
@@ -71,7 +84,8 @@ impl Seen {
     /// All but how long it lasts.
     pub(crate) fn contents(&self) -> impl PartialEq + Debug {
         let line = (&self.line, &self.crowd, &self.waiters);
-        (&self.holder, self.counter, line, &self.shares, &self.value)
+        let held = (&self.holder, self.out, &self.shares);
+        (held, self.counter, line, &self.value)
     }
 
     /// All but the value, which stays until it is removed.
@@ -92,6 +106,18 @@ impl Seen {
         i64::try_from(self.shares[member]).expect("a time")
             - i64::try_from(self.micros / 1_000).expect("a time")
     }
+}
+
+fn letters_of(counter: &str) -> &str {
+    let letters = counter.trim_start_matches(|c: char| c.is_ascii_digit());
+    assert!(["", "q", "r", "qr"].contains(&letters), "{counter}");
+    letters
+}
+
+/// The number that a counter holds.
+pub(crate) fn number_of(counter: &str) -> u64 {
+    let digits = counter.strip_suffix(letters_of(counter));
+    digits.expect("its end").parse().expect("digits")
 }
 
 fn next<T: FromRedisValue>(answers: &mut impl Iterator<Item = Value>) -> T {

@@ -103,7 +103,8 @@ impl Lock {
             }
             (None, None) => {}
         }
-        while overdue.is_some() && self.line[0].1 && self.line[0].0 != actor {
+        let is_heartbeat = overdue.is_some() && place.is_some();
+        while is_heartbeat && self.line[0].1 && self.line[0].0 != actor {
             self.line.remove(0);
         }
         false

@@ -58,6 +58,13 @@ impl RedisServer {
         self.query(&["GET", key])
     }
 
+    /// Returns the number that a counter of fencing tokens holds, without the letters of its lines.
+    pub fn counter(&self, key: &str) -> Option<u64> {
+        let text = self.get(key)?;
+        let digits = text.trim_end_matches(['q', 'r']);
+        Some(digits.parse().expect("a counter"))
+    }
+
     /// Returns the milliseconds until `key` expires, -1 if it doesn't, -2 if there is no such key.
     pub fn pttl(&self, key: &str) -> i64 {
         self.query(&["PTTL", key])

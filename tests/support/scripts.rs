@@ -1,10 +1,14 @@
 //! The library's scripts, as a server and a proxy see them.
 
-const SHARED: [(&str, &str); 8] = [
+const SHARED: [(&str, &str); 9] = [
     ("-- include lock_acquire.lua\n", ACQUIRE),
     ("-- include lock_release.lua\n", RELEASE),
     ("-- include lock_renew.lua\n", RENEW),
     ("-- include each.lua\n", include_str!("../../lua/each.lua")),
+    (
+        "-- include counter.lua\n",
+        include_str!("../../lua/counter.lua"),
+    ),
     (
         "-- include token.lua\n",
         include_str!("../../lua/token.lua"),

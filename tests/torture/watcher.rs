@@ -165,7 +165,9 @@ fn seen_of(name: &str, keys: &[Key], before: u64, after: u64) -> [Event; 3] {
         ..Event::default()
     };
     let mut held = event("key", text(""));
-    held.token = text(":fence").parse().unwrap_or(0);
+    // Behind the number may stand which lines there are.
+    let counter = text(":fence");
+    held.token = counter.trim_end_matches(['q', 'r']).parse().unwrap_or(0);
     if let Some((_, ttl, _)) = find("") {
         held.until = before + ttl.unsigned_abs() * 1_000_000;
     }

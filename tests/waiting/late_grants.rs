@@ -45,7 +45,7 @@ fn grant_that_has_run_out_is_not_believed() {
 fn grant_that_has_run_out_while_nobody_came_is_asked_for_anew() {
     let server = RedisServer::start();
     let mut process = granted_while_stopped(&server, millis(500));
-    let granted: u64 = server.get(FENCE).unwrap().parse().unwrap();
+    let granted = server.counter(FENCE).unwrap();
     wait_until("the lease to end", PATIENCE, || server.get(LOCK).is_none());
     process.cont();
     let holding = process.holding();
@@ -60,7 +60,7 @@ fn late_grant_that_is_still_good_is_used() {
     const LEASE: Duration = millis(2_000);
     let server = RedisServer::start();
     let mut process = granted_while_stopped(&server, LEASE);
-    let granted: u64 = server.get(FENCE).unwrap().parse().unwrap();
+    let granted = server.counter(FENCE).unwrap();
     // More than half of it is over.
     wait_until("the lease to age", PATIENCE, || server.pttl(LOCK) < 900);
     process.cont();

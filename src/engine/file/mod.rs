@@ -190,6 +190,7 @@ impl Engine for FileEngine {
                 counter: 0,
                 stood: false,
                 known: true,
+                length: 0,
             });
         };
         // Read first: what fails leaves the lock as it was.

@@ -51,6 +51,8 @@ impl Table {
             counter: self.counter.0,
             stood,
             known: true,
+            // Those that wait are woken, and ask seldom.
+            length: 0,
         }
     }
 
@@ -104,6 +106,8 @@ impl Table {
             counter: self.counter.0,
             stood,
             known: true,
+            // Those that wait are woken, and ask seldom.
+            length: 0,
         }
     }
 

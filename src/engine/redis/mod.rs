@@ -405,22 +405,21 @@ fn acquired(value: Value) -> Option<Acquired> {
         Value::Array(parts) => match <[Value; 2]>::try_from(parts) {
             Ok([Value::Int(token), value]) => granted(token, Some(stored(value)?)),
             Ok(_) => None,
-            Err(parts) => match parts[..] {
-                [
+            Err(parts) => match &parts[..] {
+                &[
                     Value::Int(remaining),
                     Value::Int(counter),
                     Value::Int(stood),
                     Value::Int(known),
-                ] => {
-                    let remaining = remaining.try_into().ok().map(Duration::from_millis);
-                    let counter = counter.try_into().ok()?;
-                    Some(Acquired::Taken {
-                        remaining,
-                        counter,
-                        stood: stood == 1,
-                        known: known == 1,
-                    })
-                }
+                    Value::Int(length),
+                    ref _holder @ ..,
+                ] => Some(Acquired::Taken {
+                    remaining: remaining.try_into().ok().map(Duration::from_millis),
+                    counter: counter.try_into().ok()?,
+                    stood: stood == 1,
+                    known: known == 1,
+                    length: length.try_into().ok()?,
+                }),
                 _ => None,
             },
         },
@@ -461,12 +460,13 @@ mod tests {
         ] {
             assert_eq!(acquired(value), None);
         }
-        let forever = [-1, 4, 0, 0].map(Value::Int);
+        let forever = [-1, 4, 0, 0, 0].map(Value::Int);
         let taken = Acquired::Taken {
             remaining: None,
             counter: 4,
             stood: false,
             known: false,
+            length: 0,
         };
         assert_eq!(acquired(Value::Array(forever.into())), Some(taken));
         let token = Token {

@@ -4,12 +4,12 @@
 const CHANGES: &[(&str, &str)] = if cfg!(crosslock_mutant = "release_any_owner") {
     &[
         (
-            "  if redis.call('GET', KEYS[1]) ~= owner then\n    return ended()\n  end\n",
-            "",
+            "if exclusive and lock == owner and plain",
+            "if exclusive and lock and plain",
         ),
         (
-            "  was_held = held == owner\n",
-            "  was_held = held and not is_shared()\n",
+            "  if held ~= owner then\n    local left",
+            "  if not held then\n    local left",
         ),
     ]
 } else if cfg!(crosslock_mutant = "renewal_recreates") {
@@ -19,29 +19,29 @@ const CHANGES: &[(&str, &str)] = if cfg!(crosslock_mutant = "release_any_owner")
     )]
 } else if cfg!(crosslock_mutant = "token_not_counted") {
     &[(
-        "    stored = tonumber(counter)\n",
-        "    stored = tonumber(counter) - 2\n    now = 0\n",
+        "    stored = counter_after\n",
+        "    stored = counter_after - 2\n    now = 0\n",
     )]
 } else if cfg!(crosslock_mutant = "heartbeat_loses_place") {
     &[(
-        "  if not stood then\n",
-        "  if stood then\n    redis.call('LREM', KEYS[3], 1, owner)\n  end\n  do\n",
+        "  if length == 0 then\n",
+        "  if not entered then\n    redis.call('LREM', KEYS[3], 1, owner)\n  end\n  do\n",
     )]
 } else if cfg!(crosslock_mutant = "dead_are_served") {
-    &[("    elseif heard ~= 0 then\n", "    else\n")]
+    &[(
+        "    elseif heard ~= 0 and owner ~= leaving then\n",
+        "    else\n",
+    )]
 } else if cfg!(crosslock_mutant = "dead_stay_in_line") {
     &[
         (
-            "    if heard ~= 0 and not fits(mode) then\n",
+            "    if heard ~= 0 and owner ~= leaving and not fits(mode) then\n",
             "    if heard == 0 or not fits(mode) then\n",
         ),
-        (
-            " and (first or not others or not redis.call('LINDEX', KEYS[3], 0)) then\n",
-            " then\n",
-        ),
+        (" and (first or not may_have('q')) then\n", " then\n"),
     ]
 } else if cfg!(crosslock_mutant = "queue_without_ttl") {
-    &[("  redis.call('PEXPIRE', line_of(mode), DAY)\n", "")]
+    &[("    redis.call('PEXPIRE', line, DAY)\n", "")]
 } else if cfg!(crosslock_mutant = "reader_beside_writer") {
     &[(
         "    return held == READERS and mode == 'r'\n",
@@ -54,13 +54,13 @@ const CHANGES: &[(&str, &str)] = if cfg!(crosslock_mutant = "release_any_owner")
     )]
 } else if cfg!(crosslock_mutant = "stores_without_owner") {
     &[(
-        "if exclusive and not others and counter ~= '0' then\n",
-        "if exclusive and not others and counter ~= '0' then\n  if KEYS[7] then\n    redis.call('SET', KEYS[7], ARGV[4])\n  end\n",
+        "local plain = tonumber(counter)\nif exclusive and lock == owner",
+        "local plain = tonumber(counter)\nif exclusive and KEYS[7] then\n  redis.call('SET', KEYS[7], ARGV[4])\nend\nif exclusive and lock == owner",
     )]
 } else if cfg!(crosslock_mutant = "dead_reader_renewed") {
     &[(
-        "redis.call('ZADD', KEYS[6], clock + ttl, member_of(owner, mode))\nkeep(",
-        "for _, member in ipairs(redis.call('ZRANGE', KEYS[6], 0, -1)) do\n  redis.call('ZADD', KEYS[6], clock + ttl, member)\nend\nkeep(",
+        "redis.call('ZADD', KEYS[6], clock + ttl, member_of(owner, mode))\nlocal last",
+        "for _, member in ipairs(redis.call('ZRANGE', KEYS[6], 0, -1)) do\n  redis.call('ZADD', KEYS[6], clock + ttl, member)\nend\nlocal last",
     )]
 } else {
     &[]

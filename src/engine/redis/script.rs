@@ -10,7 +10,7 @@ pub(super) struct Script {
 }
 
 /// What scripts share, and the line that stands for it in them; behind what it includes itself.
-const SHARED: [(&str, &str); 8] = [
+const SHARED: [(&str, &str); 9] = [
     (
         "-- include lock_acquire.lua\n",
         include_str!("../../../lua/lock_acquire.lua"),
@@ -26,6 +26,10 @@ const SHARED: [(&str, &str); 8] = [
     (
         "-- include each.lua\n",
         include_str!("../../../lua/each.lua"),
+    ),
+    (
+        "-- include counter.lua\n",
+        include_str!("../../../lua/counter.lua"),
     ),
     (
         "-- include token.lua\n",

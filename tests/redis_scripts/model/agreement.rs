@@ -80,12 +80,15 @@ impl Model {
         assert_eq!(*answer, expected);
     }
 
-    pub(super) fn assert_taken(&self, expected: bool, answer: Acquired) {
+    /// `expected`: whether it stood in line before, and the length of the line; `None` when it doesn't wait.
+    pub(super) fn assert_taken(&self, expected: Option<(bool, usize)>, answer: Acquired) {
         let Acquired::Taken {
             remaining,
             counter,
             stood,
             known,
+            length,
+            holder: None,
         } = answer
         else {
             panic!("{answer:?}");
@@ -97,15 +100,24 @@ impl Model {
         };
         assert_lasts(remaining, lasts);
         assert_eq!(counter, self.counter.unwrap_or(0));
-        assert_eq!(stood, expected);
+        let expected = expected.unwrap_or_default();
+        assert_eq!((stood, length), (expected.0, expected.1 as u64));
         let is_shared = matches!(self.held(), Some(Lock::Readers | Lock::Permits));
         assert_eq!(known, is_shared || self.counter.unwrap_or(0) % 2 == 1);
     }
 
     // What is seen
 
-    pub(super) fn assert_agrees(&self, after: &After) {
+    pub(super) fn assert_agrees(&mut self, after: &After) {
         let seen = &after.seen;
+        if self.torn {
+            // Who waited in a line that was lost is forgotten when its letter is.
+            let (queue, crowd) = (&self.queue, &self.crowd);
+            self.waiters.retain(|owner, _| {
+                let stands = queue.contains(owner) || crowd.contains(owner);
+                stands || seen.waiters.contains_key(NAMES[*owner])
+            });
+        }
         let holder = self.lock.map(|lock| match lock {
             Lock::Owner(owner) => NAMES[owner],
             Lock::Foreign => FOREIGN,
@@ -134,6 +146,9 @@ impl Model {
 
     fn assert_leases(&self, seen: &Seen) {
         assert_eq!(seen.shares.len(), self.leases.len(), "{seen:?}");
+        if self.lock == Some(Lock::Permits) && !self.leases.is_empty() {
+            assert_eq!(seen.out, Some(self.used()), "{seen:?}");
+        }
         for lease in &self.leases {
             let member = format!("{} {}", lease.count, NAMES[lease.owner]);
             let lasts = seen.lasts(&member);
@@ -158,10 +173,15 @@ impl Model {
         if !self.torn {
             seen.line();
         }
+        if seen.counter.is_some() {
+            let tells = |letter| seen.letters.contains(letter);
+            assert!(self.queue.is_empty() || tells('q'), "{seen:?}");
+            assert!(self.crowd.is_empty() || tells('r'), "{seen:?}");
+        }
         let mut owner = None;
         if let Some(Lock::Owner(holder)) = self.lock {
             owner = Some(NAMES[holder]);
-            assert!(!seen.line.contains(&NAMES[holder].to_owned()));
+            assert!(self.torn || !seen.line.contains(&NAMES[holder].to_owned()));
         }
         if let Some(counter) = seen.counter {
             let is_odd = owner.is_some() || self.abandoned;

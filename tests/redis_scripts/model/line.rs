@@ -10,6 +10,14 @@ enum Line {
     Crowd,
 }
 
+fn line_of(kind: Kind) -> Line {
+    if kind.is_reader() {
+        Line::Crowd
+    } else {
+        Line::Queue
+    }
+}
+
 impl Model {
     // Entering and leaving
 
@@ -24,8 +32,14 @@ impl Model {
         }
     }
 
-    /// Says whether it was in the line before.
-    pub(super) fn enter(&mut self, owner: Owner, ttl: i64, waits: Waits, after: &After) -> bool {
+    /// Says whether it was in the line before, and how long the line was then.
+    pub(super) fn enter(
+        &mut self,
+        owner: Owner,
+        ttl: i64,
+        waits: Waits,
+        after: &After,
+    ) -> (bool, usize) {
         let kind = self.kinds[owner];
         let (inbox, promise) = match waits {
             Waits::Yes(inbox) => (inbox, unsigned(promise(owner))),
@@ -45,24 +59,24 @@ impl Model {
             ttl,
             text,
         };
-        self.waiters.insert(owner, waiter);
-        let line = if kind.is_reader() {
-            Line::Crowd
-        } else {
-            Line::Queue
-        };
-        let stood = self.line(line).contains(&owner);
-        if !stood {
+        let stood = self.waiters.insert(owner, waiter).is_some();
+        let line = line_of(kind);
+        if !stood || self.line(line).is_empty() {
             self.line(line).push(owner);
         }
-        self.first_of(line, Some(owner));
-        stood
+        let length = self.line(line).len();
+        if stood {
+            self.first_of(line, Some(owner));
+        }
+        (stood, length)
     }
 
     pub(super) fn leave(&mut self, owner: Owner) {
-        self.queue.retain(|other| *other != owner);
-        self.crowd.retain(|other| *other != owner);
-        self.waiters.remove(&owner);
+        if let Some(waiter) = self.waiters.remove(&owner) {
+            let line = self.line(line_of(waiter.kind));
+            let place = line.iter().position(|other| *other == owner);
+            place.map(|place| line.remove(place));
+        }
     }
 
     fn lives(&self, owner: Owner, asking: Option<Owner>) -> bool {
@@ -86,7 +100,8 @@ impl Model {
             if self.lives(owner, asking) {
                 return Some(owner);
             }
-            self.leave(owner);
+            self.line(line).remove(0);
+            self.waiters.remove(&owner);
         }
         None
     }

@@ -32,6 +32,7 @@ fn answer_tells_for_how_long_it_is_taken() {
         counter: second.number,
         stood,
         known: true,
+        length: 0,
     };
     let writer = Client::new(WRITE);
     assert_eq!(world.ask(&writer, waiting()), taken(false));
