@@ -15,7 +15,8 @@
 //! have the same ratio beside them. `gap` is the median time from one holder's last moment to the first of the next.
 //! `p50` and `p99` are of the time from asking for the lock to having it, and `held` is what a sleep of the time to
 //! hold came to. Per acquisition there are `evalsha`, the commands that the processes sent, and `all`, with those
-//! that the scripts run for them. `fair` is how often the least served process had the lock, against the most
+//! that the scripts run for them, `script`, the microseconds that the server spends in EVALSHA, and `cpu`, all of its CPU
+//! time in microseconds. `fair` is how often the least served process had the lock, against the most
 //! served.
 //!
 //! That no two held it at once, and that tokens increase from holder to holder, is checked of every round.
@@ -81,6 +82,9 @@ struct Round {
     /// Per acquisition.
     evalsha: f64,
     all: f64,
+    /// Microseconds per acquisition.
+    script: f64,
+    cpu: f64,
     fairness: f64,
     held: f64,
 }
@@ -109,9 +113,11 @@ impl Subject {
         }
         support::sleep_until(begin + WARM_UP);
         reset(&mut admin);
+        let cpu = cpu_time(&mut admin);
         let begin = monotonic();
         support::sleep_until(end);
-        let calls = Calls::since_reset(&mut admin);
+        let mut calls = Calls::since_reset(&mut admin);
+        calls.cpu = cpu_time(&mut admin) - cpu;
         let cycles = workers.into_iter().map(Worker::cycles).collect();
         self.evaluate(cycles, [begin, end], &calls);
     }
@@ -138,6 +144,8 @@ impl Subject {
             hand_offs: per_second(hand_offs),
             evalsha: support::ratio(calls.evalsha, acquisitions),
             all: support::ratio(calls.all, acquisitions),
+            script: calls.script / support::ratio(acquisitions, 1),
+            cpu: calls.cpu * 1e6 / support::ratio(acquisitions, 1),
             fairness: support::fairness(&served),
             held: held.as_secs_f64() * 1e3 / support::ratio(acquisitions, 1),
         });
@@ -148,7 +156,7 @@ impl Subject {
         let hand_offs = self.median(|round| round.hand_offs);
         let wait = |percent| support::percentile(&self.waits, percent) / 1e3;
         format!(
-            "{:>3} {:>7} {acquisitions:>7.0} {:>5.2} {hand_offs:>9.0} {:>5.2} {:>7.0} {:>7.3} {:>7.3} {:>7.2} {:>5.1} {:>5.2} {:>4.2}",
+            "{:>3} {:>7} {acquisitions:>7.0} {:>5.2} {hand_offs:>9.0} {:>5.2} {:>7.0} {:>7.3} {:>7.3} {:>7.2} {:>5.1} {:>6.1} {:>5.0} {:>5.2} {:>4.2}",
             self.processes,
             self.hold.as_millis(),
             acquisitions / most,
@@ -158,6 +166,8 @@ impl Subject {
             wait(99),
             self.median(|round| round.evalsha),
             self.median(|round| round.all),
+            self.median(|round| round.script),
+            self.median(|round| round.cpu),
             self.median(|round| round.held),
             self.median(|round| round.fairness),
         )
@@ -186,6 +196,10 @@ fn in_order(cycles: Vec<Vec<Cycle>>) -> Vec<(usize, Cycle)> {
 struct Calls {
     evalsha: usize,
     all: usize,
+    /// Microseconds.
+    script: f64,
+    /// Seconds.
+    cpu: f64,
 }
 
 impl Calls {
@@ -194,17 +208,38 @@ impl Calls {
         let info: String = info.arg("commandstats").query(admin).expect("INFO");
         let calls = info.lines().filter_map(|line| {
             let (command, numbers) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
-            let calls: usize = numbers.split(',').next()?.parse().ok()?;
+            let (calls, rest) = numbers.split_once(",usec=")?;
+            let usec: f64 = rest.split(',').next()?.parse().ok()?;
             // The bench's own.
-            (!command.starts_with("config")).then_some((command, calls))
+            let ours = !command.starts_with("config") && command != "info";
+            ours.then_some((command, calls.parse::<usize>().ok()?, usec))
         });
-        let (mut evalsha, mut all) = (0, 0);
-        for (command, calls) in calls {
+        let (mut evalsha, mut all, mut script) = (0, 0, 0.0);
+        for (command, calls, usec) in calls {
             all += calls;
-            evalsha += if command == "evalsha" { calls } else { 0 };
+            if command == "evalsha" {
+                (evalsha, script) = (calls, usec);
+            }
         }
-        Calls { evalsha, all }
+        Calls {
+            evalsha,
+            all,
+            script,
+            cpu: 0.0,
+        }
     }
+}
+
+/// The CPU time that the server has used, in seconds.
+fn cpu_time(admin: &mut Connection) -> f64 {
+    let mut info = redis::cmd("INFO");
+    let info: String = info.arg("cpu").query(admin).expect("INFO");
+    let used = info.lines().filter_map(|line| {
+        let (name, seconds) = line.split_once(':')?;
+        let is_own = ["used_cpu_sys", "used_cpu_user"].contains(&name);
+        is_own.then(|| seconds.parse::<f64>().expect("seconds"))
+    });
+    used.sum()
 }
 
 fn reset(admin: &mut Connection) {
@@ -216,7 +251,7 @@ fn reset(admin: &mut Connection) {
 fn report(subjects: &mut [Subject]) {
     let alone = subjects[0].median(|round| round.acquisitions);
     println!(
-        "{:>3} {:>7} {:>7} {:>5} {:>9} {:>5} {:>7} {:>7} {:>7} {:>7} {:>5} {:>5} {:>4}",
+        "{:>3} {:>7} {:>7} {:>5} {:>9} {:>5} {:>7} {:>7} {:>7} {:>7} {:>5} {:>6} {:>5} {:>5} {:>4}",
         "P",
         "hold ms",
         "locks/s",
@@ -228,6 +263,8 @@ fn report(subjects: &mut [Subject]) {
         "p99 ms",
         "evalsha",
         "all",
+        "script",
+        "cpu",
         "held",
         "fair"
     );

@@ -110,19 +110,11 @@ local function next_in_line(asking, after_exclusive, take)
   return unpack(reader[1] and reader or first)
 end
 
--- How many hear what is said to an inbox; nil when they can't be counted. PUBLISH counts others, too, and its message
--- goes on to replicas, where somebody may listen who isn't counted: so where there are none nothing is said.
-local function listeners(inbox)
-  local counted = redis.pcall('PUBSUB', 'NUMSUB', inbox)
-  return not counted.err and counted[2] or nil
-end
-
--- Tells an owner that it has been let in. One that can't be told is let in until its next heartbeat, which finds it.
-local function tell(owner, mode, inbox, left)
-  local told = redis.pcall('PUBLISH', inbox, string.format('%s %d', owner, stored))
-  if type(told) == 'table' and is_exclusive(mode) then
+-- Makes the lease of one that was just let in end earlier.
+local function shorten(owner, mode, left)
+  if is_exclusive(mode) then
     redis.call('PEXPIRE', KEYS[1], left)
-  elseif type(told) == 'table' then
+  else
     redis.call('ZADD', KEYS[6], clock + left, member_of(owner, mode))
     keep(last_end())
   end
@@ -142,7 +134,13 @@ local function hand_on(asking, after_exclusive, leaving)
     if not owner then
       break
     end
-    local heard = owner == asking and 1 or inbox ~= '' and listeners(inbox) or nil
+    -- Who is told: PUBLISH counts others, too, and its message goes on to replicas, where somebody may listen who isn't
+    -- counted, so where nobody listens nothing is said. Nil when they can't be counted.
+    local heard = owner == asking and 1 or nil
+    if not heard and inbox ~= '' then
+      local counted = redis.pcall('PUBSUB', 'NUMSUB', inbox)
+      heard = not counted.err and counted[2] or nil
+    end
     if heard ~= 0 and owner ~= leaving and not fits(mode) then
       break
     end
@@ -157,8 +155,10 @@ local function hand_on(asking, after_exclusive, leaving)
     elseif heard ~= 0 and owner ~= leaving then
       left = math.min(ttl, left)
       grant(owner, heard and ttl or left, mode)
-      if heard then
-        tell(owner, mode, inbox, left)
+      local told = heard and redis.pcall('PUBLISH', inbox, string.format('%s %d', owner, stored))
+      if type(told) == 'table' then
+        -- It mustn't be told: it is let in until its next heartbeat, which finds it.
+        shorten(owner, mode, left)
       end
     end
   end

@@ -67,48 +67,67 @@ end
 if not stored then
   return redis.error_reply('CONFLICT ' .. KEYS[2] .. ' holds no counter')
 end
--- include token.lua
--- include mode.lua
-local lock = redis.call('GET', KEYS[1])
--- include held.lua
--- include line.lua
-
-local function granted(token)
-  return KEYS[7] and {token, value} or token
-end
-
 local first = mode == 'R'
 mode = first and 'r' or mode
-local exclusive = is_exclusive(mode)
+local line, letter = KEYS[3], 'q'
+if mode == 'r' then
+  line, letter = KEYS[5], 'r'
+end
+local lock = redis.call('GET', KEYS[1])
+local known = stored % 2 == 1 or lock == 'crosslock:kept'
+local remaining
 
-if held == owner then
-  redis.call('PEXPIRE', KEYS[1], ttl)
-  if stored % 2 == 0 then
-    stored = next_token()
-    write_counter()
+-- What one other holds exclusively isn't to be had, and needs none of this.
+if not lock or lock == owner or string.find(lock, 'crosslock:[rp]') == 1 then
+  -- include token.lua
+  -- include mode.lua
+  -- include held.lua
+  -- include line.lua
+
+  local function granted(token)
+    return KEYS[7] and {token, value} or token
   end
-  return granted(stored)
-end
-if is_shared() and not exclusive and redis.call('ZSCORE', KEYS[6], member_of(owner, mode)) then
-  return granted(grant(owner, ttl, mode))
-end
 
-local others, after_exclusive = lines ~= '', is_abandoned()
-local token = others and hand_on(owner, after_exclusive)
-if not token and fits(mode) and (first or not may_have('q')) then
-  if others then
-    leave(line_of(mode), owner)
+  local exclusive = is_exclusive(mode)
+  if held == owner then
+    redis.call('PEXPIRE', KEYS[1], ttl)
+    if stored % 2 == 0 then
+      stored = next_token()
+      write_counter()
+    end
+    return granted(stored)
   end
-  token = grant(owner, ttl, mode)
-end
-if token then
-  return granted(token)
+  if is_shared() and not exclusive and redis.call('ZSCORE', KEYS[6], member_of(owner, mode)) then
+    return granted(grant(owner, ttl, mode))
+  end
+
+  local others, after_exclusive = lines ~= '', is_abandoned()
+  local token = others and hand_on(owner, after_exclusive)
+  if not token and fits(mode) and (first or not may_have('q')) then
+    if others then
+      leave(line, owner)
+    end
+    token = grant(owner, ttl, mode)
+  end
+  if token then
+    return granted(token)
+  end
+  if others and not promise then
+    leave(line, owner)
+    hand_on(nil, after_exclusive)
+  end
+  known = is_shared() or stored % 2 == 1
+  if held == PERMITS then
+    -- The next that may come back.
+    remaining = redis.call('ZRANGE', KEYS[6], 0, 0, 'WITHSCORES')[2] - clock
+  end
 end
 
-local line, letter, entered, length = line_of(mode), mode == 'r' and 'r' or 'q', false, 0
+local entered, length = false, 0
 if promise then
   -- A command that is denied leaves nothing that stays: no key without a ttl, and nobody who is in KEYS[4] alone.
-  local waiter = string.format('%d %s %s %s', clock + promise, ttl, mode, inbox)
+  local overdue = math.floor(now / 1000) + promise
+  local waiter = string.format('%d %s %s %s', overdue, ttl, mode, inbox)
   entered = redis.call('HSET', KEYS[4], owner, waiter) == 1
   redis.call('PEXPIRE', KEYS[4], DAY)
   length = not entered and redis.call('LLEN', line) or 0
@@ -123,23 +142,26 @@ if promise then
   if not entered or length == 1 then
     redis.call('PEXPIRE', line, DAY)
   end
-  if counter and not may_have(letter) then
+  if counter and not string.find(lines, letter, 1, true) then
     lines = letter == 'q' and 'q' .. lines or lines .. 'r'
-    write_counter()
+    redis.call('SET', KEYS[2], string.format('%d', stored) .. lines, 'PX', DAY)
   end
   if not entered or length % 16 == 0 then
-    -- Those that died in front of it, so that they don't pile up while the lock is held.
-    first_of(line, owner)
+    -- Those in front of it whose heartbeat is overdue go now, so that they don't pile up while the lock is held.
+    local dead
+    repeat
+      local head = redis.call('LINDEX', line, '0')
+      local waiter = head and head ~= owner and redis.call('HGET', KEYS[4], head)
+      dead = head and head ~= owner and (string.match(waiter or '', '^%d+') or 0) * 1000 <= now
+      if dead then
+        redis.call('LPOP', line)
+        redis.call('HDEL', KEYS[4], head)
+      end
+    until not dead
   end
-elseif others then
-  leave(line, owner)
-  hand_on(nil, after_exclusive)
+elseif lines ~= '' and redis.call('HDEL', KEYS[4], owner) == 1 then
+  redis.call('LREM', line, 1, owner)
 end
-local remaining = redis.call('PTTL', KEYS[1])
-if held == PERMITS then
-  -- The next that may come back.
-  remaining = redis.call('ZRANGE', KEYS[6], 0, 0, 'WITHSCORES')[2] - clock
-end
-local known = is_shared() or held == KEPT or stored % 2 == 1
-local holder = entered and string.byte(held or '', 37) == 47 and string.sub(held, 38) or nil
+remaining = remaining or redis.call('PTTL', KEYS[1])
+local holder = entered and lock and string.byte(lock, 37) == 47 and string.sub(lock, 38) or nil
 return {remaining, stored, entered and 0 or promise and 1 or 0, known and 1 or 0, length, holder}
