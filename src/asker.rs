@@ -9,10 +9,10 @@ use crate::backoff::shortened;
 use crate::claim::Claim;
 use crate::clock::{BootInstant, Deadline};
 use crate::common::Core;
-use crate::engine::{Acquired, Failed, IfTaken, News, Request, Stored};
+use crate::engine::{Acquired, Failed, IfTaken, News, Release, Request, Stored};
 use crate::error::{Error, Result};
 use crate::farewell::Farewell;
-use crate::fence::Token;
+use crate::fence::{Ending, Token};
 use crate::guard::{LockGuard, RELEASE};
 use crate::held::Plan;
 use crate::lease::{Lease, valid_until};
@@ -293,6 +293,7 @@ impl<'a> Asker<'a> {
             due: Plan::of(options).due(asked),
             granted: self.core.clock.now(),
             hand_overs: 0,
+            panicked: false,
             value,
         }
     }
@@ -400,12 +401,13 @@ fn give_up(core: &Core, claim: &Claim, place: &Place, deadline: &Deadline) {
     if !place.known {
         return;
     }
-    if deadline.is_over() || core.engine.release(request, None, None, deadline).is_err() {
+    let release = || core.engine.release(request, Release::UNKNOWN, deadline);
+    if deadline.is_over() || release().is_err() {
         core.farewells.get(place.owner.process()).leave(Farewell {
             claim: claim.clone(),
             owner: place.owner.clone(),
             ttl,
-            last_used: None,
+            ending: Ending::Unknown,
         });
     }
 }

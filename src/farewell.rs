@@ -18,8 +18,9 @@ use crate::asker::SLACK;
 use crate::backoff::Backoff;
 use crate::claim::Claim;
 use crate::clock::{Cancel, Deadline};
-use crate::engine::{Engine, Request};
+use crate::engine::{Engine, Release, Request};
 use crate::error::Error;
+use crate::fence::Ending;
 use crate::lease::{Lease, Owner};
 use crate::per_process::Fresh;
 
@@ -29,15 +30,14 @@ pub(crate) struct Farewell {
     pub(crate) claim: Claim,
     pub(crate) owner: Owner,
     pub(crate) ttl: Duration,
-    /// `None` when it isn't known whether there is a lease at all.
-    pub(crate) last_used: Option<u64>,
+    pub(crate) ending: Ending,
 }
 
 impl Farewell {
     /// The release of a lease that is over, or can't be released now.
     pub(crate) fn of(lease: Lease, ttl: Duration) -> Self {
         Farewell {
-            last_used: Some(lease.token.number),
+            ending: lease.ending(),
             claim: lease.claim,
             owner: lease.owner,
             ttl,
@@ -167,14 +167,18 @@ impl Shared {
             claim,
             owner,
             ttl,
-            last_used,
+            ending,
         } = farewell;
         let request = Request {
             claim,
             owner,
             ttl: *ttl,
         };
-        match self.engine.release(request, *last_used, None, deadline) {
+        let release = Release {
+            ending: *ending,
+            value: None,
+        };
+        match self.engine.release(request, release, deadline) {
             Err(Error::Unavailable { .. }) => false,
             Err(e) => {
                 log::warn!("what was given up is left to its ttl: {e}");

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
+use std::thread;
 use std::time::Duration;
 
 use crossbeam_channel::Receiver;
@@ -34,8 +35,8 @@ pub(crate) use self::ending::RELEASE;
 ///
 /// Dropping it takes one round trip, or none when the lease goes to another thread of this process that waits, and
 /// at most 500 ms when the server can't be reached; what goes wrong is logged. [`unlock`](Self::unlock) does the
-/// same and returns it. A guard that is dropped by a panic releases like any other: there is no poisoning. A guard
-/// that is forgotten (`std::mem::forget`) is renewed until the process ends, unless
+/// same and returns it. A guard that is dropped by a panic releases at once, and the next holder is told by
+/// [`abandoned`](Self::abandoned). A guard that is forgotten (`std::mem::forget`) is renewed until the process ends, unless
 /// [`renew`](crate::LockerBuilder::renew) or [`max_hold`](crate::LockerBuilder::max_hold) say otherwise. In a child
 /// made by `fork`, an inherited guard isn't held, its `lost` tells nothing, and it neither renews nor releases.
 ///
@@ -60,6 +61,8 @@ pub struct LockGuard {
     claim: Claim,
     token: Token,
     process: u32,
+    /// Whether the thread was unwinding already when the lock was taken.
+    panicking: bool,
     /// What `lost` gives in a child.
     silent: OnceLock<Receiver<Lost>>,
 }
@@ -86,6 +89,7 @@ impl LockGuard {
             claim,
             token,
             process,
+            panicking: thread::panicking(),
             silent: OnceLock::new(),
         }
     }
@@ -117,9 +121,12 @@ impl LockGuard {
         self.token.number
     }
 
-    /// Says whether the holder before this one never released: it crashed, or stood still past its ttl.
+    /// Says whether the holder before this one didn't come to its end: it crashed, stood still past its ttl, or
+    /// panicked.
     ///
-    /// What the lock protects may be half done (compare `EOWNERDEAD` of robust mutexes). A process that is
+    /// What the lock protects may be half done (compare `EOWNERDEAD` of robust mutexes). A panic is told as
+    /// `std::sync::Mutex` poisons: when it began while the guard was held, and dropped the guard; one that is caught
+    /// in time, or began before, isn't, nor one of a holder that shares. A process that is
     /// ended by a signal, or by `std::process::exit`, drops no guards and so abandons its locks too. So does a waiter
     /// that was given the lock while it stood still, although it began nothing. It is told once, to the next holder.
     /// A server that has lost its memory doesn't tell; one that stood still may have
@@ -282,6 +289,11 @@ impl LockGuard {
         self.process != std::process::id()
     }
 
+    /// Whether this thread is unwinding by a panic that began while it was held.
+    pub(crate) fn is_panicked(&self) -> bool {
+        thread::panicking() && !self.panicking
+    }
+
     fn lost_error(&self) -> Error {
         // In a child that inherited this guard nothing may be locked: its other threads stayed in the parent.
         let known = if self.is_inherited() {
@@ -316,21 +328,22 @@ impl Drop for LockGuard {
             std::mem::forget((self.renewer.take(), self.held.clone(), self.core.clone()));
             return;
         }
+        let panicked = self.is_panicked();
         #[cfg(crosslock_mutant = "panic_keeps")]
-        if std::thread::panicking() {
+        if thread::panicking() {
             let _ = self.held.end();
             return;
         }
         // A logger that panics must not end a process whose thread is unwinding.
         let _ = catch_unwind(AssertUnwindSafe(|| {
-            if let Err(e) = self.release(None, &Deadline::NEVER) {
+            if let Err(e) = self.release(None, &Deadline::NEVER, panicked) {
                 log::warn!("released on drop: {e}");
             }
         }));
     }
 }
 
-// There is no poisoning, and nothing half done that a panic could leave behind.
+// There is nothing half done that a panic could leave behind, and the next holder is told of the panic.
 impl UnwindSafe for LockGuard {}
 impl RefUnwindSafe for LockGuard {}
 

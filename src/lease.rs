@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::claim::Claim;
 use crate::clock::BootInstant;
 use crate::engine::Stored;
-use crate::fence::{HAND_OVERS, Token};
+use crate::fence::{Ending, HAND_OVERS, Token};
 
 /// Ownership of a name for a limited time: plain data with one owner.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub(crate) struct Lease {
     pub(crate) granted: BootInstant,
     /// How often it was handed over since.
     pub(crate) hand_overs: u64,
+    /// Whether its holder was dropped by a panic that began while it was held.
+    pub(crate) panicked: bool,
     /// What the lock protects, while it is known here.
     pub(crate) value: Option<Stored>,
 }
@@ -55,6 +57,18 @@ impl Lease {
         now.since(self.granted) < hand_over
             && self.remaining(now) >= ttl / 2
             && self.hand_overs < HAND_OVERS
+            // The engine tells the next holder of it.
+            && !self.panicked
+    }
+
+    /// How it ends when it is released. What those that share were doing is nobody's concern.
+    pub(crate) fn ending(&self) -> Ending {
+        let last_used = self.token.number;
+        if self.panicked && self.claim.is_exclusive() {
+            Ending::Panicked { last_used }
+        } else {
+            Ending::Clean { last_used }
+        }
     }
 
     /// The same lease, for the next holder in this process, and what that one asked for.

@@ -59,7 +59,8 @@ impl Locker {
 /// Redis it is the string `{namespace:name}:value`, without a ttl; on `file:` a file beside the lock's, replaced by
 /// renaming a new one (users share it only where they may replace one another's files: not in a directory with the sticky
 /// bit). Where the server forgets ([crate documentation](crate#what-a-lease-promises)) it forgets the
-/// value, too, or goes back to an older one. There is no poisoning: a panic discards the change.
+/// value, too, or goes back to an older one. A panic discards the change, and the next
+/// holder is told by [`abandoned`](MutexGuard::abandoned): the value is whole, what was done beside it may not be.
 ///
 /// # Examples
 ///
@@ -156,7 +157,7 @@ impl<T> fmt::Debug for Mutex<T> {
 /// A held [`Mutex`], and its value.
 ///
 /// Dropping it stores the value, if it was borrowed mutably, and releases the lock; what goes wrong is logged.
-/// [`commit`](Self::commit) does the same and returns it. A panic discards the change.
+/// [`commit`](Self::commit) does the same and returns it. A panic discards the change, and is told to the next holder.
 ///
 /// Its own methods hide those of the value that have the same name: write `(*guard).name()` for these.
 #[must_use = "a guard that is dropped at once protects nothing"]

@@ -5,7 +5,6 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -54,7 +53,6 @@ impl<T: Serialize + DeserializeOwned> Cell<T> {
         Ok(Held {
             inside,
             changed: false,
-            panicking: thread::panicking(),
         })
     }
 
@@ -117,8 +115,6 @@ pub(crate) struct Held<T: Serialize + DeserializeOwned> {
     /// `None` when it has ended, which only what consumes it does.
     inside: Option<(LockGuard, T)>,
     changed: bool,
-    /// Whether the thread was unwinding already when the lock was taken.
-    panicking: bool,
 }
 
 const ENDED: &str = "what ends it consumes it";
@@ -181,15 +177,18 @@ impl<T: Serialize + DeserializeOwned> DerefMut for Held<T> {
 impl<T: Serialize + DeserializeOwned> Drop for Held<T> {
     fn drop(&mut self) {
         let inside = self.inside.as_ref();
-        if inside.is_none_or(|(guard, _)| guard.is_inherited()) {
+        let Some((guard, _)) = inside.filter(|(guard, _)| !guard.is_inherited()) else {
             // It has ended, or is the parent's.
             return;
-        }
-        // What a panic has left half done isn't stored.
-        self.changed &= self.panicking || !thread::panicking();
+        };
+        let panicked = guard.is_panicked();
         // Neither a logger that panics nor a value that does must end a process whose thread is unwinding.
         let _ = catch_unwind(AssertUnwindSafe(|| {
-            if let Err(e) = self.end() {
+            // What a panic has left half done isn't stored. Without a change there is nothing to tell but what the
+            // guard tells when it is dropped.
+            if !self.changed || panicked {
+                self.inside = None;
+            } else if let Err(e) = self.end() {
                 log::warn!("its change may be lost: {e}");
             }
         }));
@@ -209,7 +208,7 @@ macro_rules! guard_facts {
             self.guard().fencing_token()
         }
 
-        /// Says whether the exclusive holder before this one never released: see [`LockGuard::abandoned`].
+        /// Says whether the exclusive holder before this one crashed or panicked: see [`LockGuard::abandoned`].
         ///
         /// The value is then what the holder before that one had stored: a change is stored whole, or not at all.
         pub fn abandoned(&self) -> bool {

@@ -179,7 +179,9 @@ for_every_engine! {
         release {
             drop_releases
             unlock_releases
-            panic_releases
+            panic_releases_and_is_told_to_the_next_holder_once
+            panic_is_told_to_the_thread_that_waits
+            lock_that_is_taken_while_unwinding_is_released_in_order
             another_thread_can_release
             guard_stays_held_across_threads
             guard_outlives_its_locker
@@ -223,7 +225,7 @@ for_every_engine! {
             value_starts_as_init_and_is_stored_by_commit_and_by_drop
             value_that_was_not_borrowed_mutably_is_not_stored
             discarded_change_is_not_stored
-            panic_discards_the_change
+            panic_discards_the_change_and_is_told
             change_that_is_made_while_unwinding_is_stored
             value_is_read_and_removed_without_locking
             values_of_names_and_namespaces_are_apart
@@ -259,7 +261,7 @@ for_every_engine! {
             abandoned_set_is_told_to_the_next_holder_of_each
             several_are_tried_a_given_number_of_times
             several_can_not_be_downgraded_and_are_released
-            panic_releases_all
+            panic_releases_all_and_is_told_of_each
         }
     }
     {
@@ -271,7 +273,7 @@ for_every_engine! {
             waiting_calls_are_served_by_a_release
             writer_that_gives_up_lets_readers_in
             guard_of_a_reader_tells_what_others_do
-            panic_of_a_reader_releases
+            panic_of_a_reader_releases_and_is_nobodys_concern
             downgraded_writer_reads_with_others
             downgraded_lease_is_renewed
             downgrade_lets_in_those_that_wait_to_read

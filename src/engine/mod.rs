@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::claim::{Claim, Mode};
 use crate::clock::Deadline;
 use crate::error::{Error, Result};
-use crate::fence::Token;
+use crate::fence::{Ending, Token};
 use crate::lease::Owner;
 use crate::name::Key;
 use crate::options::Options;
@@ -112,6 +112,23 @@ impl From<Error> for Failed {
     }
 }
 
+/// How a lease is released.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Release<'a> {
+    /// Of one whose ending is unknown the owner leaves the engine's line, if it is in it.
+    pub(crate) ending: Ending,
+    /// What is stored with it; `None`: what is there stays.
+    pub(crate) value: Option<&'a [u8]>,
+}
+
+impl Release<'_> {
+    /// By an owner that doesn't know what it has.
+    pub(crate) const UNKNOWN: Self = Release {
+        ending: Ending::Unknown,
+        value: None,
+    };
+}
+
 /// The answer to a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Released {
@@ -149,13 +166,11 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// Makes the lease last for another ttl, and says whether it was still the owner's.
     fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool>;
 
-    /// Ends the lease, if it is still the owner's, and stores the value, if there is one. Without `last_used`, its
-    /// token isn't known, and the owner leaves the engine's line if it is in it.
+    /// Ends the lease, if it is still the owner's.
     fn release(
         &self,
         request: Request<'_>,
-        last_used: Option<u64>,
-        value: Option<&[u8]>,
+        release: Release<'_>,
         deadline: &Deadline,
     ) -> Result<Released>;
 

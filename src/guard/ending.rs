@@ -8,9 +8,10 @@ use super::LockGuard;
 use crate::asker::GRACE;
 use crate::claim::Mode;
 use crate::clock::Deadline;
-use crate::engine::{Kept, Released, Request};
+use crate::engine::{Kept, Release, Released, Request};
 use crate::error::{Error, LostReason, Result};
 use crate::farewell::Farewell;
+use crate::fence::Ending;
 use crate::lease::Lease;
 use crate::place::{Seat, Word};
 
@@ -23,13 +24,13 @@ impl LockGuard {
         if self.is_inherited() {
             return Err(self.lost_error());
         }
-        self.release(value, &Deadline::NEVER)
+        self.release(value, &Deadline::NEVER, false)
     }
 
     /// Releases it by a deadline, or has a thread do it.
     #[cfg(feature = "value")]
     pub(crate) fn end_by(&mut self, deadline: &Deadline) {
-        if let Err(e) = self.release(None, &deadline.plus(GRACE)) {
+        if let Err(e) = self.release(None, &deadline.plus(GRACE), false) {
             log::warn!("released in time: {e}");
         }
     }
@@ -77,7 +78,7 @@ impl LockGuard {
                     claim,
                     owner,
                     ttl,
-                    last_used: None,
+                    ending: Ending::Unknown,
                 });
                 Err(e)
             }
@@ -85,11 +86,17 @@ impl LockGuard {
     }
 
     /// In the process that took the lock. The value is stored if the lock is still this guard's.
-    pub(crate) fn release(&mut self, value: Option<Arc<[u8]>>, by: &Deadline) -> Result<()> {
+    pub(crate) fn release(
+        &mut self,
+        value: Option<Arc<[u8]>>,
+        by: &Deadline,
+        panicked: bool,
+    ) -> Result<()> {
         let was_held = !self.held.remaining().is_zero();
         let Some((mut lease, mut seat)) = self.held.end() else {
             return Ok(());
         };
+        lease.panicked = panicked;
         let mut value = value.filter(|_| was_held);
         let deadline = by.within(RELEASE);
         // Asked once: a thread that comes later is handed nothing that isn't stored.
@@ -172,12 +179,9 @@ impl LockGuard {
         if is_gone && !lease.claim.has_many() {
             return Ok(false);
         }
-        let last_used = Some(lease.token.number);
-        let request = self.request(&lease);
-        let released = self
-            .core
-            .engine
-            .release(request, last_used, value, deadline);
+        let (request, ending) = (self.request(&lease), lease.ending());
+        let release = Release { ending, value };
+        let released = self.core.engine.release(request, release, deadline);
         // While the lease is valid nobody else has ended it.
         #[cfg(feature = "redis")]
         let is_sure = value.is_none() || lease.is_valid(self.core.clock.now());

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::clock::tests::ManualClock;
-use crate::engine::{Acquired, Failed, IfTaken, Kept, Released, Stored};
+use crate::engine::{Acquired, Failed, IfTaken, Kept, Release, Released, Stored};
 use crate::error::{Error, Result};
 use crate::fence::Token;
 
@@ -29,13 +29,7 @@ impl Engine for Scripted {
         answer
     }
 
-    fn release(
-        &self,
-        _: Request<'_>,
-        _: Option<u64>,
-        _: Option<&[u8]>,
-        _: &Deadline,
-    ) -> Result<Released> {
+    fn release(&self, _: Request<'_>, _: Release<'_>, _: &Deadline) -> Result<Released> {
         unreachable!("a renewal never releases")
     }
 
@@ -97,6 +91,7 @@ fn scene(every: Option<Duration>, max_hold: Option<Duration>) -> Scene {
         due: plan.due(now),
         granted: now,
         hand_overs: 0,
+        panicked: false,
         value: None,
     };
     let held = Held::new(engine.clone(), clock.clone(), plan, lease, None);

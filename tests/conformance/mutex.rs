@@ -85,7 +85,7 @@ pub(crate) fn discarded_change_is_not_stored(lock: &Locker) {
     assert_eq!(*counter.try_lock().unwrap().expect("it was released"), 7);
 }
 
-pub(crate) fn panic_discards_the_change(lock: &Locker) {
+pub(crate) fn panic_discards_the_change_and_is_told(lock: &Locker) {
     let counter = counter(lock);
     let panicked = catch_unwind(AssertUnwindSafe(|| {
         let mut guard = counter.lock().unwrap();
@@ -94,7 +94,9 @@ pub(crate) fn panic_discards_the_change(lock: &Locker) {
     }));
     assert!(panicked.is_err());
     let guard = counter.try_lock().unwrap().expect("it was released");
-    assert_eq!((*guard, guard.abandoned()), (7, false));
+    assert_eq!((*guard, guard.abandoned()), (7, true));
+    drop(guard);
+    assert!(!counter.lock().unwrap().abandoned());
 }
 
 pub(crate) fn change_that_is_made_while_unwinding_is_stored(lock: &Locker) {
@@ -110,7 +112,8 @@ pub(crate) fn change_that_is_made_while_unwinding_is_stored(lock: &Locker) {
         panic!("with something to be saved, as this test wants it");
     }));
     assert!(panicked.is_err());
-    assert_eq!(counter.get().unwrap(), 8);
+    let guard = counter.lock().unwrap();
+    assert_eq!((*guard, guard.abandoned()), (8, false));
 }
 
 pub(crate) fn value_is_read_and_removed_without_locking(lock: &Locker) {

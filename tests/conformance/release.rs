@@ -32,11 +32,66 @@ pub(crate) fn unlock_releases(lock: &Locker) {
     assert_free(lock, "a");
 }
 
-pub(crate) fn panic_releases(lock: &Locker) {
+/// A thread takes the lock, and panics with it.
+fn panics_with(lock: &Locker, name: &str) {
     let panicked = thread::scope(|scope| {
         let holder = scope.spawn(|| {
-            let _guard = lock.lock("a").unwrap();
+            let _guard = lock.lock(name).unwrap();
             panic!("with the lock in hand, as this test wants it");
+        });
+        holder.join().is_err()
+    });
+    assert!(panicked);
+}
+
+pub(crate) fn panic_releases_and_is_told_to_the_next_holder_once(place: &Place) {
+    let other = place.builder().build().unwrap();
+    let mut last = 0;
+    for _ in 0..4 {
+        // The number that tells of it is another for each of these.
+        for _ in 0..2 {
+            panics_with(place, "a");
+            let next = other.try_lock("a").unwrap().expect("it was released");
+            assert!(next.abandoned());
+            assert!(next.fencing_token() > last);
+            last = next.fencing_token();
+        }
+        assert_free(place, "a");
+    }
+}
+
+pub(crate) fn panic_is_told_to_the_thread_that_waits(place: &Place) {
+    let hands_over = place.builder().hand_over(PATIENCE).build().unwrap();
+    let other = place.builder().build().unwrap();
+    for waiting in [&hands_over, &other] {
+        let guard = hands_over.lock("a").unwrap();
+        let abandoned = thread::scope(|scope| {
+            let waiter = scope.spawn(|| waiting.lock("a").unwrap().abandoned());
+            // Long enough to get into a line.
+            thread::sleep(Duration::from_millis(50));
+            let holder = scope.spawn(move || {
+                let _guard = guard;
+                panic!("with the lock in hand, as this test wants it");
+            });
+            assert!(holder.join().is_err());
+            waiter.join().unwrap()
+        });
+        assert!(abandoned);
+        assert_free(place, "a");
+    }
+}
+
+pub(crate) fn lock_that_is_taken_while_unwinding_is_released_in_order(lock: &Locker) {
+    struct Cleaner<'a>(&'a Locker);
+    impl Drop for Cleaner<'_> {
+        fn drop(&mut self) {
+            drop(self.0.lock("a").unwrap());
+        }
+    }
+    let panicked = thread::scope(|scope| {
+        let holder = scope.spawn(|| {
+            let _cleaner = Cleaner(lock);
+            panic!("with something to clean up, as this test wants it");
         });
         holder.join().is_err()
     });

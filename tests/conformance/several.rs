@@ -264,7 +264,7 @@ pub(crate) fn several_can_not_be_downgraded_and_are_released(lock: &Locker) {
     assert_free(lock, &["a", "b"]);
 }
 
-pub(crate) fn panic_releases_all(lock: &Locker) {
+pub(crate) fn panic_releases_all_and_is_told_of_each(lock: &Locker) {
     let panicked = thread::scope(|scope| {
         let holder = scope.spawn(|| {
             let _guard = lock.lock_all(&["a", "b"]).unwrap();
@@ -273,5 +273,9 @@ pub(crate) fn panic_releases_all(lock: &Locker) {
         holder.join().is_err()
     });
     assert!(panicked);
+    for name in ["a", "b"] {
+        let next = lock.try_lock(name).unwrap().expect("it was released");
+        assert!(next.abandoned(), "{name}");
+    }
     assert_free(lock, &["a", "b"]);
 }

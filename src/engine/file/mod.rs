@@ -12,7 +12,9 @@ use self::counter::{read_counter, write_counter};
 use self::create::{open_file, read_file, replace_file};
 use self::directory::{directory_of, make, make_private, private_directory};
 use self::name::{file_name, value_name};
-use super::{Acquired, Engine, Failed, IfTaken, Kept, Released, Request, Stored, invalid_url};
+use super::{
+    Acquired, Engine, Failed, IfTaken, Kept, Release, Released, Request, Stored, invalid_url,
+};
 use crate::claim::Claim;
 use crate::clock::Deadline;
 use crate::error::{Error, Result};
@@ -209,8 +211,7 @@ impl Engine for FileEngine {
     fn release(
         &self,
         request: Request<'_>,
-        last_used: Option<u64>,
-        value: Option<&[u8]>,
+        release: Release<'_>,
         _deadline: &Deadline,
     ) -> Result<Released> {
         let ours = self.held.get(request.owner.process());
@@ -218,11 +219,12 @@ impl Engine for FileEngine {
             return Ok(Released::NotOwner);
         };
         let kept = held.are_kept();
-        let stored = match value {
+        let stored = match release.value {
             Some(value) if kept => self.replace(request.key(), value),
             _ => Ok(()),
         };
-        let counter = last_used.map_or_else(|| held.token.called_back(), Token::released);
+        let counter = release.ending.counter();
+        let counter = counter.unwrap_or_else(|| held.token.called_back());
         let mut written = Ok(());
         for locked in &held.files {
             written = written.and(write_counter(&locked.file, counter));
@@ -339,7 +341,7 @@ mod tests {
         fs::remove_file(directory.path().join(file_name(&claim.key))).unwrap();
         assert!(!engine.is_owner(request, &Deadline::NEVER).unwrap());
         let released = engine
-            .release(request, None, None, &Deadline::NEVER)
+            .release(request, Release::UNKNOWN, &Deadline::NEVER)
             .unwrap();
         assert_eq!(released, Released::NotOwner);
     }

@@ -14,7 +14,7 @@ use super::table::Counter;
 use crate::claim::{Claim, Mode, Prefer};
 use crate::clock::BootInstant;
 use crate::engine::{IfTaken, Request};
-use crate::fence::Token;
+use crate::fence::{Ending, Token};
 use crate::lease::Owner;
 
 /// How long an abandoned lock is remembered.
@@ -93,7 +93,7 @@ impl Entry {
         bell: &Arc<Condvar>,
     ) {
         let IfTaken::Wait { promise, .. } = if_taken else {
-            self.release(request, false, now);
+            self.release(request, Ending::Unknown, now);
             return;
         };
         let (claim, overdue) = (request.claim, now.plus(promise));
@@ -116,10 +116,15 @@ impl Entry {
 
     /// Ends the lease, if it is the owner's, and says whether it was. Who doesn't know what it has leaves the line,
     /// too.
-    pub(super) fn release(&mut self, request: Request<'_>, knows: bool, now: BootInstant) -> bool {
+    pub(super) fn release(
+        &mut self,
+        request: Request<'_>,
+        ending: Ending,
+        now: BootInstant,
+    ) -> bool {
         let (owner, mode) = (request.owner, request.claim.mode);
         self.tidy(now, None);
-        if !knows {
+        if ending == Ending::Unknown {
             self.leave(owner);
         }
         let ended = self.inside.remove(owner, mode);
@@ -127,8 +132,13 @@ impl Entry {
         let Some(Holder { token, .. }) = ended else {
             return false;
         };
-        if !knows && mode == Mode::Exclusive && token.is_some_and(|token| token.abandoned) {
+        let is_abandoned = token.is_some_and(|token| match ending {
             // Nobody was told: the next holder finds it as this one did.
+            Ending::Unknown => token.abandoned,
+            Ending::Clean { .. } => false,
+            Ending::Panicked { .. } => true,
+        });
+        if is_abandoned && mode == Mode::Exclusive {
             self.abandoned = Some(now);
         }
         token.is_some()

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use self::table::Table;
-use super::{Acquired, Engine, Failed, IfTaken, Kept, Released, Request, Stored};
+use super::{Acquired, Engine, Failed, IfTaken, Kept, Release, Released, Request, Stored};
 use crate::claim::Mode;
 use crate::clock::{BootClock, Clock, Deadline};
 use crate::error::Result;
@@ -73,16 +73,15 @@ impl Engine for MemoryEngine {
     fn release(
         &self,
         request: Request<'_>,
-        last_used: Option<u64>,
-        value: Option<&[u8]>,
+        release: Release<'_>,
         _deadline: &Deadline,
     ) -> Result<Released> {
         let now = self.clock.now();
         let mut table = self.of(request).lock();
-        if !table.release(request, last_used, now) {
+        if !table.release(request, release.ending, now) {
             return Ok(Released::NotOwner);
         }
-        if let Some(value) = value {
+        if let Some(value) = release.value {
             table.set_value(request.key(), value);
         }
         Ok(Released::Done)

@@ -8,7 +8,7 @@ use parking_lot::Condvar;
 use super::entry::Entry;
 use crate::clock::BootInstant;
 use crate::engine::{Acquired, IfTaken, Request, Stored};
-use crate::fence::{Token, host_micros};
+use crate::fence::{Ending, Token, host_micros};
 use crate::name::Key;
 
 /// All names in use, and what they protect.
@@ -90,7 +90,7 @@ impl Table {
                 continue;
             };
             if !stood {
-                entry.release(request, false, now);
+                entry.release(request, Ending::Unknown, now);
             }
             entry.stand(request, if_taken, now, &bell);
             if !entry.is_turn_of(request) {
@@ -144,7 +144,7 @@ impl Table {
     pub(super) fn release(
         &mut self,
         request: Request<'_>,
-        last_used: Option<u64>,
+        ending: Ending,
         now: BootInstant,
     ) -> bool {
         let mut released = true;
@@ -153,12 +153,12 @@ impl Table {
                 released = false;
                 continue;
             };
-            let was_held = entry.release(request, last_used.is_some(), now);
+            let was_held = entry.release(request, ending, now);
             if entry.is_free(now) {
                 self.names.remove(key);
             }
-            if was_held && let Some(last_used) = last_used {
-                self.counter.used(Token::released(last_used));
+            if was_held && let Some(number) = ending.counter() {
+                self.counter.used(number);
             }
             released &= was_held;
         }
@@ -174,7 +174,7 @@ impl Table {
     ) -> Option<(Token, bool)> {
         let entry = self.names.get_mut(request.key())?;
         if entry.holder(request, now).is_some() {
-            self.counter.used(Token::released(last_used));
+            self.counter.used(last_used);
             let token = entry.downgrade(request, now, &mut self.counter);
             return Some((token, false));
         }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::claim::{Claim, Prefer};
 use crate::clock::tests::ManualClock;
+use crate::fence::Ending;
 use crate::lease::Owner;
 use crate::name::Namespace;
 
@@ -136,9 +137,10 @@ impl World {
     }
 
     fn release(&self, client: &Client, last_used: Option<u64>) -> bool {
+        let release = ending_after(last_used);
         let released = self
             .engine
-            .release(client.request(), last_used, None, &Deadline::NEVER);
+            .release(client.request(), release, &Deadline::NEVER);
         released.expect("memory has no failures") == Released::Done
     }
 
@@ -189,6 +191,14 @@ impl World {
     /// For how many names something is remembered.
     fn names(&self) -> usize {
         self.engine.here().lock().len()
+    }
+}
+
+fn ending_after(last_used: Option<u64>) -> Release<'static> {
+    let ending = last_used.map_or(Ending::Unknown, |last_used| Ending::Clean { last_used });
+    Release {
+        ending,
+        ..Release::UNKNOWN
     }
 }
 

@@ -12,11 +12,11 @@ use self::inbox::Letterbox;
 use self::keys::{Keys, VALUE};
 use self::script::Script;
 use self::server::{Answer, Server, Unanswered};
-use super::{Acquired, Engine, Failed, Grants, IfTaken, Kept, Released, Request, Stored};
+use super::{Acquired, Engine, Failed, Grants, IfTaken, Kept, Release, Released, Request, Stored};
 use crate::claim::{Claim, Mode, Prefer};
 use crate::clock::Deadline;
 use crate::error::{Error, Result};
-use crate::fence::Token;
+use crate::fence::{Ending, Token};
 use crate::lease::Owner;
 use crate::name::Key;
 use crate::options::Options;
@@ -259,18 +259,17 @@ impl Engine for RedisEngine {
     fn release(
         &self,
         request: Request<'_>,
-        last_used: Option<u64>,
-        value: Option<&[u8]>,
+        release: Release<'_>,
         deadline: &Deadline,
     ) -> Result<Released> {
-        let counter = last_used.map_or(0, Token::released).to_string();
+        let counter = release.ending.counter().unwrap_or(0).to_string();
         let arguments = [&counter, &*mode(request.claim, false)];
         Ok(
             match self.change(
                 self.release.of(request.claim),
                 request,
                 arguments,
-                value,
+                release.value,
                 deadline,
             )? {
                 (1, _) => Released::Done,
@@ -287,7 +286,8 @@ impl Engine for RedisEngine {
         value: Option<&[u8]>,
         deadline: &Deadline,
     ) -> Result<Option<Token>> {
-        let counter = Token::released(last_used).to_string();
+        let counter = Ending::Clean { last_used }.counter();
+        let counter = counter.unwrap_or(0).to_string();
         let arguments = [&*counter, &millis(request.ttl)];
         let (token, _) = self.change(&self.downgrade, request, arguments, value, deadline)?;
         Ok((token > 0).then(|| Token::from_number(token)))

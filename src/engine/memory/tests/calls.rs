@@ -287,7 +287,11 @@ fn value_is_stored_by_its_owner_only() {
     );
     assert_eq!(world.value().as_deref(), Some(&b"1"[..]));
     let release = |client: &Client, value| {
-        let released = engine.release(client.request(), Some(1), Some(value), never);
+        let release = Release {
+            value: Some(value),
+            ..ending_after(Some(1))
+        };
+        let released = engine.release(client.request(), release, never);
         released.unwrap()
     };
     assert_eq!(release(&other, b"no"), Released::NotOwner);
