@@ -286,6 +286,22 @@ fn abandoned_lock_needs_a_fault() {
 }
 
 #[test]
+fn panic_of_an_exclusive_holder_abandons() {
+    let found = Event {
+        detail: "abandoned".into(),
+        ..taken(3000, 1, 50, 3400)
+    };
+    let ended = |at, how| {
+        let release = with(event(at, "release", 2), "", how, 2900);
+        [taken(2500, 2, 5, 2900), release, found.clone()]
+    };
+    passes(ended(2600, "panic"));
+    breaks("C4", ended(2600, "drop"));
+    let [held, release, found] = ended(2600, "panic");
+    breaks("C4", [reading(held), reading(release), found]);
+}
+
+#[test]
 fn keys_that_stay_break_c5() {
     breaks("C5", [event(1, "bare", 1)]);
     breaks("C5", [with(event(1, "left", 1), "", "a thread", 0)]);

@@ -1,5 +1,7 @@
 //! C4 and C8: what goes wrong has a cause.
 
+use std::collections::HashMap;
+
 use super::facts::Holding;
 use super::{Facts, Rules, Violation, nanos, shown, violation};
 use crate::torture::history::Mode;
@@ -7,7 +9,7 @@ use crate::torture::history::Mode;
 /// What is lost, or abandoned, without a fault.
 pub(super) fn losses(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     let ttl = nanos(rules.ttl + rules.slack);
-    let mut found = Vec::new();
+    let (mut found, panics) = (Vec::new(), panics(facts));
     for holding in &facts.holdings {
         let (from, process) = (holding.from(), holding.answer.process);
         if let Some(lost) = holding.lost {
@@ -18,18 +20,48 @@ pub(super) fn losses(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             }
         }
         let is_judged = !matches!(holding.answer.mode, Mode::Permits(_));
-        if is_judged && holding.answer.detail == "abandoned" {
+        let within = (from.saturating_sub(3 * ttl), from);
+        if is_judged
+            && holding.answer.detail == "abandoned"
+            && !panicked_within(within, holding, &panics)
+        {
             let since = last_for_itself(facts, holding).saturating_sub(3 * ttl);
             let mut spans = facts.faults.iter();
             let faulty =
                 spans.any(|span| span.kind.abandons() && span.from <= from && since <= span.until);
-            if !faulty && !facts.is_delayed(since, from) {
+            let explained = faulty || panicked_within((since, from), holding, &panics);
+            if !explained && !facts.is_delayed(since, from) {
                 let text = format!("{} found abandoned without a cause", holding.name());
                 found.push(violation("C4", text, &[holding.answer]));
             }
         }
     }
     found
+}
+
+/// When exclusive holders of each name panicked.
+fn panics<'a>(facts: &Facts<'a>) -> HashMap<&'a str, Vec<u64>> {
+    let mut found: HashMap<_, Vec<_>> = HashMap::new();
+    for holding in facts.holdings.iter().filter(|one| one.is_exclusive()) {
+        if let Some(release) = holding.release.filter(|event| event.detail == "panic") {
+            found.entry(holding.name()).or_default().push(release.at);
+        }
+    }
+    found.values_mut().for_each(|times| times.sort_unstable());
+    found
+}
+
+/// Whether the last panic of one of its names was within that time.
+fn panicked_within(
+    (since, from): (u64, u64),
+    holding: &Holding<'_>,
+    panics: &HashMap<&str, Vec<u64>>,
+) -> bool {
+    let names = holding.answer.name.split(' ');
+    names.filter_map(|name| panics.get(name)).any(|times| {
+        let before = times.partition_point(|at| *at <= from);
+        before > 0 && times[before - 1] >= since
+    })
 }
 
 /// Since when it may have been abandoned: those that read tell of it, but leave it to be told to the next that has it
