@@ -44,9 +44,10 @@ pub(crate) fn acquire(
         Word::Ask => (None, None),
         Word::Wait(place, renewer) => (Some(place), renewer),
         Word::Have(lease, renewer) => {
-            let lease = lease.handed_over(claim);
+            let now = core.clock.now();
+            let lease = lease.handed_over(claim, now);
             let is_whole = lease.value.is_some() || !claim.valued;
-            if is_whole && lease.is_valid(core.clock.now()) {
+            if is_whole && lease.is_valid(now) {
                 return Ok(Some(LockGuard::new(core.clone(), lease, renewer, seat)));
             }
             core.farewells

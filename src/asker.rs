@@ -284,15 +284,17 @@ impl<'a> Asker<'a> {
     fn lease(&self, token: Token, asked: BootInstant, value: Option<Stored>) -> Lease {
         #[cfg(crosslock_mutant = "validity_from_reply")]
         let asked = asked.max(self.core.clock.now());
-        let options = &self.core.options;
+        let (options, now) = (&self.core.options, self.core.clock.now());
         Lease {
             claim: self.claim.clone(),
             owner: self.place.owner.clone(),
             token,
             valid_until: self.core.lease_end(valid_until(asked, options.ttl)),
             due: Plan::of(options).due(asked),
-            granted: self.core.clock.now(),
+            granted: now,
+            held_since: now,
             hand_overs: 0,
+            kept_until: BootInstant::START,
             panicked: false,
             value,
         }
@@ -408,6 +410,7 @@ fn give_up(core: &Core, claim: &Claim, place: &Place, deadline: &Deadline) {
             owner: place.owner.clone(),
             ttl,
             ending: Ending::Unknown,
+            kept_until: BootInstant::START,
         });
     }
 }

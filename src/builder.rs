@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::backoff::Backoff;
 use crate::claim::Prefer;
-use crate::clock::BootClock;
+use crate::clock::{BootClock, Clock};
 use crate::common::Core;
 use crate::engine;
 use crate::error::Result;
@@ -181,13 +181,15 @@ impl LockerBuilder {
         self.options.check()?;
         let namespace = Namespace::new(&self.namespace)?;
         let engine = engine::open(&self.url, &self.options)?;
+        let clock: Arc<dyn Clock> = Arc::new(BootClock);
+        let farewells = Farewells::new(engine.clone(), clock.clone());
         let core = Arc::new(Core {
             renewers: PerProcess::new(Renewers::default()),
-            farewells: PerProcess::new(Farewells::new(engine.clone())),
+            farewells: PerProcess::new(farewells),
             queues: PerProcess::new(LocalQueues::default()),
             engine,
             options: self.options,
-            clock: Arc::new(BootClock),
+            clock,
             no_names: Arc::default(),
         });
         Ok(Locker::new(namespace, core))

@@ -10,11 +10,27 @@ use std::time::{Duration, Instant};
 pub(crate) struct BootInstant(Duration);
 
 impl BootInstant {
+    /// Long ago.
+    pub(crate) const START: BootInstant = BootInstant(Duration::ZERO);
+
     /// The end of a lease that nothing ends.
     pub(crate) const MAX: BootInstant = BootInstant(Duration::MAX);
 
     pub(crate) fn plus(self, duration: Duration) -> Self {
         BootInstant(self.0.saturating_add(duration))
+    }
+
+    /// So many milliseconds after the clock's beginning.
+    #[cfg(feature = "file")]
+    pub(crate) fn from_millis(millis: u64) -> Self {
+        BootInstant(Duration::from_millis(millis))
+    }
+
+    /// In milliseconds since the clock's beginning, rounded up.
+    #[cfg(feature = "file")]
+    pub(crate) fn as_millis(self) -> u64 {
+        let up = self.0.saturating_add(Duration::from_nanos(999_999));
+        up.as_millis().try_into().unwrap_or(u64::MAX)
     }
 
     /// Zero when `earlier` isn't earlier.

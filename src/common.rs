@@ -120,6 +120,7 @@ impl Core {
         lease.valid_until = self.lease_end(valid_until(asked, self.options.ttl));
         lease.due = Plan::of(&self.options).due(asked);
         lease.granted = self.clock.now();
+        lease.held_since = lease.granted;
         lease.hand_overs = 0;
     }
 

@@ -17,7 +17,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::asker::SLACK;
 use crate::backoff::Backoff;
 use crate::claim::Claim;
-use crate::clock::{Cancel, Deadline};
+use crate::clock::{BootInstant, Cancel, Clock, Deadline};
 use crate::engine::{Engine, Release, Request};
 use crate::error::Error;
 use crate::fence::Ending;
@@ -31,6 +31,8 @@ pub(crate) struct Farewell {
     pub(crate) owner: Owner,
     pub(crate) ttl: Duration,
     pub(crate) ending: Ending,
+    /// Until when the lock stays taken although it is released.
+    pub(crate) kept_until: BootInstant,
 }
 
 impl Farewell {
@@ -38,6 +40,7 @@ impl Farewell {
     pub(crate) fn of(lease: Lease, ttl: Duration) -> Self {
         Farewell {
             ending: lease.ending(),
+            kept_until: lease.kept_until(),
             claim: lease.claim,
             owner: lease.owner,
             ttl,
@@ -50,6 +53,7 @@ pub(crate) struct Farewells(Arc<Shared>);
 
 struct Shared {
     engine: Arc<dyn Engine>,
+    clock: Arc<dyn Clock>,
     queue: Mutex<Queue>,
     /// Notified when the locker is gone.
     closing: Condvar,
@@ -79,10 +83,11 @@ const PAUSES: Backoff = Backoff {
 };
 
 impl Farewells {
-    pub(crate) fn new(engine: Arc<dyn Engine>) -> Self {
+    pub(crate) fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> Self {
         let (queue, closing, closed) = Default::default();
         Farewells(Arc::new(Shared {
             engine,
+            clock,
             queue,
             closing,
             closed,
@@ -117,7 +122,7 @@ impl Farewells {
 /// What a parent still has to release is its business.
 impl Fresh for Farewells {
     fn fresh(&self) -> Self {
-        Farewells::new(self.0.engine.clone())
+        Farewells::new(self.0.engine.clone(), self.0.clock.clone())
     }
 }
 
@@ -168,6 +173,7 @@ impl Shared {
             owner,
             ttl,
             ending,
+            kept_until,
         } = farewell;
         let request = Request {
             claim,
@@ -176,6 +182,7 @@ impl Shared {
         };
         let release = Release {
             ending: *ending,
+            keep: kept_until.since(self.clock.now()),
             value: None,
         };
         match self.engine.release(request, release, deadline) {
@@ -206,5 +213,68 @@ impl fmt::Debug for Farewells {
         f.debug_struct("Farewells")
             .field("waiting", &waiting)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::tests::ManualClock;
+    use crate::engine::{self, Acquired, IfTaken};
+    use crate::options::Options;
+
+    const TTL: Duration = Duration::from_secs(30);
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    /// Takes the lock, and leaves its release to the thread; gives the next answer after that.
+    fn after_release(name: &str, ending: fn(u64) -> Ending, keep: Duration) -> Acquired {
+        let engine = engine::open("memory:", &Options::default()).unwrap();
+        let clock = ManualClock::new();
+        let kept_until = clock.now().plus(2 * MINUTE + keep);
+        let (claim, owners) = (
+            Claim::exclusive("farewell", name),
+            [(); 2].map(|()| Owner::new()),
+        );
+        let [request, other] = owners.each_ref().map(|owner| Request {
+            claim: &claim,
+            owner,
+            ttl: TTL,
+        });
+        let ask = |request| engine.acquire(request, IfTaken::Leave, &Deadline::NEVER);
+        let Ok(Acquired::Granted { token, .. }) = ask(request) else {
+            panic!("{name} is taken")
+        };
+        // What is left of it is what is left when it is sent.
+        clock.advance(2 * MINUTE);
+        let farewells = Farewells::new(engine.clone(), clock);
+        farewells.leave(Farewell {
+            claim: claim.clone(),
+            owner: request.owner.clone(),
+            ttl: TTL,
+            ending: ending(token.number),
+            kept_until,
+        });
+        while engine.is_owner(request, &Deadline::NEVER).unwrap() {
+            thread::yield_now();
+        }
+        ask(other).expect("memory has no failures")
+    }
+
+    #[test]
+    fn deferred_release_keeps_how_the_lease_ended() {
+        let clean = after_release("a", |last_used| Ending::Clean { last_used }, Duration::ZERO);
+        assert!(matches!(clean, Acquired::Granted { token, .. } if !token.abandoned));
+        let panicked = |last_used| Ending::Panicked { last_used };
+        let panicked = after_release("b", panicked, Duration::ZERO);
+        assert!(matches!(panicked, Acquired::Granted { token, .. } if token.abandoned));
+    }
+
+    #[test]
+    fn deferred_release_keeps_the_lock_for_what_is_left() {
+        let kept = after_release("c", |last_used| Ending::Clean { last_used }, MINUTE);
+        let Acquired::Taken { remaining, .. } = kept else {
+            panic!("{kept:?}")
+        };
+        assert!((MINUTE / 2..=MINUTE).contains(&remaining.unwrap()));
     }
 }

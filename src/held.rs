@@ -29,6 +29,9 @@ pub struct Lost {
     pub reason: LostReason,
 }
 
+/// A lock that nobody holds stays taken for no longer: 100 years, which fit the arithmetic of every engine.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
 /// When leases are renewed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
@@ -107,7 +110,6 @@ enum Step {
 }
 
 impl Held {
-    /// It begins now: the lease may be older, having been handed over.
     pub(crate) fn new(
         engine: Arc<dyn Engine>,
         clock: Arc<dyn Clock>,
@@ -117,7 +119,7 @@ impl Held {
     ) -> Self {
         let stop = plan
             .max_hold
-            .map_or(BootInstant::MAX, |max_hold| clock.now().plus(max_hold));
+            .map_or(BootInstant::MAX, |max_hold| lease.held_since.plus(max_hold));
         let state = State {
             lease: Some(lease),
             seat,
@@ -166,6 +168,13 @@ impl Held {
             self.lose(LostReason::Expired);
         }
         remaining
+    }
+
+    /// Has the lock stay taken for so long since its holder got it, also when it is released before.
+    pub(crate) fn keep_for(&self, least: Duration) {
+        if let Some(lease) = &mut self.state.lock().lease {
+            lease.kept_until = lease.held_since.plus(least.min(LONGEST));
+        }
     }
 
     pub(crate) fn lost_reason(&self) -> Option<LostReason> {

@@ -23,8 +23,12 @@ pub(crate) struct Lease {
     pub(crate) due: BootInstant,
     /// When this process was given it.
     pub(crate) granted: BootInstant,
-    /// How often it was handed over since.
+    /// When its holder got it: later, if it was handed over.
+    pub(crate) held_since: BootInstant,
+    /// How often it was handed over since it was granted.
     pub(crate) hand_overs: u64,
+    /// If it is released before this, the lock stays taken until then.
+    pub(crate) kept_until: BootInstant,
     /// Whether its holder was dropped by a panic that began while it was held.
     pub(crate) panicked: bool,
     /// What the lock protects, while it is known here.
@@ -57,8 +61,18 @@ impl Lease {
         now.since(self.granted) < hand_over
             && self.remaining(now) >= ttl / 2
             && self.hand_overs < HAND_OVERS
-            // The engine tells the next holder of it.
+            // The engine tells the next holder of it, or keeps the lock.
             && !self.panicked
+            && self.kept_until <= now
+    }
+
+    /// Until when the lock stays taken if it is released now. A panic frees it at once.
+    pub(crate) fn kept_until(&self) -> BootInstant {
+        if self.panicked {
+            BootInstant::START
+        } else {
+            self.kept_until
+        }
     }
 
     /// How it ends when it is released. What those that share were doing is nobody's concern.
@@ -71,10 +85,11 @@ impl Lease {
         }
     }
 
-    /// The same lease, for the next holder in this process, and what that one asked for.
-    pub(crate) fn handed_over(self, claim: &Claim) -> Self {
+    /// The same lease, for the next holder in this process, who gets it now, and what that one asked for.
+    pub(crate) fn handed_over(self, claim: &Claim, now: BootInstant) -> Self {
         Lease {
             claim: claim.clone(),
+            held_since: now,
             token: self.token.handed_over(),
             hand_overs: self.hand_overs + 1,
             ..self

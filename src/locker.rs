@@ -197,6 +197,9 @@ impl Locker {
     /// It takes no lock that others wait for (on `file:`, that threads of this locker wait for). One that is known
     /// to be taken, because this locker or a clone of it holds it or waits for it, is not asked for: no I/O.
     ///
+    /// A job of which one run is enough, although several machines start it, needs
+    /// [`at_least_for`](LockGuard::at_least_for), too: who starts when the first is done would find the lock free.
+    ///
     /// # Errors
     ///
     /// Those of [`lock`](Self::lock) but `Busy`; `Unavailable` at once, or after the connect and I/O timeouts.
@@ -204,12 +207,18 @@ impl Locker {
     /// # Examples
     ///
     /// ```
+    /// # use std::time::Duration;
     /// # fn main() -> crosslock::Result<()> {
     /// let lock = crosslock::Locker::open("memory:")?;
     /// match lock.try_lock("try-example")? {
-    ///     Some(_guard) => println!("it's my turn"),
-    ///     None => println!("somebody else is at it"),
+    ///     Some(guard) => {
+    ///         // The machines start it within a minute.
+    ///         guard.at_least_for(Duration::from_secs(60));
+    ///         println!("it's my turn");
+    ///     }
+    ///     None => println!("somebody else is at it, or was"),
     /// }
+    /// assert!(lock.try_lock("try-example")?.is_none());
     /// # Ok(())
     /// # }
     /// ```

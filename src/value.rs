@@ -243,6 +243,12 @@ macro_rules! guard_facts {
             self.guard().verify()
         }
 
+        /// Has the lock stay taken for at least so long, also when it is released earlier: see
+        /// [`LockGuard::at_least_for`].
+        pub fn at_least_for(&self, least: Duration) {
+            self.guard().at_least_for(least);
+        }
+
         /// Returns the channel that gets one message when the lease is gone: see [`LockGuard::lost`].
         pub fn lost(&self) -> &Receiver<Lost> {
             self.guard().lost()

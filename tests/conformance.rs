@@ -6,6 +6,8 @@
 mod support;
 
 mod conformance {
+    pub(crate) mod at_least;
+    pub(crate) mod at_least_shared;
     pub(crate) mod exclusion;
     pub(crate) mod lease;
     #[cfg(feature = "value")]
@@ -199,6 +201,19 @@ for_every_engine! {
             forgotten_guard_ends_with_its_ttl_and_is_told_to_the_next_holder_once
             clean_release_is_no_abandonment
         }
+        at_least {
+            lock_released_early_stays_taken_until_its_time
+            each_call_finds_it_taken
+            drop_leaves_it_taken_also_without_a_locker
+            last_call_counts
+            longer_hold_changes_nothing
+            time_begins_with_each_guard_anew
+            panic_frees_it_at_once
+            waiters_get_it_when_its_time_is_over
+            waiter_that_gives_up_leaves_it_taken
+            lost_guard_keeps_nothing
+            several_stay_taken_together
+        }
         tokens {
             tokens_are_odd_and_increase_from_holder_to_holder
             tokens_increase_over_threads
@@ -246,6 +261,7 @@ for_every_engine! {
             renewal_keeps_a_value_for_several_ttls
             threads_lose_no_change
             names_of_values_are_checked
+            value_is_stored_at_once_by_a_release_that_leaves_the_lock_taken
         }
         several {
             all_are_taken_or_none
@@ -265,6 +281,13 @@ for_every_engine! {
         }
     }
     {
+        at_least_shared {
+            reader_keeps_out_writers_and_no_readers
+            writer_gets_in_when_the_readers_time_is_over
+            downgraded_guard_keeps_its_time
+            permits_limit_a_rate
+            permits_stay_out
+        }
         rwlock {
             readers_are_inside_together_and_a_writer_alone
             lock_keeps_out_readers_and_writers

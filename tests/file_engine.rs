@@ -1,5 +1,7 @@
 //! What is particular to `file:`: files that are removed, replaced, or not what they should be.
 #![cfg(feature = "file")]
+// A test that unwraps fails with the error, which is what it is for.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 
@@ -9,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use crosslock::{Error, Locker, LostReason};
 use support::open_files_under;
@@ -86,6 +89,96 @@ fn what_is_no_lock_is_a_conflict_and_is_left_alone() {
     assert_eq!(text, "not a counter\n");
     assert!(!target.exists());
     assert_eq!(open_files_under(directory.path()), 0);
+}
+
+/// Releases `name` at once, to stay taken for longer than any test runs; gives what the file holds then.
+fn keep(directory: &TempDir, lock: &Locker, name: &str) -> String {
+    let guard = lock.lock(name).unwrap();
+    guard.at_least_for(Duration::from_secs(300));
+    guard.unlock().unwrap();
+    assert!(lock.try_lock(name).unwrap().is_none());
+    fs::read_to_string(file_of(directory, name)).unwrap()
+}
+
+#[test]
+fn file_of_a_lock_that_stays_taken_says_until_when_and_is_closed() {
+    let (directory, lock) = place();
+    let content = keep(&directory, &lock, "a");
+    assert_eq!(open_files_under(directory.path()), 0);
+    let lines: Vec<_> = content.lines().collect();
+    assert_eq!(lines.len(), 2, "{content:?}");
+    assert_eq!(lines[0].parse::<u64>().unwrap() % 2, 0);
+    // Version 0.1 wrote one line: it is understood.
+    fs::write(file_of(&directory, "a"), lines[0].to_owned() + "\n").unwrap();
+    let guard = lock.try_lock("a").unwrap().expect("nobody has it");
+    assert!(!guard.abandoned());
+}
+
+#[test]
+fn removed_file_frees_a_lock_that_stays_taken() {
+    let (directory, lock) = place();
+    keep(&directory, &lock, "a");
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| lock.lock("a").unwrap());
+        thread::sleep(Duration::from_millis(50));
+        fs::remove_file(file_of(&directory, "a")).unwrap();
+        drop(waiter.join().unwrap());
+    });
+}
+
+#[test]
+fn reboot_frees_a_lock_that_stays_taken() {
+    let (directory, lock) = place();
+    let content = keep(&directory, &lock, "a");
+    let (counter, kept) = content.split_once('\n').unwrap();
+    let (until, boot) = kept.split_once(' ').unwrap();
+    let other = boot.replace(|c: char| c.is_ascii_hexdigit(), "0");
+    fs::write(
+        file_of(&directory, "a"),
+        format!("{counter}\n{until} {other}"),
+    )
+    .unwrap();
+    let guard = lock.try_lock("a").unwrap().expect("it isn't kept any more");
+    assert!(!guard.abandoned());
+    guard.unlock().unwrap();
+    let content = fs::read_to_string(file_of(&directory, "a")).unwrap();
+    assert_eq!(content.lines().count(), 1, "{content:?}");
+    assert_eq!(content.len(), counter.len() + 1);
+}
+
+#[test]
+fn second_line_that_is_none_is_a_conflict_and_is_left_alone() {
+    let (directory, lock) = place();
+    let content = keep(&directory, &lock, "a") + "more\n";
+    fs::write(file_of(&directory, "a"), &content).unwrap();
+    assert!(matches!(lock.try_lock("a"), Err(Error::Conflict { .. })));
+    let found = fs::read_to_string(file_of(&directory, "a")).unwrap();
+    assert_eq!(found, content);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn waiter_for_a_lock_that_stays_taken_sleeps() {
+    const LONG: Duration = Duration::from_millis(700);
+    let (_directory, lock) = place();
+    let guard = lock.lock("a").unwrap();
+    guard.at_least_for(LONG);
+    guard.unlock().unwrap();
+    let switches = own_switches();
+    drop(lock.lock("a").unwrap());
+    let switches = own_switches() - switches;
+    // Asking again and again, with the pauses of a timed call, it would be 14 and more.
+    assert!(switches < 10, "{switches}");
+}
+
+/// How often this thread gave up the processor by itself.
+#[cfg(target_os = "linux")]
+fn own_switches() -> u64 {
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    line.unwrap().trim().parse().unwrap()
 }
 
 #[test]

@@ -273,3 +273,22 @@ fn namespaces_and_foreign_keys_do_not_meet() {
         server.connected_clients() == 0
     });
 }
+
+#[test]
+fn lock_that_stays_taken_keeps_them_out_until_it_is_deleted() {
+    let server = RedisServer::start();
+    for (namespace, name, key, _) in PLACES {
+        let (lock, mut foreign) = (locker(&server, namespace), Foreign::new(&server, key));
+        let guard = lock.lock(name).unwrap();
+        guard.at_least_for(LONG);
+        guard.unlock().unwrap();
+        assert!(!foreign.try_lock("them", LONG));
+        let left = server.pttl(key);
+        let longest = i64::try_from(LONG.as_millis()).unwrap();
+        assert!((longest / 2..=longest).contains(&left), "{left}");
+        assert_eq!(server.query::<u64>(&["DEL", key]), 1);
+        assert!(foreign.try_lock("them", LONG));
+        assert!(foreign.unlock("them"));
+        assert!(!lock.try_lock(name).unwrap().unwrap().abandoned());
+    }
+}

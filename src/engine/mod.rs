@@ -117,6 +117,8 @@ impl From<Error> for Failed {
 pub(crate) struct Release<'a> {
     /// Of one whose ending is unknown the owner leaves the engine's line, if it is in it.
     pub(crate) ending: Ending,
+    /// For how long after it the lock stays taken, without a holder.
+    pub(crate) keep: Duration,
     /// What is stored with it; `None`: what is there stays.
     pub(crate) value: Option<&'a [u8]>,
 }
@@ -125,6 +127,7 @@ impl Release<'_> {
     /// By an owner that doesn't know what it has.
     pub(crate) const UNKNOWN: Self = Release {
         ending: Ending::Unknown,
+        keep: Duration::ZERO,
         value: None,
     };
 }

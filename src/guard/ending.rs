@@ -7,7 +7,7 @@ use super::LockGuard;
 #[cfg(feature = "value")]
 use crate::asker::GRACE;
 use crate::claim::Mode;
-use crate::clock::Deadline;
+use crate::clock::{BootInstant, Deadline};
 use crate::engine::{Kept, Release, Released, Request};
 use crate::error::{Error, LostReason, Result};
 use crate::farewell::Farewell;
@@ -73,12 +73,14 @@ impl LockGuard {
                 self.give_back();
                 // It is held either way, or not at all.
                 let (owner, ttl) = (lease.owner.clone(), self.core.options.ttl);
+                let kept_until = lease.kept_until;
                 self.leave(lease);
                 self.core.farewells.get(self.process).leave(Farewell {
                     claim,
                     owner,
                     ttl,
-                    ending: Ending::Unknown,
+                    ending: Ending::Clean { last_used },
+                    kept_until,
                 });
                 Err(e)
             }
@@ -179,8 +181,12 @@ impl LockGuard {
         if is_gone && !lease.claim.has_many() {
             return Ok(false);
         }
-        let (request, ending) = (self.request(&lease), lease.ending());
-        let release = Release { ending, value };
+        let release = Release {
+            ending: lease.ending(),
+            keep: self.keep(&lease),
+            value,
+        };
+        let request = self.request(&lease);
         let released = self.core.engine.release(request, release, deadline);
         // While the lease is valid nobody else has ended it.
         #[cfg(feature = "redis")]
@@ -199,6 +205,15 @@ impl LockGuard {
                 let place = self.core.engine.place();
                 Err(Error::unavailable(Some(self.name()), place, cause))
             }
+        }
+    }
+
+    /// For how much longer the lock stays taken.
+    fn keep(&self, lease: &Lease) -> Duration {
+        match lease.kept_until() {
+            // Almost always: no look at the clock.
+            BootInstant::START => Duration::ZERO,
+            until => until.since(self.core.clock.now()),
         }
     }
 

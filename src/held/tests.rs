@@ -90,7 +90,9 @@ fn scene(every: Option<Duration>, max_hold: Option<Duration>) -> Scene {
         valid_until: valid_until(now, TTL),
         due: plan.due(now),
         granted: now,
+        held_since: now,
         hand_overs: 0,
+        kept_until: BootInstant::START,
         panicked: false,
         value: None,
     };

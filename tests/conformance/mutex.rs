@@ -425,3 +425,13 @@ pub(crate) fn names_of_values_are_checked(lock: &Locker) {
     *lock.mutex(&name, 0).unwrap().lock().unwrap() = 1;
     assert_eq!(lock.mutex(&name, 0).unwrap().get().unwrap(), 1);
 }
+
+pub(crate) fn value_is_stored_at_once_by_a_release_that_leaves_the_lock_taken(lock: &Locker) {
+    let counter = counter(lock);
+    let mut guard = counter.lock().unwrap();
+    guard.at_least_for(Duration::from_secs(300));
+    *guard = 8;
+    guard.commit().unwrap();
+    assert_eq!(counter.get().unwrap(), 8);
+    assert!(counter.try_lock().unwrap().is_none());
+}

@@ -38,6 +38,11 @@ fn child_holds() {
                 Err(Error::Lost { .. }) => say("unlock lost"),
                 Err(error) => panic!("{error}"),
             },
+            "keep" => {
+                let guard = guard.as_ref().unwrap();
+                guard.at_least_for(Duration::from_secs(300));
+                say("keep");
+            }
             "exit" => std::process::exit(0),
             order => panic!("{order:?}"),
         }
@@ -184,4 +189,34 @@ fn holder_that_was_stopped_keeps_its_lock_on_file() {
     assert!(lock.try_lock("a").unwrap().is_none());
     assert_eq!(asked(&mut child, "unlock"), "ok");
     assert!(!lock.try_lock("a").unwrap().unwrap().abandoned());
+}
+
+/// It is released, and stays taken when its process has gone.
+fn lock_stays_taken(url: &str) {
+    let lock = Locker::open(url).unwrap();
+    let (mut child, token) = holder(url, Duration::from_millis(200));
+    asked(&mut child, "keep");
+    assert_eq!(asked(&mut child, "unlock"), "ok");
+    exit(&mut child);
+    // Longer than the lease would have lasted.
+    let next = lock.try_lock_for("a", Duration::from_millis(500)).unwrap();
+    assert!(next.is_none(), "{token}");
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn lock_that_is_released_early_stays_taken_after_its_process_on_redis() {
+    let server = RedisServer::start();
+    lock_stays_taken(&server.url());
+    // Freed by deleting its key, as any lock.
+    assert_eq!(server.query::<u64>(&["DEL", "{crosslock:a}"]), 1);
+    let lock = Locker::open(&server.url()).unwrap();
+    assert!(!lock.try_lock("a").unwrap().unwrap().abandoned());
+}
+
+#[cfg(feature = "file")]
+#[test]
+fn lock_that_is_released_early_stays_taken_after_its_process_on_file() {
+    let dir = temp_dir();
+    lock_stays_taken(&file_url(&dir));
 }

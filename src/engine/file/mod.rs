@@ -5,12 +5,15 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use self::counter::{read_counter, write_counter};
+use self::content::{Content, read_content, remove_kept, write_counter, write_kept};
 use self::create::{open_file, read_file, replace_file};
 use self::directory::{directory_of, make, make_private, private_directory};
+use self::kept::KeptUntil;
 use self::name::{file_name, value_name};
 use super::{
     Acquired, Engine, Failed, IfTaken, Kept, Release, Released, Request, Stored, invalid_url,
@@ -23,9 +26,10 @@ use crate::lease::Owner;
 use crate::name::Key;
 use crate::per_process::PerProcess;
 
-mod counter;
+mod content;
 mod create;
 mod directory;
+mod kept;
 mod name;
 
 /// One file a name, locked while its lease lasts, holding the counter of its fencing tokens.
@@ -43,6 +47,13 @@ pub(crate) struct FileEngine {
 struct HeldFiles {
     files: Vec<Locked>,
     token: Token,
+}
+
+/// What comes of locking all files of a claim.
+enum Locking {
+    Free(Vec<Locked>, Vec<Content>),
+    /// By another, or, for so much longer, by nobody.
+    Taken(Option<Duration>),
 }
 
 /// A locked file. The lock belongs to the open file, so whoever drops this releases.
@@ -140,20 +151,54 @@ impl FileEngine {
         Ok(Some(files))
     }
 
-    /// Takes the next token of files that were just locked.
-    fn take(&self, key: &Key, files: Vec<Locked>) -> Result<HeldFiles> {
-        let mut token = Token::from_number(0);
-        for locked in &files {
-            let counted = read_counter(&locked.file).map_err(|e| self.error(key, e))?;
-            let Some(stored) = counted else {
-                let reason = "it doesn't hold a counter".to_owned();
-                let (name, key) = (key.name().to_owned(), locked.path.display().to_string());
-                return Err(Error::Conflict { name, key, reason });
+    /// The locked files of all names and what they hold, or for how much longer one is taken, if that is known. To
+    /// block is to wait until none is.
+    fn lock_free(&self, claim: &Claim, block: bool) -> Result<Locking> {
+        // So often one looks whether a lock that is kept was freed by removing its file.
+        const LOOK: Duration = Duration::from_secs(1);
+        loop {
+            let Some(files) = self.lock_all(claim, block)? else {
+                return Ok(Locking::Taken(None));
             };
-            token = token.and(Token::next(stored, host_micros()));
+            let contents = self.read(&claim.key, &files)?;
+            let kept = contents.iter().filter_map(|content| content.kept.as_ref());
+            let remaining = kept.map(KeptUntil::remaining).max().unwrap_or_default();
+            if remaining.is_zero() {
+                return Ok(Locking::Free(files, contents));
+            }
+            drop(files);
+            if !block {
+                return Ok(Locking::Taken(Some(remaining)));
+            }
+            thread::sleep(remaining.min(LOOK));
         }
-        for locked in &files {
-            write_counter(&locked.file, token.number).map_err(|e| self.error(key, e))?;
+    }
+
+    fn read(&self, key: &Key, files: &[Locked]) -> Result<Vec<Content>> {
+        let read = |locked: &Locked| {
+            let content = read_content(&locked.file).map_err(|e| self.error(key, e))?;
+            content.ok_or_else(|| Error::Conflict {
+                name: key.name().to_owned(),
+                key: locked.path.display().to_string(),
+                reason: "it doesn't hold a counter".to_owned(),
+            })
+        };
+        files.iter().map(read).collect()
+    }
+
+    /// Takes the next token of files that were just locked.
+    fn take(&self, key: &Key, files: Vec<Locked>, contents: &[Content]) -> Result<HeldFiles> {
+        let tokens = contents
+            .iter()
+            .map(|content| Token::next(content.counter, host_micros()));
+        let token = tokens.fold(Token::from_number(0), Token::and);
+        for (locked, content) in files.iter().zip(contents) {
+            let written = match content.kept {
+                Some(_) => remove_kept(&locked.file),
+                None => Ok(()),
+            };
+            let written = written.and_then(|()| write_counter(&locked.file, token.number));
+            written.map_err(|e| self.error(key, e))?;
         }
         Ok(HeldFiles { files, token })
     }
@@ -186,18 +231,21 @@ impl Engine for FileEngine {
             return Ok(Acquired::Granted { token, value });
         }
         let block = matches!(if_taken, IfTaken::Wait { endless: true, .. });
-        let Some(files) = self.lock_all(request.claim, block)? else {
-            return Ok(Acquired::Taken {
-                remaining: None,
-                counter: 0,
-                stood: false,
-                known: true,
-                length: 0,
-            });
+        let (files, contents) = match self.lock_free(request.claim, block)? {
+            Locking::Free(files, contents) => (files, contents),
+            Locking::Taken(remaining) => {
+                return Ok(Acquired::Taken {
+                    remaining,
+                    counter: 0,
+                    stood: false,
+                    known: true,
+                    length: 0,
+                });
+            }
         };
         // Read first: what fails leaves the lock as it was.
         let value = self.value(request)?;
-        let held = self.take(request.key(), files)?;
+        let held = self.take(request.key(), files, &contents)?;
         let token = held.token;
         ours.lock().insert(request.owner.clone(), held);
         Ok(Acquired::Granted { token, value })
@@ -225,9 +273,13 @@ impl Engine for FileEngine {
         };
         let counter = release.ending.counter();
         let counter = counter.unwrap_or_else(|| held.token.called_back());
+        let until = (!release.keep.is_zero()).then(|| KeptUntil::since_now(release.keep));
         let mut written = Ok(());
-        for locked in &held.files {
-            written = written.and(write_counter(&locked.file, counter));
+        for Locked { file, .. } in &held.files {
+            written = written.and(match &until {
+                Some(until) => write_kept(file, counter, until),
+                None => write_counter(file, counter),
+            });
         }
         drop(held);
         stored?;

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use parking_lot::Condvar;
 
-use super::inside::{Holder, Inside, used};
+use super::inside::{Holder, Inside, Who, used};
 use super::table::Counter;
 use crate::claim::{Claim, Mode, Prefer};
 use crate::clock::BootInstant;
-use crate::engine::{IfTaken, Request};
+use crate::engine::{IfTaken, Release, Request};
 use crate::fence::{Ending, Token};
 use crate::lease::Owner;
 
@@ -61,14 +61,14 @@ impl Entry {
         counter: &mut Counter,
     ) -> Token {
         let (owner, mode) = (request.owner, request.claim.mode);
-        let had = self.inside.get_mut(owner, mode).and_then(|one| one.token);
+        let had = self.inside.get_mut(owner, mode).and_then(|one| one.token());
         let token = had.unwrap_or_else(|| counter.next(self.abandoned.is_some()));
         if mode == Mode::Exclusive {
             // Those that share are told as well, but it stays until one that may mend it was.
             self.abandoned = None;
         }
-        let mut holder = Holder::new(owner.clone(), mode, now.plus(request.ttl));
-        holder.token = Some(token);
+        let who = Who::Owner(owner.clone(), token);
+        let holder = Holder::new(who, mode, now.plus(request.ttl));
         match self.inside.get_mut(owner, mode) {
             Some(place) => *place = holder,
             None => {
@@ -93,7 +93,7 @@ impl Entry {
         bell: &Arc<Condvar>,
     ) {
         let IfTaken::Wait { promise, .. } = if_taken else {
-            self.release(request, Ending::Unknown, now);
+            self.release(request, Release::UNKNOWN, now);
             return;
         };
         let (claim, overdue) = (request.claim, now.plus(promise));
@@ -119,7 +119,7 @@ impl Entry {
     pub(super) fn release(
         &mut self,
         request: Request<'_>,
-        ending: Ending,
+        Release { ending, keep, .. }: Release<'_>,
         now: BootInstant,
     ) -> bool {
         let (owner, mode) = (request.owner, request.claim.mode);
@@ -127,10 +127,16 @@ impl Entry {
         if ending == Ending::Unknown {
             self.leave(owner);
         }
-        let ended = self.inside.remove(owner, mode);
-        self.call(ended.is_some() && mode == Mode::Exclusive, now, None);
-        let Some(Holder { token, .. }) = ended else {
-            return false;
+        let kept = match keep {
+            Duration::ZERO => None,
+            keep => self.inside.keep(owner, mode, now.plus(keep)),
+        };
+        let token = if kept.is_some() {
+            kept
+        } else {
+            let ended = self.inside.remove(owner, mode);
+            self.call(ended.is_some() && mode == Mode::Exclusive, now, None);
+            ended.and_then(|holder| holder.token())
         };
         let is_abandoned = token.is_some_and(|token| match ending {
             // Nobody was told: the next holder finds it as this one did.
@@ -153,8 +159,8 @@ impl Entry {
     ) -> Token {
         // Of what was abandoned it was told before.
         let token = counter.next(false);
-        let mut holder = Holder::new(request.owner.clone(), Mode::Shared, now.plus(request.ttl));
-        holder.token = Some(token);
+        let who = Who::Owner(request.owner.clone(), token);
+        let holder = Holder::new(who, Mode::Shared, now.plus(request.ttl));
         self.inside = Inside::Readers(vec![holder]);
         self.call(true, now, None);
         token
@@ -163,7 +169,7 @@ impl Entry {
     /// The lease, if it is the owner's.
     pub(super) fn holder(&mut self, request: Request<'_>, now: BootInstant) -> Option<&mut Holder> {
         let holder = self.inside.get_mut(request.owner, request.claim.mode)?;
-        (holder.token.is_some() && now < holder.until).then_some(holder)
+        (holder.token().is_some() && now < holder.until).then_some(holder)
     }
 
     pub(super) fn free_permits(&self, of: u32, now: BootInstant) -> u32 {
@@ -208,7 +214,7 @@ impl Entry {
     pub(super) fn tidy(&mut self, now: BootInstant, asking: Option<&Owner>) {
         let ended = self.inside.expire(now, asking);
         if let Some(Holder {
-            token: Some(_),
+            who: Who::Owner(..),
             until,
             ..
         }) = ended
@@ -229,7 +235,8 @@ impl Entry {
             let waiter = self.line.remove(place);
             if !is_gone {
                 waiter.bell.notify_one();
-                let holder = Holder::new(waiter.owner, waiter.mode, waiter.overdue);
+                let who = Who::Called(waiter.owner);
+                let holder = Holder::new(who, waiter.mode, waiter.overdue);
                 self.inside.add(waiter.mode, holder);
             }
         }

@@ -15,35 +15,53 @@ pub(super) enum Inside {
     Permits(Vec<Holder>),
 }
 
-/// A lease; or a place that is kept for one from the line whose turn it is.
+/// A share of a name that is taken.
 #[derive(Debug)]
 pub(super) struct Holder {
-    pub(super) owner: Owner,
-    /// `None`: it was called in, and hasn't come yet.
-    pub(super) token: Option<Token>,
+    pub(super) who: Who,
     /// How many permits; 1 for others.
     pub(super) count: u32,
     /// Until when, if it isn't renewed.
     pub(super) until: BootInstant,
 }
 
+/// By whom it is taken.
+#[derive(Debug)]
+pub(super) enum Who {
+    /// By one from the line whose turn it is, and who hasn't come yet.
+    Called(Owner),
+    /// By one that has a lease.
+    Owner(Owner, Token),
+    /// By nobody any more: its last holder wanted it to be taken for longer.
+    Nobody,
+}
+
 impl Holder {
-    pub(super) fn new(owner: Owner, mode: Mode, until: BootInstant) -> Self {
+    pub(super) fn new(who: Who, mode: Mode, until: BootInstant) -> Self {
         let count = match mode {
             Mode::Exclusive | Mode::Shared => 1,
             Mode::Permits { count, .. } => count,
         };
-        Holder {
-            owner,
-            token: None,
-            count,
-            until,
+        Holder { who, count, until }
+    }
+
+    pub(super) fn token(&self) -> Option<Token> {
+        match &self.who {
+            Who::Owner(_, token) => Some(*token),
+            Who::Called(_) | Who::Nobody => None,
+        }
+    }
+
+    fn is_of(&self, one: &Owner) -> bool {
+        match &self.who {
+            Who::Called(owner) | Who::Owner(owner, _) => owner == one,
+            Who::Nobody => false,
         }
     }
 
     /// Whether it is still there. Who asks just now is alive, and takes the place that is kept for it.
     fn stays(&self, now: BootInstant, asking: Option<&Owner>) -> bool {
-        now < self.until || (self.token.is_none() && asking == Some(&self.owner))
+        now < self.until || matches!(&self.who, Who::Called(owner) if asking == Some(owner))
     }
 }
 
@@ -73,7 +91,7 @@ impl Inside {
             (Inside::Exclusive(_), Mode::Exclusive)
             | (Inside::Readers(_), Mode::Shared)
             | (Inside::Permits(_), Mode::Permits { .. }) => {
-                self.holders().iter().any(|holder| holder.owner == *owner)
+                self.holders().iter().any(|holder| holder.is_of(owner))
             }
             _ => false,
         }
@@ -82,14 +100,22 @@ impl Inside {
     pub(super) fn get_mut(&mut self, owner: &Owner, mode: Mode) -> Option<&mut Holder> {
         match (self, mode) {
             (Inside::Exclusive(holder), Mode::Exclusive) => {
-                Some(holder).filter(|holder| holder.owner == *owner)
+                Some(holder).filter(|holder| holder.is_of(owner))
             }
             (Inside::Readers(holders), Mode::Shared)
             | (Inside::Permits(holders), Mode::Permits { .. }) => {
-                holders.iter_mut().find(|holder| holder.owner == *owner)
+                holders.iter_mut().find(|holder| holder.is_of(owner))
             }
             _ => None,
         }
+    }
+
+    /// Leaves the lease of one to nobody, until then, and gives its token; `None` if it has none.
+    pub(super) fn keep(&mut self, owner: &Owner, mode: Mode, until: BootInstant) -> Option<Token> {
+        let holder = self.get_mut(owner, mode)?;
+        let token = holder.token()?;
+        (holder.who, holder.until) = (Who::Nobody, until);
+        Some(token)
     }
 
     pub(super) fn remove(&mut self, owner: &Owner, mode: Mode) -> Option<Holder> {
@@ -100,7 +126,7 @@ impl Inside {
                 _ => None,
             };
         };
-        let place = holders.iter().position(|holder| holder.owner == *owner)?;
+        let place = holders.iter().position(|holder| holder.is_of(owner))?;
         let holder = holders.swap_remove(place);
         self.settle();
         Some(holder)

@@ -78,7 +78,7 @@ impl Engine for MemoryEngine {
     ) -> Result<Released> {
         let now = self.clock.now();
         let mut table = self.of(request).lock();
-        if !table.release(request, release.ending, now) {
+        if !table.release(request, release, now) {
             return Ok(Released::NotOwner);
         }
         if let Some(value) = release.value {

@@ -7,8 +7,8 @@ use parking_lot::Condvar;
 
 use super::entry::Entry;
 use crate::clock::BootInstant;
-use crate::engine::{Acquired, IfTaken, Request, Stored};
-use crate::fence::{Ending, Token, host_micros};
+use crate::engine::{Acquired, IfTaken, Release, Request, Stored};
+use crate::fence::{Token, host_micros};
 use crate::name::Key;
 
 /// All names in use, and what they protect.
@@ -90,7 +90,7 @@ impl Table {
                 continue;
             };
             if !stood {
-                entry.release(request, Ending::Unknown, now);
+                entry.release(request, Release::UNKNOWN, now);
             }
             entry.stand(request, if_taken, now, &bell);
             if !entry.is_turn_of(request) {
@@ -144,7 +144,7 @@ impl Table {
     pub(super) fn release(
         &mut self,
         request: Request<'_>,
-        ending: Ending,
+        release: Release<'_>,
         now: BootInstant,
     ) -> bool {
         let mut released = true;
@@ -153,11 +153,11 @@ impl Table {
                 released = false;
                 continue;
             };
-            let was_held = entry.release(request, ending, now);
+            let was_held = entry.release(request, release, now);
             if entry.is_free(now) {
                 self.names.remove(key);
             }
-            if was_held && let Some(number) = ending.counter() {
+            if was_held && let Some(number) = release.ending.counter() {
                 self.counter.used(number);
             }
             released &= was_held;
@@ -183,7 +183,7 @@ impl Table {
             claim: &claim,
             ..request
         };
-        let token = entry.holder(reads, now)?.token?;
+        let token = entry.holder(reads, now)?.token()?;
         Some((token, true))
     }
 

@@ -114,12 +114,12 @@ impl RedisEngine {
     }
 
     /// Runs a script that ends or renews what is held, and stores the value, if there is one. The answer is a number;
-    /// 0 when the lock isn't the owner's.
+    /// 0 when the lock isn't the owner's. The last of the arguments is empty when it isn't needed.
     fn change(
         &self,
         script: &Script,
         request: Request<'_>,
-        [second, third]: [&str; 2],
+        [second, third, last]: [&str; 3],
         value: Option<&[u8]>,
         deadline: &Deadline,
     ) -> Result<(u64, bool)> {
@@ -129,8 +129,13 @@ impl RedisEngine {
             second.as_bytes(),
             third.as_bytes(),
             value.unwrap_or_default(),
+            last.as_bytes(),
         ];
-        let passed = if value.is_some() { 4 } else { 3 };
+        let passed = match (value, last) {
+            (None, "") => 3,
+            (Some(_), "") => 4,
+            _ => 5,
+        };
         match self.run(
             script,
             request,
@@ -233,7 +238,7 @@ impl Engine for RedisEngine {
     }
 
     fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
-        let arguments = [&millis(request.ttl), &*mode(request.claim, false)];
+        let arguments = [&millis(request.ttl), &*mode(request.claim, false), ""];
         let (renewed, _) = self.change(
             self.renew.of(request.claim),
             request,
@@ -245,7 +250,7 @@ impl Engine for RedisEngine {
     }
 
     fn store(&self, request: Request<'_>, value: &[u8], deadline: &Deadline) -> Result<Kept> {
-        let arguments = [&millis(request.ttl), &*mode(request.claim, false)];
+        let arguments = [&millis(request.ttl), &*mode(request.claim, false), ""];
         let script = self.renew.of(request.claim);
         Ok(
             match self.change(script, request, arguments, Some(value), deadline)? {
@@ -263,7 +268,11 @@ impl Engine for RedisEngine {
         deadline: &Deadline,
     ) -> Result<Released> {
         let counter = release.ending.counter().unwrap_or(0).to_string();
-        let arguments = [&counter, &*mode(request.claim, false)];
+        let keep = match release.keep {
+            Duration::ZERO => String::new(),
+            keep => millis(keep.saturating_add(Duration::from_nanos(999_999))),
+        };
+        let arguments = [&counter, &*mode(request.claim, false), &keep];
         Ok(
             match self.change(
                 self.release.of(request.claim),
@@ -288,7 +297,7 @@ impl Engine for RedisEngine {
     ) -> Result<Option<Token>> {
         let counter = Ending::Clean { last_used }.counter();
         let counter = counter.unwrap_or(0).to_string();
-        let arguments = [&*counter, &millis(request.ttl)];
+        let arguments = [&*counter, &millis(request.ttl), ""];
         let (token, _) = self.change(&self.downgrade, request, arguments, value, deadline)?;
         Ok((token > 0).then(|| Token::from_number(token)))
     }
@@ -326,7 +335,7 @@ impl Engine for RedisEngine {
 
     fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
         if !request.claim.is_exclusive() || request.claim.has_many() {
-            let arguments = ["0", &*mode(request.claim, false)];
+            let arguments = ["0", &*mode(request.claim, false), ""];
             let script = self.renew.of(request.claim);
             let (kept, _) = self.change(script, request, arguments, None, deadline)?;
             return Ok(kept == 1);

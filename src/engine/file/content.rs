@@ -1,0 +1,124 @@
+//! What a lock's file holds: the counter of fencing tokens, and until when the lock is kept, if it was released early.
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
+
+use super::kept::{self, KeptUntil};
+
+/// Digits of a counter in its file, with leading zeros: each write replaces all of the one before.
+const DIGITS: usize = 20;
+const COUNTER: usize = DIGITS + 1;
+
+/// What a lock's file holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Content {
+    pub(super) counter: u64,
+    /// In a line of its own, which the next holder removes. Version 0.1 has none.
+    pub(super) kept: Option<KeptUntil>,
+}
+
+/// The counter of a lock whose file tells of nothing else.
+pub(super) fn write_counter(file: &File, counter: u64) -> io::Result<()> {
+    file.write_all_at(line_of(counter).as_bytes(), 0)
+}
+
+/// Both in one write.
+pub(super) fn write_kept(file: &File, counter: u64, kept: &KeptUntil) -> io::Result<()> {
+    let text = line_of(counter) + &kept.to_line();
+    file.write_all_at(text.as_bytes(), 0)
+}
+
+/// Leaves the counter.
+pub(super) fn remove_kept(file: &File) -> io::Result<()> {
+    file.set_len(COUNTER as u64)
+}
+
+fn line_of(counter: u64) -> String {
+    format!("{counter:0DIGITS$}\n")
+}
+
+/// `None` when the file holds something else.
+pub(super) fn read_content(file: &File) -> io::Result<Option<Content>> {
+    let mut text = [0; COUNTER + kept::LONGEST + 1];
+    let mut filled = 0;
+    loop {
+        match file.read_at(&mut text[filled..], filled as u64) {
+            Ok(0) => return Ok(parse(&text[..filled])),
+            Ok(n) => filled += n,
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// `None` for what is none. An empty file is one that nobody has used yet.
+fn parse(text: &[u8]) -> Option<Content> {
+    if text.is_empty() {
+        return Some(Content::default());
+    }
+    let (counter, rest) = text.split_at_checked(COUNTER)?;
+    let counter = parse_counter(counter)?;
+    let kept = match rest {
+        [] => None,
+        line => Some(KeptUntil::from_line(line)?),
+    };
+    Some(Content { counter, kept })
+}
+
+fn parse_counter(line: &[u8]) -> Option<u64> {
+    const LARGEST: u64 = (1 << 53) - (1 << 12);
+    let digits = str::from_utf8(line.strip_suffix(b"\n")?).ok()?;
+    let digits = Some(digits).filter(|d| d.bytes().all(|b| b.is_ascii_digit()))?;
+    digits.parse().ok().filter(|counter| *counter < LARGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::time::Duration;
+
+    fn counted(counter: u64) -> Content {
+        Content {
+            counter,
+            kept: None,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_content_is_a_counter_or_refused(content in proptest::collection::vec(any::<u8>(), 0..30)) {
+            if let Some(Content { counter, .. }) = parse(&content) {
+                let text = format!("{counter:020}\n");
+                prop_assert!(content.is_empty() || content == text.as_bytes());
+            }
+        }
+
+        #[test]
+        fn counter_is_read_as_written(counter in 0u64..(1 << 52), keep in 0..u64::MAX / 2) {
+            let file = tempfile::tempfile().unwrap();
+            write_counter(&file, counter).unwrap();
+            prop_assert_eq!(read_content(&file).unwrap(), Some(counted(counter)));
+            let kept = KeptUntil::since_now(Duration::from_millis(keep));
+            write_kept(&file, counter + 1, &kept).unwrap();
+            let both = Content { counter: counter + 1, kept: Some(kept) };
+            prop_assert_eq!(read_content(&file).unwrap(), Some(both));
+            remove_kept(&file).unwrap();
+            prop_assert_eq!(read_content(&file).unwrap(), Some(counted(counter + 1)));
+        }
+    }
+
+    #[test]
+    fn other_second_line_is_no_content() {
+        let file = tempfile::tempfile().unwrap();
+        let kept = KeptUntil::since_now(Duration::ZERO).to_line();
+        let line = "00000000000000000001\n";
+        for rest in ["more", "more\n", "\n", &kept[1..], &(kept.clone() + "x")] {
+            file.set_len(0).unwrap();
+            file.write_all_at((line.to_owned() + rest).as_bytes(), 0)
+                .unwrap();
+            assert_eq!(read_content(&file).unwrap(), None, "{rest:?}");
+        }
+    }
+}
