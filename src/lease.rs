@@ -135,7 +135,12 @@ const RANDOM: usize = 256;
 impl Owner {
     /// A new one of this process: the first part is random, the rest tells an operator whom to ask.
     pub(crate) fn of(process: u32) -> Self {
-        let text = MAKER.with_borrow_mut(|maker| maker.make(process));
+        let made = MAKER.try_with(|maker| maker.borrow_mut().make(process));
+        let text = made.unwrap_or_else(|_| {
+            // A thread that is ending, in the destructor of another such local or in `atexit`, has none any more.
+            let mut maker = Maker::NEW;
+            maker.make(process)
+        });
         Owner { text, process }
     }
 

@@ -10,6 +10,8 @@ mod support;
 mod directories;
 #[path = "processes/exclusion.rs"]
 mod exclusion;
+#[path = "processes/exits.rs"]
+mod exits;
 #[path = "processes/forks.rs"]
 mod forks;
 #[path = "processes/holders.rs"]
