@@ -34,7 +34,7 @@ impl Locker {
     /// # fn main() -> crosslock::Result<()> {
     /// let lock = crosslock::Locker::open("memory:")?;
     /// let counter = lock.mutex("mutex-example", 0u64)?;
-    /// *counter.lock()? += 1;
+    /// counter.update(|count| *count += 1)?;
     /// assert_eq!(counter.get()?, 1);
     /// # Ok(())
     /// # }
@@ -49,7 +49,7 @@ impl Locker {
 
 /// A lock across processes, and the value that it protects.
 ///
-/// It is made by [`Locker::mutex`]. The value comes with the lock, and is stored as JSON by the command that releases
+/// It is made by [`Locker::mutex`], and cheap to clone. The value comes with the lock, and is stored as JSON by the command that releases
 /// it, if this owner still has the lock: a change of the value is two round trips, and a holder that has lost its
 /// lock can't overwrite what its successor stored. When the lock was waited for, one round trip more reads the value.
 /// A change is stored whole or not at all. Values are meant to be small: to store one has 400 ms, as any release, and it
@@ -63,6 +63,21 @@ impl Locker {
 /// holder is told by [`abandoned`](MutexGuard::abandoned): the value is whole, what was done beside it may not be.
 ///
 /// # Examples
+///
+/// ```
+/// # fn main() -> crosslock::Result<()> {
+/// let lock = crosslock::Locker::open("memory:")?;
+/// let counter = lock.mutex("counter-example", 0u64)?;
+/// let count = counter.update(|count| {
+///     *count += 1;
+///     *count
+/// })?; // stored, or an error
+/// assert_eq!(count, 1);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// With a guard, for more than a closure can hold:
 ///
 /// ```
 /// # use crosslock::MutexGuard;
@@ -79,6 +94,57 @@ impl Locker {
 pub struct Mutex<T>(Cell<T>);
 
 impl<T: Serialize + DeserializeOwned> Mutex<T> {
+    /// Takes the lock, blocking until it is free, changes the value, stores it, and releases: two round trips.
+    ///
+    /// Gives what `change` returns, once the value is stored. If `change` panics the lock is released, the value stays
+    /// as it was, and the next holder is told by [`abandoned`](MutexGuard::abandoned). `change` may not lock the same
+    /// name: that waits for itself.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`lock`](Self::lock): then `change` wasn't called. Those of [`MutexGuard::commit`]: `change` was called,
+    /// and
+    ///
+    /// - with [`Error::Lost`](crate::Error::Lost) or [`Error::InvalidValue`](crate::Error::InvalidValue) nothing was
+    ///   stored: it may be called again.
+    /// - with [`Error::Unavailable`](crate::Error::Unavailable) nobody knows whether the value was stored. A change that
+    ///   may be made twice may simply be tried again; for another keep in the value what tells that it was made, such as
+    ///   the id of a request, and look there first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> crosslock::Result<()> {
+    /// let lock = crosslock::Locker::open("memory:")?;
+    /// let seats = lock.mutex("update-example", 2u32)?;
+    /// let mut sell = || {
+    ///     seats.update(|left| {
+    ///         let sold = *left > 0;
+    ///         *left = left.saturating_sub(1);
+    ///         sold
+    ///     })
+    /// };
+    /// assert_eq!([sell()?, sell()?, sell()?], [true, true, false]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn update<R>(&self, change: impl FnOnce(&mut T) -> R) -> Result<R> {
+        let mut guard = self.lock()?;
+        let outcome = change(&mut guard);
+        guard.commit()?;
+        Ok(outcome)
+    }
+
+    /// Takes the lock, blocking until it is free, stores another value, and releases: two round trips.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`update`](Self::update): with [`Error::Corrupt`](crate::Error::Corrupt), too, what is stored stays as
+    /// it is.
+    pub fn set(&self, value: T) -> Result<()> {
+        self.update(|stored| *stored = value)
+    }
+
     /// Takes the lock, blocking until it is free, and reads the value with it.
     ///
     /// # Errors
@@ -145,6 +211,13 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
     fn open(&self, guard: Option<LockGuard>, by: &Deadline) -> Result<Option<MutexGuard<T>>> {
         let held = guard.map(|guard| self.0.open(guard, by)).transpose()?;
         Ok(held.map(MutexGuard))
+    }
+}
+
+/// Another handle of the same lock and value.
+impl<T> Clone for Mutex<T> {
+    fn clone(&self) -> Self {
+        Mutex(self.0.clone())
     }
 }
 

@@ -93,6 +93,17 @@ impl<T: Serialize + DeserializeOwned> Cell<T> {
     }
 }
 
+impl<T> Clone for Cell<T> {
+    fn clone(&self) -> Self {
+        Cell {
+            core: self.core.clone(),
+            claim: self.claim.clone(),
+            init: self.init.clone(),
+            of: PhantomData,
+        }
+    }
+}
+
 impl<T> fmt::Debug for Cell<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.claim.key.fmt(f)

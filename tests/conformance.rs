@@ -261,6 +261,11 @@ for_every_engine! {
             renewal_keeps_a_value_for_several_ttls
             threads_lose_no_change
             names_of_values_are_checked
+            update_stores_and_gives_what_its_closure_does
+            update_of_a_lock_that_is_lost_meanwhile_says_so
+            update_that_panics_changes_nothing_and_is_told
+            value_of_another_type_is_not_updated
+            clones_are_one_lock_and_value
             value_is_stored_at_once_by_a_release_that_leaves_the_lock_taken
         }
         several {
@@ -316,6 +321,7 @@ for_every_engine! {
         #[cfg(feature = "value")]
         rwlock_value {
             readers_read_what_a_writer_stored
+            update_and_set_store_as_a_writer_and_clones_are_one
             value_is_that_of_the_mutex
             writer_that_changed_nothing_or_discards_stores_nothing
             downgraded_writer_reads_on_what_it_stored

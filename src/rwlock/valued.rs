@@ -32,7 +32,7 @@ impl Locker {
     /// # fn main() -> crosslock::Result<()> {
     /// let lock = crosslock::Locker::open("memory:")?;
     /// let config = lock.rwlock("rwlock-example", String::from("a"))?;
-    /// *config.write()? = "b".to_owned();
+    /// config.set("b".to_owned())?;
     /// assert_eq!(*config.read()?, "b");
     /// # Ok(())
     /// # }
@@ -52,7 +52,7 @@ impl Locker {
 
 /// A lock across processes that many may hold to read, or one to write, and the value that it protects.
 ///
-/// It is made by [`Locker::rwlock`]. The value comes with the lock, as that of a [`Mutex`](crate::Mutex) does, and is
+/// It is made by [`Locker::rwlock`], and cheap to clone. The value comes with the lock, as that of a [`Mutex`](crate::Mutex) does, and is
 /// stored in the same way when a writer releases. Who goes first is said at [`Locker::read`].
 pub struct RwLock<T> {
     reading: Cell<T>,
@@ -146,6 +146,40 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
         self.open_to_write(guard, &Deadline::at(deadline))
     }
 
+    /// Takes the lock to write, changes the value, stores it, and releases, as [`Mutex::update`](crate::Mutex::update)
+    /// does: two round trips.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Mutex::update`](crate::Mutex::update).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> crosslock::Result<()> {
+    /// let lock = crosslock::Locker::open("memory:")?;
+    /// let config = lock.rwlock("rwlock-update-example", vec![1])?;
+    /// config.update(|numbers| numbers.push(2))?;
+    /// assert_eq!(*config.read()?, [1, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn update<R>(&self, change: impl FnOnce(&mut T) -> R) -> Result<R> {
+        let mut guard = self.write()?;
+        let outcome = change(&mut guard);
+        guard.commit()?;
+        Ok(outcome)
+    }
+
+    /// Takes the lock to write, stores another value, and releases: two round trips.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`update`](Self::update).
+    pub fn set(&self, value: T) -> Result<()> {
+        self.update(|stored| *stored = value)
+    }
+
     /// Reads the value without locking: what was stored last. One round trip.
     ///
     /// # Errors
@@ -181,6 +215,16 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     ) -> Result<Option<RwLockWriteGuard<T>>> {
         let held = guard.map(|guard| self.reading.open(guard, by));
         Ok(held.transpose()?.map(RwLockWriteGuard))
+    }
+}
+
+/// Another handle of the same lock and value.
+impl<T> Clone for RwLock<T> {
+    fn clone(&self) -> Self {
+        RwLock {
+            reading: self.reading.clone(),
+            writing: self.writing.clone(),
+        }
     }
 }
 

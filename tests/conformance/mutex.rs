@@ -426,6 +426,69 @@ pub(crate) fn names_of_values_are_checked(lock: &Locker) {
     assert_eq!(lock.mutex(&name, 0).unwrap().get().unwrap(), 1);
 }
 
+pub(crate) fn update_stores_and_gives_what_its_closure_does(place: &Place) {
+    let (here, there) = (counter(place), counter(&place.builder().build().unwrap()));
+    let text = here.update(|count| {
+        *count += 1;
+        format!("{count}")
+    });
+    assert_eq!(text.unwrap(), "8");
+    assert_eq!(there.get().unwrap(), 8);
+    there.set(100).unwrap();
+    assert_eq!(here.get().unwrap(), 100);
+    let guard = here.try_lock().unwrap().expect("it was released");
+    assert_eq!((*guard, guard.abandoned()), (100, false));
+}
+
+pub(crate) fn update_of_a_lock_that_is_lost_meanwhile_says_so(place: &Place) {
+    let careless = counter(&without_renewal(place));
+    let outcome = careless.update(|count| {
+        *count = 100;
+        thread::sleep(2 * TTL);
+        "done"
+    });
+    assert!(matches!(outcome, Err(Error::Lost { .. })), "{outcome:?}");
+    assert_eq!(careless.get().unwrap(), 7);
+}
+
+pub(crate) fn update_that_panics_changes_nothing_and_is_told(lock: &Locker) {
+    let counter = counter(lock);
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        counter.update(|count| {
+            *count = 100;
+            panic!("with the value in hand, as this test wants it");
+        })
+    }));
+    assert!(panicked.is_err());
+    let guard = counter.try_lock().unwrap().expect("it was released");
+    assert_eq!((*guard, guard.abandoned()), (7, true));
+}
+
+pub(crate) fn value_of_another_type_is_not_updated(lock: &Locker) {
+    let text = lock.mutex("a", "text".to_owned()).unwrap();
+    text.set("other".to_owned()).unwrap();
+    let counter = counter(lock);
+    assert_corrupt(counter.update(|_| panic!("it can't be read")));
+    assert_corrupt(counter.set(8));
+    assert_eq!(text.get().unwrap(), "other");
+    counter.remove().unwrap();
+    counter.set(8).unwrap();
+    assert_eq!(counter.get().unwrap(), 8);
+}
+
+pub(crate) fn clones_are_one_lock_and_value(lock: &Locker) {
+    let counter = counter(lock);
+    thread::scope(|scope| {
+        for counter in [(); 4].map(|()| counter.clone()) {
+            scope.spawn(move || (0..10).for_each(|_| counter.update(|count| *count += 1).unwrap()));
+        }
+    });
+    assert_eq!(counter.get().unwrap(), 47);
+    let (guard, clone) = (counter.lock().unwrap(), counter.clone());
+    assert!(clone.try_lock().unwrap().is_none());
+    drop(guard);
+}
+
 pub(crate) fn value_is_stored_at_once_by_a_release_that_leaves_the_lock_taken(lock: &Locker) {
     let counter = counter(lock);
     let mut guard = counter.lock().unwrap();

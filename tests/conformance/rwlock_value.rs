@@ -43,6 +43,19 @@ pub(crate) fn readers_read_what_a_writer_stored(place: &Place) {
     assert_eq!(there.get().unwrap(), 7);
 }
 
+pub(crate) fn update_and_set_store_as_a_writer_and_clones_are_one(place: &Place) {
+    let here = config(place);
+    let there = here.clone();
+    assert_eq!(here.update(|number| *number + 1).unwrap(), 8);
+    here.set(9).unwrap();
+    let reader = there.read().unwrap();
+    assert_eq!(*reader, 9);
+    assert!(here.try_write().unwrap().is_none());
+    drop(reader);
+    there.update(|number| *number += 1).unwrap();
+    assert_eq!(config(place).get().unwrap(), 10);
+}
+
 pub(crate) fn value_is_that_of_the_mutex(lock: &Locker) {
     let (config, counter) = (config(lock), lock.mutex("a", 7u64).unwrap());
     *counter.lock().unwrap() = 8;
