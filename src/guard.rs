@@ -104,7 +104,8 @@ impl LockGuard {
     /// Pass it along with each write to what the lock protects, and refuse there what is smaller than the
     /// largest one seen: that keeps out a holder that has lost its lock without knowing.
     ///
-    /// It increases also when the server has lost its memory, as long as its clock doesn't step back.
+    /// It increases also when the server has lost its memory, as long as its clock doesn't step back. It is below 2^53,
+    /// so that it fits an `i64`, a `BIGINT` of a database, and a number of JSON.
     ///
     /// # Examples
     ///

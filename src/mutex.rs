@@ -49,11 +49,14 @@ impl Locker {
 
 /// A lock across processes, and the value that it protects.
 ///
-/// It is made by [`Locker::mutex`], and cheap to clone. The value comes with the lock, and is stored as JSON by the command that releases
-/// it, if this owner still has the lock: a change of the value is two round trips, and a holder that has lost its
-/// lock can't overwrite what its successor stored. When the lock was waited for, one round trip more reads the value.
-/// A change is stored whole or not at all. Values are meant to be small: to store one has 400 ms, as any release, and it
-/// is read with every acquire.
+/// It is made by [`Locker::mutex`], and cheap to clone. The value comes with the lock, and is stored as JSON by the
+/// command that releases it, if this owner still has the lock: a change of the value is two round trips, and a holder
+/// that has lost its lock can't overwrite what its successor stored. When the lock was waited for, one round trip more
+/// reads the value. A change is stored whole or not at all.
+///
+/// Values are meant to be small: one is read with every acquire, and to store it has 400 ms, as any release. One of
+/// 100 MB takes longer: the call gives `Unavailable` by then, and the server may store it all the same. What JSON can't
+/// tell is stored as what it makes of it: `Some(f64::NAN)` as `null`, which comes back as `None`.
 ///
 /// Unlike that of `std::sync::Mutex`, the value outlives all processes: until [`remove`](Self::remove), for ever. On
 /// Redis it is the string `{namespace:name}:value`, without a ttl; on `file:` a file beside the lock's, replaced by

@@ -194,6 +194,11 @@ pub(crate) fn float_that_is_no_number_is_not_stored(lock: &Locker) {
     let outcome = MutexGuard::commit(guard);
     assert!(matches!(outcome, Err(Error::InvalidValue { .. })));
     assert!((number.get().unwrap() - 0.5_f64).abs() < f64::EPSILON);
+    number.remove().unwrap();
+    // As the docs of `Mutex` say.
+    let perhaps = lock.mutex("a", Some(0.5)).unwrap();
+    perhaps.set(Some(f64::NAN)).unwrap();
+    assert_eq!(perhaps.get().unwrap(), None);
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
