@@ -30,7 +30,7 @@ pub(crate) fn acquire(
     }
     let (seat, word) = match core.queues.get(process).enter(&claim.key) {
         Entered::First(seat) => (Some(seat), Word::Ask),
-        Entered::Behind(waiter) => match stand_in_queue(waiter, &mut patience) {
+        Entered::Behind(waiter) => match stand_in_queue(core, claim, waiter, &mut patience) {
             Left::Given(seat, word) => (Some(seat), word),
             Left::Gone { taken: true } => return Ok(None),
             Left::Gone { taken: false } => {
@@ -61,8 +61,15 @@ pub(crate) fn acquire(
 }
 
 /// Waits in the local queue. What is held here is taken, however often one looks.
-fn stand_in_queue(mut waiter: Waiter, patience: &mut Patience) -> Left<Key, Word> {
+fn stand_in_queue(
+    core: &Core,
+    claim: &Claim,
+    mut waiter: Waiter,
+    patience: &mut Patience,
+) -> Left<Key, Word> {
     while !patience.begin() {
+        let whose = "this process has or waits for";
+        patience.log.wait(claim, &core.engine, whose);
         match waiter.wait(patience.next_look()) {
             Ok((seat, word)) => return Left::Given(seat, word),
             Err(still) => waiter = still,

@@ -42,6 +42,8 @@ pub(crate) struct Asker<'a> {
     renewer: Option<Renewer>,
     /// Since when, and how, the engine can't be reached.
     failing: Option<(Instant, Error)>,
+    /// Who has the lock, as far as the last answer said.
+    holder: Option<String>,
 }
 
 impl<'a> Asker<'a> {
@@ -61,6 +63,7 @@ impl<'a> Asker<'a> {
             seat,
             renewer,
             failing: None,
+            holder: None,
         }
     }
 
@@ -111,8 +114,10 @@ impl<'a> Asker<'a> {
                     counter,
                     known,
                     length,
+                    holder,
                     ..
                 }) => {
+                    self.holder = holder;
                     let seen = Seen {
                         asked,
                         counter,
@@ -130,12 +135,34 @@ impl<'a> Asker<'a> {
             if self.place.seen.is_some() && self.start_listening() {
                 continue;
             }
+            if self.tell() && self.may_block() {
+                continue;
+            }
             let pause = pause.unwrap_or_else(|| self.pause());
             if let Some(lease) = self.wait(pause.min(bound)) {
                 return Ok(Some(lease));
             }
         };
         self.without(last_began)
+    }
+
+    /// Tells why the call goes on; says whether it begins to wait for the lock.
+    fn tell(&mut self) -> bool {
+        let log = &mut self.patience.log;
+        if let Some((_, error)) = &self.failing {
+            log.outage(error);
+            return false;
+        }
+        let whose = match &self.holder {
+            Some(holder) => &format!("{holder} has"),
+            None => "is taken",
+        };
+        log.wait(self.claim, &self.core.engine, whose)
+    }
+
+    /// Whether an engine that can may block until the lock is free.
+    fn may_block(&self) -> bool {
+        self.patience.is_endless() && !self.core.leases_end()
     }
 
     /// What there is to say without a lease, after a last question that began then.
@@ -158,7 +185,8 @@ impl<'a> Asker<'a> {
             Some(pause) => IfTaken::Wait {
                 promise: pause + pause / 2 + SLACK,
                 inbox: self.place.grants.as_ref().and_then(|grants| grants.inbox()),
-                endless: self.patience.is_endless() && !self.core.leases_end(),
+                // Not before it was told that the call waits.
+                endless: self.may_block() && self.patience.log.waits(),
             },
             None => IfTaken::Leave,
         };
@@ -168,6 +196,7 @@ impl<'a> Asker<'a> {
             .acquire(self.request(), if_taken, &self.deadline());
         match answer {
             Ok(answer) => {
+                self.patience.log.answer(self.claim, &self.core.engine);
                 if let Acquired::Taken { stood, .. } = answer {
                     (self.failing, self.place.failing) = (None, None);
                     self.entered(pause.is_some(), stood);

@@ -20,6 +20,7 @@ use crate::held::{Held, Lost, Plan};
 use crate::lease::Lease;
 use crate::place::Seat;
 use crate::renewal::Renewer;
+use crate::taken;
 
 mod ending;
 
@@ -79,6 +80,7 @@ impl LockGuard {
         let plan = Plan::of(&core.options);
         let held = Held::new(core.engine.clone(), core.clock.clone(), plan, lease, seat);
         let held = Arc::new(held);
+        taken::remember(&held, claim.mode, process);
         if let Some(renewer) = &renewer {
             renewer.tend(&held);
         }

@@ -181,6 +181,14 @@ impl Held {
         self.state.lock().lost
     }
 
+    /// Whether it is a lease of one of these names at that place.
+    pub(crate) fn has_one_of(&self, keys: &[Key], place: &str) -> bool {
+        let state = self.state.lock();
+        let lease = state.lease.as_ref().filter(|_| state.lost.is_none());
+        self.engine.place() == place
+            && lease.is_some_and(|lease| lease.claim.keys().iter().any(|key| keys.contains(key)))
+    }
+
     /// The proof of ownership, while there is a lease.
     pub(crate) fn owner(&self) -> Option<Owner> {
         self.state

@@ -154,6 +154,11 @@ impl Owner {
         &self.text
     }
 
+    /// Whom to ask about it: `<host>/<pid>/<thread>`, which proves nothing.
+    pub(crate) fn holder(&self) -> &str {
+        self.text.split_once('/').map_or("", |(_, holder)| holder)
+    }
+
     /// The process that it was made in.
     pub(crate) fn process(&self) -> u32 {
         self.process

@@ -31,6 +31,12 @@
 //! eviction, `FLUSHALL`), and a holder that is stopped between its last look at the lock and its write. Against
 //! both pass [`LockGuard::fencing_token`] along with what you write, and refuse smaller tokens there.
 //!
+//! # What is logged
+//!
+//! By the `log` crate, and never with an owner string or a password. As warnings: a lease that is lost or can't be
+//! renewed, a release that failed where nobody could be told, a call that waits for a lock that its own thread holds. At
+//! debug level: when a call begins to wait, and for whom if the engine knows, and when it meets an outage and its end.
+//!
 //! # Features
 //!
 //! - `file` (default): locks in a directory of this host.
@@ -71,8 +77,10 @@ mod rwlock;
 mod semaphore;
 mod several;
 mod sync;
+mod taken;
 #[cfg(feature = "value")]
 mod value;
+mod wait_log;
 
 pub use builder::LockerBuilder;
 pub use claim::Prefer;

@@ -30,7 +30,7 @@ use crate::name::Namespace;
 ///
 /// User, password and path may have `%xx`. A part that isn't understood is an error.
 ///
-/// A thread that locks a name twice waits for itself: for ever, or until its own lease ends.
+/// A thread that locks a name twice waits for itself: for ever, or until its own lease ends. The log warns of it.
 ///
 /// # Examples
 ///

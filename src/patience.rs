@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use crate::backoff::Waits;
 use crate::clock::Deadline;
 use crate::options::Options;
+use crate::wait_log::WaitLog;
 
 /// How long, and how often, a call tries.
 #[derive(Debug)]
@@ -14,6 +15,7 @@ pub(crate) struct Patience {
     made: u64,
     pauses: Waits,
     since: Instant,
+    pub(crate) log: WaitLog,
 }
 
 impl Patience {
@@ -24,6 +26,7 @@ impl Patience {
             made: 0,
             pauses: options.backoff.waits(),
             since: Instant::now(),
+            log: WaitLog::default(),
         }
     }
 

@@ -10,6 +10,8 @@ mod support;
 #[cfg(feature = "value")]
 #[path = "logs/values.rs"]
 mod values;
+#[path = "logs/waiting.rs"]
+mod waiting;
 
 use std::sync::{Mutex, Once, PoisonError};
 

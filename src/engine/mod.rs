@@ -72,6 +72,8 @@ pub(crate) enum Acquired {
         known: bool,
         /// How long the engine's line is that it stands in; 0 when it stands in none.
         length: u64,
+        /// Who has it, or one of those that do: `<host>/<pid>/<thread>`, if the engine can say so. For the log.
+        holder: Option<String>,
     },
 }
 

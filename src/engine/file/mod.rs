@@ -240,6 +240,7 @@ impl Engine for FileEngine {
                     stood: false,
                     known: true,
                     length: 0,
+                    holder: None,
                 });
             }
         };

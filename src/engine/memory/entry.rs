@@ -172,6 +172,14 @@ impl Entry {
         (holder.token().is_some() && now < holder.until).then_some(holder)
     }
 
+    /// One of those that have it.
+    pub(super) fn whose(&self) -> Option<&Owner> {
+        self.inside.holders().iter().find_map(|one| match &one.who {
+            Who::Owner(owner, _) => Some(owner),
+            Who::Called(_) | Who::Nobody => None,
+        })
+    }
+
     pub(super) fn free_permits(&self, of: u32, now: BootInstant) -> u32 {
         let mut there = self.inside.holders().iter().filter(|one| now < one.until);
         let used = match self.inside {

@@ -53,6 +53,7 @@ impl Table {
             known: true,
             // Those that wait are woken, and ask seldom.
             length: 0,
+            holder: holder(entry, if_taken),
         }
     }
 
@@ -84,7 +85,8 @@ impl Table {
             }
         }
         let stood = known == keys.len();
-        let (mut remaining, bell) = (None, Arc::<Condvar>::default());
+        let (mut remaining, mut whose) = (None, None);
+        let bell = Arc::<Condvar>::default();
         for key in keys {
             let Some(entry) = self.names.get_mut(key) else {
                 continue;
@@ -95,6 +97,7 @@ impl Table {
             entry.stand(request, if_taken, now, &bell);
             if !entry.is_turn_of(request) {
                 remaining = remaining.into_iter().chain(entry.remaining(now)).min();
+                whose = whose.or_else(|| holder(entry, if_taken));
             }
             // A name that nobody holds, waits for or has abandoned has no entry.
             if entry.is_free(now) {
@@ -108,6 +111,7 @@ impl Table {
             known: true,
             // Those that wait are woken, and ask seldom.
             length: 0,
+            holder: whose,
         }
     }
 
@@ -233,6 +237,14 @@ impl Table {
     pub(super) fn len(&self) -> usize {
         self.names.len()
     }
+}
+
+/// Who has it, for the log of one that waits, if anybody reads that.
+fn holder(entry: &Entry, if_taken: IfTaken<'_>) -> Option<String> {
+    let is_wanted =
+        matches!(if_taken, IfTaken::Wait { .. }) && log::log_enabled!(log::Level::Debug);
+    let whose = is_wanted.then(|| entry.whose()).flatten();
+    whose.map(|owner| owner.holder().to_owned())
 }
 
 impl Counter {

@@ -421,13 +421,14 @@ fn acquired(value: Value) -> Option<Acquired> {
                     Value::Int(stood),
                     Value::Int(known),
                     Value::Int(length),
-                    ref _holder @ ..,
+                    ref holder @ ..,
                 ] => Some(Acquired::Taken {
                     remaining: remaining.try_into().ok().map(Duration::from_millis),
                     counter: counter.try_into().ok()?,
                     stood: stood == 1,
                     known: known == 1,
                     length: length.try_into().ok()?,
+                    holder: holder.first().and_then(text),
                 }),
                 _ => None,
             },
@@ -439,6 +440,13 @@ fn acquired(value: Value) -> Option<Acquired> {
 fn granted(token: i64, value: Option<Stored>) -> Option<Acquired> {
     let token = Token::from_number(token.try_into().ok()?);
     Some(Acquired::Granted { token, value })
+}
+
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::BulkString(bytes) => String::from_utf8(bytes.clone()).ok(),
+        _ => None,
+    }
 }
 
 fn stored(value: Value) -> Option<Stored> {
@@ -470,14 +478,19 @@ mod tests {
             assert_eq!(acquired(value), None);
         }
         let forever = [-1, 4, 0, 0, 0].map(Value::Int);
-        let taken = Acquired::Taken {
+        let taken = |holder| Acquired::Taken {
             remaining: None,
             counter: 4,
             stood: false,
             known: false,
             length: 0,
+            holder,
         };
-        assert_eq!(acquired(Value::Array(forever.into())), Some(taken));
+        let mut forever = forever.to_vec();
+        assert_eq!(acquired(Value::Array(forever.clone())), Some(taken(None)));
+        forever.push(Value::BulkString(b"host/1/2".into()));
+        let holder = Some("host/1/2".to_owned());
+        assert_eq!(acquired(Value::Array(forever)), Some(taken(holder)));
         let token = Token {
             number: 7,
             abandoned: true,

@@ -28,6 +28,7 @@ fn answer_tells_for_how_long_it_is_taken() {
     let second = world.takes(&Client::new(READ));
     assert!(second.number > token.number);
     let taken = |stood| Acquired::Taken {
+        holder: None,
         remaining: Some(TTL),
         counter: second.number,
         stood,
