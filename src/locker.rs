@@ -79,7 +79,8 @@ impl Locker {
         Locker::builder(url).build()
     }
 
-    /// Opens the engine that the environment variable `CROSSLOCK_URL` names, or `file:` when it isn't set.
+    /// Opens the engine that the environment variable `CROSSLOCK_URL` names, or `file:` when it isn't set: then the log
+    /// warns that only processes of this user on this host exclude each other.
     ///
     /// # Errors
     ///
@@ -97,7 +98,14 @@ impl Locker {
             Err(Error::InvalidUrl { url, reason })
         };
         match env::var(VARIABLE) {
-            Err(VarError::NotPresent) => Locker::open("file:"),
+            Err(VarError::NotPresent) => {
+                let locker = Locker::open("file:")?;
+                let place = locker.core.engine.place();
+                log::warn!(
+                    "{VARIABLE} isn't set: locks live in {place}, and exclude only processes of this user on this host"
+                );
+                Ok(locker)
+            }
             Err(VarError::NotUnicode(_)) => invalid("…", "isn't UTF-8"),
             Ok(url) if url.is_empty() => {
                 invalid("", "is set but empty: unset it, or name an engine")

@@ -7,6 +7,8 @@
 
 mod support;
 
+#[path = "logs/environment.rs"]
+mod environment;
 #[cfg(feature = "value")]
 #[path = "logs/values.rs"]
 mod values;
