@@ -40,10 +40,10 @@ pub enum Error {
         /// What is wrong, and what would be right.
         reason: String,
     },
-    /// An option is out of its range.
+    /// An option, or an argument of a call, is out of its range.
     #[non_exhaustive]
     InvalidOption {
-        /// The setter's name.
+        /// The name of the setter or the argument.
         option: &'static str,
         /// What is wrong, and what would be right.
         reason: String,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver;
@@ -216,6 +217,10 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
         Ok(held.map(MutexGuard))
     }
 }
+
+// What it protects isn't in it, and there is nothing half done that a panic could leave behind.
+impl<T> UnwindSafe for Mutex<T> {}
+impl<T> RefUnwindSafe for Mutex<T> {}
 
 /// Another handle of the same lock and value.
 impl<T> Clone for Mutex<T> {

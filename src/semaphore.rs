@@ -1,6 +1,7 @@
 //! A lock for as many as there are permits.
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -187,6 +188,10 @@ impl Semaphore {
         })
     }
 }
+
+// There is nothing half done that a panic could leave behind.
+impl UnwindSafe for Semaphore {}
+impl RefUnwindSafe for Semaphore {}
 
 impl fmt::Debug for Semaphore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -14,7 +14,7 @@ const MOST: usize = 100;
 impl Locker {
     /// Takes several locks, all or none, blocking until all are free.
     ///
-    /// The order of the names doesn't matter: two that want overlapping sets never wait for one another. One guard
+    /// `names` are 1 to 100 texts; one that is given twice counts once. The order of the names doesn't matter: two that want overlapping sets never wait for one another. One guard
     /// holds them all, with one fencing token, which is larger than all earlier ones of each name; one command
     /// renews them, and one releases them. When one of them is lost, all are. [`LockGuard::name`] shows the names.
     ///
@@ -25,7 +25,7 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// Those of [`lock`](Self::lock); [`Error::InvalidName`] also for no names, and for more than 100.
+    /// Those of [`lock`](Self::lock); [`Error::InvalidOption`] for no names, and for more than 100.
     ///
     /// # Examples
     ///
@@ -37,7 +37,7 @@ impl Locker {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn lock_all(&self, names: &[&str]) -> Result<LockGuard> {
+    pub fn lock_all(&self, names: &[impl AsRef<str>]) -> Result<LockGuard> {
         self.core().lock(&self.several(names)?)
     }
 
@@ -46,7 +46,7 @@ impl Locker {
     /// # Errors
     ///
     /// Those of [`try_lock`](Self::try_lock) and [`lock_all`](Self::lock_all) but `Busy`.
-    pub fn try_lock_all(&self, names: &[&str]) -> Result<Option<LockGuard>> {
+    pub fn try_lock_all(&self, names: &[impl AsRef<str>]) -> Result<Option<LockGuard>> {
         self.core().try_lock(&self.several(names)?)
     }
 
@@ -55,7 +55,11 @@ impl Locker {
     /// # Errors
     ///
     /// Those of [`try_lock_for`](Self::try_lock_for) and [`lock_all`](Self::lock_all) but `Busy`.
-    pub fn try_lock_all_for(&self, names: &[&str], timeout: Duration) -> Result<Option<LockGuard>> {
+    pub fn try_lock_all_for(
+        &self,
+        names: &[impl AsRef<str>],
+        timeout: Duration,
+    ) -> Result<Option<LockGuard>> {
         self.core().try_lock_for(&self.several(names)?, timeout)
     }
 
@@ -66,23 +70,22 @@ impl Locker {
     /// Those of [`try_lock_all_for`](Self::try_lock_all_for).
     pub fn try_lock_all_until(
         &self,
-        names: &[&str],
+        names: &[impl AsRef<str>],
         deadline: Instant,
     ) -> Result<Option<LockGuard>> {
         self.core().try_lock_until(&self.several(names)?, deadline)
     }
 
-    fn several(&self, names: &[&str]) -> Result<Claim> {
-        if !(1..=MOST).contains(&names.len()) {
-            return Err(Error::InvalidName {
-                name: String::new(),
-                reason: format!(
-                    "{} names were given, 1 to {MOST} can be locked together",
-                    names.len()
-                ),
+    fn several(&self, names: &[impl AsRef<str>]) -> Result<Claim> {
+        let number = names.len();
+        if !(1..=MOST).contains(&number) {
+            return Err(Error::InvalidOption {
+                option: "names",
+                reason: format!("{number} were given, 1 to {MOST} can be locked together"),
             });
         }
-        let claims = names.iter().map(|name| self.claim(name, Mode::Exclusive));
+        let names = names.iter().map(AsRef::as_ref);
+        let claims = names.map(|name| self.claim(name, Mode::Exclusive));
         let mut claims: Vec<_> = claims.collect::<Result<_>>()?;
         claims.sort_by(|one, other| one.key.cmp(&other.key));
         claims.dedup_by(|one, other| one.key == other.key);

@@ -274,6 +274,7 @@ for_every_engine! {
             tokens_increase_over_all_names
             names_given_twice_are_one
             wrong_numbers_and_names_are_rejected
+            names_are_texts_of_any_type
             each_call_waits_in_its_way
             single_locks_wait_for_all
             overlapping_sets_in_any_order_make_progress_and_exclude

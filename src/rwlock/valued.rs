@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver;
@@ -217,6 +218,10 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
         Ok(held.transpose()?.map(RwLockWriteGuard))
     }
 }
+
+// What it protects isn't in it, and there is nothing half done that a panic could leave behind.
+impl<T> UnwindSafe for RwLock<T> {}
+impl<T> RefUnwindSafe for RwLock<T> {}
 
 /// Another handle of the same lock and value.
 impl<T> Clone for RwLock<T> {

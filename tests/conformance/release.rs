@@ -1,5 +1,6 @@
 //! How a lock becomes free.
 
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::thread;
 use std::time::Duration;
 
@@ -7,6 +8,26 @@ use crossbeam_channel::RecvTimeoutError;
 use crosslock::{LockGuard, Locker};
 
 use crate::{PATIENCE, Place};
+
+// A panic leaves nothing half done in these, whatever engine they are of.
+const _: () = {
+    const fn survives_panics<T: UnwindSafe + RefUnwindSafe>() {}
+    survives_panics::<Locker>();
+    survives_panics::<LockGuard>();
+    survives_panics::<crosslock::Semaphore>();
+};
+
+#[cfg(feature = "value")]
+const _: () = {
+    use crosslock::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+    const fn survives_panics<T: UnwindSafe + RefUnwindSafe>() {}
+    // What a mutex holds of its type is only in its guards.
+    survives_panics::<Mutex<std::cell::Cell<u8>>>();
+    survives_panics::<RwLock<std::cell::Cell<u8>>>();
+    survives_panics::<MutexGuard<String>>();
+    survives_panics::<RwLockReadGuard<String>>();
+    survives_panics::<RwLockWriteGuard<String>>();
+};
 
 const _: () = {
     const fn goes_anywhere<T: Send + Sync + 'static>() {}

@@ -110,6 +110,7 @@ pub(crate) fn wrong_numbers_and_names_are_rejected(lock: &Locker) {
     let long = "n".repeat(513);
     let soon = Instant::now();
     for names in [&many[..], &[], &["a", ""], &["a", &long]] {
+        let wrong_number = names.len() != 2;
         let outcomes = [
             lock.lock_all(names).map(Some),
             lock.try_lock_all(names),
@@ -117,7 +118,14 @@ pub(crate) fn wrong_numbers_and_names_are_rejected(lock: &Locker) {
             lock.try_lock_all_until(names, soon),
         ];
         for outcome in outcomes {
-            let invalid = matches!(outcome, Err(Error::InvalidName { .. }));
+            let invalid = match &outcome {
+                Err(Error::InvalidOption { option, reason, .. }) => {
+                    assert!(reason.contains("1 to 100"), "{reason}");
+                    wrong_number && *option == "names"
+                }
+                Err(Error::InvalidName { .. }) => !wrong_number,
+                _ => false,
+            };
             assert!(invalid, "{names:?}: {outcome:?}");
         }
     }
@@ -127,6 +135,22 @@ pub(crate) fn wrong_numbers_and_names_are_rejected(lock: &Locker) {
     assert_taken(lock, &many[..100]);
     most.unlock().unwrap();
     assert_free(lock, &many[..100]);
+}
+
+pub(crate) fn names_are_texts_of_any_type(lock: &Locker) {
+    let (owned, soon) = (["a", "b"].map(String::from), Instant::now());
+    drop(lock.lock_all(&owned).unwrap());
+    let owned = Vec::from(owned);
+    drop(lock.try_lock_all(&owned).unwrap().unwrap());
+    let boxed = <[_; 2]>::try_from(owned)
+        .unwrap()
+        .map(String::into_boxed_str);
+    drop(lock.try_lock_all_for(&boxed, PATIENCE).unwrap().unwrap());
+    drop(lock.try_lock_all_until(&["a", "b"], soon).unwrap().unwrap());
+    let either = ["a", "b"].map(std::borrow::Cow::from);
+    let guard = lock.lock_all(&either).unwrap();
+    assert_taken(lock, &["a", "b"]);
+    drop(guard);
 }
 
 pub(crate) fn each_call_waits_in_its_way(place: &Place) {
