@@ -433,7 +433,16 @@ fn give_up(core: &Core, claim: &Claim, place: &Place, deadline: &Deadline) {
         return;
     }
     let release = || core.engine.release(request, Release::UNKNOWN, deadline);
-    if deadline.is_over() || release().is_err() {
+    let is_left = deadline.is_over()
+        || match release() {
+            Ok(_) => false,
+            Err(e) if e.may_pass() => true,
+            Err(e) => {
+                log::warn!("what was given up is left to its ttl: {e}");
+                false
+            }
+        };
+    if is_left {
         core.farewells.get(place.owner.process()).leave(Farewell {
             claim: claim.clone(),
             owner: place.owner.clone(),

@@ -151,6 +151,12 @@ impl fmt::Display for LostReason {
 }
 
 impl Error {
+    /// Whether the same call may be answered otherwise a little later: a server that can't write now, or didn't
+    /// answer as one does. What a key holds, and what a user may do, is changed by people.
+    pub(crate) fn may_pass(&self) -> bool {
+        !matches!(self, Error::Conflict { .. } | Error::Denied { .. })
+    }
+
     pub(crate) fn unavailable(name: Option<&str>, engine: &str, cause: impl Into<Cause>) -> Self {
         let (name, engine, source) = (name.map(String::from), engine.to_owned(), cause.into());
         Error::Unavailable {

@@ -19,7 +19,6 @@ use crate::backoff::Backoff;
 use crate::claim::Claim;
 use crate::clock::{BootInstant, Cancel, Clock, Deadline};
 use crate::engine::{Engine, Release, Request};
-use crate::error::Error;
 use crate::fence::Ending;
 use crate::lease::{Lease, Owner};
 use crate::per_process::Fresh;
@@ -73,7 +72,7 @@ struct Queue {
 /// What the thread may take when the locker is gone.
 const LAST_WORDS: Duration = Duration::from_millis(60);
 
-/// More than these are left to their ttl, the oldest first.
+/// More than these are left to their ttl, first the one whose turn is next.
 const MOST: usize = 1024;
 
 const PAUSES: Backoff = Backoff {
@@ -186,7 +185,7 @@ impl Shared {
             value: None,
         };
         match self.engine.release(request, release, deadline) {
-            Err(Error::Unavailable { .. }) => false,
+            Err(e) if e.may_pass() => false,
             Err(e) => {
                 log::warn!("what was given up is left to its ttl: {e}");
                 true
@@ -197,7 +196,8 @@ impl Shared {
 
     fn put_back(&self, unsaid: (Farewell, Instant), pause: Duration) {
         let mut queue = self.queue.lock();
-        queue.waiting.push_front(unsaid);
+        // Behind the others: it may be about this one lock that the server gives an error.
+        queue.waiting.push_back(unsaid);
         let pause = if queue.close_by.is_some() {
             pause.min(LAST_WORDS / 8)
         } else {

@@ -22,6 +22,8 @@ mod networks;
 mod outages;
 #[path = "redis_faults/passwords.rs"]
 mod passwords;
+#[path = "redis_faults/refusals.rs"]
+mod refusals;
 #[path = "redis_faults/rights.rs"]
 mod rights;
 #[path = "redis_faults/speaker.rs"]

@@ -191,7 +191,7 @@ impl LockGuard {
         // While the lease is valid nobody else has ended it.
         #[cfg(feature = "redis")]
         let is_sure = value.is_none() || lease.is_valid(self.core.clock.now());
-        if let Err(Error::Unavailable { .. }) = released {
+        if released.as_ref().is_err_and(Error::may_pass) {
             self.leave(lease);
         }
         match released? {
