@@ -117,7 +117,10 @@ impl LockerBuilder {
         self
     }
 
-    /// Sets how long a call keeps trying while the server can't be reached. Default: 10 s.
+    /// Sets how long a call keeps trying while the server can't be reached, or can't serve. Default: 10 s.
+    ///
+    /// A server that can't serve starts, or runs a script, or can't write: it is a replica (READONLY), has too few of
+    /// them (NOREPLICAS), couldn't save (MISCONF), or has no memory left (OOM).
     ///
     /// Zero: the first attempt is the last. Each attempt takes at most the connect and the I/O timeout. Timed
     /// calls end with their own timeout if that is earlier. Opening a locker and `try_lock` never try again.

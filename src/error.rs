@@ -64,7 +64,8 @@ pub enum Error {
         /// How that is known.
         reason: LostReason,
     },
-    /// The engine can't be reached, or didn't answer in time. What was asked may have happened or not.
+    /// The engine can't be reached, didn't answer in time, or says that it can't serve now. What was asked may have
+    /// happened or not.
     #[non_exhaustive]
     Unavailable {
         /// The lock's name, when there was one.

@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::thread;
+use std::time::Instant;
 
-use crosslock::Locker;
+use crosslock::{Error, Locker};
 
 use super::support::{RedisServer, wait_until};
 use super::*;
@@ -17,9 +18,11 @@ enum Refusal {
     ReadOnly,
     /// It couldn't save what it holds.
     Misconf,
+    /// It has no memory left. It still renews and releases.
+    Oom,
 }
 
-use Refusal::{Misconf, NoReplicas, ReadOnly};
+use Refusal::{Misconf, NoReplicas, Oom, ReadOnly};
 
 impl Refusal {
     fn start(self) -> RedisServer {
@@ -43,6 +46,7 @@ impl Refusal {
                     server.info("rdb_last_bgsave_status").as_deref() == Some("err")
                 });
             }
+            Oom => server.query(&["CONFIG", "SET", "maxmemory", "1"]),
         }
     }
 
@@ -51,6 +55,7 @@ impl Refusal {
             NoReplicas => &["CONFIG", "SET", "min-replicas-to-write", "0"],
             ReadOnly => &["REPLICAOF", "NO", "ONE"],
             Misconf => &["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"],
+            Oom => &["CONFIG", "SET", "maxmemory", "0"],
         };
         server.query::<()>(words);
     }
@@ -60,6 +65,7 @@ impl Refusal {
             NoReplicas => "NOREPLICAS",
             ReadOnly => "READONLY",
             Misconf => "MISCONF",
+            Oom => "OOM",
         }
     }
 }
@@ -122,6 +128,93 @@ fn waiter_that_gave_up_while_the_server_refused_leaves_the_line_later() {
         wait_until("it to leave the line", PATIENCE, || {
             server.query::<u64>(&["LLEN", QUEUE]) == 0
         });
+        guard.unlock().unwrap();
+        assert_released(&server);
+    }
+}
+
+#[test]
+fn lock_rides_over_a_server_that_refuses_to_write_for_a_while() {
+    for refusal in [NoReplicas, ReadOnly, Misconf, Oom] {
+        let server = refusal.start();
+        let locker = slow(&server);
+        refusal.begin(&server);
+        thread::scope(|scope| {
+            let calls = [
+                scope.spawn(|| locker.lock(NAME)),
+                scope.spawn(|| Ok(locker.try_lock_for("m", PATIENCE)?.unwrap())),
+            ];
+            wait_for_refusals(&server);
+            assert!(!calls.iter().any(|call| call.is_finished()), "{refusal:?}");
+            refusal.end(&server);
+            for call in calls {
+                call.join().unwrap().unwrap().unlock().unwrap();
+            }
+        });
+        assert_released(&server);
+    }
+}
+
+#[test]
+fn waiter_for_a_taken_lock_rides_over_a_server_that_refuses_to_write_for_a_while() {
+    for refusal in [NoReplicas, ReadOnly, Misconf, Oom] {
+        let server = refusal.start();
+        let holder = held(&slow(&server));
+        // It asks every second.
+        let builder = Locker::builder(&server.url()).ttl(millis(3_000));
+        let locker = builder.unavailable_for(PATIENCE).build().unwrap();
+        thread::scope(|scope| {
+            let waiter = scope.spawn(|| locker.lock(NAME));
+            wait_for_inbox(&server);
+            refusal.begin(&server);
+            wait_for_refusals(&server);
+            assert!(!waiter.is_finished(), "{refusal:?}");
+            refusal.end(&server);
+            holder.unlock().unwrap();
+            let next = waiter.join().unwrap().unwrap();
+            assert!(!next.abandoned());
+            next.unlock().unwrap();
+        });
+        assert_released(&server);
+    }
+}
+
+#[test]
+fn error_names_why_a_server_refuses_to_write() {
+    for refusal in [NoReplicas, ReadOnly, Misconf, Oom] {
+        let server = refusal.start();
+        let patience = millis(300);
+        let builder = Locker::builder(&server.url()).unavailable_for(patience);
+        let locker = builder.build().unwrap();
+        refusal.begin(&server);
+        let start = Instant::now();
+        for outcome in [
+            locker.lock(NAME).map(Some),
+            locker.try_lock(NAME),
+            locker.try_lock_for(NAME, millis(100)),
+        ] {
+            let error = outcome.unwrap_err();
+            assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+            assert!(shown(&error).contains(refusal.word()), "{}", shown(&error));
+        }
+        assert!(start.elapsed() >= patience, "lock gave up at once");
+        refusal.end(&server);
+        assert_works(&locker);
+    }
+}
+
+#[test]
+fn guard_survives_a_server_that_refuses_to_write_for_less_than_the_ttl() {
+    for refusal in [NoReplicas, ReadOnly, Misconf] {
+        let server = refusal.start();
+        let builder = Locker::builder(&server.url()).ttl(millis(8_000));
+        let locker = builder.renew_every(millis(100)).build().unwrap();
+        let guard = held(&locker);
+        refusal.begin(&server);
+        wait_for_refusals(&server);
+        assert!(guard.is_held());
+        refusal.end(&server);
+        wait_for_renewal(&guard);
         guard.unlock().unwrap();
         assert_released(&server);
     }

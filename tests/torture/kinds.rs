@@ -87,7 +87,7 @@ pub(crate) const KINDS: [Kind; 37] = [
     safe("client kill normal", UNAVAILABLE, false),
     safe("client kill pubsub", &[], false),
     safe("client pause", OUTAGE, true),
-    safe("maxmemory", REFUSAL, true),
+    safe("maxmemory", OUTAGE, true),
     safe("busy script", OUTAGE, true),
     safe("acl revoked", REFUSAL, true),
     safe("descriptors exhausted", OUTAGE, true),

@@ -9,7 +9,7 @@ use crate::error::Cause;
 /// Why there is no answer.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// No connection, or no answer in time.
+    /// No connection, no answer in time, or a server that can't serve now.
     Unreachable(Cause),
     /// The user may not do this.
     Denied(Cause),
@@ -73,6 +73,20 @@ impl From<io::Error> for Broken {
     }
 }
 
+/// What a server says that can't serve now, and may a little later, without anybody mending a key or a right: it
+/// starts, runs a script, lost its master or its replicas, was demoted, can't save, or has no memory left.
+const PASSING: [&str; 9] = [
+    "LOADING",
+    "BUSY",
+    "MASTERDOWN",
+    "CLUSTERDOWN",
+    "TRYAGAIN",
+    "READONLY",
+    "NOREPLICAS",
+    "MISCONF",
+    "OOM",
+];
+
 impl From<ServerError> for Failure {
     fn from(error: ServerError) -> Self {
         let text = said(&error);
@@ -88,7 +102,7 @@ impl From<ServerError> for Failure {
             Failure::Denied(text.into())
         } else if any(&["WRONGTYPE", "CONFLICT"]) {
             Failure::Conflict(text)
-        } else if any(&["LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"]) {
+        } else if any(&PASSING) {
             Failure::Unreachable(text.into())
         } else {
             Failure::Other(text.into())
@@ -121,7 +135,7 @@ fn is_about(error: &ServerError, text: &str, code: &str) -> bool {
     error.code() == code || (is_plain(error) && words.any(|word| word == code))
 }
 
-/// Whether the server is a replica, which it will stay.
+/// Whether the server is a replica: a new connection to its address may lead to its successor.
 pub(super) fn is_demoted(error: &ServerError) -> bool {
     is_about(error, &said(error), "READONLY")
 }
@@ -190,6 +204,10 @@ mod tests {
             "MASTERDOWN Link",
             "CLUSTERDOWN Hash slot not served",
             "TRYAGAIN Multiple keys request during rehashing of slot",
+            "OOM command not allowed",
+            "READONLY You can't write",
+            "NOREPLICAS Not enough good replicas to write.",
+            "ERR Error running script (call to f_0): @user_script:1: -MISCONF Redis is configured to save",
         ] {
             assert!(matches!(failure(line), Failure::Unreachable(_)), "{line}");
         }
@@ -200,11 +218,7 @@ mod tests {
         ] {
             assert!(matches!(failure(line), Failure::Conflict(_)), "{line}");
         }
-        for line in [
-            "OOM command not allowed",
-            "READONLY You can't write",
-            "ERR what",
-        ] {
+        for line in ["ERR what", "MOVED 1 127.0.0.1:1"] {
             assert!(matches!(failure(line), Failure::Other(_)), "{line}");
         }
     }
