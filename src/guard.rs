@@ -281,8 +281,8 @@ impl LockGuard {
     /// was taken from it. [`Error::Unavailable`] and the other errors of the engine when the release couldn't
     /// be confirmed: it is tried again in the background, and the lock ends with its ttl at the latest.
     ///
-    /// When the answer is lost, and another has the lock when it is asked again, a lease that was valid up to
-    /// then counts as released.
+    /// When the answer is lost, and the lock is no longer this guard's when it is asked again, a lease that is valid up
+    /// to then counts as released, and one that isn't as lost.
     ///
     /// # Examples
     ///

@@ -18,6 +18,21 @@ use crate::place::{Seat, Word};
 /// What a release may take.
 pub(crate) const RELEASE: Duration = Duration::from_millis(400);
 
+/// What is known of a lease that was valid when its release began.
+///
+/// | answer | valid when it came | without a value | with one |
+/// |---|---|---|---|
+/// | `Done` | or not | `Ours`: the server had kept it | the same |
+/// | `NotOwner` | or not | `Lost` | the same |
+/// | `Unclear` | yes | `Ours`: nobody else can have ended it | the same |
+/// | `Unclear` | no | `Lost`: it may have run out, and another may have had it | an error: it may be stored or not |
+/// | an error | or not | an error: it may be released or not | the same |
+enum Ended {
+    /// It was the caller's to the end.
+    Ours,
+    Lost(LostReason),
+}
+
 impl LockGuard {
     /// Releases it, and stores the value if it is still this guard's.
     pub(crate) fn end(&mut self, value: Option<Arc<[u8]>>) -> Result<()> {
@@ -108,7 +123,7 @@ impl LockGuard {
         let stored = to_next.map(|value| self.store(&mut lease, value, &deadline));
         let is_stored = matches!(&stored, Some(Ok(kept)) if *kept != Kept::No);
         let released = match stored {
-            Some(Ok(Kept::No)) => Ok(false),
+            Some(Ok(Kept::No)) => Ok(Ended::Lost(LostReason::NotOwner)),
             #[cfg(feature = "redis")]
             Some(Ok(Kept::AfterAll)) => self.release_lease(lease, None, &deadline),
             Some(Err(e)) => {
@@ -130,10 +145,14 @@ impl LockGuard {
         match released {
             // What was stored stays so, whatever became of the lease.
             _ if is_stored => Ok(()),
-            Ok(true) if was_held => Ok(()),
-            Err(e) if was_held => Err(e),
             // What was lost stays lost, whatever became of it in the end.
-            _ => Err(self.lost_error()),
+            _ if !was_held => Err(self.lost_error()),
+            Ok(Ended::Ours) => Ok(()),
+            Ok(Ended::Lost(reason)) => Err(Error::Lost {
+                name: self.name().to_owned(),
+                reason,
+            }),
+            Err(e) => Err(e),
         }
     }
 
@@ -168,18 +187,17 @@ impl LockGuard {
         Ok(stored)
     }
 
-    /// Says whether the lease was this guard's to the end, if it was valid here. One that has run out here may
-    /// still be there: it is released so that nobody waits for it.
+    /// A lease that has run out here may still be there: it is released so that nobody waits for it.
     fn release_lease(
         &self,
         lease: Lease,
         value: Option<&[u8]>,
         deadline: &Deadline,
-    ) -> Result<bool> {
+    ) -> Result<Ended> {
         let is_gone = self.held.lost_reason() == Some(LostReason::NotOwner);
         // Of several the others may still be there.
         if is_gone && !lease.claim.has_many() {
-            return Ok(false);
+            return Ok(Ended::Lost(LostReason::NotOwner));
         }
         let release = Release {
             ending: lease.ending(),
@@ -188,17 +206,18 @@ impl LockGuard {
         };
         let request = self.request(&lease);
         let released = self.core.engine.release(request, release, deadline);
-        // While the lease is valid nobody else has ended it.
         #[cfg(feature = "redis")]
-        let is_sure = value.is_none() || lease.is_valid(self.core.clock.now());
+        let is_valid = lease.is_valid(self.core.clock.now());
         if released.as_ref().is_err_and(Error::may_pass) {
             self.leave(lease);
         }
         match released? {
-            Released::Done => Ok(true),
-            Released::NotOwner => Ok(false),
+            Released::Done => Ok(Ended::Ours),
+            Released::NotOwner => Ok(Ended::Lost(LostReason::NotOwner)),
             #[cfg(feature = "redis")]
-            Released::Unclear if is_sure => Ok(true),
+            Released::Unclear if is_valid => Ok(Ended::Ours),
+            #[cfg(feature = "redis")]
+            Released::Unclear if value.is_none() => Ok(Ended::Lost(LostReason::Expired)),
             #[cfg(feature = "redis")]
             Released::Unclear => {
                 let cause = "the answer was lost that says whether its value was stored";

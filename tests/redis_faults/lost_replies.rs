@@ -294,6 +294,35 @@ fn unlock_whose_reply_is_swallowed_is_ok_in_time() {
 }
 
 #[test]
+fn unlock_whose_second_answer_comes_after_the_end_of_the_lease_is_lost() {
+    let (server, proxy) = server_with_proxy();
+    // Half of a release's time, after which it is asked again, is longer.
+    let builder = Locker::builder(&proxy.url()).ttl(millis(150));
+    let (locker, other) = (builder.renew(false).build().unwrap(), open(&server.url()));
+    for (nth, reads) in [(1, true), (2, false)] {
+        let guard = if reads {
+            locker.read(NAME).unwrap()
+        } else {
+            held(&locker)
+        };
+        proxy.lose_next_reply(&digest(RELEASE_SCRIPT), false);
+        let error = thread::scope(|scope| {
+            let release = scope.spawn(|| within(RELEASE, || guard.unlock()));
+            wait_until("a lost reply", PATIENCE, || proxy.lost_replies() == nth);
+            // From now on the counter doesn't tell who released.
+            other.lock(NAME).unwrap().unlock().unwrap();
+            release.join().unwrap().unwrap_err()
+        });
+        // It may have run out, and the other may have come before it was released.
+        let Error::Lost { reason, .. } = error else {
+            panic!("{error}")
+        };
+        assert_eq!(reason, LostReason::Expired);
+        proxy.set(Fault::None);
+    }
+}
+
+#[test]
 fn unlock_none_of_whose_replies_arrives_ends_in_time_and_frees_the_lock() {
     let (server, proxy) = server_with_proxy();
     for then_close in [true, false] {
