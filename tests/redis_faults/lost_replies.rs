@@ -143,6 +143,21 @@ fn try_lock_whose_replies_are_all_lost_leaves_nothing() {
 }
 
 #[test]
+fn lock_whose_reply_is_not_understood_is_given_back() {
+    let (server, proxy) = server_with_proxy();
+    let locker = Locker::builder(&proxy.url());
+    let locker = locker.ttl(millis(600_000)).build().unwrap();
+    for words in ["+OK\r\n", "*0\r\n", ":-7\r\n", "$-1\r\n", "what?\r\n"] {
+        proxy.replace_next_reply(&digest(ACQUIRE), words);
+        let error = locker.try_lock(NAME).unwrap_err();
+        assert!(matches!(error, Error::Engine { .. }), "{words:?}: {error}");
+        wait_until("the release", PATIENCE, || server.get(LOCK).is_none());
+        assert_released(&server);
+    }
+    assert_works(&locker);
+}
+
+#[test]
 fn abandonment_is_told_although_the_one_before_gave_up() {
     let (server, proxy) = server_with_proxy();
     abandon(&server);

@@ -99,6 +99,12 @@ impl Proxy {
         self.shared.state().lose_next = Some((matching, then_close));
     }
 
+    /// Like [`Proxy::lose_next_reply`], but the client gets these words, and then the connection is closed.
+    pub fn replace_next_reply(&self, matching: &str, words: &'static str) {
+        self.lose_next_reply(matching, true);
+        self.shared.state().instead = Some(words);
+    }
+
     /// Returns how many requests clients have sent, also those that weren't forwarded.
     pub fn requests(&self) -> u64 {
         self.shared.requests.load(SeqCst)
@@ -151,6 +157,8 @@ struct State {
     changes: u64,
     stopping: bool,
     lose_next: Option<(Vec<u8>, bool)>,
+    /// What a client gets in place of the next reply that is lost.
+    instead: Option<&'static str>,
     relays: Vec<Weak<Relay>>,
 }
 
@@ -167,6 +175,7 @@ impl Shared {
                 changes: 0,
                 stopping: false,
                 lose_next: None,
+                instead: None,
                 relays: Vec::new(),
             }),
             changed: Condvar::new(),
@@ -231,6 +240,11 @@ impl Shared {
         let mut state = self.state();
         let hit = state.lose_next.take_if(|(word, _)| matches(word));
         hit.map(|(_, then_close)| then_close)
+    }
+
+    /// Returns what is to be said in place of a reply that was lost.
+    pub(super) fn instead(&self) -> Option<&'static str> {
+        self.state().instead.take()
     }
 
     fn stop(&self) {

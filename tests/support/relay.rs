@@ -234,6 +234,9 @@ impl<'a> Replies<'a> {
         }
         if first <= doomed.index && doomed.index < self.count {
             self.shared.lost_replies.fetch_add(1, SeqCst);
+            if let Some(words) = self.shared.instead() {
+                (&self.relay.client).write_all(words.as_bytes())?;
+            }
             return Ok(!doomed.then_close);
         }
         Ok(true)

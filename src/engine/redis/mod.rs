@@ -234,7 +234,11 @@ impl Engine for RedisEngine {
                 )
             }
         }?;
-        acquired(answer.value).ok_or_else(|| self.surprised(request.key()).into())
+        // It may be a grant that was changed on its way.
+        acquired(answer.value).ok_or_else(|| Failed {
+            error: self.surprised(request.key()),
+            sent: true,
+        })
     }
 
     fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
