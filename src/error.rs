@@ -111,7 +111,8 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
-    /// A value that can't be written as JSON, or not read again from it, as a float that is no number. It isn't stored.
+    /// A value that can't be written as JSON, or not read again from it, as a float that is no number, or that is
+    /// longer than 128 MiB on Redis. It isn't stored.
     #[non_exhaustive]
     InvalidValue {
         /// The lock's name.
@@ -247,7 +248,7 @@ impl fmt::Display for Error {
             Error::InvalidValue { name, reason } => {
                 write!(
                     f,
-                    "lock {name:?}: its value can't be written as JSON, {reason}: use another type"
+                    "lock {name:?}: its value can't be stored as JSON, {reason}: use another type or a smaller value"
                 )
             }
             Error::Engine {

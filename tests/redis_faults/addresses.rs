@@ -2,6 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use crosslock::{Error, Locker};
@@ -106,6 +108,40 @@ fn something_that_is_no_redis_server_is_told_at_once() {
             matches!(error, Error::Engine { .. } | Error::Unavailable { .. }),
             "{words:?}: {error}"
         );
+    }
+}
+
+/// Answers with `start`, and then with `then` again and again; gives its URL, and how many bytes it got rid of.
+fn answering_without_end(start: &str, then: &str) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let url = format!("redis://{}/", listener.local_addr().unwrap());
+    let (start, then) = (start.to_owned(), then.repeat(10_000));
+    let sent = Arc::new(AtomicUsize::new(0));
+    let counter = sent.clone();
+    thread::spawn(move || {
+        let (mut peer, _) = listener.accept().unwrap();
+        let _ = peer.write_all(start.as_bytes());
+        while peer.write_all(then.as_bytes()).is_ok() {
+            counter.fetch_add(then.len(), Ordering::SeqCst);
+        }
+    });
+    (url, sent)
+}
+
+#[test]
+fn answer_without_end_is_given_up_before_it_fills_the_memory() {
+    for (start, then) in [
+        ("+", "x"),
+        ("$9000000000\r\n", "x"),
+        ("*1000000000\r\n", ":1\r\n"),
+        ("", "*1\r\n"),
+    ] {
+        let (url, sent) = answering_without_end(start, then);
+        let error = Locker::open(&url).expect_err(start);
+        assert!(matches!(error, Error::Engine { .. }), "{start:?}: {error}");
+        // The sockets on both sides hold some of it.
+        let sent = sent.load(Ordering::SeqCst);
+        assert!(sent < 64 << 20, "{start:?}: {sent} bytes");
     }
 }
 

@@ -241,6 +241,22 @@ fn full_server_hands_a_lock_on_to_who_waits_for_it() {
     assert_released(&server);
 }
 
+#[cfg(feature = "value")]
+#[test]
+fn value_of_another_program_that_is_too_long_is_not_read() {
+    let server = RedisServer::start();
+    let locker = open(&server.url());
+    let text = locker.mutex(NAME, String::new()).unwrap();
+    let end = (128 << 20).to_string();
+    server.query::<()>(&["SETRANGE", "{crosslock:n}:value", &end, "x"]);
+    for error in [text.get().unwrap_err(), text.lock().unwrap_err()] {
+        assert!(shown(&error).contains("128 MiB"), "{error}");
+    }
+    wait_until("the release", PATIENCE, || server.get(LOCK).is_none());
+    text.remove().unwrap();
+    assert_eq!(*text.lock().unwrap(), "");
+}
+
 // Servers that may not write
 
 #[test]

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::io::{self, Read, Write};
 
-use ::redis::{Cmd, Parser, ServerError, Value};
+use ::redis::{Cmd, ServerError, Value};
 
 use super::address::{Address, Place};
 use super::failure::{Broken, Failure, said};
+use super::reply::Replies;
 use super::resolver::Resolver;
 pub(super) use super::socket::Closer;
 use super::socket::Socket;
@@ -51,7 +52,7 @@ impl Connector {
         let (stream, process) = (self.encrypted(socket)?, std::process::id());
         let mut connection = Connection {
             stream,
-            parser: Parser::new(),
+            replies: Replies::new(),
             process,
         };
         self.log_in(&mut connection, deadline)?;
@@ -99,7 +100,7 @@ fn login_failure(error: ServerError) -> Failure {
 /// A connection that is ready for commands. After any error it must be dropped.
 pub(super) struct Connection {
     stream: Stream,
-    parser: Parser,
+    replies: Replies,
     process: u32,
 }
 
@@ -145,7 +146,7 @@ impl Connection {
     /// Sends a command and reads its answer, which may be an error, by `deadline`.
     pub(super) fn request(&mut self, command: &[u8], deadline: &Deadline) -> Result<Value, Broken> {
         self.send(command, deadline)?;
-        Ok(self.parser.parse_value(&mut self.stream)?)
+        self.replies.next(&mut self.stream)
     }
 
     /// Sends a command whose answer comes when it comes.
@@ -159,7 +160,7 @@ impl Connection {
     /// and a part of it that has come is kept.
     pub(super) fn receive(&mut self, deadline: &Deadline) -> Result<Value, Broken> {
         self.stream.set_deadline(deadline);
-        Ok(self.parser.parse_value(&mut self.stream)?)
+        self.replies.next(&mut self.stream)
     }
 
     /// Gives up what was sent last: a late copy of it would be carried out after what is sent next elsewhere.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use ::redis::{RedisError, ServerError};
+use ::redis::ServerError;
 
 use crate::error::Cause;
 
@@ -43,19 +43,6 @@ impl From<Broken> for Failure {
         match broken {
             Broken::Closed(cause) | Broken::TimedOut(cause) => Failure::Unreachable(cause),
             Broken::Demoted(failure) | Broken::Refused(failure) => failure,
-        }
-    }
-}
-
-impl From<RedisError> for Broken {
-    fn from(error: RedisError) -> Self {
-        if error.is_timeout() {
-            Broken::TimedOut(error.into())
-        } else if error.is_io_error() {
-            Broken::Closed(error.into())
-        } else {
-            let cause = "what answers there is no Redis server: check host and port";
-            Broken::Refused(Failure::Other(cause.into()))
         }
     }
 }

@@ -10,6 +10,7 @@ use ::redis::Value;
 use self::failure::Failure;
 use self::inbox::Letterbox;
 use self::keys::{Keys, VALUE};
+use self::reply::check_length;
 use self::script::Script;
 use self::server::{Answer, Server, Unanswered};
 use super::{Acquired, Engine, Failed, Grants, IfTaken, Kept, Release, Released, Request, Stored};
@@ -29,6 +30,7 @@ mod inbox;
 mod keys;
 #[cfg(crosslock_mutant)]
 mod mutant;
+mod reply;
 mod resolver;
 mod script;
 mod server;
@@ -123,6 +125,7 @@ impl RedisEngine {
         value: Option<&[u8]>,
         deadline: &Deadline,
     ) -> Result<(u64, bool)> {
+        check_length(request.key().name(), value)?;
         let owner = request.owner.as_str().as_bytes();
         let arguments = [
             owner,

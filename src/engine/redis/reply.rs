@@ -1,0 +1,385 @@
+//! Replies as they come off a connection: whole values, and never more than fits into a bound.
+//!
+//! The redis crate's parser takes whatever a peer sends. What says that it is a Redis server may send without an end, and
+//! four bytes of it may become a value of fifty. So replies are read here, by the second version of the protocol,
+//! which is all that a connection speaks that wasn't asked for the third.
+
+use std::io::{ErrorKind, Read};
+
+use ::redis::Value;
+
+use super::failure::{Broken, Failure};
+use crate::error::{Error, Result as Outcome};
+
+/// The longest value that is stored, or read again.
+const LARGEST_VALUE: usize = 128 << 20;
+
+/// The longest reply: a value, and what comes with it.
+const LONGEST: usize = LARGEST_VALUE + LONGEST_LINE;
+
+/// All lines are short but those of errors, which may repeat what they are about.
+const LONGEST_LINE: usize = 64 << 10;
+
+/// Our scripts answer with four values at most; a server that says what it is names its modules, too.
+const MOST_VALUES: usize = 1024;
+
+const DEEPEST: usize = 8;
+
+/// What a buffer has when nothing is read, and when something long was.
+const USUAL: usize = 4 << 10;
+
+/// What was read of a connection and isn't understood yet.
+pub(super) struct Replies {
+    buffer: Vec<u8>,
+    /// Where that begins and ends in the buffer.
+    start: usize,
+    end: usize,
+}
+
+/// Why bytes are no whole value.
+#[derive(Debug, PartialEq)]
+enum Stop {
+    /// More has to come.
+    Part,
+    TooLong,
+    /// It is none, and will be none.
+    Strange,
+}
+
+/// Nothing is stored that couldn't be read again.
+pub(super) fn check_length(name: &str, value: Option<&[u8]>) -> Outcome<()> {
+    let length = value.unwrap_or_default().len();
+    if length <= LARGEST_VALUE {
+        return Ok(());
+    }
+    let most = LARGEST_VALUE >> 20;
+    Err(Error::InvalidValue {
+        name: name.to_owned(),
+        reason: format!("it has {length} bytes, and Redis is given {most} MiB at most"),
+    })
+}
+
+impl Replies {
+    pub(super) fn new() -> Self {
+        Replies {
+            buffer: vec![0; USUAL],
+            start: 0,
+            end: 0,
+        }
+    }
+
+    /// The next value. After an error other than a timeout there is none any more; after a timeout it may be read on.
+    pub(super) fn next(&mut self, stream: &mut impl Read) -> Result<Value, Broken> {
+        loop {
+            let mut unread = Unread::of(&self.buffer[self.start..self.end]);
+            match unread.value(0) {
+                Ok(value) => {
+                    self.start = self.end - unread.bytes.len();
+                    self.tidy();
+                    return Ok(value);
+                }
+                Err(Stop::Part) if self.end - self.start < LONGEST => self.read(stream)?,
+                Err(Stop::Part | Stop::TooLong) => {
+                    let most = LARGEST_VALUE >> 20;
+                    let cause = format!("its answer is longer than {most} MiB");
+                    return Err(Broken::Refused(Failure::Other(cause.into())));
+                }
+                Err(Stop::Strange) => {
+                    let cause = "what answers there is no Redis server: check host and port";
+                    return Err(Broken::Refused(Failure::Other(cause.into())));
+                }
+            }
+        }
+    }
+
+    /// Room is made for what comes, and not for what is announced.
+    fn read(&mut self, stream: &mut impl Read) -> Result<(), Broken> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        if self.end == self.buffer.len() {
+            let more = (2 * self.end).min(LONGEST);
+            self.buffer.resize(more, 0);
+        }
+        match stream.read(&mut self.buffer[self.end..]) {
+            Ok(0) => Err(Broken::Closed("the server closed the connection".into())),
+            Ok(read) => {
+                self.end += read;
+                Ok(())
+            }
+            Err(e) if e.kind() == ErrorKind::TimedOut => Err(Broken::TimedOut(e.into())),
+            Err(e) => Err(Broken::Closed(e.into())),
+        }
+    }
+
+    /// A connection may be idle for long.
+    fn tidy(&mut self) {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+            if self.buffer.len() > LONGEST_LINE {
+                self.buffer = vec![0; USUAL];
+            }
+        }
+    }
+}
+
+/// What a value is taken from.
+struct Unread<'a> {
+    bytes: &'a [u8],
+    /// How many values it may still have.
+    left: usize,
+}
+
+impl<'a> Unread<'a> {
+    fn of(bytes: &'a [u8]) -> Self {
+        Unread {
+            bytes,
+            left: MOST_VALUES,
+        }
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Value, Stop> {
+        let whole = self.bytes;
+        self.left = self.left.checked_sub(1).ok_or(Stop::TooLong)?;
+        let kind = *self.take(1)?.first().ok_or(Stop::Part)?;
+        if !b"+-:$*".contains(&kind) {
+            return Err(Stop::Strange);
+        }
+        let line = self.line()?;
+        match kind {
+            b'+' if line == b"OK" => Ok(Value::Okay),
+            b'+' => Ok(Value::SimpleString(text(line)?.to_owned())),
+            b'-' => error(&whole[..line.len() + 3]),
+            b':' => Ok(Value::Int(number(line)?)),
+            b'$' => match length(line)? {
+                Some(length) => self.bulk(length),
+                None => Ok(Value::Nil),
+            },
+            _ => match length(line)? {
+                Some(length) => self.array(length, depth),
+                None => Ok(Value::Nil),
+            },
+        }
+    }
+
+    fn line(&mut self) -> Result<&'a [u8], Stop> {
+        let near = &self.bytes[..self.bytes.len().min(LONGEST_LINE)];
+        match near.windows(2).position(|end| end == b"\r\n") {
+            Some(length) => {
+                let line = self.take(length)?;
+                self.take(2)?;
+                Ok(line)
+            }
+            None if near.len() == LONGEST_LINE => Err(Stop::Strange),
+            None => Err(Stop::Part),
+        }
+    }
+
+    fn bulk(&mut self, length: usize) -> Result<Value, Stop> {
+        if length > LARGEST_VALUE {
+            return Err(Stop::TooLong);
+        }
+        let bytes = self.take(length)?;
+        match self.take(2)? {
+            b"\r\n" => Ok(Value::BulkString(bytes.to_vec())),
+            _ => Err(Stop::Strange),
+        }
+    }
+
+    fn array(&mut self, length: usize, depth: usize) -> Result<Value, Stop> {
+        if length > self.left || depth == DEEPEST {
+            return Err(Stop::TooLong);
+        }
+        let values: Result<_, _> = (0..length).map(|_| self.value(depth + 1)).collect();
+        values.map(Value::Array)
+    }
+
+    fn take(&mut self, length: usize) -> Result<&'a [u8], Stop> {
+        let (taken, rest) = self.bytes.split_at_checked(length).ok_or(Stop::Part)?;
+        self.bytes = rest;
+        Ok(taken)
+    }
+}
+
+/// Only the crate makes errors. It wants them to be UTF-8, and they may have a key in them.
+fn error(line: &[u8]) -> Result<Value, Stop> {
+    let line = String::from_utf8_lossy(line);
+    ::redis::parse_redis_value(line.as_bytes()).map_err(|_| Stop::Strange)
+}
+
+fn text(line: &[u8]) -> Result<&str, Stop> {
+    str::from_utf8(line).map_err(|_| Stop::Strange)
+}
+
+fn number(line: &[u8]) -> Result<i64, Stop> {
+    text(line)?.parse().map_err(|_| Stop::Strange)
+}
+
+/// `None`: there is no value.
+fn length(line: &[u8]) -> Result<Option<usize>, Stop> {
+    match number(line)? {
+        -1 => Ok(None),
+        length => length.try_into().map(Some).map_err(|_| Stop::Strange),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+    use std::io;
+
+    /// Gives its chunks one by one, and then fails or goes on for ever.
+    struct Chunks {
+        chunks: VecDeque<Vec<u8>>,
+        endless: bool,
+        given: usize,
+    }
+
+    impl Read for Chunks {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let Some(mut chunk) = self.chunks.pop_front() else {
+                return Err(io::ErrorKind::TimedOut.into());
+            };
+            let rest = chunk.split_off(chunk.len().min(buffer.len()));
+            buffer[..chunk.len()].copy_from_slice(&chunk);
+            self.given += chunk.len();
+            if !rest.is_empty() {
+                self.chunks.push_front(rest);
+            } else if self.endless && self.chunks.is_empty() {
+                self.chunks.push_back(chunk.clone());
+            }
+            Ok(chunk.len())
+        }
+    }
+
+    fn chunks(bytes: &[u8], length: usize) -> Chunks {
+        Chunks {
+            chunks: bytes.chunks(length).map(<[u8]>::to_vec).collect(),
+            endless: false,
+            given: 0,
+        }
+    }
+
+    fn any_value() -> impl Strategy<Value = Vec<u8>> {
+        let leaf = prop_oneof![
+            any::<i64>().prop_map(|n| format!(":{n}\r\n").into_bytes()),
+            "[^\r\n]{0,20}".prop_map(|text| format!("+{text}\r\n").into_bytes()),
+            "[A-Z]{1,10}( [^\r\n]{0,20})?".prop_map(|text| format!("-{text}\r\n").into_bytes()),
+            Just(b"$-1\r\n".to_vec()),
+            Just(b"*-1\r\n".to_vec()),
+            (
+                proptest::collection::vec(any::<u8>(), 0..20),
+                0..9_000_usize
+            )
+                .prop_map(|(mut bytes, more)| {
+                    bytes.resize(bytes.len() + more, b'\n');
+                    let head = format!("${}\r\n", bytes.len()).into_bytes();
+                    [head, bytes, b"\r\n".to_vec()].concat()
+                }),
+        ];
+        leaf.prop_recursive(4, 30, 6, |inner| {
+            proptest::collection::vec(inner, 0..6).prop_map(|values| {
+                let head = format!("*{}\r\n", values.len()).into_bytes();
+                [head, values.concat()].concat()
+            })
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn replies_are_what_the_crate_reads(
+            replies in proptest::collection::vec(any_value(), 1..4), length in 1..10_000_usize,
+        ) {
+            let mut stream = chunks(&replies.concat(), length);
+            let mut read = Replies::new();
+            for reply in &replies {
+                let value = read.next(&mut stream).expect("it is whole");
+                prop_assert_eq!(value, ::redis::parse_redis_value(reply).expect("it is one"));
+            }
+            prop_assert!(matches!(read.next(&mut stream), Err(Broken::TimedOut(_))));
+        }
+
+        #[test]
+        fn nothing_makes_it_panic(bytes: Vec<u8>, kind in "[-+:$*]", text in "[-0-9\r\n$:*]{0,30}") {
+            for bytes in [bytes, format!("{kind}{text}\r\n").into_bytes()] {
+                let _ = Replies::new().next(&mut chunks(&bytes, 7));
+            }
+        }
+    }
+
+    #[test]
+    fn reply_is_read_on_after_a_timeout() {
+        let mut read = Replies::new();
+        let first = read.next(&mut chunks(b"*2\r\n:1\r\n$3\r\na", 100));
+        assert!(matches!(first, Err(Broken::TimedOut(_))));
+        let value = read.next(&mut chunks(b"bc\r\n", 100)).expect("it is whole");
+        let expected = [Value::Int(1), Value::BulkString(b"abc".to_vec())];
+        assert_eq!(value, Value::Array(expected.into()));
+    }
+
+    #[test]
+    fn endless_replies_take_bounded_memory() {
+        for (start, then) in [
+            ("+", "x"),
+            ("-ERR ", "x"),
+            ("$100000000000\r\n", "x"),
+            ("$1000000000000000000000\r\n", "x"),
+            ("*1000000000\r\n", ":1\r\n"),
+            ("", "*1\r\n"),
+            ("*1000\r\n", "*1000\r\n"),
+        ] {
+            let mut stream = Chunks {
+                chunks: [(start.to_owned() + then).into(), then.repeat(10_000).into()].into(),
+                endless: true,
+                given: 0,
+            };
+            let mut read = Replies::new();
+            let broken = read.next(&mut stream).expect_err("it has no end");
+            assert!(
+                matches!(broken, Broken::Refused(Failure::Other(_))),
+                "{start:?}"
+            );
+            assert!(
+                stream.given < 3 * LONGEST_LINE,
+                "{start:?}: {}",
+                stream.given
+            );
+            assert!(read.buffer.capacity() < 4 * LONGEST_LINE, "{start:?}");
+        }
+    }
+
+    #[test]
+    fn memory_of_a_long_value_is_given_back() {
+        const LONG: usize = 8 << 20;
+        let mut reply = format!(":1\r\n${LONG}\r\n").into_bytes();
+        reply.resize(reply.len() + LONG, b'x');
+        reply.extend_from_slice(b"\r\n");
+        let (mut read, mut stream) = (Replies::new(), chunks(&reply, 1 << 20));
+        read.next(&mut stream).expect("a number");
+        match read.next(&mut stream) {
+            Ok(Value::BulkString(bytes)) => assert_eq!(bytes.len(), LONG),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(read.buffer.len(), USUAL);
+    }
+
+    #[test]
+    fn what_could_not_be_read_again_is_not_stored() {
+        let value = vec![0; LARGEST_VALUE + 1];
+        check_length("a", Some(&value[1..])).expect("it can be read");
+        check_length("a", None).expect("there is none");
+        let error = check_length("a", Some(&value)).expect_err("it is too long");
+        assert!(error.to_string().contains("128 MiB"), "{error}");
+    }
+
+    #[test]
+    fn value_is_refused_by_its_length_as_soon_as_that_is_there() {
+        for (length, fits) in [(LARGEST_VALUE, true), (LARGEST_VALUE + 1, false)] {
+            let start = format!("*2\r\n:1\r\n${length}\r\nabc");
+            let broken = Replies::new().next(&mut chunks(start.as_bytes(), 100));
+            let waits = matches!(broken, Err(Broken::TimedOut(_)));
+            assert_eq!(waits, fits, "{broken:?}");
+        }
+    }
+}
