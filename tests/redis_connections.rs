@@ -103,6 +103,24 @@ fn fill(lock: &Locker, router: &Router, count: usize) {
 }
 
 #[test]
+fn many_calls_at_a_time_leave_few_idle_connections() {
+    const MOST: usize = 32;
+    let server = RedisServer::start();
+    let router = Router::start(server.addr());
+    let lock = router.builder().build().unwrap();
+    fill(&lock, &router, 3 * MOST);
+    wait_until("the others to be closed", LONG, || {
+        server.connected_clients() <= MOST
+    });
+    // Those that are left are used.
+    let accepted = router.accepted.load(Ordering::SeqCst);
+    for n in 0..3 * MOST {
+        lock.lock(&n.to_string()).unwrap().unlock().unwrap();
+    }
+    assert_eq!(router.accepted.load(Ordering::SeqCst), accepted);
+}
+
+#[test]
 fn connections_that_fell_silent_cost_a_held_lock_one_timeout_and_not_its_lease() {
     let server = RedisServer::start();
     let router = Router::start(server.addr());

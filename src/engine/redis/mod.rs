@@ -30,6 +30,7 @@ mod inbox;
 mod keys;
 #[cfg(crosslock_mutant)]
 mod mutant;
+mod pool;
 mod reply;
 mod resolver;
 mod script;

@@ -1,19 +1,18 @@
 //! One server, and the connections to it that are idle.
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use ::redis::Value;
-use parking_lot::Mutex;
 
 use super::address::Address;
 use super::connection::{Connection, Connector};
 use super::failure::{Broken, Failure, is_demoted};
+use super::pool::Pool;
 use super::script::Command;
 use crate::clock::Deadline;
 use crate::error::Result;
 use crate::options::Options;
-use crate::per_process::{Fresh, PerProcess};
+use crate::per_process::PerProcess;
 
 /// One server, and the connections to it that are idle. Nobody waits for another's connection.
 #[derive(Debug)]
@@ -22,26 +21,6 @@ pub(super) struct Server {
     connect_timeout: Duration,
     io_timeout: Duration,
     pool: PerProcess<Pool>,
-}
-
-/// The last one used is the first to be used again; the first one has idled longest.
-#[derive(Debug, Default)]
-struct Pool(Mutex<VecDeque<Idle>>);
-
-impl Fresh for Pool {
-    fn fresh(&self) -> Self {
-        // A child shares its parent's sockets: closing its copies is all that it may do with them.
-        if let Some(mut idle) = self.0.try_lock() {
-            idle.clear();
-        }
-        Pool::default()
-    }
-}
-
-#[derive(Debug)]
-struct Idle {
-    connection: Connection,
-    since: Instant,
 }
 
 /// What the server said, and whether it was asked twice.
@@ -57,12 +36,6 @@ pub(super) struct Unanswered {
     pub(super) failure: Failure,
     pub(super) sent: bool,
 }
-
-/// A connection that sits idle for longer is not used again.
-const IDLE_FOR: Duration = Duration::from_secs(60);
-
-/// A server doesn't stop and start within this time.
-const IN_USE: Duration = Duration::from_millis(2);
 
 impl Server {
     pub(super) fn new(address: Address, options: &Options) -> Result<Self> {
@@ -117,8 +90,9 @@ impl Server {
         deadline: &Deadline,
     ) -> Result<Answer, Unanswered> {
         let mut sent = false;
-        if let Some(connection) = self.take_idle(process) {
-            let began = Instant::now();
+        let began = Instant::now();
+        let idle = self.pool.get(process).take(began, Connection::is_quiet);
+        if let Some(connection) = idle {
             match self.exchange(connection, command, &share(deadline)) {
                 Ok(value) => {
                     return Ok(Answer {
@@ -187,45 +161,18 @@ impl Server {
         }
     }
 
-    /// The connection that was used last, if it is likely to work: one that idled for long may have been
-    /// forgotten by something on the way, and one that has anything to read is closed or out of step. To look
-    /// is a system call, which one that was in use just now is spared.
-    fn take_idle(&self, process: u32) -> Option<Connection> {
-        let mut idle = self.pool.get(process).0.lock();
-        while let Some(Idle { connection, since }) = idle.pop_back() {
-            let idled = since.elapsed();
-            let idled = if cfg!(crosslock_mutant = "connection_reused") {
-                Duration::ZERO
-            } else {
-                idled
-            };
-            if idled < IN_USE || (idled < IDLE_FOR && connection.is_quiet()) {
-                return Some(connection);
-            }
-        }
-        None
-    }
-
     /// Closes all connections that were idle when another failed: what became of it became of them. One whose
     /// caller was in a hurry, or gone, has not failed.
     fn distrust(&self, process: u32, broken: &Broken, began: Instant, deadline: &Deadline) {
         let in_a_hurry = deadline.is_cancelled() || began.elapsed() < SHORTEST_SHARE;
         if !(matches!(broken, Broken::TimedOut(_)) && in_a_hurry) {
-            let mut idle = self.pool.get(process).0.lock();
-            idle.retain(|idle| idle.since > began);
+            self.pool.get(process).close_those_before(began);
         }
     }
 
     fn keep(&self, connection: Connection) {
-        let since = Instant::now();
-        let mut idle = self.pool.get(connection.process()).0.lock();
-        if idle
-            .front()
-            .is_some_and(|first| since - first.since > IDLE_FOR)
-        {
-            idle.pop_front();
-        }
-        idle.push_back(Idle { connection, since });
+        let pool = self.pool.get(connection.process());
+        pool.put(connection, Instant::now());
     }
 }
 

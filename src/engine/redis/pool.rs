@@ -1,0 +1,127 @@
+//! Connections that are idle, until they are used again or too old.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::connection::Connection;
+use crate::per_process::Fresh;
+
+/// A connection that sits idle for longer is not used again.
+const IDLE_FOR: Duration = Duration::from_secs(60);
+
+/// More of them are closed, the oldest first. A call takes a round trip, so these serve hundreds of threads that now
+/// and then want something; who finds none connects.
+const MOST: usize = 32;
+
+/// A server doesn't stop and start within this time.
+const IN_USE: Duration = Duration::from_millis(2);
+
+/// Connections that are idle: the last one used is the first to be used again, the first one has idled longest.
+#[derive(Debug)]
+pub(super) struct Pool<C = Connection>(Mutex<VecDeque<Idle<C>>>);
+
+#[derive(Debug)]
+struct Idle<C> {
+    connection: C,
+    since: Instant,
+}
+
+impl<C> Default for Pool<C> {
+    fn default() -> Self {
+        Pool(Mutex::default())
+    }
+}
+
+impl Fresh for Pool {
+    fn fresh(&self) -> Self {
+        // A child shares its parent's sockets: closing its copies is all that it may do with them.
+        if let Some(mut idle) = self.0.try_lock() {
+            idle.clear();
+        }
+        Pool::default()
+    }
+}
+
+impl<C> Pool<C> {
+    /// The connection that was used last, if it is likely to work: one that idled for long may have been
+    /// forgotten by something on the way, and one that isn't quiet is closed or out of step. To look is a system
+    /// call, which one that was in use just now is spared.
+    pub(super) fn take(&self, now: Instant, is_quiet: impl Fn(&C) -> bool) -> Option<C> {
+        let mut idle = self.0.lock();
+        while let Some(Idle { connection, since }) = idle.pop_back() {
+            let idled = now.saturating_duration_since(since);
+            let idled = if cfg!(crosslock_mutant = "connection_reused") {
+                Duration::ZERO
+            } else {
+                idled
+            };
+            if idled < IN_USE || (idled < IDLE_FOR && is_quiet(&connection)) {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    /// Whoever puts one back closes those that are too old, or too many.
+    pub(super) fn put(&self, connection: C, now: Instant) {
+        let mut idle = self.0.lock();
+        idle.push_back(Idle {
+            connection,
+            since: now,
+        });
+        let is_old = |idle: &Idle<C>| now.saturating_duration_since(idle.since) > IDLE_FOR;
+        if idle.len() > MOST || idle.front().is_some_and(is_old) {
+            let old = idle.iter().take_while(|idle| is_old(idle)).count();
+            let many = idle.len().saturating_sub(MOST);
+            let closed: Vec<_> = idle.drain(..old.max(many)).collect();
+            // To close them nobody has to wait.
+            drop(idle);
+            drop(closed);
+        }
+    }
+
+    /// Closes all that are idle since then, or for longer.
+    pub(super) fn close_those_before(&self, began: Instant) {
+        self.0.lock().retain(|idle| idle.since > began);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn idle(pool: &Pool<u32>) -> Vec<u32> {
+        pool.0.lock().iter().map(|idle| idle.connection).collect()
+    }
+
+    #[test]
+    fn last_one_used_is_used_next() {
+        let (pool, now) = (Pool::default(), Instant::now());
+        (0..3).for_each(|n| pool.put(n, now));
+        assert_eq!(pool.take(now, |_| true), Some(2));
+        let later = now + IDLE_FOR / 2;
+        assert_eq!(pool.take(later, |n| *n == 0), Some(0));
+        assert_eq!(pool.take(later, |_| true), None);
+    }
+
+    #[test]
+    fn whoever_puts_one_back_closes_all_that_are_too_old() {
+        let (pool, start) = (Pool::default(), Instant::now());
+        (0..20).for_each(|n| pool.put(n, start));
+        pool.put(20, start + Duration::from_secs(1));
+        pool.put(21, start + IDLE_FOR + Duration::from_millis(1));
+        assert_eq!(idle(&pool), [20, 21]);
+        pool.put(22, start + 3 * IDLE_FOR);
+        assert_eq!(idle(&pool), [22]);
+        assert_eq!(pool.take(start + 5 * IDLE_FOR, |_| true), None);
+    }
+
+    #[test]
+    fn no_more_than_some_stay() {
+        let (pool, now) = (Pool::default(), Instant::now());
+        (0..900).for_each(|n| pool.put(n, now));
+        assert_eq!(idle(&pool), (900 - 32..900).collect::<Vec<_>>());
+    }
+}
