@@ -58,16 +58,18 @@ impl Locker {
 
     /// Opens the engine that `url` names, with the default options.
     ///
-    /// A server is connected to at once: one round trip, three with a password and a database number.
+    /// A server is connected to at once, and asked what it is: two round trips, four with a password and a database
+    /// number.
     ///
     /// # Errors
     ///
     /// - [`Error::InvalidUrl`] when a part of it isn't understood or names what can't be.
-    /// - [`Error::Unavailable`] when the server can't be reached within the connect timeout of 2 s.
+    /// - [`Error::Unavailable`] when the server can't be reached within the connect timeout of 2 s, or is a replica.
     /// - [`Error::Denied`] when it refuses the password or the user, or the directory its use.
     /// - [`Error::Engine`] when it is no Redis server, has a certificate that isn't trusted, or hasn't as many
     ///   databases.
-    /// - [`Error::Unsupported`] when the engine isn't part of this build.
+    /// - [`Error::Unsupported`] when the engine isn't part of this build, or the server is a Sentinel or a node of a
+    ///   cluster.
     ///
     /// # Examples
     ///

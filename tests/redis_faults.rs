@@ -26,6 +26,8 @@ mod passwords;
 mod refusals;
 #[path = "redis_faults/rights.rs"]
 mod rights;
+#[path = "redis_faults/roles.rs"]
+mod roles;
 #[path = "redis_faults/speaker.rs"]
 mod speaker;
 #[path = "redis_faults/tls.rs"]

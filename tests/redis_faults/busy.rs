@@ -105,6 +105,7 @@ fn lock_rides_over_a_replica_without_its_master_until_it_is_one() {
     let master = RedisServer::start();
     let replica = RedisServer::builder()
         .replica_of(master.port())
+        .without_hello()
         .config("replica-serve-stale-data", "no")
         .start();
     let linked = || replica.info("master_link_status").as_deref() == Some("up");
@@ -121,6 +122,7 @@ fn lock_rides_over_a_replica_without_its_master_until_it_is_one() {
 fn lock_rides_over_a_cluster_that_is_down() {
     let server = RedisServer::builder()
         .config("cluster-enabled", "yes")
+        .without_hello()
         .start();
     assert_rides_over(&server, &open(&server.url()), || {
         let slots: Vec<_> = (0..16_384).map(|slot| slot.to_string()).collect();

@@ -262,7 +262,9 @@ fn value_of_another_program_that_is_too_long_is_not_read() {
 #[test]
 fn replica_refuses_to_lock() {
     let primary = RedisServer::start();
-    let replica = RedisServer::builder().replica_of(primary.port()).start();
+    let builder = RedisServer::builder().replica_of(primary.port());
+    // Otherwise it is told when it is opened.
+    let replica = builder.without_hello().start();
     wait_until("the replica to follow", PATIENCE, || {
         replica.info("master_link_status").as_deref() == Some("up")
     });
@@ -312,7 +314,7 @@ fn answers_of_no_script_of_ours_are_errors() {
         "$3\r\nabc\r\n",
         "-ODD ball\r\n",
     ] {
-        let speaker = Speaker::start(&["+PONG\r\n", answer, ":0\r\n"]);
+        let speaker = Speaker::start(&["+PONG\r\n", "*0\r\n", answer, ":0\r\n"]);
         let locker = open(&speaker.url());
         let error = within(millis(100), || locker.lock(NAME)).unwrap_err();
         assert!(matches!(error, Error::Engine { .. }), "{answer:?}: {error}");

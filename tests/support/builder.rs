@@ -16,6 +16,7 @@ pub struct Builder {
     pub(super) guarded: bool,
     pub(super) tls: bool,
     pub(super) unix_socket: bool,
+    pub(super) sentinel: bool,
 }
 
 impl Builder {
@@ -53,6 +54,17 @@ impl Builder {
     /// Replicates the server at `port` of this host.
     pub fn replica_of(self, port: u16) -> Self {
         self.config("replicaof", &format!("127.0.0.1 {port}"))
+    }
+
+    /// Is a Sentinel, and no server of keys.
+    pub fn sentinel(mut self) -> Self {
+        self.sentinel = true;
+        self
+    }
+
+    /// Doesn't say what it is, like a server or a proxy that knows nothing of HELLO.
+    pub fn without_hello(self) -> Self {
+        self.config("rename-command", "HELLO \"\"")
     }
 
     /// Adds a line of the configuration file; it wins over what was there before.

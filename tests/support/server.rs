@@ -211,6 +211,7 @@ fn launch(settings: &Builder, dir: &Path, ports: Ports) -> Result<Child, PortTak
     settings.write(dir, ports);
     let logged = read_log(dir).len();
     let mut command = command(dir);
+    command.args(settings.sentinel.then_some("--sentinel"));
     command.envs(settings.vars.iter().map(|(name, value)| (name, value)));
     let mut process = nursery::spawn(command).expect("start redis-server");
     let mut dead = false;

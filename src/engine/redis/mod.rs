@@ -33,6 +33,7 @@ mod mutant;
 mod pool;
 mod reply;
 mod resolver;
+mod role;
 mod script;
 mod server;
 mod socket;
@@ -90,8 +91,9 @@ impl RedisEngine {
             downgrade: Script::new(include_str!("../../../lua/lock_downgrade.lua")),
             permits: Script::new(include_str!("../../../lua/lock_permits.lua")),
         };
-        let pinged = engine.server.ping();
-        pinged.map_err(|e| engine.error(None, e.failure))?;
+        let role = engine.server.greet();
+        let role = role.map_err(|e| engine.error(None, e.failure))?;
+        role.check(engine.server.place())?;
         Ok(engine)
     }
 

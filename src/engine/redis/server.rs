@@ -8,6 +8,7 @@ use super::address::Address;
 use super::connection::{Connection, Connector};
 use super::failure::{Broken, Failure, is_demoted};
 use super::pool::Pool;
+use super::role::Role;
 use super::script::Command;
 use crate::clock::Deadline;
 use crate::error::Result;
@@ -62,13 +63,16 @@ impl Server {
             .connect(&deadline.within(self.connect_timeout))
     }
 
-    /// Finds out whether there is a server, and whether it wants us, within the connect timeout.
-    pub(super) fn ping(&self) -> Result<(), Unanswered> {
-        let ping = ::redis::cmd("PING");
+    /// Finds out whether there is a server, whether it wants us, and what it is, within the connect timeout.
+    pub(super) fn greet(&self) -> Result<Role, Unanswered> {
+        let (ping, hello) = (::redis::cmd("PING"), ::redis::cmd("HELLO"));
         let deadline = Deadline::after(self.connect_timeout);
         let answer = self.call(&ping, std::process::id(), &deadline)?;
         match answer.value {
-            Value::SimpleString(pong) if pong == "PONG" => Ok(()),
+            // What doesn't know HELLO may have locks all the same, and was reached just now.
+            Value::SimpleString(pong) if pong == "PONG" => self
+                .call(&hello, std::process::id(), &deadline)
+                .map_or(Ok(Role::Primary), |answer| Ok(Role::of(&answer.value))),
             _ => {
                 let cause = "it doesn't answer PING as a Redis server does";
                 Err(Unanswered {

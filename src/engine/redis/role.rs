@@ -1,0 +1,100 @@
+//! What a server is: only one that stands for itself, and isn't a replica, has locks.
+
+use ::redis::Value;
+
+use crate::error::{Error, Result};
+
+/// What a server says that it is. HELLO tells it to every user, whatever the access control list has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Or it doesn't say: a proxy, a user without a right, another version.
+    Primary,
+    Replica,
+    ClusterNode,
+    Sentinel,
+}
+
+impl Role {
+    /// From the answer to HELLO, in which each name is followed by what it names.
+    pub(super) fn of(answer: &Value) -> Self {
+        let Value::Array(parts) = answer else {
+            return Role::Primary;
+        };
+        let mut role = Role::Primary;
+        for pair in parts.chunks_exact(2) {
+            match (text(&pair[0]), text(&pair[1])) {
+                ("mode", "cluster") => return Role::ClusterNode,
+                ("mode", "sentinel") => return Role::Sentinel,
+                ("role", "replica" | "slave") => role = Role::Replica,
+                _ => {}
+            }
+        }
+        role
+    }
+
+    pub(super) fn check(self, place: &str) -> Result<()> {
+        match self {
+            Role::Primary => Ok(()),
+            Role::Replica => {
+                let cause =
+                    "it is a replica, which takes no locks: name its primary, or promote it";
+                Err(Error::unavailable(None, place, cause))
+            }
+            Role::ClusterNode => Err(Error::Unsupported {
+                what: format!(
+                    "locks on {place}, a node of a cluster: use a server that isn't in cluster mode"
+                ),
+            }),
+            Role::Sentinel => Err(Error::Unsupported {
+                what: format!(
+                    "locks on {place}, a Sentinel: use the server that it names by \
+                     SENTINEL get-master-addr-by-name"
+                ),
+            }),
+        }
+    }
+}
+
+fn text(value: &Value) -> &str {
+    match value {
+        Value::BulkString(bytes) => str::from_utf8(bytes).unwrap_or_default(),
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello(pairs: &[(&str, &str)]) -> Value {
+        let text = |text: &str| Value::BulkString(text.into());
+        let pairs = pairs.iter().flat_map(|(name, is)| [text(name), text(is)]);
+        Value::Array(pairs.collect())
+    }
+
+    #[test]
+    fn role_is_what_the_server_says() {
+        for (pairs, role) in [
+            (&[("mode", "standalone"), ("role", "master")], Role::Primary),
+            (
+                &[("mode", "standalone"), ("role", "replica")],
+                Role::Replica,
+            ),
+            (
+                &[("mode", "cluster"), ("role", "master")],
+                Role::ClusterNode,
+            ),
+            (
+                &[("role", "replica"), ("mode", "cluster")],
+                Role::ClusterNode,
+            ),
+            (&[("server", "redis"), ("mode", "sentinel")], Role::Sentinel),
+            (&[("mode", "new"), ("role", "new")], Role::Primary),
+        ] {
+            assert_eq!(Role::of(&hello(pairs)), role, "{pairs:?}");
+        }
+        for other in [Value::Nil, Value::Okay, Value::Array(vec![Value::Nil])] {
+            assert_eq!(Role::of(&other), Role::Primary);
+        }
+    }
+}
