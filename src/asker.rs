@@ -10,7 +10,7 @@ use crate::claim::Claim;
 use crate::clock::{BootInstant, Deadline};
 use crate::common::Core;
 use crate::engine::{Acquired, Failed, IfTaken, News, Release, Request, Stored};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Whole};
 use crate::farewell::Farewell;
 use crate::fence::{Ending, Token};
 use crate::guard::{LockGuard, RELEASE};
@@ -438,7 +438,7 @@ fn give_up(core: &Core, claim: &Claim, place: &Place, deadline: &Deadline) {
             Ok(_) => false,
             Err(e) if e.may_pass() => true,
             Err(e) => {
-                log::warn!("what was given up is left to its ttl: {e}");
+                log::warn!("what was given up is left to its ttl: {}", Whole(&e));
                 false
             }
         };

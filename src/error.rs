@@ -11,6 +11,9 @@ pub(crate) type Cause = Box<dyn StdError + Send + Sync>;
 /// Contention is no error: the `try_` calls answer it with `Ok(None)`. No text holds a password or an owner
 /// string.
 ///
+/// The text of an error says what failed, for which lock, and what to do. Why it failed, as in a server's own words, is its
+/// [`source`](StdError::source): print that as well, as `{:#}` of anyhow does, and as `{:?}` shows it.
+///
 /// # Examples
 ///
 /// ```
@@ -72,6 +75,8 @@ pub enum Error {
         name: Option<String>,
         /// Where locks live, without user and password.
         engine: String,
+        /// What isn't known now, and what to do.
+        advice: &'static str,
         /// What happened.
         source: Cause,
     },
@@ -164,8 +169,17 @@ impl Error {
         Error::Unavailable {
             name,
             engine,
+            advice: "check the server and the network",
             source,
         }
+    }
+
+    /// The same, if it is `Unavailable`, with other advice.
+    pub(crate) fn advising(mut self, other: &'static str) -> Self {
+        if let Error::Unavailable { advice, .. } = &mut self {
+            *advice = other;
+        }
+        self
     }
 
     #[cfg(any(feature = "file", feature = "redis"))]
@@ -211,26 +225,20 @@ impl fmt::Display for Error {
             Error::Unavailable {
                 name,
                 engine,
-                source,
+                advice,
+                ..
             } => {
                 about(f, name)?;
-                write!(
-                    f,
-                    "{engine} can't be reached, {source}: check the server and the network"
-                )
+                write!(f, "{engine} can't be reached, or can't serve now: {advice}")
             }
-            Error::Denied {
-                name,
-                engine,
-                source,
-            } => {
+            Error::Denied { name, engine, .. } => {
                 about(f, name)?;
                 let what = if engine.starts_with("file:") {
                     "the directory's owner and rights"
                 } else {
                     "user, password and rights"
                 };
-                write!(f, "{engine} denies access, {source}: check {what}")
+                write!(f, "{engine} denies access: check {what}")
             }
             Error::Unsupported { what } => write!(f, "unsupported: {what}"),
             Error::Conflict { name, key, reason } => {
@@ -251,13 +259,17 @@ impl fmt::Display for Error {
                     "lock {name:?}: its value can't be stored as JSON, {reason}: use another type or a smaller value"
                 )
             }
-            Error::Engine {
-                name,
-                engine,
-                source,
-            } => {
+            Error::Engine { name, engine, .. } => {
                 about(f, name)?;
-                write!(f, "{engine} failed, {source}")
+                let what = match engine.split_once("://") {
+                    Some(("file", _)) => "the directory, its disk and its rights",
+                    Some(("rediss" | "valkeys", _)) => {
+                        "host, port, certificate and the server's log"
+                    }
+                    Some(_) => "host, port and the server's log",
+                    None => "the limits of this process",
+                };
+                write!(f, "{engine} failed: check {what}")
             }
         }
     }
@@ -266,6 +278,21 @@ impl fmt::Display for Error {
 fn about(f: &mut fmt::Formatter<'_>, name: &Option<String>) -> fmt::Result {
     name.as_ref()
         .map_or(Ok(()), |name| write!(f, "lock {name:?}: "))
+}
+
+/// An error with all its causes, for a line of a log.
+pub(crate) struct Whole<'a>(pub(crate) &'a Error);
+
+impl fmt::Display for Whole<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
 }
 
 impl StdError for Error {
@@ -281,3 +308,29 @@ impl StdError for Error {
 
 /// What a call of this crate returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cause_is_told_once() {
+        for (engine, advice) in [
+            ("file:///tmp", "the directory"),
+            ("redis://h:1/0", "port"),
+            ("rediss://h:1/0", "certificate"),
+            ("the thread that would renew it", "limits"),
+        ] {
+            let error = Error::engine(Some("a"), engine, "why it is so");
+            let text = error.to_string();
+            assert!(text.contains(engine) && text.contains("check"), "{text}");
+            assert!(text.contains(advice) && !text.contains("why"), "{text}");
+            assert_eq!(Whole(&error).to_string(), format!("{text}: why it is so"));
+        }
+        let inner = std::io::Error::other(Error::engine(None, "b", "the first"));
+        let error = Error::unavailable(None, "a", inner).advising("wait");
+        let text = "a can't be reached, or can't serve now: wait: \
+                    b failed: check the limits of this process: the first";
+        assert_eq!(Whole(&error).to_string(), text);
+    }
+}

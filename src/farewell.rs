@@ -19,6 +19,7 @@ use crate::backoff::Backoff;
 use crate::claim::Claim;
 use crate::clock::{BootInstant, Cancel, Clock, Deadline};
 use crate::engine::{Engine, Release, Request};
+use crate::error::Whole;
 use crate::fence::Ending;
 use crate::lease::{Lease, Owner};
 use crate::per_process::Fresh;
@@ -187,7 +188,7 @@ impl Shared {
         match self.engine.release(request, release, deadline) {
             Err(e) if e.may_pass() => false,
             Err(e) => {
-                log::warn!("what was given up is left to its ttl: {e}");
+                log::warn!("what was given up is left to its ttl: {}", Whole(&e));
                 true
             }
             Ok(_) => true,

@@ -14,7 +14,7 @@ use crate::common::Core;
 use crate::engine::Request;
 #[cfg(feature = "value")]
 use crate::engine::Stored;
-use crate::error::{Error, LostReason, Result};
+use crate::error::{Error, LostReason, Result, Whole};
 use crate::fence::Token;
 use crate::held::{Held, Lost, Plan};
 use crate::lease::Lease;
@@ -278,8 +278,9 @@ impl LockGuard {
     /// # Errors
     ///
     /// [`Error::Lost`] when the lock wasn't this guard's any more: another may have held it meanwhile. Nothing
-    /// was taken from it. [`Error::Unavailable`] and the other errors of the engine when the release couldn't
-    /// be confirmed: it is tried again in the background, and the lock ends with its ttl at the latest.
+    /// was taken from it. [`Error::Unavailable`] and the other errors of the engine when it isn't known whether
+    /// it was released: that is tried again in the background, and the lock ends with its ttl at the latest. Nothing has to
+    /// be done, but what relied on the release may have to wait for a ttl.
     ///
     /// When the answer is lost, and the lock is no longer this guard's when it is asked again, a lease that is valid up
     /// to then counts as released, and one that isn't as lost.
@@ -378,7 +379,7 @@ impl Drop for LockGuard {
         // A logger that panics must not end a process whose thread is unwinding.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             if let Err(e) = self.release(None, &Deadline::NEVER, panicked) {
-                log::warn!("released on drop: {e}");
+                log::warn!("not released on drop: {}", Whole(&e));
             }
         }));
     }

@@ -13,7 +13,7 @@ use crate::clock::{BootInstant, Cancel, Clock, Deadline};
 #[cfg(feature = "value")]
 use crate::engine::Stored;
 use crate::engine::{Engine, Request};
-use crate::error::LostReason;
+use crate::error::{LostReason, Whole};
 use crate::lease::{Lease, Owner, valid_until};
 use crate::name::Key;
 use crate::options::Options;
@@ -325,7 +325,7 @@ impl Held {
                     log::Level::Warn
                 };
                 if !self.ended.is_set() {
-                    log::log!(level, "renewal failed, and is tried again: {e}");
+                    log::log!(level, "renewal failed, and is tried again: {}", Whole(&e));
                 }
             }
         }

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::claim::{Claim, Mode};
 use crate::clock::Deadline;
 use crate::common::Core;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Whole};
 use crate::guard::LockGuard;
 use crate::locker::Locker;
 
@@ -200,7 +200,7 @@ impl<T: Serialize + DeserializeOwned> Drop for Held<T> {
             if !self.changed || panicked {
                 self.inside = None;
             } else if let Err(e) = self.end() {
-                log::warn!("its change may be lost: {e}");
+                log::warn!("its change may be lost: {}", Whole(&e));
             }
         }));
     }

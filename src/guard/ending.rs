@@ -9,6 +9,8 @@ use crate::asker::GRACE;
 use crate::claim::Mode;
 use crate::clock::{BootInstant, Deadline};
 use crate::engine::{Kept, Release, Released, Request};
+#[cfg(feature = "value")]
+use crate::error::Whole;
 use crate::error::{Error, LostReason, Result};
 use crate::farewell::Farewell;
 use crate::fence::Ending;
@@ -17,6 +19,10 @@ use crate::place::{Seat, Word};
 
 /// What a release may take.
 pub(crate) const RELEASE: Duration = Duration::from_millis(400);
+
+/// What to do when a release isn't answered.
+const UNRELEASED: &str = "whether it was released isn't known; that is tried again in the background, and is over with the ttl";
+const UNSTORED: &str = "whether its value was stored isn't known: lock it again and read it";
 
 /// What is known of a lease that was valid when its release began.
 ///
@@ -46,7 +52,7 @@ impl LockGuard {
     #[cfg(feature = "value")]
     pub(crate) fn end_by(&mut self, deadline: &Deadline) {
         if let Err(e) = self.release(None, &deadline.plus(GRACE), false) {
-            log::warn!("released in time: {e}");
+            log::warn!("not released in time: {}", Whole(&e));
         }
     }
 
@@ -115,6 +121,11 @@ impl LockGuard {
         };
         lease.panicked = panicked;
         let mut value = value.filter(|_| was_held);
+        let advice = if value.is_some() {
+            UNSTORED
+        } else {
+            UNRELEASED
+        };
         let deadline = by.within(RELEASE);
         // Asked once: a thread that comes later is handed nothing that isn't stored.
         let may_hand_over = self.has_next(&lease, seat.as_ref());
@@ -152,7 +163,7 @@ impl LockGuard {
                 name: self.name().to_owned(),
                 reason,
             }),
-            Err(e) => Err(e),
+            Err(e) => Err(e.advising(advice)),
         }
     }
 

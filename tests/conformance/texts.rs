@@ -34,6 +34,16 @@ fn story(error: &Error) -> String {
     story
 }
 
+/// Who prints an error with its causes shows each once; who prints it alone is told what to do.
+#[track_caller]
+fn assert_leaves_its_cause_to_source(error: &Error) {
+    let (text, cause) = (error.to_string(), std::error::Error::source(error));
+    let cause = cause.expect("a cause").to_string();
+    assert!(!text.contains(&cause), "{cause:?} is told twice: {text}");
+    let advises = ["check", "tried again", "read it"];
+    assert!(advises.iter().any(|word| text.contains(word)), "{text}");
+}
+
 fn failure<T: Debug>(outcome: crosslock::Result<T>) -> Error {
     outcome.expect_err("this can't work")
 }
@@ -129,4 +139,9 @@ pub(crate) fn errors_of_a_server_hide_the_password() {
     for error in unavailable.iter().chain([&denied, &invalid]) {
         assert_discreet(&story(error));
     }
+    for error in unavailable.iter().chain([&denied]) {
+        assert_leaves_its_cause_to_source(error);
+    }
+    let [.., unlock] = &unavailable;
+    assert!(unlock.to_string().contains("isn't known"), "{unlock}");
 }

@@ -69,8 +69,8 @@ fn database_that_the_server_does_not_have_is_told_at_open() {
         matches!(error, Error::Engine { .. } | Error::InvalidUrl { .. }),
         "{error}"
     );
-    let text = error.to_string();
-    assert!(text.contains("/99"), "{text}");
+    let text = shown(&error);
+    assert!(error.to_string().contains("/99"), "{text}");
     assert!(text.contains("DB index is out of range"), "{text}");
     assert_no_clients(&server);
 }

@@ -30,7 +30,7 @@ fn lock_rides_over_a_busy_script() {
         wait_until("the server to be busy", PATIENCE, || is_busy(&mut admin));
         let error = guard.verify().unwrap_err();
         assert!(matches!(error, Error::Unavailable { .. }), "{error}");
-        assert!(error.to_string().contains("BUSY"), "{error}");
+        assert!(shown(&error).contains("BUSY"), "{error}");
         let error = within(millis(100), || locker.try_lock("other")).unwrap_err();
         assert!(matches!(error, Error::Unavailable { .. }), "{error}");
         let waiter = scope.spawn(|| locker.lock("other").unwrap());
@@ -71,7 +71,7 @@ fn lock_rides_over_a_server_that_loads_its_data_and_opening_says_so() {
             "the server says that it loads",
             PATIENCE,
             || match Locker::open(&server.url()) {
-                Err(error @ Error::Unavailable { .. }) => error.to_string().contains("LOADING"),
+                Err(error @ Error::Unavailable { .. }) => shown(&error).contains("LOADING"),
                 opened => panic!("{opened:?}"),
             },
         );

@@ -346,10 +346,7 @@ fn server_that_accepts_nobody_else_is_told_as_it_is() {
         Locker::open(&server.url()).unwrap_err()
     };
     assert!(matches!(error, Error::Unavailable { .. }), "{error}");
-    assert!(
-        error.to_string().contains("max number of clients"),
-        "{error}"
-    );
+    assert!(shown(&error).contains("max number of clients"), "{error}");
     wait_until("a free place", PATIENCE, || {
         Locker::open(&server.url()).is_ok()
     });

@@ -39,7 +39,7 @@ fn assert_untrusted(url: &str, words: &str) {
     let error = within(millis(1_000), || Locker::open(url)).unwrap_err();
     // No outage: waiting would not help.
     assert!(matches!(error, Error::Engine { .. }), "{error}");
-    let text = error.to_string();
+    let text = shown(&error);
     assert!(text.contains("certificate"), "{text}");
     assert!(text.contains(words), "{text}");
 }

@@ -36,9 +36,9 @@ impl Role {
         match self {
             Role::Primary => Ok(()),
             Role::Replica => {
-                let cause =
-                    "it is a replica, which takes no locks: name its primary, or promote it";
-                Err(Error::unavailable(None, place, cause))
+                let error =
+                    Error::unavailable(None, place, "it is a replica, which takes no locks");
+                Err(error.advising("name its primary, or promote it"))
             }
             Role::ClusterNode => Err(Error::Unsupported {
                 what: format!(
