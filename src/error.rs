@@ -266,6 +266,7 @@ impl fmt::Display for Error {
                     Some(("rediss" | "valkeys", _)) => {
                         "host, port, certificate and the server's log"
                     }
+                    Some(("unix", _)) => "the socket and the server's log",
                     Some(_) => "host, port and the server's log",
                     None => "the limits of this process",
                 };

@@ -181,6 +181,28 @@ fn own_switches() -> u64 {
     line.unwrap().trim().parse().unwrap()
 }
 
+#[cfg(feature = "value")]
+#[test]
+fn what_is_no_value_is_a_conflict_and_named() {
+    let (directory, lock) = place();
+    for name in ["link", "directory"] {
+        let value = lock.mutex(name, 0).unwrap();
+        *value.lock().unwrap() = 1;
+        let path = file_of(&directory, name).with_extension("value");
+        fs::remove_file(&path).unwrap();
+        match name {
+            "link" => symlink("/nowhere", &path).unwrap(),
+            _ => fs::create_dir(&path).unwrap(),
+        }
+        for outcome in [value.get().map(drop), value.lock().map(drop)] {
+            match outcome {
+                Err(Error::Conflict { key, .. }) => assert_eq!(Path::new(&key), path),
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+    }
+}
+
 #[test]
 fn files_are_for_all_who_may_write_in_the_directory() {
     let long = "x".repeat(300);

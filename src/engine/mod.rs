@@ -263,7 +263,8 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     fn place(&self) -> &str;
 }
 
-const SCHEMES: &str = "use memory:, file:, file:///dir, redis://, rediss:// or unix:///path.sock";
+const SCHEMES: &str = "use memory:, file:, file:///dir, redis://, rediss://, valkey://, valkeys:// or \
+                       unix:///path.sock";
 
 /// The engine that `url` names, found to be usable.
 pub(crate) fn open(url: &str, options: &Options) -> Result<Arc<dyn Engine>> {
@@ -272,8 +273,10 @@ pub(crate) fn open(url: &str, options: &Options) -> Result<Arc<dyn Engine>> {
         "memory" if rest.is_empty() => Ok(memory::MemoryEngine::shared()),
         "memory" => Err(invalid_url(url, "memory: has no further parts")),
         "file" => open_file(url, rest),
-        "rediss" if !cfg!(feature = "tls") => Err(without_feature("rediss://", "tls")),
-        "redis" | "rediss" | "unix" => open_redis(url, options),
+        "rediss" | "valkeys" if !cfg!(feature = "tls") => {
+            Err(without_feature("rediss:// and valkeys://", "tls"))
+        }
+        "redis" | "rediss" | "valkey" | "valkeys" | "unix" => open_redis(url, options),
         _ => Err(invalid_url(
             url,
             &format!("its scheme isn't known: {SCHEMES}"),
@@ -298,7 +301,8 @@ fn open_redis(url: &str, options: &Options) -> Result<Arc<dyn Engine>> {
 
 #[cfg(not(feature = "redis"))]
 fn open_redis(_url: &str, _options: &Options) -> Result<Arc<dyn Engine>> {
-    Err(without_feature("redis://, rediss:// and unix://", "redis"))
+    let schemes = "redis://, rediss://, valkey://, valkeys:// and unix://";
+    Err(without_feature(schemes, "redis"))
 }
 
 /// An error for an engine that this build leaves out.

@@ -38,12 +38,29 @@ fn parts_of_a_url_that_mean_nothing_are_named() {
         ("redis://127.0.0.1:port/".to_owned(), "port"),
         ("redis://127.0.0.1:99999/".to_owned(), "port"),
         ("redis:///".to_owned(), "host"),
+        ("redis://a:1,b:2/".to_owned(), "several addresses"),
+        ("redis://u:p@a,b/".to_owned(), "several addresses"),
     ] {
         let error = refused(&url);
         assert!(matches!(error, Error::InvalidUrl { .. }), "{url}: {error}");
         assert!(error.to_string().contains(part), "{error}");
     }
     assert_eq!(server.connected_clients(), 0);
+}
+
+#[test]
+fn scheme_may_be_that_of_valkey() {
+    let server = RedisServer::builder().tls().start();
+    let url = server.url().replace("redis://", "valkey://");
+    assert_works(&open(&url));
+    let error = refused(&format!("{url}99"));
+    assert!(error.to_string().contains("valkey://127"), "{error}");
+    let encrypted = server.tls_url().replace("rediss://", "valkeys://");
+    #[cfg(feature = "tls")]
+    assert_works(&open(&encrypted));
+    #[cfg(not(feature = "tls"))]
+    assert!(matches!(refused(&encrypted), Error::Unsupported { .. }));
+    assert_no_clients(&server);
 }
 
 #[test]
@@ -148,11 +165,15 @@ fn answer_without_end_is_given_up_before_it_fills_the_memory() {
 #[test]
 fn plain_url_to_a_tls_port_is_told_at_once() {
     let server = RedisServer::builder().tls().start();
-    let error = refused(&format!("redis://127.0.0.1:{}/", server.tls_port()));
-    assert!(
-        matches!(error, Error::Engine { .. } | Error::Unavailable { .. }),
-        "{error}"
-    );
+    for login in ["", ":secret@"] {
+        let error = refused(&format!("redis://{login}127.0.0.1:{}/", server.tls_port()));
+        assert!(
+            matches!(error, Error::Engine { .. } | Error::Unavailable { .. }),
+            "{error}"
+        );
+        let text = shown(&error);
+        assert!(text.contains("has TLS, use rediss://"), "{text}");
+    }
     assert_no_clients(&server);
 }
 

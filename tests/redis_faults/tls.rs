@@ -3,9 +3,10 @@
 #![cfg(feature = "tls")]
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crosslock::{Error, Locker};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
 use super::support::{BlackHole, Fault, Proxy, RedisServer, wait_until};
 use super::*;
@@ -53,6 +54,10 @@ fn server_of_an_unknown_authority_is_not_trusted() {
     let port = server.tls_port();
     assert_untrusted(&format!("rediss://localhost:{port}/"), "");
     assert_untrusted(&url(&server, "localhost", &other.ca_file()), "");
+    assert_untrusted(
+        &url(&server, "localhost", &other.ca_file()),
+        "authority isn't trusted",
+    );
     // And the right one is.
     open(&server.tls_url());
     assert_no_clients(&server);
@@ -62,9 +67,42 @@ fn server_of_an_unknown_authority_is_not_trusted() {
 fn server_with_a_certificate_for_another_name_is_not_trusted() {
     let builder = RedisServer::builder().tls();
     let server = builder.config("bind", "127.0.0.1 127.0.0.2").start();
-    assert_untrusted(&url(&server, "127.0.0.2", &server.ca_file()), "name");
+    let url_of_another = url(&server, "127.0.0.2", &server.ca_file());
+    assert_untrusted(&url_of_another, "it is for another name");
+    let error = Locker::open(&url_of_another).unwrap_err();
+    assert!(!shown(&error).contains("?ca="), "{}", shown(&error));
     assert_works(&open(&url(&server, "127.0.0.1", &server.ca_file())));
     assert_no_clients(&server);
+}
+
+/// A server whose certificate for `localhost` is signed by itself, and the file with it.
+fn self_signed(dir: &Path, is_ca: IsCa) -> (RedisServer, PathBuf) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+    params.is_ca = is_ca;
+    let (certificate, secret) = (dir.join("self.pem"), dir.join("self.key"));
+    fs::write(&certificate, params.self_signed(&key).unwrap().pem()).unwrap();
+    fs::write(&secret, key.serialize_pem()).unwrap();
+    let server = RedisServer::builder()
+        .tls()
+        .config("tls-cert-file", &certificate.display().to_string())
+        .config("tls-key-file", &secret.display().to_string())
+        .start();
+    (server, certificate)
+}
+
+#[test]
+fn server_with_a_certificate_signed_by_itself_is_not_trusted_unless_it_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, certificate) = self_signed(dir.path(), IsCa::NoCa);
+    let another = server.ca_file();
+    assert_untrusted(&url(&server, "localhost", &another), "it is self-signed");
+    assert_works(&open(&url(&server, "localhost", &certificate)));
+    // As openssl makes them, unless told otherwise.
+    let (server, certificate) = self_signed(dir.path(), IsCa::Ca(BasicConstraints::Unconstrained));
+    for ca in [another, certificate] {
+        assert_untrusted(&url(&server, "localhost", &ca), "it is self-signed");
+    }
 }
 
 #[test]
@@ -110,6 +148,8 @@ fn encrypted_url_to_a_plain_port_fails_in_time() {
         matches!(error, Error::Unavailable { .. } | Error::Engine { .. }),
         "{error}"
     );
+    let text = shown(&error);
+    assert!(text.contains("has no TLS, use redis://"), "{text}");
     assert_no_clients(&server);
 }
 

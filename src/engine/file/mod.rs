@@ -97,11 +97,19 @@ impl FileEngine {
     }
 
     fn error(&self, key: &Key, cause: io::Error) -> Error {
+        self.error_at(key, file_name(key), cause)
+    }
+
+    fn value_error(&self, key: &Key, cause: io::Error) -> Error {
+        self.error_at(key, value_name(key), cause)
+    }
+
+    fn error_at(&self, key: &Key, file: PathBuf, cause: io::Error) -> Error {
         let name = Some(key.name());
         match cause.kind() {
             ErrorKind::PermissionDenied => Error::denied(name, &self.place, cause),
             ErrorKind::IsADirectory => {
-                let path = self.directory.join(file_name(key));
+                let path = self.directory.join(file);
                 let (name, key) = (key.name().to_owned(), path.display().to_string());
                 Error::Conflict {
                     name,
@@ -213,7 +221,7 @@ impl FileEngine {
 
     fn replace(&self, key: &Key, value: &[u8]) -> Result<()> {
         let path = self.directory.join(value_name(key));
-        replace_file(&self.directory, &path, value).map_err(|e| self.error(key, e))
+        replace_file(&self.directory, &path, value).map_err(|e| self.value_error(key, e))
     }
 }
 
@@ -302,13 +310,13 @@ impl Engine for FileEngine {
 
     fn load(&self, key: &Key, _deadline: &Deadline) -> Result<Stored> {
         let read = read_file(&self.directory.join(value_name(key)));
-        let read = read.map_err(|e| self.error(key, e))?;
+        let read = read.map_err(|e| self.value_error(key, e))?;
         Ok(read.map(Into::into))
     }
 
     fn remove(&self, key: &Key, _deadline: &Deadline) -> Result<()> {
         match fs::remove_file(self.directory.join(value_name(key))) {
-            Err(e) if e.kind() != ErrorKind::NotFound => Err(self.error(key, e)),
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(self.value_error(key, e)),
             _ => Ok(()),
         }
     }

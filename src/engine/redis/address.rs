@@ -1,4 +1,4 @@
-//! What a `redis://`, `rediss://` or `unix://` URL says.
+//! What a `redis://`, `rediss://`, `valkey://`, `valkeys://` or `unix://` URL says.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +14,6 @@ use crate::error::Result;
 #[derive(Debug)]
 pub(super) struct Address {
     pub(super) place: Place,
-    #[cfg_attr(not(feature = "tls"), expect(dead_code))]
     pub(super) tls: bool,
     /// Certificates to trust instead of the system's.
     #[cfg_attr(not(feature = "tls"), expect(dead_code))]
@@ -58,6 +57,9 @@ fn understand(text: &str) -> Result<Address, String> {
     if text.trim() != text {
         return Err("there is space around it".into());
     }
+    if has_several_addresses(text) {
+        return Err("several addresses aren't supported: name one server".into());
+    }
     let url = Url::parse(text).map_err(|e| {
         format!(
             "{e}: use redis://user:password@host:port/0, with %2F for / and %23 for # in a password"
@@ -73,8 +75,16 @@ fn understand(text: &str) -> Result<Address, String> {
     }
 }
 
+/// As clients of clusters and Sentinels take them.
+fn has_several_addresses(text: &str) -> bool {
+    let place = text.split_once("://").map_or("", |(_, rest)| rest);
+    let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
+    let authority = place.split(['/', '?', '#']).next().unwrap_or_default();
+    !text.starts_with("unix:") && authority.contains(',')
+}
+
 fn tcp(url: &Url) -> Result<Address, String> {
-    let tls = url.scheme() == "rediss";
+    let tls = matches!(url.scheme(), "rediss" | "valkeys");
     let host = match url.host() {
         None | Some(Host::Domain("")) => {
             return Err("it names no host: use redis://host:port/".into());

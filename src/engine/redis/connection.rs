@@ -55,8 +55,20 @@ impl Connector {
             replies: Replies::new(),
             process,
         };
-        self.log_in(&mut connection, deadline)?;
+        self.log_in(&mut connection, deadline)
+            .map_err(|e| self.suspecting_tls(e))?;
         Ok(connection)
+    }
+
+    /// Hints at what a port with TLS does to the first words of who doesn't speak it: it hangs up.
+    pub(super) fn suspecting_tls(&self, broken: Broken) -> Broken {
+        let is_plain = !self.address.tls && matches!(self.address.place, Place::Tcp { .. });
+        match broken {
+            Broken::Closed(cause) if is_plain => {
+                Broken::Closed(format!("{cause}: if the port has TLS, use rediss://").into())
+            }
+            broken => broken,
+        }
     }
 
     #[cfg(feature = "tls")]

@@ -25,6 +25,9 @@ const MOST_VALUES: usize = 1024;
 
 const DEEPEST: usize = 8;
 
+/// What some servers with TLS say to who doesn't speak it.
+const TLS_ALERT: &[u8] = b"\x15\x03";
+
 /// What a buffer has when nothing is read, and when something long was.
 const USUAL: usize = 4 << 10;
 
@@ -82,6 +85,10 @@ impl Replies {
                 Err(Stop::Part | Stop::TooLong) => {
                     let most = LARGEST_VALUE >> 20;
                     let cause = format!("its answer is longer than {most} MiB");
+                    return Err(Broken::Refused(Failure::Other(cause.into())));
+                }
+                Err(Stop::Strange) if self.buffer[self.start..self.end].starts_with(TLS_ALERT) => {
+                    let cause = "it answers in TLS: use rediss://";
                     return Err(Broken::Refused(Failure::Other(cause.into())));
                 }
                 Err(Stop::Strange) => {

@@ -67,8 +67,13 @@ impl Server {
     pub(super) fn greet(&self) -> Result<Role, Unanswered> {
         let (ping, hello) = (::redis::cmd("PING"), ::redis::cmd("HELLO"));
         let deadline = Deadline::after(self.connect_timeout);
-        let answer = self.call(&ping, std::process::id(), &deadline)?;
-        match answer.value {
+        let unanswered = |broken: Broken| Unanswered {
+            failure: broken.into(),
+            sent: true,
+        };
+        let connection = self.connect(&deadline).map_err(unanswered)?;
+        let answer = self.exchange(connection, &ping, &deadline);
+        match answer.map_err(|e| unanswered(self.connector.suspecting_tls(e)))? {
             // What doesn't know HELLO may have locks all the same, and was reached just now.
             Value::SimpleString(pong) if pong == "PONG" => self
                 .call(&hello, std::process::id(), &deadline)

@@ -1,13 +1,13 @@
 //! Encryption, with rustls and its ring provider.
 
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use super::address::{Address, Place};
 use super::socket::Socket;
@@ -66,12 +66,36 @@ impl TlsConfig {
 }
 
 fn explained(error: io::Error) -> io::Error {
+    const NO_TLS: &str = "if the port has no TLS, use redis://";
     let hint = match error.get_ref().and_then(|cause| cause.downcast_ref()) {
-        Some(rustls::Error::InvalidCertificate(_)) => "name a CA to trust by ?ca=FILE",
-        Some(_) => "a server without TLS is redis://",
+        Some(rustls::Error::InvalidCertificate(why)) => what_is_wrong(why),
+        Some(_) => NO_TLS,
+        // A server without TLS waits for the end of the line, or hangs up.
+        None if error.kind() == ErrorKind::TimedOut => NO_TLS,
+        None if error.kind() == ErrorKind::UnexpectedEof => NO_TLS,
+        None if error.kind() == ErrorKind::ConnectionReset => NO_TLS,
         None => return error,
     };
     io::Error::new(error.kind(), format!("{error}: {hint}"))
+}
+
+fn what_is_wrong(why: &CertificateError) -> &'static str {
+    use CertificateError as Is;
+    match why {
+        Is::NotValidForName | Is::NotValidForNameContext { .. } => {
+            "it is for another name: use a host that it names"
+        }
+        Is::Expired | Is::ExpiredContext { .. } => "it has expired: renew it",
+        Is::NotValidYet | Is::NotValidYetContext { .. } => "it isn't valid yet: check the clocks",
+        Is::UnknownIssuer | Is::BadSignature => {
+            "it is self-signed, or its authority isn't trusted: give the one or the other by ?ca=FILE"
+        }
+        // The verifier has no other name for it.
+        Is::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+            "it is self-signed as an authority's, which no server may use: give the server one with CA:FALSE"
+        }
+        _ => "give the server another certificate",
+    }
 }
 
 fn roots_in(file: &Path) -> io::Result<RootCertStore> {
