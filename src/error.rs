@@ -164,6 +164,11 @@ impl Error {
         !matches!(self, Error::Conflict { .. } | Error::Denied { .. })
     }
 
+    pub(crate) fn lost(name: &str, reason: LostReason) -> Self {
+        let name = name.to_owned();
+        Error::Lost { name, reason }
+    }
+
     pub(crate) fn unavailable(name: Option<&str>, engine: &str, cause: impl Into<Cause>) -> Self {
         let (name, engine, source) = (name.map(String::from), engine.to_owned(), cause.into());
         Error::Unavailable {

@@ -344,10 +344,7 @@ impl LockGuard {
             self.held.lost_reason()
         };
         let reason = known.unwrap_or(LostReason::NotOwner);
-        Error::Lost {
-            name: self.name().to_owned(),
-            reason,
-        }
+        Error::lost(self.name(), reason)
     }
 }
 

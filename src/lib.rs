@@ -41,7 +41,7 @@
 //!
 //! - `file` (default): locks in a directory of this host.
 //! - `redis` (default): locks in a Redis or Valkey server, by TCP and unix socket.
-//! - `tls`: `rediss://`, with rustls and its ring provider.
+//! - `tls`: `rediss://` and `valkeys://`, with rustls and its ring provider.
 //! - `value` (default): `Mutex<T>` and `RwLock<T>`, locks with a value, which is stored as JSON.
 //! - `model`: nothing; this crate's own tests use it.
 //!

@@ -26,6 +26,7 @@ use crate::name::Namespace;
 /// | `file:///dir` | that directory, made if need be; not one on a network | all processes of this host that may write there |
 /// | `redis://[[user]:password@]host[:6379][/db]` | a Redis (6.2 and up) or Valkey server | all its clients |
 /// | `rediss://...[?ca=FILE]` | the same by TLS (feature `tls`); `ca`: PEM file of whom to trust | all its clients |
+/// | `valkey://...`, `valkeys://...` | the same as `redis://` and `rediss://` | all its clients |
 /// | `unix:///path.sock[?db=N&user=U&pass=P]` | the same by a unix socket | all its clients |
 ///
 /// User, password and path may have `%xx`. A part that isn't understood is an error.

@@ -121,11 +121,6 @@ impl LockGuard {
         };
         lease.panicked = panicked;
         let mut value = value.filter(|_| was_held);
-        let advice = if value.is_some() {
-            UNSTORED
-        } else {
-            UNRELEASED
-        };
         let deadline = by.within(RELEASE);
         // Asked once: a thread that comes later is handed nothing that isn't stored.
         let may_hand_over = self.has_next(&lease, seat.as_ref());
@@ -159,11 +154,8 @@ impl LockGuard {
             // What was lost stays lost, whatever became of it in the end.
             _ if !was_held => Err(self.lost_error()),
             Ok(Ended::Ours) => Ok(()),
-            Ok(Ended::Lost(reason)) => Err(Error::Lost {
-                name: self.name().to_owned(),
-                reason,
-            }),
-            Err(e) => Err(e.advising(advice)),
+            Ok(Ended::Lost(reason)) => Err(Error::lost(self.name(), reason)),
+            Err(e) => Err(e),
         }
     }
 
@@ -193,7 +185,8 @@ impl LockGuard {
 
     fn store(&self, lease: &mut Lease, value: Arc<[u8]>, deadline: &Deadline) -> Result<Kept> {
         let engine = &self.core.engine;
-        let stored = engine.store(self.request(lease), &value, deadline)?;
+        let stored = engine.store(self.request(lease), &value, deadline);
+        let stored = stored.map_err(|e| e.advising(UNSTORED))?;
         lease.value = Some(Some(value));
         Ok(stored)
     }
@@ -222,7 +215,8 @@ impl LockGuard {
         if released.as_ref().is_err_and(Error::may_pass) {
             self.leave(lease);
         }
-        match released? {
+        let advice = value.map_or(UNRELEASED, |_| UNSTORED);
+        match released.map_err(|e| e.advising(advice))? {
             Released::Done => Ok(Ended::Ours),
             Released::NotOwner => Ok(Ended::Lost(LostReason::NotOwner)),
             #[cfg(feature = "redis")]
@@ -233,7 +227,7 @@ impl LockGuard {
             Released::Unclear => {
                 let cause = "the answer was lost that says whether its value was stored";
                 let place = self.core.engine.place();
-                Err(Error::unavailable(Some(self.name()), place, cause))
+                Err(Error::unavailable(Some(self.name()), place, cause).advising(advice))
             }
         }
     }

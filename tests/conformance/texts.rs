@@ -35,6 +35,7 @@ fn story(error: &Error) -> String {
 }
 
 /// Who prints an error with its causes shows each once; who prints it alone is told what to do.
+#[cfg(feature = "redis")]
 #[track_caller]
 fn assert_leaves_its_cause_to_source(error: &Error) {
     let (text, cause) = (error.to_string(), std::error::Error::source(error));
