@@ -190,10 +190,9 @@ impl<'a> Asker<'a> {
             },
             None => IfTaken::Leave,
         };
-        let answer = self
-            .core
-            .engine
-            .acquire(self.request(), if_taken, &self.deadline());
+        let deadline = self.deadline();
+        let engine = &self.core.engine;
+        let answer = engine.acquire(self.request(), if_taken, &deadline);
         match answer {
             Ok(answer) => {
                 self.patience.log.answer(self.claim, &self.core.engine);
@@ -210,7 +209,10 @@ impl<'a> Asker<'a> {
                 if !matches!(error, Error::Unavailable { .. }) {
                     return Err(error);
                 }
-                self.fail(began, error);
+                // What the question before was told says more than that there was no time for this answer.
+                if self.failing.is_none() || !deadline.is_over() {
+                    self.fail(began, error);
+                }
                 Ok(None)
             }
         }

@@ -183,7 +183,7 @@ fn waiter_for_a_taken_lock_rides_over_a_server_that_refuses_to_write_for_a_while
 fn error_names_why_a_server_refuses_to_write() {
     for refusal in [NoReplicas, ReadOnly, Misconf, Oom] {
         let server = refusal.start();
-        let patience = millis(300);
+        let patience = millis(1_000);
         let builder = Locker::builder(&server.url()).unavailable_for(patience);
         let locker = builder.build().unwrap();
         refusal.begin(&server);
@@ -191,7 +191,7 @@ fn error_names_why_a_server_refuses_to_write() {
         for outcome in [
             locker.lock(NAME).map(Some),
             locker.try_lock(NAME),
-            locker.try_lock_for(NAME, millis(100)),
+            locker.try_lock_for(NAME, patience),
         ] {
             let error = outcome.unwrap_err();
             assert!(matches!(error, Error::Unavailable { .. }), "{error}");
