@@ -83,6 +83,12 @@ fn within<T>(bound: Duration, call: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Whether it is a Redis before 7.0.
+fn is_old(server: &RedisServer) -> bool {
+    let version = server.info("redis_version").expect("a version");
+    version.starts_with("6.")
+}
+
 /// Makes the server know the scripts, so that the first EVALSHA of each is the one that counts.
 fn load_scripts(server: &RedisServer) {
     for code in [ACQUIRE, RENEW, RELEASE_SCRIPT] {

@@ -50,16 +50,11 @@ fn parts_of_a_url_that_mean_nothing_are_named() {
 
 #[test]
 fn scheme_may_be_that_of_valkey() {
-    let server = RedisServer::builder().tls().start();
+    let server = RedisServer::start();
     let url = server.url().replace("redis://", "valkey://");
     assert_works(&open(&url));
     let error = refused(&format!("{url}99"));
     assert!(error.to_string().contains("valkey://127"), "{error}");
-    let encrypted = server.tls_url().replace("rediss://", "valkeys://");
-    #[cfg(feature = "tls")]
-    assert_works(&open(&encrypted));
-    #[cfg(not(feature = "tls"))]
-    assert!(matches!(refused(&encrypted), Error::Unsupported { .. }));
     assert_no_clients(&server);
 }
 

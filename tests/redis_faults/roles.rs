@@ -36,6 +36,10 @@ fn node_of_a_cluster_is_told_at_open() {
 
 #[test]
 fn sentinel_is_told_at_open() {
+    if is_old(&RedisServer::start()) {
+        // Its Sentinel doesn't know what the tests ask of a server that starts.
+        return;
+    }
     let sentinel = RedisServer::builder().sentinel().start();
     let error = refused(&sentinel.url(), ["Sentinel", "get-master-addr-by-name"]);
     assert!(matches!(error, Error::Unsupported { .. }), "{error}");

@@ -32,6 +32,8 @@ fn encrypted_connection_carries_the_whole_of_a_locks_life() {
         server.query::<()>(&["CLIENT", "KILL", "TYPE", "normal"]);
         assert_works(&locker);
     }
+    let url = url(&server, ":secret@localhost", &server.ca_file());
+    assert_works(&open(&url.replace("rediss://", "valkeys://")));
     assert_no_clients(&server);
 }
 
