@@ -141,7 +141,8 @@ impl Locker {
 
     /// Returns a clone whose names are kept apart from those of other namespaces.
     ///
-    /// On Redis, a namespace in which a lock was waited for is listened to for as long as the locker lives.
+    /// On Redis, a namespace is listened to while a lock of it is waited for by this locker or a clone, and for about
+    /// 10 s more. Whoever waits in one namespace costs those that wait in others no command.
     ///
     /// # Errors
     ///

@@ -45,6 +45,9 @@ mod losses;
 #[path = "waiting/memory.rs"]
 mod memory;
 #[cfg(feature = "redis")]
+#[path = "waiting/namespaces.rs"]
+mod namespaces;
+#[cfg(feature = "redis")]
 #[path = "waiting/outages.rs"]
 mod outages;
 #[path = "waiting/puppet.rs"]

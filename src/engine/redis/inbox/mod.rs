@@ -1,25 +1,26 @@
 //! The inbox: a thread and a connection that hear of grants, and tell the threads that wait for them.
 //!
 //! It is started when a locker meets its first lock that is taken, and ends with the locker. There is a channel for
-//! each namespace. A waiter registers its owner before the server learns of it; a message "owner token" goes to
-//! the waiter with that owner, and any other makes the thread look at which channels are wanted.
+//! each namespace that has waiters, or had some a short while ago; without any there is no connection. A waiter
+//! registers its owner before the server learns of it; a message "owner token" goes to the waiter with that owner, and
+//! any other makes the thread look at which channels are wanted.
 //!
 //! Messages can be lost, late or sent twice: a waiter checks what it hears against what it was answered, and asks
-//! again in time. Whenever the connection is lost, and when there is a new one, all waiters are told to ask.
+//! again in time. When a channel begins to be heard, and when its connection is lost, its waiters are told to ask.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ::redis::Value;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use parking_lot::{Condvar, Mutex};
 use uuid::Uuid;
 
-use super::connection::{Closer, Connection};
+use self::channels::{Channels, UNUSED_FOR};
+use self::link::{Link, Said};
+use super::connection::Closer;
 use super::failure::{Broken, Failure};
 use super::server::Server;
 use crate::backoff::Backoff;
@@ -29,8 +30,8 @@ use crate::fence::Token;
 use crate::lease::Owner;
 use crate::per_process::Fresh;
 
-/// A connection that says nothing for as long is asked whether it is still there.
-const QUIET: Duration = Duration::from_secs(30);
+mod channels;
+mod link;
 
 /// How long a first waiter waits for the inbox to open, before it goes on without.
 const OPENING: Duration = Duration::from_millis(100);
@@ -54,26 +55,28 @@ struct Inbox {
     server: Arc<Server>,
     id: String,
     state: Mutex<State>,
-    /// Notified when a channel is heard, when that failed, and when the locker is gone.
+    /// Notified when a channel is wanted, and when the locker is gone.
     changed: Condvar,
     closed: Cancel,
 }
 
 #[derive(Default)]
 struct State {
-    channels: HashMap<Arc<str>, Channel>,
-    /// By owner.
-    waiting: HashMap<String, Sender<News>>,
+    channels: Channels<Waiter>,
     closer: Option<Closer>,
-    /// How many connections were lost or couldn't be made.
-    failures: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Channel {
-    Wanted,
-    Asked,
-    Heard,
+#[derive(Debug)]
+struct Waiter {
+    tell: Sender<News>,
+    /// Whether it waits for its channel to be heard, and hasn't asked since.
+    is_opening: bool,
+}
+
+/// How a connection ended that worked.
+enum Ended {
+    /// Nobody waits any more.
+    Unused,
 }
 
 /// A waiter's registration, which ends with it.
@@ -102,15 +105,13 @@ impl Letterbox {
     ) -> Option<Box<dyn Grants>> {
         let inbox = self.inbox(start.is_some())?;
         let name = format!("{namespace}:inbox:{}", inbox.id);
-        let channel = match start {
-            None => inbox.state.lock().wanted(&name)?,
-            Some(deadline) => {
-                let channel = inbox.want(&name, owner.process(), deadline);
-                inbox.await_opening(&channel, deadline);
-                channel
-            }
+        let Some(deadline) = start else {
+            let known = inbox.state.lock().channels.known(&name)?;
+            return Some(Box::new(inbox.register(owner, known, false)));
         };
-        Some(Box::new(inbox.register(owner, channel)))
+        let registered = inbox.register(owner, name.into(), true);
+        registered.await_opening(owner.process(), deadline);
+        Some(Box::new(registered))
     }
 
     fn inbox(&self, start: bool) -> Option<Arc<Inbox>> {
@@ -163,42 +164,15 @@ impl Inbox {
         }
     }
 
-    fn want(&self, name: &str, process: u32, deadline: &Deadline) -> Arc<str> {
-        let mut state = self.state.lock();
-        if let Some(wanted) = state.wanted(name) {
-            return wanted;
-        }
-        let name: Arc<str> = name.into();
-        let heard = state.heard();
-        state.channels.insert(name.clone(), Channel::Wanted);
-        self.changed.notify_all();
-        drop(state);
-        if let Some(heard) = heard {
-            // The thread blocks on its connection: the server wakes it.
-            let mut look = ::redis::cmd("PUBLISH");
-            look.arg(&*heard).arg("look");
-            let _ = self.server.call(&look, process, &deadline.within(OPENING));
-        }
-        name
-    }
-
-    /// Waits until a channel is heard, for a moment.
-    fn await_opening(&self, channel: &str, deadline: &Deadline) {
-        let until = Instant::now() + OPENING.min(deadline.remaining());
-        let mut state = self.state.lock();
-        let failures = state.failures;
-        while !state.hears(channel) && state.failures == failures {
-            if self.changed.wait_until(&mut state, until).timed_out() {
-                return;
-            }
-        }
-    }
-
-    fn register(self: Arc<Self>, owner: &Owner, channel: Arc<str>) -> Registered {
+    fn register(self: Arc<Self>, owner: &Owner, channel: Arc<str>, is_opening: bool) -> Registered {
         // One message is enough: a waiter that finds one looks for itself.
         let (tell, news) = bounded(1);
         let owner = owner.as_str().to_owned();
-        self.state.lock().waiting.insert(owner.clone(), tell);
+        let waiter = Waiter { tell, is_opening };
+        let mut state = self.state.lock();
+        state.channels.enter(&channel, owner.clone(), waiter);
+        self.changed.notify_all();
+        drop(state);
         Registered {
             inbox: self,
             owner,
@@ -238,8 +212,12 @@ impl Inbox {
 
     /// Says whether anything was heard.
     fn hear_until_broken(&self, warned: &mut bool) -> bool {
-        let Err(broken) = self.hear();
+        let ended = self.hear();
         let heard = self.went_deaf();
+        let broken = match ended {
+            Ok(Ended::Unused) => return true,
+            Err(broken) => broken,
+        };
         if !self.closed.is_set() {
             let level = if !*warned {
                 log::Level::Warn
@@ -256,34 +234,32 @@ impl Inbox {
         heard
     }
 
-    fn hear(&self) -> Result<std::convert::Infallible, Broken> {
+    fn hear(&self) -> Result<Ended, Broken> {
         self.await_first_channel();
         let closed = Deadline::NEVER.or(&self.closed);
-        let mut connection = self.server.connect(&closed)?;
+        let connection = self.server.connect(&closed)?;
         self.state.lock().closer = Some(connection.closer());
-        let mut pinged = false;
+        let mut link = Link::new(connection, self.server.io_timeout());
         loop {
-            let open = self.subscribe(&mut connection)?;
-            let timeout = if open && !pinged {
-                QUIET
-            } else {
-                self.server.io_timeout()
+            let now = Instant::now();
+            let (changes, next_look) = {
+                let mut state = self.state.lock();
+                let changes = state.channels.changes(now);
+                if state.channels.is_empty() {
+                    return Ok(Ended::Unused);
+                }
+                // A channel may be left unused at any time, and this isn't told.
+                let next_look = state.channels.next_look().unwrap_or(now + UNUSED_FOR);
+                (changes, next_look)
             };
+            link.change(&changes, &closed)?;
+            link.tend(now, &closed)?;
             // A locker that is gone since has set this before it closed what it found to close.
             if self.closed.is_set() {
                 return Err(Broken::Closed("its locker is gone".into()));
             }
-            match connection.receive(&Deadline::after(timeout)) {
-                Ok(value) => {
-                    pinged = false;
-                    self.understand(&value)?;
-                }
-                // Nothing was asked, so nothing is late; and a message that has begun is read on.
-                Err(Broken::TimedOut(_)) if open && !pinged => {
-                    pinged = true;
-                    self.send(&mut connection, &::redis::cmd("PING"))?;
-                }
-                Err(broken) => return Err(broken),
+            if let Some(said) = link.receive(&Deadline::at(link.due().min(next_look)))? {
+                self.take_in(&said);
             }
         }
     }
@@ -295,114 +271,97 @@ impl Inbox {
         }
     }
 
-    /// Subscribes to what is wanted since, and says whether all that is wanted is heard.
-    fn subscribe(&self, connection: &mut Connection) -> Result<bool, Broken> {
-        let mut subscribe = ::redis::cmd("SUBSCRIBE");
-        let (mut some, mut open) = (false, true);
-        for (name, channel) in &mut self.state.lock().channels {
-            open &= *channel == Channel::Heard;
-            if *channel == Channel::Wanted {
-                *channel = Channel::Asked;
-                subscribe.arg(&**name);
-                some = true;
-            }
+    fn take_in(&self, said: &Said) {
+        match said {
+            Said::Message { channel, text } => self.state.lock().tell(channel, text),
+            Said::Heard { channel } => self.state.lock().heard(channel),
+            Said::Other => {}
         }
-        if some {
-            self.send(connection, &subscribe)?;
-        }
-        Ok(open)
-    }
-
-    fn send(&self, connection: &mut Connection, command: &::redis::Cmd) -> Result<(), Broken> {
-        let deadline = Deadline::after(self.server.io_timeout()).or(&self.closed);
-        connection.send(&command.get_packed_command(), &deadline)
-    }
-
-    fn understand(&self, value: &Value) -> Result<(), Broken> {
-        let parts = match value {
-            Value::Array(parts) => &parts[..],
-            Value::ServerError(error) => return Err(Broken::Refused(error.clone().into())),
-            _ => &[],
-        };
-        match (text(parts.first()), text(parts.get(1)), parts.get(2)) {
-            ("message", _, payload) => self.tell(text(payload)),
-            ("subscribe", channel, _) => self.heard(channel),
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn tell(&self, message: &str) {
-        let Some((owner, token)) = message.rsplit_once(' ') else {
-            return;
-        };
-        let state = self.state.lock();
-        if let (Some(waiter), Ok(token)) = (state.waiting.get(owner), token.parse()) {
-            // A message that is there already makes it ask.
-            let _ = waiter.try_send(News::Granted(Token::from_number(token)));
-        }
-    }
-
-    fn heard(&self, name: &str) {
-        let mut state = self.state.lock();
-        if let Some(channel) = state.channels.get_mut(name) {
-            *channel = Channel::Heard;
-        }
-        state.tell_all();
-        self.changed.notify_all();
     }
 
     /// Says whether anything was heard before.
     fn went_deaf(&self) -> bool {
         let mut state = self.state.lock();
-        let heard = state.heard().is_some();
-        for channel in state.channels.values_mut() {
-            *channel = Channel::Wanted;
-        }
         state.closer = None;
-        state.failures += 1;
-        if heard {
-            state.tell_all();
-        }
-        self.changed.notify_all();
-        heard
+        state.deafen()
     }
 }
 
 impl State {
-    fn wanted(&self, name: &str) -> Option<Arc<str>> {
-        let channel = self.channels.get_key_value(name);
-        channel.map(|(name, _)| name.clone())
+    /// A message that isn't about a grant is there to be received: the thread looks at what is wanted then.
+    fn tell(&mut self, channel: &str, message: &str) {
+        let Some((owner, token)) = message.rsplit_once(' ') else {
+            return;
+        };
+        if let (Some(waiter), Ok(token)) = (self.channels.waiter(channel, owner), token.parse()) {
+            waiter.tell(News::Granted(Token::from_number(token)));
+        }
     }
 
-    fn hears(&self, name: &str) -> bool {
-        self.channels.get(name) == Some(&Channel::Heard)
+    /// Those that entered the line before this have no inbox there.
+    fn heard(&mut self, channel: &str) {
+        self.channels.heard(channel);
+        for waiter in self.channels.waiters(channel) {
+            waiter.tell(News::Ask);
+        }
     }
 
-    /// Any that is heard.
-    fn heard(&self) -> Option<Arc<str>> {
-        let mut channels = self.channels.iter();
-        let heard = channels.find(|(_, channel)| **channel == Channel::Heard);
-        heard.map(|(name, _)| name.clone())
+    fn deafen(&mut self) -> bool {
+        let heard = self.channels.any_heard().is_some();
+        self.channels.deafen(|waiter, was_heard| {
+            if was_heard || waiter.is_opening {
+                waiter.tell(News::Ask);
+            }
+        });
+        heard
     }
+}
 
-    fn tell_all(&self) {
-        for waiter in self.waiting.values() {
-            let _ = waiter.try_send(News::Ask);
+impl Waiter {
+    /// A message that is there already makes it ask.
+    fn tell(&mut self, news: News) {
+        let _ = self.tell.try_send(news);
+    }
+}
+
+impl Registered {
+    /// Waits until the channel is heard, for a moment.
+    fn await_opening(&self, process: u32, deadline: &Deadline) {
+        let any_heard = {
+            let state = self.inbox.state.lock();
+            if state.channels.hears(&self.channel) {
+                None
+            } else {
+                state.channels.any_heard()
+            }
+        };
+        if let Some(heard) = any_heard {
+            // The thread blocks on its connection: the server wakes it.
+            let mut look = ::redis::cmd("PUBLISH");
+            look.arg(&*heard).arg("look");
+            let deadline = deadline.within(OPENING);
+            let _ = self.inbox.server.call(&look, process, &deadline);
+        }
+        if !self.inbox.state.lock().channels.hears(&self.channel) {
+            self.wait(OPENING.min(deadline.remaining()));
+        }
+        let mut state = self.inbox.state.lock();
+        if let Some(waiter) = state.channels.waiter(&self.channel, &self.owner) {
+            waiter.is_opening = false;
         }
     }
 }
 
 impl Grants for Registered {
     fn inbox(&self) -> Option<&str> {
-        let hears = self.inbox.state.lock().hears(&self.channel);
+        let hears = self.inbox.state.lock().channels.hears(&self.channel);
         hears.then_some(&*self.channel)
     }
 
     /// The server doesn't count this inbox: it has another connection, or has become a replica.
     fn distrust(&self) {
         let state = self.inbox.state.lock();
-        if let (Some(closer), true) = (&state.closer, state.hears(&self.channel)) {
+        if let (Some(closer), true) = (&state.closer, state.channels.hears(&self.channel)) {
             closer.close();
         }
     }
@@ -418,14 +377,10 @@ impl Grants for Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        self.inbox.state.lock().waiting.remove(&self.owner);
-    }
-}
-
-fn text(part: Option<&Value>) -> &str {
-    match part {
-        Some(Value::BulkString(bytes)) => str::from_utf8(bytes).unwrap_or_default(),
-        _ => "",
+        let mut state = self.inbox.state.lock();
+        state
+            .channels
+            .leave(&self.channel, &self.owner, Instant::now());
     }
 }
 
@@ -439,6 +394,7 @@ impl fmt::Debug for Letterbox {
 mod tests {
     use super::*;
     use crate::options::Options;
+    use ::redis::Value;
     use proptest::prelude::*;
 
     /// An inbox without its thread, which never connects.
@@ -460,8 +416,8 @@ mod tests {
 
     /// What a waiter hears of that.
     fn heard(owner: &Owner, value: &Value) -> Option<News> {
-        let registered = inbox().register(owner, "crosslock:inbox:id".into());
-        registered.inbox.understand(value).ok()?;
+        let registered = inbox().register(owner, "crosslock:inbox:id".into(), false);
+        registered.inbox.take_in(&link::said(value)?);
         registered.wait(Duration::ZERO)
     }
 
