@@ -53,6 +53,9 @@ mod outages;
 #[path = "waiting/puppet.rs"]
 mod puppet;
 #[cfg(feature = "redis")]
+#[path = "waiting/reading.rs"]
+mod reading;
+#[cfg(feature = "redis")]
 #[path = "waiting/torture.rs"]
 mod torture;
 #[cfg(feature = "redis")]

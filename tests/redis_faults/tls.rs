@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use crosslock::{Error, Locker};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
@@ -34,6 +35,32 @@ fn encrypted_connection_carries_the_whole_of_a_locks_life() {
     }
     let url = url(&server, ":secret@localhost", &server.ca_file());
     assert_works(&open(&url.replace("rediss://", "valkeys://")));
+    assert_no_clients(&server);
+}
+
+#[test]
+fn waiter_hears_of_its_grant_by_an_encrypted_connection() {
+    let server = RedisServer::builder().tls().start();
+    // Heartbeats are minutes away.
+    let builder = Locker::builder(&server.tls_url()).ttl(millis(600_000));
+    let (locker, waiting) = (builder.clone().build().unwrap(), builder.build().unwrap());
+    for round in 0..10 {
+        let guard = held(&locker);
+        let name = format!("other-{round}");
+        let other = locker.lock(&name).unwrap();
+        thread::scope(|scope| {
+            let both = [NAME, &name].map(|name| {
+                let waiting = &waiting;
+                scope.spawn(move || waiting.lock(name).unwrap().unlock().unwrap())
+            });
+            wait_for_inbox(&server);
+            guard.unlock().unwrap();
+            other.unlock().unwrap();
+            let heard = || both.iter().all(|one| one.is_finished());
+            wait_until("both to be served", PATIENCE, heard);
+        });
+    }
+    drop((locker, waiting));
     assert_no_clients(&server);
 }
 

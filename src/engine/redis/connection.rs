@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use ::redis::{Cmd, ServerError, Value};
 
@@ -168,11 +169,24 @@ impl Connection {
         Ok(self.stream.flush()?)
     }
 
-    /// Reads what the server says unasked. One that has timed out may be tried again: it is no answer to anything,
-    /// and a part of it that has come is kept.
-    pub(super) fn receive(&mut self, deadline: &Deadline) -> Result<Value, Broken> {
-        self.stream.set_deadline(deadline);
-        self.replies.next(&mut self.stream)
+    /// Gives what the server said unasked, if it has come. A part that has come is kept. Unless there may be `new`
+    /// parts, only what was read already is looked at, and what the last read left.
+    pub(super) fn receive(&mut self, new: bool) -> Result<Option<Value>, Broken> {
+        self.stream.do_not_wait(new);
+        match self.replies.next(&mut self.stream) {
+            Ok(value) => Ok(Some(value)),
+            Err(Broken::TimedOut(_)) => Ok(None),
+            Err(broken) => Err(broken),
+        }
+    }
+
+    /// Readable when the server says something.
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.stream {
+            Stream::Plain(socket) => socket.as_fd(),
+            #[cfg(feature = "tls")]
+            Stream::Tls(tls) => tls.sock.as_fd(),
+        }
     }
 
     /// Gives up what was sent last: a late copy of it would be carried out after what is sent next elsewhere.
@@ -201,6 +215,14 @@ impl fmt::Debug for Connection {
 }
 
 impl Stream {
+    fn do_not_wait(&mut self, new: bool) {
+        match self {
+            Stream::Plain(socket) => socket.do_not_wait(new),
+            #[cfg(feature = "tls")]
+            Stream::Tls(tls) => tls.sock.do_not_wait(new),
+        }
+    }
+
     fn set_deadline(&mut self, deadline: &Deadline) {
         match self {
             Stream::Plain(socket) => socket.set_deadline(deadline),

@@ -2,13 +2,14 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::net::SendFlags;
+use rustix::net::{RecvFlags, SendFlags};
 use socket2::{Domain, SockAddr, Type};
 
 use crate::clock::Deadline;
@@ -21,7 +22,19 @@ use crate::clock::Deadline;
 pub(super) struct Socket {
     socket: Arc<socket2::Socket>,
     deadline: Deadline,
+    reads: Reads,
     tick: Duration,
+}
+
+/// What a read does when there is nothing to read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Reads {
+    /// It waits until the deadline.
+    Wait,
+    /// It times out.
+    TimeOut,
+    /// The same, and there was nothing more after the last read: so it isn't looked for.
+    TimeOutAtOnce,
 }
 
 /// Ends what blocks on a socket.
@@ -81,6 +94,7 @@ impl Socket {
         Ok(Socket {
             socket: Arc::new(socket),
             deadline: deadline.clone(),
+            reads: Reads::Wait,
             tick: Duration::ZERO,
         })
     }
@@ -98,6 +112,15 @@ impl Socket {
 
     pub(super) fn set_deadline(&mut self, deadline: &Deadline) {
         self.deadline = deadline.clone();
+        self.reads = Reads::Wait;
+    }
+
+    /// Until there is another deadline, a read takes what is there, and times out at once if there is nothing. What
+    /// comes after a read that took all is `new` only when the caller says so: most calls need one system call then.
+    pub(super) fn do_not_wait(&mut self, new: bool) {
+        if new || self.reads == Reads::Wait {
+            self.reads = Reads::TimeOut;
+        }
     }
 
     /// Whether there is nothing to read, and no end either. One that may be told things unasked is quiet as
@@ -157,6 +180,15 @@ fn wait_for(socket: &socket2::Socket, flags: PollFlags, deadline: &Deadline) -> 
     }
 }
 
+/// Waits until there is something to read from either, or the end of it, or for `timeout`. It may return earlier.
+pub(super) fn wait_to_read(either: [BorrowedFd<'_>; 2], timeout: Duration) -> io::Result<()> {
+    let mut events = either.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    match rustix::event::poll(&mut events, Some(&timespec(timeout))) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(e) => Err(e.into()),
+    }
+}
+
 /// A day stands for all that is longer: the caller looks again.
 fn timespec(duration: Duration) -> Timespec {
     const LONG: Duration = Duration::from_secs(24 * 3600);
@@ -166,8 +198,24 @@ fn timespec(duration: Duration) -> Timespec {
     })
 }
 
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
 impl Read for Socket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.reads == Reads::TimeOut {
+            let read = receive(&self.socket, buffer)?;
+            if read < buffer.len() {
+                self.reads = Reads::TimeOutAtOnce;
+            }
+            return Ok(read);
+        }
+        if self.reads == Reads::TimeOutAtOnce {
+            return Err(timed_out());
+        }
         loop {
             self.arm()?;
             match (&*self.socket).read(buffer) {
@@ -191,6 +239,18 @@ impl Write for Socket {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// What is there, without blocking.
+fn receive(socket: &socket2::Socket, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match rustix::net::recv(socket, &mut *buffer, RecvFlags::DONTWAIT) {
+            Ok((_, read)) => return Ok(read),
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => return Err(timed_out()),
+            Err(e) => return Err(e.into()),
+        }
     }
 }
 

@@ -105,12 +105,6 @@ impl<W> Channels<W> {
         channel.is_some_and(|one| one.subscription == Subscription::Heard)
     }
 
-    /// Any that is heard.
-    pub(super) fn any_heard(&self) -> Option<Arc<str>> {
-        let mut names = self.all.keys();
-        names.find(|name| self.hears(name)).cloned()
-    }
-
     /// When there may be something to change that isn't wanted now.
     pub(super) fn next_look(&self) -> Option<Instant> {
         self.unused.front().map(|(at, _)| *at)

@@ -1,6 +1,7 @@
 //! The connection of an inbox: what it was told, what it still has to answer, and whether it is alive.
 
 use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use ::redis::{Cmd, Value};
@@ -100,16 +101,21 @@ impl Link {
         Ok(())
     }
 
-    /// Gives the next that it says; `None` when it says nothing until `deadline`, or only a part.
-    pub(super) fn receive(&mut self, deadline: &Deadline) -> Result<Option<Said>, Broken> {
-        match self.connection.receive(deadline) {
-            Ok(value) => {
+    /// Gives the next that it has said; `None` when there is nothing more, or only a part. The first call after a
+    /// while is `new`.
+    pub(super) fn receive(&mut self, new: bool) -> Result<Option<Said>, Broken> {
+        match self.connection.receive(new)? {
+            Some(value) => {
                 self.since = Instant::now();
                 understand(&value, &mut self.owed).map(Some)
             }
-            Err(Broken::TimedOut(_)) => Ok(None),
-            Err(broken) => Err(broken),
+            None => Ok(None),
         }
+    }
+
+    /// Readable when it says more.
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.connection.as_fd()
     }
 }
 

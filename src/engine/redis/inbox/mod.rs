@@ -1,49 +1,71 @@
-//! The inbox: a thread and a connection that hear of grants, and tell the threads that wait for them.
+//! The inbox: a connection on which a locker hears of grants, and what its waiters and one thread do with it.
 //!
-//! It is started when a locker meets its first lock that is taken, and ends with the locker. There is a channel for
-//! each namespace that has waiters, or had some a short while ago; without any there is no connection. A waiter
-//! registers its owner before the server learns of it; a message "owner token" goes to the waiter with that owner, and
-//! any other makes the thread look at which channels are wanted.
+//! It begins when a locker meets its first lock that is taken, and ends with the locker. There is a channel for each
+//! namespace that has waiters, or had some a short while ago; without any there is no connection. A waiter registers
+//! its owner before the server learns of it, and a message "owner token" is for the waiter with that owner.
 //!
 //! Messages can be lost, late or sent twice: a waiter checks what it hears against what it was answered, and asks
 //! again in time. When a channel begins to be heard, and when its connection is lost, its waiters are told to ask.
+//!
+//! # Who reads
+//!
+//! A waiter that waits alone reads the connection itself, so that a grant wakes one thread and not two. Where several
+//! wait, and come and go, the thread reads for all, so that the reading isn't passed from one to the next. One reads at
+//! a time. The connection is at one [`Place`](state::Place), and belongs to whoever took it from there:
+//!
+//! | place | who has it | left when |
+//! |---|---|---|
+//! | `None` | nobody: no channel is wanted, or the thread connects | the thread has connected: `WithThread` |
+//! | `Free` | nobody, and nobody sleeps | a waiter comes: `WithWaiter`; none does for 1 s: `WithThread`; no channel is left: `None` |
+//! | `WithWaiter` | the waiter that reads | its own news, or its timeout: `Free`, or `Left` if others sleep; an error: `Lost` |
+//! | `Left` | nobody: the thread is woken for it | `WithThread` |
+//! | `WithThread` | the thread | one waiter sleeps, and no two did for 20 ms, or no channel is left: `Free`; an error: `Lost` |
+//! | `Lost` | nobody | the thread has seen why: `None`, and it connects anew |
+//!
+//! What can happen meanwhile:
+//!
+//! - *A grant for the reader*: it puts the connection back and returns. *A grant for another waiter*: the reader leaves
+//!   it with that one, and wakes it. What was sent, and not read when a reader leaves, stays in the connection for
+//!   the next reader: a grant of a waiter that is about to wait is read by itself, or by who reads then.
+//! - *A waiter comes*: it takes the connection if it is `Free`, and sleeps otherwise. If it is the only one and the
+//!   thread reads, it rings the [`Bell`], and the thread puts the connection back for it.
+//! - *The reader leaves, and others sleep*: it wakes the thread. So while somebody sleeps the connection is read, or the
+//!   thread is on its way to it; or the one that sleeps was woken for it, and where that one leaves instead, nobody sleeps.
+//! - *A new channel is wanted*: whoever reads is rung, and subscribes. Who reads also unsubscribes, and asks a silent
+//!   server whether it is there.
+//! - *The connection is lost*, which its reader finds: under one lock all channels become unheard, and their waiters
+//!   are told to ask; the thread is woken to connect anew. *A waiter distrusts it*: it is shut down, which the reader
+//!   finds, or the next.
+//! - *Nobody waits*: the connection is free, and the thread reads it after a while, so that its end is found. A waiter
+//!   that comes before looks whether it is at its end, before it relies on it.
+//! - *The locker is gone*: then nobody waits. The connection is shut down, and the thread ends.
+//! - *A fork*: the child has an inbox of its own, and touches nothing of this one.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender, bounded};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use uuid::Uuid;
 
-use self::channels::{Channels, UNUSED_FOR};
-use self::link::{Link, Said};
-use super::connection::Closer;
-use super::failure::{Broken, Failure};
+use self::bell::Bell;
+use self::reading::Turn;
+use self::state::{Place, State, Waiter};
 use super::server::Server;
-use crate::backoff::Backoff;
 use crate::clock::{Cancel, Deadline};
 use crate::engine::{Grants, News};
-use crate::fence::Token;
 use crate::lease::Owner;
 use crate::per_process::Fresh;
 
+mod bell;
 mod channels;
 mod link;
+mod reading;
+mod state;
+mod thread;
 
-/// How long a first waiter waits for the inbox to open, before it goes on without.
+/// How long a first waiter waits for its channel to be heard, before it goes on without.
 const OPENING: Duration = Duration::from_millis(100);
-
-const PAUSES: Backoff = Backoff {
-    base: Duration::from_millis(10),
-    cap: Duration::from_millis(250),
-    jitter: 0.5,
-};
-
-/// A connection that lasted for as long was one: the next is made at once when it ends.
-const SETTLED: Duration = PAUSES.cap;
 
 /// Where a locker may have its inbox.
 pub(super) struct Letterbox {
@@ -55,28 +77,11 @@ struct Inbox {
     server: Arc<Server>,
     id: String,
     state: Mutex<State>,
-    /// Notified when a channel is wanted, and when the locker is gone.
+    /// Wakes the thread, when it doesn't read.
     changed: Condvar,
+    /// Wakes who reads.
+    bell: Bell,
     closed: Cancel,
-}
-
-#[derive(Default)]
-struct State {
-    channels: Channels<Waiter>,
-    closer: Option<Closer>,
-}
-
-#[derive(Debug)]
-struct Waiter {
-    tell: Sender<News>,
-    /// Whether it waits for its channel to be heard, and hasn't asked since.
-    is_opening: bool,
-}
-
-/// How a connection ended that worked.
-enum Ended {
-    /// Nobody waits any more.
-    Unused,
 }
 
 /// A waiter's registration, which ends with it.
@@ -84,7 +89,8 @@ struct Registered {
     inbox: Arc<Inbox>,
     owner: String,
     channel: Arc<str>,
-    news: Receiver<News>,
+    /// Wakes it when it sleeps.
+    bell: Arc<Condvar>,
 }
 
 impl Letterbox {
@@ -95,8 +101,8 @@ impl Letterbox {
         }
     }
 
-    /// Registers a waiter, if its channel is wanted already. With `start` it is wanted from now on, and the waiter
-    /// is registered when it is heard, or when that takes too long.
+    /// Registers a waiter, if its channel is wanted already. With `start` it is wanted from now on, and given a moment
+    /// to be heard.
     pub(super) fn listen(
         &self,
         namespace: &str,
@@ -105,12 +111,16 @@ impl Letterbox {
     ) -> Option<Box<dyn Grants>> {
         let inbox = self.inbox(start.is_some())?;
         let name = format!("{namespace}:inbox:{}", inbox.id);
-        let Some(deadline) = start else {
-            let known = inbox.state.lock().channels.known(&name)?;
-            return Some(Box::new(inbox.register(owner, known, false)));
+        let known = inbox.state.lock().channels.known(&name);
+        let registered = match (known, start) {
+            (Some(known), _) => inbox.register(owner, known, start.is_some()),
+            (None, Some(_)) => inbox.register(owner, name.into(), true),
+            (None, None) => return None,
         };
-        let registered = inbox.register(owner, name.into(), true);
-        registered.await_opening(owner.process(), deadline);
+        registered.look();
+        if let Some(deadline) = start {
+            registered.await_opening(deadline);
+        }
         Some(Box::new(registered))
     }
 
@@ -141,43 +151,44 @@ impl Drop for Letterbox {
 
 impl Inbox {
     fn start(server: Arc<Server>) -> Option<Arc<Self>> {
-        // TLS and a logger are all that needs stack here.
-        const STACK: usize = 512 * 1024;
-        let inbox = Arc::new(Inbox {
-            server,
-            id: Uuid::new_v4().simple().to_string(),
-            state: Mutex::default(),
-            changed: Condvar::new(),
-            closed: Cancel::default(),
+        let started = Bell::new().and_then(|bell| {
+            let inbox = Arc::new(Inbox {
+                server,
+                id: Uuid::new_v4().simple().to_string(),
+                state: Mutex::default(),
+                changed: Condvar::new(),
+                bell,
+                closed: Cancel::default(),
+            });
+            inbox.start_thread().map(|()| inbox)
         });
-        let theirs = inbox.clone();
-        let started = thread::Builder::new()
-            .name("crosslock-inbox".into())
-            .stack_size(STACK)
-            .spawn(move || theirs.run());
-        match started {
-            Ok(_) => Some(inbox),
-            Err(e) => {
+        started
+            .inspect_err(|e| {
                 log::warn!("no thread to hear of grants, so waiting is by asking: {e}");
-                None
-            }
-        }
+            })
+            .ok()
     }
 
     fn register(self: Arc<Self>, owner: &Owner, channel: Arc<str>, is_opening: bool) -> Registered {
-        // One message is enough: a waiter that finds one looks for itself.
-        let (tell, news) = bounded(1);
+        let bell = Arc::new(Condvar::new());
+        let waiter = Waiter {
+            news: None,
+            is_opening,
+            bell: bell.clone(),
+        };
         let owner = owner.as_str().to_owned();
-        let waiter = Waiter { tell, is_opening };
         let mut state = self.state.lock();
+        let is_first = state.channels.is_empty();
         state.channels.enter(&channel, owner.clone(), waiter);
-        self.changed.notify_all();
+        if is_first {
+            self.changed.notify_one();
+        }
         drop(state);
         Registered {
             inbox: self,
             owner,
             channel,
-            news,
+            bell,
         }
     }
 
@@ -187,168 +198,58 @@ impl Inbox {
         if let Some(closer) = &state.closer {
             closer.close();
         }
-        self.changed.notify_all();
-    }
-
-    /// The thread.
-    fn run(&self) {
-        let mut pauses = PAUSES.waits();
-        let mut warned = false;
-        while !self.closed.is_set() {
-            // A logger that panics must not end the thread that waiters rely on.
-            let began = Instant::now();
-            let heard = catch_unwind(AssertUnwindSafe(|| self.hear_until_broken(&mut warned)));
-            if heard.unwrap_or(false) && began.elapsed() > SETTLED {
-                pauses = PAUSES.waits();
-                warned = false;
-            }
-            let mut state = self.state.lock();
-            if !self.closed.is_set() {
-                let pause = pauses.next().unwrap_or(PAUSES.cap);
-                self.changed.wait_for(&mut state, pause);
-            }
-        }
-    }
-
-    /// Says whether anything was heard.
-    fn hear_until_broken(&self, warned: &mut bool) -> bool {
-        let ended = self.hear();
-        let heard = self.went_deaf();
-        let broken = match ended {
-            Ok(Ended::Unused) => return true,
-            Err(broken) => broken,
-        };
-        if !self.closed.is_set() {
-            let level = if !*warned {
-                log::Level::Warn
-            } else {
-                log::Level::Debug
-            };
-            *warned = true;
-            let (place, cause) = (self.server.place(), Failure::from(broken).cause());
-            log::log!(
-                level,
-                "no grants heard from {place}, so waiting is by asking: {cause}"
-            );
-        }
-        heard
-    }
-
-    fn hear(&self) -> Result<Ended, Broken> {
-        self.await_first_channel();
-        let closed = Deadline::NEVER.or(&self.closed);
-        let connection = self.server.connect(&closed)?;
-        self.state.lock().closer = Some(connection.closer());
-        let mut link = Link::new(connection, self.server.io_timeout());
-        loop {
-            let now = Instant::now();
-            let (changes, next_look) = {
-                let mut state = self.state.lock();
-                let changes = state.channels.changes(now);
-                if state.channels.is_empty() {
-                    return Ok(Ended::Unused);
-                }
-                // A channel may be left unused at any time, and this isn't told.
-                let next_look = state.channels.next_look().unwrap_or(now + UNUSED_FOR);
-                (changes, next_look)
-            };
-            link.change(&changes, &closed)?;
-            link.tend(now, &closed)?;
-            // A locker that is gone since has set this before it closed what it found to close.
-            if self.closed.is_set() {
-                return Err(Broken::Closed("its locker is gone".into()));
-            }
-            if let Some(said) = link.receive(&Deadline::at(link.due().min(next_look)))? {
-                self.take_in(&said);
-            }
-        }
-    }
-
-    fn await_first_channel(&self) {
-        let mut state = self.state.lock();
-        while state.channels.is_empty() && !self.closed.is_set() {
-            self.changed.wait(&mut state);
-        }
-    }
-
-    fn take_in(&self, said: &Said) {
-        match said {
-            Said::Message { channel, text } => self.state.lock().tell(channel, text),
-            Said::Heard { channel } => self.state.lock().heard(channel),
-            Said::Other => {}
-        }
-    }
-
-    /// Says whether anything was heard before.
-    fn went_deaf(&self) -> bool {
-        let mut state = self.state.lock();
-        state.closer = None;
-        state.deafen()
-    }
-}
-
-impl State {
-    /// A message that isn't about a grant is there to be received: the thread looks at what is wanted then.
-    fn tell(&mut self, channel: &str, message: &str) {
-        let Some((owner, token)) = message.rsplit_once(' ') else {
-            return;
-        };
-        if let (Some(waiter), Ok(token)) = (self.channels.waiter(channel, owner), token.parse()) {
-            waiter.tell(News::Granted(Token::from_number(token)));
-        }
-    }
-
-    /// Those that entered the line before this have no inbox there.
-    fn heard(&mut self, channel: &str) {
-        self.channels.heard(channel);
-        for waiter in self.channels.waiters(channel) {
-            waiter.tell(News::Ask);
-        }
-    }
-
-    fn deafen(&mut self) -> bool {
-        let heard = self.channels.any_heard().is_some();
-        self.channels.deafen(|waiter, was_heard| {
-            if was_heard || waiter.is_opening {
-                waiter.tell(News::Ask);
-            }
-        });
-        heard
-    }
-}
-
-impl Waiter {
-    /// A message that is there already makes it ask.
-    fn tell(&mut self, news: News) {
-        let _ = self.tell.try_send(news);
+        self.changed.notify_one();
     }
 }
 
 impl Registered {
-    /// Waits until the channel is heard, for a moment.
-    fn await_opening(&self, process: u32, deadline: &Deadline) {
-        let any_heard = {
-            let state = self.inbox.state.lock();
-            if state.channels.hears(&self.channel) {
-                None
-            } else {
-                state.channels.any_heard()
-            }
-        };
-        if let Some(heard) = any_heard {
-            // The thread blocks on its connection: the server wakes it.
-            let mut look = ::redis::cmd("PUBLISH");
-            look.arg(&*heard).arg("look");
-            let deadline = deadline.within(OPENING);
-            let _ = self.inbox.server.call(&look, process, &deadline);
+    /// Finds a connection that came to its end while nobody read it.
+    fn look(&self) {
+        let link = self.inbox.state.lock().take();
+        if let Some(link) = link {
+            let now = Instant::now();
+            drop(self.inbox.read(link, Turn::Waiter(self, Some(now))));
         }
-        if !self.inbox.state.lock().channels.hears(&self.channel) {
+    }
+
+    /// Waits until the channel is heard, for a moment.
+    fn await_opening(&self, deadline: &Deadline) {
+        if self.inbox().is_none() {
             self.wait(OPENING.min(deadline.remaining()));
         }
         let mut state = self.inbox.state.lock();
         if let Some(waiter) = state.channels.waiter(&self.channel, &self.owner) {
-            waiter.is_opening = false;
+            // Whatever it heard, it asks now.
+            (waiter.is_opening, waiter.news) = (false, None);
         }
+    }
+
+    fn news<'a>(&self, state: &'a mut State) -> Option<&'a mut Option<News>> {
+        let waiter = state.channels.waiter(&self.channel, &self.owner)?;
+        Some(&mut waiter.news)
+    }
+
+    fn has_news(&self, state: &mut State) -> bool {
+        self.news(state).is_some_and(|news| news.is_some())
+    }
+
+    fn take_news(&self, state: &mut State) -> Option<News> {
+        self.news(state)?.take()
+    }
+
+    /// Sleeps until there are news, or it is to read, or it is time.
+    fn sleep(&self, state: &mut MutexGuard<'_, State>, until: Option<Instant>) {
+        let rings = &self.inbox.bell;
+        state.fall_asleep(&self.bell, rings);
+        let is_read = matches!(state.place, Place::WithWaiter | Place::WithThread);
+        if is_read && !state.channels.hears(&self.channel) {
+            rings.ring(&mut state.rung);
+        }
+        match until {
+            Some(until) => _ = self.bell.wait_until(state, until),
+            None => self.bell.wait(state),
+        }
+        state.wake_up(&self.bell, rings);
     }
 }
 
@@ -367,10 +268,24 @@ impl Grants for Registered {
     }
 
     fn wait(&self, timeout: Duration) -> Option<News> {
-        // A timeout past the end of the clock: the registration has the sender, so it never ends without news.
-        match Instant::now().checked_add(timeout) {
-            Some(until) => self.news.recv_deadline(until).ok(),
-            None => self.news.recv().ok(),
+        // A timeout past the end of the clock is none.
+        let until = Instant::now().checked_add(timeout);
+        let mut state = self.inbox.state.lock();
+        loop {
+            let news = self.take_news(&mut state);
+            if news.is_some() || until.is_some_and(|until| until <= Instant::now()) {
+                return news;
+            }
+            state = match state.take() {
+                Some(link) => {
+                    drop(state);
+                    self.inbox.read(link, Turn::Waiter(self, until))
+                }
+                None => {
+                    self.sleep(&mut state, until);
+                    state
+                }
+            };
         }
     }
 }
@@ -393,6 +308,7 @@ impl fmt::Debug for Letterbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fence::Token;
     use crate::options::Options;
     use ::redis::Value;
     use proptest::prelude::*;
@@ -405,6 +321,7 @@ mod tests {
             id: "id".into(),
             state: Mutex::default(),
             changed: Condvar::new(),
+            bell: Bell::new().unwrap(),
             closed: Cancel::default(),
         })
     }
@@ -417,7 +334,7 @@ mod tests {
     /// What a waiter hears of that.
     fn heard(owner: &Owner, value: &Value) -> Option<News> {
         let registered = inbox().register(owner, "crosslock:inbox:id".into(), false);
-        registered.inbox.take_in(&link::said(value)?);
+        registered.inbox.state.lock().take_in(&link::said(value)?);
         registered.wait(Duration::ZERO)
     }
 
