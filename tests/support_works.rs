@@ -10,6 +10,8 @@ mod proxies;
 mod resources;
 #[path = "support_works/servers.rs"]
 mod servers;
+#[path = "support_works/stopwatch.rs"]
+mod stopwatch;
 #[path = "support_works/waiting.rs"]
 mod waiting;
 

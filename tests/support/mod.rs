@@ -9,6 +9,7 @@ mod admin;
 mod black_hole;
 mod builder;
 mod certificates;
+mod lateness;
 mod nursery;
 mod process;
 mod proxy;
@@ -18,13 +19,16 @@ mod resp;
 pub mod scripts;
 mod server;
 mod signals;
+mod stopwatch;
 
 pub use black_hole::BlackHole;
 pub use builder::Builder;
+pub use lateness::Probe;
 pub use process::{Child, hear, is_child, say};
 pub use proxy::{Fault, Proxy};
 pub use resources::{open_files_under, resident_bytes, sockets, threads_named};
 pub use server::RedisServer;
+pub use stopwatch::{Late, Stopwatch, is_in_time, within, worst};
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -1,0 +1,106 @@
+//! Bounds on time that a busy machine doesn't break, and a slow library does.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::lateness::Probe;
+
+/// What a measured call may take beyond its bound on a machine that wasn't late: a test waits for several threads and a
+/// server, in a build without optimizations.
+const GRACE: Duration = Duration::from_millis(100);
+/// So many times what the probe is late by is what was measured late by at most: it has more threads to wait for than
+/// the ring has, which work for longer. The most that was seen, beside busy loops and builds, is 3.6 times as much.
+const FACTOR: u32 = 4;
+/// For so long each thread of the probe works in a lap.
+const WORK: Duration = Duration::from_micros(50);
+
+/// A lap of the probe that was late, and when it was due.
+#[derive(Clone, Copy, Debug)]
+pub struct Late {
+    pub due: Instant,
+    pub by: Duration,
+}
+
+/// Measures how long something takes, and how late the machine was meanwhile.
+///
+/// A bound holds when no more time has passed than the bound, a constant grace and four times what the threads of a
+/// [`Probe`] were late by in the same time. On a machine that isn't late only the grace remains.
+#[derive(Debug)]
+pub struct Stopwatch {
+    begun: Instant,
+    late: Arc<Mutex<Vec<Late>>>,
+    probe: Probe,
+}
+
+impl Stopwatch {
+    /// Starts it.
+    pub fn start() -> Self {
+        let late = Arc::new(Mutex::new(Vec::new()));
+        let told = late.clone();
+        let probe = Probe::start(WORK, move |by| {
+            let due = Instant::now() - by;
+            lock(&told).push(Late { due, by });
+        });
+        // Its threads may take a while to start.
+        let begun = Instant::now();
+        Stopwatch { begun, late, probe }
+    }
+
+    /// Returns the time since its start.
+    pub fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Asserts that not much more time than `bound` has passed, and returns how much has.
+    ///
+    /// # Panics
+    ///
+    /// If more has passed than the bound, the grace, and what the machine was late by.
+    #[track_caller]
+    pub fn assert_within(self, bound: Duration) -> Duration {
+        let elapsed = self.elapsed();
+        self.assert_took(elapsed, bound);
+        elapsed
+    }
+
+    /// The same for a time that was measured by others while this ran, and may be a part of it: what counts is the most
+    /// that the machine was late by within any time of that length.
+    #[track_caller]
+    pub fn assert_took(self, took: Duration, bound: Duration) {
+        // The lap that is under way ends, and counts.
+        drop(self.probe);
+        let late = worst(&lock(&self.late), took);
+        assert!(
+            is_in_time(took, bound, late),
+            "{took:?} instead of {bound:?}, on a machine that was late by {late:?}"
+        );
+    }
+}
+
+fn lock(late: &Mutex<Vec<Late>>) -> MutexGuard<'_, Vec<Late>> {
+    late.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The most that these come to within so much time.
+pub fn worst(late: &[Late], time: Duration) -> Duration {
+    let from = |first: usize| {
+        let all = late[first..].iter();
+        let near = all.take_while(|one| one.due <= late[first].due + time);
+        near.map(|one| one.by).sum()
+    };
+    (0..late.len()).map(from).max().unwrap_or_default()
+}
+
+/// Whether so much time is no more than the bound, for a machine that was so late.
+pub fn is_in_time(took: Duration, bound: Duration, late: Duration) -> bool {
+    took <= bound + GRACE + FACTOR * late
+}
+
+/// Runs `call`, which has to return by `bound`, as [`Stopwatch::assert_within`] judges it.
+#[track_caller]
+pub fn within<T>(bound: Duration, call: impl FnOnce() -> T) -> T {
+    let watch = Stopwatch::start();
+    let result = call();
+    watch.assert_within(bound);
+    result
+}

@@ -1,0 +1,103 @@
+//! Bounds on time: broken by what is slow, and not by a machine that has no time for it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{self, TryRecvError};
+use std::thread;
+use std::time::Instant;
+
+use super::support::{
+    Child, Late, Probe, Stopwatch, hear, is_child, is_in_time, say, within, worst,
+};
+use super::*;
+
+const fn millis(number: u64) -> Duration {
+    Duration::from_millis(number)
+}
+
+#[test]
+fn time_is_measured_and_within_its_bound() {
+    let watch = Stopwatch::start();
+    thread::sleep(millis(20));
+    assert!(watch.assert_within(millis(20)) >= millis(20));
+    assert_eq!(within(millis(1), || "done"), "done");
+}
+
+#[test]
+fn bound_is_for_a_machine_that_is_not_late() {
+    let (bound, grace) = (millis(500), millis(100));
+    assert!(is_in_time(bound + grace, bound, Duration::ZERO));
+    assert!(!is_in_time(
+        bound + grace + millis(1),
+        bound,
+        Duration::ZERO
+    ));
+}
+
+#[test]
+fn bound_grows_by_four_times_what_the_machine_is_late_by() {
+    let (bound, grace, late) = (millis(500), millis(100), millis(30));
+    let most = bound + grace + 4 * late;
+    assert!(is_in_time(most, bound, late));
+    assert!(!is_in_time(most + millis(1), bound, late));
+}
+
+#[test]
+fn lateness_counts_within_a_time_as_long_as_what_was_measured() {
+    let begun = Instant::now();
+    let late = [(0, 10), (50, 20), (60, 30), (500, 40)].map(|(due, by)| Late {
+        due: begun + millis(due),
+        by: millis(by),
+    });
+    assert_eq!(worst(&late, millis(5)), millis(40));
+    assert_eq!(worst(&late, millis(20)), millis(50));
+    assert_eq!(worst(&late, millis(100)), millis(60));
+    assert_eq!(worst(&late, millis(1_000)), millis(100));
+    assert_eq!(worst(&[], millis(1_000)), Duration::ZERO);
+}
+
+/// Says how late this process is between two words of its parent, and whether a bound of nothing would be broken.
+#[test]
+fn child_measures() {
+    if !is_child("stopwatch::child_measures") {
+        return;
+    }
+    let watch = Stopwatch::start();
+    say("measures");
+    hear();
+    let elapsed = watch.elapsed();
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        watch.assert_within(Duration::ZERO);
+    }));
+    let verdict = if outcome.is_ok() { "excused" } else { "broken" };
+    say(&format!("{verdict} {}", elapsed.as_millis()));
+}
+
+#[test]
+fn bound_of_a_process_that_stands_still_is_excused() {
+    let mut child = Child::spawn("stopwatch::child_measures", &[]);
+    child.wait_for("measures", PATIENCE);
+    child.stop();
+    thread::sleep(millis(600));
+    child.cont();
+    child.tell("stop");
+    let elapsed: u64 = child.wait_for("excused", PATIENCE).parse().unwrap();
+    assert!(elapsed >= 600, "{elapsed} ms");
+}
+
+#[test]
+#[should_panic(expected = "3600s instead of 1s, on a machine that was late by")]
+fn bound_is_broken_by_what_takes_long_on_a_machine_that_runs() {
+    // No machine was late by a quarter of an hour in so short a time.
+    Stopwatch::start().assert_took(Duration::from_secs(3_600), Duration::from_secs(1));
+}
+
+#[test]
+fn thread_that_tells_of_lateness_ends_with_its_probe() {
+    let (tell, told) = mpsc::channel();
+    let probe = Probe::start(Duration::ZERO, move |late| {
+        let _ = tell.send(late);
+    });
+    drop(probe);
+    while told.try_recv().is_ok() {}
+    assert_eq!(told.try_recv(), Err(TryRecvError::Disconnected));
+}
