@@ -34,8 +34,6 @@ use crosslock::{Locker, LockerBuilder};
 
 /// Far more than anything here takes, even on a loaded machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-/// What a loaded machine may add to a time that is asserted from above.
-pub(crate) const SLACK: Duration = Duration::from_secs(1);
 
 /// Where the locks of one test live, apart from those of all others; the locker that it derefs to has default options.
 pub(crate) struct Place {

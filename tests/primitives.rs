@@ -31,7 +31,7 @@ use std::env;
 use std::time::Duration;
 
 use crosslock::{LockGuard, Locker};
-use support::{RedisServer, wait_until};
+use support::{RedisServer, Stopwatch, wait_until, within};
 
 /// The lock of most tests, and where it is.
 const NAME: &str = "n";
@@ -46,8 +46,6 @@ const TTL: &str = "TEST_TTL_MS";
 
 /// Far more than anything here takes, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What a loaded machine may add to a bound.
-const SLACK: Duration = Duration::from_secs(1);
 
 const fn millis(number: u64) -> Duration {
     Duration::from_millis(number)

@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
 
 use crosslock::{Error, LockGuard, Locker};
 use support::scripts::{ACQUIRE, RELEASE as RELEASE_SCRIPT, RENEW, digest, whole};
-use support::{RedisServer, wait_until};
+use support::{RedisServer, Stopwatch, wait_until, within};
 
 /// The lock of most tests, and where it is.
 const NAME: &str = "n";
@@ -50,8 +50,6 @@ const HOLDERS: &str = "{crosslock:n}:holders";
 
 /// Far more than anything here takes, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// What a loaded machine may add to a bound.
-const SLACK: Duration = Duration::from_secs(1);
 /// A timeout that shows when a bound is missing.
 const LONG: Duration = Duration::from_secs(10);
 /// What a release may take.
@@ -71,16 +69,6 @@ fn held(locker: &Locker) -> LockGuard {
         .try_lock(NAME)
         .expect("try_lock")
         .expect("it is free")
-}
-
-/// Runs `call`, which has to return by `bound`, give or take what the machine adds.
-#[track_caller]
-fn within<T>(bound: Duration, call: impl FnOnce() -> T) -> T {
-    let start = Instant::now();
-    let result = call();
-    let elapsed = start.elapsed();
-    assert!(elapsed < bound + SLACK, "{elapsed:?} instead of {bound:?}");
-    result
 }
 
 /// Whether it is a Redis before 7.0.

@@ -15,14 +15,12 @@ use std::time::{Duration, Instant};
 
 use crosslock::{LockGuard, Locker};
 use support::{
-    Child, Fault, Proxy, RedisServer, hear, is_child, resident_bytes, say, sockets, threads_named,
-    wait_until,
+    Child, Fault, Proxy, RedisServer, Stopwatch, hear, is_child, resident_bytes, say, sockets,
+    threads_named, wait_until,
 };
 
 /// Far more than anything here takes, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What a loaded machine may add to a time that is asserted from above.
-const SLACK: Duration = Duration::from_secs(1);
 /// All threads of the crate have names that begin with this.
 const OURS: &str = "crosslock-";
 
@@ -34,23 +32,13 @@ fn report(what: &str, number: impl Display) {
     println!("{what}: {number}");
 }
 
-/// Returns how long it takes until no thread of the crate is left.
-fn threads_end_within() -> Duration {
-    let begun = Instant::now();
-    wait_until("the threads to end", PATIENCE, || threads_named(OURS) == 0);
-    begun.elapsed()
-}
-
-/// Asserts what holds when threads have nothing to do any more.
+/// Asserts that the threads of the crate, which have nothing to do any more, end soon; says when they have.
 #[track_caller]
-fn assert_prompt(what: &str, elapsed: Duration) {
-    // The promise is 100 ms; the rest is for a loaded machine.
-    let most = Duration::from_millis(100) + SLACK;
-    assert!(elapsed < most, "{what} after {elapsed:?}");
-}
-
-fn millis(word: &str) -> Duration {
-    Duration::from_millis(word.parse().unwrap())
+fn tell_that_threads_end() {
+    let watch = Stopwatch::start();
+    wait_until("the threads to end", PATIENCE, || threads_named(OURS) == 0);
+    let ended = watch.assert_within(Duration::from_millis(100));
+    say(&format!("ended {}", ended.as_millis()));
 }
 
 // Many locks
@@ -87,7 +75,7 @@ fn child_holds_many_locks() {
     drop(guards);
     say(&format!("dropped {}", begun.elapsed().as_millis()));
     drop(lock);
-    say(&format!("ended {}", threads_end_within().as_millis()));
+    tell_that_threads_end();
     assert_eq!(sockets(), sockets_before);
     say("clean");
     // The parent looks at the server while this process lives.
@@ -138,9 +126,7 @@ fn thousand_locks_are_held_for_several_ttls_and_leave_nothing_behind() {
 
     child.tell("drop");
     report("dropped in ms", child.wait_for("dropped", PATIENCE));
-    let ended = millis(&child.wait_for("ended", PATIENCE));
-    report("threads ended in ms", ended.as_millis());
-    assert_prompt("the last thread ended", ended);
+    report("threads ended in ms", child.wait_for("ended", PATIENCE));
     child.wait_for("clean", PATIENCE);
     wait_until("the connections to be closed", PATIENCE, || {
         server.connected_clients() == 0
@@ -297,7 +283,7 @@ fn child_counts_the_threads_of_a_loop() {
     }
     say(&format!("most {most}"));
     // The locker may stay: a thread that nobody needs ends by itself.
-    say(&format!("ended {}", threads_end_within().as_millis()));
+    tell_that_threads_end();
     drop(lock);
 }
 
@@ -309,9 +295,7 @@ fn locks_in_a_loop_share_one_renewal_thread() {
     let most: usize = child.wait_for("most", PATIENCE).parse().unwrap();
     report("most threads", most);
     assert!((1..=2).contains(&most), "{most} threads");
-    let ended = millis(&child.wait_for("ended", PATIENCE));
-    report("threads ended in ms", ended.as_millis());
-    assert_prompt("the last thread ended", ended);
+    report("threads ended in ms", child.wait_for("ended", PATIENCE));
     assert!(child.wait(PATIENCE).success());
 }
 
@@ -358,11 +342,12 @@ fn child_drops_while_a_renewal_hangs() {
     let guard = lock.lock("a").unwrap();
     say("holds");
     assert_eq!(hear().as_deref(), Some("drop"));
-    let begun = Instant::now();
+    let watch = Stopwatch::start();
     drop(guard);
-    say(&format!("dropped {}", begun.elapsed().as_millis()));
+    let dropped = watch.assert_within(Duration::from_millis(500));
+    say(&format!("dropped {}", dropped.as_millis()));
     drop(lock);
-    say(&format!("ended {}", threads_end_within().as_millis()));
+    tell_that_threads_end();
     assert_eq!(sockets(), sockets_before);
 }
 
@@ -377,14 +362,8 @@ fn guard_that_is_dropped_while_a_renewal_hangs_leaves_no_thread() {
     let before = proxy.requests();
     wait_until("a renewal", PATIENCE, || proxy.requests() > before);
     child.tell("drop");
-    let dropped = millis(&child.wait_for("dropped", PATIENCE));
-    report("dropped in ms", dropped.as_millis());
-    // The promise is 500 ms; the rest is for a loaded machine.
-    let most = Duration::from_millis(500) + SLACK;
-    assert!(dropped < most, "dropped after {dropped:?}");
-    let ended = millis(&child.wait_for("ended", PATIENCE));
-    report("threads ended in ms", ended.as_millis());
-    assert_prompt("the last thread ended", ended);
+    report("dropped in ms", child.wait_for("dropped", PATIENCE));
+    report("threads ended in ms", child.wait_for("ended", PATIENCE));
     assert!(child.wait(PATIENCE).success());
 }
 
@@ -404,15 +383,9 @@ fn child_loses_its_guards() {
     for guard in &guards {
         guard.lost().recv_timeout(PATIENCE).unwrap();
     }
-    let begun = Instant::now();
     drop(guards);
     drop(lock);
-    let ended = threads_end_within();
-    say(&format!(
-        "dropped {}",
-        (begun.elapsed() - ended).as_millis()
-    ));
-    say(&format!("ended {}", ended.as_millis()));
+    tell_that_threads_end();
 }
 
 #[test]
@@ -420,9 +393,7 @@ fn lost_guards_leave_nothing_behind() {
     let server = RedisServer::start();
     let url = server.url();
     let mut child = Child::spawn("child_loses_its_guards", &[(URL, url.as_str())]);
-    let ended = millis(&child.wait_for("ended", PATIENCE));
-    report("threads ended in ms", ended.as_millis());
-    assert_prompt("the last thread ended", ended);
+    report("threads ended in ms", child.wait_for("ended", PATIENCE));
     assert!(child.wait(PATIENCE).success());
     let keys = server.keys();
     assert!(keys.iter().all(|key| key.ends_with(":fence")), "{keys:?}");

@@ -73,7 +73,7 @@ use rustix::process::Pid;
 use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
 
-use support::wait_until;
+use support::{Stopwatch, wait_until};
 
 /// Far more than anything here takes, even on a loaded machine, and less than the heartbeats of [`LONG`].
 const PATIENCE: Duration = Duration::from_secs(20);

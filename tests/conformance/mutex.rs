@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::lease::margin;
 use super::texts::{assert_discreet, debugged};
 use super::waiting::{assert_times_out, release_meanwhile};
-use crate::{PATIENCE, Place, SLACK};
+use crate::support::Stopwatch;
+use crate::{PATIENCE, Place};
 
 const TTL: Duration = Duration::from_millis(150);
 
@@ -356,12 +357,11 @@ pub(crate) fn lost_lease_stores_nothing_although_nobody_came(place: &Place) {
 
 pub(crate) fn mutex_is_held_until_a_given_moment(place: &Place) {
     let careless = counter(&without_renewal(place));
-    let begun = Instant::now();
+    let watch = Stopwatch::start();
     let guard = careless.lock().unwrap();
     let next = counter(place).lock().unwrap();
-    let elapsed = begun.elapsed();
+    let elapsed = watch.assert_within(TTL);
     assert!(elapsed >= TTL - margin(TTL), "{elapsed:?}");
-    assert!(elapsed < TTL + SLACK, "{elapsed:?}");
     assert!(next.is_held() && !guard.is_held());
 }
 

@@ -10,7 +10,8 @@ use crosslock::{Error, LockGuard, Locker, Result};
 use super::lease::margin;
 use super::texts::{assert_discreet, debugged};
 use super::waiting::{assert_times_out, release_meanwhile};
-use crate::{PATIENCE, Place, SLACK};
+use crate::support::Stopwatch;
+use crate::{PATIENCE, Place};
 
 const TTL: Duration = Duration::from_millis(150);
 
@@ -234,12 +235,11 @@ pub(crate) fn all_are_renewed_for_several_ttls(place: &Place) {
 }
 
 pub(crate) fn several_are_held_until_a_given_moment(place: &Place) {
-    let begun = Instant::now();
+    let watch = Stopwatch::start();
     let lost = without_renewal(place).lock_all(&["a", "b"]).unwrap();
     let next = place.lock("b").unwrap();
-    let elapsed = begun.elapsed();
+    let elapsed = watch.assert_within(TTL);
     assert!(elapsed >= TTL - margin(TTL), "{elapsed:?}");
-    assert!(elapsed < TTL + SLACK, "{elapsed:?}");
     assert!(next.abandoned());
     assert!(!lost.is_held());
     assert!(matches!(lost.verify(), Err(Error::Lost { .. })));

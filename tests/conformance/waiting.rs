@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use crosslock::{Error, Locker, Result};
 
-use crate::{PATIENCE, Place, SLACK};
+use crate::support::Stopwatch;
+use crate::{PATIENCE, Place};
 
 /// Waits for what another thread holds: of the same locker, and of another.
 fn each_waiter(place: &Place, test: impl Fn(&Locker)) {
@@ -66,17 +67,14 @@ pub(crate) fn every_waiting_thread_is_served(place: &Place) {
 
 /// Asserts that `wait` waits for all of `timeout`, in vain.
 pub(crate) fn assert_times_out<G>(timeout: Duration, wait: impl FnOnce() -> Result<Option<G>>) {
-    let begun = Instant::now();
+    let watch = Stopwatch::start();
     let outcome = wait().unwrap();
-    let elapsed = begun.elapsed();
+    let elapsed = watch.assert_within(timeout + Duration::from_millis(100));
     assert!(outcome.is_none());
     assert!(
         elapsed >= timeout,
         "{elapsed:?} is shorter than {timeout:?}"
     );
-    // The promise is 100 ms; the rest is for a loaded machine.
-    let most = timeout + Duration::from_millis(100) + SLACK;
-    assert!(elapsed < most, "{elapsed:?} is longer than {timeout:?}");
 }
 
 pub(crate) fn timed_wait_ends_after_its_timeout(place: &Place) {

@@ -1,13 +1,12 @@
 //! What was broken once: by a server that forgets, by slow answers, by values that can't be read.
 
 use std::thread;
-use std::time::{Duration, Instant};
 
 use crosslock::{Error, Locker, MutexGuard};
 
 use super::support::scripts::{RELEASE, RELEASE_ALL, RENEW, digest};
 use super::support::{Fault, Proxy, RedisServer};
-use super::{FENCE, LOCK, NAME, PATIENCE, SLACK, VALUE, millis, open};
+use super::{FENCE, LOCK, NAME, PATIENCE, VALUE, millis, open, within};
 
 fn server_with_proxy() -> (RedisServer, Proxy) {
     let server = RedisServer::start();
@@ -15,23 +14,22 @@ fn server_with_proxy() -> (RedisServer, Proxy) {
     (server, proxy)
 }
 
-/// The owner's other names, and how long the next one waited for them.
-fn wait_for(server: &RedisServer, name: &str) -> Duration {
-    let begun = Instant::now();
+/// Takes a lock that was released, and didn't run out.
+#[track_caller]
+fn take_released(server: &RedisServer, name: &str) {
     let guard = open(server).try_lock_for(name, PATIENCE).unwrap().unwrap();
     assert!(!guard.abandoned());
-    begun.elapsed()
 }
 
 #[test]
 fn names_of_a_lost_set_are_free_once_its_guard_is_gone() {
     let server = RedisServer::start();
-    let guard = open(&server).lock_all(&["a", NAME]).unwrap();
+    let builder = Locker::builder(&server.url()).ttl(10 * PATIENCE);
+    let guard = builder.build().unwrap().lock_all(&["a", NAME]).unwrap();
     server.query::<()>(&["DEL", LOCK]);
     assert!(matches!(guard.verify(), Err(Error::Lost { .. })));
     assert!(guard.unlock().is_err());
-    let waited = wait_for(&server, "a");
-    assert!(waited < SLACK * 3, "{waited:?} of a ttl of 10 s");
+    take_released(&server, "a");
 }
 
 /// `hand_over` is long enough that the store is begun, and over when it is done.
@@ -47,12 +45,9 @@ fn drop_whose_store_is_slow_ends_within_its_bound() {
         *guard += 1;
         proxy.set(Fault::Delay(millis(85)));
         proxy.lose_next_reply(&digest(RENEW), false);
-        let begun = Instant::now();
-        drop(guard);
-        let took = begun.elapsed();
+        within(millis(500), || drop(guard));
         proxy.set(Fault::None);
         next.join().unwrap();
-        assert!(took < millis(535), "{took:?}");
     });
 }
 
@@ -106,12 +101,9 @@ fn timed_call_that_finds_a_corrupt_value_ends_in_time() {
     let counter = Locker::open(&proxy.url()).unwrap();
     let counter = counter.mutex(NAME, 0u64).unwrap();
     proxy.lose_next_reply(&digest(RELEASE), false);
-    let begun = Instant::now();
-    let outcome = counter.try_lock_for(millis(10));
-    let took = begun.elapsed();
+    let outcome = within(millis(110), || counter.try_lock_for(millis(10)));
     assert!(matches!(outcome, Err(Error::Corrupt { .. })), "{outcome:?}");
-    assert!(took < millis(150), "{took:?}");
-    assert!(wait_for(&server, NAME) < SLACK * 3);
+    take_released(&server, NAME);
 }
 
 #[test]

@@ -1,15 +1,10 @@
 //! Those that read, write or hold permits, killed and stopped.
 
-use std::time::Instant;
-
 use crosslock::MutexGuard;
 
 use super::puppet::Puppet;
 use super::support::RedisServer;
 use super::*;
-
-/// What a loaded machine may add to the time in which a lease comes back; the promise is 250 ms.
-const LATE: Duration = millis(750);
 
 /// How long the next one waits for what `dead` held in vain, after it was killed.
 fn comes_back(dead: &str, next: &str) -> bool {
@@ -20,11 +15,10 @@ fn comes_back(dead: &str, next: &str) -> bool {
     holder.take(dead);
     let token = holder.holding().token;
     holder.kill();
-    let killed = Instant::now();
+    let watch = Stopwatch::start();
     waiter.take(next);
     let holding = waiter.holding();
-    let elapsed = killed.elapsed();
-    assert!(elapsed < LEASE + LATE, "{next} after {dead}: {elapsed:?}");
+    watch.assert_within(LEASE);
     assert!(holding.token > token);
     waiter.unlock();
     assert_nothing_left(&server);
@@ -62,11 +56,10 @@ fn is_not_in_the_way(holding: &str, dead: &str, next: &str) {
     processes[1].take(dead);
     wait_for_queue(&server, 1);
     processes[1].kill();
-    let killed = Instant::now();
+    let watch = Stopwatch::start();
     processes[2].take(next);
     processes[2].holding();
-    let elapsed = killed.elapsed();
-    assert!(elapsed < SLACK, "{next} behind a dead {dead}: {elapsed:?}");
+    watch.assert_within(Duration::ZERO);
 }
 
 #[test]

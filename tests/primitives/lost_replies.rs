@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
-use std::time::Instant;
 
 use crosslock::{Error, Mutex, MutexGuard, RwLockWriteGuard};
 
@@ -36,15 +35,6 @@ fn server_with_proxy() -> (RedisServer, Proxy) {
 
 fn counter(url: &str) -> Mutex<u64> {
     Locker::open(url).unwrap().mutex(NAME, 0).unwrap()
-}
-
-#[track_caller]
-fn within<T>(bound: Duration, call: impl FnOnce() -> T) -> T {
-    let begun = Instant::now();
-    let outcome = call();
-    let elapsed = begun.elapsed();
-    assert!(elapsed < bound + SLACK, "{elapsed:?} instead of {bound:?}");
-    outcome
 }
 
 /// Runs a script as a request does that was long on its way.
@@ -198,10 +188,13 @@ fn downgrade_whose_reply_is_lost_reads_what_it_stored() {
 
 #[test]
 fn downgrade_none_of_whose_replies_arrives_is_released() {
+    // It outlasts our patience: only a release frees the lock.
+    const LEASE: Duration = Duration::from_secs(300);
     let (server, proxy) = server_with_proxy();
     for then_close in [true, false] {
-        let config = Locker::open(&proxy.url()).unwrap().rwlock(NAME, 0u64);
-        let mut writing = config.unwrap().write().unwrap();
+        let locker = Locker::builder(&proxy.url()).ttl(LEASE).build().unwrap();
+        let config = locker.rwlock(NAME, 0u64).unwrap();
+        let mut writing = config.write().unwrap();
         *writing += 1;
         let value = writing.to_string();
         proxy.set(Fault::LoseReply { then_close });
@@ -209,10 +202,7 @@ fn downgrade_none_of_whose_replies_arrives_is_released() {
         let error = outcome.unwrap_err();
         assert!(matches!(error, Error::Unavailable { .. }), "{error}");
         proxy.set(Fault::None);
-        // Long before its ttl of 10 s.
-        let begun = Instant::now();
         assert_nothing_left(&server);
-        assert!(begun.elapsed() < Duration::from_secs(5));
         assert_eq!(server.get(VALUE), Some(value));
     }
 }

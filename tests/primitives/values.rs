@@ -55,14 +55,11 @@ fn timed_call_ends_in_time_although_the_value_does_not_arrive() {
     let waiting = Locker::open(&proxy.url()).unwrap().mutex(NAME, 0).unwrap();
     thread::scope(|scope| {
         let waiter = scope.spawn(|| {
-            let begun = Instant::now();
-            let outcome = waiting.try_lock_for(TIMEOUT);
-            (begun.elapsed(), outcome.map(|guard| guard.is_some()))
+            let _ = within(TIMEOUT + millis(100), || waiting.try_lock_for(TIMEOUT));
         });
         wait_for_queue(&server, 1);
         proxy.lose_next_reply(":value", false);
         holder.unlock().unwrap();
-        let (elapsed, outcome) = waiter.join().unwrap();
-        assert!(elapsed < TIMEOUT + SLACK, "{elapsed:?}, {outcome:?}");
+        waiter.join().unwrap();
     });
 }

@@ -282,9 +282,7 @@ fn each_right_is_needed_by_the_call_that_says_so() {
         if call == Call::Lock {
             assert_eq!(server.get(LOCK), None, "{right}");
         }
-        wait_until("the lease to end", TTL + SLACK, || {
-            server.get(LOCK).is_none()
-        });
+        wait_until("the lease to end", PATIENCE, || server.get(LOCK).is_none());
         assert_no_clients(&server);
     }
 }

@@ -15,6 +15,7 @@ fn killed_waiters_are_passed_over_by_the_release() {
     let (lock, guard) = holder(&server);
     let mut live = Puppet::start_many(1, &server.url(), LONG);
     let mut guard = Some(guard);
+    let watch = Stopwatch::start();
     let mut delays = Vec::new();
     for _ in 0..5 {
         let held = guard.take().unwrap_or_else(|| lock.lock("a").unwrap());
@@ -37,8 +38,8 @@ fn killed_waiters_are_passed_over_by_the_release() {
         "held so long after the release, with ten dead in line",
         &delays,
     );
-    // The promise is 5 ms; the rest is for a loaded machine.
-    assert!(median(delays.clone()) < millis(50), "{delays:?}");
+    // Where nothing else runs it is less than 5 ms.
+    watch.assert_took(median(delays), millis(5));
 }
 
 #[test]
@@ -52,6 +53,7 @@ fn head_of_the_line_follows_a_killed_holder_when_its_ttl_is_over() {
         let token = holder.holding().token;
         // They learn from the holder's ttl when to look.
         let mut processes = processes_in_line(&server, 3, LONG);
+        let watch = Stopwatch::start();
         holder.kill();
         // Read on both sides of the question.
         let before = now();
@@ -72,8 +74,7 @@ fn head_of_the_line_follows_a_killed_holder_when_its_ttl_is_over() {
             "in too early"
         );
         let late = first.since.saturating_sub(after + remaining);
-        // The promise is 100 ms; the rest is for a loaded machine.
-        assert!(late < millis(300), "in {late:?} late");
+        watch.assert_took(late, millis(100));
         delays.push(late);
         processes[0].unlocked();
         assert_served_in_order(&mut processes[1..], first.token, false);
@@ -93,7 +94,7 @@ fn stopped_waiter_costs_the_others_the_one_lease_that_it_was_granted() {
     let mut stopped = processes_in_line(&server, 1, LEASE).remove(0);
     let mut others = processes_in_line(&server, 2, LEASE);
     stopped.stop();
-    let released = now();
+    let (watch, released) = (Stopwatch::start(), now());
     let token = guard.fencing_token();
     guard.unlock().unwrap();
     assert!(
@@ -103,7 +104,7 @@ fn stopped_waiter_costs_the_others_the_one_lease_that_it_was_granted() {
     let first = others[0].holding();
     let waited = first.since.saturating_sub(released);
     report("a stopped waiter with a ttl of 800 ms cost", waited);
-    assert!(waited < LEASE + millis(300), "{waited:?}");
+    watch.assert_took(waited, LEASE + millis(100));
     assert!(first.abandoned && first.token > token, "{first:?}");
     others[0].unlocked();
     assert_served_in_order(&mut others[1..], first.token, false);
@@ -135,11 +136,12 @@ fn waiter_that_has_stood_still_for_long_costs_the_others_nothing() {
         let overdue: u64 = overdue.split(' ').next().unwrap().parse().unwrap();
         time[0] * 1000 + time[1] / 1000 > overdue
     });
+    let watch = Stopwatch::start();
     let (released, token) = (now(), guard.fencing_token());
     guard.unlock().unwrap();
     let first = others[0].holding();
     assert!(!first.abandoned && first.token > token, "{first:?}");
-    assert!(first.since.saturating_sub(released) < millis(300));
+    watch.assert_took(first.since.saturating_sub(released), millis(100));
     others[0].unlocked();
     assert_served_in_order(&mut others[1..], first.token, false);
     stopped.cont();

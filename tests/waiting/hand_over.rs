@@ -130,6 +130,7 @@ fn another_process_gets_its_turn_while_threads_hand_over() {
     let lock = Locker::open(&server.url()).unwrap();
     let mut other = Puppet::start_many(1, &server.url(), Duration::from_secs(10)).remove(0);
     let done = AtomicBool::new(false);
+    let watch = Stopwatch::start();
     let mut waits = thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
@@ -153,8 +154,8 @@ fn another_process_gets_its_turn_while_threads_hand_over() {
         "waits beside 8 threads that hand over: p50, p99, longest",
         (p50, p99, longest),
     );
-    // The promise is a p99 of 3 ms; the rest is for a loaded machine.
-    assert!(p99 < millis(100), "{p99:?}");
+    // Where nothing else runs it is 3 ms.
+    watch.assert_took(p99, millis(20));
     assert_nothing_left(&server);
 }
 

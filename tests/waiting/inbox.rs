@@ -77,10 +77,11 @@ fn child_waits_for_many() {
     let clone = waiter.clone();
     drop(waiter);
     say(&format!("clone {}", threads_named(THREAD)));
-    let dropped = now();
+    let watch = Stopwatch::start();
     drop(clone);
     wait_until("the inbox to end", PATIENCE, || threads_named(THREAD) == 0);
-    say(&format!("ended {}", (now() - dropped).as_millis()));
+    let ended = watch.assert_within(millis(100));
+    say(&format!("ended {}", ended.as_millis()));
     hear();
 }
 
@@ -113,8 +114,6 @@ fn one_inbox_serves_all_threads_names_and_namespaces_and_ends_with_the_last_clon
     assert_eq!(child.wait_for("clone", PATIENCE), "1");
     let ended: u64 = child.wait_for("ended", PATIENCE).parse().unwrap();
     report("the inbox ended so many ms after its locker", ended);
-    // The promise is 100 ms; the rest is for a loaded machine.
-    assert!(ended < 1_000, "{ended} ms");
     wait_for_inboxes(&server, 0);
     assert_nothing_left(&server);
 }
@@ -186,12 +185,13 @@ fn grant_that_could_not_be_published_is_found_by_the_next_heartbeat() {
     let mute = Locker::open(&server.url_as("mute:secret")).unwrap();
     let guard = mute.lock("a").unwrap();
     let mut processes = processes_in_line(&server, 2, LEASE);
+    let watch = Stopwatch::start();
     let (token, released) = (guard.fencing_token(), now());
     guard.unlock().unwrap();
     let first = processes[0].holding();
     assert!(first.token > token && !first.abandoned, "{first:?}");
     let waited = first.since.saturating_sub(released);
-    assert!(waited < LEASE / 3 + millis(300), "{waited:?}");
+    watch.assert_took(waited, LEASE / 3 + millis(100));
     processes[0].unlocked();
     assert_served_in_order(&mut processes[1..], first.token, false);
     assert_nothing_left(&server);
@@ -225,7 +225,7 @@ fn grants_that_a_silent_connection_swallows_are_found_by_heartbeats() {
     let here = waiting(&deaf, "a");
     wait_for_line(&server, 1);
     let owner = line(&server).remove(0);
-    let released = now();
+    let (watch, released) = (Stopwatch::start(), now());
     guard.unlock().unwrap();
     assert_eq!(server.get(LOCK), Some(owner), "it was granted");
     let guard = here.result();
@@ -234,7 +234,7 @@ fn grants_that_a_silent_connection_swallows_are_found_by_heartbeats() {
         "a grant that was swallowed, with a ttl of 1.5 s, was found after",
         waited,
     );
-    assert!(waited < LEASE / 3 + millis(300), "{waited:?}");
+    watch.assert_took(waited, LEASE / 3 + millis(100));
     assert!(!guard.abandoned());
     guard.unlock().unwrap();
     elsewhere.unlock().unwrap();

@@ -87,7 +87,7 @@ fn last_thread_to_give_up_takes_the_process_out_of_the_line() {
         })
         .collect();
     threads.iter().for_each(Pending::result);
-    wait_until("the last to leave", millis(1_000), || {
+    wait_until("the last to leave", PATIENCE, || {
         server.keys() == [LOCK, FENCE]
     });
     guard.unlock().unwrap();

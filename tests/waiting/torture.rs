@@ -250,6 +250,7 @@ fn processes_that_are_killed_at_random_stall_nobody_for_long() {
     let server = RedisServer::start();
     let lock = Locker::builder(&server.url()).ttl(TTL).build().unwrap();
     let mut state = u64::from(std::process::id()) + 1;
+    let watch = Stopwatch::start();
     let (mut waits, end) = (Vec::new(), now() + Duration::from_secs(4));
     while now() < end {
         let crowd = Crowd::start(&server, TTL, millis(1), usize::MAX / 2);
@@ -268,7 +269,7 @@ fn processes_that_are_killed_at_random_stall_nobody_for_long() {
         longest,
     );
     // One lease of each that died at the same time, at most.
-    assert!(longest < 4 * TTL + millis(1_000), "{longest:?}");
+    watch.assert_took(longest, 4 * TTL + millis(250));
     drop(lock.lock("a").unwrap());
     assert_nothing_left(&server);
 }
