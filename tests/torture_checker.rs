@@ -17,6 +17,8 @@ mod torture {
 
 #[path = "torture_checker/bounds.rs"]
 mod bounds;
+#[path = "torture_checker/lateness.rs"]
+mod lateness;
 #[path = "torture_checker/sharing.rs"]
 mod sharing;
 #[path = "torture_checker/values.rs"]
@@ -440,20 +442,6 @@ fn error_needs_a_fault_that_allows_it() {
             .into_iter()
             .chain(fault(100, 150, "stop server", ALL)),
     );
-}
-
-#[test]
-fn call_that_asks_once_may_fail_when_the_machine_stands_still() {
-    let stall = with(event(1_200, "stall", 0), "", "", 1_240);
-    let late = with(event(1_400, "stall", 0), "", "", 1_440);
-    let failed = with(event(300, "answer", 1), "unavailable", "", 0);
-    for (how, is_excused) in [("open", true), ("try", true), ("lock", false)] {
-        let history = [ask(100, 1, how, 0), failed.clone()];
-        breaks("C8", history.clone());
-        let found = broken(history.into_iter().chain([stall.clone()]), &rules());
-        assert_eq!(found.is_empty(), is_excused, "{how}: {found:?}");
-        breaks("C8", [ask(100, 1, how, 0), failed.clone(), late.clone()]);
-    }
 }
 
 #[test]

@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The time without faults at the beginning, and now and then: what goes wrong in it has no excuse.
 const QUIET: Duration = Duration::from_millis(2_000);
 const FAULTS_BETWEEN_QUIET: usize = 12;
-/// What a loaded machine may add to a bound, beside the stalls that are seen.
+/// What a loaded machine may add to a bound, beside the lateness that is seen.
 const SLACK: Duration = Duration::from_millis(150);
 
 /// A run.
@@ -270,7 +270,7 @@ impl<'a> Driver<'a> {
         }
         let servers = &self.servers;
         let mut left = String::new();
-        let clean = eventually(Duration::from_secs(3), || {
+        let clean = eventually(Duration::from_secs(10), || {
             let keys = servers.primary().keys();
             let may_stay = |key: &str| [":fence", ":value"].iter().any(|end| key.ends_with(end));
             let others = keys.iter().filter(|key| !may_stay(key));

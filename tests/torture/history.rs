@@ -12,6 +12,10 @@ use serde::{Deserialize, Serialize};
 
 /// Every process, as the target of a fault.
 pub(crate) const ALL: u32 = 99;
+/// The process that runs the proxies between the workers and the server.
+pub(crate) const DRIVER: u32 = 98;
+/// The server, which writes nothing itself: a watcher says how late it answers.
+pub(crate) const SERVER: u32 = 97;
 
 /// How a lock is held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,8 +44,7 @@ pub(crate) enum Mode {
 /// | `released` | after it | `id`, `outcome` |
 /// | `register` | the register has answered | `id`, `name`, `token`, `detail` its verb, `outcome`, `until` its value |
 /// | `fault`, `faulted` | before and after a fault | `id`, `process` its target, `detail` its kind, `outcome` whom it hit |
-/// | `stall` | the machine did nothing for this program | `until` its end |
-/// | `slow` | the server took so long to answer | `until` its end |
+/// | `late` | threads of a process that were due then ran so late, or the server answered so late | `process`, `pid`, `until` when they did |
 /// | `key` | a lock as the server has it | `name`, `detail` its owner, or mark, `token` its counter, `until` its expiry |
 /// | `line` | who waits, as the server has it | `name`, `detail` their owners, first come first |
 /// | `sharers` | who shares a lock, as the server has it | `name`, `detail` count, owner and end of each |

@@ -5,7 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use super::checker::{Facts, sorts};
-use super::history::Event;
+use super::driver::WORKERS;
+use super::history::{DRIVER, Event, SERVER};
 
 /// What a run did, as a table.
 #[derive(Debug, Default)]
@@ -22,7 +23,8 @@ pub(crate) struct Summary {
     stale: usize,
     lost: usize,
     abandoned: usize,
-    stalled: Duration,
+    /// For how long who was late.
+    late: [(&'static str, Duration); 3],
     /// What is told of the worst of their kind.
     worst: Vec<(&'static str, Duration)>,
 }
@@ -52,7 +54,7 @@ impl Summary {
         summary.lost = holdings.clone().filter(|one| one.lost.is_some()).count();
         let abandoned = |event: &Event| event.detail == "abandoned";
         summary.abandoned = holdings.filter(|one| abandoned(one.answer)).count();
-        summary.stalled = Duration::from_nanos(facts.stalled(0, u64::MAX));
+        summary.late = late(&facts);
         summary.worst = worst(&facts);
         summary.holdings = facts.holdings.len();
         summary.sorts = sorts(&facts).into();
@@ -63,6 +65,17 @@ impl Summary {
     pub(crate) fn fired(&self) -> usize {
         self.faults.values().map(|(fired, _)| fired).sum()
     }
+}
+
+fn late(facts: &Facts<'_>) -> [(&'static str, Duration); 3] {
+    let of = |process| facts.lateness.of(process, 0, u64::MAX);
+    let workers = (0..WORKERS).map(of).sum();
+    [
+        ("workers were", workers),
+        ("the driver was", of(DRIVER)),
+        ("the server was", of(SERVER)),
+    ]
+    .map(|(who, nanos)| (who, Duration::from_micros(nanos / 1000)))
 }
 
 fn worst(facts: &Facts<'_>) -> Vec<(&'static str, Duration)> {
@@ -126,7 +139,9 @@ impl fmt::Display for Summary {
         for (what, time) in &self.worst {
             writeln!(f, "| longest {what} | {time:?} |")?;
         }
-        writeln!(f, "| the machine stood still for | {:?} |", self.stalled)?;
+        for (who, time) in &self.late {
+            writeln!(f, "| {who} late for | {time:?} |")?;
+        }
         writeln!(f, "| faults | {} |", self.fired())?;
         for (name, (fired, hit)) in &self.faults {
             writeln!(f, "| {name} | {fired}, {hit} hit |")?;

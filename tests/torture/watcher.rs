@@ -1,4 +1,4 @@
-//! Threads that watch the server, and the machine.
+//! Threads that watch the server, and whether a process has the time that it needs.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,61 +11,70 @@ use std::time::Duration;
 
 use redis::{Client, Connection, RedisResult};
 
-use super::history::{Event, History, now};
+use super::history::{DRIVER, Event, History, SERVER, now};
 use super::names::{NAMES, key_of};
 use super::servers::Address;
+use super::support::Probe;
 
 /// Threads that write down what they see until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Watchers {
     ended: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
+    thread: Option<JoinHandle<()>>,
+    _probe: Probe,
 }
 
 impl Watchers {
     pub(crate) fn start(server: Address, dir: &Path) -> io::Result<Self> {
         let ended = Arc::new(AtomicBool::new(false));
-        let (locks, stalls) = (
-            History::open(dir, "server.jsonl")?,
-            History::open(dir, "machine.jsonl")?,
-        );
-        let (until, also_until) = (ended.clone(), ended.clone());
-        let threads = vec![
-            thread::spawn(move || watch_server(&server, &locks, &until)),
-            thread::spawn(move || watch_machine(&stalls, &also_until)),
-        ];
-        Ok(Watchers { ended, threads })
+        let history = History::open(dir, "server.jsonl")?;
+        let until = ended.clone();
+        let driver = Event {
+            process: DRIVER,
+            pid: std::process::id(),
+            ..Event::default()
+        };
+        Ok(Watchers {
+            _probe: watch_process(driver, History::open(dir, "lateness.jsonl")?),
+            thread: Some(thread::spawn(move || {
+                watch_server(&server, &history, &until);
+            })),
+            ended,
+        })
     }
 }
 
 impl Drop for Watchers {
     fn drop(&mut self) {
         self.ended.store(true, Relaxed);
-        for thread in self.threads.drain(..) {
-            // One that panicked has said so.
+        if let Some(thread) = self.thread.take() {
+            // If it panicked, it has said so.
             let _ = thread.join();
         }
     }
 }
 
-/// A moment of which only what is longer is told, in nanoseconds.
-const STALL: u64 = 30_000_000;
+/// What is shorter isn't told: half of the shortest timeout whose outcome is judged. What many such moments come to is
+/// in the slack of the rules.
+const LATE: Duration = Duration::from_millis(10);
 
-/// Whether the machine has time for who wants to run.
-fn watch_machine(history: &History, ended: &AtomicBool) {
-    const NAP: Duration = Duration::from_millis(5);
-    while !ended.load(Relaxed) {
-        let from = now();
-        thread::sleep(NAP);
-        let until = now();
-        if until - from > STALL {
-            history.tell(&Event {
-                at: from,
-                until,
-                ..Event::now("stall")
-            });
+/// Writes down when threads of this process, which is that of the event, run late.
+pub(crate) fn watch_process(of: Event, history: History) -> Probe {
+    Probe::start(Duration::ZERO, move |late| {
+        if late >= LATE {
+            tell_late(&history, &of, late);
         }
-    }
+    })
+}
+
+fn tell_late(history: &History, of: &Event, late: Duration) {
+    let (until, late) = (now(), u64::try_from(late.as_nanos()).expect("no centuries"));
+    history.tell(&Event {
+        at: until.saturating_sub(late),
+        op: "late".to_owned(),
+        until,
+        ..of.clone()
+    });
 }
 
 /// A connection that may do everything.
@@ -99,6 +108,8 @@ type Key = (String, i64, String);
 
 fn watch_server(server: &Address, history: &History, ended: &AtomicBool) {
     const PAUSE: Duration = Duration::from_millis(12);
+    /// Where nothing is in its way.
+    const LONGEST_LOOK: Duration = Duration::from_millis(5);
     let mut connection = None;
     let mut last = HashMap::new();
     while !ended.load(Relaxed) {
@@ -111,12 +122,13 @@ fn watch_server(server: &Address, history: &History, ended: &AtomicBool) {
         let before = now();
         match redis::cmd("EVAL").arg(LOOK).arg(0).query::<Vec<Key>>(open) {
             Ok(keys) => {
-                if now() - before > STALL {
-                    history.tell(&Event {
-                        at: before,
-                        until: now(),
-                        ..Event::now("slow")
-                    });
+                let took = Duration::from_nanos(now() - before);
+                if took > LONGEST_LOOK + LATE {
+                    let server = Event {
+                        process: SERVER,
+                        ..Event::default()
+                    };
+                    tell_late(history, &server, took - LONGEST_LOOK);
                 }
                 write_down(history, &keys, before, &mut last);
             }

@@ -21,8 +21,6 @@ fn timed_call_that_is_late_breaks_c7() {
             .into_iter()
             .chain(stop),
     );
-    let stall = with(event(50, "stall", 0), "", "", 150);
-    passes([ask(10, 1, "timed", 50), answer(250), stall]);
 }
 
 #[test]

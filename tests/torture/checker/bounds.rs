@@ -16,13 +16,15 @@ const AFTER_OUTAGE: Duration = Duration::from_millis(500);
 /// Nobody holds anything for longer than twice the ttl, and there are as many threads.
 const ENDLESS: Duration = Duration::from_secs(15);
 
-/// For how long this process, or the machine, stood still in between.
-fn stood_still(facts: &Facts<'_>, event: &Event, from: u64) -> u64 {
-    let stops = facts.faults_near(event.process, from, event.at, 0);
-    let stopped = stops
-        .filter(|span| span.kind.name.starts_with("stop ") && span.process == event.process)
-        .map(|span| span.until.min(event.at) - span.from.max(from));
-    stopped.sum::<u64>() + facts.stalled(from, event.at)
+/// For how long this process was late in between. Its own bounds don't depend on others.
+fn own_lateness(facts: &Facts<'_>, event: &Event, from: u64) -> u64 {
+    facts.lateness.of(event.process, from, event.at)
+}
+
+/// For how long those were late in between who want this lock, or were on their way.
+fn their_lateness(facts: &Facts<'_>, name: &str, from: u64, until: u64) -> u64 {
+    let processes = facts.askers(name, from, until);
+    facts.lateness.on_the_way_of(&processes, from, until)
 }
 
 /// A timed call is over 100 ms after its timeout.
@@ -40,9 +42,9 @@ pub(super) fn timed(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             "timed" => ask.until,
             _ => nanos(3 * rules.io_timeout),
         };
-        let most = timeout + nanos(TIMED + rules.slack) + stood_still(facts, answer, ask.at);
+        let most = timeout + nanos(TIMED + rules.slack);
         let took = answer.at.saturating_sub(ask.at);
-        if took > most {
+        if took > most && took > most + own_lateness(facts, answer, ask.at) {
             let text = format!("a timed call took {:?}", shown(took));
             found.push(violation("C7", text, &[ask, answer]));
         }
@@ -59,7 +61,8 @@ pub(super) fn endless(facts: &Facts<'_>, _: &Rules) -> Vec<Violation> {
             continue;
         };
         let took = answer.at.saturating_sub(ask.at);
-        if took > nanos(ENDLESS) + stood_still(facts, answer, ask.at) {
+        let lateness = || facts.lateness.on_the_way(answer.process, ask.at, answer.at);
+        if took > nanos(ENDLESS) && took > nanos(ENDLESS) + lateness() {
             let text = format!("a call took {:?}", shown(took));
             found.push(violation("C7", text, &[ask, answer]));
         }
@@ -75,7 +78,8 @@ pub(super) fn releases(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             continue;
         };
         let took = released.at.saturating_sub(release.at);
-        if took > nanos(RELEASE + rules.slack) + stood_still(facts, released, release.at) {
+        let most = nanos(RELEASE + rules.slack);
+        if took > most && took > most + own_lateness(facts, released, release.at) {
             let text = format!("a release took {:?}", shown(took));
             found.push(violation("C7", text, &[release, released]));
         }
@@ -106,7 +110,7 @@ pub(super) fn after_kills(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             // Those that share it with the dead one live on.
             let ttls = if dead.is_exclusive() { 1 } else { 2 };
             let most = nanos(rules.ttl * ttls + AFTER_KILL + rules.slack)
-                + facts.delayed(since, next.from());
+                + their_lateness(facts, dead.name(), since, next.from());
             let others = facts.faults.iter().filter(|other| {
                 let near = other.until.saturating_add(nanos(rules.ttl));
                 other.event.id != span.event.id && other.from <= next.from() && since <= near
@@ -239,7 +243,7 @@ fn is_too_late(
         span.from <= next.from() && from <= span.until.saturating_add(nanos(after))
     });
     !excused
-        && took > most + facts.delayed(free.at, next.from())
+        && took > most + their_lateness(facts, next.name(), free.at, next.from())
         && !someone_waits_for_several(facts, rules, next.name(), free.at, next.from())
 }
 
@@ -262,7 +266,9 @@ pub(super) fn after_outages(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> 
         let took = next.from() - span.until;
         let mut later = facts.faults.iter();
         let again = later.any(|other| other.from > span.from && other.from <= next.from());
-        let most = nanos(AFTER_OUTAGE + rules.slack) + facts.delayed(span.until, next.from());
+        let process = next.answer.process;
+        let lateness = facts.lateness.on_the_way(process, span.until, next.from());
+        let most = nanos(AFTER_OUTAGE + rules.slack) + lateness;
         if took > most && !again {
             let text = format!("nobody had a lock for {:?} after it was over", shown(took));
             found.push(violation("C7", text, &[span.event, next.answer]));

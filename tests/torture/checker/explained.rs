@@ -1,10 +1,11 @@
 //! C4 and C8: what goes wrong has a cause.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use super::facts::Holding;
 use super::{Facts, Rules, Violation, nanos, shown, violation};
-use crate::torture::history::Mode;
+use crate::torture::history::{Event, Mode};
 
 /// What is lost, or abandoned, without a fault.
 pub(super) fn losses(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
@@ -14,7 +15,7 @@ pub(super) fn losses(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         let (from, process) = (holding.from(), holding.answer.process);
         if let Some(lost) = holding.lost {
             let mut faults = facts.faults_near(process, from, lost.at, ttl);
-            if !faults.any(|span| span.kind.loses) && facts.delayed(from, lost.at) < ttl / 4 {
+            if !faults.any(|span| span.kind.loses) && !was_too_late(facts, rules, holding, lost) {
                 let text = format!("{} lost without a cause", holding.name());
                 found.push(violation("C4", text, &[holding.answer, lost]));
             }
@@ -29,8 +30,8 @@ pub(super) fn losses(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             let mut spans = facts.faults.iter();
             let faulty =
                 spans.any(|span| span.kind.abandons() && span.from <= from && since <= span.until);
-            let explained = faulty || panicked_within((since, from), holding, &panics);
-            if !explained && !facts.is_delayed(since, from) {
+            let panicked = panicked_within((since, from), holding, &panics);
+            if !faulty && !panicked && !was_one_late(facts, rules, holding, since) {
                 let text = format!("{} found abandoned without a cause", holding.name());
                 found.push(violation("C4", text, &[holding.answer]));
             }
@@ -64,6 +65,25 @@ fn panicked_within(
     })
 }
 
+/// Whether renewals may not have come in time, since the last one that is known: more than half of a ttl has to pass
+/// without one.
+fn was_too_late(facts: &Facts<'_>, rules: &Rules, holding: &Holding<'_>, lost: &Event) -> bool {
+    let ttl = nanos(rules.ttl);
+    let since = holding.until.saturating_sub(ttl).max(holding.from());
+    let lateness = facts.lateness.on_the_way(lost.process, since, lost.at);
+    lateness >= ttl / 4
+}
+
+/// Whether the same may be so for one of those that may have had it before.
+fn was_one_late(facts: &Facts<'_>, rules: &Rules, holding: &Holding<'_>, since: u64) -> bool {
+    let (ttl, until) = (nanos(rules.ttl), holding.from());
+    let processes = facts.askers(holding.name(), since, until);
+    processes.into_iter().any(|process| {
+        let lateness = &facts.lateness;
+        lateness.worst_on_the_way(process, since, until, 2 * ttl) >= ttl / 4
+    })
+}
+
 /// Since when it may have been abandoned: those that read tell of it, but leave it to be told to the next that has it
 /// for itself.
 fn last_for_itself(facts: &Facts<'_>, holding: &Holding<'_>) -> u64 {
@@ -81,9 +101,6 @@ fn last_for_itself(facts: &Facts<'_>, holding: &Holding<'_>) -> u64 {
     let names = holding.answer.name.split(' ');
     names.map(last).min().unwrap_or_default()
 }
-
-/// For so long around a call that asks once it matters that the machine stood still, in nanoseconds.
-const BUSY: u64 = 1_000_000_000;
 
 /// Errors that no fault allows.
 pub(super) fn errors(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
@@ -103,21 +120,41 @@ pub(super) fn errors(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         let from = facts.asks.get(&event.id).map_or(event.at, |ask| ask.at);
         let mut faults = facts.faults_near(event.process, from, event.at, after);
         let allowed = faults.any(|span| span.kind.errors.contains(&error.as_str()));
-        let ask = facts.asks.get(&event.id);
-        let timeout = ask.map_or(0, |ask| ask.until);
-        let asks_once = ask.is_some_and(|ask| matches!(ask.detail.as_str(), "try" | "open"));
-        // A call that has little time, or one question, if the machine had no time for it. That of a single thread may
-        // be missed by those who watch, so for one question it is enough that the machine was busy about then.
-        let around = if asks_once { BUSY } else { 0 };
-        let (since, until) = (from.saturating_sub(around), event.at + around);
-        let was_delayed = (timeout > 0 || asks_once) && facts.is_delayed(since, until);
-        let is_short = (1..20_000_000).contains(&timeout);
-        let was_cut_short = error == "unavailable" && (is_short || was_delayed);
-        if !allowed && !was_cut_short {
+        let had_no_answer = error == "unavailable" && had_no_time(facts, rules, event);
+        if !allowed && !had_no_answer {
             let took = shown(event.at.saturating_sub(from));
             let text = format!("an error that no fault allows, after {took:?}");
             found.push(violation("C8", text, &[event]));
         }
     }
     found
+}
+
+/// Less than this is too short to ask in, whatever the machine does.
+const SHORT: Duration = Duration::from_millis(20);
+/// What a release may take.
+const RELEASE: Duration = Duration::from_millis(500);
+/// For so long calls without a timeout ask a server that doesn't answer.
+const UNAVAILABLE_FOR: Duration = Duration::from_secs(1);
+
+/// Whether an answer may not have come in time, for want of time, or because somebody on its way was late.
+fn had_no_time(facts: &Facts<'_>, rules: &Rules, event: &Event) -> bool {
+    let late = |since: u64| facts.lateness.on_the_way(event.process, since, event.at);
+    let before = |time: Duration| event.at.saturating_sub(nanos(time));
+    if event.op == "released" {
+        let release = facts.holdings_of_call(event.id).find_map(|one| one.release);
+        let begun = release.map_or(event.at, |release| release.at);
+        return late(begun) >= nanos(RELEASE) / 4;
+    }
+    let Some(ask) = facts.asks.get(&event.id) else {
+        return false;
+    };
+    match ask.detail.as_str() {
+        // What it is told last has to come before its end.
+        "timed" => {
+            ask.until < nanos(SHORT) || late(ask.at.max(before(rules.io_timeout + SHORT))) > 0
+        }
+        "try" | "open" => late(ask.at) >= nanos(rules.io_timeout) / 4,
+        _ => late(ask.at.max(before(UNAVAILABLE_FOR))) >= nanos(UNAVAILABLE_FOR) / 4,
+    }
 }

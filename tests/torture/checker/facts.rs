@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::lateness::Lateness;
 use crate::torture::history::{ALL, Event, Mode};
 use crate::torture::kinds::{self, Kind};
 
@@ -11,13 +12,12 @@ pub(crate) struct Facts<'a> {
     pub(crate) events: &'a [Event],
     /// By the time of their beginning.
     pub(crate) holdings: Vec<Holding<'a>>,
+    /// Their places, by the call's number.
+    by_call: HashMap<u64, Vec<usize>>,
     pub(crate) asks: HashMap<u64, &'a Event>,
     pub(crate) answers: HashMap<u64, &'a Event>,
     pub(crate) faults: Vec<Span<'a>>,
-    /// When nothing ran that wanted to.
-    pub(crate) stalls: Vec<(u64, u64)>,
-    /// When the server didn't answer.
-    pub(crate) slow: Vec<(u64, u64)>,
+    pub(crate) lateness: Lateness,
 }
 
 /// A lock that a thread had. Of several that it had together, there is one for each.
@@ -92,20 +92,19 @@ impl<'a> Facts<'a> {
         let mut facts = Facts {
             events,
             holdings: Vec::new(),
+            by_call: HashMap::new(),
             asks: HashMap::new(),
             answers: HashMap::new(),
             faults: Vec::new(),
-            stalls: Vec::new(),
-            slow: Vec::new(),
+            lateness: Lateness::default(),
         };
-        let mut held: HashMap<u64, Vec<usize>> = HashMap::new();
         for event in events {
-            facts.take_in(event, &mut held);
+            facts.take_in(event);
         }
         facts
     }
 
-    fn take_in(&mut self, event: &'a Event, held: &mut HashMap<u64, Vec<usize>>) {
+    fn take_in(&mut self, event: &'a Event) {
         match event.op.as_str() {
             "ask" => drop(self.asks.insert(event.id, event)),
             "answer" => {
@@ -115,11 +114,12 @@ impl<'a> Facts<'a> {
                     let names = event.name.split(' ');
                     let its: Vec<_> = names.map(|name| self.holding(name, event)).collect();
                     self.holdings.extend(its);
-                    held.insert(event.id, (first..self.holdings.len()).collect());
+                    let places = (first..self.holdings.len()).collect();
+                    self.by_call.insert(event.id, places);
                 }
             }
             "look" | "value" | "release" | "released" | "lost" => {
-                for at in held.get(&event.id).into_iter().flatten() {
+                for at in self.by_call.get(&event.id).into_iter().flatten() {
                     self.holdings[*at].take_in(event);
                 }
             }
@@ -129,10 +129,10 @@ impl<'a> Facts<'a> {
                 if let Some(span) = spans.find(|span| span.event.id == event.id) {
                     span.until = event.at;
                     span.hit = !event.outcome.is_empty();
+                    self.lateness.take_in_stop(span);
                 }
             }
-            "stall" => self.stalls.push((event.at, event.until)),
-            "slow" => self.slow.push((event.at, event.until)),
+            "late" => self.lateness.take_in(event),
             _ => {}
         }
     }
@@ -152,20 +152,24 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// For how long the machine stood still between the two times.
-    pub(crate) fn stalled(&self, from: u64, until: u64) -> u64 {
-        overlap(&self.stalls, from, until)
+    /// The processes that asked for a lock then, or waited for it, or had it.
+    pub(crate) fn askers(&self, name: &str, from: u64, until: u64) -> Vec<u32> {
+        let asked = self.asks.values().filter(|ask| {
+            let answered = self.answers.get(&ask.id).is_some_and(|one| one.at < from);
+            let had = self.holdings_of_call(ask.id).any(|one| one.end() >= from);
+            let is_over = answered && !had;
+            ask.at <= until && !is_over && ask.name.split(' ').any(|one| one == name)
+        });
+        let mut processes: Vec<_> = asked.map(|ask| ask.process).collect();
+        processes.sort_unstable();
+        processes.dedup();
+        processes
     }
 
-    /// The same, for the machine or the server.
-    pub(crate) fn delayed(&self, from: u64, until: u64) -> u64 {
-        self.stalled(from, until) + overlap(&self.slow, from, until)
-    }
-
-    /// Whether either stood still then.
-    pub(crate) fn is_delayed(&self, from: u64, until: u64) -> bool {
-        let mut spans = self.stalls.iter().chain(&self.slow);
-        spans.any(|(start, end)| *start <= until && from <= *end)
+    /// What the call with this number got.
+    pub(crate) fn holdings_of_call(&self, id: u64) -> impl Iterator<Item = &Holding<'a>> {
+        let all = self.by_call.get(&id).into_iter().flatten();
+        all.map(|at| &self.holdings[*at])
     }
 
     /// The faults that may have had an effect then, if they have one for `after`.
@@ -247,14 +251,6 @@ impl<'a> Holding<'a> {
             self.last = event;
         }
     }
-}
-
-fn overlap(spans: &[(u64, u64)], from: u64, until: u64) -> u64 {
-    let overlaps = spans.iter().map(|(start, end)| {
-        let (start, end) = (*start.max(&from), *end.min(&until));
-        end.saturating_sub(start)
-    });
-    overlaps.sum()
 }
 
 fn span(event: &Event) -> Option<Span<'_>> {

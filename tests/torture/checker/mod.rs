@@ -11,10 +11,15 @@
 //! | C7 | every wait is bounded |
 //! | C8 | calls give only errors that a fault allows |
 //! | C9 | the run was no idle one: every fault hit its target, and stale writes were refused |
+//!
+//! A machine that has no time for a process makes it late, and each process writes down when it was. Such a time excuses
+//! what depends on it (C4, C7, C8, and the order of a line in C6), for that process only: it, the driver, through whose
+//! proxies it reaches the server, and the server. What is unsafe has no excuse.
 
 mod bounds;
 mod explained;
 mod facts;
+mod lateness;
 mod server;
 mod tokens;
 mod values;
@@ -34,7 +39,7 @@ pub(crate) struct Rules {
     pub(crate) class: Class,
     pub(crate) ttl: Duration,
     pub(crate) io_timeout: Duration,
-    /// What a loaded machine may add to each bound, beside the stalls that were seen.
+    /// What a loaded machine may add to each bound, beside the lateness that was seen.
     pub(crate) slack: Duration,
     pub(crate) acquisitions: usize,
     /// So many of them at least for each way to hold a lock.

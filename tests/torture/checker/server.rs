@@ -102,10 +102,17 @@ pub(super) fn lines(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         let faulty = spans
             .any(|span| span.from <= event.at && before.at <= span.until.saturating_add(after));
         let since = before.at.saturating_sub(after);
+        let was_late = |owner: &str| {
+            let pid = pid(owner).unwrap_or_default();
+            let lateness = facts.lateness.on_the_way_of_pid(pid, since, event.at);
+            lateness >= nanos(rules.ttl) / 4
+        };
         let came_back = kept
             .clone()
             .any(|owner| gave_up(facts, owner, before, event));
-        if !faulty && !came_back && !facts.is_delayed(since, event.at) {
+        // Who asks too late loses the place.
+        let may_have_lost_it = kept.clone().any(|owner| was_late(owner));
+        if !faulty && !came_back && !may_have_lost_it {
             let text = format!("the line of {} has changed its order", event.name);
             found.push(violation("C6", text, &[before, event]));
         }

@@ -74,7 +74,10 @@ fn unsafe_overlap(
         .release
         .map_or(lost.seen, |event| event.at.min(lost.seen));
     let allowed = rules.ttl / 3 + rules.io_timeout + rules.slack;
-    (end, nanos(allowed) + facts.stalled(next.from(), end))
+    // Its renewal may come as late as it does.
+    let process = lost.answer.process;
+    let lateness = facts.lateness.on_the_way(process, next.from(), end);
+    (end, nanos(allowed) + lateness)
 }
 
 /// C3.

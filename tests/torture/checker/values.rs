@@ -77,7 +77,9 @@ fn left_by(
             let after = nanos(rules.ttl + rules.slack);
             let process = event.process;
             let mut faults = facts.faults_near(process, holding.from(), event.at, after);
-            let is_sure = faults.next().is_none() && !facts.is_delayed(holding.from(), event.at);
+            // Whether it was in time nobody saw.
+            let lateness = facts.lateness.on_the_way(process, release.at, event.at);
+            let is_sure = faults.next().is_none() && lateness == 0;
             if is_sure { changed } else { either }
         }
         _ => either,
