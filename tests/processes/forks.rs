@@ -12,7 +12,7 @@ use rustix::process::{
     Pid, Signal, WaitOptions, kill_process, set_parent_process_death_signal, waitpid,
 };
 
-use super::support::{Child, eventually, is_child};
+use super::support::{Child, Stopwatch, eventually, is_child};
 use super::*;
 
 /// Runs `body` in a forked child of this process; returns its process id.
@@ -180,9 +180,12 @@ fn child_forks_and_lets_the_child_hold() {
     lock.lock("warm-up").unwrap().unlock().unwrap();
     let pid = forked(|| {
         let guard = lock.lock("a").unwrap();
+        let watch = Stopwatch::start();
         let end = Instant::now() + 3 * LEASE;
         while Instant::now() < end {
-            guard.check().unwrap();
+            if let Err(error) = guard.check() {
+                return watch.assert_late(LEASE / 2, LEASE, error);
+            }
             thread::sleep(LEASE / 20);
         }
         guard.verify().unwrap();

@@ -67,7 +67,7 @@ fn counter_with_a_text_is_a_conflict_and_stays_as_it_is() {
 fn open_inbox(server: &RedisServer, locker: &Locker) {
     let other = open(&server.url());
     let _guard = other.lock("other").unwrap();
-    assert!(locker.try_lock_for("other", millis(200)).unwrap().is_none());
+    assert!(locker.try_lock_for("other", millis(500)).unwrap().is_none());
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn lock_without_a_ttl_excludes_us_until_it_is_deleted() {
     server.query::<()>(&["SET", LOCK, "theirs"]);
     let locker = open(&proxy.url());
     assert!(locker.try_lock(NAME).unwrap().is_none());
-    assert!(locker.try_lock_for(NAME, millis(100)).unwrap().is_none());
+    assert!(locker.try_lock_for(NAME, millis(500)).unwrap().is_none());
     assert_eq!(server.keys(), [LOCK]);
     thread::scope(|scope| {
         let waiter = scope.spawn(|| locker.lock(NAME).unwrap());

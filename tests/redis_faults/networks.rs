@@ -313,7 +313,7 @@ fn slow_network_delays_and_breaks_nothing() {
     let (one, two) = (builder.clone().build().unwrap(), builder.build().unwrap());
     let guard = held(&one);
     assert!(two.try_lock(NAME).unwrap().is_none());
-    assert!(two.try_lock_for(NAME, millis(50)).unwrap().is_none());
+    assert!(two.try_lock_for(NAME, millis(500)).unwrap().is_none());
     wait_for_renewal(&guard);
     guard.verify().unwrap();
     let token = guard.fencing_token();

@@ -1,5 +1,6 @@
 //! Bounds on time that a busy machine doesn't break, and a slow library does.
 
+use std::fmt::Display;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -73,6 +74,22 @@ impl Stopwatch {
         assert!(
             is_in_time(took, bound, late),
             "{took:?} instead of {bound:?}, on a machine that was late by {late:?}"
+        );
+    }
+
+    /// Asserts that the machine was late, which explains what was found: in some time of the length `within` it may have
+    /// delayed all by the time `by`.
+    ///
+    /// # Panics
+    ///
+    /// If it wasn't: the message tells what was found.
+    #[track_caller]
+    pub fn assert_late(self, by: Duration, within: Duration, found: impl Display) {
+        drop(self.probe);
+        let late = worst(&lock(&self.late), within);
+        assert!(
+            FACTOR * late >= by,
+            "{found}, on a machine that was late by {late:?}"
         );
     }
 }

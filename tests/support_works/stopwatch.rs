@@ -61,9 +61,10 @@ fn child_measures() {
     if !is_child("stopwatch::child_measures") {
         return;
     }
-    let watch = Stopwatch::start();
+    let (watch, other) = (Stopwatch::start(), Stopwatch::start());
     say("measures");
     hear();
+    other.assert_late(millis(500), millis(1_000), "nobody has stopped us");
     let elapsed = watch.elapsed();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         watch.assert_within(Duration::ZERO);
@@ -89,6 +90,13 @@ fn bound_of_a_process_that_stands_still_is_excused() {
 fn bound_is_broken_by_what_takes_long_on_a_machine_that_runs() {
     // No machine was late by a quarter of an hour in so short a time.
     Stopwatch::start().assert_took(Duration::from_secs(3_600), Duration::from_secs(1));
+}
+
+#[test]
+#[should_panic(expected = "it was lost, on a machine that was late by")]
+fn machine_that_runs_explains_nothing() {
+    let hour = Duration::from_secs(3_600);
+    Stopwatch::start().assert_late(hour, 2 * hour, "it was lost");
 }
 
 #[test]
