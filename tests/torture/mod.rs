@@ -110,6 +110,13 @@ fn show(outcome: &Outcome) -> bool {
         summary,
     } = outcome;
     println!("{summary}| violations | {} |", violations.len());
+    let mut counts = BTreeMap::<_, usize>::new();
+    for violation in violations {
+        *counts.entry(violation.rule).or_default() += 1;
+    }
+    for (rule, count) in counts {
+        println!("| violations of {rule} | {count} |");
+    }
     let mut shown = BTreeMap::<_, usize>::new();
     for violation in violations {
         let count = shown.entry(violation.rule).or_default();
