@@ -109,7 +109,7 @@ fn timed_call_that_finds_a_corrupt_value_ends_in_time() {
 #[test]
 fn verify_prolongs_nothing() {
     let server = RedisServer::start();
-    let builder = Locker::builder(&server.url()).ttl(millis(1_000));
+    let builder = Locker::builder(&server.url()).ttl(millis(10_000));
     let lock = builder.renew(false).build().unwrap();
     let permits = lock.semaphore("s", 1).unwrap();
     let guards = [
@@ -124,7 +124,7 @@ fn verify_prolongs_nothing() {
     }
     for name in ["r", "s", "a", "b"] {
         let left = server.pttl(&format!("{{crosslock:{name}}}"));
-        assert!(left <= 500, "{name} lasts for {left} ms");
+        assert!(left <= 9_500, "{name} lasts for {left} ms");
     }
 }
 

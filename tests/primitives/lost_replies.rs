@@ -1,9 +1,11 @@
 //! A value was stored or not, and the answer that says so doesn't arrive.
 
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::fs;
+use std::sync::mpsc;
 use std::thread;
 
 use crosslock::{Error, Mutex, MutexGuard, RwLockWriteGuard};
+use rustix::thread::gettid;
 
 use super::support::scripts::{
     ACQUIRE, DOWNGRADE, RELEASE as RELEASE_SCRIPT, RENEW, digest, whole,
@@ -257,15 +259,19 @@ fn late_duplicate_of_a_downgrade_stores_nothing() {
 /// Commits 1 while another thread of the same locker waits; gives the first one's token, and the guard of the next.
 fn in_turn(counter: &Mutex<u64>, commit: impl FnOnce(MutexGuard<u64>)) -> (u64, MutexGuard<u64>) {
     let mut guard = counter.lock().unwrap();
-    let (token, waits) = (guard.fencing_token(), AtomicBool::new(false));
+    let (identify, identity) = mpsc::channel();
+    let token = guard.fencing_token();
     *guard = 1;
     thread::scope(|scope| {
-        let next = scope.spawn(|| {
-            waits.store(true, SeqCst);
+        let next = scope.spawn(move || {
+            identify.send(gettid()).unwrap();
             counter.lock().unwrap()
         });
-        wait_until("a thread to wait", PATIENCE, || waits.load(SeqCst));
-        thread::sleep(millis(60));
+        let thread = identity.recv().unwrap().as_raw_nonzero();
+        wait_until("a thread to wait", PATIENCE, || {
+            let stat = fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
+            stat.is_ok_and(|stat| stat.contains(") S "))
+        });
         commit(guard);
         let next = next.join().unwrap();
         assert_eq!(*next, 1);
