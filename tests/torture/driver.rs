@@ -11,7 +11,7 @@ use rustix::process::geteuid;
 
 use super::checker::{Rules, Violation, judge};
 use super::faults;
-use super::history::{self, ALL, Event, History};
+use super::history::{self, ALL, DRIVER, Event, History};
 use super::kinds::{Class, KINDS, Kind};
 use super::names::{COUNTER, MOST_PERMITS, key_of};
 use super::register::Register;
@@ -142,7 +142,7 @@ impl<'a> Driver<'a> {
             workers: Vec::new(),
             rng,
             ttl,
-            history: History::open(dir, "driver.jsonl").expect("write history"),
+            history: History::open(dir, "driver.jsonl", DRIVER).expect("write history"),
             class,
             lives: 0,
             faults: 0,

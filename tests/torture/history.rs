@@ -6,6 +6,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
@@ -44,7 +45,7 @@ pub(crate) enum Mode {
 /// | `released` | after it | `id`, `outcome` |
 /// | `register` | the register has answered | `id`, `name`, `token`, `detail` its verb, `outcome`, `until` its value |
 /// | `fault`, `faulted` | before and after a fault | `id`, `process` its target, `detail` its kind, `outcome` whom it hit |
-/// | `late` | threads of a process that were due then ran so late, or the server answered so late | `process`, `pid`, `until` when they did |
+/// | `late` | threads of a process that were due then ran so late, or waited for the disk, or the server answered so late | `process`, `pid`, `until` when they did |
 /// | `key` | a lock as the server has it | `name`, `detail` its owner, or mark, `token` its counter, `until` its expiry |
 /// | `line` | who waits, as the server has it | `name`, `detail` their owners, first come first |
 /// | `sharers` | who shares a lock, as the server has it | `name`, `detail` count, owner and end of each |
@@ -116,22 +117,59 @@ impl Event {
     }
 }
 
+/// What is shorter isn't told of those that are late: half of the shortest timeout whose outcome is judged. What many such
+/// moments come to is in the slack of the rules.
+pub(crate) const LATE: Duration = Duration::from_millis(10);
+
 /// The file of one process.
 #[derive(Debug)]
-pub(crate) struct History(File);
+pub(crate) struct History {
+    file: File,
+    /// The process's number.
+    process: u32,
+}
 
 impl History {
-    /// Appends to `file` of the directory.
-    pub(crate) fn open(dir: &Path, file: &str) -> io::Result<Self> {
+    /// Appends to `file` of the directory, for a process with this number.
+    pub(crate) fn open(dir: &Path, file: &str, process: u32) -> io::Result<Self> {
         let path = dir.join(file);
         let file = File::options().create(true).append(true).open(path)?;
-        Ok(History(file))
+        Ok(History { file, process })
     }
 
-    /// Writes an event, in one write.
+    /// Writes an event, in one write; and another one, if the disk has kept this process waiting for that.
     pub(crate) fn tell(&self, event: &Event) {
+        let begun = now();
+        self.write(event);
+        let took = Duration::from_nanos(now() - begun);
+        if took >= LATE {
+            self.tell_late(took);
+        }
+    }
+
+    /// Writes that the process was late until now, by so much.
+    pub(crate) fn tell_late(&self, by: Duration) {
+        self.tell_late_of(self.process, by);
+    }
+
+    /// The same for another.
+    pub(crate) fn tell_late_of(&self, process: u32, by: Duration) {
+        let by = u64::try_from(by.as_nanos()).expect("no centuries");
+        let until = now();
+        self.write(&Event {
+            at: until.saturating_sub(by),
+            op: "late".to_owned(),
+            process,
+            pid: std::process::id(),
+            until,
+            ..Event::default()
+        });
+    }
+
+    fn write(&self, event: &Event) {
         let line = event.to_json() + "\n";
-        (&self.0).write_all(line.as_bytes()).expect("write history");
+        let written = (&self.file).write_all(line.as_bytes());
+        written.expect("write history");
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::history::{Event, History, now};
+use super::history::{DRIVER, Event, History, now};
 use super::worker;
 
 /// A moment at which a fault can be fired.
@@ -64,7 +64,7 @@ impl Register {
         let listener = UnixListener::bind(worker::socket(dir))?;
         chown(worker::socket(dir), uid, uid)?;
         let shared = Arc::new(Shared {
-            history: History::open(dir, "register.jsonl")?,
+            history: History::open(dir, "register.jsonl", DRIVER)?,
             state: Mutex::default(),
             seen: Condvar::new(),
         });

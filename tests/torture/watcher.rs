@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use redis::{Client, Connection, RedisResult};
 
-use super::history::{DRIVER, Event, History, SERVER, now};
+use super::history::{DRIVER, Event, History, LATE, SERVER, now};
 use super::names::{NAMES, key_of};
 use super::servers::Address;
 use super::support::Probe;
@@ -27,15 +27,10 @@ pub(crate) struct Watchers {
 impl Watchers {
     pub(crate) fn start(server: Address, dir: &Path) -> io::Result<Self> {
         let ended = Arc::new(AtomicBool::new(false));
-        let history = History::open(dir, "server.jsonl")?;
+        let history = History::open(dir, "server.jsonl", DRIVER)?;
         let until = ended.clone();
-        let driver = Event {
-            process: DRIVER,
-            pid: std::process::id(),
-            ..Event::default()
-        };
         Ok(Watchers {
-            _probe: watch_process(driver, History::open(dir, "lateness.jsonl")?),
+            _probe: watch_process(History::open(dir, "lateness.jsonl", DRIVER)?),
             thread: Some(thread::spawn(move || {
                 watch_server(&server, &history, &until);
             })),
@@ -54,27 +49,13 @@ impl Drop for Watchers {
     }
 }
 
-/// What is shorter isn't told: half of the shortest timeout whose outcome is judged. What many such moments come to is
-/// in the slack of the rules.
-const LATE: Duration = Duration::from_millis(10);
-
-/// Writes down when threads of this process, which is that of the event, run late.
-pub(crate) fn watch_process(of: Event, history: History) -> Probe {
+/// Writes down when threads of this process run late.
+pub(crate) fn watch_process(history: History) -> Probe {
     Probe::start(Duration::ZERO, move |late| {
         if late >= LATE {
-            tell_late(&history, &of, late);
+            history.tell_late(late);
         }
     })
-}
-
-fn tell_late(history: &History, of: &Event, late: Duration) {
-    let (until, late) = (now(), u64::try_from(late.as_nanos()).expect("no centuries"));
-    history.tell(&Event {
-        at: until.saturating_sub(late),
-        op: "late".to_owned(),
-        until,
-        ..of.clone()
-    });
 }
 
 /// A connection that may do everything.
@@ -124,11 +105,7 @@ fn watch_server(server: &Address, history: &History, ended: &AtomicBool) {
             Ok(keys) => {
                 let took = Duration::from_nanos(now() - before);
                 if took > LONGEST_LOOK + LATE {
-                    let server = Event {
-                        process: SERVER,
-                        ..Event::default()
-                    };
-                    tell_late(history, &server, took - LONGEST_LOOK);
+                    history.tell_late_of(SERVER, took - LONGEST_LOOK);
                 }
                 write_down(history, &keys, before, &mut last);
             }

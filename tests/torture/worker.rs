@@ -79,16 +79,11 @@ pub(crate) fn run() {
     let life: u64 = arg(LIFE).parse().expect("a number");
     let seed: u64 = arg(SEED).parse().expect("a number");
     let pid = std::process::id();
-    let open_history =
-        || History::open(&dir, &format!("worker-{index}-{pid}.jsonl")).expect("open it");
+    let file = format!("worker-{index}-{pid}.jsonl");
+    let open_history = || History::open(&dir, &file, index).expect("open it");
     let history = open_history();
-    let process = Event {
-        process: index,
-        pid,
-        ..Event::default()
-    };
     // Before it may be left without threads.
-    let _probe = watch_process(process, open_history());
+    let _probe = watch_process(open_history());
     let before = sockets();
     let url = arg(URL);
     let locker = open(&url, ttl);

@@ -53,7 +53,13 @@ fn cases() -> Vec<Case> {
         done(301, "released", 1, "ok"), taken(500, 2, 9, 1_000),
     ];
     let unreleased = vec![
-        taken(10, 1, 5, 900), event(20, "release", 1), done(500, "released", 1, "unavailable"),
+        taken(10, 1, 5, 900), with(event(20, "release", 1), "", "unlock", 900),
+        done(500, "released", 1, "unavailable"),
+    ];
+    // It ends with its lease.
+    let short = vec![
+        taken(10, 1, 5, 400), with(event(300, "release", 1), "", "unlock", 400),
+        done(400, "released", 1, "unavailable"),
     ];
     let lost = vec![taken(10, 1, 5, 400), done(410, "lost", 1, "expired")];
     let endless = vec![ask(10, 1, "lock", 0), taken(16_000, 1, 5, 16_300)];
@@ -75,6 +81,7 @@ fn cases() -> Vec<Case> {
         case("a timed call fails", "C8", failed("timed", 400, 500), 1, (480, 495), (200, 250), true),
         case("a patient call fails", "C8", failed("lock", 0, 1_300), 1, (400, 700), (50, 300), true),
         case("a release fails", "C8", unreleased, 1, (100, 300), (501, 800), true),
+        case("a short release fails", "C8", short, 1, (310, 340), (200, 290), true),
         case("a line changes", "C6", swapped, 1, (500, 620), (10, 200), true),
     ]
 }

@@ -142,9 +142,12 @@ fn had_no_time(facts: &Facts<'_>, rules: &Rules, event: &Event) -> bool {
     let late = |since: u64| facts.lateness.on_the_way(event.process, since, event.at);
     let before = |time: Duration| event.at.saturating_sub(nanos(time));
     if event.op == "released" {
-        let release = facts.holdings_of_call(event.id).find_map(|one| one.release);
-        let begun = release.map_or(event.at, |release| release.at);
-        return late(begun) >= nanos(RELEASE) / 4;
+        let mut holdings = facts.holdings_of_call(event.id);
+        return holdings.find_map(|one| one.release).is_some_and(|begun| {
+            // It is tried for no longer than its lease lasts.
+            let time = nanos(RELEASE).min(begun.until.saturating_sub(begun.at));
+            late(begun.at) >= time / 4
+        });
     }
     let Some(ask) = facts.asks.get(&event.id) else {
         return false;
