@@ -162,6 +162,13 @@ impl<T> Pending<T> {
         self.outcome().unwrap()
     }
 
+    /// The same for a call that does so much that it depends on the machine how long it takes.
+    #[track_caller]
+    fn result_of_much(&self) -> T {
+        let outcome = self.outcome.recv_timeout(10 * PATIENCE);
+        outcome.expect("it never returned").unwrap()
+    }
+
     /// Whether it has returned. What it gave is lost then, so this is for assertions.
     #[cfg(feature = "redis")]
     fn is_over(&self) -> bool {

@@ -37,7 +37,8 @@ fn processes_lose_no_increment(url: &str) {
         child.tell("go");
     }
     for child in &mut children {
-        assert!(child.wait(PATIENCE).success());
+        // How long 2,000 contended acquisitions take depends on the machine.
+        assert!(child.wait(10 * PATIENCE).success());
     }
     assert_eq!(fs::read_to_string(file).unwrap(), "2000");
 }
