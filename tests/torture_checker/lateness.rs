@@ -144,12 +144,30 @@ fn delay_that_is_longer_than_the_lateness_is_found() {
 }
 
 #[test]
+fn process_that_is_stopped_is_excused_of_no_more_than_the_stop() {
+    let history = |end| {
+        let answer = with(event(end, "answer", 1), "none", "", 0);
+        let [begun, done] = fault(20, 220, "stop waiter", 1);
+        // Its threads saw the stop, too.
+        [
+            ask(10, 1, "timed", 50),
+            answer,
+            begun,
+            done,
+            late(1, 20, 220),
+        ]
+    };
+    passes(history(400));
+    breaks("C7", history(420));
+}
+
+#[test]
 fn lateness_of_several_at_the_same_time_counts_once() {
     let history = [
         ask(10, 1, "timed", 50),
         with(event(400, "answer", 1), "none", "", 0),
     ];
-    let twice = [late(1, 20, 130), late(1, 25, 130)];
+    let twice = [late(1, 20, 60), late(1, 25, 60)];
     breaks("C7", history.into_iter().chain(twice));
 }
 

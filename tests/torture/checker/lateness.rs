@@ -5,8 +5,8 @@ use crate::torture::history::{DRIVER, Event, SERVER};
 
 /// When processes ran late: threads that wanted to run didn't, or the server didn't answer.
 ///
-/// The threads that measure it see no more of it than the others suffer, and those are woken one after the other. So a
-/// quarter of what it takes to break a promise is enough to explain that it was broken.
+/// The threads that measure it see less of it than others suffer, which work, and are woken one after the other. So what
+/// they saw may have delayed others by four times as much. A stop is known exactly.
 #[derive(Debug, Default)]
 pub(crate) struct Lateness(Vec<Late>);
 
@@ -17,7 +17,11 @@ struct Late {
     pid: u32,
     from: u64,
     until: u64,
+    is_stop: bool,
 }
+
+/// So many times what was seen.
+const FACTOR: u64 = 4;
 
 impl Lateness {
     pub(super) fn take_in(&mut self, event: &Event) {
@@ -26,6 +30,7 @@ impl Lateness {
             pid: event.pid,
             from: event.at,
             until: event.until,
+            is_stop: false,
         });
     }
 
@@ -37,16 +42,23 @@ impl Lateness {
                 pid: 0,
                 from: span.from,
                 until: span.until,
+                is_stop: true,
             });
         }
     }
 
-    /// For how long a process was late between the two times, in nanoseconds.
+    /// By how much a process may have been delayed between the two times, in nanoseconds.
     pub(crate) fn of(&self, process: u32, from: u64, until: u64) -> u64 {
         self.sum(from, until, |late| late.process == process)
     }
 
-    /// The same for all that a call of this process and its answer pass through: it, the driver, and the server.
+    /// For how long a process was late in all, in nanoseconds.
+    pub(crate) fn seen(&self, process: u32) -> u64 {
+        let its = self.0.iter().filter(|late| late.process == process);
+        union(its, 0, u64::MAX)
+    }
+
+    /// The same delay for all that a call of this process and its answer pass through: it, the driver, and the server.
     pub(crate) fn on_the_way(&self, process: u32, from: u64, until: u64) -> u64 {
         self.on_the_way_of(&[process], from, until)
     }
@@ -63,7 +75,7 @@ impl Lateness {
         self.sum(from, until, is_on_it)
     }
 
-    /// The most that was on the way of the process within any time of that length.
+    /// The most for the way of the process within any time of that length.
     pub(super) fn worst_on_the_way(&self, process: u32, from: u64, until: u64, length: u64) -> u64 {
         let spans = self
             .0
@@ -79,16 +91,23 @@ impl Lateness {
     /// What several are late by at the same time counts once.
     fn sum(&self, from: u64, until: u64, counts: impl Fn(&Late) -> bool) -> u64 {
         let theirs = self.0.iter().filter(|late| counts(late));
-        let mut spans: Vec<_> = theirs
-            .map(|late| (late.from.max(from), late.until.min(until)))
-            .filter(|(from, until)| from < until)
-            .collect();
-        spans.sort_unstable();
-        let (mut sum, mut counted) = (0, 0);
-        for (from, until) in spans {
-            sum += until.saturating_sub(from.max(counted));
-            counted = counted.max(until);
-        }
-        sum
+        let (all, stops) = (theirs.clone(), theirs.filter(|late| late.is_stop));
+        let (all, stops) = (union(all, from, until), union(stops, from, until));
+        stops + FACTOR * (all - stops)
     }
+}
+
+/// How much of the time between the two is in any of these.
+fn union<'a>(spans: impl Iterator<Item = &'a Late>, from: u64, until: u64) -> u64 {
+    let mut spans: Vec<_> = spans
+        .map(|late| (late.from.max(from), late.until.min(until)))
+        .filter(|(from, until)| from < until)
+        .collect();
+    spans.sort_unstable();
+    let (mut sum, mut counted) = (0, 0);
+    for (from, until) in spans {
+        sum += until.saturating_sub(from.max(counted));
+        counted = counted.max(until);
+    }
+    sum
 }
