@@ -176,7 +176,7 @@ fn lockers_that_begin_to_wait_at_once_all_have_an_inbox_soon() {
                 .count()
         };
         // Less than it takes an inbox to look for itself.
-        let in_time = eventually(millis(10_000), || with_inbox() == WAITERS_AT_ONCE);
+        let in_time = eventually(PATIENCE, || with_inbox() == WAITERS_AT_ONCE);
         let found = with_inbox();
         guard.unlock().unwrap();
         assert!(in_time, "only {found} of {WAITERS_AT_ONCE} have one");
@@ -215,7 +215,7 @@ fn threads_of_a_locker_that_begin_to_wait_at_once_all_have_its_inbox_soon() {
                 });
             }
             // Less than it takes an inbox to look for itself.
-            let in_time = eventually(millis(10_000), || with_inbox() == NAMES);
+            let in_time = eventually(PATIENCE, || with_inbox() == NAMES);
             let found = with_inbox();
             drop(guards);
             assert!(in_time, "only {found} of {NAMES} have one");
