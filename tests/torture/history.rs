@@ -45,7 +45,7 @@ pub(crate) enum Mode {
 /// | `released` | after it | `id`, `outcome` |
 /// | `register` | the register has answered | `id`, `name`, `token`, `detail` its verb, `outcome`, `until` its value |
 /// | `fault`, `faulted` | before and after a fault | `id`, `process` its target, `detail` its kind, `outcome` whom it hit |
-/// | `late` | threads of a process that were due then ran so late, or waited for the disk, or the server answered so late | `process`, `pid`, `until` when they did |
+/// | `late` | threads of a process that were due then ran so late, or waited for the disk, or the server answered so late | `process`, `pid`, `until` when they did, `detail` waited or tried |
 /// | `key` | a lock as the server has it | `name`, `detail` its owner, or mark, `token` its counter, `until` its expiry |
 /// | `line` | who waits, as the server has it | `name`, `detail` their owners, first come first |
 /// | `sharers` | who shares a lock, as the server has it | `name`, `detail` count, owner and end of each |
@@ -121,6 +121,11 @@ impl Event {
 /// moments come to is in the slack of the rules.
 pub(crate) const LATE: Duration = Duration::from_millis(10);
 
+/// How it is known that somebody was late: by others, which looked what would happen to them.
+pub(crate) const TRIED: &str = "tried";
+/// The same: by itself.
+pub(crate) const WAITED: &str = "waited";
+
 /// The file of one process.
 #[derive(Debug)]
 pub(crate) struct History {
@@ -143,17 +148,17 @@ impl History {
         self.write(event);
         let took = Duration::from_nanos(now() - begun);
         if took >= LATE {
-            self.tell_late(took);
+            self.tell_late(WAITED, took);
         }
     }
 
-    /// Writes that the process was late until now, by so much.
-    pub(crate) fn tell_late(&self, by: Duration) {
-        self.tell_late_of(self.process, by);
+    /// Writes that the process was late until now, by so much; and how that is known.
+    pub(crate) fn tell_late(&self, how: &str, by: Duration) {
+        self.tell_late_of(self.process, how, by);
     }
 
     /// The same for another.
-    pub(crate) fn tell_late_of(&self, process: u32, by: Duration) {
+    pub(crate) fn tell_late_of(&self, process: u32, how: &str, by: Duration) {
         let by = u64::try_from(by.as_nanos()).expect("no centuries");
         let until = now();
         self.write(&Event {
@@ -162,6 +167,7 @@ impl History {
             process,
             pid: std::process::id(),
             until,
+            detail: how.to_owned(),
             ..Event::default()
         });
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod checker;
 mod clock;
+mod delays;
 mod driver;
 mod faults;
 pub(crate) mod history;

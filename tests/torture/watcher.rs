@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use redis::{Client, Connection, RedisResult};
 
-use super::history::{DRIVER, Event, History, LATE, SERVER, now};
+use super::delays::{Delays, watch_threads};
+use super::history::{DRIVER, Event, History, LATE, SERVER, TRIED, WAITED, now};
 use super::names::{NAMES, key_of};
 use super::servers::Address;
 use super::support::Probe;
@@ -20,7 +21,7 @@ use super::support::Probe;
 #[derive(Debug)]
 pub(crate) struct Watchers {
     ended: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
     _probe: Probe,
 }
 
@@ -28,12 +29,14 @@ impl Watchers {
     pub(crate) fn start(server: Address, dir: &Path) -> io::Result<Self> {
         let ended = Arc::new(AtomicBool::new(false));
         let history = History::open(dir, "server.jsonl", DRIVER)?;
-        let until = ended.clone();
+        let late = || History::open(dir, "lateness.jsonl", DRIVER);
+        let (own, until, also_until) = (late()?, ended.clone(), ended.clone());
         Ok(Watchers {
-            _probe: watch_process(History::open(dir, "lateness.jsonl", DRIVER)?),
-            thread: Some(thread::spawn(move || {
-                watch_server(&server, &history, &until);
-            })),
+            _probe: watch_process(late()?),
+            threads: vec![
+                thread::spawn(move || watch_server(&server, &history, &until)),
+                thread::spawn(move || watch_threads(&own, &also_until)),
+            ],
             ended,
         })
     }
@@ -42,7 +45,7 @@ impl Watchers {
 impl Drop for Watchers {
     fn drop(&mut self) {
         self.ended.store(true, Relaxed);
-        if let Some(thread) = self.thread.take() {
+        for thread in self.threads.drain(..) {
             // If it panicked, it has said so.
             let _ = thread.join();
         }
@@ -53,7 +56,7 @@ impl Drop for Watchers {
 pub(crate) fn watch_process(history: History) -> Probe {
     Probe::start(Duration::ZERO, move |late| {
         if late >= LATE {
-            history.tell_late(late);
+            history.tell_late(TRIED, late);
         }
     })
 }
@@ -91,13 +94,16 @@ fn watch_server(server: &Address, history: &History, ended: &AtomicBool) {
     const PAUSE: Duration = Duration::from_millis(12);
     /// Where nothing is in its way.
     const LONGEST_LOOK: Duration = Duration::from_millis(5);
-    let mut connection = None;
+    let mut connection: Option<(SocketAddr, Connection, Delays)> = None;
     let mut last = HashMap::new();
     while !ended.load(Relaxed) {
         thread::sleep(PAUSE);
         let address = server.get();
-        let Some((_, open)) = connection.as_mut().filter(|(at, _)| *at == address) else {
-            connection = admin(address).ok().map(|open| (address, open));
+        let Some((_, open, delays)) = connection.as_mut().filter(|(at, ..)| *at == address) else {
+            connection = admin(address).ok().and_then(|mut open| {
+                let delays = Delays::of(pid(&mut open)?);
+                Some((address, open, delays))
+            });
             continue;
         };
         let before = now();
@@ -105,7 +111,11 @@ fn watch_server(server: &Address, history: &History, ended: &AtomicBool) {
             Ok(keys) => {
                 let took = Duration::from_nanos(now() - before);
                 if took > LONGEST_LOOK + LATE {
-                    history.tell_late_of(SERVER, took - LONGEST_LOOK);
+                    history.tell_late_of(SERVER, TRIED, took - LONGEST_LOOK);
+                }
+                let delay = delays.look();
+                if delay >= LATE {
+                    history.tell_late_of(SERVER, WAITED, delay);
                 }
                 write_down(history, &keys, before, &mut last);
             }
@@ -113,6 +123,13 @@ fn watch_server(server: &Address, history: &History, ended: &AtomicBool) {
             Err(_) => connection = None,
         }
     }
+}
+
+/// The process of a server.
+fn pid(connection: &mut Connection) -> Option<u32> {
+    let info: String = redis::cmd("INFO").arg("server").query(connection).ok()?;
+    let mut lines = info.lines();
+    lines.find_map(|line| line.strip_prefix("process_id:")?.trim().parse().ok())
 }
 
 fn write_down(history: &History, keys: &[Key], before: u64, last: &mut HashMap<String, Event>) {

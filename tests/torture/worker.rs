@@ -13,6 +13,7 @@ use fastrand::Rng;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use self::task::{Guard, Task};
+use super::delays::watch_threads;
 use super::history::{Event, History, now};
 use super::support::{Child, eventually, hear, is_child, say, sockets, threads_named};
 use super::watcher::watch_process;
@@ -84,6 +85,9 @@ pub(crate) fn run() {
     let history = open_history();
     // Before it may be left without threads.
     let _probe = watch_process(open_history());
+    let late = open_history();
+    // Until the process ends.
+    thread::spawn(move || watch_threads(&late, &AtomicBool::new(false)));
     let before = sockets();
     let url = arg(URL);
     let locker = open(&url, ttl);

@@ -1,6 +1,6 @@
 //! What a process that ran late is excused of, and what not.
 
-use super::torture::history::{DRIVER, SERVER};
+use super::torture::history::{DRIVER, SERVER, WAITED};
 use super::*;
 
 /// Threads of a process that should have run at `from` ran at `until`.
@@ -159,6 +159,18 @@ fn process_that_is_stopped_is_excused_of_no_more_than_the_stop() {
     };
     passes(history(400));
     breaks("C7", history(420));
+}
+
+#[test]
+fn process_is_excused_of_no_more_than_it_has_waited_for() {
+    let waited = |until| Event {
+        detail: WAITED.into(),
+        ..late(1, 20, until)
+    };
+    let answer = with(event(400, "answer", 1), "none", "", 0);
+    let history = [ask(10, 1, "timed", 50), answer];
+    passes(history.clone().into_iter().chain([waited(220)]));
+    breaks("C7", history.into_iter().chain([waited(200)]));
 }
 
 #[test]

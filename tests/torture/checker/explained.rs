@@ -71,7 +71,7 @@ fn was_too_late(facts: &Facts<'_>, rules: &Rules, holding: &Holding<'_>, lost: &
     let ttl = nanos(rules.ttl);
     let since = holding.until.saturating_sub(ttl).max(holding.from());
     let lateness = facts.lateness.on_the_way(lost.process, since, lost.at);
-    lateness >= ttl
+    lateness >= ttl / 2
 }
 
 /// Whether the same may be so for one of those that may have had it before.
@@ -80,7 +80,7 @@ fn was_one_late(facts: &Facts<'_>, rules: &Rules, holding: &Holding<'_>, since: 
     let processes = facts.askers(holding.name(), since, until);
     processes.into_iter().any(|process| {
         let lateness = &facts.lateness;
-        lateness.worst_on_the_way(process, since, until, 2 * ttl) >= ttl
+        lateness.worst_on_the_way(process, since, until, 2 * ttl) >= ttl / 2
     })
 }
 
@@ -146,7 +146,7 @@ fn had_no_time(facts: &Facts<'_>, rules: &Rules, event: &Event) -> bool {
         return holdings.find_map(|one| one.release).is_some_and(|begun| {
             // It is tried for no longer than its lease lasts.
             let time = nanos(RELEASE).min(begun.until.saturating_sub(begun.at));
-            late(begun.at) >= time
+            late(begun.at) >= time / 2
         });
     }
     let Some(ask) = facts.asks.get(&event.id) else {
@@ -157,7 +157,7 @@ fn had_no_time(facts: &Facts<'_>, rules: &Rules, event: &Event) -> bool {
         "timed" => {
             ask.until < nanos(SHORT) || late(ask.at.max(before(rules.io_timeout + SHORT))) > 0
         }
-        "try" | "open" => late(ask.at) >= nanos(rules.io_timeout),
-        _ => late(ask.at.max(before(UNAVAILABLE_FOR))) >= nanos(UNAVAILABLE_FOR),
+        "try" | "open" => late(ask.at) >= nanos(rules.io_timeout) / 2,
+        _ => late(ask.at.max(before(UNAVAILABLE_FOR))) >= nanos(UNAVAILABLE_FOR) / 2,
     }
 }

@@ -1,12 +1,13 @@
 //! When processes ran late, and what that excuses.
 
 use super::facts::Span;
-use crate::torture::history::{DRIVER, Event, SERVER};
+use crate::torture::history::{DRIVER, Event, SERVER, WAITED};
 
 /// When processes ran late: threads that wanted to run didn't, or the server didn't answer.
 ///
-/// The threads that measure it see less of it than others suffer, which work, and are woken one after the other. So what
-/// they saw may have delayed others by four times as much. A stop is known exactly.
+/// Threads that only try it see less of it than others suffer, which work, and are woken one after the other. So what they
+/// saw may have delayed others by four times as much. What a process itself has waited for, or was stopped for, is known
+/// exactly.
 #[derive(Debug, Default)]
 pub(crate) struct Lateness(Vec<Late>);
 
@@ -17,7 +18,7 @@ struct Late {
     pid: u32,
     from: u64,
     until: u64,
-    is_stop: bool,
+    is_exact: bool,
 }
 
 /// So many times what was seen.
@@ -30,7 +31,7 @@ impl Lateness {
             pid: event.pid,
             from: event.at,
             until: event.until,
-            is_stop: false,
+            is_exact: event.detail == WAITED,
         });
     }
 
@@ -42,7 +43,7 @@ impl Lateness {
                 pid: 0,
                 from: span.from,
                 until: span.until,
-                is_stop: true,
+                is_exact: true,
             });
         }
     }
@@ -91,9 +92,9 @@ impl Lateness {
     /// What several are late by at the same time counts once.
     fn sum(&self, from: u64, until: u64, counts: impl Fn(&Late) -> bool) -> u64 {
         let theirs = self.0.iter().filter(|late| counts(late));
-        let (all, stops) = (theirs.clone(), theirs.filter(|late| late.is_stop));
-        let (all, stops) = (union(all, from, until), union(stops, from, until));
-        stops + FACTOR * (all - stops)
+        let (all, exact) = (theirs.clone(), theirs.filter(|late| late.is_exact));
+        let (all, exact) = (union(all, from, until), union(exact, from, until));
+        exact + FACTOR * (all - exact)
     }
 }
 

@@ -105,7 +105,7 @@ pub(super) fn lines(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         let was_late = |owner: &str| {
             let pid = pid(owner).unwrap_or_default();
             let lateness = facts.lateness.on_the_way_of_pid(pid, since, event.at);
-            lateness >= nanos(rules.ttl)
+            lateness >= nanos(rules.ttl) / 2
         };
         let came_back = kept
             .clone()
