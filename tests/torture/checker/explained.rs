@@ -45,7 +45,9 @@ fn panics<'a>(facts: &Facts<'a>) -> HashMap<&'a str, Vec<u64>> {
     let mut found: HashMap<_, Vec<_>> = HashMap::new();
     for holding in facts.holdings.iter().filter(|one| one.is_exclusive()) {
         if let Some(release) = holding.release.filter(|event| event.detail == "panic") {
-            found.entry(holding.name()).or_default().push(release.at);
+            for name in holding.answer.name.split(' ') {
+                found.entry(name).or_default().push(release.at);
+            }
         }
     }
     found.values_mut().for_each(|times| times.sort_unstable());
