@@ -44,6 +44,39 @@ if exclusive and lock == owner and plain and plain < counter_after and not keep_
   return 1
 end
 
+-- The usual hand-off, without what is included below: nobody waits to read, and the first that waits wants the lock
+-- exclusively, lives, and hears. It is let in as hand_on in line.lua lets it in; whoever is none of this is left to that.
+local number = exclusive and lock == owner and not keep_for and string.match(counter or '', '^(%d+)q$')
+if number and tonumber(number) < counter_after and counter_after % 2 == 0 then
+  local first = redis.pcall('LINDEX', KEYS[3], '0')
+  local waiter = type(first) == 'string' and first ~= owner and redis.pcall('HGET', KEYS[4], first)
+  local overdue, ttl, inbox = string.match(type(waiter) == 'string' and waiter or '', '^(%d+) (%d+) [xw] (.+)$')
+  local time = redis.call('TIME')
+  local now = time[1] * 1000000 + time[2]
+  if overdue and overdue * 1000 > now
+    and (redis.pcall('PUBSUB', 'NUMSUB', inbox)[2] or 0) > 0
+    and redis.pcall('LPOP', KEYS[3]) == first
+  then
+    local removed = redis.pcall('HDEL', KEYS[4], first, owner)
+    if removed == 2 then
+      redis.call('LREM', KEYS[3], 1, owner)
+    end
+    if type(removed) == 'number' then
+      local floor = math.max(counter_after + 1, now)
+      local token = string.format('%d', floor + (1 - floor) % 4)
+      redis.call('SET', KEYS[1], first, 'PX', ttl)
+      redis.call('SET', KEYS[2], token .. 'q', 'PX', DAY)
+      if KEYS[7] then
+        redis.call('SET', KEYS[7], ARGV[4])
+      end
+      if type(redis.pcall('PUBLISH', inbox, first .. ' ' .. token)) == 'table' then
+        redis.call('PEXPIRE', KEYS[1], math.min(ttl, math.ceil(overdue - now / 1000)))
+      end
+      return 1
+    end
+  end
+end
+
 -- include mode.lua
 local was_held = false
 if not exclusive and not keep_for and lock and string.find(lock, 'crosslock:', 1, true) == 1 then

@@ -38,7 +38,7 @@ fn uncontended_cycle_is_seven_commands() {
 }
 
 #[test]
-fn contended_acquisition_and_its_hand_off_are_at_most_seventeen_commands() {
+fn contended_acquisition_and_its_hand_off_are_at_most_eighteen_commands() {
     const INBOX: &str = "an inbox";
     let server = RedisServer::start();
     let mut listener = server.connection();
@@ -58,7 +58,7 @@ fn contended_acquisition_and_its_hand_off_are_at_most_seventeen_commands() {
             last = text.rsplit_once(' ').unwrap().1.parse().unwrap();
         }
         let each = commands(&mut bench) / 20;
-        assert!(each <= 17, "{each} with {waiting} waiting");
+        assert!(each <= 18, "{each} with {waiting} waiting");
     }
 }
 

@@ -18,10 +18,16 @@ const CHANGES: &[(&str, &str)] = if cfg!(crosslock_mutant = "release_any_owner")
         "  redis.call('SET', KEYS[1], owner)\n",
     )]
 } else if cfg!(crosslock_mutant = "token_not_counted") {
-    &[(
-        "    stored = counter_after\n",
-        "    stored = counter_after - 2\n    now = 0\n",
-    )]
+    &[
+        (
+            "    stored = counter_after\n",
+            "    stored = counter_after - 2\n    now = 0\n",
+        ),
+        (
+            "local floor = math.max(counter_after + 1, now)\n",
+            "local floor = counter_after - 3\n",
+        ),
+    ]
 } else if cfg!(crosslock_mutant = "heartbeat_loses_place") {
     &[(
         "  if length == 0 then\n",
