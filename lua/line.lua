@@ -1,5 +1,4 @@
--- Included behind held.lua and token.lua by the scripts that take and release a lock, behind what a free lock needs:
--- the lines of those that wait.
+-- Included behind grant.lua where somebody may wait: the lines of those that do.
 --
 -- KEYS[2]  the counter of fencing tokens, and behind it which lines there may be: q for KEYS[3], r for KEYS[5]. Where
 --          the letter isn't there nobody stands in that line, so that a lock for which nobody waits needs no look at them
@@ -9,9 +8,6 @@
 --          channel on which it hears that it has it, empty when it can't hear. Who isn't in it is in no line
 -- KEYS[5]  the line of those that wait to read: they are let in together
 --
--- DAY is what its keys live for at most. `counter` is what KEYS[2] says, nothing when it isn't there, `stored` the number
--- in it and `lines` the letters behind that.
---
 -- Whoever leaves, or is found to be gone, lets in who comes next in the same script. So those in line can't be let in,
 -- or what is held has expired or was deleted, and the next script that sees it lets them in.
 
@@ -19,43 +15,8 @@ local function may_have(letter)
   return string.find(lines, letter, 1, true)
 end
 
-local function write_counter()
-  counter = string.format('%d', stored) .. lines
-  redis.call('SET', KEYS[2], counter, 'PX', DAY)
-end
-
--- Lets in the first of those that share.
-local function open_to(owner, mode, last)
-  held, used = mode == 'r' and READERS or PERMITS, count_of(mode)
-  -- A command that is denied or refused leaves nothing that stays: the first needs memory, and the second deletes who
-  -- was let in before somebody deleted the lock, or finds that no ttl may be set.
-  redis.call('SET', KEYS[1], mark(), 'PXAT', last)
-  redis.call('PEXPIREAT', KEYS[6], 1)
-  redis.call('ZADD', KEYS[6], last, member_of(owner, mode))
-  redis.call('PEXPIREAT', KEYS[6], last)
-end
-
--- Lets in one more of those that share, or one of them again.
-local function join(owner, mode, ends)
-  local last = math.max(last_end(), ends)
-  if redis.call('ZADD', KEYS[6], ends, member_of(owner, mode)) == 1 then
-    used = used + count_of(mode)
-  end
-  keep(last)
-end
-
--- Lets an owner in, and gives its token.
-local function grant(owner, ttl, mode)
-  stored = next_token(not is_exclusive(mode))
-  if is_exclusive(mode) then
-    redis.call('SET', KEYS[1], owner, 'PX', ttl)
-    held = owner
-  else
-    (held and join or open_to)(owner, mode, clock + ttl)
-  end
-  write_counter()
-  return stored
-end
+-- One that was taken off the line before this began, and whose turn it is to be looked at.
+local popped
 
 local function line_of(mode)
   return mode == 'r' and KEYS[5] or KEYS[3]
@@ -73,10 +34,11 @@ end
 -- `take`: the owner is taken off the line, but not out of KEYS[4].
 local function first_of(line, asking, take)
   while true do
-    local owner
-    if take then
+    local owner = popped
+    popped = nil
+    if not owner and take then
       owner = redis.call('LPOP', line)
-    else
+    elseif not owner then
       owner = redis.call('LINDEX', line, '0')
     end
     if not owner then

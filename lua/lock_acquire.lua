@@ -82,7 +82,7 @@ if not lock or lock == owner or string.find(lock, 'crosslock:[rp]') == 1 then
   -- include token.lua
   -- include mode.lua
   -- include held.lua
-  -- include line.lua
+  -- include grant.lua
 
   local function granted(token)
     return KEYS[7] and {token, value} or token
@@ -101,20 +101,23 @@ if not lock or lock == owner or string.find(lock, 'crosslock:[rp]') == 1 then
     return granted(grant(owner, ttl, mode))
   end
 
-  local others, after_exclusive = lines ~= '', is_abandoned()
-  local token = others and hand_on(owner, after_exclusive)
-  if not token and fits(mode) and (first or not may_have('q')) then
-    if others then
+  local token
+  if lines ~= '' then
+    -- include line.lua
+    local after_exclusive = is_abandoned()
+    token = hand_on(owner, after_exclusive)
+    if not token and fits(mode) and (first or not may_have('q')) then
       leave(line, owner)
+      token = grant(owner, ttl, mode)
+    elseif not token and not promise then
+      leave(line, owner)
+      hand_on(nil, after_exclusive)
     end
+  elseif fits(mode) then
     token = grant(owner, ttl, mode)
   end
   if token then
     return granted(token)
-  end
-  if others and not promise then
-    leave(line, owner)
-    hand_on(nil, after_exclusive)
   end
   known = is_shared() or stored % 2 == 1
   if held == PERMITS then

@@ -22,6 +22,7 @@ stored, lines = stored or 0, lines or 'qr'
 -- include token.lua
 -- include mode.lua
 -- include held.lua
+-- include grant.lua
 -- include line.lua
 
 local reads = held == READERS and redis.call('ZSCORE', KEYS[6], member_of(owner, 'r'))

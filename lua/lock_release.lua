@@ -37,7 +37,10 @@ local plain = tonumber(counter)
 if exclusive and lock == owner and plain and plain < counter_after and not keep_for then
   -- It lives for longer than the lease that it was last counted or renewed for.
   redis.call('DEL', KEYS[1])
-  redis.call('SET', KEYS[2], ARGV[2], 'KEEPTTL')
+  if plain + 1 ~= counter_after or redis.pcall('INCR', KEYS[2]) ~= counter_after then
+    -- The lease was handed over inside its process, or ended by a panic; or INCR, which costs less, is denied.
+    redis.call('SET', KEYS[2], ARGV[2], 'KEEPTTL')
+  end
   if KEYS[7] then
     redis.call('SET', KEYS[7], ARGV[4])
   end
@@ -46,17 +49,16 @@ end
 
 -- The usual hand-off, without what is included below: nobody waits to read, and the first that waits wants the lock
 -- exclusively, lives, and hears. It is let in as hand_on in line.lua lets it in; whoever is none of this is left to that.
+local first
 local number = exclusive and lock == owner and not keep_for and string.match(counter or '', '^(%d+)q$')
 if number and tonumber(number) < counter_after and counter_after % 2 == 0 then
-  local first = redis.pcall('LINDEX', KEYS[3], '0')
-  local waiter = type(first) == 'string' and first ~= owner and redis.pcall('HGET', KEYS[4], first)
+  first = redis.pcall('LPOP', KEYS[3])
+  first = type(first) == 'string' and first or nil
+  local waiter = first and first ~= owner and redis.pcall('HGET', KEYS[4], first)
   local overdue, ttl, inbox = string.match(type(waiter) == 'string' and waiter or '', '^(%d+) (%d+) [xw] (.+)$')
   local time = redis.call('TIME')
   local now = time[1] * 1000000 + time[2]
-  if overdue and overdue * 1000 > now
-    and (redis.pcall('PUBSUB', 'NUMSUB', inbox)[2] or 0) > 0
-    and redis.pcall('LPOP', KEYS[3]) == first
-  then
+  if overdue and overdue * 1000 > now and (redis.pcall('PUBSUB', 'NUMSUB', inbox)[2] or 0) > 0 then
     local removed = redis.pcall('HDEL', KEYS[4], first, owner)
     if removed == 2 then
       redis.call('LREM', KEYS[3], 1, owner)
@@ -93,7 +95,9 @@ local now = time[1] * 1000000 + time[2]
 lines = lines or 'qr'
 -- include token.lua
 -- include held.lua
+-- include grant.lua
 -- include line.lua
+popped = first
 
 local knows_token = counter_after > 0 and not (stored and stored >= counter_after)
 

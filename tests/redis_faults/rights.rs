@@ -21,12 +21,13 @@ pub(crate) fn assert_denied(error: &Error, place: &str) {
 
 /// What the documentation names as enough: keys and channels, and commands.
 pub(crate) const OURS: &str = "~{crosslock:* resetchannels &crosslock:inbox:*";
-const COMMANDS: [&str; 29] = [
+const COMMANDS: [&str; 31] = [
     "eval",
     "evalsha",
     "get",
     "set",
     "mget",
+    "incr",
     "incrby",
     "pexpire",
     "pttl",
@@ -50,6 +51,7 @@ const COMMANDS: [&str; 29] = [
     "pexpireat",
     "publish",
     "subscribe",
+    "unsubscribe",
     "pubsub|numsub",
 ];
 
@@ -169,10 +171,10 @@ enum Call {
 }
 
 /// Each right, and the first call that is denied without it. No call here is denied without `publish`, `subscribe` or
-/// `pubsub|numsub`, which make waiters learn of grants at once, see `channels.rs`; nor without `lpop`, by which a release
-/// hands the lock on, `incrby`, in place of which a free lock is then counted by `set`, or `zremrangebyscore`, by which
-/// shares that ended by themselves are counted back.
-const NEEDED_BY: [(&str, Call); COMMANDS.len() - 6] = [
+/// `pubsub|numsub`, which make waiters learn of grants at once, see `channels.rs`; `unsubscribe`, without which a channel
+/// stays open that nobody needs any more; `lpop`, by which a release hands the lock on; `incr` and `incrby`, in place of
+/// which `set` then counts; or `zremrangebyscore`, by which shares that ended by themselves are counted back.
+const NEEDED_BY: [(&str, Call); COMMANDS.len() - 8] = [
     ("ping", Call::Open),
     ("evalsha", Call::Lock),
     ("eval", Call::Lock),

@@ -1,6 +1,6 @@
 //! The library's scripts, as a server and a proxy see them.
 
-const SHARED: [(&str, &str); 9] = [
+const SHARED: [(&str, &str); 10] = [
     ("-- include lock_acquire.lua\n", ACQUIRE),
     ("-- include lock_release.lua\n", RELEASE),
     ("-- include lock_renew.lua\n", RENEW),
@@ -8,6 +8,10 @@ const SHARED: [(&str, &str); 9] = [
     (
         "-- include counter.lua\n",
         include_str!("../../lua/counter.lua"),
+    ),
+    (
+        "-- include grant.lua\n",
+        include_str!("../../lua/grant.lua"),
     ),
     (
         "-- include token.lua\n",

@@ -72,7 +72,8 @@ const CHANGES: &[(&str, &str)] = if cfg!(crosslock_mutant = "release_any_owner")
     &[]
 };
 
-const SCRIPTS: [&str; 7] = [
+const SCRIPTS: [&str; 8] = [
+    include_str!("../../../lua/grant.lua"),
     include_str!("../../../lua/held.lua"),
     include_str!("../../../lua/line.lua"),
     include_str!("../../../lua/lock_acquire.lua"),

@@ -10,7 +10,7 @@ pub(super) struct Script {
 }
 
 /// What scripts share, and the line that stands for it in them; behind what it includes itself.
-const SHARED: [(&str, &str); 9] = [
+const SHARED: [(&str, &str); 10] = [
     (
         "-- include lock_acquire.lua\n",
         include_str!("../../../lua/lock_acquire.lua"),
@@ -30,6 +30,10 @@ const SHARED: [(&str, &str); 9] = [
     (
         "-- include counter.lua\n",
         include_str!("../../../lua/counter.lua"),
+    ),
+    (
+        "-- include grant.lua\n",
+        include_str!("../../../lua/grant.lua"),
     ),
     (
         "-- include token.lua\n",
@@ -174,7 +178,7 @@ mod tests {
     #[test]
     fn shared_parts_are_in_every_script_that_names_them() {
         let script = Script::new(
-            "-- include token.lua\n-- include mode.lua\n-- include held.lua\n-- include line.lua\n",
+            "-- include token.lua\n-- include mode.lua\n-- include held.lua\n-- include grant.lua\n-- include line.lua\n",
         );
         assert!(script.code.contains("local function next_token"));
         assert!(script.code.contains("local function fits"));
