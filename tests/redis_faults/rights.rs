@@ -172,9 +172,9 @@ enum Call {
 
 /// Each right, and the first call that is denied without it. No call here is denied without `publish`, `subscribe` or
 /// `pubsub|numsub`, which make waiters learn of grants at once, see `channels.rs`; `unsubscribe`, without which a channel
-/// stays open that nobody needs any more; `lpop`, by which a release hands the lock on; `incr` and `incrby`, in place of
+/// stays open that nobody needs any more; `lpop` and `hget`, by which a release hands the lock on; `incr` and `incrby`, in place of
 /// which `set` then counts; or `zremrangebyscore`, by which shares that ended by themselves are counted back.
-const NEEDED_BY: [(&str, Call); COMMANDS.len() - 8] = [
+const NEEDED_BY: [(&str, Call); COMMANDS.len() - 9] = [
     ("ping", Call::Open),
     ("evalsha", Call::Lock),
     ("eval", Call::Lock),
@@ -190,7 +190,6 @@ const NEEDED_BY: [(&str, Call); COMMANDS.len() - 8] = [
     ("llen", Call::Wait),
     ("lrem", Call::Wait),
     ("rpush", Call::Wait),
-    ("hget", Call::Wait),
     ("hset", Call::Wait),
     ("hdel", Call::Wait),
     ("zadd", Call::Share),
@@ -291,7 +290,7 @@ fn each_right_is_needed_by_the_call_that_says_so() {
 
 #[test]
 fn waiter_that_was_denied_leaves_nothing() {
-    let rights = ["lindex", "llen", "rpush", "hget", "hset"];
+    let rights = ["lindex", "llen", "rpush", "hset"];
     let mut users: Vec<_> = rights
         .map(|right| user(&format!("no-{right}"), OURS, Some(right)))
         .into();
@@ -313,7 +312,7 @@ fn waiter_that_was_denied_leaves_nothing() {
 
 #[test]
 fn script_that_is_denied_midway_leaves_no_key_for_ever() {
-    let rights = ["lindex", "llen", "rpush", "hget"];
+    let rights = ["lindex", "llen", "rpush"];
     let users = rights.map(|right| user(&format!("no-{right}"), OURS, Some(right)));
     let server = server_with(&users);
     for right in rights {
