@@ -54,6 +54,9 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(e) => {
             eprintln!("config_readers: {e}");
+            if let Some(cause) = e.source() {
+                eprintln!("  {cause}");
+            }
             ExitCode::from(2)
         }
     }

@@ -7,6 +7,7 @@
 //! ```
 
 use std::env;
+use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::thread;
@@ -21,6 +22,9 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("fencing: {e}");
+            if let Some(cause) = e.source() {
+                eprintln!("  {cause}");
+            }
             ExitCode::FAILURE
         }
     }

@@ -10,6 +10,7 @@
 //! of the ttl. Left alone it ends by the cap that it sets itself with `max_hold`.
 
 use std::env;
+use std::error::Error;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -25,6 +26,9 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("long_job: {e}");
+            if let Some(cause) = e.source() {
+                eprintln!("  {cause}");
+            }
             ExitCode::FAILURE
         }
     }

@@ -37,6 +37,9 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(e) => {
             eprintln!("rate_limit: {e}");
+            if let Some(cause) = e.source() {
+                eprintln!("  {cause}");
+            }
             ExitCode::from(2)
         }
     }

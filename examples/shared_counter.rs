@@ -33,6 +33,9 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(e) => {
             eprintln!("shared_counter: {e}");
+            if let Some(cause) = e.source() {
+                eprintln!("  {cause}");
+            }
             ExitCode::from(2)
         }
     }

@@ -1,6 +1,6 @@
 //! A cron job on several machines, of which one run is enough: who gets the lock does the job, the others skip
 //! it without waiting. The lock stays taken for longer than the machines start apart, also when the job is done
-//! before: else a late one would do it again.
+//! before: else a late one would do it again. Started again within 10 s, all skip.
 //!
 //! ```text
 //! cargo run --release --example try_lock
@@ -28,6 +28,9 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(e) => {
             eprintln!("{}: {e}", std::process::id());
+            if let Some(cause) = e.source() {
+                eprintln!("  {cause}");
+            }
             ExitCode::FAILURE
         }
     }

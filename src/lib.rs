@@ -34,8 +34,8 @@
 //! # What is logged
 //!
 //! By the `log` crate, and never with an owner string or a password. As warnings: a lease that is lost or can't be
-//! renewed, a release that failed where nobody could be told, a call that waits for a lock that its own thread holds. At
-//! debug level: when a call begins to wait, and for whom if the engine knows, and when it meets an outage and its end.
+//! renewed, a release that failed where nobody could be told, an inbox that hears nothing, a call that waits for a lock that
+//! its own thread holds, and [`Locker::from_env`] without the variable. At debug level: when a call begins to wait, and for whom if the engine knows, and when it meets an outage and its end.
 //!
 //! # Features
 //!

@@ -141,8 +141,8 @@ impl Locker {
 
     /// Returns a clone whose names are kept apart from those of other namespaces.
     ///
-    /// On Redis, a namespace is listened to while a lock of it is waited for by this locker or a clone, and for about
-    /// 10 s more. Whoever waits in one namespace costs those that wait in others no command.
+    /// On Redis, a namespace is listened to while a lock of it is waited for by this locker or a clone, and for
+    /// 10 to 20 s more. Whoever waits in one namespace costs those that wait in others no command.
     ///
     /// # Errors
     ///

@@ -14,7 +14,7 @@ const MOST: usize = 100;
 impl Locker {
     /// Takes several locks, all or none, blocking until all are free.
     ///
-    /// `names` are 1 to 100 texts; one that is given twice counts once. The order of the names doesn't matter: two that want overlapping sets never wait for one another. One guard
+    /// `names` are 1 to 100 texts; one that is given twice counts once. The order of the names doesn't matter: two that want overlapping sets never deadlock. One guard
     /// holds them all, with one fencing token, which is larger than all earlier ones of each name; one command
     /// renews them, and one releases them. When one of them is lost, all are. [`LockGuard::name`] shows the names.
     ///
