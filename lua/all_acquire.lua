@@ -8,7 +8,8 @@
 --                         holder before of one of them never released
 --   {remaining, counter, stood, known, length, holder}
 --                         one at least is taken: as lock_acquire.lua says it, of the next that may come free; the length
---                         of the longest line, and a holder of the first that is taken
+--                         of the longest line, 0 when the owner has one of the locks; and a holder of the first that is
+--                         taken
 --   error                 as there; the owner has none
 --
 -- Whoever waits enters all lines at once, and has each lock when its turn comes: so of two that wait, one is in front
@@ -75,6 +76,10 @@ end
 if failure or taken then
   if taken then
     taken[3] = known > 0 and 1 or 0
+    if next(tokens) then
+      -- What it has already is a lease, which its heartbeats renew: they mustn't be rare.
+      taken[5] = 0
+    end
   end
   return failure or taken
 end

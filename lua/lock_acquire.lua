@@ -52,8 +52,9 @@ if plain and plain % 2 == 0 and plain >= 0 and plain < 2 ^ 52 and (mode == 'x' o
   token = token + (1 - token) % 4
   if redis.call('SET', KEYS[1], owner, 'NX', 'PX', ttl) then
     if redis.pcall('INCRBY', KEYS[2], string.format('%d', token - plain)) == token then
-      -- Once an hour is enough for a key that lives for a day; a counter ahead of the clock tells no time.
-      if now <= plain or now - now % HOUR > plain then
+      -- Once an hour is enough for a key that lives for a day, if the lease doesn't last for hours (of a ttl of eight
+      -- digits); a counter ahead of the clock tells no time.
+      if now <= plain or now - now % HOUR > plain or #ttl > 7 then
         redis.call('PEXPIRE', KEYS[2], DAY)
       end
       return KEYS[7] and {token, value} or token
@@ -134,8 +135,9 @@ if promise then
   entered = redis.call('HSET', KEYS[4], owner, waiter) == 1
   redis.call('PEXPIRE', KEYS[4], DAY)
   length = not entered and redis.call('LLEN', line) or 0
-  if length == 0 then
-    -- New, or its line was lost.
+  -- Or its line was lost.
+  local is_new = length == 0
+  if is_new then
     length = redis.pcall('RPUSH', line, owner)
     if type(length) == 'table' then
       redis.call('HDEL', KEYS[4], owner)
@@ -144,6 +146,16 @@ if promise then
   end
   if not entered or length == 1 then
     redis.call('PEXPIRE', line, DAY)
+  end
+  if is_new and length == 1 then
+    -- It is the first in this line. Who is said to stand there, too, stood in one that was lost, and is to enter anew.
+    local all = redis.pcall('HGETALL', KEYS[4])
+    for at = 1, #all, 2 do
+      local reads = string.find(all[at + 1], '^%d+ %d+ r ') ~= nil
+      if all[at] ~= owner and reads == (mode == 'r') then
+        redis.call('HDEL', KEYS[4], all[at])
+      end
+    end
   end
   if counter and not string.find(lines, letter, 1, true) then
     lines = letter == 'q' and 'q' .. lines or lines .. 'r'

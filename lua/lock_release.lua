@@ -81,7 +81,7 @@ end
 
 -- include mode.lua
 local was_held = false
-if not exclusive and not keep_for and lock and string.find(lock, 'crosslock:', 1, true) == 1 then
+if not exclusive and not keep_for and lock and string.find(lock, '^crosslock:[rp]') then
   was_held = redis.call('ZREM', KEYS[6], member_of(owner, mode)) == 1
   if was_held and plain and redis.call('EXISTS', KEYS[6]) == 0 then
     redis.call('DEL', KEYS[1])
@@ -113,6 +113,19 @@ local function hands_on(after_exclusive, leaving)
   return held
 end
 
+-- Has the first of each line ask, which learns for how long the lock stays taken: no token is 0.
+local function wake()
+  for letter, line in pairs({q = KEYS[3], r = KEYS[5]}) do
+    local first, _, _, inbox = nil, nil, nil, ''
+    if may_have(letter) then
+      first, _, _, inbox = first_of(line)
+    end
+    if first and inbox ~= '' then
+      redis.call('PUBLISH', inbox, first .. ' 0')
+    end
+  end
+end
+
 if exclusive then
   if held ~= owner then
     local left, failure = pcall(leave, KEYS[3], owner)
@@ -140,6 +153,7 @@ if exclusive then
     redis.call('DEL', KEYS[1])
     redis.call('SET', KEYS[1], KEPT, 'PX', keep_for)
     write_counter()
+    pcall(wake)
   elseif not stored or not hands_on(true, owner) then
     redis.call('DEL', KEYS[1])
     if stored and (counter or knows_token) then
@@ -152,10 +166,17 @@ if exclusive then
   return 1
 end
 
-if keep_for and is_shared() and redis.call('ZSCORE', KEYS[6], member_of(owner, mode)) then
-  redis.call('ZADD', KEYS[6], clock + keep_for, member_of(owner, mode))
-  keep(last_end())
-  return 1
+-- What stays out is nobody's: a renewal that comes late doesn't find it.
+local kept = count_of(mode) .. ' kept ' .. owner
+if keep_for and is_shared() then
+  if redis.call('ZREM', KEYS[6], member_of(owner, mode)) == 1 then
+    redis.call('ZADD', KEYS[6], clock + keep_for, kept)
+    keep(last_end())
+    pcall(wake)
+    return 1
+  elseif redis.call('ZSCORE', KEYS[6], kept) then
+    return 1
+  end
 end
 if was_held and held then
   used = used - count_of(mode)

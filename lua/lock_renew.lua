@@ -36,7 +36,7 @@ local time = redis.call('TIME')
 local clock = math.floor((time[1] * 1000000 + time[2]) / 1000)
 -- include mode.lua
 local lock = redis.call('GET', KEYS[1])
-local ends = lock and string.find(lock, 'crosslock:', 1, true) == 1
+local ends = lock and string.find(lock, '^crosslock:[rp]')
   and redis.call('ZSCORE', KEYS[6], member_of(owner, mode))
 if not ends or tonumber(ends) <= clock then
   return 0

@@ -8,6 +8,8 @@ mod support;
 
 #[path = "redis_scripts/acquire.rs"]
 mod acquire;
+#[path = "redis_scripts/attack.rs"]
+mod attack;
 #[path = "redis_scripts/bench.rs"]
 mod bench;
 #[path = "redis_scripts/costs.rs"]

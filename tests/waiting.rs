@@ -7,6 +7,9 @@
 mod support;
 
 #[cfg(feature = "redis")]
+#[path = "waiting/attack.rs"]
+mod attack;
+#[cfg(feature = "redis")]
 #[path = "waiting/crashes.rs"]
 mod crashes;
 #[cfg(feature = "redis")]

@@ -21,7 +21,7 @@ use crate::place::{Seat, Word};
 pub(crate) const RELEASE: Duration = Duration::from_millis(400);
 
 /// What to do when a release isn't answered.
-const UNRELEASED: &str = "it may not be released yet: that is tried again in the background, and the lock is free after its ttl at the latest";
+const UNRELEASED: &str = "it isn't known whether it was released: that is tried again in the background, and the lock is free after its ttl at the latest";
 const UNSTORED: &str = "whether its value was stored isn't known: lock it again and read it";
 
 /// What is known of a lease that was valid when its release began.

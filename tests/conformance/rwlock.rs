@@ -424,8 +424,9 @@ fn reads_between_writers(place: &Place, prefer: Prefer) -> bool {
             waiting.fetch_add(1, SeqCst);
             let guard = lock.write("a").unwrap();
             waiting.fetch_sub(1, SeqCst);
+            // All others: of those only the last may not be in line yet.
             wait_until("others to come", PATIENCE, || {
-                is_over() || waiting.load(SeqCst) >= 4
+                is_over() || waiting.load(SeqCst) >= 7
             });
             thread::sleep(Duration::from_millis(1));
             guard.unlock().unwrap();

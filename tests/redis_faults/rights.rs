@@ -21,7 +21,7 @@ pub(crate) fn assert_denied(error: &Error, place: &str) {
 
 /// What the documentation names as enough: keys and channels, and commands.
 pub(crate) const OURS: &str = "~{crosslock:* resetchannels &crosslock:inbox:*";
-const COMMANDS: [&str; 31] = [
+const COMMANDS: [&str; 32] = [
     "eval",
     "evalsha",
     "get",
@@ -41,6 +41,7 @@ const COMMANDS: [&str; 31] = [
     "lrem",
     "rpush",
     "hget",
+    "hgetall",
     "hset",
     "hdel",
     "zadd",
@@ -172,9 +173,10 @@ enum Call {
 
 /// Each right, and the first call that is denied without it. No call here is denied without `publish`, `subscribe` or
 /// `pubsub|numsub`, which make waiters learn of grants at once, see `channels.rs`; `unsubscribe`, without which a channel
-/// stays open that nobody needs any more; `lpop` and `hget`, by which a release hands the lock on; `incr` and `incrby`, in place of
+/// stays open that nobody needs any more; `lpop` and `hget`, by which a release hands the lock on; `hgetall`, by
+/// which waiters of a line that was lost are found; `incr` and `incrby`, in place of
 /// which `set` then counts; or `zremrangebyscore`, by which shares that ended by themselves are counted back.
-const NEEDED_BY: [(&str, Call); COMMANDS.len() - 9] = [
+const NEEDED_BY: [(&str, Call); COMMANDS.len() - 10] = [
     ("ping", Call::Open),
     ("evalsha", Call::Lock),
     ("eval", Call::Lock),

@@ -61,6 +61,8 @@ fn parse(text: &[u8]) -> Option<Content> {
     let counter = parse_counter(counter)?;
     let kept = match rest {
         [] => None,
+        // A write that was torn: by a full disk, or the loss of power.
+        line if !line.ends_with(b"\n") && line.len() < kept::LONGEST => None,
         line => Some(KeptUntil::from_line(line)?),
     };
     Some(Content { counter, kept })
