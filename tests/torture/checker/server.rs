@@ -51,7 +51,7 @@ pub(super) fn owners(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             continue;
         }
         // A lease that nobody heard of was given up.
-        let Some(holding) = last_of_chain(&by_token, &before.name, before.token) else {
+        let Some(holding) = last_of_chain(&by_token, before, event.token) else {
             continue;
         };
         let released = holding
@@ -66,14 +66,18 @@ pub(super) fn owners(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     found
 }
 
-/// The last holding that the lease with this token went to, inside its process.
+/// The last holding that the lease of a key went to, inside its process. A counter that is one above a token says that
+/// this was the last: the next token is then another lease's, also where a clock that was set back lets it follow.
 fn last_of_chain<'a, 'b>(
     by_token: &HashMap<(&str, u64), &'b Holding<'a>>,
-    name: &str,
-    token: u64,
+    lease: &Event,
+    counter: u64,
 ) -> Option<&'b Holding<'a>> {
-    let mut last = *by_token.get(&(name, token))?;
-    while let Some(next) = by_token.get(&(name, last.token() + 2)) {
+    let name = lease.name.as_str();
+    let mut last = *by_token.get(&(name, lease.token))?;
+    while last.token() + 1 != counter
+        && let Some(next) = by_token.get(&(name, last.token() + 2))
+    {
         if next.answer.pid != last.answer.pid {
             break;
         }
