@@ -27,7 +27,7 @@ heartbeat_loses_place / 12 / safe   / promise / C6          / script flush
 queue_without_ttl     / 8  / safe   / safety  / C5          / script flush
 dead_are_served       / 12 / safe   / promise / C4|C7       / kill waiter
 timeout_ignored       / 8  / safe   / promise / C7          / script flush
-panic_keeps           / 8  / safe   / promise / C4|C6       / script flush
+panic_keeps           / 8  / safe   / promise / C7       / script flush
 grant_unchecked       / 20 / safe   / safety  / C1|C3       / stop waiter and delay grants
 dead_stay_in_line     / 12 / safe   / promise / C6          / kill waiter
 renewer_not_needed    / 12 / safe   / promise / C4|C9       / threads exhausted

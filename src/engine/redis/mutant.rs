@@ -30,7 +30,7 @@ const CHANGES: &[(&str, &str)] = if cfg!(crosslock_mutant = "release_any_owner")
     ]
 } else if cfg!(crosslock_mutant = "heartbeat_loses_place") {
     &[(
-        "  if length == 0 then\n",
+        "  if is_new then\n",
         "  if not entered then\n    redis.call('LREM', KEYS[3], 1, owner)\n  end\n  do\n",
     )]
 } else if cfg!(crosslock_mutant = "dead_are_served") {
