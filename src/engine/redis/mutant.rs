@@ -49,10 +49,16 @@ const CHANGES: &[(&str, &str)] = if cfg!(crosslock_mutant = "release_any_owner")
 } else if cfg!(crosslock_mutant = "queue_without_ttl") {
     &[("    redis.call('PEXPIRE', line, DAY)\n", "")]
 } else if cfg!(crosslock_mutant = "reader_beside_writer") {
-    &[(
-        "    return held == READERS and mode == 'r'\n",
-        "    return mode == 'r'\n",
-    )]
+    &[
+        (
+            "    return held == READERS and mode == 'r'\n",
+            "    return mode == 'r'\n",
+        ),
+        (
+            "if not lock or lock == owner or string.find(lock, 'crosslock:[rp]') == 1 then\n",
+            "if true then\n",
+        ),
+    ]
 } else if cfg!(crosslock_mutant = "permits_not_counted") {
     &[(
         "  return count and used + count <= tonumber(permits)\n",
