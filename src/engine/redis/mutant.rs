@@ -58,6 +58,7 @@ const CHANGES: &[(&str, &str)] = if cfg!(crosslock_mutant = "release_any_owner")
             "if not lock or lock == owner or string.find(lock, 'crosslock:[rp]') == 1 then\n",
             "if true then\n",
         ),
+        (" and (first or not may_have('q')) then\n", " then\n"),
     ]
 } else if cfg!(crosslock_mutant = "permits_not_counted") {
     &[(
