@@ -1,0 +1,7 @@
+//! A model of crosslock's protocol: what scripts, clients and the network between them may do, in every order.
+//!
+//! See `docs/protocol_model.md` in the project's repository.
+
+pub mod judge;
+pub mod mutant;
+pub mod server;

@@ -1,0 +1,115 @@
+//! What can happen to a server, as a model and a real one are told of it.
+
+use super::release::Released;
+use super::several::{acquire_all, release_all, renew_all};
+use super::{Acquire, Acquired, Ear, Inbox, Messages, Name, Release, Renew, Server, Token};
+
+/// A script and its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Call {
+    Acquire(Acquire),
+    Renew(Renew),
+    Release(Release),
+    Downgrade { ask: Renew, counter_after: Token },
+    Permits,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Answer {
+    Acquired(Acquired),
+    Renewed(bool),
+    Released(Released),
+    /// 0: the lock isn't the owner's.
+    Downgraded(Token),
+    Permits(i16),
+}
+
+/// Some of the names, one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Names {
+    pub first: u8,
+    pub count: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Key {
+    Lock,
+    Counter,
+    Queue,
+    Readers,
+    Waiters,
+    Shares,
+    Value,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// A script runs, for one name or for several.
+    Call {
+        names: Names,
+        call: Call,
+    },
+    /// Time passes.
+    Tick,
+    /// A connection that hears is there, or is gone.
+    Ear(Inbox, Ear),
+    /// All keys of all names are gone.
+    Forget,
+    /// A replica has what there is now.
+    Copy,
+    /// The server is replaced by that replica.
+    FailOver,
+    Delete(u8, Key),
+    /// A client of another kind takes a free lock, with a ttl of so many ticks or without.
+    Foreign(u8, Option<super::Ticks>),
+}
+
+impl Names {
+    pub const fn one(first: u8) -> Self {
+        Names { first, count: 1 }
+    }
+
+    pub fn of<T>(self, names: &mut [T]) -> &mut [T] {
+        let first = usize::from(self.first);
+        &mut names[first..first + usize::from(self.count)]
+    }
+
+    pub fn has(self, name: usize) -> bool {
+        let first = usize::from(self.first);
+        (first..first + usize::from(self.count)).contains(&name)
+    }
+
+    pub fn meets(self, other: Names) -> bool {
+        self.first < other.first + other.count && other.first < self.first + self.count
+    }
+}
+
+/// Runs a script for these names: the one for one name, or the one for several.
+pub fn run(names: &mut [Name], call: Call, server: Server<'_>, out: &mut Messages) -> Answer {
+    match (call, names) {
+        (Call::Acquire(ask), [name]) => Answer::Acquired(name.acquire(ask, server, out)),
+        (Call::Acquire(ask), names) => Answer::Acquired(acquire_all(names, ask, server, out)),
+        (Call::Renew(ask), [name]) => Answer::Renewed(name.renew(ask, server)),
+        (Call::Renew(ask), names) => Answer::Renewed(renew_all(names, ask, server)),
+        (Call::Release(ask), [name]) => Answer::Released(name.release(ask, server, out)),
+        (Call::Release(ask), names) => Answer::Released(release_all(names, ask, server, out)),
+        (Call::Downgrade { ask, counter_after }, names) => {
+            Answer::Downgraded(names[0].downgrade(ask, counter_after, server, out))
+        }
+        (Call::Permits, names) => Answer::Permits(names[0].permits(server, out)),
+    }
+}
+
+impl Name {
+    pub fn delete(&mut self, key: Key) {
+        match key {
+            Key::Lock => self.lock = None,
+            Key::Counter => self.counter = None,
+            Key::Queue => self.queue.clear(),
+            Key::Readers => self.readers.clear(),
+            Key::Waiters => self.waiters.clear(),
+            Key::Shares => self.forget_shares(),
+            Key::Value => self.value = None,
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! What a Redis server holds of one name, and the scripts of `lua/` as steps on it.
+//!
+//! A script is one step, as it is on a server. The names of what is here are those of the scripts; times are in ticks
+//! from now on, so that states which differ in nothing but the hour are the same state.
+
+mod acquire;
+mod event;
+mod grant;
+mod line;
+mod release;
+mod renew;
+mod script;
+mod several;
+
+use std::fmt::Debug;
+
+use arrayvec::ArrayVec;
+
+pub use self::event::{Answer, Call, Event, Key, Names, run};
+pub use self::release::Released;
+use crate::mutant::Mutant;
+
+/// A fencing token, or what a counter holds.
+pub type Token = i64;
+/// A time from now, or how long something lasts.
+pub type Ticks = i8;
+/// Who asks: another for every acquisition.
+pub type Owner = u8;
+/// The channel of a process: an index into what [`Server::ears`] says of them.
+pub type Inbox = u8;
+
+/// More of them than one name ever has in a model.
+pub const MOST: usize = 8;
+pub type List<T> = ArrayVec<T, MOST>;
+/// What was published, in order.
+pub type Messages = ArrayVec<Message, MOST>;
+
+/// How a lock is wanted: what the scripts have as `x`, `w`, `r`, `R` and `<count>/<permits>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Mode {
+    Exclusive,
+    /// The same, and before those that wait to read.
+    Writer,
+    Read,
+    /// The same, and before those that wait for the lock exclusively. Only who asks has it: it is held as `Read`.
+    EagerRead,
+    Permits {
+        count: u8,
+        of: u8,
+    },
+}
+
+/// What `KEYS[1]` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Says {
+    Owner(Owner),
+    /// A client of another kind has it.
+    Foreign,
+    Readers,
+    /// And how many are out.
+    Permits(i16),
+    /// Nobody has it, and nobody is let in until it expires.
+    Kept,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Lock {
+    pub says: Says,
+    /// `None`: it has no ttl.
+    pub lasts: Option<Ticks>,
+}
+
+/// The letters behind the counter: which lines there may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Letters {
+    pub queue: bool,
+    pub readers: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Counter {
+    pub number: Token,
+    pub letters: Letters,
+}
+
+/// What `KEYS[4]` says of one who waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Waiter {
+    pub owner: Owner,
+    /// 0: its heartbeat is overdue.
+    pub overdue: Ticks,
+    pub ttl: Ticks,
+    pub mode: Mode,
+    /// `None`: it can't hear.
+    pub inbox: Option<Inbox>,
+}
+
+/// A member of `KEYS[6]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Share {
+    pub owner: Owner,
+    pub count: u8,
+    /// It is nobody's any more, and stays out for a while.
+    pub kept: bool,
+    /// 0: it is over.
+    pub lasts: Ticks,
+}
+
+/// The keys of one name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Name {
+    pub lock: Option<Lock>,
+    pub counter: Option<Counter>,
+    pub queue: List<Owner>,
+    pub readers: List<Owner>,
+    /// Sorted by owner.
+    pub waiters: List<Waiter>,
+    /// Sorted by owner.
+    pub shares: List<Share>,
+    /// How long the key of the shares lasts.
+    pub shares_last: Ticks,
+    pub value: Option<u16>,
+    /// Whether the queue, and who waits, were ever left without a ttl.
+    pub stays: bool,
+}
+
+/// Whether what is published to an inbox is heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ear {
+    Hears,
+    /// Its connection is gone, and the server knows.
+    Gone,
+    /// Its connection is gone, and the server doesn't know.
+    HalfOpen,
+    /// It mustn't be told.
+    Forbidden,
+}
+
+/// A grant that was published; token 0 asks its owner to ask again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Message {
+    pub inbox: Inbox,
+    pub owner: Owner,
+    pub token: Token,
+}
+
+/// What a script runs with, besides its keys and arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct Server<'a> {
+    /// Its clock, in the unit of tokens.
+    pub now: Token,
+    pub ears: &'a [Ear],
+    /// How many hand-overs one lease may make.
+    pub hand_overs: Token,
+    pub mutant: Option<Mutant>,
+}
+
+/// The arguments of the acquire scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Acquire {
+    pub owner: Owner,
+    pub ttl: Ticks,
+    pub mode: Mode,
+    /// `None`: it doesn't wait.
+    pub wait: Option<Wait>,
+    pub valued: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Wait {
+    /// In how many ticks the next heartbeat is overdue.
+    pub promise: Ticks,
+    pub inbox: Option<Inbox>,
+}
+
+/// The arguments of the release scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Release {
+    pub owner: Owner,
+    /// What the counter becomes; 0 when the owner doesn't know whether it was granted a token.
+    pub counter_after: Token,
+    pub mode: Mode,
+    pub value: Option<u16>,
+    pub keep: Option<Ticks>,
+}
+
+/// The arguments of the renew scripts; those of the downgrade script are the same, and a counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Renew {
+    pub owner: Owner,
+    /// 0: only look.
+    pub ttl: Ticks,
+    pub mode: Mode,
+    pub value: Option<u16>,
+}
+
+/// What the acquire scripts answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Acquired {
+    Granted {
+        token: Token,
+        /// To one who asks for the value, too.
+        value: Option<Option<u16>>,
+    },
+    Taken(Taken),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Taken {
+    pub remaining: Remaining,
+    pub counter: Token,
+    pub stood: bool,
+    pub known: bool,
+    pub length: u8,
+    pub holder: Option<Owner>,
+}
+
+/// How long a key lasts, as PTTL says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Remaining {
+    /// There is no such key.
+    Absent,
+    Endless,
+    Ticks(Ticks),
+}
+
+impl Mode {
+    pub fn is_exclusive(self) -> bool {
+        matches!(self, Mode::Exclusive | Mode::Writer)
+    }
+
+    pub fn is_read(self) -> bool {
+        matches!(self, Mode::Read | Mode::EagerRead)
+    }
+
+    /// As it is held, or waits.
+    pub fn held(self) -> Mode {
+        match self {
+            Mode::EagerRead => Mode::Read,
+            other => other,
+        }
+    }
+
+    /// How many permits an owner takes; 1 for one that reads.
+    pub fn count(self) -> u8 {
+        match self {
+            Mode::Permits { count, .. } => count,
+            _ => 1,
+        }
+    }
+}
+
+impl Says {
+    pub fn is_shared(self) -> bool {
+        matches!(self, Says::Readers | Says::Permits(_))
+    }
+}
+
+impl Letters {
+    const BOTH: Letters = Letters {
+        queue: true,
+        readers: true,
+    };
+
+    fn any(self) -> bool {
+        self.queue || self.readers
+    }
+}
+
+impl Name {
+    /// Lets time pass: what ends, ends; leases that are over stay until somebody looks, as on a server.
+    pub fn tick(&mut self) {
+        if let Some(Lock {
+            lasts: Some(lasts), ..
+        }) = &mut self.lock
+        {
+            *lasts -= 1;
+            if *lasts <= 0 {
+                self.lock = None;
+            }
+        }
+        for waiter in &mut self.waiters {
+            waiter.overdue = (waiter.overdue - 1).max(0);
+        }
+        for share in &mut self.shares {
+            share.lasts = (share.lasts - 1).max(0);
+        }
+        if !self.shares.is_empty() {
+            self.shares_last -= 1;
+            if self.shares_last <= 0 {
+                self.forget_shares();
+            }
+        }
+    }
+
+    /// The owner that has it exclusively.
+    pub fn owner(&self) -> Option<Owner> {
+        match self.lock {
+            Some(Lock {
+                says: Says::Owner(owner),
+                ..
+            }) => Some(owner),
+            _ => None,
+        }
+    }
+
+    /// Whether an owner has it, alone or with others.
+    pub fn is_held_by(&self, owner: Owner) -> bool {
+        let shares = self.lock.is_some_and(|lock| lock.says.is_shared())
+            && self
+                .shares
+                .iter()
+                .any(|share| share.owner == owner && !share.kept && share.lasts > 0);
+        shares || self.owner() == Some(owner)
+    }
+
+    pub fn waiter(&self, owner: Owner) -> Option<&Waiter> {
+        self.waiters.iter().find(|waiter| waiter.owner == owner)
+    }
+
+    pub fn line(&self, mode: Mode) -> &List<Owner> {
+        if mode.is_read() {
+            &self.readers
+        } else {
+            &self.queue
+        }
+    }
+
+    fn line_mut(&mut self, mode: Mode) -> &mut List<Owner> {
+        if mode.is_read() {
+            &mut self.readers
+        } else {
+            &mut self.queue
+        }
+    }
+
+    /// How long the lock lasts, as PTTL says it.
+    fn remaining(&self) -> Remaining {
+        match self.lock {
+            None => Remaining::Absent,
+            Some(Lock { lasts: None, .. }) => Remaining::Endless,
+            Some(Lock {
+                lasts: Some(lasts), ..
+            }) => Remaining::Ticks(lasts),
+        }
+    }
+
+    pub fn forget_shares(&mut self) {
+        self.shares.clear();
+        self.shares_last = 0;
+    }
+
+    /// HSET. Says whether the owner is new there.
+    fn set_waiter(&mut self, waiter: Waiter) -> bool {
+        let at = self.waiters.partition_point(|one| one.owner < waiter.owner);
+        if self
+            .waiters
+            .get(at)
+            .is_some_and(|one| one.owner == waiter.owner)
+        {
+            self.waiters[at] = waiter;
+            return false;
+        }
+        self.waiters.insert(at, waiter);
+        true
+    }
+
+    /// HDEL.
+    fn remove_waiter(&mut self, owner: Owner) -> bool {
+        let at = self.waiters.iter().position(|one| one.owner == owner);
+        at.map(|at| self.waiters.remove(at)).is_some()
+    }
+
+    /// ZADD. Says whether it is new there.
+    fn set_share(&mut self, share: Share) -> bool {
+        let id = |one: &Share| (one.owner, one.count, one.kept);
+        let at = self.shares.partition_point(|one| id(one) < id(&share));
+        if self.shares.get(at).is_some_and(|one| id(one) == id(&share)) {
+            self.shares[at] = share;
+            return false;
+        }
+        self.shares.insert(at, share);
+        true
+    }
+
+    /// ZREM.
+    fn remove_share(&mut self, owner: Owner, count: u8, kept: bool) -> bool {
+        let is_it = |one: &Share| (one.owner, one.count, one.kept) == (owner, count, kept);
+        let at = self.shares.iter().position(is_it);
+        at.map(|at| self.shares.remove(at)).is_some()
+    }
+
+    fn has_share(&self, owner: Owner, count: u8, kept: bool) -> bool {
+        let is_it = |one: &Share| (one.owner, one.count, one.kept) == (owner, count, kept);
+        self.shares.iter().any(is_it)
+    }
+
+    /// When the last lease of those that share is over.
+    fn last_end(&self) -> Option<Ticks> {
+        self.shares.iter().map(|share| share.lasts).max()
+    }
+}
+
+/// LREM of the first.
+fn remove_first(line: &mut List<Owner>, owner: Owner) {
+    if let Some(at) = line.iter().position(|one| *one == owner) {
+        line.remove(at);
+    }
+}

@@ -1,0 +1,149 @@
+//! `lock_release.lua`, and its two ways for what is usual, which do the same.
+
+use super::script::Script;
+use super::{Messages, Mode, Name, Release, Says, Server, Share};
+use crate::mutant::Mutant;
+
+/// What the release scripts answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Released {
+    /// The lock isn't the owner's.
+    NotOwner = 0,
+    Done = 1,
+    /// It isn't, and the same command may have released it before.
+    Unclear = 2,
+}
+
+impl Name {
+    pub fn release(&mut self, ask: Release, server: Server<'_>, out: &mut Messages) -> Released {
+        let mut script = Script::new(self, server, out);
+        if ask.mode.is_exclusive() {
+            script.release_exclusive(ask)
+        } else {
+            script.release_shared(ask)
+        }
+    }
+}
+
+impl Script<'_> {
+    fn release_exclusive(&mut self, ask: Release) -> Released {
+        let was_counted = self.counted;
+        let knows_token = ask.counter_after > 0 && self.stored < ask.counter_after;
+        self.look();
+        let is_its = self.held == Some(Says::Owner(ask.owner));
+        let is_anyones = matches!(self.held, Some(Says::Owner(_)));
+        if !(is_its || is_anyones && self.is(Mutant::AnyoneReleases)) {
+            return self.leave_exclusive(ask);
+        }
+        if self.is(Mutant::CounterSetBack) && knows_token {
+            self.stored -= 8;
+        } else if knows_token {
+            self.stored = ask.counter_after;
+        } else if self.stored.rem_euclid(4) == 1 && !self.is(Mutant::GiveUpAbandons) {
+            self.stored += 1;
+        } else if self.is(Mutant::GiveUpForgets) {
+            self.stored += self.stored.rem_euclid(2);
+        }
+        if self.is(Mutant::PanicIsClean) {
+            self.stored += self.stored.rem_euclid(2);
+        }
+        self.held = None;
+        if let Some(keep) = ask.keep {
+            self.set_lock(Says::Kept, keep);
+            self.write_counter();
+            self.wake();
+        } else {
+            if self.letters.any() && !self.is(Mutant::NobodyIsLetIn) {
+                self.hand_on(None, true, Some(ask.owner));
+            }
+            if self.held.is_none() {
+                self.keys.lock = None;
+                if was_counted || knows_token {
+                    self.write_counter();
+                }
+            }
+        }
+        self.keys.value = ask.value.or(self.keys.value);
+        Released::Done
+    }
+
+    /// The lock isn't its own: it leaves the line.
+    fn leave_exclusive(&mut self, ask: Release) -> Released {
+        self.leave(Mode::Exclusive, ask.owner);
+        if ask.counter_after == 0 {
+            if self.letters.any() {
+                let after_exclusive = self.held.is_none() && self.is_abandoned();
+                self.hand_on(None, after_exclusive, None);
+            }
+            return Released::NotOwner;
+        }
+        if self.is(Mutant::ReleaseIsAlwaysOk) {
+            return Released::Done;
+        }
+        match self.stored.cmp(&ask.counter_after) {
+            _ if !self.counted => Released::NotOwner,
+            std::cmp::Ordering::Less => Released::NotOwner,
+            std::cmp::Ordering::Equal => Released::Done,
+            std::cmp::Ordering::Greater => Released::Unclear,
+        }
+    }
+
+    fn release_shared(&mut self, ask: Release) -> Released {
+        let count = ask.mode.count();
+        let is_shared = self.keys.lock.is_some_and(|lock| lock.says.is_shared());
+        let was_held =
+            is_shared && ask.keep.is_none() && self.keys.remove_share(ask.owner, count, false);
+        self.look();
+        if let Some(keep) = ask.keep.filter(|_| self.is_shared()) {
+            if self.keys.remove_share(ask.owner, count, false) {
+                self.keys.set_share(Share {
+                    owner: ask.owner,
+                    count,
+                    kept: true,
+                    lasts: keep,
+                });
+                self.keep(self.keys.last_end());
+                self.wake();
+                return Released::Done;
+            }
+            if self.keys.has_share(ask.owner, count, true) {
+                return Released::Done;
+            }
+        }
+        if was_held && self.held.is_some() {
+            if let Some(Says::Permits(out)) = self.held {
+                self.held = Some(Says::Permits(out - i16::from(count)));
+            }
+            self.keep(self.keys.last_end());
+        } else if was_held {
+            self.keys.lock = None;
+        }
+        if self.letters.any() {
+            self.leave(ask.mode, ask.owner);
+            if !self.is(Mutant::NobodyIsLetIn) {
+                let after_exclusive = self.held.is_none() && self.is_abandoned();
+                self.hand_on(None, after_exclusive, None);
+            }
+        }
+        match (was_held, ask.counter_after) {
+            (true, _) => Released::Done,
+            (false, 0) => Released::NotOwner,
+            _ => Released::Unclear,
+        }
+    }
+
+    /// Has the first of each line ask, which learns for how long the lock stays taken.
+    fn wake(&mut self) {
+        let letters = self.letters;
+        for (there, mode) in [
+            (letters.queue, Mode::Exclusive),
+            (letters.readers, Mode::Read),
+        ] {
+            if let Some(first) = there.then(|| self.first_of(mode, None, false)).flatten()
+                && let Some(inbox) = first.inbox
+            {
+                self.publish(inbox, first.owner, 0);
+            }
+        }
+    }
+}

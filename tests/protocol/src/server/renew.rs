@@ -1,0 +1,93 @@
+//! `lock_renew.lua`, `lock_downgrade.lua` and `lock_permits.lua`.
+
+use super::script::Script;
+use super::{Lock, Messages, Mode, Name, Renew, Says, Server, Token};
+use crate::mutant::Mutant;
+
+impl Name {
+    /// Says whether the lock is the owner's.
+    pub fn renew(&mut self, ask: Renew, server: Server<'_>) -> bool {
+        if ask.mode.is_exclusive() {
+            self.renew_exclusive(ask, server)
+        } else {
+            self.renew_shared(ask, server)
+        }
+    }
+
+    fn renew_exclusive(&mut self, ask: Renew, server: Server<'_>) -> bool {
+        let recreates = server.mutant == Some(Mutant::RenewalRecreates);
+        if self.owner() != Some(ask.owner) && !recreates {
+            return false;
+        }
+        if ask.ttl > 0 {
+            self.lock = Some(Lock {
+                says: Says::Owner(ask.owner),
+                lasts: Some(ask.ttl),
+            });
+            self.value = ask.value.or(self.value);
+        }
+        true
+    }
+
+    fn renew_shared(&mut self, ask: Renew, server: Server<'_>) -> bool {
+        let Some(lock) = self.lock.filter(|lock| lock.says.is_shared()) else {
+            return false;
+        };
+        let (owner, count) = (ask.owner, ask.mode.count());
+        let late = server.mutant == Some(Mutant::OverReaderIsRenewed);
+        let is_its = |one: &&mut super::Share| {
+            (one.owner, one.count, one.kept) == (owner, count, false) && (one.lasts > 0 || late)
+        };
+        let Some(share) = self.shares.iter_mut().find(is_its) else {
+            return false;
+        };
+        if ask.ttl > 0 {
+            share.lasts = ask.ttl;
+            let last = self.last_end();
+            self.shares_last = last.unwrap_or(0);
+            self.lock = Some(Lock {
+                lasts: last,
+                ..lock
+            });
+        }
+        true
+    }
+
+    /// Turns an exclusive lease into one that reads. Gives its token, or 0 when the lock isn't the owner's.
+    pub fn downgrade(
+        &mut self,
+        ask: Renew,
+        counter_after: Token,
+        server: Server<'_>,
+        out: &mut Messages,
+    ) -> Token {
+        let mut script = Script::new(self, server, out);
+        script.look();
+        let held = script.held;
+        let reads = held == Some(Says::Readers) && script.keys.has_share(ask.owner, 1, false);
+        let is_its = held == Some(Says::Owner(ask.owner));
+        if !is_its && !reads {
+            return 0;
+        }
+        if is_its {
+            script.keys.lock = None;
+            script.held = None;
+            script.keys.value = ask.value.or(script.keys.value);
+            script.stored = script.stored.max(counter_after);
+        }
+        let token = script.grant(ask.owner, ask.ttl, Mode::Read);
+        script.hand_on(None, true, None);
+        token
+    }
+
+    /// How many permits are out; -1 when it is held otherwise.
+    pub fn permits(&mut self, server: Server<'_>, out: &mut Messages) -> i16 {
+        let mut script = Script::new(self, server, out);
+        script.look();
+        match script.held {
+            None => 0,
+            Some(Says::Permits(used)) => used,
+            Some(_) => -1,
+        }
+    }
+}

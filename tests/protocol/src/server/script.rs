@@ -1,0 +1,178 @@
+//! What a script knows while it runs: `counter.lua`, `held.lua` and `token.lua`.
+
+use super::{
+    Counter, Ear, Inbox, Letters, Lock, Message, Messages, Mode, Name, Owner, Says, Server, Ticks,
+    Token,
+};
+use crate::mutant::Mutant;
+
+/// What the next token has to be.
+const CLASSES: Token = 8;
+
+pub(super) struct Script<'a> {
+    pub(super) keys: &'a mut Name,
+    pub(super) server: Server<'a>,
+    pub(super) messages: &'a mut Messages,
+    /// The number that the counter holds; 0 when there is none.
+    pub(super) stored: Token,
+    pub(super) letters: Letters,
+    /// Whether there is a counter.
+    pub(super) counted: bool,
+    /// What the lock says, without leases that are over. [`Says::Permits`] has how many are out.
+    pub(super) held: Option<Says>,
+}
+
+impl<'a> Script<'a> {
+    /// Reads the counter; what is held is read by [`look`](Self::look).
+    pub(super) fn new(keys: &'a mut Name, server: Server<'a>, messages: &'a mut Messages) -> Self {
+        let there_may_be = |letters: Letters, keys: &Name| {
+            let is_there = !keys.queue.is_empty() || !keys.readers.is_empty();
+            if is_there { Letters::BOTH } else { letters }
+        };
+        let (stored, letters, counted) = match keys.counter {
+            Some(counter) => (counter.number, counter.letters, true),
+            None => (0, there_may_be(Letters::default(), keys), false),
+        };
+        Script {
+            keys,
+            server,
+            messages,
+            stored,
+            letters,
+            counted,
+            held: None,
+        }
+    }
+
+    pub(super) fn is(&self, mutant: Mutant) -> bool {
+        self.server.mutant == Some(mutant)
+    }
+
+    // What is held
+
+    pub(super) fn look(&mut self) {
+        self.held = self.keys.lock.map(|lock| lock.says);
+        let Some(says) = self.held.filter(|says| says.is_shared()) else {
+            return;
+        };
+        let over = |share: &super::Share| share.lasts <= 0;
+        let gone: i16 = self
+            .keys
+            .shares
+            .iter()
+            .filter(|share| over(share))
+            .map(|share| i16::from(share.count))
+            .sum();
+        self.keys.shares.retain(|share| !over(share));
+        if self.keys.shares.is_empty() {
+            self.keys.forget_shares();
+            self.held = None;
+        } else if let (Says::Permits(out), true) = (says, gone > 0) {
+            self.held = Some(Says::Permits(out - gone));
+            self.write_mark();
+        }
+    }
+
+    pub(super) fn is_shared(&self) -> bool {
+        self.held.is_some_and(Says::is_shared)
+    }
+
+    /// Says in the lock's key what is held, and leaves its ttl.
+    fn write_mark(&mut self) {
+        if let (Some(lock), Some(says)) = (&mut self.keys.lock, self.held) {
+            lock.says = says;
+        }
+    }
+
+    pub(super) fn fits(&self, mode: Mode) -> bool {
+        match (self.held, mode) {
+            (None, _) => true,
+            (Some(Says::Permits(_)), _) if self.is(Mutant::PermitsNotCounted) => {
+                matches!(mode, Mode::Permits { .. })
+            }
+            (Some(Says::Permits(out)), Mode::Permits { count, of }) => {
+                out + i16::from(count) <= i16::from(of)
+            }
+            (Some(Says::Owner(_)), mode) if self.is(Mutant::ReaderBesideWriter) => mode.is_read(),
+            (Some(Says::Readers), mode) => mode.is_read(),
+            _ => false,
+        }
+    }
+
+    /// Makes the lock last as long as those that share it do.
+    pub(super) fn keep(&mut self, last: Option<Ticks>) {
+        let Some(last) = last else {
+            self.keys.lock = None;
+            self.keys.forget_shares();
+            return;
+        };
+        self.keys.shares_last = last;
+        if let Some(says) = self.held {
+            self.set_lock(says, last);
+        }
+    }
+
+    pub(super) fn set_lock(&mut self, says: Says, lasts: Ticks) {
+        let endless = self.is(Mutant::LockWithoutTtl);
+        let lasts = (!endless).then_some(lasts);
+        self.keys.lock = Some(Lock { says, lasts });
+    }
+
+    // Tokens
+
+    /// Whether the last that was let in is an exclusive holder, which didn't release.
+    pub(super) fn is_abandoned(&self) -> bool {
+        let shared_since = self.stored.rem_euclid(CLASSES) == 7;
+        self.stored.rem_euclid(2) == 1 && (!shared_since || self.is(Mutant::ReaderAbandons))
+    }
+
+    pub(super) fn next_token(&self, shares: bool) -> Token {
+        let used = if self.is_abandoned() && !self.is(Mutant::HandOversNotSkipped) {
+            2 * self.server.hand_overs
+        } else {
+            0
+        };
+        let mut floor = self.stored + used + 1;
+        if !self.is(Mutant::ClockIgnored) {
+            floor = floor.max(self.server.now);
+        }
+        if self.is(Mutant::TokenRepeated) && self.stored > 0 {
+            floor = self.stored;
+        }
+        if self.stored.rem_euclid(2) == 1 && !self.is(Mutant::AbandonmentNotTold) {
+            let class = if shares { 7 } else { 3 };
+            return floor + (class - floor).rem_euclid(8);
+        }
+        let class = if shares { 0 } else { 1 };
+        floor + (class - floor).rem_euclid(4)
+    }
+
+    pub(super) fn write_counter(&mut self) {
+        self.counted = true;
+        self.keys.counter = Some(Counter {
+            number: self.stored,
+            letters: self.letters,
+        });
+    }
+
+    // Messages
+
+    /// Whether somebody hears; `None` when that can't be counted.
+    pub(super) fn ear(&self, inbox: Option<Inbox>) -> Option<Ear> {
+        inbox.map(|inbox| self.server.ears[usize::from(inbox)])
+    }
+
+    /// Says whether it may be published.
+    pub(super) fn publish(&mut self, inbox: Inbox, owner: Owner, token: Token) -> bool {
+        let ear = self.server.ears[usize::from(inbox)];
+        if ear == Ear::Hears {
+            let message = Message {
+                inbox,
+                owner,
+                token,
+            };
+            self.messages.push(message);
+        }
+        ear != Ear::Forbidden
+    }
+}
