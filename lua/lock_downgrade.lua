@@ -10,7 +10,7 @@
 --
 -- Returns
 --   token  the owner reads; repeated by it, a later one
---   0      the lock isn't the owner's; nothing was changed
+--   0      the lock isn't the owner's, or was lost and is its own anew; nothing was changed
 
 local DAY = '86400000' -- milliseconds
 local owner, counter_after, ttl = ARGV[1], tonumber(ARGV[2]), ARGV[3]
@@ -26,7 +26,9 @@ stored, lines = stored or 0, lines or 'qr'
 -- include line.lua
 
 local reads = held == READERS and redis.call('ZSCORE', KEYS[6], member_of(owner, 'r'))
-if held ~= owner and not reads then
+-- By a copy of its request that came late the owner has the lock anew, and others may have had it since.
+local anew = held == owner and stored >= counter_after
+if anew or (held ~= owner and not reads) then
   return 0
 end
 if held == owner then
@@ -35,8 +37,7 @@ if held == owner then
   if KEYS[7] then
     redis.call('SET', KEYS[7], ARGV[4])
   end
-  -- The counter never goes back.
-  stored = math.max(stored, counter_after)
+  stored = counter_after
 end
 local token = grant(owner, ttl, 'r')
 -- As after a release.

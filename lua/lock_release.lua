@@ -18,10 +18,11 @@
 -- Returns
 --   1  released, now or (if it was held exclusively) by the same command before
 --   0  the lock isn't the owner's; nothing was changed, but that the owner has left the line
---   2  the same, and the same command may have released it before: it was shared, or others were let in since
+--   2  the same, and the same command may have released it before: it was shared, or others were let in since. What the
+--      owner got anew meanwhile, by a copy of its request that came late, is released
 --
--- The counter never goes back. Where it is above what the release brings, the owner has the lock anew, by a copy of its
--- request that came late, and doesn't know the token: as if ARGV[2] were 0.
+-- The counter never goes back. Where it is above what the release brings, the owner has the lock anew, and doesn't know
+-- the token: that is released as if ARGV[2] were 0, without the value, since others may have stored a later one.
 --
 -- A write that frees something comes before those that need memory: a server without any refuses these, but not
 -- after such a one.
@@ -99,7 +100,8 @@ lines = lines or 'qr'
 -- include line.lua
 popped = first
 
-local knows_token = counter_after > 0 and not (stored and stored >= counter_after)
+local anew = counter_after > 0 and stored and stored >= counter_after
+local knows_token = counter_after > 0 and not anew
 
 -- Lets in who comes next, and says whether the lock is held then. A line that can't be read hinders no release: those
 -- in it find that the lock is free.
@@ -160,10 +162,10 @@ if exclusive then
       write_counter()
     end
   end
-  if KEYS[7] then
+  if KEYS[7] and not anew then
     redis.call('SET', KEYS[7], ARGV[4])
   end
-  return 1
+  return anew and 2 or 1
 end
 
 -- What stays out is nobody's: a renewal that comes late doesn't find it.

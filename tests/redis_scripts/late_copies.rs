@@ -22,7 +22,7 @@ fn release_never_sets_the_counter_back_and_loses_no_abandonment() {
         if waits {
             bench.wait("c", "");
         }
-        assert!(bench.release("a", Some(first)), "sent again");
+        assert_eq!(sent_again(&mut bench, first), 2, "others were let in since");
         let seen = bench.seen();
         assert!(seen.counter.unwrap() >= late, "{seen:?} after {late}");
         let next = match waits {
@@ -41,22 +41,45 @@ fn release_of_a_late_copy_that_found_nothing_abandoned_is_a_clean_one() {
     let first = bench.token("a");
     assert!(bench.release("a", Some(first)));
     let late = bench.token("a");
-    assert!(bench.release("a", Some(first)), "sent again");
+    assert_eq!(sent_again(&mut bench, first), 2);
     assert_eq!(bench.contents(), (None, Some(late + 1)));
     assert_eq!(bench.token("b") % 4, 1);
 }
 
+/// What a release answers that comes after its lease has ended, and finds that its owner has the lock anew.
+fn sent_again(bench: &mut Bench, first: u64) -> i64 {
+    bench.release_answer("x", "a", Some(first), None)
+}
+
 #[test]
-fn downgrade_never_sets_the_counter_back() {
+fn release_of_a_late_copy_stores_nothing_over_what_others_stored() {
     let server = RedisServer::start();
     let mut bench = Bench::new(&server);
     let first = bench.token("a");
-    assert!(bench.release("a", Some(first)));
-    bench.token("b");
     bench.forget_holder();
+    let other = bench.token("b");
+    assert!(bench.release_as("x", "b", Some(other), Some("later")));
+    bench.token("a");
+    let answer = bench.release_answer("x", "a", Some(first), Some("earlier"));
+    assert_eq!(answer, 2, "its lease was lost");
+    let seen = bench.seen();
+    assert_eq!(seen.value.as_deref(), Some("later"));
+    assert_eq!(seen.holder, None, "nobody has to wait for what nobody uses");
+}
+
+#[test]
+fn downgrade_of_a_late_copy_is_none() {
+    let server = RedisServer::start();
+    let mut bench = Bench::new(&server);
+    let first = bench.token("a");
+    bench.forget_holder();
+    let other = bench.token("b");
+    assert!(bench.release_as("x", "b", Some(other), Some("later")));
     let late = bench.token("a");
-    let reads = bench.downgrade("a", first, TTL, None).unwrap();
-    assert!(reads > late, "{reads} after {late}");
+    assert_eq!(bench.downgrade("a", first, TTL, Some("earlier")), None);
+    let seen = bench.seen();
+    assert_eq!(seen.value.as_deref(), Some("later"));
+    assert_eq!(seen.counter, Some(late), "it never goes back");
 }
 
 #[test]

@@ -120,9 +120,9 @@ fn permits_of_a_lock_that_is_held_otherwise_are_none() {
     let server = RedisServer::start();
     for mode in ["x", "r"] {
         let mut bench = Bench::new(&server);
-        bench.granted(Ask::once("a").with_mode(mode));
+        let token = bench.granted(Ask::once("a").with_mode(mode));
         assert_eq!(bench.permits(), -1);
-        assert!(bench.release_as(mode, "a", Some(2), None));
+        assert!(bench.release_as(mode, "a", Some(token), None));
         assert_eq!(bench.permits(), 0);
     }
 }
