@@ -2,6 +2,10 @@
 //!
 //! See `docs/protocol_model.md` in the project's repository.
 
+pub mod checker;
 pub mod judge;
 pub mod mutant;
 pub mod server;
+pub mod setup;
+pub mod setups;
+pub mod world;

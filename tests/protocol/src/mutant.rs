@@ -1,7 +1,5 @@
 //! What can be broken on purpose: a rule that no mutant breaks might look for nothing.
 
-use crate::judge::Rule;
-
 /// One thing that goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mutant {
@@ -18,8 +16,6 @@ pub enum Mutant {
     HandOversNotSkipped,
     /// A renewal takes a lock that is gone.
     RenewalRecreates,
-    /// A reader is renewed whose lease is over.
-    OverReaderIsRenewed,
     /// A reader is let in beside an exclusive holder.
     ReaderBesideWriter,
     /// Permits that are out aren't counted.
@@ -46,6 +42,8 @@ pub enum Mutant {
     LineWithoutTtl,
     /// A release answers that it released what wasn't the owner's.
     ReleaseIsAlwaysOk,
+    /// A release answers that it released what its owner has anew, by a late copy of its request.
+    AnewIsDone,
     /// Giving up what may have been granted counts as an abandonment.
     GiveUpAbandons,
     /// Giving up takes back an abandonment that nobody was told of.
@@ -54,8 +52,8 @@ pub enum Mutant {
     PanicIsClean,
     /// Nobody is told of an abandonment.
     AbandonmentNotTold,
-    /// A reader that ends without a release counts as an abandonment.
-    ReaderAbandons,
+    /// A reader is told of an abandonment instead of the next exclusive holder.
+    ReaderTakesAbandonment,
     /// Who has lost one of several locks keeps its place in the other lines.
     SomeAreKept,
     /// One of several locks is enough.
@@ -67,6 +65,8 @@ pub enum Mutant {
     ValidityIgnored,
     /// A renewal that wasn't answered counts as one that was.
     SilenceRenews,
+    /// A lease that has run out is valid again when a renewal is answered after all.
+    LateRenewalRevives,
     /// A holder that is told that the lock isn't its own goes on.
     RefusalIgnored,
     /// A grant is taken for new, however old it is.
@@ -77,45 +77,4 @@ pub enum Mutant {
     ConnectionReused,
     /// Who gives up takes nothing back.
     NothingIsTakenBack,
-}
-
-impl Mutant {
-    /// Each, and the rule that it breaks.
-    pub const ALL: [(Mutant, Rule); 35] = [
-        (Mutant::AnyoneReleases, Rule::Exclusion),
-        (Mutant::CounterSetBack, Rule::Counter),
-        (Mutant::TokenRepeated, Rule::Tokens),
-        (Mutant::ClockIgnored, Rule::Tokens),
-        (Mutant::HandOversNotSkipped, Rule::Tokens),
-        (Mutant::RenewalRecreates, Rule::Exclusion),
-        (Mutant::OverReaderIsRenewed, Rule::Exclusion),
-        (Mutant::ReaderBesideWriter, Rule::Exclusion),
-        (Mutant::PermitsNotCounted, Rule::Exclusion),
-        (Mutant::LineIsIgnored, Rule::Order),
-        (Mutant::ReadersPassWriters, Rule::Order),
-        (Mutant::HeartbeatLosesPlace, Rule::Order),
-        (Mutant::NobodyIsLetIn, Rule::Order),
-        (Mutant::DeafAreServed, Rule::Service),
-        (Mutant::GrantsAreNotTold, Rule::Service),
-        (Mutant::OverdueStays, Rule::Service),
-        (Mutant::PlaceIsKept, Rule::NothingLeft),
-        (Mutant::LockWithoutTtl, Rule::Ttl),
-        (Mutant::LineWithoutTtl, Rule::Ttl),
-        (Mutant::ReleaseIsAlwaysOk, Rule::Unlock),
-        (Mutant::GiveUpAbandons, Rule::Abandoned),
-        (Mutant::GiveUpForgets, Rule::Abandoned),
-        (Mutant::PanicIsClean, Rule::Abandoned),
-        (Mutant::AbandonmentNotTold, Rule::Abandoned),
-        (Mutant::ReaderAbandons, Rule::Abandoned),
-        (Mutant::SomeAreKept, Rule::Service),
-        (Mutant::SomeAreEnough, Rule::Exclusion),
-        (Mutant::ValidityFromReply, Rule::Exclusion),
-        (Mutant::ValidityIgnored, Rule::Exclusion),
-        (Mutant::SilenceRenews, Rule::Exclusion),
-        (Mutant::RefusalIgnored, Rule::Exclusion),
-        (Mutant::GrantNotChecked, Rule::Exclusion),
-        (Mutant::NewOwnerOnRetry, Rule::Service),
-        (Mutant::ConnectionReused, Rule::Exclusion),
-        (Mutant::NothingIsTakenBack, Rule::NothingLeft),
-    ];
 }

@@ -101,6 +101,18 @@ pub fn run(names: &mut [Name], call: Call, server: Server<'_>, out: &mut Message
 }
 
 impl Name {
+    pub fn has_key(&self, key: Key) -> bool {
+        match key {
+            Key::Lock => self.lock.is_some(),
+            Key::Counter => self.counter.is_some(),
+            Key::Queue => !self.queue.is_empty(),
+            Key::Readers => !self.readers.is_empty(),
+            Key::Waiters => !self.waiters.is_empty(),
+            Key::Shares => !self.shares.is_empty(),
+            Key::Value => self.value.is_some(),
+        }
+    }
+
     pub fn delete(&mut self, key: Key) {
         match key {
             Key::Lock => self.lock = None,

@@ -28,7 +28,9 @@ impl Name {
 impl Script<'_> {
     fn release_exclusive(&mut self, ask: Release) -> Released {
         let was_counted = self.counted;
-        let knows_token = ask.counter_after > 0 && self.stored < ask.counter_after;
+        // By a copy of its request that came late it has the lock anew, by a token that it doesn't know.
+        let anew = ask.counter_after > 0 && self.stored >= ask.counter_after;
+        let knows_token = ask.counter_after > 0 && !anew;
         self.look();
         let is_its = self.held == Some(Says::Owner(ask.owner));
         let is_anyones = matches!(self.held, Some(Says::Owner(_)));
@@ -62,6 +64,9 @@ impl Script<'_> {
                     self.write_counter();
                 }
             }
+        }
+        if anew && !self.is(Mutant::AnewIsDone) {
+            return Released::Unclear;
         }
         self.keys.value = ask.value.or(self.keys.value);
         Released::Done

@@ -10,7 +10,7 @@ impl Name {
         if ask.mode.is_exclusive() {
             self.renew_exclusive(ask, server)
         } else {
-            self.renew_shared(ask, server)
+            self.renew_shared(ask)
         }
     }
 
@@ -29,14 +29,13 @@ impl Name {
         true
     }
 
-    fn renew_shared(&mut self, ask: Renew, server: Server<'_>) -> bool {
+    fn renew_shared(&mut self, ask: Renew) -> bool {
         let Some(lock) = self.lock.filter(|lock| lock.says.is_shared()) else {
             return false;
         };
         let (owner, count) = (ask.owner, ask.mode.count());
-        let late = server.mutant == Some(Mutant::OverReaderIsRenewed);
         let is_its = |one: &&mut super::Share| {
-            (one.owner, one.count, one.kept) == (owner, count, false) && (one.lasts > 0 || late)
+            (one.owner, one.count, one.kept) == (owner, count, false) && one.lasts > 0
         };
         let Some(share) = self.shares.iter_mut().find(is_its) else {
             return false;
@@ -66,14 +65,15 @@ impl Name {
         let held = script.held;
         let reads = held == Some(Says::Readers) && script.keys.has_share(ask.owner, 1, false);
         let is_its = held == Some(Says::Owner(ask.owner));
-        if !is_its && !reads {
+        let anew = is_its && script.stored >= counter_after;
+        if anew || !(is_its || reads) {
             return 0;
         }
         if is_its {
             script.keys.lock = None;
             script.held = None;
             script.keys.value = ask.value.or(script.keys.value);
-            script.stored = script.stored.max(counter_after);
+            script.stored = counter_after;
         }
         let token = script.grant(ask.owner, ask.ttl, Mode::Read);
         script.hand_on(None, true, None);

@@ -122,8 +122,7 @@ impl<'a> Script<'a> {
 
     /// Whether the last that was let in is an exclusive holder, which didn't release.
     pub(super) fn is_abandoned(&self) -> bool {
-        let shared_since = self.stored.rem_euclid(CLASSES) == 7;
-        self.stored.rem_euclid(2) == 1 && (!shared_since || self.is(Mutant::ReaderAbandons))
+        self.stored.rem_euclid(2) == 1 && self.stored.rem_euclid(CLASSES) != 7
     }
 
     pub(super) fn next_token(&self, shares: bool) -> Token {
@@ -139,7 +138,9 @@ impl<'a> Script<'a> {
         if self.is(Mutant::TokenRepeated) && self.stored > 0 {
             floor = self.stored;
         }
-        if self.stored.rem_euclid(2) == 1 && !self.is(Mutant::AbandonmentNotTold) {
+        let forgets = self.is(Mutant::AbandonmentNotTold)
+            || (shares && self.is(Mutant::ReaderTakesAbandonment));
+        if self.stored.rem_euclid(2) == 1 && !forgets {
             let class = if shares { 7 } else { 3 };
             return floor + (class - floor).rem_euclid(8);
         }

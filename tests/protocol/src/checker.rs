@@ -1,0 +1,121 @@
+//! Goes through all states of a setup.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use stateright::{Checker, HasDiscoveries, Model, Path, Property};
+
+use crate::judge::{Excuse, Rule};
+use crate::setup::Setup;
+use crate::world::{Action, World};
+
+/// What was found.
+#[derive(Debug)]
+pub struct Found {
+    /// How many distinct states there are, as far as they were looked at.
+    pub states: usize,
+    /// How many steps the longest way to one of them has.
+    pub depth: usize,
+    pub took: Duration,
+    /// Which rules were broken, and what led there.
+    pub broken: Vec<(Rule, Vec<Action>)>,
+    /// Which excuses were used.
+    pub excuses: BTreeSet<Excuse>,
+}
+
+impl Model for Setup {
+    type State = World;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<World> {
+        vec![World::new(self)]
+    }
+
+    fn actions(&self, world: &World, actions: &mut Vec<Action>) {
+        world.actions(self, actions);
+    }
+
+    fn next_state(&self, world: &World, action: Action) -> Option<World> {
+        Some(world.after(self, action))
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        macro_rules! properties {
+            ($kind:ident, $of:ident, $test:ident, $($which:ident),*) => {
+                [$(Property::<Self>::$kind(
+                    $of::$which.name(),
+                    |_, world| world.judge.$test($of::$which),
+                )),*]
+            };
+        }
+        let rules = properties!(
+            always,
+            Rule,
+            keeps,
+            Exclusion,
+            Tokens,
+            Counter,
+            Service,
+            Order,
+            Ttl,
+            NothingLeft,
+            LostForGood,
+            Unlock,
+            Abandoned
+        );
+        let excuses = properties!(
+            sometimes,
+            Excuse,
+            uses,
+            OverlapAfterForgetting,
+            GrantFromBefore,
+            UnlockAfterForgetting,
+            LateCopyAbandons,
+            UnknownGrantAbandons,
+            AbandonmentForgotten,
+            ReleaseForgotten,
+            PassedOver,
+            LateCopyServed,
+            LineForgotten
+        );
+        rules.into_iter().chain(excuses).collect()
+    }
+}
+
+/// Looks at all states; with a rule, until that one is broken.
+pub fn explore(setup: Setup, threads: usize, until: Option<Rule>) -> Found {
+    let began = Instant::now();
+    let until = until.map(|rule| HasDiscoveries::AllOf([rule.name()].into()));
+    // Never all: a rule that holds is never discovered.
+    let until = until.unwrap_or(HasDiscoveries::All);
+    let mut checker = setup.checker().threads(threads).finish_when(until.clone());
+    let has_rule = !matches!(until, HasDiscoveries::All);
+    if has_rule {
+        return found(&checker.spawn_bfs().join(), began);
+    }
+    if let Ok(limit) = std::env::var("LIMIT") {
+        checker = checker.timeout(Duration::from_secs(limit.parse().expect("seconds")));
+        let checker = checker.spawn_bfs().join();
+        return found(&checker, began);
+    }
+    found(&checker.spawn_dfs().join(), began)
+}
+
+fn found(checker: &impl Checker<Setup>, began: Instant) -> Found {
+    let discoveries = checker.discoveries();
+    let path = |path: &Path<World, Action>| path.clone().into_actions();
+    let broken = Rule::ALL.iter().filter_map(|rule| {
+        let discovery = discoveries.get(rule.name());
+        discovery.map(|found| (*rule, path(found)))
+    });
+    let excuses = Excuse::ALL.into_iter();
+    Found {
+        states: checker.unique_state_count(),
+        depth: checker.max_depth(),
+        took: began.elapsed(),
+        broken: broken.collect(),
+        excuses: excuses
+            .filter(|excuse| discoveries.contains_key(excuse.name()))
+            .collect(),
+    }
+}

@@ -1,0 +1,146 @@
+//! What guards say: exclusion, tokens, `abandoned`, `unlock`.
+
+use super::{Excuse, Ghost, Rule, Since};
+use crate::server::Mode;
+use crate::setup::Setup;
+use crate::world::{Lease, Phase, World};
+
+impl World {
+    /// No two guards are held at once that exclude each other.
+    pub(crate) fn judge_guards(&mut self, setup: &Setup) {
+        for one in 0..self.clients.len() {
+            let Some(lease) = self.clients[one].held(setup) else {
+                let is_holding = matches!(self.clients[one].phase, Phase::Holding(_));
+                self.judge.watches[one].over |= is_holding;
+                continue;
+            };
+            if self.judge.watches[one].over {
+                self.judge.broke(Rule::LostForGood);
+            }
+            for other in one + 1..self.clients.len() {
+                let Some(others) = self.clients[other].held(setup) else {
+                    continue;
+                };
+                let names = self.want(setup, one).names;
+                if names.meets(self.want(setup, other).names)
+                    && !self.may_share(setup, lease, others)
+                {
+                    let held = |client: &usize| self.clients[*client].held(setup).is_some();
+                    let forgotten = (0..self.clients.len())
+                        .filter(held)
+                        .any(|client| self.judge.watches[client].forgotten);
+                    let excuse = Excuse::OverlapAfterForgetting;
+                    self.judge.broke_unless(Rule::Exclusion, forgotten, excuse);
+                }
+            }
+        }
+    }
+
+    fn may_share(&self, setup: &Setup, one: Lease, other: Lease) -> bool {
+        match (one.mode, other.mode) {
+            (Mode::Read, Mode::Read) => true,
+            (Mode::Permits { of, .. }, Mode::Permits { .. }) => {
+                let held = self.clients.iter().filter_map(|client| client.held(setup));
+                held.map(|lease| lease.mode.count()).sum::<u8>() <= of
+            }
+            _ => false,
+        }
+    }
+
+    /// A client has a new guard; `again`: for a lease that it had.
+    pub(crate) fn judge_guard(&mut self, setup: &Setup, client: usize, again: bool) {
+        let Some(lease) = self.clients[client].lease() else {
+            return;
+        };
+        let names = self.want(setup, client).names;
+        let exclusive = lease.mode.is_exclusive();
+        for watch in &mut self.judge.watches {
+            watch.unserved = 0;
+        }
+        let forgotten = self.judge.watches[client].forgotten;
+        let (mut in_order, mut expected) = (true, false);
+        let mut since = Since::default();
+        for at in (0..self.names.len()).filter(|at| names.has(*at)) {
+            let record = &mut self.judge.records[at];
+            let after = if exclusive {
+                record.last
+            } else {
+                record.last_exclusive
+            };
+            in_order &= lease.token > after;
+            record.last = record.last.max(lease.token);
+            expected |= record.unreleased.is_some();
+            since = since.and(record.before).and(record.since);
+            if exclusive && lease.token > after {
+                record.last_exclusive = lease.token;
+            }
+            if exclusive && lease.token > after && !again {
+                record.unreleased = Some(self.clients[client].owner);
+                if !forgotten {
+                    record.before = Since::default();
+                }
+            }
+        }
+        if !in_order {
+            let excuse = Excuse::GrantFromBefore;
+            self.judge.broke_unless(Rule::Tokens, forgotten, excuse);
+            return;
+        }
+        let told = lease.token.rem_euclid(4) == 3;
+        if again {
+            return;
+        }
+        match (told, expected, since.ghost) {
+            (true, false, Some(Ghost::LateCopy)) => self.judge.excuse(Excuse::LateCopyAbandons),
+            (true, false, Some(Ghost::UnknownGrant)) => {
+                self.judge.excuse(Excuse::UnknownGrantAbandons);
+            }
+            (true, false, None) => {
+                let excuse = Excuse::ReleaseForgotten;
+                self.judge
+                    .broke_unless(Rule::Abandoned, since.forgot, excuse);
+            }
+            (false, true, _) => {
+                let excuse = Excuse::AbandonmentForgotten;
+                self.judge
+                    .broke_unless(Rule::Abandoned, since.forgot, excuse);
+            }
+            _ => {}
+        }
+    }
+
+    /// A holder is told that the lock isn't its own: from now on it knows what the server forgot.
+    pub(crate) fn judge_refusal(&mut self, client: usize) {
+        self.judge.watches[client].forgotten = false;
+    }
+
+    /// `unlock` says Ok.
+    pub(crate) fn judge_unlock(&mut self, client: usize) {
+        let watch = self.judge.watches[client];
+        if watch.intruded {
+            let excuse = Excuse::UnlockAfterForgetting;
+            self.judge
+                .broke_unless(Rule::Unlock, watch.forgotten, excuse);
+        }
+    }
+
+    /// An acquisition is over, and its client believes that the server knows nothing of it any more; `left`: that it
+    /// may.
+    pub(crate) fn judge_finish(&mut self, setup: &Setup, client: usize, left: bool) {
+        let owner = self.clients[client].owner;
+        let watch = self.judge.watches[client];
+        if left || watch.late || watch.forgotten || self.has_packet_of(owner) {
+            return;
+        }
+        let names = setup.want(owner).names;
+        let knows = |at: &usize| {
+            let name = &self.names[*at];
+            name.is_held_by(owner) || name.waiter(owner).is_some()
+        };
+        for at in (0..self.names.len()).filter(|at| names.has(*at) && knows(at)) {
+            let torn = self.judge.records[at].torn;
+            let excuse = Excuse::LineForgotten;
+            self.judge.broke_unless(Rule::NothingLeft, torn, excuse);
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! What scripts do: the counter, ttls, who is let in before whom, and how exclusive leases end.
+
+use std::ops::Range;
+
+use super::{Excuse, Ghost, Rule};
+use crate::server::{Acquired, Answer, Call, Ear, List, Mode, Name, Owner, Says, Token};
+use crate::setup::Setup;
+use crate::world::{AllNames, Body, Packet, Phase, Reply, World};
+
+/// One script, and what there was before it.
+struct Seen<'a> {
+    before: &'a Name,
+    at: usize,
+    owner: Owner,
+    call: Call,
+    /// Who has the lock now and had it not.
+    new: List<Owner>,
+}
+
+impl World {
+    pub(crate) fn judge_script(
+        &mut self,
+        setup: &Setup,
+        before: &AllNames,
+        packet: Packet,
+        call: Call,
+        answer: Answer,
+    ) {
+        let owner = packet.owner;
+        let client = Setup::client_of(owner);
+        let is_current = self.clients[client].owner == owner;
+        self.judge.watches[client].late |= packet.orphan && is_current;
+        self.judge_reentry(setup, before, owner, call);
+        for (at, before) in before.iter().enumerate() {
+            if !setup.want(owner).names.has(at) {
+                continue;
+            }
+            let mut new = holders(&self.names[at]);
+            let had = holders(before);
+            new.retain(|one| !had.contains(one));
+            let seen = Seen {
+                before,
+                at,
+                owner,
+                call,
+                new,
+            };
+            self.judge_keys(&seen);
+            self.judge_end(&seen);
+            self.judge_grants(setup, &seen);
+            self.judge_line(&seen);
+        }
+        let kept = matches!(
+            answer,
+            Answer::Acquired(Acquired::Granted { .. }) | Answer::Renewed(true)
+        );
+        if kept && !packet.orphan {
+            self.judge_known(owner);
+        }
+    }
+
+    /// Whether no grant from before is still on its way to an owner.
+    fn hears_once(&self, owner: Owner) -> bool {
+        let client = &self.clients[Setup::client_of(owner)];
+        let is_grant = |one: &&Packet| {
+            let tells = matches!(one.body, Body::Grant(_) | Body::Reply(Reply::Granted(_)));
+            one.owner == owner && tells
+        };
+        client.news.is_none() && self.wire.iter().filter(is_grant).count() <= 1
+    }
+
+    /// The server knows of an owner's lease.
+    fn judge_known(&mut self, owner: Owner) {
+        let client = Setup::client_of(owner);
+        let watch = &mut self.judge.watches[client];
+        if self.clients[client].owner == owner && !watch.revived && !watch.intruded {
+            watch.forgotten = false;
+        }
+    }
+
+    fn judge_keys(&mut self, seen: &Seen<'_>) {
+        let name = &self.names[seen.at];
+        let went_back = number(seen.before).is_some_and(|old| number(name) < Some(old));
+        let stays = name.lock.is_some_and(|lock| lock.lasts.is_none()) || name.stays;
+        let stays = stays || (!name.shares.is_empty() && name.shares_last <= 0);
+        if went_back {
+            self.judge.broke(Rule::Counter);
+        }
+        if stays {
+            self.judge.broke(Rule::Ttl);
+        }
+    }
+
+    /// How a lease ended, if it did.
+    fn judge_end(&mut self, seen: &Seen<'_>) {
+        let was_its = seen.before.is_held_by(seen.owner);
+        let ends = matches!(seen.call, Call::Release(_) | Call::Downgrade { .. });
+        let client = Setup::client_of(seen.owner);
+        if !ends || !was_its {
+            return;
+        }
+        if self.clients[client].owner == seen.owner {
+            self.judge.watches[client].released = true;
+        }
+        let (Call::Release(_) | Call::Downgrade { .. }) = seen.call else {
+            return;
+        };
+        let counter_after = match seen.call {
+            Call::Release(release) => release.counter_after,
+            Call::Downgrade { counter_after, .. } => counter_after,
+            _ => 0,
+        };
+        let record = &mut self.judge.records[seen.at];
+        if counter_after == 0 {
+            // Nobody worked: what was to be told is still to be told.
+            record.since = record.since.and(record.before);
+        }
+        let in_order = counter_after != 0 && counter_after % 2 == 0;
+        if in_order && number(seen.before) >= Some(counter_after) {
+            // A late copy of its request took the lock anew, by a token that the owner doesn't know.
+            record.since.ghost = Some(Ghost::LateCopy);
+        }
+        if in_order && record.unreleased == Some(seen.owner) && seen.before.owner().is_some() {
+            record.unreleased = None;
+        }
+    }
+
+    fn judge_grants(&mut self, setup: &Setup, seen: &Seen<'_>) {
+        for owner in &seen.new {
+            if *owner != seen.owner {
+                self.judge_grant_to_waiter(seen, *owner);
+            }
+            self.judge_order(setup, seen, *owner);
+            self.judge_intrusion(setup, seen, *owner);
+            let record = &mut self.judge.records[seen.at];
+            record.line.retain(|one| one != owner);
+            if setup.want(*owner).mode.is_exclusive() {
+                record.before = record.before.and(std::mem::take(&mut record.since));
+            }
+            if *owner != seen.owner && self.hears_once(*owner) {
+                self.judge_known(*owner);
+            }
+        }
+    }
+
+    /// Nobody is let in who is known to be dead.
+    fn judge_grant_to_waiter(&mut self, seen: &Seen<'_>, owner: Owner) {
+        let Some(waiter) = seen.before.waiter(owner) else {
+            // Nobody asked for it.
+            self.judge.broke(Rule::Service);
+            return;
+        };
+        let ear = waiter.inbox.map(|inbox| self.ears[usize::from(inbox)]);
+        if waiter.overdue <= 0 || ear == Some(Ear::Gone) {
+            self.judge.broke(Rule::Service);
+        }
+    }
+
+    fn judge_order(&mut self, setup: &Setup, seen: &Seen<'_>, owner: Owner) {
+        let mode = setup.want(owner).mode;
+        let line = self.judge.records[seen.at].line.clone();
+        let before = line.iter().take_while(|one| **one != owner);
+        let holders = holders(&self.names[seen.at]);
+        let reads_on = mode == Mode::Read
+            && matches!(seen.before.lock, Some(lock) if lock.says == Says::Readers)
+            && !holders_over(seen.before);
+        for other in before.filter(|other| !holders.contains(other)) {
+            let others = setup.want(*other).mode;
+            let same_line = mode.is_read() == others.is_read();
+            let is_passed = (same_line && mode != Mode::EagerRead)
+                || (reads_on && others.is_exclusive() && !self.is_downgraded(seen, owner));
+            if !is_passed {
+                continue;
+            }
+            let is_late = self.judge.watches[Setup::client_of(owner)].late;
+            if is_late || !self.is_waiting(owner) {
+                self.judge.excuse(Excuse::LateCopyServed);
+            } else if self.judge.records[seen.at].torn {
+                self.judge.excuse(Excuse::LineForgotten);
+            } else {
+                let excused = self.is_passed_over(seen.before, *other);
+                self.judge
+                    .broke_unless(Rule::Order, excused, Excuse::PassedOver);
+            }
+        }
+    }
+
+    fn is_downgraded(&self, seen: &Seen<'_>, owner: Owner) -> bool {
+        matches!(seen.call, Call::Downgrade { .. }) && owner == seen.owner
+    }
+
+    /// Whether its client wants the lock for this owner.
+    fn is_waiting(&self, owner: Owner) -> bool {
+        let client = &self.clients[Setup::client_of(owner)];
+        client.owner == owner
+            && matches!(client.phase, Phase::Asking { .. } | Phase::Waiting { .. })
+    }
+
+    /// Whether one that waits may lose its turn.
+    fn is_passed_over(&self, name: &Name, owner: Owner) -> bool {
+        let client = &self.clients[Setup::client_of(owner)];
+        let has_moved = !self.is_waiting(owner) || client.stopped;
+        let waiter = name.waiter(owner);
+        let can_be_told = waiter.is_some_and(|waiter| {
+            let ear = waiter.inbox.map(|inbox| self.ears[usize::from(inbox)]);
+            waiter.overdue > 0 && ear == Some(Ear::Hears)
+        });
+        has_moved || !can_be_told
+    }
+
+    /// Others whose lease this is notice that they shared it with somebody who excludes them.
+    fn judge_intrusion(&mut self, setup: &Setup, seen: &Seen<'_>, owner: Owner) {
+        let mode = setup.want(owner).mode;
+        for client in 0..self.clients.len() {
+            let one = &self.clients[client];
+            let Some(lease) = one.lease() else { continue };
+            let is_out = one.owner != owner
+                && !self.judge.watches[client].released
+                && setup.want(one.owner).names.has(seen.at);
+            if is_out && (mode.is_exclusive() || lease.mode.is_exclusive()) {
+                self.judge.watches[client].intruded = true;
+            }
+        }
+    }
+
+    /// Who has lost one of several names gives up the others, and enters all lines anew.
+    fn judge_reentry(&mut self, setup: &Setup, before: &AllNames, owner: Owner, call: Call) {
+        let names = setup.want(owner).names;
+        if names.count < 2 || !matches!(call, Call::Acquire(_)) {
+            return;
+        }
+        let knows = |name: &&Name| name.owner() == Some(owner) || name.waiter(owner).is_some();
+        let known = before.iter().filter(knows).count();
+        if known < usize::from(names.count) {
+            for record in &mut self.judge.records {
+                record.line.retain(|one| *one != owner);
+            }
+        }
+    }
+
+    /// Who stands in line now.
+    fn judge_line(&mut self, seen: &Seen<'_>) {
+        let line = self.judge.records[seen.at].line.clone();
+        for owner in line {
+            if self.names[seen.at].waiter(owner).is_some() {
+                continue;
+            }
+            self.judge.records[seen.at].line.retain(|one| *one != owner);
+            if owner != seen.owner && self.judge.records[seen.at].torn {
+                self.judge.excuse(Excuse::LineForgotten);
+            } else if owner != seen.owner {
+                let excused = self.is_passed_over(seen.before, owner);
+                self.judge
+                    .broke_unless(Rule::Order, excused, Excuse::PassedOver);
+            }
+        }
+        let client = &self.clients[Setup::client_of(seen.owner)];
+        let waits = matches!(
+            client.phase,
+            Phase::Asking { waits: true, .. } | Phase::Waiting { .. }
+        );
+        let stands = self.names[seen.at].waiter(seen.owner).is_some();
+        let line = &mut self.judge.records[seen.at].line;
+        if stands && waits && client.owner == seen.owner && !line.contains(&seen.owner) {
+            line.push(seen.owner);
+        }
+        let name = &self.names[seen.at];
+        let is_empty = name.queue.is_empty() && name.readers.is_empty() && name.waiters.is_empty();
+        self.judge.records[seen.at].torn &= !is_empty;
+    }
+
+    /// The server is about to forget something of these names.
+    pub(crate) fn judge_forgetting(&mut self, setup: &Setup, names: Range<usize>, lost: Lost) {
+        for at in names.clone() {
+            if let (Some(owner), true) = (self.names[at].owner(), lost.lease) {
+                self.judge_ghost(at, owner);
+            }
+            let record = &mut self.judge.records[at];
+            record.since.forgot |= lost.counter;
+            record.torn |= lost.line;
+            if lost.line {
+                record.line.clear();
+            }
+        }
+        if !lost.lease {
+            return;
+        }
+        for client in 0..self.clients.len() {
+            let one = &self.clients[client];
+            let idle = matches!(one.phase, Phase::Idle | Phase::Dead);
+            let is_of = names.clone().any(|at| setup.want(one.owner).names.has(at));
+            if !idle && is_of {
+                self.judge.watches[client].forgotten = true;
+            }
+        }
+    }
+
+    /// The server is about to be replaced by a replica.
+    pub(crate) fn judge_revival(&mut self, replica: &AllNames) {
+        for (now, then) in self.names.iter().zip(replica) {
+            for (client, one) in self.clients.iter().enumerate() {
+                let is_same = now.is_held_by(one.owner) && number(now) == number(then);
+                let revived = then.is_held_by(one.owner) && !is_same;
+                self.judge.watches[client].revived |= revived;
+            }
+        }
+    }
+
+    /// A lease ends by itself. If nobody ever had a guard of it, the next holder is told of an abandonment all the same.
+    pub(crate) fn judge_ghost(&mut self, at: usize, owner: Owner) {
+        let client = &self.clients[Setup::client_of(owner)];
+        let waits = matches!(client.phase, Phase::Asking { .. } | Phase::Waiting { .. });
+        let never_knew = client.owner == owner && (waits || client.is_dead());
+        let record = &mut self.judge.records[at];
+        if record.unreleased != Some(owner) {
+            record.since.ghost = Some(if never_knew {
+                Ghost::UnknownGrant
+            } else {
+                Ghost::LateCopy
+            });
+        }
+    }
+}
+
+/// What a server forgets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lost {
+    pub(crate) lease: bool,
+    pub(crate) counter: bool,
+    pub(crate) line: bool,
+}
+
+impl Lost {
+    pub(crate) const ALL: Lost = Lost {
+        lease: true,
+        counter: true,
+        line: true,
+    };
+}
+
+/// Whether those that share it are all over.
+fn holders_over(name: &Name) -> bool {
+    name.shares.iter().all(|share| share.lasts <= 0)
+}
+
+fn number(name: &Name) -> Option<Token> {
+    name.counter.map(|counter| counter.number)
+}
+
+/// Who has the lock, alone or with others.
+fn holders(name: &Name) -> List<Owner> {
+    let mut holders = List::new();
+    holders.extend(name.owner());
+    if name.lock.is_some_and(|lock| lock.says.is_shared()) {
+        let shares = name.shares.iter();
+        let lives = shares.filter(|share| !share.kept && share.lasts > 0);
+        holders.extend(lives.map(|share| share.owner));
+    }
+    holders
+}
