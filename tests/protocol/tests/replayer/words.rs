@@ -1,0 +1,175 @@
+//! What scripts are asked, and what they answer.
+
+use crosslock_protocol::server::{
+    Acquire, Acquired, Answer, Call, Message, Names, Release, Released, Remaining, Taken, Ticks,
+};
+use redis::Value;
+
+use super::keys::{
+    ENDLESS, TICK, channel_of, holder_of, inbox_of, number, owner_of, text_of, text_of_mode, ticks,
+};
+
+/// One of the scripts, its arguments, and whether the key of the value is among its keys.
+pub(super) struct Request {
+    pub(super) verb: Verb,
+    pub(super) arguments: Vec<String>,
+    pub(super) valued: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Verb {
+    Acquire,
+    Renew,
+    Release,
+    Downgrade,
+    Permits,
+    AcquireAll,
+    RenewAll,
+    ReleaseAll,
+}
+
+impl Request {
+    pub(super) fn of(names: Names, call: Call) -> Self {
+        let request = match call {
+            Call::Acquire(ask) => Request::acquire(ask),
+            Call::Renew(ask) => {
+                let start = [text_of(ask.owner), millis(ask.ttl), text_of_mode(ask.mode)];
+                Request::change(Verb::Renew, start, ask.value)
+            }
+            Call::Release(ask) => Request::release(ask),
+            Call::Downgrade { ask, counter_after } => {
+                let counter = counter_after.to_string();
+                let start = [text_of(ask.owner), counter, millis(ask.ttl)];
+                Request::change(Verb::Downgrade, start, ask.value)
+            }
+            Call::Permits => Request {
+                verb: Verb::Permits,
+                arguments: Vec::new(),
+                valued: false,
+            },
+        };
+        if names.count > 1 {
+            return request.for_several();
+        }
+        request
+    }
+
+    fn acquire(ask: Acquire) -> Self {
+        let mut arguments = vec![text_of(ask.owner), millis(ask.ttl), text_of_mode(ask.mode)];
+        if let Some(wait) = ask.wait {
+            let inbox = wait.inbox.map(|inbox| channel_of(inbox.into()));
+            arguments.extend([millis(wait.promise), inbox.unwrap_or_default()]);
+        }
+        Request {
+            verb: Verb::Acquire,
+            arguments,
+            valued: ask.valued,
+        }
+    }
+
+    fn release(ask: Release) -> Self {
+        let counter = ask.counter_after.to_string();
+        let start = [text_of(ask.owner), counter, text_of_mode(ask.mode)];
+        let mut request = Request::change(Verb::Release, start, ask.value);
+        if let Some(keep) = ask.keep {
+            request.arguments.resize(4, String::new());
+            request.arguments.push(millis(keep));
+        }
+        request
+    }
+
+    /// What writes the value, if there is one.
+    fn change(verb: Verb, start: [String; 3], value: Option<u16>) -> Self {
+        let text = value.map(|value| value.to_string());
+        Request {
+            verb,
+            arguments: start.into_iter().chain(text).collect(),
+            valued: value.is_some(),
+        }
+    }
+
+    fn for_several(self) -> Self {
+        assert!(!self.valued, "several names have no value");
+        let verb = match self.verb {
+            Verb::Acquire => Verb::AcquireAll,
+            Verb::Renew => Verb::RenewAll,
+            Verb::Release => Verb::ReleaseAll,
+            other => panic!("{other:?} is for one name"),
+        };
+        Request { verb, ..self }
+    }
+}
+
+pub(super) fn millis(ticks: Ticks) -> String {
+    (i64::from(ticks) * TICK).to_string()
+}
+
+pub(super) fn answer_of(call: Call, answer: &Value) -> Answer {
+    match (call, answer) {
+        (Call::Acquire(_), answer) => Answer::Acquired(acquired(answer)),
+        (Call::Renew(_), Value::Int(renewed @ 0..=1)) => Answer::Renewed(*renewed == 1),
+        (Call::Release(_), Value::Int(0)) => Answer::Released(Released::NotOwner),
+        (Call::Release(_), Value::Int(1)) => Answer::Released(Released::Done),
+        (Call::Release(_), Value::Int(2)) => Answer::Released(Released::Unclear),
+        (Call::Downgrade { .. }, Value::Int(token)) => Answer::Downgraded(*token),
+        (Call::Permits, Value::Int(out)) => {
+            Answer::Permits((*out).try_into().expect("a few permits"))
+        }
+        (call, answer) => panic!("{call:?} isn't answered by {answer:?}"),
+    }
+}
+
+fn acquired(answer: &Value) -> Acquired {
+    let granted = |token, value| Acquired::Granted { token, value };
+    let parts = match answer {
+        Value::Int(token) => return granted(*token, None),
+        Value::Array(parts) => parts,
+        other => panic!("an acquisition isn't answered by {other:?}"),
+    };
+    match &parts[..] {
+        [Value::Int(token), Value::Nil] => granted(*token, Some(None)),
+        [Value::Int(token), value @ Value::BulkString(_)] => {
+            granted(*token, Some(Some(number(text(value)))))
+        }
+        [
+            Value::Int(remaining),
+            Value::Int(counter),
+            Value::Int(stood @ 0..=1),
+            Value::Int(known @ 0..=1),
+            Value::Int(length),
+            holder @ ..,
+        ] if holder.len() < 2 => Acquired::Taken(Taken {
+            remaining: remaining_of(*remaining),
+            counter: *counter,
+            stood: *stood == 1,
+            known: *known == 1,
+            length: (*length).try_into().expect("a short line"),
+            holder: holder.first().map(|holder| holder_of(text(holder))),
+        }),
+        _ => panic!("an acquisition isn't answered by {parts:?}"),
+    }
+}
+
+fn remaining_of(left: i64) -> Remaining {
+    match left {
+        ENDLESS => Remaining::Endless,
+        0.. => Remaining::Ticks(ticks(left)),
+        _ => Remaining::Absent,
+    }
+}
+
+pub(super) fn message_of(channel: &str, text: &str) -> Message {
+    let (owner, token) = text.split_once(' ').expect("an owner and a token");
+    Message {
+        inbox: inbox_of(channel),
+        owner: owner_of(owner),
+        token: number(token),
+    }
+}
+
+pub(super) fn text(value: &Value) -> &str {
+    match value {
+        Value::BulkString(bytes) => std::str::from_utf8(bytes).expect("text"),
+        other => panic!("no text: {other:?}"),
+    }
+}

@@ -1,0 +1,200 @@
+//! Owners that ask, renew and release by what they were told, next to losses of every kind.
+
+use crosslock_protocol::server::{
+    Acquire, Acquired, Answer, Call, Ear, Event, Mode, Name, Names, Owner, Release, Renew, Ticks,
+    Token, Wait,
+};
+
+use super::replayer::{Difference, Outcome, Replayer};
+use super::steps::{At, Claim, End, Step};
+
+pub(crate) struct Play<'a> {
+    replayer: &'a mut Replayer,
+    owners: Vec<Player>,
+    /// All of them, in order.
+    calls: Vec<(Names, Call)>,
+    values: u16,
+}
+
+#[derive(Clone, Copy)]
+struct Player {
+    claim: Claim,
+    /// As it is held: who has turned its lease into one that reads has another then.
+    held_as: Mode,
+    /// The last one that it was told.
+    token: Option<Token>,
+}
+
+impl<'a> Play<'a> {
+    pub(crate) fn new(claims: &[Claim], replayer: &'a mut Replayer) -> Self {
+        let owners = claims.iter().map(|claim| Player {
+            claim: *claim,
+            held_as: claim.mode.held(),
+            token: None,
+        });
+        replayer.start_anew();
+        replayer.step(Event::Ear(2, Ear::Gone));
+        replayer.step(Event::Ear(3, Ear::Forbidden));
+        Play {
+            owners: owners.collect(),
+            replayer,
+            calls: Vec::new(),
+            values: 0,
+        }
+    }
+
+    /// Says whether anything was done.
+    pub(crate) fn apply(&mut self, at: At, step: Step) -> Result<bool, Difference> {
+        let Some(event) = self.event(at, step) else {
+            return Ok(false);
+        };
+        let Event::Call { names, call } = event else {
+            return self.replayer.try_step(event).map(|_| true);
+        };
+        let outcome = self.replayer.try_call(names, call)?;
+        self.calls.push((names, call));
+        self.learn(call, &outcome);
+        Ok(true)
+    }
+
+    fn event(&mut self, at: At, step: Step) -> Option<Event> {
+        Some(match step {
+            Step::Tick => Event::Tick,
+            Step::Ear(inbox, ear) => Event::Ear(inbox, ear),
+            Step::Forget => Event::Forget,
+            Step::Copy => Event::Copy,
+            Step::FailOver => Event::FailOver,
+            Step::Delete(key) => Event::Delete(at, key),
+            Step::Foreign(ttl) => Event::Foreign(at, ttl),
+            call => {
+                let (names, call) = self.call(at, call)?;
+                Event::Call { names, call }
+            }
+        })
+    }
+
+    fn call(&mut self, at: At, step: Step) -> Option<(Names, Call)> {
+        let who = |owner: Option<Owner>| {
+            let name = &self.replayer.names()[usize::from(at)];
+            let owner = owner.or(holder(name)).unwrap_or(0);
+            (owner, self.owners[usize::from(owner)])
+        };
+        Some(match step {
+            Step::Ask { owner, .. } => {
+                let claim = self.owners[usize::from(owner)].claim;
+                (claim.names, Call::Acquire(ask(claim, step)?))
+            }
+            Step::Renew { owner, ttl } => {
+                let (owner, player) = who(owner);
+                let value = self.next_value(player);
+                (
+                    player.claim.names,
+                    Call::Renew(renew(owner, player, ttl, value)),
+                )
+            }
+            Step::Release { owner, end, keep } => {
+                let (owner, player) = who(owner);
+                let ask = Release {
+                    owner,
+                    counter_after: player.token.map_or(0, |token| counter_after(token, end)),
+                    mode: player.held_as,
+                    value: self.next_value(player),
+                    keep,
+                };
+                (player.claim.names, Call::Release(ask))
+            }
+            Step::Downgrade { owner, more, ttl } => {
+                let (owner, player) = who(owner);
+                // It would ask first.
+                let last_used = player.token? + 2 * more;
+                if player.claim.names.count > 1 {
+                    return None;
+                }
+                let value = self.next_value(player);
+                let ask = renew(owner, player, ttl, value);
+                let counter_after = last_used + 1;
+                (player.claim.names, Call::Downgrade { ask, counter_after })
+            }
+            Step::Permits => (Names::one(at), Call::Permits),
+            Step::Again(before) => *self.calls.iter().nth_back(before)?,
+            event => unreachable!("{event:?} is no call"),
+        })
+    }
+
+    fn next_value(&mut self, player: Player) -> Option<u16> {
+        player.claim.valued.then(|| {
+            self.values += 1;
+            self.values
+        })
+    }
+
+    /// What its owner knows by the answer, and others by what was published.
+    fn learn(&mut self, call: Call, outcome: &Outcome) {
+        match (call, outcome.answer) {
+            (Call::Acquire(ask), Answer::Acquired(Acquired::Granted { token, .. })) => {
+                let player = &mut self.owners[usize::from(ask.owner)];
+                player.token = Some(token);
+            }
+            (Call::Downgrade { ask, .. }, Answer::Downgraded(token)) if token > 0 => {
+                let player = &mut self.owners[usize::from(ask.owner)];
+                player.token = Some(token);
+                player.held_as = Mode::Read;
+            }
+            _ => {}
+        }
+        for message in &outcome.messages {
+            let player = &mut self.owners[usize::from(message.owner)];
+            if message.token > 0 && player.claim.names.count == 1 {
+                player.token = Some(message.token);
+            }
+        }
+    }
+}
+
+/// Whoever has the name.
+fn holder(name: &Name) -> Option<Owner> {
+    let is_shared = name.lock.is_some_and(|lock| lock.says.is_shared());
+    let shares = name.shares.iter().filter(|share| !share.kept);
+    let first = shares.map(|share| share.owner).next();
+    name.owner().or(first.filter(|_| is_shared))
+}
+
+fn ask(claim: Claim, step: Step) -> Option<Acquire> {
+    let Step::Ask {
+        owner,
+        ttl,
+        promise,
+        inbox,
+    } = step
+    else {
+        return None;
+    };
+    Some(Acquire {
+        owner,
+        ttl,
+        mode: claim.mode,
+        wait: promise.map(|promise| Wait { promise, inbox }),
+        valued: claim.valued && claim.names.count == 1,
+    })
+}
+
+fn renew(owner: Owner, player: Player, ttl: Ticks, value: Option<u16>) -> Renew {
+    Renew {
+        owner,
+        ttl,
+        mode: player.held_as,
+        value,
+    }
+}
+
+/// As `src/fence.rs` has it.
+fn counter_after(token: Token, end: End) -> Token {
+    match end {
+        End::Unknown => 0,
+        End::Clean { more } => token + 2 * more + 1,
+        End::Panicked { more } => {
+            let next = token + 2 * more + 2;
+            if next % 8 == 7 { next + 2 } else { next }
+        }
+    }
+}
