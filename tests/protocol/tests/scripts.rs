@@ -8,6 +8,8 @@ mod broken;
 #[path = "scripts/play.rs"]
 mod play;
 mod replayer;
+#[path = "scripts/rules.rs"]
+mod rules;
 #[path = "scripts/steps.rs"]
 mod steps;
 #[path = "../../support/mod.rs"]

@@ -245,11 +245,25 @@ impl Replayer {
             let _ = writeln!(text, "       in the model:  {model:?}");
             let _ = writeln!(text, "       on the server: {server:?}");
         }
-        let _ = writeln!(text, "heard: {:?}; the last events:", self.ears());
+        Difference(text + &self.history())
+    }
+
+    /// Says that what both agree about breaks a rule.
+    pub(crate) fn breaks(&self, rule: &str, before: &[Name]) -> Difference {
+        let mut text = format!("model and server agree, but: {rule}\n");
+        for (at, (before, after)) in before.iter().zip(&self.names).enumerate() {
+            let _ = writeln!(text, "name {at} before: {before:?}");
+            let _ = writeln!(text, "       after:  {after:?}");
+        }
+        Difference(text + &self.history())
+    }
+
+    fn history(&self) -> String {
+        let mut text = format!("heard: {:?}; the last events:\n", self.ears());
         for (event, answer) in &self.events {
             let _ = writeln!(text, "  {event:?} -> {answer:?}");
         }
-        Difference(text)
+        text
     }
 }
 

@@ -1,12 +1,13 @@
 //! Owners that ask, renew and release by what they were told, next to losses of every kind.
 
 use crosslock_protocol::server::{
-    Acquire, Acquired, Answer, Call, Ear, Event, Mode, Name, Names, Owner, Release, Renew, Ticks,
-    Token, Wait,
+    Acquire, Acquired, Answer, Call, Ear, Event, MOST, Mode, Name, Names, Owner, Release, Renew,
+    Ticks, Token, Wait,
 };
 
 use super::replayer::{Difference, Outcome, Replayer};
-use super::steps::{At, Claim, End, Step};
+use super::rules::{Done, Rules};
+use super::steps::{At, Claim, End, OWNERS, Step};
 
 pub(crate) struct Play<'a> {
     replayer: &'a mut Replayer,
@@ -14,6 +15,7 @@ pub(crate) struct Play<'a> {
     /// All of them, in order.
     calls: Vec<(Names, Call)>,
     values: u16,
+    rules: Rules,
 }
 
 #[derive(Clone, Copy)]
@@ -32,6 +34,7 @@ impl<'a> Play<'a> {
             held_as: claim.mode.held(),
             token: None,
         });
+        let rules = Rules::new(replayer.names().len());
         replayer.start_anew();
         replayer.step(Event::Ear(2, Ear::Gone));
         replayer.step(Event::Ear(3, Ear::Forbidden));
@@ -40,21 +43,51 @@ impl<'a> Play<'a> {
             replayer,
             calls: Vec::new(),
             values: 0,
+            rules,
         }
     }
 
     /// Says whether anything was done.
     pub(crate) fn apply(&mut self, at: At, step: Step) -> Result<bool, Difference> {
-        let Some(event) = self.event(at, step) else {
+        let event = self.event(at, step);
+        let Some(event) = event.filter(|event| self.has_room_for(*event)) else {
             return Ok(false);
         };
         let Event::Call { names, call } = event else {
+            self.rules.suffer(event, self.replayer);
             return self.replayer.try_step(event).map(|_| true);
         };
+        let before = self.replayer.names().to_vec();
         let outcome = self.replayer.try_call(names, call)?;
+        let checked = self.rules.check(Done {
+            names,
+            call,
+            before: &before,
+            outcome: &outcome,
+            ears: self.replayer.ears(),
+        });
+        checked.map_err(|rule| self.replayer.breaks(&rule, &before))?;
         self.calls.push((names, call));
         self.learn(call, &outcome);
         Ok(true)
+    }
+
+    /// A model has room for so many in a line, and for so many that share: more than it takes, but where some are still
+    /// written down that left or that nobody knows any more.
+    fn has_room_for(&self, event: Event) -> bool {
+        let Event::Call { names, call } = event else {
+            return true;
+        };
+        let all = self.replayer.names().iter().enumerate();
+        let mut its = all.filter(|(at, _)| names.has(*at)).map(|(_, name)| name);
+        match call {
+            Call::Acquire(_) => its.all(|name| !name.queue.is_full() && !name.readers.is_full()),
+            Call::Release(Release { keep: Some(_), .. }) => its.all(|name| {
+                let kept = name.shares.iter().filter(|share| share.kept);
+                kept.count() + usize::from(OWNERS) < MOST
+            }),
+            _ => true,
+        }
     }
 
     fn event(&mut self, at: At, step: Step) -> Option<Event> {
