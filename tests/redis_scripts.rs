@@ -22,8 +22,6 @@ mod kept;
 mod late_copies;
 #[path = "redis_scripts/line.rs"]
 mod line;
-#[path = "redis_scripts/model.rs"]
-mod model;
 #[path = "redis_scripts/phases.rs"]
 mod phases;
 #[path = "redis_scripts/release.rs"]
@@ -34,12 +32,10 @@ mod renew;
 mod seen;
 #[path = "redis_scripts/several.rs"]
 mod several;
-#[path = "redis_scripts/several_model.rs"]
-mod several_model;
+#[path = "redis_scripts/several_turns.rs"]
+mod several_turns;
 #[path = "redis_scripts/shared.rs"]
 mod shared;
-#[path = "redis_scripts/steps.rs"]
-mod steps;
 #[path = "redis_scripts/value.rs"]
 mod value;
 
