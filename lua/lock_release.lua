@@ -172,7 +172,10 @@ end
 local kept = count_of(mode) .. ' kept ' .. owner
 if keep_for and is_shared() then
   if redis.call('ZREM', KEYS[6], member_of(owner, mode)) == 1 then
-    redis.call('ZADD', KEYS[6], clock + keep_for, kept)
+    if redis.call('ZADD', KEYS[6], clock + keep_for, kept) == 0 then
+      -- It was kept before, and granted again by a copy of its request that came late.
+      used = used - count_of(mode)
+    end
     keep(last_end())
     pcall(wake)
     return 1

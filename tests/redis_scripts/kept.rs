@@ -97,3 +97,15 @@ fn share_or_permit_stays_out_until_the_time_is_over() {
         });
     }
 }
+
+#[test]
+fn permits_that_a_late_copy_has_kept_twice_are_counted_once() {
+    let server = RedisServer::start();
+    let mut bench = Bench::new(&server);
+    for _ in 0..2 {
+        let token = bench.granted(Ask::once("a").with_mode("2/5"));
+        assert_eq!(keep(&mut bench, "2/5", "a", token, TTL), Value::Int(1));
+    }
+    assert_eq!(bench.permits(), 2);
+    bench.granted(Ask::once("b").with_mode("3/5"));
+}

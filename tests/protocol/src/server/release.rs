@@ -101,12 +101,15 @@ impl Script<'_> {
         self.look();
         if let Some(keep) = ask.keep.filter(|_| self.is_shared()) {
             if self.keys.remove_share(ask.owner, count, false) {
-                self.keys.set_share(Share {
+                let is_new = self.keys.set_share(Share {
                     owner: ask.owner,
                     count,
                     kept: true,
                     lasts: keep,
                 });
+                if let (Some(Says::Permits(out)), false) = (self.held, is_new) {
+                    self.held = Some(Says::Permits(out - i16::from(count)));
+                }
                 self.keep(self.keys.last_end());
                 self.wake();
                 return Released::Done;

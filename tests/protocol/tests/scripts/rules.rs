@@ -107,12 +107,10 @@ fn check_holders(name: &Name) -> Result<(), String> {
     check(is_foreign || lock.lasts.is_some(), || {
         "a lock without a ttl".to_owned()
     })?;
-    let out = name.shares.iter().map(|share| i16::from(share.count)).sum();
+    let out: i16 = name.shares.iter().map(|share| i16::from(share.count)).sum();
     match lock.says {
         Says::Permits(said) if !name.shares.is_empty() => {
-            // More is said when an owner kept its permits twice, because a copy of its request came late: it is one of
-            // those that share, and counted twice until all of them are over.
-            check(said >= out, || format!("{out} permits are out, not {said}"))
+            check(said == out, || format!("{out} permits are out, not {said}"))
         }
         Says::Owner(_) => {
             let is_odd = name.counter.is_none_or(|counter| counter.number % 2 == 1);
