@@ -78,3 +78,10 @@ pub enum Mutant {
     /// Who gives up takes nothing back.
     NothingIsTakenBack,
 }
+
+impl Mutant {
+    /// Whether it is a script that is broken, and not a client.
+    pub fn is_of_a_script(self) -> bool {
+        (self as u8) < Mutant::ValidityFromReply as u8
+    }
+}

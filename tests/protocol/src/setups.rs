@@ -115,30 +115,210 @@ const HOLDERS: Choices = Choices {
 
 /// (scratch)
 pub const QUICK: &[Setup] = &[
-    Setup { title: "x1 net1 [L,L,L]", clients: &[&[LOCK], &[TIMED], &[LOCK]], faults: 1, ..PLAIN },
-    Setup { title: "x2 client1 [L,L,L]", clients: &[&[LOCK], &[TIMED], &[LOCK]], faults: 1, kinds: CLIENTS, ..PLAIN },
-    Setup { title: "x3 server1 [L],[L]", clients: &[&[LOCK], &[LOCK]], faults: 1, kinds: SERVER, ..PLAIN },
-    Setup { title: "x4 server1 [L,L],[L]", clients: &[&[LOCK, LOCK], &[LOCK]], faults: 1, kinds: SERVER, ..PLAIN },
-    Setup { title: "x5 all1 [LL][T]", clients: &[&[LOCK, LOCK], &[TIMED]], faults: 1, kinds: ALL, ..PLAIN },
-    Setup { title: "x6 all1 [L][T] choices", clients: &[&[LOCK], &[TIMED]], faults: 1, kinds: ALL, choices: HOLDERS, ..PLAIN },
-    Setup { title: "x7 all2 [L][T]", clients: &[&[LOCK], &[TIMED]], faults: 2, kinds: ALL, ..PLAIN },
-    Setup { title: "x8 net3 [L][T]", clients: &[&[LOCK], &[TIMED]], faults: 3, ..PLAIN },
-    Setup { title: "x9 client3 [L][L]", clients: &[&[LOCK], &[LOCK]], faults: 3, kinds: CLIENTS, ..PLAIN },
-    Setup { title: "r1 none [W][R][E]", clients: &[&[WRITE], &[READ], &[EAGER]], ..PLAIN },
-    Setup { title: "r2 none [W][RL][R]", clients: &[&[WRITE], &[READ, LOCK], &[READ]], ..PLAIN },
-    Setup { title: "r3 net1 [L][R][R]", clients: &[&[LOCK], &[READ], &[READ]], faults: 1, ..PLAIN },
-    Setup { title: "r4 all1 [L][R] choices", clients: &[&[LOCK], &[READ]], faults: 1, kinds: ALL, choices: HOLDERS, ..PLAIN },
-    Setup { title: "r5 all2 [L][R]", clients: &[&[LOCK], &[READ]], faults: 2, kinds: ALL, ..PLAIN },
-    Setup { title: "r6 client1 [W][R][R]", clients: &[&[WRITE], &[READ], &[READ]], faults: 1, kinds: CLIENTS, ..PLAIN },
-    Setup { title: "p1 none [1 2][1][2 1]", clients: &[&[ONE, TWO], &[ONE], &[TWO]], ..PLAIN },
-    Setup { title: "p2 net1 [1][1][2]", clients: &[&[ONE], &[ONE], &[TWO]], faults: 1, ..PLAIN },
-    Setup { title: "p3 all1 [1][2]", clients: &[&[ONE], &[TWO]], faults: 1, kinds: ALL, ..PLAIN },
-    Setup { title: "p4 all2 [1][2]", clients: &[&[ONE], &[TWO]], faults: 2, kinds: ALL, ..PLAIN },
-    Setup { title: "s1 none", clients: &[&[several(0, 2)], &[several(0, 1), several(1, 1)], &[several(0, 2)]], names: 2, ..PLAIN },
-    Setup { title: "s2 net1", clients: &[&[several(0, 2)], &[several(0, 2)], &[several(1, 1)]], names: 2, faults: 1, ..PLAIN },
-    Setup { title: "s3 all1 2 clients", clients: &[&[several(0, 2)], &[several(0, 2)]], names: 2, faults: 1, kinds: ALL, ..PLAIN },
-    Setup { title: "s4 net2 2 clients", clients: &[&[several(0, 2)], &[several(1, 1)]], names: 2, faults: 2, ..PLAIN },
+    Setup {
+        title: "x1 net1 [L,L,L]",
+        clients: &[&[LOCK], &[TIMED], &[LOCK]],
+        faults: 1,
+        ..PLAIN
+    },
+    Setup {
+        title: "x2 client1 [L,L,L]",
+        clients: &[&[LOCK], &[TIMED], &[LOCK]],
+        faults: 1,
+        kinds: CLIENTS,
+        ..PLAIN
+    },
+    Setup {
+        title: "x3 server1 [L],[L]",
+        clients: &[&[LOCK], &[LOCK]],
+        faults: 1,
+        kinds: SERVER,
+        ..PLAIN
+    },
+    Setup {
+        title: "x4 server1 [L,L],[L]",
+        clients: &[&[LOCK, LOCK], &[LOCK]],
+        faults: 1,
+        kinds: SERVER,
+        ..PLAIN
+    },
+    Setup {
+        title: "x5 all1 [LL][T]",
+        clients: &[&[LOCK, LOCK], &[TIMED]],
+        faults: 1,
+        kinds: ALL,
+        ..PLAIN
+    },
+    Setup {
+        title: "x6 all1 [L][T] choices",
+        clients: &[&[LOCK], &[TIMED]],
+        faults: 1,
+        kinds: ALL,
+        choices: HOLDERS,
+        ..PLAIN
+    },
+    Setup {
+        title: "x7 all2 [L][T]",
+        clients: &[&[LOCK], &[TIMED]],
+        faults: 2,
+        kinds: ALL,
+        ..PLAIN
+    },
+    Setup {
+        title: "x8 net3 [L][T]",
+        clients: &[&[LOCK], &[TIMED]],
+        faults: 3,
+        ..PLAIN
+    },
+    Setup {
+        title: "x9 client3 [L][L]",
+        clients: &[&[LOCK], &[LOCK]],
+        faults: 3,
+        kinds: CLIENTS,
+        ..PLAIN
+    },
+    Setup {
+        title: "r1 none [W][R][E]",
+        clients: &[&[WRITE], &[READ], &[EAGER]],
+        ..PLAIN
+    },
+    Setup {
+        title: "r2 none [W][RL][R]",
+        clients: &[&[WRITE], &[READ, LOCK], &[READ]],
+        ..PLAIN
+    },
+    Setup {
+        title: "r3 net1 [L][R][R]",
+        clients: &[&[LOCK], &[READ], &[READ]],
+        faults: 1,
+        ..PLAIN
+    },
+    Setup {
+        title: "r4 all1 [L][R] choices",
+        clients: &[&[LOCK], &[READ]],
+        faults: 1,
+        kinds: ALL,
+        choices: HOLDERS,
+        ..PLAIN
+    },
+    Setup {
+        title: "r5 all2 [L][R]",
+        clients: &[&[LOCK], &[READ]],
+        faults: 2,
+        kinds: ALL,
+        ..PLAIN
+    },
+    Setup {
+        title: "r6 client1 [W][R][R]",
+        clients: &[&[WRITE], &[READ], &[READ]],
+        faults: 1,
+        kinds: CLIENTS,
+        ..PLAIN
+    },
+    Setup {
+        title: "p1 none [1 2][1][2 1]",
+        clients: &[&[ONE, TWO], &[ONE], &[TWO]],
+        ..PLAIN
+    },
+    Setup {
+        title: "p2 net1 [1][1][2]",
+        clients: &[&[ONE], &[ONE], &[TWO]],
+        faults: 1,
+        ..PLAIN
+    },
+    Setup {
+        title: "p3 all1 [1][2]",
+        clients: &[&[ONE], &[TWO]],
+        faults: 1,
+        kinds: ALL,
+        ..PLAIN
+    },
+    Setup {
+        title: "p4 all2 [1][2]",
+        clients: &[&[ONE], &[TWO]],
+        faults: 2,
+        kinds: ALL,
+        ..PLAIN
+    },
+    Setup {
+        title: "s1 none",
+        clients: &[
+            &[several(0, 2)],
+            &[several(0, 1), several(1, 1)],
+            &[several(0, 2)],
+        ],
+        names: 2,
+        ..PLAIN
+    },
+    Setup {
+        title: "s2 net1",
+        clients: &[&[several(0, 2)], &[several(0, 2)], &[several(1, 1)]],
+        names: 2,
+        faults: 1,
+        ..PLAIN
+    },
+    Setup {
+        title: "s3 all1 2 clients",
+        clients: &[&[several(0, 2)], &[several(0, 2)]],
+        names: 2,
+        faults: 1,
+        kinds: ALL,
+        ..PLAIN
+    },
+    Setup {
+        title: "s4 net2 2 clients",
+        clients: &[&[several(0, 2)], &[several(1, 1)]],
+        names: 2,
+        faults: 2,
+        ..PLAIN
+    },
 ];
+
+/// What random walks go through: more than can be gone through completely.
+pub const WALKS: &[Setup] = &[
+    Setup {
+        title: "exclusive",
+        clients: &[
+            &[LOCK, TRY, LOCK, LOCK],
+            &[TIMED, LOCK, LOCK],
+            &[LOCK, TIMED, LOCK],
+        ],
+        ..WALK
+    },
+    Setup {
+        title: "readers",
+        clients: &[
+            &[LOCK, READ, WRITE, READ],
+            &[READ, WRITE, READ],
+            &[EAGER, READ, LOCK],
+        ],
+        ..WALK
+    },
+    Setup {
+        title: "permits",
+        clients: &[&[ONE, TWO, ONE, ONE], &[ONE, ONE, TWO], &[TWO, ONE, LOCK]],
+        ..WALK
+    },
+    Setup {
+        title: "two names",
+        clients: &[
+            &[several(0, 2), several(0, 1), several(0, 2)],
+            &[several(1, 1), several(0, 2), several(0, 2)],
+            &[several(0, 2), several(0, 1), several(1, 1)],
+        ],
+        names: 2,
+        ..WALK
+    },
+];
+
+const WALK: Setup = Setup {
+    faults: 4,
+    kinds: ALL,
+    choices: HOLDERS,
+    hand_overs: 1024,
+    is_relative: false,
+    ..PLAIN
+};
 
 const PANICS: Choices = Choices {
     panics: true,

@@ -2,6 +2,7 @@
 //! nothing.
 
 use crosslock_protocol::mutant::Mutant;
+use crosslock_protocol::setups::MUTANTS;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
@@ -14,8 +15,8 @@ const TRIES: usize = 3_000;
 
 /// What goes wrong in scripts.
 fn of_scripts() -> impl Iterator<Item = Mutant> {
-    let all = Mutant::ALL.iter().map(|(mutant, _)| *mutant);
-    all.take_while(|mutant| *mutant != Mutant::ValidityFromReply)
+    let all = MUTANTS.iter().map(|(mutant, _, _)| *mutant);
+    all.filter(|mutant| mutant.is_of_a_script())
 }
 
 /// How many sequences it takes to see a difference.
