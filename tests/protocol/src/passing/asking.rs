@@ -41,7 +41,7 @@ impl World<'_> {
     fn leave_place_to_next(&mut self, thread: Number, mut asker: Asker) {
         let failed = asker.failing;
         if !failed {
-            self.state.judge.place_says_taken();
+            self.state.judge.says_taken();
         }
         asker.place.failing |= failed;
         asker.step = Step::End { failed };
@@ -99,7 +99,7 @@ impl World<'_> {
             self.set_taken_by(asker, false);
         }
         if asker.seat {
-            self.state.judge.is_in_doubt();
+            self.state.judge.knows_nothing();
         }
     }
 
@@ -112,8 +112,11 @@ impl World<'_> {
             return;
         }
         // The end of a timed call cut its last question short: to the one before, the lock was taken.
-        let was_taken = asker.place.seen.is_some() && !failed_before && self.is_timed(thread);
-        asker.place.failing |= !was_taken;
+        let is_cut_short = self.thread(thread).over || self.is(Mutant::FailureEndsAsTaken);
+        let seen = asker.place.seen.is_some() && !failed_before;
+        let was_taken = seen && is_cut_short && self.is_timed(thread);
+        // The next thread knows no more than that.
+        asker.place.failing |= !(was_taken && self.is(Mutant::FailureNotPassedOn));
         asker.step = Step::End { failed: !was_taken };
     }
 
@@ -145,6 +148,8 @@ impl World<'_> {
 
     /// Without a lock: the place goes to the next thread.
     pub fn end(&mut self, thread: Number, mut asker: Asker, failed: bool) {
+        let is_over = self.thread(thread).over;
+        self.state.judge.ends_as_taken(is_over || failed);
         let has_successor = asker.seat && self.state.process.waits();
         let passes = has_successor && !self.is(Mutant::PlaceNotPassed);
         self.state.judge.place_ends(!passes, has_successor);

@@ -23,8 +23,8 @@ pub enum Rule {
     LocalOrder,
     /// The process doesn't take its owner out of the line while a thread waits that can have the place.
     PlaceKept,
-    /// A call that doesn't ask itself is told that the lock is taken only if it was, at some time since its process had
-    /// to find that out anew.
+    /// A call that doesn't ask once more is told that the lock is taken only if it was, at some time since its process
+    /// had to find that out anew. No call is told so before its time is over.
     Taken,
     /// Each holder's token is above those before, a hand-over raises it by 2, at most so often, and the release brings
     /// the last one.
@@ -50,10 +50,8 @@ pub struct Judge {
     broken: u16,
     /// The threads that wait in the local queue, as they came.
     waiting: ArrayVec<Number, 3>,
-    /// Whether the lock was taken at some time since the seat came to a thread that is to ask.
+    /// Whether the lock was taken at some time since the process knew nothing of it.
     was_taken: bool,
-    /// The same, or since a question wasn't answered if that was later.
-    was_taken_lately: bool,
     /// For each of the other processes that waits in the server's line: who stands there since before it came.
     before: [Option<Owners>; OTHERS as usize],
     /// Owners whose lock was deleted.
@@ -88,7 +86,6 @@ impl Judge {
             broken: 0,
             waiting: ArrayVec::new(),
             was_taken: false,
-            was_taken_lately: false,
             before: [None; OTHERS as usize],
             deleted: 0,
             crashed_for: 0,
@@ -126,28 +123,19 @@ impl Judge {
         self.leaves(thread);
     }
 
-    /// The seat went to one who is to ask.
+    /// The seat went to one who is to ask, a question wasn't answered, or a lease ran out on its way.
     pub fn knows_nothing(&mut self) {
-        (self.was_taken, self.was_taken_lately) = (false, false);
+        self.was_taken = false;
     }
 
-    /// A question wasn't answered.
-    pub fn is_in_doubt(&mut self) {
-        self.was_taken_lately = false;
-    }
-
-    /// A thread of the local queue is told that the lock is taken.
-    pub fn queue_says_taken(&mut self) {
-        self.check(Rule::Taken, self.was_taken_lately);
-    }
-
-    /// A call ends as one that found the lock taken, and leaves the last question to the next thread.
-    pub fn place_says_taken(&mut self) {
+    /// A call that doesn't ask once more is told that the lock is taken.
+    pub fn says_taken(&mut self) {
         self.check(Rule::Taken, self.was_taken);
     }
 
-    fn is_taken(&mut self) {
-        (self.was_taken, self.was_taken_lately) = (true, true);
+    /// A call ends as one that found the lock taken.
+    pub fn ends_as_taken(&mut self, is_over: bool) {
+        self.check(Rule::Taken, is_over);
     }
 
     /// A place ends its wait. `leaves_line`: by a command that takes its owner out of the line.
@@ -159,9 +147,7 @@ impl Judge {
 
     pub fn guard_begins(&mut self, guard: &Guard) {
         let lease = &guard.lease;
-        if guard.seat {
-            self.is_taken();
-        }
+        self.was_taken |= guard.seat;
         let known = self.record(lease.owner);
         let is_raised = lease.token > self.highest || self.is_deleted(lease.owner);
         let is_next = known.is_none_or(|record| record.token == lease.token);
@@ -228,9 +214,7 @@ impl Judge {
 
     /// Looks at everything, after each step.
     pub fn look(&mut self, before: &Server, server: &Server, process: &Process) {
-        if server.lock.is_some() {
-            self.is_taken();
-        }
+        self.was_taken |= server.lock.is_some();
         self.look_at_turns(before, server);
         self.look_at_guards(server, process);
         self.look_at_owners(server, process);

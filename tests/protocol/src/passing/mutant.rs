@@ -54,6 +54,12 @@ pub enum Mutant {
     TakenAfterRelease,
     /// The lock is known to be taken, although the last question wasn't answered.
     TakenAfterFailure,
+    /// The same, although a lease that was handed over ran out on its way.
+    TakenAfterExpiry,
+    /// A call that can't reach the server ends as one that found the lock taken, before its time is over.
+    FailureEndsAsTaken,
+    /// The next thread isn't told that the last question wasn't answered.
+    FailureNotPassedOn,
     // The server
     /// A free lock goes to whoever asks, past the line.
     FreeLockPastLine,
@@ -63,7 +69,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Each, and the rule that it breaks.
-    pub const ALL: [(Mutant, Rule); 25] = [
+    pub const ALL: [(Mutant, Rule); 28] = [
         (Mutant::PlacePassedAndGivenUp, Rule::OneHome),
         (Mutant::PlaceNotPassed, Rule::PlaceKept),
         (Mutant::LastQuestionLeavesLine, Rule::PlaceKept),
@@ -87,6 +93,9 @@ impl Mutant {
         (Mutant::LastComeFirstServed, Rule::LocalOrder),
         (Mutant::TakenAfterRelease, Rule::Taken),
         (Mutant::TakenAfterFailure, Rule::Taken),
+        (Mutant::TakenAfterExpiry, Rule::Taken),
+        (Mutant::FailureEndsAsTaken, Rule::Taken),
+        (Mutant::FailureNotPassedOn, Rule::Taken),
         (Mutant::FreeLockPastLine, Rule::Turn),
         (Mutant::DeafAreLetIn, Rule::NothingLeft),
     ];

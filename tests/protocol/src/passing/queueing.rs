@@ -30,7 +30,7 @@ impl World<'_> {
         }
         self.state.judge.leaves(thread);
         if taken {
-            self.state.judge.queue_says_taken();
+            self.state.judge.says_taken();
             self.return_from_call(thread);
         } else {
             // Nobody here knows how the lock stands: one question, without waiting.
@@ -63,6 +63,10 @@ impl World<'_> {
                 }
                 let (owner, ending) = (lease.owner, lease.ending(false));
                 self.defer(Deferred { owner, ending });
+                if !self.is(Mutant::TakenAfterExpiry) {
+                    self.set_taken(false);
+                }
+                self.state.judge.knows_nothing();
                 Place::new(self.new_owner())
             }
         };
