@@ -35,6 +35,14 @@ local function give_up()
   end)
 end
 
+-- Its place in one line was lost with a key: it may stand before another there, and behind it elsewhere.
+local function leave_all()
+  give_up()
+  each(function(keys)
+    redis.pcall('LREM', keys[3], 0, owner)
+  end)
+end
+
 local names, known = 0, 0
 each(function(keys)
   names = names + 1
@@ -43,33 +51,57 @@ each(function(keys)
   end
 end)
 if known > 0 and known < names then
-  give_up()
+  leave_all()
   known = 0
 end
 
-local token, tokens, abandoned, taken, failure = 0, {}, false, nil, nil
-each(function(keys)
-  if failure or (taken and not promise) then
-    return
-  end
-  local done, answer = pcall(acquire, keys, {owner, ttl, mode, promise, inbox})
-  if not done then
-    failure = type(answer) == 'table' and answer or redis.error_reply(answer)
-  elseif type(answer) == 'number' then
-    tokens[keys[2]] = answer
-    token = math.max(token, answer)
-    abandoned = abandoned or answer % 4 == 3
-  elseif answer.err then
-    failure = answer
-  else
-    taken = taken or answer
-    if answer[1] >= 0 and (taken[1] < 0 or answer[1] < taken[1]) then
-      taken[1] = answer[1]
+local token, tokens, abandoned, taken, failure, entered
+local function ask()
+  token, tokens, abandoned, taken, failure, entered = 0, {}, false, nil, nil, false
+  each(function(keys)
+    if failure or (taken and not promise) then
+      return
     end
-    taken[4] = math.min(taken[4], answer[4])
-    taken[5] = math.max(taken[5], answer[5])
-  end
-end)
+    local done, answer = pcall(acquire, keys, {owner, ttl, mode, promise, inbox})
+    if not done then
+      failure = type(answer) == 'table' and answer or redis.error_reply(answer)
+    elseif type(answer) == 'number' then
+      tokens[keys[2]] = answer
+      token = math.max(token, answer)
+      abandoned = abandoned or answer % 4 == 3
+    elseif answer.err then
+      failure = answer
+    else
+      entered = entered or answer[3] == 0
+      taken = taken or answer
+      if answer[1] >= 0 and (taken[1] < 0 or answer[1] < taken[1]) then
+        taken[1] = answer[1]
+      end
+      taken[4] = math.min(taken[4], answer[4])
+      taken[5] = math.max(taken[5], answer[5])
+    end
+  end)
+end
+-- Whether the first that is taken is another's who waits for one that the owner has: lines that were lost with their
+-- keys stand in another order now, and both would wait for ever.
+local function is_stuck()
+  local holder
+  each(function(keys)
+    holder = holder or (not tokens[keys[2]] and redis.pcall('GET', keys[1]))
+  end)
+  local stuck = false
+  each(function(keys)
+    stuck = stuck or (tokens[keys[2]] and type(redis.pcall('HGET', keys[4], tostring(holder))) == 'string')
+  end)
+  return stuck
+end
+
+ask()
+if promise and taken and not failure and known > 0 and (entered or is_stuck()) then
+  leave_all()
+  known = 0
+  ask()
+end
 if failure or (taken and not promise) then
   give_up()
 end

@@ -127,7 +127,7 @@ if not lock or lock == owner or string.find(lock, 'crosslock:[rp]') == 1 then
   end
 end
 
-local entered, length = false, 0
+local entered, is_new, length = false, true, 0
 if promise then
   -- A command that is denied leaves nothing that stays: no key without a ttl, and nobody who is in KEYS[4] alone.
   local overdue = math.floor(now / 1000) + promise
@@ -136,7 +136,7 @@ if promise then
   redis.call('PEXPIRE', KEYS[4], DAY)
   length = not entered and redis.call('LLEN', line) or 0
   -- Or its line was lost.
-  local is_new = length == 0
+  is_new = length == 0
   if is_new then
     length = redis.pcall('RPUSH', line, owner)
     if type(length) == 'table' then
@@ -179,4 +179,4 @@ elseif lines ~= '' and redis.call('HDEL', KEYS[4], owner) == 1 then
 end
 remaining = remaining or redis.call('PTTL', KEYS[1])
 local holder = entered and lock and string.byte(lock, 37) == 47 and string.sub(lock, 38) or nil
-return {remaining, stored, entered and 0 or promise and 1 or 0, known and 1 or 0, length, holder}
+return {remaining, stored, is_new and 0 or 1, known and 1 or 0, length, holder}

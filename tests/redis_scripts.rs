@@ -32,6 +32,8 @@ mod renew;
 mod seen;
 #[path = "redis_scripts/several.rs"]
 mod several;
+#[path = "redis_scripts/several_torn.rs"]
+mod several_torn;
 #[path = "redis_scripts/several_turns.rs"]
 mod several_turns;
 #[path = "redis_scripts/shared.rs"]
