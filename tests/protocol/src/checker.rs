@@ -82,23 +82,19 @@ impl Model for Setup {
     }
 }
 
-/// Looks at all states; with a rule, until that one is broken.
-pub fn explore(setup: Setup, threads: usize, until: Option<Rule>) -> Found {
+/// How many threads go through the states.
+const THREADS: usize = 2;
+
+/// Looks at all states; or, with a rule, until that one is broken, and then by the shortest way to it or nearly so.
+pub fn explore(setup: Setup, until: Option<Rule>) -> Found {
     let began = Instant::now();
-    let until = until.map(|rule| HasDiscoveries::AllOf([rule.name()].into()));
-    // Never all: a rule that holds is never discovered.
-    let until = until.unwrap_or(HasDiscoveries::All);
-    let mut checker = setup.checker().threads(threads).finish_when(until.clone());
-    let has_rule = !matches!(until, HasDiscoveries::All);
-    if has_rule {
-        return found(&checker.spawn_bfs().join(), began);
-    }
-    if let Ok(limit) = std::env::var("LIMIT") {
-        checker = checker.timeout(Duration::from_secs(limit.parse().expect("seconds")));
-        let checker = checker.spawn_bfs().join();
-        return found(&checker, began);
-    }
-    found(&checker.spawn_dfs().join(), began)
+    let builder = setup.checker().threads(THREADS);
+    let Some(rule) = until else {
+        // It keeps no more than the way to where it is, but what it finds is far away.
+        return found(&builder.spawn_dfs().join(), began);
+    };
+    let rules = HasDiscoveries::AllOf([rule.name()].into());
+    found(&builder.finish_when(rules).spawn_bfs().join(), began)
 }
 
 fn found(checker: &impl Checker<Setup>, began: Instant) -> Found {

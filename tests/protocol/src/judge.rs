@@ -51,7 +51,8 @@ pub enum Excuse {
     UnlockAfterForgetting,
     /// Abandoned: a request that came late took the lock for an owner that was done.
     LateCopyAbandons,
-    /// Abandoned: one that was let in died, or stood still, before it knew.
+    /// Abandoned: one that was let in died or stood still before it knew; or gave up several names without knowing that it
+    /// had them, one of which was abandoned.
     UnknownGrantAbandons,
     /// Abandoned: the server that knew of it forgot.
     AbandonmentForgotten,
@@ -61,7 +62,8 @@ pub enum Excuse {
     PassedOver,
     /// Order: a request that came late stood in line for an owner that was done.
     LateCopyServed,
-    /// Order, nothing left: the server forgot a part of the line, and what is left of it stays for a day at most.
+    /// Order, service, nothing left: the server forgot a part of the line. Who stood in it enters anew, which takes three
+    /// heartbeats at most; what is left of it stays for a day.
     LineForgotten,
 }
 

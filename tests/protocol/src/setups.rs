@@ -113,135 +113,92 @@ const HOLDERS: Choices = Choices {
     keeps: true,
 };
 
-/// (scratch)
+const ALL_BUT_LINES: &[Fault] = &[
+    Fault::LoseRequest,
+    Fault::SlowRequest,
+    Fault::RepeatRequest,
+    Fault::LoseReply,
+    Fault::SlowReply,
+    Fault::LoseGrant,
+    Fault::SlowGrant,
+    Fault::Stop,
+    Fault::Crash,
+    Fault::CrashHost,
+    Fault::CloseInbox,
+    Fault::HalfOpenInbox,
+    Fault::Restart,
+    Fault::Forget,
+    Fault::FailOver,
+    Fault::DeleteLock,
+    Fault::DeleteCounter,
+];
+
+const LINES_LOST: &[Fault] = &[
+    Fault::DeleteQueue,
+    Fault::DeleteLock,
+    Fault::DeleteWaiters,
+    Fault::DeleteCounter,
+];
+
+/// Those that every run of the tests goes through.
 pub const QUICK: &[Setup] = &[
     Setup {
-        title: "x1 net1 [L,L,L]",
-        clients: &[&[LOCK], &[TIMED], &[LOCK]],
-        faults: 1,
+        title: "exclusive: a process that asks three times, all that a holder may do",
+        clients: &[&[LOCK, LOCK], &[TIMED, TRY]],
+        choices: HOLDERS,
         ..PLAIN
     },
     Setup {
-        title: "x2 client1 [L,L,L]",
-        clients: &[&[LOCK], &[TIMED], &[LOCK]],
-        faults: 1,
+        title: "exclusive: a line of three",
+        clients: &[&[LOCK, LOCK], &[TIMED], &[LOCK]],
+        ..PLAIN
+    },
+    Setup {
+        title: "exclusive: two faults of the network",
+        clients: &[&[LOCK], &[TIMED]],
+        faults: 2,
+        ..PLAIN
+    },
+    Setup {
+        title: "exclusive: two faults of clients",
+        clients: &[&[LOCK], &[LOCK]],
+        faults: 2,
         kinds: CLIENTS,
         ..PLAIN
     },
     Setup {
-        title: "x3 server1 [L],[L]",
-        clients: &[&[LOCK], &[LOCK]],
-        faults: 1,
-        kinds: SERVER,
-        ..PLAIN
-    },
-    Setup {
-        title: "x4 server1 [L,L],[L]",
+        title: "exclusive: one fault of the server",
         clients: &[&[LOCK, LOCK], &[LOCK]],
         faults: 1,
         kinds: SERVER,
         ..PLAIN
     },
     Setup {
-        title: "x5 all1 [LL][T]",
-        clients: &[&[LOCK, LOCK], &[TIMED]],
-        faults: 1,
-        kinds: ALL,
+        title: "readers: three, writers first, or readers first",
+        clients: &[&[WRITE], &[READ, LOCK], &[EAGER]],
         ..PLAIN
     },
     Setup {
-        title: "x6 all1 [L][T] choices",
-        clients: &[&[LOCK], &[TIMED]],
-        faults: 1,
-        kinds: ALL,
-        choices: HOLDERS,
-        ..PLAIN
-    },
-    Setup {
-        title: "x7 all2 [L][T]",
-        clients: &[&[LOCK], &[TIMED]],
-        faults: 2,
-        kinds: ALL,
-        ..PLAIN
-    },
-    Setup {
-        title: "x8 net3 [L][T]",
-        clients: &[&[LOCK], &[TIMED]],
-        faults: 3,
-        ..PLAIN
-    },
-    Setup {
-        title: "x9 client3 [L][L]",
-        clients: &[&[LOCK], &[LOCK]],
-        faults: 3,
-        kinds: CLIENTS,
-        ..PLAIN
-    },
-    Setup {
-        title: "r1 none [W][R][E]",
-        clients: &[&[WRITE], &[READ], &[EAGER]],
-        ..PLAIN
-    },
-    Setup {
-        title: "r2 none [W][RL][R]",
-        clients: &[&[WRITE], &[READ, LOCK], &[READ]],
-        ..PLAIN
-    },
-    Setup {
-        title: "r3 net1 [L][R][R]",
-        clients: &[&[LOCK], &[READ], &[READ]],
-        faults: 1,
-        ..PLAIN
-    },
-    Setup {
-        title: "r4 all1 [L][R] choices",
+        title: "readers: one fault of any kind",
         clients: &[&[LOCK], &[READ]],
         faults: 1,
         kinds: ALL,
-        choices: HOLDERS,
         ..PLAIN
     },
     Setup {
-        title: "r5 all2 [L][R]",
-        clients: &[&[LOCK], &[READ]],
-        faults: 2,
-        kinds: ALL,
-        ..PLAIN
-    },
-    Setup {
-        title: "r6 client1 [W][R][R]",
-        clients: &[&[WRITE], &[READ], &[READ]],
-        faults: 1,
-        kinds: CLIENTS,
-        ..PLAIN
-    },
-    Setup {
-        title: "p1 none [1 2][1][2 1]",
+        title: "permits: three clients",
         clients: &[&[ONE, TWO], &[ONE], &[TWO]],
         ..PLAIN
     },
     Setup {
-        title: "p2 net1 [1][1][2]",
-        clients: &[&[ONE], &[ONE], &[TWO]],
-        faults: 1,
-        ..PLAIN
-    },
-    Setup {
-        title: "p3 all1 [1][2]",
+        title: "permits: one fault of any kind",
         clients: &[&[ONE], &[TWO]],
         faults: 1,
         kinds: ALL,
         ..PLAIN
     },
     Setup {
-        title: "p4 all2 [1][2]",
-        clients: &[&[ONE], &[TWO]],
-        faults: 2,
-        kinds: ALL,
-        ..PLAIN
-    },
-    Setup {
-        title: "s1 none",
+        title: "several: three clients",
         clients: &[
             &[several(0, 2)],
             &[several(0, 1), several(1, 1)],
@@ -251,14 +208,7 @@ pub const QUICK: &[Setup] = &[
         ..PLAIN
     },
     Setup {
-        title: "s2 net1",
-        clients: &[&[several(0, 2)], &[several(0, 2)], &[several(1, 1)]],
-        names: 2,
-        faults: 1,
-        ..PLAIN
-    },
-    Setup {
-        title: "s3 all1 2 clients",
+        title: "several: one fault of any kind",
         clients: &[&[several(0, 2)], &[several(0, 2)]],
         names: 2,
         faults: 1,
@@ -266,10 +216,129 @@ pub const QUICK: &[Setup] = &[
         ..PLAIN
     },
     Setup {
-        title: "s4 net2 2 clients",
-        clients: &[&[several(0, 2)], &[several(1, 1)]],
+        title: "several: a part of a line is lost",
+        clients: &[&[several(0, 2)], &[several(0, 2)], &[several(1, 1)]],
+        names: 2,
+        faults: 1,
+        kinds: LINES_LOST,
+        ..PLAIN
+    },
+];
+
+/// The others: together with those they are the full set.
+pub const FULL: &[Setup] = &[
+    Setup {
+        title: "exclusive: three faults of the network",
+        clients: &[&[LOCK], &[TIMED]],
+        faults: 3,
+        ..PLAIN
+    },
+    Setup {
+        title: "exclusive: three faults of clients",
+        clients: &[&[LOCK], &[LOCK]],
+        faults: 3,
+        kinds: CLIENTS,
+        ..PLAIN
+    },
+    Setup {
+        title: "exclusive: two faults of the server",
+        clients: &[&[LOCK], &[LOCK]],
+        faults: 2,
+        kinds: SERVER,
+        ..PLAIN
+    },
+    Setup {
+        title: "exclusive: a line of three, one fault of the network",
+        clients: &[&[LOCK], &[TIMED], &[LOCK]],
+        faults: 1,
+        ..PLAIN
+    },
+    Setup {
+        title: "exclusive: a line of three, one fault of clients",
+        clients: &[&[LOCK], &[TIMED], &[LOCK]],
+        faults: 1,
+        kinds: CLIENTS,
+        ..PLAIN
+    },
+    Setup {
+        title: "exclusive: two acquisitions, one fault of any kind",
+        clients: &[&[LOCK, LOCK], &[TIMED]],
+        faults: 1,
+        kinds: ALL,
+        ..PLAIN
+    },
+    Setup {
+        title: "exclusive: all that a holder may do, one fault of any kind",
+        clients: &[&[LOCK], &[TIMED]],
+        faults: 1,
+        kinds: ALL,
+        choices: HOLDERS,
+        ..PLAIN
+    },
+    Setup {
+        title: "readers: two, one fault of the network",
+        clients: &[&[LOCK], &[READ], &[READ]],
+        faults: 1,
+        ..PLAIN
+    },
+    Setup {
+        title: "readers: two, a writer first, one fault of clients",
+        clients: &[&[WRITE], &[READ], &[READ]],
+        faults: 1,
+        kinds: CLIENTS,
+        ..PLAIN
+    },
+    Setup {
+        title: "readers: two faults of the network",
+        clients: &[&[LOCK], &[READ]],
+        faults: 2,
+        ..PLAIN
+    },
+    Setup {
+        title: "permits: three clients, one fault of the network",
+        clients: &[&[ONE], &[ONE], &[TWO]],
+        faults: 1,
+        ..PLAIN
+    },
+    Setup {
+        title: "permits: three clients, one fault of clients",
+        clients: &[&[ONE], &[ONE], &[TWO]],
+        faults: 1,
+        kinds: CLIENTS,
+        ..PLAIN
+    },
+    Setup {
+        title: "several: three clients, one fault of the network",
+        clients: &[&[several(0, 2)], &[several(0, 2)], &[several(1, 1)]],
+        names: 2,
+        faults: 1,
+        ..PLAIN
+    },
+    Setup {
+        title: "several: two acquisitions, a part of a line is lost",
+        clients: &[
+            &[several(0, 2), several(0, 2)],
+            &[several(0, 2), several(1, 1)],
+        ],
+        names: 2,
+        faults: 1,
+        kinds: LINES_LOST,
+        ..PLAIN
+    },
+    Setup {
+        title: "several: three clients, two parts of lines are lost",
+        clients: &[&[several(0, 2)], &[several(0, 2)], &[several(0, 2)]],
         names: 2,
         faults: 2,
+        kinds: &[Fault::DeleteQueue, Fault::DeleteWaiters],
+        ..PLAIN
+    },
+    Setup {
+        title: "several: three clients, a part of a line is lost",
+        clients: &[&[several(0, 2)], &[several(0, 2)], &[several(0, 2)]],
+        names: 2,
+        faults: 1,
+        kinds: LINES_LOST,
         ..PLAIN
     },
 ];
@@ -307,6 +376,7 @@ pub const WALKS: &[Setup] = &[
             &[several(0, 2), several(0, 1), several(1, 1)],
         ],
         names: 2,
+        kinds: ALL_BUT_LINES,
         ..WALK
     },
 ];

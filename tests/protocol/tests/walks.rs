@@ -20,10 +20,12 @@ use self::replayer::Replayer;
 const STEPS: usize = 26_000;
 /// And so many of them run a script.
 const CALLS: usize = 10_000;
-/// Longer than most walks take until nobody wants a lock any more.
-const LONGEST: usize = 400;
+/// A walk ends when nothing is left to be done for so many ticks.
+const IDLE: usize = 5;
 /// One of so many steps is a fault, while there may be one.
 const FAULT: usize = 12;
+/// One of so many lets time pass, where something else may be done.
+const TICK: usize = 4;
 /// Tokens may be so much ahead of the clock: one lease that ended by itself skips so many.
 const AHEAD: i64 = 4 * 2 * 1024;
 
@@ -34,24 +36,24 @@ struct Walk<'a> {
     replayer: &'a mut Replayer,
     steps: usize,
     calls: usize,
+    told: Vec<Action>,
 }
 
 impl Walk<'_> {
     fn go(&mut self, rng: &mut Rng) {
-        let mut actions = Vec::new();
-        for _ in 0..LONGEST {
+        let (mut actions, mut idle) = (Vec::new(), 0);
+        while idle < IDLE {
             actions.clear();
             self.world.actions(self.setup, &mut actions);
-            let wants = |client| self.world.has_wants(self.setup, client);
-            if !(0..CLIENTS).any(wants) && actions == [Action::Tick] {
-                return;
-            }
+            let nothing_else = actions.iter().all(|action| *action == Action::Tick);
+            idle = if nothing_else { idle + 1 } else { 0 };
             let action = choose(&actions, rng);
             self.take(action);
         }
     }
 
     fn take(&mut self, action: Action) {
+        self.told.push(action);
         if let Some(at) = request_of(action, &self.world) {
             let (packet, call) = self.world.call(at).unwrap();
             let names = self.setup.want(packet.owner).names;
@@ -77,7 +79,7 @@ impl Walk<'_> {
         }
         assert_eq!(&next.names[..], self.replayer.names(), "after {action:?}");
         for rule in Rule::ALL {
-            assert!(next.judge.keeps(rule), "{rule:?} after {action:?}");
+            assert!(next.judge.keeps(rule), "{rule:?} after {:?}", self.told);
         }
         self.world = next;
     }
@@ -91,6 +93,13 @@ impl Walk<'_> {
 fn choose(actions: &[Action], rng: &mut Rng) -> Action {
     let is_fault = |action: &&Action| matches!(action, Action::Fault(..) | Action::Copy);
     let (faults, steps): (Vec<_>, Vec<_>) = actions.iter().partition(is_fault);
+    let (ticks, steps): (Vec<_>, Vec<_>) = steps.iter().partition(|one| **one == Action::Tick);
+    let waits = !ticks.is_empty() && rng.usize(..TICK) == 0;
+    let steps = if steps.is_empty() || waits {
+        ticks
+    } else {
+        steps
+    };
     let from = if steps.is_empty() || (!faults.is_empty() && rng.usize(..FAULT) == 0) {
         faults
     } else {
@@ -144,6 +153,7 @@ fn walk(setup: &Setup) {
             replayer: &mut replayer,
             steps: 0,
             calls: 0,
+            told: Vec::new(),
         };
         walk.go(&mut rng);
         steps += walk.steps;

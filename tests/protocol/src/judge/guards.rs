@@ -129,7 +129,7 @@ impl World {
     pub(crate) fn judge_finish(&mut self, setup: &Setup, client: usize, left: bool) {
         let owner = self.clients[client].owner;
         let watch = self.judge.watches[client];
-        if left || watch.late || watch.forgotten || self.has_packet_of(owner) {
+        if left || watch.late || watch.forgotten || watch.revived || self.has_packet_of(owner) {
             return;
         }
         let names = setup.want(owner).names;

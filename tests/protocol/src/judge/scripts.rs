@@ -46,7 +46,7 @@ impl World {
                 new,
             };
             self.judge_keys(&seen);
-            self.judge_end(&seen);
+            self.judge_end(setup, &seen);
             self.judge_grants(setup, &seen);
             self.judge_line(&seen);
         }
@@ -92,7 +92,7 @@ impl World {
     }
 
     /// How a lease ended, if it did.
-    fn judge_end(&mut self, seen: &Seen<'_>) {
+    fn judge_end(&mut self, setup: &Setup, seen: &Seen<'_>) {
         let was_its = seen.before.is_held_by(seen.owner);
         let ends = matches!(seen.call, Call::Release(_) | Call::Downgrade { .. });
         let client = Setup::client_of(seen.owner);
@@ -114,6 +114,10 @@ impl World {
         if counter_after == 0 {
             // Nobody worked: what was to be told is still to be told.
             record.since = record.since.and(record.before);
+            if setup.want(seen.owner).names.count > 1 && tells_of_abandonment(seen.before) {
+                // One token for several names: each of them tells it.
+                record.since.ghost.get_or_insert(Ghost::UnknownGrant);
+            }
         }
         let in_order = counter_after != 0 && counter_after % 2 == 0;
         if in_order && number(seen.before) >= Some(counter_after) {
@@ -231,7 +235,8 @@ impl World {
         }
         let knows = |name: &&Name| name.owner() == Some(owner) || name.waiter(owner).is_some();
         let known = before.iter().filter(knows).count();
-        if known < usize::from(names.count) {
+        let lost_place = |name: &Name| name.waiter(owner).is_some() && !name.queue.contains(&owner);
+        if known < usize::from(names.count) || before.iter().any(lost_place) {
             for record in &mut self.judge.records {
                 record.line.retain(|one| *one != owner);
             }
@@ -275,11 +280,18 @@ impl World {
             if let (Some(owner), true) = (self.names[at].owner(), lost.lease) {
                 self.judge_ghost(at, owner);
             }
-            let record = &mut self.judge.records[at];
-            record.since.forgot |= lost.counter;
-            record.torn |= lost.line;
             if lost.line {
-                record.line.clear();
+                self.judge.records[at].line.clear();
+            }
+        }
+        // One token for several names: what one of them forgets makes a difference to all.
+        for record in &mut self.judge.records {
+            record.since.forgot |= lost.counter;
+        }
+        if lost.line {
+            // Who wants several names and has lost one place gives up the others.
+            for record in &mut self.judge.records {
+                record.torn = true;
             }
         }
         if !lost.lease {
@@ -341,6 +353,10 @@ impl Lost {
 /// Whether those that share it are all over.
 fn holders_over(name: &Name) -> bool {
     name.shares.iter().all(|share| share.lasts <= 0)
+}
+
+fn tells_of_abandonment(name: &Name) -> bool {
+    number(name).is_some_and(|number| number.rem_euclid(4) == 3)
 }
 
 fn number(name: &Name) -> Option<Token> {

@@ -1,12 +1,14 @@
 //! What happens while time passes: who waits for what is to be had, and what ends by itself.
 
-use super::Rule;
+use super::{Excuse, Rule};
 use crate::server::{Name, Owner, Says};
 use crate::setup::Setup;
 use crate::world::{CLIENTS, Phase, World};
 
 /// For how many ticks a waiter may not be served that could be, whatever goes wrong: until its next heartbeat.
 const HEARTBEAT: u8 = 1;
+/// The same, after the server forgot a part of a line: who waits has to find that, and to enter anew.
+const ANEW: u8 = 3;
 
 impl World {
     /// Time is about to pass: nothing is to be done but what was slowed down.
@@ -14,12 +16,15 @@ impl World {
         let could_be_served = self.could_be_served(setup);
         let calm = self.no_fault_yet(setup);
         for (client, could) in could_be_served.into_iter().enumerate() {
-            let unserved = &mut self.judge.watches[client].unserved;
-            *unserved = if could { *unserved + 1 } else { 0 };
-            let allowed = if calm { 0 } else { HEARTBEAT };
-            if *unserved > allowed {
-                *unserved = HEARTBEAT;
+            let unserved = self.judge.watches[client].unserved;
+            let unserved = if could { unserved + 1 } else { 0 };
+            self.judge.watches[client].unserved = unserved.min(ANEW);
+            if unserved > ANEW || (unserved > 0 && calm) {
                 self.judge.broke(Rule::Service);
+            } else if unserved > HEARTBEAT {
+                let torn = self.is_torn(setup, client);
+                let excuse = Excuse::LineForgotten;
+                self.judge.broke_unless(Rule::Service, torn, excuse);
             }
         }
         let is_over = (0..self.clients.len()).all(|client| {
@@ -29,6 +34,13 @@ impl World {
         if calm && is_over && self.names.iter().any(is_something_left) {
             self.judge.broke(Rule::NothingLeft);
         }
+    }
+
+    /// Whether the server forgot a part of a line that a client stands in.
+    fn is_torn(&self, setup: &Setup, client: usize) -> bool {
+        let names = self.want(setup, client).names;
+        let mut records = self.judge.records.iter().enumerate();
+        records.any(|(at, record)| names.has(at) && record.torn)
     }
 
     /// Who waits for what nobody has, or only others that could be served.

@@ -72,15 +72,14 @@ impl Script<'_> {
                 remaining = ends.min().map(Remaining::Ticks);
             }
         }
-        let (mut stood, mut is_new, mut length) = (false, false, 0);
+        let (mut stood, mut entered, mut length) = (false, false, 0);
         if let Some(wait) = ask.wait {
-            (is_new, length) = self.enter(ask.owner, ask.ttl, mode, wait);
-            stood = !is_new;
+            (entered, stood, length) = self.enter(ask.owner, ask.ttl, mode, wait);
         } else if self.letters.any() {
             self.leave(mode, ask.owner);
         }
         let holder = match lock {
-            Some(Says::Owner(owner)) if is_new => Some(owner),
+            Some(Says::Owner(owner)) if entered => Some(owner),
             _ => None,
         };
         Err(Taken {
@@ -130,8 +129,9 @@ impl Script<'_> {
         None
     }
 
-    /// Enters the line, or is a heartbeat in it. Says whether it is new among those that wait, and how long the line is.
-    fn enter(&mut self, owner: Owner, ttl: Ticks, mode: Mode, wait: Wait) -> (bool, u8) {
+    /// Enters the line, or is a heartbeat in it. Says whether it is new among those that wait, whether it stood in the line
+    /// before, and how long the line is.
+    fn enter(&mut self, owner: Owner, ttl: Ticks, mode: Mode, wait: Wait) -> (bool, bool, u8) {
         let entered = self.keys.set_waiter(Waiter {
             owner,
             overdue: wait.promise,
@@ -168,7 +168,7 @@ impl Script<'_> {
         if !entered || length.is_multiple_of(SWEEP) {
             self.drop_dead(mode, owner);
         }
-        (entered, length.try_into().unwrap_or(u8::MAX))
+        (entered, !is_new, length.try_into().unwrap_or(u8::MAX))
     }
 
     /// Those in front whose heartbeat is overdue go, so that they don't pile up while the lock is held.

@@ -14,32 +14,26 @@ pub fn acquire_all(
     out: &mut Messages,
 ) -> Acquired {
     let knows = |name: &&Name| name.owner() == Some(ask.owner) || name.waiter(ask.owner).is_some();
-    let known = names.iter().filter(knows).count();
-    let lost_some = known > 0 && known < names.len();
-    if lost_some && server.mutant != Some(Mutant::SomeAreKept) {
-        give_up(names, ask, server, out);
+    let mut known = names.iter().filter(knows).count();
+    let keeps = server.mutant == Some(Mutant::SomeAreKept);
+    if known > 0 && known < names.len() && !keeps {
+        leave_all(names, ask, server, out);
+        known = 0;
     }
-    let stood = known > 0 && !lost_some;
-    let mut tokens: [Option<Token>; 4] = [None; 4];
-    let (mut token, mut abandoned, mut taken) = (0, false, None);
-    for (name, its) in names.iter_mut().zip(&mut tokens) {
-        if taken.is_some() && ask.wait.is_none() {
-            break;
-        }
-        match name.acquire(ask, server, out) {
-            Acquired::Granted { token: new, .. } => {
-                *its = Some(new);
-                token = token.max(new);
-                abandoned |= new.rem_euclid(4) == 3;
-            }
-            Acquired::Taken(answer) => taken = Some(join(taken, answer)),
-        }
+    let mut asked = ask_all(names, ask, server, out);
+    let lost_place = asked.entered || is_stuck(names, &asked);
+    if ask.wait.is_some() && asked.taken.is_some() && known > 0 && lost_place && !keeps {
+        leave_all(names, ask, server, out);
+        known = 0;
+        asked = ask_all(names, ask, server, out);
     }
+    let Asked { tokens, taken, .. } = asked;
+    let mut token = tokens.iter().flatten().copied().max().unwrap_or(0);
     if let Some(mut taken) = taken {
         if ask.wait.is_none() {
             give_up(names, ask, server, out);
         }
-        taken.stood = stood;
+        taken.stood = known > 0;
         if tokens.iter().any(Option::is_some) {
             taken.length = 0;
             if server.mutant == Some(Mutant::SomeAreEnough) {
@@ -48,7 +42,7 @@ pub fn acquire_all(
         }
         return Acquired::Taken(taken);
     }
-    if abandoned {
+    if tokens.iter().flatten().any(|one| one.rem_euclid(4) == 3) {
         token += (3 - token).rem_euclid(8);
     }
     for (name, its) in names.iter_mut().zip(tokens) {
@@ -61,6 +55,50 @@ pub fn acquire_all(
         }
     }
     Acquired::Granted { token, value: None }
+}
+
+/// What the names answered, one after the other.
+#[derive(Default)]
+struct Asked {
+    tokens: [Option<Token>; 4],
+    taken: Option<Taken>,
+    /// Whether a line was entered in which the owner didn't stand.
+    entered: bool,
+}
+
+fn ask_all(names: &mut [Name], ask: Acquire, server: Server<'_>, out: &mut Messages) -> Asked {
+    let mut asked = Asked::default();
+    for (name, its) in names.iter_mut().zip(&mut asked.tokens) {
+        if asked.taken.is_some() && ask.wait.is_none() {
+            break;
+        }
+        match name.acquire(ask, server, out) {
+            Acquired::Granted { token, .. } => *its = Some(token),
+            Acquired::Taken(answer) => {
+                asked.entered |= !answer.stood;
+                asked.taken = Some(join(asked.taken, answer));
+            }
+        }
+    }
+    asked
+}
+
+/// Whether the first that is taken is another's who waits for one that the owner has.
+fn is_stuck(names: &[Name], asked: &Asked) -> bool {
+    let mut all = names.iter().zip(&asked.tokens);
+    let first = all.find(|(name, its)| its.is_none() && name.lock.is_some());
+    let holder = first.and_then(|(name, _)| name.owner());
+    let its = names.iter().zip(&asked.tokens);
+    let mut its = its.filter(|(_, its)| its.is_some());
+    holder.is_some_and(|holder| its.any(|(name, _)| name.waiter(holder).is_some()))
+}
+
+/// Its place in one line was lost with a key: it may stand before another there, and behind it elsewhere.
+fn leave_all(names: &mut [Name], ask: Acquire, server: Server<'_>, out: &mut Messages) {
+    give_up(names, ask, server, out);
+    for name in names {
+        name.queue.retain(|one| *one != ask.owner);
+    }
 }
 
 /// What is said of several that are taken: of the next that may come free, and the longest line.
