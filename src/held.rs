@@ -335,11 +335,20 @@ impl Held {
         let (due, valid_until) = (self.plan.due(t0), valid_until(t0, self.plan.ttl));
         let mut state = self.state.lock();
         state.failing = false;
+        let now = self.clock.now();
         // What was lost meanwhile stays lost: its holder may have been told.
         let lost = state.lost.is_some();
-        if let Some(lease) = state.lease.as_mut().filter(|_| !lost) {
+        let Some(lease) = state.lease.as_mut().filter(|_| !lost) else {
+            return;
+        };
+        if lease.is_valid(now) {
             (lease.due, lease.valid_until) = (due, valid_until);
+            return;
         }
+        drop(state);
+        // Nobody has looked since it ran out. Another may have had the lock before the renewal reached the server, and
+        // a late copy of this owner's acquire may have taken it once more.
+        self.lose(LostReason::Expired);
     }
 
     /// The old deadline stays: the renewal may have been applied or not. Says whether the one before failed too.

@@ -207,6 +207,19 @@ fn lease_found_expired_stays_lost_when_a_late_renewal_succeeds() {
 }
 
 #[test]
+fn lease_that_ran_out_before_its_renewal_was_answered_is_lost_for_good() {
+    let scene = scene(Some(EVERY), None);
+    let left = scene.held.remaining();
+    // The process stands still while the answer waits in its socket, and nobody looks meanwhile.
+    scene.answers([(left, Ok(true))]);
+    scene.tend_when_due();
+    assert_eq!(scene.lost(), Some(LostReason::Expired));
+    assert_eq!(scene.held.remaining(), Duration::ZERO);
+    assert_eq!(scene.held.tend(), None, "nothing is left to renew");
+    assert_eq!(*scene.engine.forgotten.lock(), 1);
+}
+
+#[test]
 fn expired_lease_is_told_once_on_a_channel_that_closes() {
     let scene = scene(None, None);
     assert_eq!(scene.held.first_look(), scene.held.remaining());
