@@ -171,7 +171,7 @@ impl<'a> Asker<'a> {
             return Ok(None);
         };
         let was_answered = self.place.seen.is_some() && Some(since) == last_began;
-        if was_answered && self.patience.is_timed() {
+        if was_answered && self.patience.deadline().is_over() {
             // The end of the call cut its last question short; to the one before, the lock was taken.
             return Ok(None);
         }

@@ -244,6 +244,27 @@ fn timed_wait_keeps_its_bound_while_the_server_is_down() {
 }
 
 #[test]
+fn timed_wait_for_a_taken_lock_does_not_wait_for_a_server_that_is_gone_when_told_so() {
+    let server = RedisServer::start();
+    server.query::<()>(&["SET", LOCK, "theirs", "PX", "60000"]);
+    let builder = Locker::builder(&server.url());
+    let locker = builder.unavailable_for(millis(0)).build().unwrap();
+    let start = Instant::now();
+    let outcome = thread::scope(|scope| {
+        let waiter = scope.spawn(|| locker.try_lock_for(NAME, 5 * PATIENCE));
+        // It was told that the lock is taken, and asks again.
+        wait_for_line(&server, 1);
+        server.kill();
+        waiter.join().unwrap()
+    });
+    assert!(
+        matches!(outcome, Err(Error::Unavailable { .. })),
+        "{outcome:?}"
+    );
+    assert!(start.elapsed() < 2 * PATIENCE);
+}
+
+#[test]
 fn opening_fails_at_once_while_the_server_is_down() {
     let server = RedisServer::start();
     server.kill();
