@@ -77,3 +77,6 @@ fn stand_in_queue(
     }
     waiter.leave()
 }
+
+#[cfg(test)]
+mod tests;

@@ -170,12 +170,13 @@ impl<'a> Asker<'a> {
         let Some((since, error)) = self.failing.take() else {
             return Ok(None);
         };
+        // Also where this call says that the lock is taken: whoever gets the place next asks for itself.
+        self.place.failing = Some(since);
         let was_answered = self.place.seen.is_some() && Some(since) == last_began;
         if was_answered && self.patience.deadline().is_over() {
             // The end of the call cut its last question short; to the one before, the lock was taken.
             return Ok(None);
         }
-        self.place.failing = Some(since);
         Err(error)
     }
 
@@ -207,6 +208,8 @@ impl<'a> Asker<'a> {
                 self.place.known |= sent;
                 self.set_taken(false);
                 if !matches!(error, Error::Unavailable { .. }) {
+                    // Whoever gets the place next doesn't know how the lock stands, and asks for itself.
+                    self.place.failing = Some(began);
                     return Err(error);
                 }
                 // What the question before was told says more than that there was no time for this answer.

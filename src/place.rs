@@ -51,7 +51,7 @@ pub(crate) struct Place {
     /// Whether it was tried to hear of grants.
     pub(crate) listened: bool,
     pub(crate) seen: Option<Seen>,
-    /// Since when the engine can't be reached.
+    /// Since when the engine doesn't say how the lock stands: it can't be reached, or refused the last question.
     pub(crate) failing: Option<Instant>,
 }
 

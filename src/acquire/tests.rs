@@ -1,0 +1,215 @@
+//! What the threads of a local queue tell each other, on an engine that does as it is told.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::*;
+use crate::clock::{BootClock, Cancel, Deadline};
+use crate::engine::{Acquired, Engine, Failed, IfTaken, Kept, Release, Released, Request, Stored};
+use crate::error::Error;
+use crate::farewell::Farewells;
+use crate::options::Options;
+use crate::per_process::PerProcess;
+use crate::place::{LocalQueues, Seat};
+use crate::renewal::Renewers;
+
+/// Far more than anything here takes.
+const LONG: Duration = Duration::from_secs(60);
+
+type Answer = Result<Acquired, Failed>;
+
+/// What the next acquires do, and answer.
+#[derive(Default)]
+struct Scripted(Mutex<VecDeque<Box<dyn FnOnce() -> Answer + Send>>>);
+
+impl Scripted {
+    fn next(&self, answer: impl FnOnce() -> Answer + Send + 'static) {
+        self.0.lock().push_back(Box::new(answer));
+    }
+
+    #[track_caller]
+    fn assert_all_asked(&self) {
+        let left = self.0.lock().len();
+        assert_eq!(left, 0, "so many questions weren't asked");
+    }
+}
+
+impl fmt::Debug for Scripted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scripted").finish_non_exhaustive()
+    }
+}
+
+impl Engine for Scripted {
+    fn acquire(&self, _: Request<'_>, _: IfTaken<'_>, _: &Deadline) -> Answer {
+        let answer = self.0.lock().pop_front();
+        answer.expect("no question was expected")()
+    }
+
+    fn renew(&self, _: Request<'_>, _: &Deadline) -> Result<bool> {
+        unreachable!("nothing is held")
+    }
+
+    fn release(&self, _: Request<'_>, _: Release<'_>, _: &Deadline) -> Result<Released> {
+        Ok(Released::Done)
+    }
+
+    fn store(&self, _: Request<'_>, _: &[u8], _: &Deadline) -> Result<Kept> {
+        unreachable!("nobody stores")
+    }
+
+    fn load(&self, _: &Key, _: &Deadline) -> Result<Stored> {
+        unreachable!("nobody reads")
+    }
+
+    fn remove(&self, _: &Key, _: &Deadline) -> Result<()> {
+        unreachable!("nobody removes")
+    }
+
+    fn value_key(&self, _: &Key) -> String {
+        unreachable!("nobody reads")
+    }
+
+    fn is_owner(&self, _: Request<'_>, _: &Deadline) -> Result<bool> {
+        unreachable!("nobody verifies")
+    }
+
+    fn wait(&self, _: Request<'_>, _: Duration) {}
+
+    fn place(&self) -> &str {
+        "a script"
+    }
+}
+
+fn taken() -> Answer {
+    Ok(Acquired::Taken {
+        remaining: None,
+        counter: 0,
+        stood: false,
+        known: true,
+        length: 1,
+        holder: None,
+    })
+}
+
+fn unanswered() -> Answer {
+    let error = Error::unavailable(Some("a"), "a script", "no answer");
+    Err(Failed { error, sent: true })
+}
+
+fn denied() -> Answer {
+    let error = Error::denied(Some("a"), "a script", "no right");
+    Err(Failed { error, sent: true })
+}
+
+/// The threads of one process that want one name.
+struct Scene {
+    engine: Arc<Scripted>,
+    core: Arc<Core>,
+    claim: Claim,
+    /// The end of the first call's time, when it is set.
+    over: Cancel,
+}
+
+fn scene() -> Scene {
+    let (engine, clock) = (Arc::new(Scripted::default()), Arc::new(BootClock));
+    let farewells = Farewells::new(engine.clone(), clock.clone());
+    let core = Core {
+        renewers: PerProcess::new(Renewers::default()),
+        farewells: PerProcess::new(farewells),
+        queues: PerProcess::new(LocalQueues::default()),
+        engine: engine.clone(),
+        options: Options::default(),
+        clock,
+        no_names: Arc::default(),
+    };
+    Scene {
+        engine,
+        core: Arc::new(core),
+        claim: Claim::exclusive("test", "a"),
+        over: Cancel::default(),
+    }
+}
+
+impl Scene {
+    fn first(&self) -> Seat {
+        match self.queues().enter(&self.claim.key) {
+            Entered::First(seat) => seat,
+            Entered::Behind(_) => panic!("somebody has the seat"),
+        }
+    }
+
+    fn behind(&self) -> Waiter {
+        match self.queues().enter(&self.claim.key) {
+            Entered::First(_) => panic!("nobody has the seat"),
+            Entered::Behind(waiter) => waiter,
+        }
+    }
+
+    fn queues(&self) -> &LocalQueues {
+        self.core.queues.get(std::process::id())
+    }
+
+    fn patience(&self) -> Patience {
+        let deadline = Deadline::after(LONG).or(&self.over);
+        Patience::new(deadline, None, &self.core.options)
+    }
+
+    fn call(&self, seat: Seat, place: Place) -> Result<Option<LockGuard>> {
+        Asker::new(
+            &self.core,
+            &self.claim,
+            self.patience(),
+            place,
+            Some(seat),
+            None,
+        )
+        .acquire()
+    }
+
+    /// A call whose last question fails, and then one whose time is over when it gets the seat, while a third thread
+    /// waits: what they return.
+    fn two_calls(&self) -> [Result<Option<LockGuard>>; 2] {
+        let (seat, second, _third) = (self.first(), self.behind(), self.behind());
+        let first = self.call(seat, Place::new(std::process::id()));
+        self.over.set();
+        let Left::Given(seat, Word::Wait(place, _)) = second.leave() else {
+            panic!("the seat comes with the place")
+        };
+        [first, self.call(seat, *place)]
+    }
+}
+
+#[test]
+fn question_that_the_end_of_a_call_cut_short_is_asked_again_by_the_next_thread() {
+    let scene = scene();
+    let over = scene.over.clone();
+    scene.engine.next(taken);
+    scene.engine.next(move || {
+        over.set();
+        unanswered()
+    });
+    scene.engine.next(unanswered);
+    let [first, second] = scene.two_calls();
+    assert!(matches!(first, Ok(None)), "{first:?}");
+    assert!(
+        matches!(second, Err(Error::Unavailable { .. })),
+        "{second:?}"
+    );
+    scene.engine.assert_all_asked();
+}
+
+#[test]
+fn question_that_was_refused_is_asked_again_by_the_next_thread() {
+    let scene = scene();
+    scene.engine.next(taken);
+    scene.engine.next(denied);
+    scene.engine.next(denied);
+    for outcome in scene.two_calls() {
+        assert!(matches!(outcome, Err(Error::Denied { .. })), "{outcome:?}");
+    }
+    scene.engine.assert_all_asked();
+}
