@@ -50,6 +50,10 @@ pub(crate) fn acquire(
             if is_whole && lease.is_valid(now) {
                 return Ok(Some(LockGuard::new(core.clone(), lease, renewer, seat)));
             }
+            if let Some(seat) = &seat {
+                // The holder before said that the lock is taken: that is over, and nobody has asked since.
+                seat.set_taken(false);
+            }
             core.farewells
                 .get(process)
                 .leave(Farewell::of(lease, core.options.ttl));

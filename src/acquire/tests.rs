@@ -2,15 +2,19 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
 use super::*;
-use crate::clock::{BootClock, Cancel, Deadline};
+use crate::clock::{BootClock, BootInstant, Cancel, Deadline};
 use crate::engine::{Acquired, Engine, Failed, IfTaken, Kept, Release, Released, Request, Stored};
 use crate::error::Error;
 use crate::farewell::Farewells;
+use crate::fence::Token;
+use crate::lease::{Lease, Owner};
 use crate::options::Options;
 use crate::per_process::PerProcess;
 use crate::place::{LocalQueues, Seat};
@@ -170,6 +174,24 @@ impl Scene {
         .acquire()
     }
 
+    /// A lease whose end nobody has seen yet.
+    fn expired(&self) -> Lease {
+        let now = self.core.clock.now();
+        Lease {
+            claim: self.claim.clone(),
+            owner: Owner::new(),
+            token: Token::next(0, 0),
+            valid_until: now,
+            due: BootInstant::MAX,
+            granted: now,
+            held_since: now,
+            hand_overs: 0,
+            kept_until: BootInstant::START,
+            panicked: false,
+            value: None,
+        }
+    }
+
     /// A call whose last question fails, and then one whose time is over when it gets the seat, while a third thread
     /// waits: what they return.
     fn two_calls(&self) -> [Result<Option<LockGuard>>; 2] {
@@ -212,4 +234,35 @@ fn question_that_was_refused_is_asked_again_by_the_next_thread() {
         assert!(matches!(outcome, Err(Error::Denied { .. })), "{outcome:?}");
     }
     scene.engine.assert_all_asked();
+}
+
+#[test]
+fn handed_over_lease_that_is_over_says_nothing_about_the_lock() {
+    let scene = scene();
+    let key = scene.claim.key.clone();
+    let seat = scene.first();
+    // Its holder has the lock, and hands it over.
+    seat.set_taken(true);
+    let (core, over) = (scene.core.clone(), scene.over.clone());
+    let (tell, told) = mpsc::channel();
+    scene.engine.next(move || {
+        // Another thread comes, and doesn't wait for the answer.
+        if let Entered::Behind(other) = core.queues.get(std::process::id()).enter(&key) {
+            tell.send(other.leave()).expect("the test waits for it");
+        }
+        over.set();
+        taken()
+    });
+    let next = thread::scope(|scope| {
+        let next = scope.spawn(|| acquire(&scene.core, &scene.claim, scene.patience()));
+        while !seat.has_successor() {
+            thread::yield_now();
+        }
+        let word = Word::Have(Box::new(scene.expired()), None);
+        assert!(seat.pass(word).is_ok());
+        next.join().expect("no panic")
+    });
+    assert!(matches!(next, Ok(None)), "{next:?}");
+    let left = told.recv().expect("it left");
+    assert!(matches!(left, Left::Gone { taken: false }));
 }
