@@ -104,8 +104,8 @@ fn unanswered() -> Answer {
     Err(Failed { error, sent: true })
 }
 
-fn denied() -> Answer {
-    let error = Error::denied(Some("a"), "a script", "no right");
+fn refused() -> Answer {
+    let error = Error::engine(Some("a"), "a script", "refused");
     Err(Failed { error, sent: true })
 }
 
@@ -228,10 +228,10 @@ fn question_that_the_end_of_a_call_cut_short_is_asked_again_by_the_next_thread()
 fn question_that_was_refused_is_asked_again_by_the_next_thread() {
     let scene = scene();
     scene.engine.next(taken);
-    scene.engine.next(denied);
-    scene.engine.next(denied);
+    scene.engine.next(refused);
+    scene.engine.next(refused);
     for outcome in scene.two_calls() {
-        assert!(matches!(outcome, Err(Error::Denied { .. })), "{outcome:?}");
+        assert!(matches!(outcome, Err(Error::Engine { .. })), "{outcome:?}");
     }
     scene.engine.assert_all_asked();
 }
