@@ -39,9 +39,7 @@ fn every_rule_holds_in_every_state_and_every_excuse_is_used() {
             "{}: {} states, {} steps deep, {:.1?}",
             setup.title, found.states, found.depth, found.took
         );
-        for (rule, path) in &found.broken {
-            panic!("{rule:?}: {path:#?}");
-        }
+        assert!(found.broken.is_empty(), "{:?}", found.broken);
         states += found.states;
         excuses.extend(found.excuses);
     }

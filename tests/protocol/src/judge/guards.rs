@@ -1,6 +1,6 @@
 //! What guards say: exclusion, tokens, `abandoned`, `unlock`.
 
-use super::{Excuse, Ghost, Rule, Since};
+use super::{Excuse, Ghost, Judge, Rule, Since};
 use crate::server::Mode;
 use crate::setup::Setup;
 use crate::world::{Lease, Phase, World};
@@ -86,26 +86,9 @@ impl World {
             self.judge.broke_unless(Rule::Tokens, forgotten, excuse);
             return;
         }
-        let told = lease.token.rem_euclid(4) == 3;
-        if again {
-            return;
-        }
-        match (told, expected, since.ghost) {
-            (true, false, Some(Ghost::LateCopy)) => self.judge.excuse(Excuse::LateCopyAbandons),
-            (true, false, Some(Ghost::UnknownGrant)) => {
-                self.judge.excuse(Excuse::UnknownGrantAbandons);
-            }
-            (true, false, None) => {
-                let excuse = Excuse::ReleaseForgotten;
-                self.judge
-                    .broke_unless(Rule::Abandoned, since.forgot, excuse);
-            }
-            (false, true, _) => {
-                let excuse = Excuse::AbandonmentForgotten;
-                self.judge
-                    .broke_unless(Rule::Abandoned, since.forgot, excuse);
-            }
-            _ => {}
+        if !again {
+            let told = lease.token.rem_euclid(4) == 3;
+            self.judge.judge_abandonment(told, expected, since);
         }
     }
 
@@ -141,6 +124,23 @@ impl World {
             let torn = self.judge.records[at].torn;
             let excuse = Excuse::LineForgotten;
             self.judge.broke_unless(Rule::NothingLeft, torn, excuse);
+        }
+    }
+}
+
+impl Judge {
+    /// Whether a new guard is told of an abandonment, and was to be.
+    fn judge_abandonment(&mut self, told: bool, expected: bool, since: Since) {
+        match (told, expected, since.ghost) {
+            (true, false, Some(Ghost::LateCopy)) => self.excuse(Excuse::LateCopyAbandons),
+            (true, false, Some(Ghost::UnknownGrant)) => self.excuse(Excuse::UnknownGrantAbandons),
+            (true, false, None) => {
+                self.broke_unless(Rule::Abandoned, since.forgot, Excuse::ReleaseForgotten);
+            }
+            (false, true, _) => {
+                self.broke_unless(Rule::Abandoned, since.forgot, Excuse::AbandonmentForgotten);
+            }
+            _ => {}
         }
     }
 }

@@ -312,7 +312,8 @@ impl World {
         for (now, then) in self.names.iter().zip(replica) {
             for (client, one) in self.clients.iter().enumerate() {
                 let is_same = now.is_held_by(one.owner) && number(now) == number(then);
-                let revived = then.is_held_by(one.owner) && !is_same;
+                let stood = then.waiter(one.owner).is_some() && now.waiter(one.owner).is_none();
+                let revived = stood || (then.is_held_by(one.owner) && !is_same);
                 self.judge.watches[client].revived |= revived;
             }
         }

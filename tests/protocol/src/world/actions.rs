@@ -1,9 +1,9 @@
 //! What may happen next.
 
-use super::{ANSWERED_WITHIN, Body, DONE_WITHIN, Ending, Fault, News, Phase, World};
+use super::{ANSWERED_WITHIN, Body, DONE_WITHIN, Ending, Fault, Lease, News, Phase, World};
 use arrayvec::ArrayVec;
 
-use crate::server::{Ear, Name, Token};
+use crate::server::{Ear, Name, Ticks, Token};
 use crate::setup::{Patience, Setup};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,27 +82,11 @@ impl World {
                 }
                 actions.push(Action::GiveUp(at));
             }
-            Phase::Waiting { due } => {
-                let is_due = due <= 0 || client.news == Some(News::Ask);
-                if is_due {
-                    actions.push(Action::Ask(at));
-                }
-                if self.want(setup, at).patience == Patience::Timed {
-                    actions.push(Action::AskLast(at));
-                }
-                self.listen_action(at, actions);
-                return is_due;
-            }
+            Phase::Waiting { due } => return self.waiter_actions(setup, at, due, actions),
             Phase::Holding(lease) => {
-                let renews = !lease.refused && lease.valid > 0;
-                match lease.renewing {
-                    None if renews && lease.due <= 0 => actions.push(Action::Renew(at)),
-                    Some(age) if age >= DONE_WITHIN && renews => actions.push(Action::TryAgain(at)),
-                    _ => {}
-                }
-                let urgent = actions.len() > first;
+                let is_due = self.renewal_actions(at, lease, actions);
                 self.holder_actions(setup, at, actions);
-                return urgent;
+                return is_due;
             }
             Phase::Ending { age, .. }
             | Phase::GivingUp { age, .. }
@@ -116,10 +100,36 @@ impl World {
         actions.len() > first
     }
 
-    fn listen_action(&self, at: usize, actions: &mut Vec<Action>) {
+    fn waiter_actions(
+        &self,
+        setup: &Setup,
+        at: usize,
+        due: Ticks,
+        actions: &mut Vec<Action>,
+    ) -> bool {
+        let is_due = due <= 0 || self.clients[at].news == Some(News::Ask);
+        if is_due {
+            actions.push(Action::Ask(at));
+        }
+        if self.want(setup, at).patience == Patience::Timed {
+            actions.push(Action::AskLast(at));
+        }
         if self.ears[at] != Ear::Hears {
             actions.push(Action::Listen(at));
         }
+        is_due
+    }
+
+    /// Says whether the lease is to be renewed, or to be renewed again.
+    fn renewal_actions(&self, at: usize, lease: Lease, actions: &mut Vec<Action>) -> bool {
+        let action = match lease.renewing {
+            _ if lease.refused || lease.valid <= 0 => None,
+            None if lease.due <= 0 => Some(Action::Renew(at)),
+            Some(age) if age >= DONE_WITHIN => Some(Action::TryAgain(at)),
+            _ => None,
+        };
+        actions.extend(action);
+        action.is_some()
     }
 
     fn holder_actions(&self, setup: &Setup, at: usize, actions: &mut Vec<Action>) {

@@ -2,7 +2,7 @@
 
 use super::{EVERY, Ending, KEEP, Lease, Phase, Reply, TRIES, TTL, World};
 use crate::mutant::Mutant;
-use crate::server::{Call, Mode, Release, Released, Renew, Token};
+use crate::server::{Call, Mode, Release, Released, Renew, Ticks, Token};
 use crate::setup::Setup;
 
 impl World {
@@ -42,42 +42,11 @@ impl World {
 
     pub(super) fn answered_holder(&mut self, setup: &Setup, client: usize, reply: Reply) {
         match (self.clients[client].phase, reply) {
-            (Phase::Holding(mut lease), Reply::Renewed(renewed)) => {
-                let age = lease.renewing.take().unwrap_or(0);
-                if !renewed {
-                    self.judge_refusal(client);
-                }
-                let is_over = lease.valid <= 0 && !setup.is(Mutant::LateRenewalRevives);
-                if is_over {
-                    // What was lost stays lost.
-                } else if renewed || setup.is(Mutant::RefusalIgnored) {
-                    let from_reply = setup.is(Mutant::ValidityFromReply);
-                    lease.valid = if from_reply { TTL } else { TTL - age };
-                    lease.due = (EVERY - age).max(0);
-                } else {
-                    lease.refused = true;
-                }
-                self.set_lease(client, lease);
+            (Phase::Holding(lease), Reply::Renewed(renewed)) => {
+                self.renewed(setup, client, lease, renewed);
             }
             (Phase::Downgrading { lease, age }, Reply::Downgraded(token)) => {
-                if token == 0 {
-                    self.finish(setup, client, false);
-                    return;
-                }
-                self.set_lease(
-                    client,
-                    Lease {
-                        token,
-                        mode: Mode::Read,
-                        valid: (TTL - age).max(0),
-                        due: (EVERY - age).max(0),
-                        renewing: None,
-                        ..lease
-                    },
-                );
-                if age < TTL {
-                    self.judge_guard(setup, client, true);
-                }
+                self.downgraded(setup, client, lease, age, token);
             }
             (
                 Phase::Ending {
@@ -100,6 +69,44 @@ impl World {
                 self.end(setup, client, ending, false);
             }
             _ => {}
+        }
+    }
+
+    fn renewed(&mut self, setup: &Setup, client: usize, mut lease: Lease, renewed: bool) {
+        let age = lease.renewing.take().unwrap_or(0);
+        if !renewed {
+            self.judge_refusal(client);
+        }
+        // What was lost stays lost.
+        let is_over = lease.valid <= 0 && !setup.is(Mutant::LateRenewalRevives);
+        if !is_over && (renewed || setup.is(Mutant::RefusalIgnored)) {
+            let from_reply = setup.is(Mutant::ValidityFromReply);
+            lease.valid = if from_reply { TTL } else { TTL - age };
+            lease.due = (EVERY - age).max(0);
+        } else if !is_over {
+            lease.refused = true;
+        }
+        self.set_lease(client, lease);
+    }
+
+    fn downgraded(&mut self, setup: &Setup, client: usize, lease: Lease, age: Ticks, token: Token) {
+        if token == 0 {
+            self.finish(setup, client, false);
+            return;
+        }
+        self.set_lease(
+            client,
+            Lease {
+                token,
+                mode: Mode::Read,
+                valid: (TTL - age).max(0),
+                due: (EVERY - age).max(0),
+                renewing: None,
+                ..lease
+            },
+        );
+        if age < TTL {
+            self.judge_guard(setup, client, true);
         }
     }
 

@@ -1,0 +1,144 @@
+//! The keys of one name, as the server's commands read and change them.
+
+use super::{List, Lock, Mode, Name, Owner, Remaining, Says, Share, Ticks, Waiter};
+
+impl Name {
+    /// Lets time pass: what ends, ends; leases that are over stay until somebody looks, as on a server.
+    pub fn tick(&mut self) {
+        if let Some(Lock {
+            lasts: Some(lasts), ..
+        }) = &mut self.lock
+        {
+            *lasts -= 1;
+            if *lasts <= 0 {
+                self.lock = None;
+            }
+        }
+        for waiter in &mut self.waiters {
+            waiter.overdue = (waiter.overdue - 1).max(0);
+        }
+        for share in &mut self.shares {
+            share.lasts = (share.lasts - 1).max(0);
+        }
+        if !self.shares.is_empty() {
+            self.shares_last -= 1;
+            if self.shares_last <= 0 {
+                self.forget_shares();
+            }
+        }
+    }
+
+    /// The owner that has it exclusively.
+    pub fn owner(&self) -> Option<Owner> {
+        match self.lock {
+            Some(Lock {
+                says: Says::Owner(owner),
+                ..
+            }) => Some(owner),
+            _ => None,
+        }
+    }
+
+    /// Whether an owner has it, alone or with others.
+    pub fn is_held_by(&self, owner: Owner) -> bool {
+        let shares = self.lock.is_some_and(|lock| lock.says.is_shared())
+            && self
+                .shares
+                .iter()
+                .any(|share| share.owner == owner && !share.kept && share.lasts > 0);
+        shares || self.owner() == Some(owner)
+    }
+
+    pub fn waiter(&self, owner: Owner) -> Option<&Waiter> {
+        self.waiters.iter().find(|waiter| waiter.owner == owner)
+    }
+
+    pub fn line(&self, mode: Mode) -> &List<Owner> {
+        if mode.is_read() {
+            &self.readers
+        } else {
+            &self.queue
+        }
+    }
+
+    pub(super) fn line_mut(&mut self, mode: Mode) -> &mut List<Owner> {
+        if mode.is_read() {
+            &mut self.readers
+        } else {
+            &mut self.queue
+        }
+    }
+
+    /// How long the lock lasts, as PTTL says it.
+    pub(super) fn remaining(&self) -> Remaining {
+        match self.lock {
+            None => Remaining::Absent,
+            Some(Lock { lasts: None, .. }) => Remaining::Endless,
+            Some(Lock {
+                lasts: Some(lasts), ..
+            }) => Remaining::Ticks(lasts),
+        }
+    }
+
+    pub fn forget_shares(&mut self) {
+        self.shares.clear();
+        self.shares_last = 0;
+    }
+
+    /// HSET. Says whether the owner is new there.
+    pub(super) fn set_waiter(&mut self, waiter: Waiter) -> bool {
+        let at = self.waiters.partition_point(|one| one.owner < waiter.owner);
+        if self
+            .waiters
+            .get(at)
+            .is_some_and(|one| one.owner == waiter.owner)
+        {
+            self.waiters[at] = waiter;
+            return false;
+        }
+        self.waiters.insert(at, waiter);
+        true
+    }
+
+    /// HDEL.
+    pub(super) fn remove_waiter(&mut self, owner: Owner) -> bool {
+        let at = self.waiters.iter().position(|one| one.owner == owner);
+        at.map(|at| self.waiters.remove(at)).is_some()
+    }
+
+    /// ZADD. Says whether it is new there.
+    pub(super) fn set_share(&mut self, share: Share) -> bool {
+        let id = |one: &Share| (one.owner, one.count, one.kept);
+        let at = self.shares.partition_point(|one| id(one) < id(&share));
+        if self.shares.get(at).is_some_and(|one| id(one) == id(&share)) {
+            self.shares[at] = share;
+            return false;
+        }
+        self.shares.insert(at, share);
+        true
+    }
+
+    /// ZREM.
+    pub(super) fn remove_share(&mut self, owner: Owner, count: u8, kept: bool) -> bool {
+        let is_it = |one: &Share| (one.owner, one.count, one.kept) == (owner, count, kept);
+        let at = self.shares.iter().position(is_it);
+        at.map(|at| self.shares.remove(at)).is_some()
+    }
+
+    pub(super) fn has_share(&self, owner: Owner, count: u8, kept: bool) -> bool {
+        let is_it = |one: &Share| (one.owner, one.count, one.kept) == (owner, count, kept);
+        self.shares.iter().any(is_it)
+    }
+
+    /// When the last lease of those that share is over.
+    pub(super) fn last_end(&self) -> Option<Ticks> {
+        self.shares.iter().map(|share| share.lasts).max()
+    }
+}
+
+/// LREM of the first.
+pub(super) fn remove_first(line: &mut List<Owner>, owner: Owner) {
+    if let Some(at) = line.iter().position(|one| *one == owner) {
+        line.remove(at);
+    }
+}
