@@ -21,7 +21,15 @@ fn setups() -> (Vec<Setup>, usize) {
             let mutants = MUTANTS.iter().map(|(_, _, setup)| *setup);
             let mut all: Vec<_> = [QUICK, FULL].concat().into_iter().chain(mutants).collect();
             let mut seen = BTreeSet::new();
-            all.retain(|setup| seen.insert(setup.title));
+            all.retain(|setup| {
+                seen.insert(format!(
+                    "{:?}",
+                    Setup {
+                        title: "",
+                        ..*setup
+                    }
+                ))
+            });
             (all, STATES_OF_ALL)
         }
         Ok(other) => panic!("PROTOCOL is {other:?}: there is `full`"),
