@@ -43,7 +43,7 @@ pub struct Setup {
     /// How many faults there may be.
     pub faults: u8,
     /// Of which kinds.
-    pub kinds: &'static [Fault],
+    pub kinds: &'static [&'static [Fault]],
     pub choices: Choices,
     /// How many hand-overs one lease may make.
     pub hand_overs: Token,
@@ -58,7 +58,7 @@ impl Setup {
     }
 
     pub fn may(&self, fault: Fault) -> bool {
-        self.kinds.contains(&fault)
+        self.kinds.iter().any(|kinds| kinds.contains(&fault))
     }
 
     /// The owner of a client's acquisition.

@@ -110,7 +110,7 @@ pub const FULL: &[Setup] = &[
         clients: &[&[several(0, 2)], &[several(0, 2)], &[several(0, 2)]],
         names: 2,
         faults: 2,
-        kinds: &[Fault::DeleteQueue, Fault::DeleteWaiters],
+        kinds: &[&[Fault::DeleteQueue, Fault::DeleteWaiters]],
         ..PLAIN
     },
     Setup {

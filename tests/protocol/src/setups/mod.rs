@@ -38,7 +38,8 @@ const fn several(first: u8, count: u8) -> Want {
     }
 }
 
-const NETWORK: &[Fault] = &[
+// Kinds of faults. A setup has some of them.
+const PACKETS: &[Fault] = &[
     Fault::LoseRequest,
     Fault::SlowRequest,
     Fault::RepeatRequest,
@@ -47,6 +48,38 @@ const NETWORK: &[Fault] = &[
     Fault::LoseGrant,
     Fault::SlowGrant,
 ];
+const PROCESSES: &[Fault] = &[
+    Fault::Stop,
+    Fault::Crash,
+    Fault::CrashHost,
+    Fault::CloseInbox,
+    Fault::HalfOpenInbox,
+];
+const MEMORY: &[Fault] = &[
+    Fault::Restart,
+    Fault::Forget,
+    Fault::FailOver,
+    Fault::DeleteLock,
+    Fault::DeleteCounter,
+];
+const LINES: &[Fault] = &[
+    Fault::DeleteQueue,
+    Fault::DeleteReaders,
+    Fault::DeleteWaiters,
+    Fault::DeleteShares,
+];
+
+const NETWORK: &[&[Fault]] = &[PACKETS];
+const CLIENTS: &[&[Fault]] = &[PROCESSES, &[Fault::LoseReply, Fault::Restart]];
+const SERVER: &[&[Fault]] = &[MEMORY, LINES, &[Fault::LoseReply, Fault::SlowGrant]];
+const ALL: &[&[Fault]] = &[PACKETS, PROCESSES, MEMORY, LINES];
+const ALL_BUT_LINES: &[&[Fault]] = &[PACKETS, PROCESSES, MEMORY];
+const LINES_LOST: &[&[Fault]] = &[&[
+    Fault::DeleteQueue,
+    Fault::DeleteLock,
+    Fault::DeleteWaiters,
+    Fault::DeleteCounter,
+]];
 
 const PLAIN: Setup = Setup {
     title: "",
@@ -65,87 +98,12 @@ const PLAIN: Setup = Setup {
     mutant: None,
 };
 
-const CLIENTS: &[Fault] = &[
-    Fault::Stop,
-    Fault::Crash,
-    Fault::CrashHost,
-    Fault::CloseInbox,
-    Fault::HalfOpenInbox,
-    Fault::LoseReply,
-    Fault::Restart,
-];
-
-const SERVER: &[Fault] = &[
-    Fault::Restart,
-    Fault::Forget,
-    Fault::FailOver,
-    Fault::DeleteLock,
-    Fault::DeleteCounter,
-    Fault::DeleteQueue,
-    Fault::DeleteReaders,
-    Fault::DeleteWaiters,
-    Fault::DeleteShares,
-    Fault::LoseReply,
-    Fault::SlowGrant,
-];
-
-const ALL: &[Fault] = &[
-    Fault::LoseRequest,
-    Fault::SlowRequest,
-    Fault::RepeatRequest,
-    Fault::LoseReply,
-    Fault::SlowReply,
-    Fault::LoseGrant,
-    Fault::SlowGrant,
-    Fault::Stop,
-    Fault::Crash,
-    Fault::CrashHost,
-    Fault::CloseInbox,
-    Fault::HalfOpenInbox,
-    Fault::Restart,
-    Fault::Forget,
-    Fault::FailOver,
-    Fault::DeleteLock,
-    Fault::DeleteCounter,
-    Fault::DeleteQueue,
-    Fault::DeleteReaders,
-    Fault::DeleteWaiters,
-    Fault::DeleteShares,
-];
-
 const HOLDERS: Choices = Choices {
     panics: true,
     downgrades: true,
     hands_over: true,
     keeps: true,
 };
-
-const ALL_BUT_LINES: &[Fault] = &[
-    Fault::LoseRequest,
-    Fault::SlowRequest,
-    Fault::RepeatRequest,
-    Fault::LoseReply,
-    Fault::SlowReply,
-    Fault::LoseGrant,
-    Fault::SlowGrant,
-    Fault::Stop,
-    Fault::Crash,
-    Fault::CrashHost,
-    Fault::CloseInbox,
-    Fault::HalfOpenInbox,
-    Fault::Restart,
-    Fault::Forget,
-    Fault::FailOver,
-    Fault::DeleteLock,
-    Fault::DeleteCounter,
-];
-
-const LINES_LOST: &[Fault] = &[
-    Fault::DeleteQueue,
-    Fault::DeleteLock,
-    Fault::DeleteWaiters,
-    Fault::DeleteCounter,
-];
 
 const PANICS: Choices = Choices {
     panics: true,

@@ -94,7 +94,7 @@ const STOPS: Setup = Setup {
     title: "a client that stops",
     clients: &[&[LOCK, LOCK], &[LOCK]],
     faults: 1,
-    kinds: &[Fault::Stop],
+    kinds: &[&[Fault::Stop]],
     ..PLAIN
 };
 const KEPT: Setup = Setup {
@@ -110,7 +110,7 @@ const PANIC_AND_LOSS: Setup = Setup {
     title: "a panic, and an answer that is lost",
     clients: &[&[LOCK], &[LOCK, LOCK]],
     faults: 1,
-    kinds: &[Fault::LoseReply],
+    kinds: &[&[Fault::LoseReply]],
     choices: PANICS,
     ..PLAIN
 };
@@ -135,6 +135,6 @@ const SEVERAL: Setup = Setup {
     clients: &[&[several(0, 2)], &[several(0, 2)], &[several(1, 1)]],
     names: 2,
     faults: 1,
-    kinds: &[Fault::DeleteLock],
+    kinds: &[&[Fault::DeleteLock]],
     ..PLAIN
 };
