@@ -14,6 +14,8 @@ mod rules;
 mod steps;
 #[path = "../../support/mod.rs"]
 mod support;
+#[path = "scripts/walks.rs"]
+mod walks;
 
 use std::cell::{Cell, RefCell};
 

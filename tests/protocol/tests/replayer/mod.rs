@@ -4,9 +4,6 @@
 //! The scripts are those of `lua/`, as they are. A tick is far longer than a sequence takes, so that nothing ends by
 //! itself; where the model's time passes, all deadlines of the real server are moved.
 
-// Every test target compiles all of this and uses its own part.
-#![allow(dead_code)]
-
 mod keys;
 mod real;
 mod words;

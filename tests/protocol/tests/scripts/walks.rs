@@ -3,13 +3,6 @@
 //! Walks have more clients, acquisitions and faults than can be gone through completely, and the judge's excuses are made
 //! for those that can. So only with `PROTOCOL=full` a walk ends where a rule breaks: to look at, not to rely on.
 
-// A test that unwraps fails with the error, which is what it is for.
-#![allow(clippy::unwrap_used)]
-
-mod replayer;
-#[path = "../../support/mod.rs"]
-mod support;
-
 use std::env;
 
 use crosslock_protocol::judge::Rule;
@@ -19,7 +12,7 @@ use crosslock_protocol::setups::WALKS;
 use crosslock_protocol::world::{Action, CLIENTS, Fault, World};
 use fastrand::Rng;
 
-use self::replayer::Replayer;
+use super::replayer::Replayer;
 
 /// So many steps of each setup change the server, or ask it.
 const STEPS: usize = 26_000;
