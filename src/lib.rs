@@ -50,46 +50,23 @@
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
 mod acquire;
-mod asker;
-mod backoff;
-mod builder;
-mod claim;
-mod clock;
-mod common;
+mod base;
+mod core;
 mod engine;
-mod error;
-mod farewell;
-mod fence;
 mod guard;
-mod held;
 mod lease;
-mod local_queue;
 mod locker;
-#[cfg(feature = "value")]
-mod mutex;
-mod name;
-mod options;
-mod patience;
-mod per_process;
-mod place;
-mod renewal;
-mod rwlock;
-mod semaphore;
-mod several;
-mod sync;
-mod taken;
-#[cfg(feature = "value")]
-mod value;
-mod wait_log;
+mod primitives;
+mod queue;
 
-pub use builder::LockerBuilder;
-pub use claim::Prefer;
-pub use error::{Error, LostReason, Result};
+pub use base::claim::Prefer;
+pub use base::error::{Error, LostReason, Result};
 pub use guard::LockGuard;
-pub use held::Lost;
+pub use lease::monitor::Lost;
 pub use locker::Locker;
+pub use locker::builder::LockerBuilder;
 #[cfg(feature = "value")]
-pub use mutex::{Mutex, MutexGuard};
+pub use primitives::mutex::{Mutex, MutexGuard};
 #[cfg(feature = "value")]
-pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-pub use semaphore::Semaphore;
+pub use primitives::rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+pub use primitives::semaphore::Semaphore;

@@ -5,7 +5,7 @@
 // A test that unwraps fails with the error, which is what it is for.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../src/local_queue.rs"]
+#[path = "../src/queue/local.rs"]
 mod local_queue;
 #[path = "local_queue_model/orders.rs"]
 mod orders;

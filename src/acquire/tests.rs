@@ -9,16 +9,16 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::*;
-use crate::clock::{BootClock, BootInstant, Cancel, Deadline};
+use crate::base::clock::{BootClock, BootInstant, Cancel, Deadline};
+use crate::base::error::Error;
+use crate::base::fork::PerProcess;
+use crate::base::options::Options;
+use crate::base::token::Token;
 use crate::engine::{Acquired, Engine, Failed, IfTaken, Kept, Release, Released, Request, Stored};
-use crate::error::Error;
-use crate::farewell::Farewells;
-use crate::fence::Token;
+use crate::lease::deferred_release::Farewells;
+use crate::lease::renewer::Renewers;
 use crate::lease::{Lease, Owner};
-use crate::options::Options;
-use crate::per_process::PerProcess;
-use crate::place::{LocalQueues, Seat};
-use crate::renewal::Renewers;
+use crate::queue::handoff::{LocalQueues, Seat};
 
 /// Far more than anything here takes.
 const LONG: Duration = Duration::from_secs(60);

@@ -4,17 +4,19 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::claim::{Claim, Mode};
-use crate::clock::Deadline;
-use crate::error::{Error, Result};
-use crate::fence::{Ending, Token};
+use crate::base::claim::{Claim, Mode};
+use crate::base::clock::Deadline;
+use crate::base::error::{Error, Result};
+use crate::base::name::Key;
+use crate::base::options::Options;
+use crate::base::token::{Ending, Token};
 use crate::lease::Owner;
-use crate::name::Key;
-use crate::options::Options;
 
 #[cfg(feature = "file")]
 mod file;
 mod memory;
+#[cfg(feature = "redis")]
+mod net;
 #[cfg(feature = "redis")]
 mod redis;
 

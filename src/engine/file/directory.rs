@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 use url::Url;
 
+use crate::base::error::Result;
 use crate::engine::invalid_url;
-use crate::error::Result;
 
 /// A fixed place, whatever the environment says: a cron job and a shell of one user have to meet.
 pub(super) fn private_directory() -> PathBuf {

@@ -7,7 +7,7 @@
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::clock::{BootClock, BootInstant, Clock};
+use crate::base::clock::{BootClock, BootInstant, Clock};
 
 /// Until when a lock stays taken that nobody holds.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,13 +18,13 @@ use self::name::{file_name, value_name};
 use super::{
     Acquired, Engine, Failed, IfTaken, Kept, Release, Released, Request, Stored, invalid_url,
 };
-use crate::claim::Claim;
-use crate::clock::Deadline;
-use crate::error::{Error, Result};
-use crate::fence::{Token, host_micros};
+use crate::base::claim::Claim;
+use crate::base::clock::Deadline;
+use crate::base::error::{Error, Result};
+use crate::base::fork::PerProcess;
+use crate::base::name::Key;
+use crate::base::token::{Token, host_micros};
 use crate::lease::Owner;
-use crate::name::Key;
-use crate::per_process::PerProcess;
 
 mod content;
 mod create;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::name::Key;
+use crate::base::name::Key;
 
 /// An injective name, also where the file system folds case: `namespace+name.lock`, where all but
 /// `a-z 0-9 . _ -` is `%xx`, and where parts longer than a file name may be are directories.
@@ -39,7 +39,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name::Namespace;
+    use crate::base::name::Namespace;
     use proptest::prelude::*;
     use std::path::{Component, Path};
 

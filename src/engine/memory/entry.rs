@@ -11,10 +11,10 @@ use parking_lot::Condvar;
 
 use super::inside::{Holder, Inside, Who, used};
 use super::table::Counter;
-use crate::claim::{Claim, Mode, Prefer};
-use crate::clock::BootInstant;
+use crate::base::claim::{Claim, Mode, Prefer};
+use crate::base::clock::BootInstant;
+use crate::base::token::{Ending, Token};
 use crate::engine::{IfTaken, Release, Request};
-use crate::fence::{Ending, Token};
 use crate::lease::Owner;
 
 /// How long an abandoned lock is remembered.

@@ -1,8 +1,8 @@
 //! Who holds a name.
 
-use crate::claim::Mode;
-use crate::clock::BootInstant;
-use crate::fence::Token;
+use crate::base::claim::Mode;
+use crate::base::clock::BootInstant;
+use crate::base::token::Token;
 use crate::lease::Owner;
 
 /// Who holds a name, all in one way.

@@ -7,12 +7,12 @@ use parking_lot::Mutex;
 
 use self::table::Table;
 use super::{Acquired, Engine, Failed, IfTaken, Kept, Release, Released, Request, Stored};
-use crate::claim::Mode;
-use crate::clock::{BootClock, Clock, Deadline};
-use crate::error::Result;
-use crate::fence::Token;
-use crate::name::Key;
-use crate::per_process::PerProcess;
+use crate::base::claim::Mode;
+use crate::base::clock::{BootClock, Clock, Deadline};
+use crate::base::error::Result;
+use crate::base::fork::PerProcess;
+use crate::base::name::Key;
+use crate::base::token::Token;
 
 mod entry;
 mod inside;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use parking_lot::Condvar;
 
 use super::entry::Entry;
-use crate::clock::BootInstant;
+use crate::base::clock::BootInstant;
+use crate::base::name::Key;
+use crate::base::token::{Token, host_micros};
 use crate::engine::{Acquired, IfTaken, Release, Request, Stored};
-use crate::fence::{Token, host_micros};
-use crate::name::Key;
 
 /// All names in use, and what they protect.
 #[derive(Debug, Default)]

@@ -1,9 +1,9 @@
 use super::*;
-use crate::claim::{Claim, Prefer};
-use crate::clock::tests::ManualClock;
-use crate::fence::Ending;
+use crate::base::claim::{Claim, Prefer};
+use crate::base::clock::tests::ManualClock;
+use crate::base::name::Namespace;
+use crate::base::token::Ending;
 use crate::lease::Owner;
-use crate::name::Namespace;
 
 mod calls;
 mod modes;

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use percent_encoding::percent_decode_str;
 use url::{Host, Url};
 
+use crate::base::error::Result;
 use crate::engine::invalid_url;
-use crate::error::Result;
 
 /// Where a server is, and who we are to it.
 #[derive(Debug)]
@@ -219,7 +219,7 @@ impl Query {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Error;
+    use crate::base::error::Error;
     use proptest::prelude::*;
 
     fn reason(url: &str) -> String {

@@ -9,13 +9,13 @@ use ::redis::{Cmd, ServerError, Value};
 use super::address::{Address, Place};
 use super::failure::{Broken, Failure, said};
 use super::reply::Replies;
-use super::resolver::Resolver;
-pub(super) use super::socket::Closer;
-use super::socket::Socket;
 #[cfg(feature = "tls")]
 use super::tls::{Tls, TlsConfig};
-use crate::clock::Deadline;
-use crate::error::Result;
+use crate::base::clock::Deadline;
+use crate::base::error::Result;
+use crate::engine::net::resolver::Resolver;
+pub(super) use crate::engine::net::socket::Closer;
+use crate::engine::net::socket::Socket;
 
 /// Makes connections to one address.
 #[derive(Debug)]

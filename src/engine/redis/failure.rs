@@ -4,7 +4,7 @@ use std::io;
 
 use ::redis::ServerError;
 
-use crate::error::Cause;
+use crate::base::error::Cause;
 
 /// Why there is no answer.
 #[derive(Debug)]

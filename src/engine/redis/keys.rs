@@ -1,6 +1,6 @@
 //! Where the server keeps what belongs to a name.
 
-use crate::name::Key;
+use crate::base::name::Key;
 
 /// The keys of a name, all on one cluster slot.
 #[derive(Debug, PartialEq)]
@@ -75,7 +75,7 @@ fn has_hash_tag(key: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name::Namespace;
+    use crate::base::name::Namespace;
     use proptest::prelude::*;
 
     fn keys(namespace: &str, name: &str) -> Keys {

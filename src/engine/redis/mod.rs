@@ -14,14 +14,14 @@ use self::reply::check_length;
 use self::script::Script;
 use self::server::{Answer, Server, Unanswered};
 use super::{Acquired, Engine, Failed, Grants, IfTaken, Kept, Release, Released, Request, Stored};
-use crate::claim::{Claim, Mode, Prefer};
-use crate::clock::Deadline;
-use crate::error::{Error, Result};
-use crate::fence::{Ending, Token};
+use crate::base::claim::{Claim, Mode, Prefer};
+use crate::base::clock::Deadline;
+use crate::base::error::{Error, Result};
+use crate::base::fork::PerProcess;
+use crate::base::name::Key;
+use crate::base::options::Options;
+use crate::base::token::{Ending, Token};
 use crate::lease::Owner;
-use crate::name::Key;
-use crate::options::Options;
-use crate::per_process::PerProcess;
 
 mod address;
 mod connection;
@@ -32,11 +32,9 @@ mod keys;
 mod mutant;
 mod pool;
 mod reply;
-mod resolver;
 mod role;
 mod script;
 mod server;
-mod socket;
 #[cfg(feature = "tls")]
 mod tls;
 

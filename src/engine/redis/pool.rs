@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::connection::Connection;
-use crate::per_process::Fresh;
+use crate::base::fork::Fresh;
 
 /// A connection that sits idle for longer is not used again.
 const IDLE_FOR: Duration = Duration::from_secs(60);

@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Read};
 use ::redis::Value;
 
 use super::failure::{Broken, Failure};
-use crate::error::{Error, Result as Outcome};
+use crate::base::error::{Error, Result as Outcome};
 
 /// The longest value that is stored, or read again.
 const LARGEST_VALUE: usize = 128 << 20;

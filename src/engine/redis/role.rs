@@ -2,7 +2,7 @@
 
 use ::redis::Value;
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 
 /// What a server says that it is. HELLO tells it to every user, whatever the access control list has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

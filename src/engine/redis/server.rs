@@ -10,10 +10,10 @@ use super::failure::{Broken, Failure, is_demoted};
 use super::pool::Pool;
 use super::role::Role;
 use super::script::Command;
-use crate::clock::Deadline;
-use crate::error::Result;
-use crate::options::Options;
-use crate::per_process::PerProcess;
+use crate::base::clock::Deadline;
+use crate::base::error::Result;
+use crate::base::fork::PerProcess;
+use crate::base::options::Options;
 
 /// One server, and the connections to it that are idle. Nobody waits for another's connection.
 #[derive(Debug)]

@@ -10,8 +10,8 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use super::address::{Address, Place};
-use super::socket::Socket;
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::engine::net::socket::Socket;
 
 pub(super) type Tls = StreamOwned<ClientConnection, Socket>;
 

@@ -1,7 +1,7 @@
 //! What becomes of those that are gone, and what else an owner can ask for.
 
 use super::*;
-use crate::fence::HAND_OVERS;
+use crate::base::token::HAND_OVERS;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 

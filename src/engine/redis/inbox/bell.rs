@@ -4,7 +4,7 @@ use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use crate::engine::redis::socket::wait_to_read;
+use crate::engine::net::socket::wait_to_read;
 
 /// Wakes who reads a connection. It is rung, and answered, under the lock of what there is to be seen: in the pipe there
 /// is a byte while `rung`, never more, so that neither call blocks.

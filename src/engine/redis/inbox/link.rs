@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ::redis::{Cmd, Value};
 
 use super::channels::Changes;
-use crate::clock::Deadline;
+use crate::base::clock::Deadline;
 use crate::engine::redis::connection::Connection;
 use crate::engine::redis::failure::Broken;
 

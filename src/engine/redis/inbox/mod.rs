@@ -52,10 +52,10 @@ use self::bell::Bell;
 use self::reading::Turn;
 use self::state::{Place, State, Waiter};
 use super::server::Server;
-use crate::clock::{Cancel, Deadline};
+use crate::base::clock::{Cancel, Deadline};
+use crate::base::fork::Fresh;
 use crate::engine::{Grants, News};
 use crate::lease::Owner;
-use crate::per_process::Fresh;
 
 mod bell;
 mod channels;
@@ -308,8 +308,8 @@ impl fmt::Debug for Letterbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fence::Token;
-    use crate::options::Options;
+    use crate::base::options::Options;
+    use crate::base::token::Token;
     use ::redis::Value;
     use proptest::prelude::*;
 

@@ -9,7 +9,7 @@ use super::channels::UNUSED_FOR;
 use super::link::Link;
 use super::state::{Place, State};
 use super::{Inbox, Registered};
-use crate::clock::Deadline;
+use crate::base::clock::Deadline;
 use crate::engine::redis::failure::Broken;
 
 /// Who reads, and for how long.

@@ -8,10 +8,10 @@ use parking_lot::Condvar;
 use super::bell::Bell;
 use super::channels::Channels;
 use super::link::{Link, Said};
+use crate::base::token::Token;
 use crate::engine::News;
 use crate::engine::redis::connection::Closer;
 use crate::engine::redis::failure::Broken;
-use crate::fence::Token;
 
 /// When no two have waited at once for as long, a waiter reads for itself, where the thread has read before.
 const ALONE: Duration = Duration::from_millis(20);

@@ -9,8 +9,8 @@ use super::Inbox;
 use super::link::Link;
 use super::reading::Turn;
 use super::state::Place;
-use crate::backoff::{Backoff, Waits};
-use crate::clock::Deadline;
+use crate::base::backoff::{Backoff, Waits};
+use crate::base::clock::Deadline;
 use crate::engine::redis::failure::{Broken, Failure};
 
 /// A connection that nobody has read for as long is read by the thread: so it isn't woken by waits that follow one

@@ -1,0 +1,79 @@
+//! How long, and how often, a call tries.
+
+use std::time::{Duration, Instant};
+
+use crate::acquire::wait_log::WaitLog;
+use crate::base::backoff::Waits;
+use crate::base::clock::Deadline;
+use crate::base::options::Options;
+
+/// How long, and how often, a call tries.
+#[derive(Debug)]
+pub(crate) struct Patience {
+    deadline: Deadline,
+    attempts: Option<u32>,
+    made: u64,
+    pauses: Waits,
+    since: Instant,
+    pub(crate) log: WaitLog,
+}
+
+impl Patience {
+    pub(crate) fn new(deadline: Deadline, attempts: Option<u32>, options: &Options) -> Self {
+        Patience {
+            deadline,
+            attempts,
+            made: 0,
+            pauses: options.backoff.waits(),
+            since: Instant::now(),
+            log: WaitLog::default(),
+        }
+    }
+
+    /// Begins an attempt, and says whether it is the last.
+    pub(crate) fn begin(&mut self) -> bool {
+        self.made += 1;
+        self.attempts.is_some_and(|most| self.made >= most.into()) || self.deadline.is_over()
+    }
+
+    /// Makes the next attempt the last.
+    pub(crate) fn run_out(&mut self) {
+        self.attempts = Some(0);
+    }
+
+    /// The next pause between two attempts.
+    pub(crate) fn pause(&mut self) -> Duration {
+        self.pauses.next().unwrap_or_default()
+    }
+
+    /// When the wait ends in which an attempt is made after each pause, or none until the deadline.
+    pub(crate) fn next_look(&mut self) -> Option<Instant> {
+        if !self.counts_attempts() {
+            return self.deadline.instant();
+        }
+        let pause = self.pause().min(self.deadline.remaining());
+        Instant::now().checked_add(pause)
+    }
+
+    pub(crate) fn deadline(&self) -> &Deadline {
+        &self.deadline
+    }
+
+    pub(crate) fn counts_attempts(&self) -> bool {
+        self.attempts.is_some()
+    }
+
+    pub(crate) fn is_timed(&self) -> bool {
+        !self.deadline.is_never()
+    }
+
+    /// Whether nothing but the lock, or an error, ends the wait.
+    pub(crate) fn is_endless(&self) -> bool {
+        !self.is_timed() && !self.counts_attempts()
+    }
+
+    /// When the call began.
+    pub(crate) fn since(&self) -> Instant {
+        self.since
+    }
+}

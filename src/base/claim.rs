@@ -1,0 +1,87 @@
+//! What is asked for: a name, and how it is to be held.
+
+use std::slice;
+use std::sync::Arc;
+
+use crate::base::name::Key;
+
+/// What is asked for, and what a lease is then about.
+#[derive(Clone, Debug)]
+pub(crate) struct Claim {
+    /// Of several names, one that shows them all.
+    pub(crate) key: Key,
+    /// Several names, sorted, to be had all or none; else empty.
+    pub(crate) names: Arc<[Key]>,
+    pub(crate) mode: Mode,
+    pub(crate) prefer: Prefer,
+    /// Whether the value that the lock protects comes with it.
+    pub(crate) valued: bool,
+}
+
+/// How a name is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// By one.
+    Exclusive,
+    /// By any number that read.
+    Shared,
+    /// By as many as there are permits.
+    Permits { count: u32, of: u32 },
+}
+
+/// Who goes first where some want to read and others to write.
+///
+/// Set it by [`LockerBuilder::prefer`](crate::LockerBuilder::prefer), to the same in all programs that share a lock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Prefer {
+    /// Nobody: phases of reading and writing take turns (the default).
+    ///
+    /// A reader that comes while a writer waits waits behind it; when a writer has ended, all readers that wait are
+    /// let in together, and then the next writer. Neither starves.
+    #[default]
+    Nobody,
+    /// Readers: they are let in whenever no writer is inside. Writers may starve.
+    Readers,
+    /// Writers: readers are let in when no writer waits. Readers may starve.
+    Writers,
+}
+
+impl Claim {
+    #[cfg(test)]
+    pub(crate) fn exclusive(namespace: &str, name: &str) -> Self {
+        let namespace = crate::base::name::Namespace::new(namespace).expect("it is valid");
+        Claim {
+            key: Key::new(&namespace, name).expect("it is valid"),
+            names: Arc::default(),
+            mode: Mode::Exclusive,
+            prefer: Prefer::Nobody,
+            valued: false,
+        }
+    }
+
+    pub(crate) fn is_exclusive(&self) -> bool {
+        self.mode == Mode::Exclusive
+    }
+
+    pub(crate) fn has_many(&self) -> bool {
+        !self.names.is_empty()
+    }
+
+    /// All names that it is about.
+    pub(crate) fn keys(&self) -> &[Key] {
+        if self.has_many() {
+            &self.names
+        } else {
+            slice::from_ref(&self.key)
+        }
+    }
+
+    /// The same name, held to read.
+    pub(crate) fn shared(&self) -> Self {
+        Claim {
+            mode: Mode::Shared,
+            ..self.clone()
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The vocabulary: names, errors, options, time, owners and tokens.
+
+pub(crate) mod backoff;
+pub(crate) mod claim;
+pub(crate) mod clock;
+pub(crate) mod error;
+pub(crate) mod fork;
+pub(crate) mod name;
+pub(crate) mod options;
+pub(crate) mod token;

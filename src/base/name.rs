@@ -1,0 +1,130 @@
+//! What users call their locks.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::base::error::{Error, Result};
+
+const LONGEST_NAME: usize = 512;
+const LONGEST_NAMESPACE: usize = 64;
+
+/// A prefix that keeps applications apart.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Namespace(Arc<str>);
+
+impl Namespace {
+    pub(crate) fn new(text: &str) -> Result<Self> {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+        if text.len() <= LONGEST_NAMESPACE && text.chars().all(allowed) {
+            return Ok(Namespace(text.into()));
+        }
+        let shown = shortened(text);
+        Err(Error::InvalidOption {
+            option: "namespace",
+            reason: format!(
+                "{shown:?} is not 0 to {LONGEST_NAMESPACE} of the characters A-Z a-z 0-9 . _ -"
+            ),
+        })
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// One lock: a name in a namespace.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Key {
+    namespace: Namespace,
+    name: Arc<str>,
+}
+
+impl Key {
+    pub(crate) fn new(namespace: &Namespace, name: &str) -> Result<Self> {
+        if (1..=LONGEST_NAME).contains(&name.len()) {
+            return Ok(Key {
+                namespace: namespace.clone(),
+                name: name.into(),
+            });
+        }
+        let reason = format!(
+            "it has {} bytes, a name has 1 to {LONGEST_NAME}",
+            name.len()
+        );
+        Err(Error::InvalidName {
+            name: shortened(name),
+            reason,
+        })
+    }
+
+    /// One that shows several, for errors and logs.
+    pub(crate) fn of_all(keys: &[Key]) -> Self {
+        let names: Vec<_> = keys.iter().map(Key::name).collect();
+        Key {
+            namespace: keys[0].namespace.clone(),
+            name: names.join(", ").into(),
+        }
+    }
+
+    pub(crate) fn namespace(&self) -> &str {
+        self.namespace.as_str()
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?}",
+            format_args!("{}:{}", self.namespace(), self.name())
+        )
+    }
+}
+
+fn shortened(text: &str) -> String {
+    const SHOWN: usize = 64;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_is_1_to_512_bytes() {
+        let namespace = Namespace::new("app").unwrap();
+        assert!(Key::new(&namespace, "").is_err());
+        assert!(Key::new(&namespace, &"x".repeat(512)).is_ok());
+        assert!(Key::new(&namespace, &"x".repeat(513)).is_err());
+        // 256 characters, 512 bytes; one more character is two more bytes.
+        assert!(Key::new(&namespace, &"é".repeat(256)).is_ok());
+        assert!(Key::new(&namespace, &"é".repeat(257)).is_err());
+    }
+
+    #[test]
+    fn error_shows_a_long_name_shortened() {
+        let namespace = Namespace::new("app").unwrap();
+        let error = Key::new(&namespace, &"é".repeat(5_000))
+            .unwrap_err()
+            .to_string();
+        assert!(error.len() < 300, "{error}");
+        assert!(error.contains("10000 bytes"), "{error}");
+    }
+
+    #[test]
+    fn namespace_has_a_small_alphabet() {
+        for good in ["", "a", "A-z_0.9", &"x".repeat(64)] {
+            assert!(Namespace::new(good).is_ok(), "{good}");
+        }
+        for bad in [":", "a b", "ä", "{", "a/b", &"x".repeat(65)] {
+            assert!(Namespace::new(bad).is_err(), "{bad}");
+        }
+    }
+}

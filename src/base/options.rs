@@ -1,0 +1,216 @@
+//! What can be set on a `LockerBuilder`, and what is checked of it.
+
+use std::time::Duration;
+
+use crate::base::backoff::Backoff;
+use crate::base::claim::Prefer;
+use crate::base::error::{Error, Result};
+
+const TTL: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(24 * 3600));
+const SOCKET_TIMEOUT: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(60));
+const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) ttl: Duration,
+    pub(crate) renew_every: Option<Duration>,
+    pub(crate) renew: bool,
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) backoff: Backoff,
+    pub(crate) attempts: Option<u32>,
+    pub(crate) unavailable_for: Duration,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) io_timeout: Duration,
+    pub(crate) hand_over: Duration,
+    pub(crate) prefer: Prefer,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            ttl: Duration::from_secs(10),
+            renew_every: None,
+            renew: true,
+            max_hold: None,
+            backoff: Backoff {
+                base: Duration::from_millis(1),
+                cap: Duration::from_millis(100),
+                jitter: 0.5,
+            },
+            attempts: None,
+            unavailable_for: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(2),
+            io_timeout: Duration::from_secs(2),
+            hand_over: Duration::from_millis(1),
+            prefer: Prefer::Nobody,
+        }
+    }
+}
+
+impl Options {
+    pub(crate) fn renew_every(&self) -> Duration {
+        self.renew_every.unwrap_or(self.ttl / 3)
+    }
+
+    /// Whether a lease ends although its holder is well.
+    pub(crate) fn leases_end(&self) -> bool {
+        !self.renew || self.max_hold.is_some()
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        within("ttl", self.ttl, TTL, "100 ms to 24 h")?;
+        let every = (Duration::from_millis(10), self.ttl / 2);
+        let words = format!("10 ms to half of the ttl of {:?}", self.ttl);
+        within("renew_every", self.renew_every(), every, &words)?;
+        let timeout = "10 ms to 60 s";
+        within(
+            "connect_timeout",
+            self.connect_timeout,
+            SOCKET_TIMEOUT,
+            timeout,
+        )?;
+        within("io_timeout", self.io_timeout, SOCKET_TIMEOUT, timeout)?;
+        if let Some(max_hold) = self.max_hold {
+            let bounds = (Duration::from_millis(1), Duration::MAX);
+            within("max_hold", max_hold, bounds, "1 ms and up")?;
+        }
+        if self.attempts == Some(0) {
+            return Err(invalid(
+                "attempts",
+                "0 is not in its range, 1 and up".into(),
+            ));
+        }
+        self.check_backoff()
+    }
+
+    fn check_backoff(&self) -> Result<()> {
+        let Backoff { base, cap, jitter } = self.backoff;
+        let bounds = (Duration::from_micros(100), LONGEST_BACKOFF);
+        within("backoff", base, bounds, "a base of 100 us to 60 s")?;
+        let words = format!("a cap of the base of {base:?} to 60 s");
+        within("backoff", cap, (base, LONGEST_BACKOFF), &words)?;
+        if (0.0..=1.0).contains(&jitter) {
+            return Ok(());
+        }
+        Err(invalid(
+            "backoff",
+            format!("{jitter} is not in its range, a jitter of 0.0 to 1.0"),
+        ))
+    }
+}
+
+fn within(
+    option: &'static str,
+    value: Duration,
+    (low, high): (Duration, Duration),
+    range: &str,
+) -> Result<()> {
+    if (low..=high).contains(&value) {
+        return Ok(());
+    }
+    Err(invalid(
+        option,
+        format!("{value:?} is not in its range, {range}"),
+    ))
+}
+
+fn invalid(option: &'static str, reason: String) -> Error {
+    Error::InvalidOption { option, reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// From nanoseconds to ages, each size as likely as the other.
+    fn durations() -> impl Strategy<Value = Duration> {
+        (any::<u64>(), 0..64u32).prop_map(|(nanos, shift)| Duration::from_nanos(nanos >> shift))
+    }
+
+    proptest! {
+        #[test]
+        fn what_passes_is_in_its_range_and_what_does_not_is_named(
+            ttl in durations(), every in proptest::option::of(durations()), io_timeout in durations(),
+            (base, cap, jitter) in (durations(), durations(), any::<f64>()), attempts: Option<u32>,
+        ) {
+            let backoff = Backoff { base, cap, jitter };
+            let options = Options { ttl, renew_every: every, io_timeout, backoff, attempts, ..Options::default() };
+            let ranges = [
+                ("ttl", (TTL.0..=TTL.1).contains(&ttl)),
+                ("renew_every", (Duration::from_millis(10)..=ttl / 2).contains(&options.renew_every())),
+                ("io_timeout", (SOCKET_TIMEOUT.0..=SOCKET_TIMEOUT.1).contains(&io_timeout)),
+                ("backoff", base <= cap && cap <= LONGEST_BACKOFF && (0.0..=1.0).contains(&jitter)),
+                ("attempts", attempts != Some(0)),
+            ];
+            match options.check() {
+                Ok(()) => prop_assert!(ranges.iter().all(|(_, within)| *within), "{:?}", options),
+                Err(Error::InvalidOption { option, .. }) => {
+                    let broken = ranges.iter().any(|(name, within)| *name == option && !within);
+                    prop_assert!(broken || (option == "backoff" && base < Duration::from_micros(100)));
+                }
+                Err(other) => prop_assert!(false, "{}", other),
+            }
+        }
+    }
+
+    fn rejected(change: impl FnOnce(&mut Options)) -> &'static str {
+        let mut options = Options::default();
+        change(&mut options);
+        match options.check() {
+            Err(Error::InvalidOption { option, .. }) => option,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn defaults_are_valid() {
+        Options::default().check().unwrap();
+    }
+
+    #[test]
+    fn bounds_themselves_are_valid() {
+        for ttl in [TTL.0, TTL.1] {
+            Options {
+                ttl,
+                ..Options::default()
+            }
+            .check()
+            .unwrap();
+            Options {
+                ttl,
+                renew_every: Some(ttl / 2),
+                ..Options::default()
+            }
+            .check()
+            .unwrap();
+        }
+    }
+
+    #[test]
+    fn values_past_their_bounds_are_rejected_by_name() {
+        let tick = Duration::from_nanos(1);
+        assert_eq!(rejected(|o| o.ttl = TTL.0 - tick), "ttl");
+        assert_eq!(rejected(|o| o.ttl = TTL.1 + tick), "ttl");
+        assert_eq!(
+            rejected(|o| o.renew_every = Some(o.ttl / 2 + tick)),
+            "renew_every"
+        );
+        assert_eq!(
+            rejected(|o| o.renew_every = Some(Duration::ZERO)),
+            "renew_every"
+        );
+        assert_eq!(rejected(|o| o.max_hold = Some(Duration::ZERO)), "max_hold");
+        assert_eq!(rejected(|o| o.attempts = Some(0)), "attempts");
+        assert_eq!(
+            rejected(|o| o.connect_timeout = Duration::ZERO),
+            "connect_timeout"
+        );
+        assert_eq!(rejected(|o| o.io_timeout = Duration::MAX), "io_timeout");
+        assert_eq!(rejected(|o| o.backoff.base = Duration::ZERO), "backoff");
+        assert_eq!(rejected(|o| o.backoff.cap = o.backoff.base / 2), "backoff");
+        assert_eq!(rejected(|o| o.backoff.cap = Duration::MAX), "backoff");
+        assert_eq!(rejected(|o| o.backoff.jitter = 1.1), "backoff");
+        assert_eq!(rejected(|o| o.backoff.jitter = f64::NAN), "backoff");
+    }
+}

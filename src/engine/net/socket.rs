@@ -1,0 +1,275 @@
+//! A stream socket on which every call ends by a deadline.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+use socket2::{Domain, SockAddr, Type};
+
+use crate::base::clock::Deadline;
+
+/// A stream socket on which every call ends by a deadline, also when the peer sends a byte at a time.
+///
+/// A read blocks for a tick at a time, and between ticks the deadline is looked at: one system call for each
+/// answer, where poll(2) would take two.
+#[derive(Debug)]
+pub(in crate::engine) struct Socket {
+    socket: Arc<socket2::Socket>,
+    deadline: Deadline,
+    reads: Reads,
+    tick: Duration,
+}
+
+/// What a read does when there is nothing to read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Reads {
+    /// It waits until the deadline.
+    Wait,
+    /// It times out.
+    TimeOut,
+    /// The same, and there was nothing more after the last read: so it isn't looked for.
+    TimeOutAtOnce,
+}
+
+/// Ends what blocks on a socket.
+#[derive(Debug)]
+pub(in crate::engine) struct Closer(Arc<socket2::Socket>);
+
+impl Closer {
+    pub(in crate::engine) fn close(&self) {
+        // It may be closed already.
+        let _ = self.0.shutdown(Shutdown::Both);
+    }
+}
+
+/// The end of a stream, whatever is to be read before it. Without `RDHUP` it shows only when both sides closed.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const CLOSED: PollFlags = PollFlags::RDHUP;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const CLOSED: PollFlags = PollFlags::HUP;
+
+impl Socket {
+    /// Connects to the first address that answers.
+    pub(in crate::engine) fn connect_tcp(
+        addresses: &[SocketAddr],
+        deadline: &Deadline,
+    ) -> io::Result<Self> {
+        let mut last = io::Error::new(ErrorKind::NotFound, "the host has no address");
+        for (tried, address) in addresses.iter().enumerate() {
+            // One address that doesn't answer must not use up the time of the others.
+            let left = u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
+            let share = deadline.within(deadline.remaining() / left);
+            match Socket::connect(Domain::for_address(*address), &(*address).into(), &share) {
+                Ok(mut socket) => {
+                    socket.socket.set_tcp_nodelay(true)?;
+                    socket.set_deadline(deadline);
+                    return Ok(socket);
+                }
+                Err(e) => last = e,
+            }
+        }
+        Err(last)
+    }
+
+    pub(in crate::engine) fn connect_unix(path: &Path, deadline: &Deadline) -> io::Result<Self> {
+        Socket::connect(Domain::UNIX, &SockAddr::unix(path)?, deadline)
+    }
+
+    fn connect(domain: Domain, address: &SockAddr, deadline: &Deadline) -> io::Result<Self> {
+        let socket = socket2::Socket::new(domain, Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        match socket.connect(address) {
+            Ok(()) => {}
+            Err(e) if e.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {
+                wait_for(&socket, PollFlags::OUT, deadline)?;
+                socket.take_error()?.map_or(Ok(()), Err)?;
+            }
+            // A unix socket says so at once when the server's queue is full; TCP waits.
+            Err(e) => return Err(e),
+        }
+        socket.set_nonblocking(false)?;
+        Ok(Socket {
+            socket: Arc::new(socket),
+            deadline: deadline.clone(),
+            reads: Reads::Wait,
+            tick: Duration::ZERO,
+        })
+    }
+
+    /// Closes it from another thread.
+    pub(in crate::engine) fn closer(&self) -> Closer {
+        Closer(self.socket.clone())
+    }
+
+    /// Sees to it that what wasn't delivered yet never is, once this is closed.
+    pub(in crate::engine) fn forget_unsent(&self) {
+        // At worst it is delivered late.
+        let _ = self.socket.set_linger(Some(Duration::ZERO));
+    }
+
+    pub(in crate::engine) fn set_deadline(&mut self, deadline: &Deadline) {
+        self.deadline = deadline.clone();
+        self.reads = Reads::Wait;
+    }
+
+    /// Until there is another deadline, a read takes what is there, and times out at once if there is nothing. What
+    /// comes after a read that took all is `new` only when the caller says so: most calls need one system call then.
+    pub(in crate::engine) fn do_not_wait(&mut self, new: bool) {
+        if new || self.reads == Reads::Wait {
+            self.reads = Reads::TimeOut;
+        }
+    }
+
+    /// Whether there is nothing to read, and no end either. One that may be told things unasked is quiet as
+    /// long as it isn't closed.
+    pub(in crate::engine) fn is_quiet(&self, told_unasked: bool) -> bool {
+        let flags = if told_unasked {
+            CLOSED
+        } else {
+            CLOSED | PollFlags::IN
+        };
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        rustix::event::poll(&mut [PollFd::new(&*self.socket, flags)], Some(&now)) == Ok(0)
+    }
+
+    /// Sees to it that the next read returns by the deadline.
+    fn arm(&mut self) -> io::Result<()> {
+        const SHORTEST: Duration = Duration::from_millis(1);
+        const SHORT: Duration = Duration::from_millis(50);
+        const LONG: Duration = Duration::from_secs(60);
+        let left = self.deadline.slice();
+        if left.is_zero() {
+            return Err(timed_out());
+        }
+        // A tick that was set for an earlier call is good enough when it isn't much too short.
+        if self.tick > left || self.tick < left.min(LONG) / 64 {
+            let tick = if left < SHORT {
+                left
+            } else {
+                left.min(LONG) / 2
+            };
+            // A timeout that rounds to zero would be none.
+            self.tick = tick.max(SHORTEST);
+            self.socket.set_read_timeout(Some(self.tick))?;
+        }
+        Ok(())
+    }
+}
+
+fn timed_out() -> io::Error {
+    io::Error::new(ErrorKind::TimedOut, "no answer in time")
+}
+
+fn wait_for(socket: &socket2::Socket, flags: PollFlags, deadline: &Deadline) -> io::Result<()> {
+    loop {
+        if deadline.is_over() {
+            return Err(timed_out());
+        }
+        let mut events = [PollFd::new(socket, flags)];
+        match rustix::event::poll(&mut events, Some(&timespec(deadline.slice()))) {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => return Ok(()),
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+/// Waits until there is something to read from either, or the end of it, or for `timeout`. It may return earlier.
+pub(in crate::engine) fn wait_to_read(
+    either: [BorrowedFd<'_>; 2],
+    timeout: Duration,
+) -> io::Result<()> {
+    let mut events = either.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    match rustix::event::poll(&mut events, Some(&timespec(timeout))) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// A day stands for all that is longer: the caller looks again.
+fn timespec(duration: Duration) -> Timespec {
+    const LONG: Duration = Duration::from_secs(24 * 3600);
+    duration.min(LONG).try_into().unwrap_or(Timespec {
+        tv_sec: 1,
+        tv_nsec: 0,
+    })
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.reads == Reads::TimeOut {
+            let read = receive(&self.socket, buffer)?;
+            if read < buffer.len() {
+                self.reads = Reads::TimeOutAtOnce;
+            }
+            return Ok(read);
+        }
+        if self.reads == Reads::TimeOutAtOnce {
+            return Err(timed_out());
+        }
+        loop {
+            self.arm()?;
+            match (&*self.socket).read(buffer) {
+                Err(e) if again(&e) => {}
+                result => return result,
+            }
+        }
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match send(&self.socket, bytes) {
+                // Its buffer is full, which takes a peer that reads nothing.
+                Err(e) if again(&e) => wait_for(&self.socket, PollFlags::OUT, &self.deadline)?,
+                result => return result,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What is there, without blocking.
+fn receive(socket: &socket2::Socket, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match rustix::net::recv(socket, &mut *buffer, RecvFlags::DONTWAIT) {
+            Ok((_, read)) => return Ok(read),
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => return Err(timed_out()),
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+fn again(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+/// Without blocking, and without SIGPIPE, by which command-line tools often let themselves be ended.
+fn send(socket: &socket2::Socket, bytes: &[u8]) -> io::Result<usize> {
+    // On Apple's systems the socket itself raises no SIGPIPE: socket2 sees to that.
+    #[cfg(target_vendor = "apple")]
+    let flags = SendFlags::DONTWAIT;
+    #[cfg(not(target_vendor = "apple"))]
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    Ok(rustix::net::send(socket, bytes, flags)?)
+}

@@ -1,0 +1,397 @@
+//! The guard of a lock.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use crossbeam_channel::Receiver;
+
+use crate::base::claim::Claim;
+use crate::base::clock::Deadline;
+use crate::base::error::{Error, LostReason, Result, Whole};
+use crate::base::token::Token;
+use crate::core::Core;
+use crate::engine::Request;
+#[cfg(feature = "value")]
+use crate::engine::Stored;
+use crate::lease::Lease;
+use crate::lease::held_by_thread as taken;
+use crate::lease::monitor::{Held, Lost, Plan};
+use crate::lease::renewer::Renewer;
+use crate::queue::handoff::Seat;
+
+mod release;
+
+pub(crate) use self::release::RELEASE;
+
+/// A held lock, which is released when this is dropped.
+///
+/// While it lives a thread of its own renews the lease (`file:` has nothing to renew). The lease can end all
+/// the same: the server can't be reached for a ttl, this process stands still for as long, or somebody
+/// deletes the key. Ask [`is_held`](Self::is_held) or [`check`](Self::check) before each step that matters,
+/// wait on [`lost`](Self::lost), and pass [`fencing_token`](Self::fencing_token) along with each write, so that
+/// what you write to can refuse a late one.
+///
+/// Dropping it takes one round trip, or none when the lease goes to another thread of this process that waits, and
+/// at most 500 ms when the server can't be reached; what goes wrong is logged. [`unlock`](Self::unlock) does the
+/// same and returns it. A guard that is dropped by a panic releases at once, and the next holder is told by
+/// [`abandoned`](Self::abandoned). A guard that is forgotten (`std::mem::forget`) is renewed until the process ends, unless
+/// [`renew`](crate::LockerBuilder::renew) or [`max_hold`](crate::LockerBuilder::max_hold) say otherwise. In a child
+/// made by `fork`, an inherited guard isn't held, its `lost` tells nothing, and it neither renews nor releases.
+///
+/// # Examples
+///
+/// ```
+/// # fn main() -> crosslock::Result<()> {
+/// let lock = crosslock::Locker::open("memory:")?;
+/// let guard = lock.lock("guard-example")?;
+/// assert!(guard.is_held());
+/// assert!(lock.try_lock("guard-example")?.is_none());
+/// drop(guard);
+/// assert!(lock.try_lock("guard-example")?.is_some());
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a guard that is dropped at once protects nothing"]
+pub struct LockGuard {
+    core: Arc<Core>,
+    held: Arc<Held>,
+    renewer: Option<Renewer>,
+    claim: Claim,
+    token: Token,
+    process: u32,
+    /// Whether the thread was unwinding already when the lock was taken.
+    panicking: bool,
+    /// What `lost` gives in a child.
+    silent: OnceLock<Receiver<Lost>>,
+}
+
+impl LockGuard {
+    pub(crate) fn new(
+        core: Arc<Core>,
+        lease: Lease,
+        renewer: Option<Renewer>,
+        seat: Option<Seat>,
+    ) -> Self {
+        let (claim, token) = (lease.claim.clone(), lease.token);
+        let process = lease.owner.process();
+        let plan = Plan::of(&core.options);
+        let held = Held::new(core.engine.clone(), core.clock.clone(), plan, lease, seat);
+        let held = Arc::new(held);
+        taken::remember(&held, claim.mode, process);
+        if let Some(renewer) = &renewer {
+            renewer.tend(&held);
+        }
+        LockGuard {
+            core,
+            held,
+            renewer,
+            claim,
+            token,
+            process,
+            panicking: thread::panicking(),
+            silent: OnceLock::new(),
+        }
+    }
+
+    /// Returns the name of the lock.
+    pub fn name(&self) -> &str {
+        self.claim.key.name()
+    }
+
+    /// Returns a number that is larger than that of every earlier holder of this name.
+    ///
+    /// Pass it along with each write to what the lock protects, and refuse there what is smaller than the
+    /// largest one seen: that keeps out a holder that has lost its lock without knowing.
+    ///
+    /// It increases also when the server has lost its memory, as long as its clock doesn't step back. It is below 2^53,
+    /// so that it fits an `i64`, a `BIGINT` of a database, and a number of JSON.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> crosslock::Result<()> {
+    /// let lock = crosslock::Locker::open("memory:")?;
+    /// let first = lock.lock("token-example")?.fencing_token();
+    /// let second = lock.lock("token-example")?.fencing_token();
+    /// assert!(first < second);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn fencing_token(&self) -> u64 {
+        self.token.number
+    }
+
+    /// Says whether the holder before this one didn't come to its end: it crashed, stood still past its ttl, or
+    /// panicked.
+    ///
+    /// What the lock protects may be half done (compare `EOWNERDEAD` of robust mutexes). A panic is told as
+    /// `std::sync::Mutex` poisons: when it began while the guard was held, and dropped the guard; one that is caught
+    /// in time, or began before, isn't, nor one of a holder that shares. A process that is
+    /// ended by a signal, or by `std::process::exit`, drops no guards and so abandons its locks too. So does a waiter
+    /// that was given the lock while it stood still, although it began nothing. It is told once, to the next holder.
+    /// A server that has lost its memory doesn't tell; one that stood still may have
+    /// given the lock to a call that had given up, and tells of that, as it does of a call's own first attempt
+    /// whose answer was lost for longer than the ttl.
+    pub fn abandoned(&self) -> bool {
+        self.token.abandoned
+    }
+
+    /// Says whether the lease is valid, as far as this process can prove it. Does no I/O.
+    ///
+    /// `true` means that no other guard was valid at the moment of the call, if the server kept the lock. Once
+    /// `false`, it stays so.
+    pub fn is_held(&self) -> bool {
+        !self.remaining().is_zero()
+    }
+
+    /// Returns how much longer the lease is valid if it isn't renewed; zero when it is lost.
+    ///
+    /// `Duration::MAX` for a lease that lasts until it is released, as those of `file:` do: add it to an
+    /// `Instant` by `checked_add`. Does no I/O.
+    pub fn remaining(&self) -> Duration {
+        if self.is_inherited() {
+            Duration::ZERO
+        } else {
+            self.held.remaining()
+        }
+    }
+
+    /// Does the same as [`is_held`](Self::is_held), for use with `?`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] when the lease isn't valid any more.
+    pub fn check(&self) -> Result<()> {
+        if self.is_held() {
+            Ok(())
+        } else {
+            Err(self.lost_error())
+        }
+    }
+
+    /// Asks the engine whether the lock is this guard's: one round trip.
+    ///
+    /// It finds what [`check`](Self::check) can't: a key that was deleted, a server that has lost its memory, a
+    /// file that was removed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] when it isn't, from then on for good; [`Error::Unavailable`] and the other errors of the
+    /// engine when it can't be told.
+    pub fn verify(&self) -> Result<()> {
+        self.check()?;
+        let Some(owner) = self.held.owner() else {
+            return Err(self.lost_error());
+        };
+        let request = Request {
+            claim: &self.claim,
+            owner: &owner,
+            ttl: self.core.options.ttl,
+        };
+        if !self.core.engine.is_owner(request, &Deadline::NEVER)? {
+            self.held.lose(LostReason::NotOwner);
+        }
+        self.check()
+    }
+
+    /// Returns the channel that gets one message as soon as the lease is known to be gone.
+    ///
+    /// It fits `crossbeam_channel::select!`. After the message the channel is closed, so that every clone of
+    /// the receiver wakes; it is closed without a message when the guard is released.
+    ///
+    /// "Known" means: a renewal was refused, [`verify`](Self::verify) found out, or the ttl ran out. A server
+    /// that drops a key tells nobody; the next renewal, after [`renew_every`](crate::LockerBuilder::renew_every),
+    /// finds it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # fn main() -> crosslock::Result<()> {
+    /// let ttl = Duration::from_millis(100);
+    /// let lock = crosslock::Locker::builder("memory:").ttl(ttl).renew(false).build()?;
+    /// let guard = lock.lock("lost-example")?;
+    /// crossbeam_channel::select! {
+    ///     recv(guard.lost()) -> lost => println!("stop: {lost:?}"),
+    ///     default(Duration::from_secs(10)) => unreachable!("the lease is over by now"),
+    /// }
+    /// assert!(!guard.is_held());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn lost(&self) -> &Receiver<Lost> {
+        if self.is_inherited() {
+            // Nothing of the parent's may be locked here.
+            return self.silent.get_or_init(crossbeam_channel::never);
+        }
+        // A process that was stopped past its ttl finds the message here, also before its renewer has run.
+        let _ = self.held.remaining();
+        self.held.lost()
+    }
+
+    /// Has the lock stay taken for at least so long after this guard got it, also when it is released earlier.
+    ///
+    /// After an early release the lock is held by nobody, is taken for everybody until that time, and is then free as
+    /// after any release: those that wait get it in their order, and [`abandoned`](Self::abandoned) tells them nothing.
+    /// A job that every machine starts at about the same time runs once, however short it is; permits of a semaphore
+    /// that are given back like this limit a rate, and readers keep writers out.
+    ///
+    /// Does no I/O: the release brings it to the engine. The time is any; more than 100 years count as 100. It counts
+    /// from when this process knew that the lock was its own, and is measured, from the release on, by the clock of the
+    /// server; on `file:` and `memory:` by that of the host, which runs on during suspend. Another call replaces the
+    /// time of the one before; a guard that holds for longer is released as any other. A
+    /// [`downgrade`](Self::downgrade) leaves it to the guard that reads.
+    ///
+    /// What cuts it short: a panic that drops the guard frees the lock at once, so that another may mend what it was
+    /// doing. A process that dies, and a release that doesn't reach the server, leave the lock to the lease's end. A key
+    /// or file that is deleted, or a server that forgets, frees it. On `file:` a reboot does, and where the host has no
+    /// `/proc/sys/kernel/random/boot_id` the time is that of its wall clock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # fn main() -> crosslock::Result<()> {
+    /// let lock = crosslock::Locker::open("memory:")?;
+    /// let guard = lock.lock("least-example")?;
+    /// guard.at_least_for(Duration::from_secs(60));
+    /// guard.unlock()?;
+    /// assert!(lock.try_lock("least-example")?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn at_least_for(&self, least: Duration) {
+        // In a child that inherited this guard nothing may be locked: its other threads stayed in the parent.
+        if !self.is_inherited() {
+            self.held.keep_for(least);
+        }
+    }
+
+    /// Releases the lock, and says what went wrong: one round trip, at most 500 ms.
+    ///
+    /// When another thread of this process waits, and [`hand_over`](crate::LockerBuilder::hand_over) isn't over, the
+    /// lease goes to it without asking the engine: then a loss that nobody knew of isn't told.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] when the lock wasn't this guard's any more: another may have held it meanwhile. Nothing
+    /// was taken from it. [`Error::Unavailable`] and the other errors of the engine when it isn't known whether
+    /// it was released: that is tried again in the background, and the lock ends with its ttl at the latest. Nothing has to
+    /// be done, but what relied on the release may have to wait for a ttl.
+    ///
+    /// When the answer is lost, and the lock is no longer this guard's when it is asked again, a lease that is valid up
+    /// to then counts as released, and one that isn't as lost.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> crosslock::Result<()> {
+    /// let lock = crosslock::Locker::open("memory:")?;
+    /// let guard = lock.lock("unlock-example")?;
+    /// guard.unlock()?; // `drop(guard)` would only log an error
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn unlock(mut self) -> Result<()> {
+        self.end(None)
+    }
+
+    /// Turns an exclusive lock, as [`Locker::write`](crate::Locker::write) gives it, into one that reads, without a
+    /// moment in which another could take it: one round trip.
+    ///
+    /// Those that wait to read are let in with it. The guard it gives has a token of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] when the lock wasn't this guard's any more, [`Error::Unsupported`] where there are no
+    /// read-write locks, and for what isn't one exclusive lock, and the other errors of the engine; then it is released, as by
+    /// [`unlock`](Self::unlock).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> crosslock::Result<()> {
+    /// let lock = crosslock::Locker::open("memory:")?;
+    /// let reading = lock.write("downgrade-example")?.downgrade()?;
+    /// assert!(lock.try_write("downgrade-example")?.is_none());
+    /// assert!(lock.try_read("downgrade-example")?.is_some());
+    /// # drop(reading);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn downgrade(mut self) -> Result<LockGuard> {
+        self.read_on(None)
+    }
+
+    /// Whether it is the parent's, and this a child made by `fork`.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.process != std::process::id()
+    }
+
+    /// Whether this thread is unwinding by a panic that began while it was held.
+    pub(crate) fn is_panicked(&self) -> bool {
+        thread::panicking() && !self.panicking
+    }
+
+    fn lost_error(&self) -> Error {
+        // In a child that inherited this guard nothing may be locked: its other threads stayed in the parent.
+        let known = if self.is_inherited() {
+            None
+        } else {
+            self.held.lost_reason()
+        };
+        let reason = known.unwrap_or(LostReason::NotOwner);
+        Error::lost(self.name(), reason)
+    }
+}
+
+/// For the types that protect a value.
+#[cfg(feature = "value")]
+impl LockGuard {
+    /// What the lock protects: it came with the lease.
+    pub(crate) fn value(&self) -> Stored {
+        self.held.value().flatten()
+    }
+}
+
+impl Drop for LockGuard {
+    fn drop(&mut self) {
+        if self.held.has_ended() {
+            return;
+        }
+        if self.is_inherited() {
+            // The parent's: not even its channel may be closed here.
+            std::mem::forget((self.renewer.take(), self.held.clone(), self.core.clone()));
+            return;
+        }
+        let panicked = self.is_panicked();
+        #[cfg(crosslock_mutant = "panic_keeps")]
+        if thread::panicking() {
+            let _ = self.held.end();
+            return;
+        }
+        // A logger that panics must not end a process whose thread is unwinding.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            if let Err(e) = self.release(None, &Deadline::NEVER, panicked) {
+                log::warn!("not released on drop: {}", Whole(&e));
+            }
+        }));
+    }
+}
+
+// There is nothing half done that a panic could leave behind, and the next holder is told of the panic.
+impl UnwindSafe for LockGuard {}
+impl RefUnwindSafe for LockGuard {}
+
+impl fmt::Debug for LockGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockGuard")
+            .field("name", &self.name())
+            .field("fencing_token", &self.fencing_token())
+            .field("held", &self.is_held())
+            .finish_non_exhaustive()
+    }
+}

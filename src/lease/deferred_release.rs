@@ -1,0 +1,281 @@
+//! Releases that are still to be made when their callers have left.
+//!
+//! A timed call that ran out of time may have taken the lock without knowing, and a guard may have been dropped
+//! while the server couldn't be reached. Either leaves a lease that nobody has, and that others would wait for.
+//! One thread of the locker goes on trying until each is released or over by its ttl. It starts with the first
+//! of them and ends with the last, or a moment after the locker.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::acquire::acquirer::SLACK;
+use crate::base::backoff::Backoff;
+use crate::base::claim::Claim;
+use crate::base::clock::{BootInstant, Cancel, Clock, Deadline};
+use crate::base::error::Whole;
+use crate::base::fork::Fresh;
+use crate::base::token::Ending;
+use crate::engine::{Engine, Release, Request};
+use crate::lease::{Lease, Owner};
+
+/// A lease to release.
+#[derive(Debug)]
+pub(crate) struct Farewell {
+    pub(crate) claim: Claim,
+    pub(crate) owner: Owner,
+    pub(crate) ttl: Duration,
+    pub(crate) ending: Ending,
+    /// Until when the lock stays taken although it is released.
+    pub(crate) kept_until: BootInstant,
+}
+
+impl Farewell {
+    /// The release of a lease that is over, or can't be released now.
+    pub(crate) fn of(lease: Lease, ttl: Duration) -> Self {
+        Farewell {
+            ending: lease.ending(),
+            kept_until: lease.kept_until(),
+            claim: lease.claim,
+            owner: lease.owner,
+            ttl,
+        }
+    }
+}
+
+/// The releases that one locker still has to make.
+pub(crate) struct Farewells(Arc<Shared>);
+
+struct Shared {
+    engine: Arc<dyn Engine>,
+    clock: Arc<dyn Clock>,
+    queue: Mutex<Queue>,
+    /// Notified when the locker is gone.
+    closing: Condvar,
+    /// Set then, for a release that is on the wire.
+    closed: Cancel,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<(Farewell, Instant)>,
+    /// Whether a thread works on them.
+    has_worker: bool,
+    /// Set when the locker is gone: what isn't released until then is left to its ttl.
+    close_by: Option<Instant>,
+}
+
+/// What the thread may take when the locker is gone.
+const LAST_WORDS: Duration = Duration::from_millis(60);
+
+/// More than these are left to their ttl, first the one whose turn is next.
+const MOST: usize = 1024;
+
+const PAUSES: Backoff = Backoff {
+    base: Duration::from_millis(20),
+    cap: Duration::from_millis(500),
+    jitter: 0.5,
+};
+
+impl Farewells {
+    pub(crate) fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> Self {
+        let (queue, closing, closed) = Default::default();
+        Farewells(Arc::new(Shared {
+            engine,
+            clock,
+            queue,
+            closing,
+            closed,
+        }))
+    }
+
+    /// Leaves a release to the thread, starting it if need be.
+    pub(crate) fn leave(&self, farewell: Farewell) {
+        // The server's lease started before now, and a place in line is dropped no later than this.
+        let over = Instant::now() + farewell.ttl + SLACK;
+        let mut queue = self.0.queue.lock();
+        if queue.waiting.len() == MOST {
+            queue.waiting.pop_front();
+        }
+        queue.waiting.push_back((farewell, over));
+        if !queue.has_worker {
+            queue.has_worker = self.start();
+        }
+    }
+
+    fn start(&self) -> bool {
+        let shared = self.0.clone();
+        let thread = thread::Builder::new().name("crosslock-leave".into());
+        let started = thread.spawn(move || shared.work());
+        if let Err(e) = &started {
+            log::warn!("no thread to release what was given up, its ttl will: {e}");
+        }
+        started.is_ok()
+    }
+}
+
+/// What a parent still has to release is its business.
+impl Fresh for Farewells {
+    fn fresh(&self) -> Self {
+        Farewells::new(self.0.engine.clone(), self.0.clock.clone())
+    }
+}
+
+impl Drop for Farewells {
+    fn drop(&mut self) {
+        self.0.closed.set();
+        self.0.queue.lock().close_by = Some(Instant::now() + LAST_WORDS);
+        self.0.closing.notify_all();
+    }
+}
+
+impl Shared {
+    /// The thread.
+    fn work(&self) {
+        let mut pauses = PAUSES.waits();
+        while let Some((farewell, over, deadline)) = self.next() {
+            // A logger that panics must not end the thread that the queue relies on.
+            let said = catch_unwind(AssertUnwindSafe(|| self.say(&farewell, &deadline)));
+            if said.unwrap_or(true) {
+                pauses = PAUSES.waits();
+            } else {
+                self.put_back((farewell, over), pauses.next().unwrap_or(PAUSES.cap));
+            }
+        }
+    }
+
+    /// `None` when there is nothing left to do: then the thread is not counted on any more.
+    fn next(&self) -> Option<(Farewell, Instant, Deadline)> {
+        let mut queue = self.queue.lock();
+        let now = Instant::now();
+        queue.waiting.retain(|(_, over)| now < *over);
+        let is_closed = queue.close_by.is_some_and(|by| by <= now);
+        let Some((farewell, over)) = queue.waiting.pop_front().filter(|_| !is_closed) else {
+            queue.has_worker = false;
+            return None;
+        };
+        let deadline = match queue.close_by {
+            Some(by) => Deadline::at(by.min(over)),
+            None => Deadline::at(over).or(&self.closed),
+        };
+        Some((farewell, over, deadline))
+    }
+
+    /// Whether that is done with, one way or another.
+    fn say(&self, farewell: &Farewell, deadline: &Deadline) -> bool {
+        let Farewell {
+            claim,
+            owner,
+            ttl,
+            ending,
+            kept_until,
+        } = farewell;
+        let request = Request {
+            claim,
+            owner,
+            ttl: *ttl,
+        };
+        let release = Release {
+            ending: *ending,
+            keep: kept_until.since(self.clock.now()),
+            value: None,
+        };
+        match self.engine.release(request, release, deadline) {
+            Err(e) if e.may_pass() => false,
+            Err(e) => {
+                log::warn!("what was given up is left to its ttl: {}", Whole(&e));
+                true
+            }
+            Ok(_) => true,
+        }
+    }
+
+    fn put_back(&self, unsaid: (Farewell, Instant), pause: Duration) {
+        let mut queue = self.queue.lock();
+        // Behind the others: it may be about this one lock that the server gives an error.
+        queue.waiting.push_back(unsaid);
+        let pause = if queue.close_by.is_some() {
+            pause.min(LAST_WORDS / 8)
+        } else {
+            pause
+        };
+        self.closing.wait_for(&mut queue, pause);
+    }
+}
+
+impl fmt::Debug for Farewells {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let waiting = self.0.queue.lock().waiting.len();
+        f.debug_struct("Farewells")
+            .field("waiting", &waiting)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::tests::ManualClock;
+    use crate::base::options::Options;
+    use crate::engine::{self, Acquired, IfTaken};
+
+    const TTL: Duration = Duration::from_secs(30);
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    /// Takes the lock, and leaves its release to the thread; gives the next answer after that.
+    fn after_release(name: &str, ending: fn(u64) -> Ending, keep: Duration) -> Acquired {
+        let engine = engine::open("memory:", &Options::default()).unwrap();
+        let clock = ManualClock::new();
+        let kept_until = clock.now().plus(2 * MINUTE + keep);
+        let (claim, owners) = (
+            Claim::exclusive("farewell", name),
+            [(); 2].map(|()| Owner::new()),
+        );
+        let [request, other] = owners.each_ref().map(|owner| Request {
+            claim: &claim,
+            owner,
+            ttl: TTL,
+        });
+        let ask = |request| engine.acquire(request, IfTaken::Leave, &Deadline::NEVER);
+        let Ok(Acquired::Granted { token, .. }) = ask(request) else {
+            panic!("{name} is taken")
+        };
+        // What is left of it is what is left when it is sent.
+        clock.advance(2 * MINUTE);
+        let farewells = Farewells::new(engine.clone(), clock);
+        farewells.leave(Farewell {
+            claim: claim.clone(),
+            owner: request.owner.clone(),
+            ttl: TTL,
+            ending: ending(token.number),
+            kept_until,
+        });
+        while engine.is_owner(request, &Deadline::NEVER).unwrap() {
+            thread::yield_now();
+        }
+        ask(other).expect("memory has no failures")
+    }
+
+    #[test]
+    fn deferred_release_keeps_how_the_lease_ended() {
+        let clean = after_release("a", |last_used| Ending::Clean { last_used }, Duration::ZERO);
+        assert!(matches!(clean, Acquired::Granted { token, .. } if !token.abandoned));
+        let panicked = |last_used| Ending::Panicked { last_used };
+        let panicked = after_release("b", panicked, Duration::ZERO);
+        assert!(matches!(panicked, Acquired::Granted { token, .. } if token.abandoned));
+    }
+
+    #[test]
+    fn deferred_release_keeps_the_lock_for_what_is_left() {
+        let kept = after_release("c", |last_used| Ending::Clean { last_used }, MINUTE);
+        let Acquired::Taken { remaining, .. } = kept else {
+            panic!("{kept:?}")
+        };
+        assert!((MINUTE / 2..=MINUTE).contains(&remaining.unwrap()));
+    }
+}

@@ -1,0 +1,382 @@
+//! A lease while it is held: what a guard and its renewer share.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use parking_lot::Mutex;
+
+use crate::base::backoff::shortened;
+use crate::base::claim::Claim;
+use crate::base::clock::{BootInstant, Cancel, Clock, Deadline};
+use crate::base::error::{LostReason, Whole};
+use crate::base::name::Key;
+use crate::base::options::Options;
+#[cfg(feature = "value")]
+use crate::engine::Stored;
+use crate::engine::{Engine, Request};
+use crate::lease::{Lease, Owner, valid_until};
+use crate::queue::handoff::Seat;
+
+/// The message of [`LockGuard::lost`](crate::LockGuard::lost): the lock isn't held any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Lost {
+    /// The lock's name.
+    pub name: String,
+    /// How that is known.
+    pub reason: LostReason,
+}
+
+/// A lock that nobody holds stays taken for no longer: 100 years, which fit the arithmetic of every engine.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// When leases are renewed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) ttl: Duration,
+    /// `None`: never.
+    pub(crate) every: Option<Duration>,
+    pub(crate) max_hold: Option<Duration>,
+}
+
+impl Plan {
+    pub(crate) fn of(options: &Options) -> Self {
+        let every = options.renew.then(|| options.renew_every());
+        Plan {
+            ttl: options.ttl,
+            every,
+            max_hold: options.max_hold,
+        }
+    }
+
+    /// When a lease that was granted or renewed at `t0` is due. A little early, at random: locks that were
+    /// taken together needn't be renewed together.
+    pub(crate) fn due(&self, t0: BootInstant) -> BootInstant {
+        const JITTER: f64 = 0.1;
+        self.every
+            .map_or(BootInstant::MAX, |every| t0.plus(shortened(every, JITTER)))
+    }
+
+    /// How long to wait after a renewal that failed: there are several tries before the lease is over.
+    fn pause(&self, remaining: Duration) -> Duration {
+        const SHORTEST: Duration = Duration::from_millis(5);
+        shortened((remaining / 8).max(SHORTEST), 0.5)
+    }
+}
+
+/// A lease while it is held: the guard owns it, its renewer has a `Weak` to it.
+///
+/// The lease moves out when the guard ends; then there is nothing left to tend.
+pub(crate) struct Held {
+    engine: Arc<dyn Engine>,
+    clock: Arc<dyn Clock>,
+    plan: Plan,
+    /// Renewals end here.
+    stop: BootInstant,
+    state: Mutex<State>,
+    /// Made when somebody asks for it: most guards are never asked.
+    lost: OnceLock<Receiver<Lost>>,
+    /// Set when the guard ends, for a renewal that is on the wire.
+    ended: Cancel,
+}
+
+#[derive(Debug)]
+struct State {
+    /// `None`: released, or about to be.
+    lease: Option<Lease>,
+    /// The right to hold the name in this process: given up with the guard, or when the lease is lost.
+    seat: Option<Seat>,
+    /// Whether the last renewal failed.
+    failing: bool,
+    /// For good: a lease that was lost is never valid again.
+    lost: Option<LostReason>,
+    /// The other end of the receiver, once there is one. Dropped after its one message, so that every clone of the
+    /// receiver learns of it.
+    tell: Option<Sender<Lost>>,
+}
+
+/// What a renewer has to do next.
+enum Step {
+    Nothing,
+    Wait(Duration),
+    Renew {
+        claim: Claim,
+        owner: Owner,
+        remaining: Duration,
+    },
+    Expire,
+}
+
+impl Held {
+    pub(crate) fn new(
+        engine: Arc<dyn Engine>,
+        clock: Arc<dyn Clock>,
+        plan: Plan,
+        lease: Lease,
+        seat: Option<Seat>,
+    ) -> Self {
+        let stop = plan
+            .max_hold
+            .map_or(BootInstant::MAX, |max_hold| lease.held_since.plus(max_hold));
+        let state = State {
+            lease: Some(lease),
+            seat,
+            failing: false,
+            lost: None,
+            tell: None,
+        };
+        let (state, ended) = (Mutex::new(state), Cancel::default());
+        Held {
+            engine,
+            clock,
+            plan,
+            stop,
+            state,
+            lost: OnceLock::new(),
+            ended,
+        }
+    }
+
+    pub(crate) fn lost(&self) -> &Receiver<Lost> {
+        self.lost.get_or_init(|| self.make_lost())
+    }
+
+    /// Closed already when the lease has ended.
+    fn make_lost(&self) -> Receiver<Lost> {
+        let (tell, lost) = bounded(1);
+        let mut state = self.state.lock();
+        match (&state.lease, state.lost) {
+            (Some(lease), Some(reason)) => tell_lost(&tell, &lease.claim.key, reason),
+            (Some(_), None) => state.tell = Some(tell),
+            (None, _) => {}
+        }
+        lost
+    }
+
+    /// How much longer the lease is valid; a lease found to have run out is lost for good.
+    pub(crate) fn remaining(&self) -> Duration {
+        let remaining = {
+            let state = self.state.lock();
+            match &state.lease {
+                Some(lease) if state.lost.is_none() => lease.remaining(self.clock.now()),
+                _ => return Duration::ZERO,
+            }
+        };
+        if remaining.is_zero() {
+            self.lose(LostReason::Expired);
+        }
+        remaining
+    }
+
+    /// Has the lock stay taken for so long since its holder got it, also when it is released before.
+    pub(crate) fn keep_for(&self, least: Duration) {
+        if let Some(lease) = &mut self.state.lock().lease {
+            lease.kept_until = lease.held_since.plus(least.min(LONGEST));
+        }
+    }
+
+    pub(crate) fn lost_reason(&self) -> Option<LostReason> {
+        self.state.lock().lost
+    }
+
+    /// Whether it is a lease of one of these names at that place.
+    pub(crate) fn has_one_of(&self, keys: &[Key], place: &str) -> bool {
+        let state = self.state.lock();
+        let lease = state.lease.as_ref().filter(|_| state.lost.is_none());
+        self.engine.place() == place
+            && lease.is_some_and(|lease| lease.claim.keys().iter().any(|key| keys.contains(key)))
+    }
+
+    /// The proof of ownership, while there is a lease.
+    pub(crate) fn owner(&self) -> Option<Owner> {
+        self.state
+            .lock()
+            .lease
+            .as_ref()
+            .map(|lease| lease.owner.clone())
+    }
+
+    /// The value that came with the lease.
+    #[cfg(feature = "value")]
+    pub(crate) fn value(&self) -> Option<Stored> {
+        self.state.lock().lease.as_ref()?.value.clone()
+    }
+
+    /// Ends all renewing, and gives the lease, and the seat if it still has it, to whoever releases it.
+    pub(crate) fn end(&self) -> Option<(Lease, Option<Seat>)> {
+        self.ended.set();
+        let mut state = self.state.lock();
+        state.tell = None;
+        Some((state.lease.take()?, state.seat.take()))
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.is_set()
+    }
+
+    pub(crate) fn lose(&self, reason: LostReason) {
+        let (key, owner, seat) = {
+            let mut state = self.state.lock();
+            let (Some(lease), None) = (&state.lease, state.lost) else {
+                return;
+            };
+            let (key, owner) = (lease.claim.key.clone(), lease.owner.clone());
+            state.lost = Some(reason);
+            if let Some(tell) = state.tell.take() {
+                tell_lost(&tell, &key, reason);
+            }
+            (key, owner, state.seat.take())
+        };
+        self.engine.forget(&owner);
+        // The others of this process needn't wait until the guard is dropped.
+        drop(seat);
+        log::warn!("lock {:?} is lost: {reason}", key.name());
+    }
+
+    /// When the renewer has to look first.
+    pub(crate) fn first_look(&self) -> Duration {
+        let (now, state) = (self.clock.now(), self.state.lock());
+        let look = state
+            .lease
+            .as_ref()
+            .map_or(now, |lease| self.due(lease).min(lease.valid_until));
+        look.since(now)
+    }
+
+    /// When the lease has to be renewed next: never again when that is after the end of renewals.
+    fn due(&self, lease: &Lease) -> BootInstant {
+        if lease.due < self.stop {
+            lease.due
+        } else {
+            BootInstant::MAX
+        }
+    }
+
+    /// Does what is due, and says how long to wait until the next; `None` when nothing is left to do.
+    pub(crate) fn tend(&self) -> Option<Duration> {
+        match self.step() {
+            Step::Nothing => None,
+            Step::Wait(duration) => Some(duration),
+            Step::Expire => {
+                self.lose(LostReason::Expired);
+                None
+            }
+            Step::Renew {
+                claim,
+                owner,
+                remaining,
+            } => {
+                self.renew(&claim, &owner, remaining);
+                Some(Duration::ZERO)
+            }
+        }
+    }
+
+    fn step(&self) -> Step {
+        let state = self.state.lock();
+        let (Some(lease), None) = (&state.lease, state.lost) else {
+            return Step::Nothing;
+        };
+        let now = self.clock.now();
+        if !lease.is_valid(now) {
+            return Step::Expire;
+        }
+        let due = if now < self.stop {
+            self.due(lease)
+        } else {
+            BootInstant::MAX
+        };
+        if now < due {
+            return Step::Wait(due.min(lease.valid_until).since(now));
+        }
+        let (claim, owner) = (lease.claim.clone(), lease.owner.clone());
+        Step::Renew {
+            claim,
+            owner,
+            remaining: lease.remaining(now),
+        }
+    }
+
+    /// Asks once, for at most half of the time that is left, so that a second try fits in.
+    fn renew(&self, claim: &Claim, owner: &Owner, remaining: Duration) {
+        let request = Request {
+            claim,
+            owner,
+            ttl: self.plan.ttl,
+        };
+        let deadline = Deadline::after(remaining / 2).or(&self.ended);
+        // Read before sending: the server's lease starts no earlier than this.
+        let t0 = self.clock.now();
+        let answer = self.engine.renew(request, &deadline);
+        #[cfg(crosslock_mutant = "validity_from_reply")]
+        let t0 = t0.max(self.clock.now());
+        #[cfg(crosslock_mutant = "refusal_ignored")]
+        let answer = answer.map(|_| true);
+        match answer {
+            Ok(true) => self.extend(t0),
+            Ok(false) => self.lose(LostReason::NotOwner),
+            Err(e) => {
+                // Once for each outage: there are many tries, and many locks.
+                let level = if self.postpone() {
+                    log::Level::Debug
+                } else {
+                    log::Level::Warn
+                };
+                if !self.ended.is_set() {
+                    log::log!(level, "renewal failed, and is tried again: {}", Whole(&e));
+                }
+            }
+        }
+    }
+
+    fn extend(&self, t0: BootInstant) {
+        let (due, valid_until) = (self.plan.due(t0), valid_until(t0, self.plan.ttl));
+        let mut state = self.state.lock();
+        state.failing = false;
+        let now = self.clock.now();
+        // What was lost meanwhile stays lost: its holder may have been told.
+        let lost = state.lost.is_some();
+        let Some(lease) = state.lease.as_mut().filter(|_| !lost) else {
+            return;
+        };
+        if lease.is_valid(now) {
+            (lease.due, lease.valid_until) = (due, valid_until);
+            return;
+        }
+        drop(state);
+        // Nobody has looked since it ran out. Another may have had the lock before the renewal reached the server, and
+        // a late copy of this owner's acquire may have taken it once more.
+        self.lose(LostReason::Expired);
+    }
+
+    /// The old deadline stays: the renewal may have been applied or not. Says whether the one before failed too.
+    fn postpone(&self) -> bool {
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        if let Some(lease) = &mut state.lease {
+            lease.due = now.plus(self.plan.pause(lease.remaining(now)));
+        }
+        std::mem::replace(&mut state.failing, true)
+    }
+}
+
+fn tell_lost(tell: &Sender<Lost>, key: &Key, reason: LostReason) {
+    // It has room for the one message that is ever sent.
+    let _ = tell.try_send(Lost {
+        name: key.name().to_owned(),
+        reason,
+    });
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held")
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,273 @@
+//! The life of one lease, on a clock and an engine that do as they are told.
+
+use super::*;
+use crate::base::clock::tests::ManualClock;
+use crate::base::error::{Error, Result};
+use crate::base::token::Token;
+use crate::engine::{Acquired, Failed, IfTaken, Kept, Release, Released, Stored};
+
+const TTL: Duration = Duration::from_secs(9);
+const EVERY: Duration = Duration::from_secs(3);
+
+/// What the next renewals do: how long they take, and what comes of them.
+#[derive(Debug)]
+struct Scripted {
+    clock: Arc<ManualClock>,
+    answers: Mutex<Vec<(Duration, Result<bool>)>>,
+    forgotten: Mutex<u32>,
+}
+
+impl Engine for Scripted {
+    fn acquire(&self, _: Request<'_>, _: IfTaken<'_>, _: &Deadline) -> Result<Acquired, Failed> {
+        unreachable!("a renewal never acquires")
+    }
+
+    fn renew(&self, request: Request<'_>, _: &Deadline) -> Result<bool> {
+        assert_eq!(request.ttl, TTL);
+        let (takes, answer) = self.answers.lock().pop().expect("no renewal was expected");
+        self.clock.advance(takes);
+        answer
+    }
+
+    fn release(&self, _: Request<'_>, _: Release<'_>, _: &Deadline) -> Result<Released> {
+        unreachable!("a renewal never releases")
+    }
+
+    fn store(&self, _: Request<'_>, _: &[u8], _: &Deadline) -> Result<Kept> {
+        unreachable!("a renewal stores nothing")
+    }
+
+    fn load(&self, _: &Key, _: &Deadline) -> Result<Stored> {
+        unreachable!("nobody reads")
+    }
+
+    fn remove(&self, _: &Key, _: &Deadline) -> Result<()> {
+        unreachable!("nobody removes")
+    }
+
+    fn value_key(&self, _: &Key) -> String {
+        unreachable!("nobody reads")
+    }
+
+    fn is_owner(&self, _: Request<'_>, _: &Deadline) -> Result<bool> {
+        unreachable!("nobody verifies")
+    }
+
+    fn forget(&self, _: &Owner) {
+        *self.forgotten.lock() += 1;
+    }
+
+    fn place(&self) -> &str {
+        "a script"
+    }
+}
+
+struct Scene {
+    clock: Arc<ManualClock>,
+    engine: Arc<Scripted>,
+    held: Held,
+}
+
+/// A lease that was granted just now.
+fn scene(every: Option<Duration>, max_hold: Option<Duration>) -> Scene {
+    let clock = ManualClock::new();
+    let (answers, forgotten) = (Mutex::default(), Mutex::default());
+    let engine = Arc::new(Scripted {
+        clock: clock.clone(),
+        answers,
+        forgotten,
+    });
+    let now = clock.now();
+    let plan = Plan {
+        ttl: TTL,
+        every,
+        max_hold,
+    };
+    let lease = Lease {
+        claim: Claim::exclusive("test", "a"),
+        owner: Owner::new(),
+        token: Token::next(0, 0),
+        valid_until: valid_until(now, TTL),
+        due: plan.due(now),
+        granted: now,
+        held_since: now,
+        hand_overs: 0,
+        kept_until: BootInstant::START,
+        panicked: false,
+        value: None,
+    };
+    let held = Held::new(engine.clone(), clock.clone(), plan, lease, None);
+    Scene {
+        clock,
+        engine,
+        held,
+    }
+}
+
+impl Scene {
+    fn answers(&self, answers: impl IntoIterator<Item = (Duration, Result<bool>)>) {
+        let mut expected = self.engine.answers.lock();
+        assert!(expected.is_empty(), "a renewal didn't take place");
+        expected.extend(answers);
+        expected.reverse();
+    }
+
+    /// Moves the clock to where the renewer would wake, and lets it.
+    fn tend_when_due(&self) -> Option<Duration> {
+        let pause = self.held.tend()?;
+        self.clock.advance(pause);
+        self.held.tend()
+    }
+
+    fn lost(&self) -> Option<LostReason> {
+        self.held.lost().try_recv().ok().map(|lost| lost.reason)
+    }
+}
+
+fn unreachable_server() -> Result<bool> {
+    Err(Error::unavailable(
+        Some("a"),
+        "redis://nowhere",
+        "no answer",
+    ))
+}
+
+const AT_ONCE: Duration = Duration::ZERO;
+
+#[test]
+fn renewal_is_due_a_little_before_its_time() {
+    let scene = scene(Some(EVERY), None);
+    let first = scene.held.first_look();
+    assert!((EVERY * 9 / 10..=EVERY).contains(&first), "{first:?}");
+}
+
+#[test]
+fn renewed_lease_counts_from_before_the_send() {
+    let scene = scene(Some(EVERY), None);
+    let took = Duration::from_secs(1);
+    scene.answers([(took, Ok(true))]);
+    scene.tend_when_due();
+    let full = valid_until(scene.clock.now(), TTL).since(scene.clock.now());
+    assert_eq!(scene.held.remaining(), full - took);
+}
+
+#[test]
+fn failed_renewal_keeps_the_old_deadline_and_is_tried_again() {
+    let scene = scene(Some(EVERY), None);
+    let before = scene.held.remaining();
+    let pause = scene.held.tend().unwrap();
+    scene.clock.advance(pause);
+    scene.answers([(AT_ONCE, unreachable_server()), (AT_ONCE, Ok(true))]);
+    scene.held.tend();
+    assert_eq!(scene.held.remaining(), before - pause);
+    let again = scene.held.tend().unwrap();
+    assert!(again < EVERY, "{again:?}");
+    scene.clock.advance(again);
+    scene.held.tend();
+    assert!(scene.held.remaining() > before - pause);
+    assert_eq!(scene.lost(), None);
+}
+
+#[test]
+fn renewals_that_all_fail_are_tried_several_times_and_end_with_the_lease() {
+    let scene = scene(Some(EVERY), None);
+    let end = scene.clock.now().plus(scene.held.remaining());
+    let mut tries = 0;
+    while let Some(pause) = scene.held.tend() {
+        scene.clock.advance(pause);
+        if scene.engine.answers.lock().is_empty() {
+            tries += 1;
+            scene.answers([(AT_ONCE, unreachable_server())]);
+        }
+        assert!(scene.clock.now() <= end.plus(Duration::from_millis(10)));
+    }
+    assert!(tries > 5, "{tries}");
+    assert_eq!(scene.lost(), Some(LostReason::Expired));
+    assert_eq!(*scene.engine.forgotten.lock(), 1);
+}
+
+#[test]
+fn refused_renewal_is_lost_for_good() {
+    let scene = scene(Some(EVERY), None);
+    scene.answers([(AT_ONCE, Ok(false))]);
+    scene.tend_when_due();
+    assert_eq!(scene.lost(), Some(LostReason::NotOwner));
+    assert_eq!(scene.held.remaining(), Duration::ZERO);
+    assert_eq!(scene.held.tend(), None);
+    assert_eq!(*scene.engine.forgotten.lock(), 1);
+}
+
+#[test]
+fn lease_found_expired_stays_lost_when_a_late_renewal_succeeds() {
+    let scene = scene(Some(EVERY), None);
+    scene.clock.advance(EVERY);
+    scene.held.lose(LostReason::Expired);
+    scene.held.extend(scene.clock.now());
+    assert_eq!(scene.held.remaining(), Duration::ZERO);
+}
+
+#[test]
+fn lease_that_ran_out_before_its_renewal_was_answered_is_lost_for_good() {
+    let scene = scene(Some(EVERY), None);
+    let left = scene.held.remaining();
+    // The process stands still while the answer waits in its socket, and nobody looks meanwhile.
+    scene.answers([(left, Ok(true))]);
+    scene.tend_when_due();
+    assert_eq!(scene.lost(), Some(LostReason::Expired));
+    assert_eq!(scene.held.remaining(), Duration::ZERO);
+    assert_eq!(scene.held.tend(), None, "nothing is left to renew");
+    assert_eq!(*scene.engine.forgotten.lock(), 1);
+}
+
+#[test]
+fn expired_lease_is_told_once_on_a_channel_that_closes() {
+    let scene = scene(None, None);
+    assert_eq!(scene.held.first_look(), scene.held.remaining());
+    scene.clock.advance(TTL);
+    assert_eq!(scene.held.remaining(), Duration::ZERO);
+    scene.held.tend();
+    let lost: Vec<_> = scene.held.lost().iter().collect();
+    assert_eq!(
+        lost,
+        [Lost {
+            name: "a".into(),
+            reason: LostReason::Expired
+        }]
+    );
+}
+
+#[test]
+fn lease_is_not_renewed_after_max_hold() {
+    let scene = scene(Some(EVERY), Some(EVERY * 3 / 2));
+    scene.answers([(AT_ONCE, Ok(true))]);
+    scene.tend_when_due();
+    let last = scene.held.tend().unwrap();
+    assert!(last > EVERY, "the next look is at the end: {last:?}");
+    scene.clock.advance(last);
+    assert_eq!(scene.held.tend(), None);
+    assert_eq!(scene.lost(), Some(LostReason::Expired));
+}
+
+#[test]
+fn renewal_that_failed_is_not_tried_again_after_max_hold() {
+    let scene = scene(Some(EVERY), Some(EVERY * 4 / 3));
+    scene.answers([(AT_ONCE, unreachable_server())]);
+    scene.tend_when_due();
+    scene.clock.advance(EVERY);
+    let last = scene.held.tend().unwrap();
+    scene.clock.advance(last);
+    assert_eq!(scene.held.tend(), None);
+    assert_eq!(scene.lost(), Some(LostReason::Expired));
+}
+
+#[test]
+fn ended_lease_is_not_tended() {
+    let scene = scene(Some(EVERY), None);
+    assert!(scene.held.end().is_some());
+    scene.clock.advance(TTL);
+    assert_eq!(scene.held.tend(), None);
+    assert_eq!(scene.held.remaining(), Duration::ZERO);
+    assert!(scene.held.end().is_none());
+    assert_eq!(scene.lost(), None);
+    assert!(scene.held.lost().recv().is_err());
+}

@@ -1,0 +1,259 @@
+//! The threads that keep leases alive.
+//!
+//! A guard owns one for as long as it lives. A thread that isn't needed any more waits a little for the next
+//! guard and then ends, so that a program which locks in a loop starts one thread and not one per lock.
+//!
+//! Who owns what: the guard, and between guards the pool, own the [`Renewer`], which has the sending half of
+//! the thread's channel. The thread has the receiving half, and a `Weak` to the lease it tends. When the
+//! `Renewer` is dropped the channel closes, and the thread ends.
+//!
+//! A message means "look at your slot". It is sent only when the thread would look too late by itself: the
+//! slot says until when it sleeps. That way neither `lock` nor `unlock` wakes it when they follow each other
+//! closely. The slot is changed first and the message sent second, and the thread sets `asleep_until` before
+//! it sleeps; whoever changes the slot of a thread that isn't asleep sends the message in any case.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use parking_lot::Mutex;
+
+use crate::base::fork::Fresh;
+use crate::lease::monitor::Held;
+
+/// How long a thread waits for its next guard.
+const LINGER: Duration = Duration::from_millis(40);
+
+/// Longer than this nobody sleeps without looking.
+const LONG: Duration = Duration::from_secs(3600);
+
+/// The threads of one locker that have no guard at the moment.
+#[derive(Debug, Default)]
+pub(crate) struct Renewers {
+    idle: Mutex<Vec<Renewer>>,
+}
+
+impl Renewers {
+    /// A thread of this process that is ready to tend a lease: started before a lease is asked for, so that
+    /// none is taken that nobody would renew.
+    pub(crate) fn take(&self) -> io::Result<Renewer> {
+        let mut idle = self.idle.lock();
+        let rested = std::iter::from_fn(|| idle.pop()).find(Renewer::reserve);
+        drop(idle);
+        rested.map_or_else(Renewer::start, Ok)
+    }
+
+    pub(crate) fn give_back(&self, renewer: Renewer) {
+        renewer.rest();
+        let mut idle = self.idle.lock();
+        idle.retain(|renewer| !renewer.has_ended());
+        idle.push(renewer);
+    }
+}
+
+impl Fresh for Renewers {
+    fn fresh(&self) -> Self {
+        Renewers::default()
+    }
+}
+
+/// A thread that keeps one lease alive at a time.
+#[derive(Debug)]
+pub(crate) struct Renewer {
+    slot: Arc<Mutex<Slot>>,
+    look: Sender<()>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    duty: Duty,
+    /// `None` while the thread is awake.
+    asleep_until: Option<Instant>,
+}
+
+#[derive(Clone, Debug)]
+enum Duty {
+    /// In the pool.
+    Rest {
+        since: Instant,
+    },
+    /// Out of the pool, its lease not granted yet.
+    Reserved {
+        since: Instant,
+    },
+    Tend(Weak<Held>),
+    Ended,
+}
+
+impl Renewer {
+    fn start() -> io::Result<Self> {
+        // TLS and a logger are all that needs stack here.
+        const STACK: usize = 512 * 1024;
+        let slot = Slot {
+            duty: Duty::Reserved {
+                since: Instant::now(),
+            },
+            asleep_until: None,
+        };
+        let (slot, (look, looks)) = (Arc::new(Mutex::new(slot)), bounded(1));
+        let theirs = slot.clone();
+        thread::Builder::new()
+            .name("crosslock-renew".into())
+            .stack_size(STACK)
+            .spawn(move || run(&theirs, &looks))?;
+        Ok(Renewer { slot, look })
+    }
+
+    pub(crate) fn tend(&self, held: &Arc<Held>) {
+        let first_look = held.first_look().min(LONG);
+        self.assign(
+            Duty::Tend(Arc::downgrade(held)),
+            Instant::now() + first_look,
+        );
+    }
+
+    fn rest(&self) {
+        let now = Instant::now();
+        self.assign(Duty::Rest { since: now }, now + LINGER);
+    }
+
+    /// Gives the thread something else to do, which it has to look at in time.
+    fn assign(&self, duty: Duty, look_by: Instant) {
+        let asleep_until = {
+            let mut slot = self.slot.lock();
+            slot.duty = duty;
+            slot.asleep_until
+        };
+        if asleep_until.is_none_or(|until| until > look_by) {
+            // A full channel holds a message already, a closed one has no thread.
+            let _ = self.look.try_send(());
+        }
+    }
+
+    /// Takes the thread out of its rest, unless it has ended.
+    fn reserve(&self) -> bool {
+        let mut slot = self.slot.lock();
+        if matches!(slot.duty, Duty::Ended) {
+            return false;
+        }
+        slot.duty = Duty::Reserved {
+            since: Instant::now(),
+        };
+        true
+    }
+
+    fn has_ended(&self) -> bool {
+        matches!(self.slot.lock().duty, Duty::Ended)
+    }
+}
+
+/// The thread.
+fn run(slot: &Mutex<Slot>, looks: &Receiver<()>) {
+    loop {
+        let Some(duty) = next_duty(slot) else { return };
+        let until = Instant::now() + work(duty);
+        slot.lock().asleep_until = Some(until);
+        if looks.recv_deadline(until) == Err(RecvTimeoutError::Disconnected) {
+            return;
+        }
+    }
+}
+
+/// `None` when the thread has rested for long enough: from then on nobody gives it anything to do.
+fn next_duty(slot: &Mutex<Slot>) -> Option<Duty> {
+    let mut slot = slot.lock();
+    slot.asleep_until = None;
+    if matches!(slot.duty, Duty::Rest { since } if since.elapsed() >= LINGER) {
+        slot.duty = Duty::Ended;
+        return None;
+    }
+    Some(slot.duty.clone())
+}
+
+/// Does what is to be done, and says how long to sleep.
+fn work(duty: Duty) -> Duration {
+    match duty {
+        Duty::Rest { since } => LINGER.saturating_sub(since.elapsed()),
+        // In a loop of lock and unlock the lease comes within this time, and nobody has to wake the thread.
+        Duty::Reserved { since } => since.elapsed().max(LINGER),
+        Duty::Ended => LONG,
+        Duty::Tend(held) => {
+            let Some(held) = held.upgrade() else {
+                return LONG;
+            };
+            // A logger that panics must not end the renewing.
+            let tended = catch_unwind(AssertUnwindSafe(|| held.tend()));
+            tended
+                .unwrap_or(Some(LINGER))
+                .map_or(LONG, |pause| pause.min(LONG))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait_until(mut condition: impl FnMut() -> bool) {
+        let start = Instant::now();
+        while !condition() {
+            assert!(start.elapsed() < Duration::from_secs(20), "it never came");
+            thread::yield_now();
+        }
+    }
+
+    fn sleeps(renewer: &Renewer) -> Option<Duration> {
+        let until = renewer.slot.lock().asleep_until?;
+        Some(until.saturating_duration_since(Instant::now()))
+    }
+
+    #[test]
+    fn thread_is_used_again_while_it_rests() {
+        let pool = Renewers::default();
+        let first = pool.take().unwrap();
+        let slot = Arc::as_ptr(&first.slot);
+        pool.give_back(first);
+        assert_eq!(Arc::as_ptr(&pool.take().unwrap().slot), slot);
+    }
+
+    #[test]
+    fn rested_thread_ends_and_is_not_used_again() {
+        let pool = Renewers::default();
+        let first = pool.take().unwrap();
+        let slot = Arc::downgrade(&first.slot);
+        pool.give_back(first);
+        wait_until(|| matches!(slot.upgrade().unwrap().lock().duty, Duty::Ended));
+        let second = pool.take().unwrap();
+        wait_until(|| slot.strong_count() == 0);
+        pool.give_back(second);
+    }
+
+    #[test]
+    fn ended_threads_leave_the_pool() {
+        let pool = Renewers::default();
+        let many: Vec<_> = (0..10).map(|_| pool.take().unwrap()).collect();
+        many.into_iter().for_each(|renewer| pool.give_back(renewer));
+        wait_until(|| pool.idle.lock().iter().all(Renewer::has_ended));
+        pool.give_back(Renewer::start().unwrap());
+        assert_eq!(pool.idle.lock().len(), 1);
+    }
+
+    #[test]
+    fn dropped_renewer_ends_its_thread() {
+        let renewer = Renewer::start().unwrap();
+        let slot = Arc::downgrade(&renewer.slot);
+        drop(renewer);
+        wait_until(|| slot.strong_count() == 0);
+    }
+
+    #[test]
+    fn rest_wakes_a_thread_that_sleeps_for_longer() {
+        let renewer = Renewer::start().unwrap();
+        wait_until(|| sleeps(&renewer).is_some_and(|left| left > LINGER));
+        renewer.rest();
+        wait_until(|| renewer.has_ended());
+    }
+}

@@ -1,0 +1,289 @@
+//! The threads of this process that want one name: one of them has the seat, the others wait here.
+//!
+//! The seat is the right to ask the engine for a name, and to hold it. [`Seat`] is owned by one thread or guard at
+//! a time. Whoever has it may pass it on with a word to the next in line; when it is dropped it goes to the next
+//! with the word's default, or the queue of that name is gone. So nobody waits for a seat that nobody has.
+//!
+//! A seat is sent to a thread while the queue is locked, and only to one that is in the queue; a thread that has
+//! enough of waiting takes itself out under the same lock. If it isn't there any more, the seat is its own.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::sync::{Mutex, Receiver, Sender, bounded};
+
+/// The queues of all names in which this process has an interest at the moment.
+pub(crate) struct LocalQueues<K: Label, W: Default>(Arc<Mutex<Queues<K, W>>>);
+
+/// What tells one queue from another.
+pub(crate) trait Label: Clone + Eq + Hash {}
+
+impl<K: Clone + Eq + Hash> Label for K {}
+
+struct Queues<K: Label, W: Default> {
+    of: HashMap<K, Queue<K, W>>,
+    /// The number of the next to wait.
+    next: u64,
+}
+
+/// The queue of a name whose seat somebody has.
+struct Queue<K: Label, W: Default> {
+    waiting: VecDeque<Waiting<K, W>>,
+    /// Whether it is known here that the lock is taken.
+    taken: bool,
+}
+
+struct Waiting<K: Label, W: Default> {
+    number: u64,
+    /// Has room for the one seat that is ever sent.
+    give: Sender<(Seat<K, W>, W)>,
+}
+
+/// The right of one thread of this process to deal with the engine for a name.
+pub(crate) struct Seat<K: Label, W: Default> {
+    queues: Arc<Mutex<Queues<K, W>>>,
+    key: K,
+    /// Whether another has it now.
+    passed: bool,
+}
+
+/// A thread in a queue. It leaves when this is dropped.
+pub(crate) struct Waiter<K: Label, W: Default> {
+    queues: Arc<Mutex<Queues<K, W>>>,
+    key: K,
+    number: u64,
+    given: Receiver<(Seat<K, W>, W)>,
+    /// Whether it isn't in the queue any more.
+    left: bool,
+}
+
+/// How a thread begins.
+pub(crate) enum Entered<K: Label, W: Default> {
+    First(Seat<K, W>),
+    Behind(Waiter<K, W>),
+}
+
+/// How a thread ends that doesn't wait any longer.
+pub(crate) enum Left<K: Label, W: Default> {
+    /// The seat came at the last moment.
+    Given(Seat<K, W>, W),
+    Gone {
+        /// Whether the lock is known to be taken.
+        taken: bool,
+    },
+}
+
+impl<K: Label, W: Default> LocalQueues<K, W> {
+    /// Takes the seat of a name, or enters its queue.
+    pub(crate) fn enter(&self, key: &K) -> Entered<K, W> {
+        let mut locked = self.0.lock();
+        let number = locked.next;
+        let mut queue = match locked.of.entry(key.clone()) {
+            Entry::Occupied(queue) => queue,
+            Entry::Vacant(place) => {
+                place.insert(Queue::default());
+                drop(locked);
+                return Entered::First(Seat::new(self.0.clone(), key.clone()));
+            }
+        };
+        let (give, given) = bounded(1);
+        queue.get_mut().waiting.push_back(Waiting { number, give });
+        locked.next += 1;
+        drop(locked);
+        Entered::Behind(Waiter {
+            queues: self.0.clone(),
+            key: key.clone(),
+            number,
+            given,
+            left: false,
+        })
+    }
+
+    /// For how many names there is memory.
+    #[cfg(test)]
+    #[allow(
+        dead_code,
+        reason = "the model test has this file too, and doesn't ask"
+    )]
+    pub(crate) fn room(&self) -> usize {
+        self.0.lock().of.capacity()
+    }
+
+    /// How many threads have a seat or wait for one.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        let locked = self.0.lock();
+        locked
+            .of
+            .values()
+            .map(|queue| 1 + queue.waiting.len())
+            .sum()
+    }
+}
+
+impl<K: Label, W: Default> Waiter<K, W> {
+    /// Waits for the seat, until `deadline` at most.
+    pub(crate) fn wait(mut self, deadline: Option<Instant>) -> Result<(Seat<K, W>, W), Self> {
+        let given = match deadline {
+            Some(deadline) => self.given.recv_deadline(deadline).ok(),
+            // The queue keeps the sender until it has sent.
+            None => self.given.recv().ok(),
+        };
+        self.left = given.is_some();
+        given.ok_or(self)
+    }
+
+    /// Leaves the queue, unless the seat was given before.
+    pub(crate) fn leave(mut self) -> Left<K, W> {
+        let taken = self.take_out();
+        match self.given.try_recv() {
+            Ok((seat, word)) => Left::Given(seat, word),
+            Err(_) => Left::Gone { taken },
+        }
+    }
+
+    /// Whether the lock is known to be taken.
+    fn take_out(&mut self) -> bool {
+        self.left = true;
+        let mut locked = self.queues.lock();
+        let Some(queue) = locked.of.get_mut(&self.key) else {
+            return false;
+        };
+        queue.waiting.retain(|one| one.number != self.number);
+        queue.taken
+    }
+}
+
+impl<K: Label, W: Default> Drop for Waiter<K, W> {
+    fn drop(&mut self) {
+        if !self.left {
+            self.take_out();
+        }
+    }
+}
+
+impl<K: Label, W: Default> Seat<K, W> {
+    fn new(queues: Arc<Mutex<Queues<K, W>>>, key: K) -> Self {
+        Seat {
+            queues,
+            key,
+            passed: false,
+        }
+    }
+
+    /// Says whether the lock is known to be taken, for those that don't wait for it.
+    pub(crate) fn set_taken(&self, taken: bool) {
+        if let Some(queue) = self.queues.lock().of.get_mut(&self.key) {
+            queue.taken = taken;
+        }
+    }
+
+    /// Whether there is somebody to pass the seat to.
+    pub(crate) fn has_successor(&self) -> bool {
+        let locked = self.queues.lock();
+        let queue = locked.of.get(&self.key);
+        queue.is_some_and(|queue| !queue.waiting.is_empty())
+    }
+
+    /// Gives the seat to the next in the queue, or back if there is none.
+    pub(crate) fn pass(mut self, word: W) -> Result<(), (Self, W)> {
+        let queues = self.queues.clone();
+        let mut locked = queues.lock();
+        let Some(queue) = locked.of.get_mut(&self.key) else {
+            drop(locked);
+            return Err((self, word));
+        };
+        match queue.give(word, || Seat::new(queues.clone(), self.key.clone())) {
+            Ok(()) => {
+                self.passed = true;
+                Ok(())
+            }
+            Err(word) => {
+                drop(locked);
+                Err((self, word))
+            }
+        }
+    }
+}
+
+impl<K: Label, W: Default> Drop for Seat<K, W> {
+    fn drop(&mut self) {
+        if self.passed {
+            return;
+        }
+        let mut locked = self.queues.lock();
+        let Entry::Occupied(mut queue) = locked.of.entry(self.key.clone()) else {
+            return;
+        };
+        queue.get_mut().taken = false;
+        let seat = || Seat::new(self.queues.clone(), self.key.clone());
+        if queue.get_mut().give(W::default(), seat).is_err() {
+            queue.remove();
+            locked.shrink();
+        }
+    }
+}
+
+impl<K: Label, W: Default> Queue<K, W> {
+    /// Gives a new seat to the first who waits, or the word back if nobody does.
+    fn give(&mut self, mut word: W, seat: impl Fn() -> Seat<K, W>) -> Result<(), W> {
+        while let Some(next) = self.waiting.pop_front() {
+            // It has room for this one message, and a receiver for as long as its thread is in the queue.
+            match next.give.try_send((seat(), word)) {
+                Ok(()) => return Ok(()),
+                Err(unsent) => {
+                    let (mut seat, kept) = unsent.into_inner();
+                    seat.passed = true;
+                    word = kept;
+                }
+            }
+        }
+        Err(word)
+    }
+}
+
+impl<K: Label, W: Default> Queues<K, W> {
+    fn shrink(&mut self) {
+        const SMALL: usize = 64;
+        if self.of.is_empty() && self.of.capacity() > SMALL {
+            self.of.shrink_to_fit();
+        }
+    }
+}
+
+impl<K: Label, W: Default> Default for LocalQueues<K, W> {
+    fn default() -> Self {
+        LocalQueues(Arc::new(Mutex::new(Queues {
+            of: HashMap::new(),
+            next: 0,
+        })))
+    }
+}
+
+impl<K: Label, W: Default> Default for Queue<K, W> {
+    fn default() -> Self {
+        Queue {
+            waiting: VecDeque::new(),
+            taken: false,
+        }
+    }
+}
+
+impl<K: Label, W: Default> fmt::Debug for LocalQueues<K, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.0.lock().of.len();
+        f.debug_struct("LocalQueues")
+            .field("names", &names)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K: Label, W: Default> fmt::Debug for Seat<K, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Seat").finish_non_exhaustive()
+    }
+}
