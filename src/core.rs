@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::acquire::acquire;
-use crate::acquire::retry_budget::Patience;
+use crate::acquire::retry_budget::RetryBudget;
 use crate::base::claim::{Claim, Mode};
 use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::error::{Error, Result};
-use crate::base::fork::PerProcess;
+use crate::base::fork::ForkLocal;
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::engine::Engine;
 use crate::guard::LockGuard;
-use crate::lease::deferred_release::Farewells;
+use crate::lease::deferred_release::DeferredReleases;
 use crate::lease::monitor::Plan;
 use crate::lease::renewer::{Renewer, Renewers};
 use crate::lease::{Lease, valid_until};
@@ -24,9 +24,9 @@ use crate::queue::handoff::LocalQueues;
 pub(crate) struct Core {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) options: Options,
-    pub(crate) renewers: PerProcess<Renewers>,
-    pub(crate) farewells: PerProcess<Farewells>,
-    pub(crate) queues: PerProcess<LocalQueues>,
+    pub(crate) renewers: ForkLocal<Renewers>,
+    pub(crate) deferred: ForkLocal<DeferredReleases>,
+    pub(crate) queues: ForkLocal<LocalQueues>,
     pub(crate) clock: Arc<dyn Clock>,
     /// What almost all claims have.
     pub(crate) no_names: Arc<[Key]>,
@@ -93,8 +93,8 @@ impl Core {
         deadline: Deadline,
         attempts: Option<u32>,
     ) -> Result<Option<LockGuard>> {
-        let patience = Patience::new(deadline, attempts, &self.options);
-        acquire(self, claim, patience)
+        let budget = RetryBudget::new(deadline, attempts, &self.options);
+        acquire(self, claim, budget)
     }
 
     /// A thread for the lease that is about to be taken, if it will need one.

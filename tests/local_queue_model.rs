@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use local_queue::{Entered, Left, LocalQueues, Seat, Waiter};
+use local_queue::{Entered, Left, LocalQueues, Turn, Waiter};
 use orders::try_every_order;
 use process::{Process, Thread};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
@@ -68,16 +68,16 @@ fn in_orders_of(scheduler: impl Scheduler + 'static, threads: Threads) -> BTreeS
     Arc::into_inner(seen).unwrap().into_inner().unwrap()
 }
 
-fn first(queues: &Queues) -> Seat<&'static str, u32> {
+fn first(queues: &Queues) -> Turn<&'static str, u32> {
     match queues.enter(&"name") {
-        Entered::First(seat) => seat,
-        Entered::Behind(_) => panic!("somebody has the seat"),
+        Entered::First(turn) => turn,
+        Entered::Behind(_) => panic!("somebody has the turn"),
     }
 }
 
 fn behind(queues: &Queues) -> Waiter<&'static str, u32> {
     match queues.enter(&"name") {
-        Entered::First(_) => panic!("nobody has the seat"),
+        Entered::First(_) => panic!("nobody has the turn"),
         Entered::Behind(waiter) => waiter,
     }
 }
@@ -86,7 +86,7 @@ fn behind(queues: &Queues) -> Waiter<&'static str, u32> {
 fn seat_goes_to_the_first_in_the_queue_that_has_not_left() {
     try_every_order(None, || {
         let queues = Queues::default();
-        let seat = first(&queues);
+        let turn = first(&queues);
         let served = Arc::new(Mutex::new(Vec::new()));
         let waits = |number: u32| -> Thread {
             let (waiter, served) = (behind(&queues), served.clone());
@@ -101,7 +101,7 @@ fn seat_goes_to_the_first_in_the_queue_that_has_not_left() {
             let given = match third.wait(Some(Instant::now())) {
                 Ok(given) => Some(given),
                 Err(third) => match third.leave() {
-                    Left::Given(seat, word) => Some((seat, word)),
+                    Left::Given(turn, word) => Some((turn, word)),
                     Left::Gone { .. } => None,
                 },
             };
@@ -109,7 +109,7 @@ fn seat_goes_to_the_first_in_the_queue_that_has_not_left() {
                 served_third.lock().unwrap().push(3);
             }
         });
-        at_once(vec![Box::new(move || drop(seat)), second, leaves, fourth]);
+        at_once(vec![Box::new(move || drop(turn)), second, leaves, fourth]);
         let served = served.lock().unwrap();
         assert!(
             [&[2, 3, 4][..], &[2, 4]].contains(&&served[..]),
@@ -123,11 +123,11 @@ fn seat_goes_to_the_first_in_the_queue_that_has_not_left() {
 fn word_arrives_with_the_seat_or_comes_back() {
     try_every_order(None, || {
         let queues = Queues::default();
-        let (seat, waiter) = (first(&queues), behind(&queues));
+        let (turn, waiter) = (first(&queues), behind(&queues));
         let kept = Arc::new(Mutex::new(None));
         let passed = kept.clone();
         let passes: Thread = Box::new(move || {
-            let back = seat.pass(7).err();
+            let back = turn.pass(7).err();
             *passed.lock().unwrap() = back.as_ref().map(|(_, word)| *word);
         });
         let given = Arc::new(Mutex::new(None));
@@ -151,9 +151,9 @@ fn word_arrives_with_the_seat_or_comes_back() {
 fn waiter_that_is_dropped_passes_the_seat_on() {
     try_every_order(None, || {
         let queues = Queues::default();
-        let (seat, dropped, waits) = (first(&queues), behind(&queues), behind(&queues));
+        let (turn, dropped, waits) = (first(&queues), behind(&queues), behind(&queues));
         at_once(vec![
-            Box::new(move || drop(seat)),
+            Box::new(move || drop(turn)),
             Box::new(move || drop(dropped)),
             Box::new(move || drop(waits.wait(None))),
         ]);

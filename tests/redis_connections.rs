@@ -309,7 +309,7 @@ fn calls_that_ran_out_of_time_share_one_thread_and_one_connection() {
             });
         }
     });
-    assert_eq!(threads_named("crosslock-leave"), 1);
+    assert_eq!(threads_named("crosslock-release"), 1);
     server.cont();
     let lock_keys = || {
         server
@@ -320,7 +320,7 @@ fn calls_that_ran_out_of_time_share_one_thread_and_one_connection() {
     };
     wait_until("all of them are released", LONG, || lock_keys() == 0);
     wait_until("the thread ends", LONG, || {
-        threads_named("crosslock-leave") == 0
+        threads_named("crosslock-release") == 0
     });
 }
 

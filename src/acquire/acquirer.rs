@@ -1,11 +1,11 @@
-//! The one loop in which the engine is asked for a lock, by the thread that has its process's seat for the name.
+//! The one loop in which the engine is asked for a lock, by the thread that has its process's turn for the name.
 //!
 //! It asks, and then waits for whichever comes first: a grant, or the time to ask again.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::acquire::retry_budget::Patience;
+use crate::acquire::retry_budget::RetryBudget;
 use crate::base::backoff::shortened;
 use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Deadline};
@@ -14,11 +14,11 @@ use crate::base::token::{Ending, Token};
 use crate::core::Core;
 use crate::engine::{Acquired, Failed, IfTaken, News, Release, Request, Stored};
 use crate::guard::{LockGuard, RELEASE};
-use crate::lease::deferred_release::Farewell;
+use crate::lease::deferred_release::DeferredRelease;
 use crate::lease::monitor::Plan;
 use crate::lease::renewer::Renewer;
 use crate::lease::{Lease, valid_until};
-use crate::queue::handoff::{Place, Seat, Seen, Word};
+use crate::queue::handoff::{Handoff, Place, Seen, Turn};
 
 /// After a deadline: what the attempt that is on the wire may still take.
 pub(crate) const GRACE: Duration = Duration::from_millis(40);
@@ -31,14 +31,14 @@ const HEARTBEAT_SHARE: Duration = Duration::from_millis(1);
 pub(crate) const SLACK: Duration = Duration::from_millis(500);
 
 /// The thread that asks the engine for a name.
-pub(crate) struct Asker<'a> {
+pub(crate) struct Acquirer<'a> {
     core: &'a Arc<Core>,
     claim: &'a Claim,
-    patience: Patience,
+    budget: RetryBudget,
     /// Its owner stays the same for all attempts, so that one whose answer was lost is found again.
     place: Place,
-    /// `None` for a single question beside whoever has the seat.
-    seat: Option<Seat>,
+    /// `None` for a single question beside whoever has the turn.
+    turn: Option<Turn>,
     renewer: Option<Renewer>,
     /// Since when, and how, the engine can't be reached.
     failing: Option<(Instant, Error)>,
@@ -46,34 +46,34 @@ pub(crate) struct Asker<'a> {
     holder: Option<String>,
 }
 
-impl<'a> Asker<'a> {
+impl<'a> Acquirer<'a> {
     pub(crate) fn new(
         core: &'a Arc<Core>,
         claim: &'a Claim,
-        patience: Patience,
+        budget: RetryBudget,
         place: Place,
-        seat: Option<Seat>,
+        turn: Option<Turn>,
         renewer: Option<Renewer>,
     ) -> Self {
-        Asker {
+        Acquirer {
             core,
             claim,
-            patience,
+            budget,
             place,
-            seat,
+            turn,
             renewer,
             failing: None,
             holder: None,
         }
     }
 
-    /// Asks until it has the lock or patience has run out.
+    /// Asks until it has the lock or budget has run out.
     pub(crate) fn acquire(mut self) -> Result<Option<LockGuard>> {
         let outcome = self.run();
         self.end(outcome)
     }
 
-    /// Gives the lease, or `None` when patience has run out.
+    /// Gives the lease, or `None` when budget has run out.
     fn run(&mut self) -> Result<Option<Lease>> {
         if self.renewer.is_none() {
             // Before anything is taken that nobody would renew.
@@ -82,7 +82,7 @@ impl<'a> Asker<'a> {
                 .renewer(&self.claim.key, self.place.owner.process())?;
         }
         let last_began = loop {
-            let last = self.patience.begin();
+            let last = self.budget.begin();
             let is_waiting = self.place.known && self.place.failing.is_none();
             if last && is_waiting && self.has_successor() {
                 // Who takes the place over needn't lose it.
@@ -128,7 +128,7 @@ impl<'a> Asker<'a> {
                 }
                 None => Duration::MAX,
             };
-            let over = last || self.patience.deadline().is_over();
+            let over = last || self.budget.deadline().is_over();
             if over || self.has_failed_for_too_long() {
                 break Some(began);
             }
@@ -148,7 +148,7 @@ impl<'a> Asker<'a> {
 
     /// Tells why the call goes on; says whether it begins to wait for the lock.
     fn tell(&mut self) -> bool {
-        let log = &mut self.patience.log;
+        let log = &mut self.budget.log;
         if let Some((_, error)) = &self.failing {
             log.outage(error);
             return false;
@@ -162,7 +162,7 @@ impl<'a> Asker<'a> {
 
     /// Whether an engine that can may block until the lock is free.
     fn may_block(&self) -> bool {
-        self.patience.is_endless() && !self.core.leases_end()
+        self.budget.is_endless() && !self.core.leases_end()
     }
 
     /// What there is to say without a lease, after a last question that began then.
@@ -173,7 +173,7 @@ impl<'a> Asker<'a> {
         // Also where this call says that the lock is taken: whoever gets the place next asks for itself.
         self.place.failing = Some(since);
         let was_answered = self.place.seen.is_some() && Some(since) == last_began;
-        if was_answered && self.patience.deadline().is_over() {
+        if was_answered && self.budget.deadline().is_over() {
             // The end of the call cut its last question short; to the one before, the lock was taken.
             return Ok(None);
         }
@@ -187,7 +187,7 @@ impl<'a> Asker<'a> {
                 promise: pause + pause / 2 + SLACK,
                 inbox: self.place.grants.as_ref().and_then(|grants| grants.inbox()),
                 // Not before it was told that the call waits.
-                endless: self.may_block() && self.patience.log.waits(),
+                endless: self.may_block() && self.budget.log.waits(),
             },
             None => IfTaken::Leave,
         };
@@ -196,7 +196,7 @@ impl<'a> Asker<'a> {
         let answer = engine.acquire(self.request(), if_taken, &deadline);
         match answer {
             Ok(answer) => {
-                self.patience.log.answer(self.claim, &self.core.engine);
+                self.budget.log.answer(self.claim, &self.core.engine);
                 if let Acquired::Taken { stood, .. } = answer {
                     (self.failing, self.place.failing) = (None, None);
                     self.entered(pause.is_some(), stood);
@@ -240,7 +240,7 @@ impl<'a> Asker<'a> {
 
     /// Until when a question may take.
     fn deadline(&self) -> Deadline {
-        let deadline = self.patience.deadline().plus(GRACE);
+        let deadline = self.budget.deadline().plus(GRACE);
         let Some(since) = self.failing_since() else {
             return deadline;
         };
@@ -259,10 +259,10 @@ impl<'a> Asker<'a> {
         let longest = (self.core.options.ttl / 3).max(self.share_of_line());
         let grants = self.place.grants.as_ref();
         let hears = grants.is_some_and(|grants| grants.inbox().is_some());
-        if hears && self.failing.is_none() && !self.patience.counts_attempts() {
+        if hears && self.failing.is_none() && !self.budget.counts_attempts() {
             shortened(longest, JITTER)
         } else {
-            self.patience.pause().min(longest)
+            self.budget.pause().min(longest)
         }
     }
 
@@ -283,13 +283,13 @@ impl<'a> Asker<'a> {
             // The first of a line that asks then finds the lease over, for all of them.
             left.saturating_add(self.share_of_line().mul_f64(fastrand::f64()))
         } else {
-            left.min(self.patience.pause())
+            left.min(self.budget.pause())
         }
     }
 
     /// Waits for a grant, or until it is time to ask again.
     fn wait(&self, timeout: Duration) -> Option<Lease> {
-        let timeout = timeout.min(self.patience.deadline().remaining());
+        let timeout = timeout.min(self.budget.deadline().remaining());
         let Some(grants) = &self.place.grants else {
             self.core.engine.wait(self.request(), timeout);
             return None;
@@ -344,7 +344,7 @@ impl<'a> Asker<'a> {
 
     /// Whether the engine's line isn't to be entered yet. Who counts attempts asks often enough.
     fn has_to_listen(&self) -> bool {
-        let may_listen = self.core.engine.has_line() && !self.patience.counts_attempts();
+        let may_listen = self.core.engine.has_line() && !self.budget.counts_attempts();
         may_listen && !self.place.listened
     }
 
@@ -354,7 +354,7 @@ impl<'a> Asker<'a> {
         if !self.has_to_listen() {
             return false;
         }
-        let deadline = self.patience.deadline().clone();
+        let deadline = self.budget.deadline().clone();
         self.listen(Some(&deadline));
         self.place.listened = true;
         true
@@ -367,7 +367,7 @@ impl<'a> Asker<'a> {
 
     fn failing_since(&self) -> Option<Instant> {
         let own = self.failing.as_ref().map(|(since, _)| *since);
-        let inherited = self.place.failing.map(|at| at.max(self.patience.since()));
+        let inherited = self.place.failing.map(|at| at.max(self.budget.since()));
         own.or(inherited)
     }
 
@@ -384,12 +384,12 @@ impl<'a> Asker<'a> {
     }
 
     fn has_successor(&self) -> bool {
-        self.seat.as_ref().is_some_and(Seat::has_successor)
+        self.turn.as_ref().is_some_and(Turn::has_successor)
     }
 
     fn set_taken(&self, taken: bool) {
-        if let Some(seat) = &self.seat {
-            seat.set_taken(taken);
+        if let Some(turn) = &self.turn {
+            turn.set_taken(taken);
         }
     }
 
@@ -397,29 +397,29 @@ impl<'a> Asker<'a> {
     fn end(self, outcome: Result<Option<Lease>>) -> Result<Option<LockGuard>> {
         if let Ok(Some(lease)) = outcome {
             self.set_taken(true);
-            let guard = LockGuard::new(self.core.clone(), lease, self.renewer, self.seat);
+            let guard = LockGuard::new(self.core.clone(), lease, self.renewer, self.turn);
             return Ok(Some(guard));
         }
         // A timed call has no time for an engine that doesn't answer.
-        let leave_by = match (self.patience.is_timed(), &outcome) {
+        let leave_by = match (self.budget.is_timed(), &outcome) {
             (false, _) => Deadline::after(RELEASE),
-            (true, Ok(_)) => self.patience.deadline().plus(GRACE),
+            (true, Ok(_)) => self.budget.deadline().plus(GRACE),
             (true, Err(_)) => Deadline::after(Duration::ZERO),
         };
         let (core, claim) = (self.core, self.claim);
-        let passed = match self.seat {
-            Some(seat) => seat
-                .pass(Word::Wait(Box::new(self.place), self.renewer))
-                .map_err(|(seat, word)| (Some(seat), word)),
-            None => Err((None, Word::Wait(Box::new(self.place), self.renewer))),
+        let passed = match self.turn {
+            Some(turn) => turn
+                .pass(Handoff::Resume(Box::new(self.place), self.renewer))
+                .map_err(|(turn, word)| (Some(turn), word)),
+            None => Err((None, Handoff::Resume(Box::new(self.place), self.renewer))),
         };
-        if let Err((seat, Word::Wait(place, renewer))) = passed {
+        if let Err((turn, Handoff::Resume(place, renewer))) = passed {
             give_up(core, claim, &place, &leave_by);
             if let Some(renewer) = renewer {
                 let process = place.owner.process();
                 core.renewers.get(process).give_back(renewer);
             }
-            drop(seat);
+            drop(turn);
         }
         outcome.map(|_| None)
     }
@@ -448,12 +448,14 @@ fn give_up(core: &Core, claim: &Claim, place: &Place, deadline: &Deadline) {
             }
         };
     if is_left {
-        core.farewells.get(place.owner.process()).leave(Farewell {
-            claim: claim.clone(),
-            owner: place.owner.clone(),
-            ttl,
-            ending: Ending::Unknown,
-            kept_until: BootInstant::START,
-        });
+        core.deferred
+            .get(place.owner.process())
+            .leave(DeferredRelease {
+                claim: claim.clone(),
+                owner: place.owner.clone(),
+                ttl,
+                ending: Ending::Unknown,
+                kept_until: BootInstant::START,
+            });
     }
 }

@@ -9,7 +9,7 @@ use crate::base::options::Options;
 
 /// How long, and how often, a call tries.
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub(crate) struct RetryBudget {
     deadline: Deadline,
     attempts: Option<u32>,
     made: u64,
@@ -18,9 +18,9 @@ pub(crate) struct Patience {
     pub(crate) log: WaitLog,
 }
 
-impl Patience {
+impl RetryBudget {
     pub(crate) fn new(deadline: Deadline, attempts: Option<u32>, options: &Options) -> Self {
-        Patience {
+        RetryBudget {
             deadline,
             attempts,
             made: 0,

@@ -11,14 +11,14 @@ use parking_lot::Mutex;
 use super::*;
 use crate::base::clock::{BootClock, BootInstant, Cancel, Deadline};
 use crate::base::error::Error;
-use crate::base::fork::PerProcess;
+use crate::base::fork::ForkLocal;
 use crate::base::options::Options;
 use crate::base::token::Token;
 use crate::engine::{Acquired, Engine, Failed, IfTaken, Kept, Release, Released, Request, Stored};
-use crate::lease::deferred_release::Farewells;
+use crate::lease::deferred_release::DeferredReleases;
 use crate::lease::renewer::Renewers;
 use crate::lease::{Lease, Owner};
-use crate::queue::handoff::{LocalQueues, Seat};
+use crate::queue::handoff::{LocalQueues, Turn};
 
 /// Far more than anything here takes.
 const LONG: Duration = Duration::from_secs(60);
@@ -120,11 +120,11 @@ struct Scene {
 
 fn scene() -> Scene {
     let (engine, clock) = (Arc::new(Scripted::default()), Arc::new(BootClock));
-    let farewells = Farewells::new(engine.clone(), clock.clone());
+    let deferred = DeferredReleases::new(engine.clone(), clock.clone());
     let core = Core {
-        renewers: PerProcess::new(Renewers::default()),
-        farewells: PerProcess::new(farewells),
-        queues: PerProcess::new(LocalQueues::default()),
+        renewers: ForkLocal::new(Renewers::default()),
+        deferred: ForkLocal::new(deferred),
+        queues: ForkLocal::new(LocalQueues::default()),
         engine: engine.clone(),
         options: Options::default(),
         clock,
@@ -139,16 +139,16 @@ fn scene() -> Scene {
 }
 
 impl Scene {
-    fn first(&self) -> Seat {
+    fn first(&self) -> Turn {
         match self.queues().enter(&self.claim.key) {
-            Entered::First(seat) => seat,
-            Entered::Behind(_) => panic!("somebody has the seat"),
+            Entered::First(turn) => turn,
+            Entered::Behind(_) => panic!("somebody has the turn"),
         }
     }
 
     fn behind(&self) -> Waiter {
         match self.queues().enter(&self.claim.key) {
-            Entered::First(_) => panic!("nobody has the seat"),
+            Entered::First(_) => panic!("nobody has the turn"),
             Entered::Behind(waiter) => waiter,
         }
     }
@@ -157,18 +157,18 @@ impl Scene {
         self.core.queues.get(std::process::id())
     }
 
-    fn patience(&self) -> Patience {
+    fn budget(&self) -> RetryBudget {
         let deadline = Deadline::after(LONG).or(&self.over);
-        Patience::new(deadline, None, &self.core.options)
+        RetryBudget::new(deadline, None, &self.core.options)
     }
 
-    fn call(&self, seat: Seat, place: Place) -> Result<Option<LockGuard>> {
-        Asker::new(
+    fn call(&self, turn: Turn, place: Place) -> Result<Option<LockGuard>> {
+        Acquirer::new(
             &self.core,
             &self.claim,
-            self.patience(),
+            self.budget(),
             place,
-            Some(seat),
+            Some(turn),
             None,
         )
         .acquire()
@@ -192,16 +192,16 @@ impl Scene {
         }
     }
 
-    /// A call whose last question fails, and then one whose time is over when it gets the seat, while a third thread
+    /// A call whose last question fails, and then one whose time is over when it gets the turn, while a third thread
     /// waits: what they return.
     fn two_calls(&self) -> [Result<Option<LockGuard>>; 2] {
-        let (seat, second, _third) = (self.first(), self.behind(), self.behind());
-        let first = self.call(seat, Place::new(std::process::id()));
+        let (turn, second, _third) = (self.first(), self.behind(), self.behind());
+        let first = self.call(turn, Place::new(std::process::id()));
         self.over.set();
-        let Left::Given(seat, Word::Wait(place, _)) = second.leave() else {
-            panic!("the seat comes with the place")
+        let Left::Given(turn, Handoff::Resume(place, _)) = second.leave() else {
+            panic!("the turn comes with the place")
         };
-        [first, self.call(seat, *place)]
+        [first, self.call(turn, *place)]
     }
 }
 
@@ -240,9 +240,9 @@ fn question_that_was_refused_is_asked_again_by_the_next_thread() {
 fn handed_over_lease_that_is_over_says_nothing_about_the_lock() {
     let scene = scene();
     let key = scene.claim.key.clone();
-    let seat = scene.first();
+    let turn = scene.first();
     // Its holder has the lock, and hands it over.
-    seat.set_taken(true);
+    turn.set_taken(true);
     let (core, over) = (scene.core.clone(), scene.over.clone());
     let (tell, told) = mpsc::channel();
     scene.engine.next(move || {
@@ -254,12 +254,12 @@ fn handed_over_lease_that_is_over_says_nothing_about_the_lock() {
         taken()
     });
     let next = thread::scope(|scope| {
-        let next = scope.spawn(|| acquire(&scene.core, &scene.claim, scene.patience()));
-        while !seat.has_successor() {
+        let next = scope.spawn(|| acquire(&scene.core, &scene.claim, scene.budget()));
+        while !turn.has_successor() {
             thread::yield_now();
         }
-        let word = Word::Have(Box::new(scene.expired()), None);
-        assert!(seat.pass(word).is_ok());
+        let word = Handoff::Lease(Box::new(scene.expired()), None);
+        assert!(turn.pass(word).is_ok());
         next.join().expect("no panic")
     });
     assert!(matches!(next, Ok(None)), "{next:?}");

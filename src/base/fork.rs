@@ -7,32 +7,32 @@ use parking_lot::Mutex;
 /// A value for each process. A child that is forked off begins with a fresh one, and neither uses nor drops its
 /// parent's: locks in it may have been held at that moment by threads that the child doesn't have.
 #[derive(Debug)]
-pub(crate) struct PerProcess<T: Fresh> {
+pub(crate) struct ForkLocal<T: AfterFork> {
     process: u32,
     value: Arc<T>,
     /// That of a child, in which this one is the parent's.
-    child: OnceLock<Box<PerProcess<T>>>,
+    child: OnceLock<Box<ForkLocal<T>>>,
 }
 
 /// What a child begins with.
-pub(crate) trait Fresh {
+pub(crate) trait AfterFork {
     /// A new value, from the parts of this one that never change.
-    fn fresh(&self) -> Self;
+    fn after_fork(&self) -> Self;
 }
 
-impl<T: Default> Fresh for Mutex<T> {
-    fn fresh(&self) -> Self {
+impl<T: Default> AfterFork for Mutex<T> {
+    fn after_fork(&self) -> Self {
         Mutex::default()
     }
 }
 
-impl<T: Fresh> PerProcess<T> {
+impl<T: AfterFork> ForkLocal<T> {
     pub(crate) fn new(value: T) -> Self {
-        PerProcess::of(std::process::id(), value)
+        ForkLocal::of(std::process::id(), value)
     }
 
     fn of(process: u32, value: T) -> Self {
-        PerProcess {
+        ForkLocal {
             process,
             value: Arc::new(value),
             child: OnceLock::new(),
@@ -44,12 +44,12 @@ impl<T: Fresh> PerProcess<T> {
         if self.process == process {
             return &self.value;
         }
-        let child = || Box::new(PerProcess::of(process, self.value.fresh()));
+        let child = || Box::new(ForkLocal::of(process, self.value.after_fork()));
         self.child.get_or_init(child).get(process)
     }
 }
 
-impl<T: Fresh> Drop for PerProcess<T> {
+impl<T: AfterFork> Drop for ForkLocal<T> {
     fn drop(&mut self) {
         if self.process != std::process::id() {
             std::mem::forget(self.value.clone());
@@ -67,8 +67,8 @@ mod tests {
         generation: u32,
     }
 
-    impl Fresh for Counted<'_> {
-        fn fresh(&self) -> Self {
+    impl AfterFork for Counted<'_> {
+        fn after_fork(&self) -> Self {
             Counted {
                 dropped: self.dropped,
                 generation: self.generation + 1,
@@ -89,7 +89,7 @@ mod tests {
             dropped: &dropped,
             generation,
         };
-        let own = PerProcess::new(value(0));
+        let own = ForkLocal::new(value(0));
         let me = std::process::id();
         assert_eq!(own.get(me).generation, 0);
         assert_eq!(own.get(me + 1).generation, 1);
@@ -105,9 +105,9 @@ mod tests {
             dropped: &dropped,
             generation,
         };
-        drop(PerProcess::of(std::process::id() + 1, value(0)));
+        drop(ForkLocal::of(std::process::id() + 1, value(0)));
         assert_eq!(dropped.load(Ordering::Relaxed), 0);
-        drop(PerProcess::new(value(0)));
+        drop(ForkLocal::new(value(0)));
         assert_eq!(dropped.load(Ordering::Relaxed), 1);
     }
 }

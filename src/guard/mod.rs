@@ -18,9 +18,9 @@ use crate::engine::Request;
 use crate::engine::Stored;
 use crate::lease::Lease;
 use crate::lease::held_by_thread as taken;
-use crate::lease::monitor::{Held, Lost, Plan};
+use crate::lease::monitor::{LeaseMonitor, Lost, Plan};
 use crate::lease::renewer::Renewer;
-use crate::queue::handoff::Seat;
+use crate::queue::handoff::Turn;
 
 mod release;
 
@@ -57,7 +57,7 @@ pub(crate) use self::release::RELEASE;
 #[must_use = "a guard that is dropped at once protects nothing"]
 pub struct LockGuard {
     core: Arc<Core>,
-    held: Arc<Held>,
+    held: Arc<LeaseMonitor>,
     renewer: Option<Renewer>,
     claim: Claim,
     token: Token,
@@ -73,12 +73,12 @@ impl LockGuard {
         core: Arc<Core>,
         lease: Lease,
         renewer: Option<Renewer>,
-        seat: Option<Seat>,
+        turn: Option<Turn>,
     ) -> Self {
         let (claim, token) = (lease.claim.clone(), lease.token);
         let process = lease.owner.process();
         let plan = Plan::of(&core.options);
-        let held = Held::new(core.engine.clone(), core.clock.clone(), plan, lease, seat);
+        let held = LeaseMonitor::new(core.engine.clone(), core.clock.clone(), plan, lease, turn);
         let held = Arc::new(held);
         taken::remember(&held, claim.mode, process);
         if let Some(renewer) = &renewer {

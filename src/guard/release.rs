@@ -14,8 +14,8 @@ use crate::base::error::{Error, LostReason, Result};
 use crate::base::token::Ending;
 use crate::engine::{Kept, Release, Released, Request};
 use crate::lease::Lease;
-use crate::lease::deferred_release::Farewell;
-use crate::queue::handoff::{Seat, Word};
+use crate::lease::deferred_release::DeferredRelease;
+use crate::queue::handoff::{Handoff, Turn};
 
 /// What a release may take.
 pub(crate) const RELEASE: Duration = Duration::from_millis(400);
@@ -67,7 +67,7 @@ impl LockGuard {
             return Err(Error::Unsupported { what });
         }
         self.check()?;
-        let Some((mut lease, seat)) = self.held.end() else {
+        let Some((mut lease, turn)) = self.held.end() else {
             return Err(self.lost_error());
         };
         let (last_used, deadline) = (lease.token.number, Deadline::after(RELEASE));
@@ -82,7 +82,7 @@ impl LockGuard {
                 lease.value = value.map(Some).or(lease.value);
                 self.core.restart(&mut lease, asked);
                 // The others of this process ask for themselves.
-                drop(seat);
+                drop(turn);
                 let renewer = self.renewer.take();
                 Ok(LockGuard::new(self.core.clone(), lease, renewer, None))
             }
@@ -96,7 +96,7 @@ impl LockGuard {
                 let (owner, ttl) = (lease.owner.clone(), self.core.options.ttl);
                 let kept_until = lease.kept_until;
                 self.leave(lease);
-                self.core.farewells.get(self.process).leave(Farewell {
+                self.core.deferred.get(self.process).leave(DeferredRelease {
                     claim,
                     owner,
                     ttl,
@@ -116,14 +116,14 @@ impl LockGuard {
         panicked: bool,
     ) -> Result<()> {
         let was_held = !self.held.remaining().is_zero();
-        let Some((mut lease, mut seat)) = self.held.end() else {
+        let Some((mut lease, mut turn)) = self.held.end() else {
             return Ok(());
         };
         lease.panicked = panicked;
         let mut value = value.filter(|_| was_held);
         let deadline = by.within(RELEASE);
         // Asked once: a thread that comes later is handed nothing that isn't stored.
-        let may_hand_over = self.has_next(&lease, seat.as_ref());
+        let may_hand_over = self.has_next(&lease, turn.as_ref());
         // The next thread works on it, and this one is told that it is stored: so it is.
         let to_next = value.take_if(|_| may_hand_over);
         let stored = to_next.map(|value| self.store(&mut lease, value, &deadline));
@@ -136,10 +136,10 @@ impl LockGuard {
                 self.leave(lease);
                 Err(e)
             }
-            _ if may_hand_over => match self.hand_over(lease, seat) {
+            _ if may_hand_over => match self.hand_over(lease, turn) {
                 None => return Ok(()),
                 Some((lease, back)) => {
-                    seat = back;
+                    turn = back;
                     self.release_lease(lease, None, &deadline)
                 }
             },
@@ -147,7 +147,7 @@ impl LockGuard {
         };
         self.give_back();
         // The next thread of this process asks for itself, behind the other processes.
-        drop(seat);
+        drop(turn);
         match released {
             // What was stored stays so, whatever became of the lease.
             _ if is_stored => Ok(()),
@@ -159,28 +159,28 @@ impl LockGuard {
         }
     }
 
-    /// Whether another thread of this process may have the lease next. A lease that was lost has no seat any more.
-    fn has_next(&self, lease: &Lease, seat: Option<&Seat>) -> bool {
+    /// Whether another thread of this process may have the lease next. A lease that was lost has no turn any more.
+    fn has_next(&self, lease: &Lease, turn: Option<&Turn>) -> bool {
         let (now, options) = (self.core.clock.now(), &self.core.options);
         let may = lease.may_be_handed_over(now, options.ttl, options.hand_over);
-        may && seat.is_some_and(Seat::has_successor)
+        may && turn.is_some_and(Turn::has_successor)
     }
 
     /// Gives the lease to the next thread of this process that waits; or back, if there is none or its time is up.
-    fn hand_over(&mut self, lease: Lease, seat: Option<Seat>) -> Option<(Lease, Option<Seat>)> {
-        let may = self.has_next(&lease, seat.as_ref());
-        let seat = match seat {
-            Some(seat) if may => seat,
-            seat => return Some((lease, seat)),
+    fn hand_over(&mut self, lease: Lease, turn: Option<Turn>) -> Option<(Lease, Option<Turn>)> {
+        let may = self.has_next(&lease, turn.as_ref());
+        let turn = match turn {
+            Some(turn) if may => turn,
+            turn => return Some((lease, turn)),
         };
-        let word = Word::Have(Box::new(lease), self.renewer.take());
-        let (seat, word) = seat.pass(word).err()?;
+        let word = Handoff::Lease(Box::new(lease), self.renewer.take());
+        let (turn, word) = turn.pass(word).err()?;
         // It comes back as it was given.
-        let Word::Have(lease, renewer) = word else {
+        let Handoff::Lease(lease, renewer) = word else {
             return None;
         };
         self.renewer = renewer;
-        Some((*lease, Some(seat)))
+        Some((*lease, Some(turn)))
     }
 
     fn store(&self, lease: &mut Lease, value: Arc<[u8]>, deadline: &Deadline) -> Result<Kept> {
@@ -251,8 +251,8 @@ impl LockGuard {
 
     /// Leaves the release to a thread that goes on trying.
     fn leave(&self, lease: Lease) {
-        let farewells = self.core.farewells.get(self.process);
-        farewells.leave(Farewell::of(lease, self.core.options.ttl));
+        let deferred = self.core.deferred.get(self.process);
+        deferred.leave(DeferredRelease::of(lease, self.core.options.ttl));
     }
 
     fn give_back(&mut self) {

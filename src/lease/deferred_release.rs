@@ -19,14 +19,14 @@ use crate::base::backoff::Backoff;
 use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Cancel, Clock, Deadline};
 use crate::base::error::Whole;
-use crate::base::fork::Fresh;
+use crate::base::fork::AfterFork;
 use crate::base::token::Ending;
 use crate::engine::{Engine, Release, Request};
 use crate::lease::{Lease, Owner};
 
 /// A lease to release.
 #[derive(Debug)]
-pub(crate) struct Farewell {
+pub(crate) struct DeferredRelease {
     pub(crate) claim: Claim,
     pub(crate) owner: Owner,
     pub(crate) ttl: Duration,
@@ -35,10 +35,10 @@ pub(crate) struct Farewell {
     pub(crate) kept_until: BootInstant,
 }
 
-impl Farewell {
+impl DeferredRelease {
     /// The release of a lease that is over, or can't be released now.
     pub(crate) fn of(lease: Lease, ttl: Duration) -> Self {
-        Farewell {
+        DeferredRelease {
             ending: lease.ending(),
             kept_until: lease.kept_until(),
             claim: lease.claim,
@@ -49,7 +49,7 @@ impl Farewell {
 }
 
 /// The releases that one locker still has to make.
-pub(crate) struct Farewells(Arc<Shared>);
+pub(crate) struct DeferredReleases(Arc<Shared>);
 
 struct Shared {
     engine: Arc<dyn Engine>,
@@ -63,7 +63,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Queue {
-    waiting: VecDeque<(Farewell, Instant)>,
+    waiting: VecDeque<(DeferredRelease, Instant)>,
     /// Whether a thread works on them.
     has_worker: bool,
     /// Set when the locker is gone: what isn't released until then is left to its ttl.
@@ -82,10 +82,10 @@ const PAUSES: Backoff = Backoff {
     jitter: 0.5,
 };
 
-impl Farewells {
+impl DeferredReleases {
     pub(crate) fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> Self {
         let (queue, closing, closed) = Default::default();
-        Farewells(Arc::new(Shared {
+        DeferredReleases(Arc::new(Shared {
             engine,
             clock,
             queue,
@@ -95,7 +95,7 @@ impl Farewells {
     }
 
     /// Leaves a release to the thread, starting it if need be.
-    pub(crate) fn leave(&self, farewell: Farewell) {
+    pub(crate) fn leave(&self, farewell: DeferredRelease) {
         // The server's lease started before now, and a place in line is dropped no later than this.
         let over = Instant::now() + farewell.ttl + SLACK;
         let mut queue = self.0.queue.lock();
@@ -110,7 +110,7 @@ impl Farewells {
 
     fn start(&self) -> bool {
         let shared = self.0.clone();
-        let thread = thread::Builder::new().name("crosslock-leave".into());
+        let thread = thread::Builder::new().name("crosslock-release".into());
         let started = thread.spawn(move || shared.work());
         if let Err(e) = &started {
             log::warn!("no thread to release what was given up, its ttl will: {e}");
@@ -120,13 +120,13 @@ impl Farewells {
 }
 
 /// What a parent still has to release is its business.
-impl Fresh for Farewells {
-    fn fresh(&self) -> Self {
-        Farewells::new(self.0.engine.clone(), self.0.clock.clone())
+impl AfterFork for DeferredReleases {
+    fn after_fork(&self) -> Self {
+        DeferredReleases::new(self.0.engine.clone(), self.0.clock.clone())
     }
 }
 
-impl Drop for Farewells {
+impl Drop for DeferredReleases {
     fn drop(&mut self) {
         self.0.closed.set();
         self.0.queue.lock().close_by = Some(Instant::now() + LAST_WORDS);
@@ -150,7 +150,7 @@ impl Shared {
     }
 
     /// `None` when there is nothing left to do: then the thread is not counted on any more.
-    fn next(&self) -> Option<(Farewell, Instant, Deadline)> {
+    fn next(&self) -> Option<(DeferredRelease, Instant, Deadline)> {
         let mut queue = self.queue.lock();
         let now = Instant::now();
         queue.waiting.retain(|(_, over)| now < *over);
@@ -167,8 +167,8 @@ impl Shared {
     }
 
     /// Whether that is done with, one way or another.
-    fn say(&self, farewell: &Farewell, deadline: &Deadline) -> bool {
-        let Farewell {
+    fn say(&self, farewell: &DeferredRelease, deadline: &Deadline) -> bool {
+        let DeferredRelease {
             claim,
             owner,
             ttl,
@@ -195,7 +195,7 @@ impl Shared {
         }
     }
 
-    fn put_back(&self, unsaid: (Farewell, Instant), pause: Duration) {
+    fn put_back(&self, unsaid: (DeferredRelease, Instant), pause: Duration) {
         let mut queue = self.queue.lock();
         // Behind the others: it may be about this one lock that the server gives an error.
         queue.waiting.push_back(unsaid);
@@ -208,10 +208,10 @@ impl Shared {
     }
 }
 
-impl fmt::Debug for Farewells {
+impl fmt::Debug for DeferredReleases {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let waiting = self.0.queue.lock().waiting.len();
-        f.debug_struct("Farewells")
+        f.debug_struct("DeferredReleases")
             .field("waiting", &waiting)
             .finish_non_exhaustive()
     }
@@ -247,8 +247,8 @@ mod tests {
         };
         // What is left of it is what is left when it is sent.
         clock.advance(2 * MINUTE);
-        let farewells = Farewells::new(engine.clone(), clock);
-        farewells.leave(Farewell {
+        let deferred = DeferredReleases::new(engine.clone(), clock);
+        deferred.leave(DeferredRelease {
             claim: claim.clone(),
             owner: request.owner.clone(),
             ttl: TTL,

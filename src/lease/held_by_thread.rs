@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
 use crate::base::claim::{Claim, Mode};
-use crate::lease::monitor::Held;
+use crate::lease::monitor::LeaseMonitor;
 
 thread_local! {
     static TAKEN: RefCell<Taken> = const { RefCell::new(Taken { locks: Vec::new(), tidy_at: 0 }) };
@@ -17,7 +17,7 @@ struct Taken {
 }
 
 struct Lock {
-    held: Weak<Held>,
+    held: Weak<LeaseMonitor>,
     /// In a child made by `fork` those of its parent aren't looked at: they may have been locked at that moment.
     process: u32,
 }
@@ -25,7 +25,7 @@ struct Lock {
 /// Keeps in mind what this thread has taken, whoever releases it.
 ///
 /// Permits aren't: to take some for others, and to wait until they give them back, is what semaphores are for.
-pub(crate) fn remember(held: &Arc<Held>, mode: Mode, process: u32) {
+pub(crate) fn remember(held: &Arc<LeaseMonitor>, mode: Mode, process: u32) {
     const FEW: usize = 8;
     if matches!(mode, Mode::Permits { .. }) {
         return;

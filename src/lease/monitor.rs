@@ -17,7 +17,7 @@ use crate::base::options::Options;
 use crate::engine::Stored;
 use crate::engine::{Engine, Request};
 use crate::lease::{Lease, Owner, valid_until};
-use crate::queue::handoff::Seat;
+use crate::queue::handoff::Turn;
 
 /// The message of [`LockGuard::lost`](crate::LockGuard::lost): the lock isn't held any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Plan {
 /// A lease while it is held: the guard owns it, its renewer has a `Weak` to it.
 ///
 /// The lease moves out when the guard ends; then there is nothing left to tend.
-pub(crate) struct Held {
+pub(crate) struct LeaseMonitor {
     engine: Arc<dyn Engine>,
     clock: Arc<dyn Clock>,
     plan: Plan,
@@ -87,7 +87,7 @@ struct State {
     /// `None`: released, or about to be.
     lease: Option<Lease>,
     /// The right to hold the name in this process: given up with the guard, or when the lease is lost.
-    seat: Option<Seat>,
+    turn: Option<Turn>,
     /// Whether the last renewal failed.
     failing: bool,
     /// For good: a lease that was lost is never valid again.
@@ -109,26 +109,26 @@ enum Step {
     Expire,
 }
 
-impl Held {
+impl LeaseMonitor {
     pub(crate) fn new(
         engine: Arc<dyn Engine>,
         clock: Arc<dyn Clock>,
         plan: Plan,
         lease: Lease,
-        seat: Option<Seat>,
+        turn: Option<Turn>,
     ) -> Self {
         let stop = plan
             .max_hold
             .map_or(BootInstant::MAX, |max_hold| lease.held_since.plus(max_hold));
         let state = State {
             lease: Some(lease),
-            seat,
+            turn,
             failing: false,
             lost: None,
             tell: None,
         };
         let (state, ended) = (Mutex::new(state), Cancel::default());
-        Held {
+        LeaseMonitor {
             engine,
             clock,
             plan,
@@ -204,12 +204,12 @@ impl Held {
         self.state.lock().lease.as_ref()?.value.clone()
     }
 
-    /// Ends all renewing, and gives the lease, and the seat if it still has it, to whoever releases it.
-    pub(crate) fn end(&self) -> Option<(Lease, Option<Seat>)> {
+    /// Ends all renewing, and gives the lease, and the turn if it still has it, to whoever releases it.
+    pub(crate) fn end(&self) -> Option<(Lease, Option<Turn>)> {
         self.ended.set();
         let mut state = self.state.lock();
         state.tell = None;
-        Some((state.lease.take()?, state.seat.take()))
+        Some((state.lease.take()?, state.turn.take()))
     }
 
     pub(crate) fn has_ended(&self) -> bool {
@@ -217,7 +217,7 @@ impl Held {
     }
 
     pub(crate) fn lose(&self, reason: LostReason) {
-        let (key, owner, seat) = {
+        let (key, owner, turn) = {
             let mut state = self.state.lock();
             let (Some(lease), None) = (&state.lease, state.lost) else {
                 return;
@@ -227,11 +227,11 @@ impl Held {
             if let Some(tell) = state.tell.take() {
                 tell_lost(&tell, &key, reason);
             }
-            (key, owner, state.seat.take())
+            (key, owner, state.turn.take())
         };
         self.engine.forget(&owner);
         // The others of this process needn't wait until the guard is dropped.
-        drop(seat);
+        drop(turn);
         log::warn!("lock {:?} is lost: {reason}", key.name());
     }
 
@@ -370,9 +370,9 @@ fn tell_lost(tell: &Sender<Lost>, key: &Key, reason: LostReason) {
     });
 }
 
-impl fmt::Debug for Held {
+impl fmt::Debug for LeaseMonitor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Held")
+        f.debug_struct("LeaseMonitor")
             .field("state", &self.state)
             .finish_non_exhaustive()
     }

@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use parking_lot::Mutex;
 
-use crate::base::fork::Fresh;
-use crate::lease::monitor::Held;
+use crate::base::fork::AfterFork;
+use crate::lease::monitor::LeaseMonitor;
 
 /// How long a thread waits for its next guard.
 const LINGER: Duration = Duration::from_millis(40);
@@ -54,8 +54,8 @@ impl Renewers {
     }
 }
 
-impl Fresh for Renewers {
-    fn fresh(&self) -> Self {
+impl AfterFork for Renewers {
+    fn after_fork(&self) -> Self {
         Renewers::default()
     }
 }
@@ -84,7 +84,7 @@ enum Duty {
     Reserved {
         since: Instant,
     },
-    Tend(Weak<Held>),
+    Tend(Weak<LeaseMonitor>),
     Ended,
 }
 
@@ -107,7 +107,7 @@ impl Renewer {
         Ok(Renewer { slot, look })
     }
 
-    pub(crate) fn tend(&self, held: &Arc<Held>) {
+    pub(crate) fn tend(&self, held: &Arc<LeaseMonitor>) {
         let first_look = held.first_look().min(LONG);
         self.assign(
             Duty::Tend(Arc::downgrade(held)),

@@ -8,12 +8,12 @@ use crate::base::backoff::Backoff;
 use crate::base::claim::Prefer;
 use crate::base::clock::{BootClock, Clock};
 use crate::base::error::Result;
-use crate::base::fork::PerProcess;
+use crate::base::fork::ForkLocal;
 use crate::base::name::Namespace;
 use crate::base::options::Options;
 use crate::core::Core;
 use crate::engine;
-use crate::lease::deferred_release::Farewells;
+use crate::lease::deferred_release::DeferredReleases;
 use crate::lease::renewer::Renewers;
 use crate::locker::Locker;
 use crate::queue::handoff::LocalQueues;
@@ -185,11 +185,11 @@ impl LockerBuilder {
         let namespace = Namespace::new(&self.namespace)?;
         let engine = engine::open(&self.url, &self.options)?;
         let clock: Arc<dyn Clock> = Arc::new(BootClock);
-        let farewells = Farewells::new(engine.clone(), clock.clone());
+        let deferred = DeferredReleases::new(engine.clone(), clock.clone());
         let core = Arc::new(Core {
-            renewers: PerProcess::new(Renewers::default()),
-            farewells: PerProcess::new(farewells),
-            queues: PerProcess::new(LocalQueues::default()),
+            renewers: ForkLocal::new(Renewers::default()),
+            deferred: ForkLocal::new(deferred),
+            queues: ForkLocal::new(LocalQueues::default()),
             engine,
             options: self.options,
             clock,

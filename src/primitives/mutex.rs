@@ -15,7 +15,7 @@ use crate::base::error::Result;
 use crate::guard::LockGuard;
 use crate::lease::monitor::Lost;
 use crate::locker::Locker;
-use crate::primitives::value::{Cell, Held, guard_facts};
+use crate::primitives::value::{Cell, LeaseMonitor, guard_facts};
 
 impl Locker {
     /// Returns a lock that protects a value, which is stored beside it and shared by all who lock that name.
@@ -242,7 +242,7 @@ impl<T> fmt::Debug for Mutex<T> {
 ///
 /// Its own methods hide those of the value that have the same name: write `(*guard).name()` for these.
 #[must_use = "a guard that is dropped at once protects nothing"]
-pub struct MutexGuard<T: Serialize + DeserializeOwned>(Held<T>);
+pub struct MutexGuard<T: Serialize + DeserializeOwned>(LeaseMonitor<T>);
 
 impl<T: Serialize + DeserializeOwned> MutexGuard<T> {
     /// Stores the value, if it was borrowed mutably, and releases the lock: one round trip.

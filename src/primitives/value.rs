@@ -48,9 +48,9 @@ impl<T: Serialize + DeserializeOwned> Cell<T> {
     }
 
     /// A guard of this name, and what it protects. If that can't be read, the guard ends by a deadline.
-    pub(crate) fn open(&self, guard: LockGuard, by: &Deadline) -> Result<Held<T>> {
+    pub(crate) fn open(&self, guard: LockGuard, by: &Deadline) -> Result<LeaseMonitor<T>> {
         let inside = Some(self.read(guard, by)?);
-        Ok(Held {
+        Ok(LeaseMonitor {
             inside,
             changed: false,
         })
@@ -122,7 +122,7 @@ fn to_json<T: Serialize + DeserializeOwned>(name: &str, value: &T) -> Result<Arc
 }
 
 /// A value whose lock is held. When this is dropped a value that was changed is stored, except by a panic.
-pub(crate) struct Held<T: Serialize + DeserializeOwned> {
+pub(crate) struct LeaseMonitor<T: Serialize + DeserializeOwned> {
     /// `None` when it has ended, which only what consumes it does.
     inside: Option<(LockGuard, T)>,
     changed: bool,
@@ -130,7 +130,7 @@ pub(crate) struct Held<T: Serialize + DeserializeOwned> {
 
 const ENDED: &str = "what ends it consumes it";
 
-impl<T: Serialize + DeserializeOwned> Held<T> {
+impl<T: Serialize + DeserializeOwned> LeaseMonitor<T> {
     pub(crate) fn guard(&self) -> &LockGuard {
         &self.inside.as_ref().expect(ENDED).0
     }
@@ -170,7 +170,7 @@ impl<T: Serialize + DeserializeOwned> Held<T> {
     }
 }
 
-impl<T: Serialize + DeserializeOwned> Deref for Held<T> {
+impl<T: Serialize + DeserializeOwned> Deref for LeaseMonitor<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -178,14 +178,14 @@ impl<T: Serialize + DeserializeOwned> Deref for Held<T> {
     }
 }
 
-impl<T: Serialize + DeserializeOwned> DerefMut for Held<T> {
+impl<T: Serialize + DeserializeOwned> DerefMut for LeaseMonitor<T> {
     fn deref_mut(&mut self) -> &mut T {
         self.changed = true;
         &mut self.inside.as_mut().expect(ENDED).1
     }
 }
 
-impl<T: Serialize + DeserializeOwned> Drop for Held<T> {
+impl<T: Serialize + DeserializeOwned> Drop for LeaseMonitor<T> {
     fn drop(&mut self) {
         let inside = self.inside.as_ref();
         let Some((guard, _)) = inside.filter(|(guard, _)| !guard.is_inherited()) else {

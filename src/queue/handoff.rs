@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Instant;
 
 use crate::base::clock::BootInstant;
-use crate::base::fork::Fresh;
+use crate::base::fork::AfterFork;
 use crate::base::name::Key;
 use crate::engine::Grants;
 use crate::lease::renewer::Renewer;
@@ -12,33 +12,33 @@ use crate::lease::{Lease, Owner};
 use crate::queue::local;
 
 /// The right of one thread to deal with the engine for a name, or to hold it.
-pub(crate) type Seat = local::Seat<Key, Word>;
+pub(crate) type Turn = local::Turn<Key, Handoff>;
 
-/// A thread that waits for the seat.
-pub(crate) type Waiter = local::Waiter<Key, Word>;
+/// A thread that waits for the turn.
+pub(crate) type Waiter = local::Waiter<Key, Handoff>;
 
 /// The threads of this process that wait for names.
-pub(crate) type LocalQueues = local::LocalQueues<Key, Word>;
+pub(crate) type LocalQueues = local::LocalQueues<Key, Handoff>;
 
-impl Fresh for LocalQueues {
-    fn fresh(&self) -> Self {
+impl AfterFork for LocalQueues {
+    fn after_fork(&self) -> Self {
         LocalQueues::default()
     }
 }
 
-/// What comes with the seat.
+/// What comes with the turn.
 #[derive(Default)]
-pub(crate) enum Word {
+pub(crate) enum Handoff {
     /// The engine is to be asked.
     #[default]
-    Ask,
+    Acquire,
     /// The same, in a place that the process has already.
-    Wait(Box<Place>, Option<Renewer>),
+    Resume(Box<Place>, Option<Renewer>),
     /// The lease is handed over.
-    Have(Box<Lease>, Option<Renewer>),
+    Lease(Box<Lease>, Option<Renewer>),
 }
 
-/// The place of this process in the engine's line. It belongs to whoever has the seat.
+/// The place of this process in the engine's line. It belongs to whoever has the turn.
 pub(crate) struct Place {
     /// Who stands there, and will be the owner.
     pub(crate) owner: Owner,
@@ -103,7 +103,7 @@ mod tests {
             .collect();
         let entered: Vec<_> = keys.iter().map(|key| queues.enter(key)).collect();
         let Entered::Behind(waiter) = queues.enter(&keys[0]) else {
-            panic!("the seat is taken")
+            panic!("the turn is taken")
         };
         assert_eq!(queues.len(), 1_001);
         assert!(matches!(waiter.leave(), Left::Gone { taken: false }));

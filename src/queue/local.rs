@@ -1,11 +1,11 @@
-//! The threads of this process that want one name: one of them has the seat, the others wait here.
+//! The threads of this process that want one name: one of them has the turn, the others wait here.
 //!
-//! The seat is the right to ask the engine for a name, and to hold it. [`Seat`] is owned by one thread or guard at
+//! The turn is the right to ask the engine for a name, and to hold it. [`Turn`] is owned by one thread or guard at
 //! a time. Whoever has it may pass it on with a word to the next in line; when it is dropped it goes to the next
-//! with the word's default, or the queue of that name is gone. So nobody waits for a seat that nobody has.
+//! with the word's default, or the queue of that name is gone. So nobody waits for a turn that nobody has.
 //!
-//! A seat is sent to a thread while the queue is locked, and only to one that is in the queue; a thread that has
-//! enough of waiting takes itself out under the same lock. If it isn't there any more, the seat is its own.
+//! A turn is sent to a thread while the queue is locked, and only to one that is in the queue; a thread that has
+//! enough of waiting takes itself out under the same lock. If it isn't there any more, the turn is its own.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -30,7 +30,7 @@ struct Queues<K: Label, W: Default> {
     next: u64,
 }
 
-/// The queue of a name whose seat somebody has.
+/// The queue of a name whose turn somebody has.
 struct Queue<K: Label, W: Default> {
     waiting: VecDeque<Waiting<K, W>>,
     /// Whether it is known here that the lock is taken.
@@ -39,12 +39,12 @@ struct Queue<K: Label, W: Default> {
 
 struct Waiting<K: Label, W: Default> {
     number: u64,
-    /// Has room for the one seat that is ever sent.
-    give: Sender<(Seat<K, W>, W)>,
+    /// Has room for the one turn that is ever sent.
+    give: Sender<(Turn<K, W>, W)>,
 }
 
 /// The right of one thread of this process to deal with the engine for a name.
-pub(crate) struct Seat<K: Label, W: Default> {
+pub(crate) struct Turn<K: Label, W: Default> {
     queues: Arc<Mutex<Queues<K, W>>>,
     key: K,
     /// Whether another has it now.
@@ -56,21 +56,21 @@ pub(crate) struct Waiter<K: Label, W: Default> {
     queues: Arc<Mutex<Queues<K, W>>>,
     key: K,
     number: u64,
-    given: Receiver<(Seat<K, W>, W)>,
+    given: Receiver<(Turn<K, W>, W)>,
     /// Whether it isn't in the queue any more.
     left: bool,
 }
 
 /// How a thread begins.
 pub(crate) enum Entered<K: Label, W: Default> {
-    First(Seat<K, W>),
+    First(Turn<K, W>),
     Behind(Waiter<K, W>),
 }
 
 /// How a thread ends that doesn't wait any longer.
 pub(crate) enum Left<K: Label, W: Default> {
-    /// The seat came at the last moment.
-    Given(Seat<K, W>, W),
+    /// The turn came at the last moment.
+    Given(Turn<K, W>, W),
     Gone {
         /// Whether the lock is known to be taken.
         taken: bool,
@@ -78,7 +78,7 @@ pub(crate) enum Left<K: Label, W: Default> {
 }
 
 impl<K: Label, W: Default> LocalQueues<K, W> {
-    /// Takes the seat of a name, or enters its queue.
+    /// Takes the turn of a name, or enters its queue.
     pub(crate) fn enter(&self, key: &K) -> Entered<K, W> {
         let mut locked = self.0.lock();
         let number = locked.next;
@@ -87,7 +87,7 @@ impl<K: Label, W: Default> LocalQueues<K, W> {
             Entry::Vacant(place) => {
                 place.insert(Queue::default());
                 drop(locked);
-                return Entered::First(Seat::new(self.0.clone(), key.clone()));
+                return Entered::First(Turn::new(self.0.clone(), key.clone()));
             }
         };
         let (give, given) = bounded(1);
@@ -113,7 +113,7 @@ impl<K: Label, W: Default> LocalQueues<K, W> {
         self.0.lock().of.capacity()
     }
 
-    /// How many threads have a seat or wait for one.
+    /// How many threads have a turn or wait for one.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         let locked = self.0.lock();
@@ -126,8 +126,8 @@ impl<K: Label, W: Default> LocalQueues<K, W> {
 }
 
 impl<K: Label, W: Default> Waiter<K, W> {
-    /// Waits for the seat, until `deadline` at most.
-    pub(crate) fn wait(mut self, deadline: Option<Instant>) -> Result<(Seat<K, W>, W), Self> {
+    /// Waits for the turn, until `deadline` at most.
+    pub(crate) fn wait(mut self, deadline: Option<Instant>) -> Result<(Turn<K, W>, W), Self> {
         let given = match deadline {
             Some(deadline) => self.given.recv_deadline(deadline).ok(),
             // The queue keeps the sender until it has sent.
@@ -137,11 +137,11 @@ impl<K: Label, W: Default> Waiter<K, W> {
         given.ok_or(self)
     }
 
-    /// Leaves the queue, unless the seat was given before.
+    /// Leaves the queue, unless the turn was given before.
     pub(crate) fn leave(mut self) -> Left<K, W> {
         let taken = self.take_out();
         match self.given.try_recv() {
-            Ok((seat, word)) => Left::Given(seat, word),
+            Ok((turn, word)) => Left::Given(turn, word),
             Err(_) => Left::Gone { taken },
         }
     }
@@ -166,9 +166,9 @@ impl<K: Label, W: Default> Drop for Waiter<K, W> {
     }
 }
 
-impl<K: Label, W: Default> Seat<K, W> {
+impl<K: Label, W: Default> Turn<K, W> {
     fn new(queues: Arc<Mutex<Queues<K, W>>>, key: K) -> Self {
-        Seat {
+        Turn {
             queues,
             key,
             passed: false,
@@ -182,14 +182,14 @@ impl<K: Label, W: Default> Seat<K, W> {
         }
     }
 
-    /// Whether there is somebody to pass the seat to.
+    /// Whether there is somebody to pass the turn to.
     pub(crate) fn has_successor(&self) -> bool {
         let locked = self.queues.lock();
         let queue = locked.of.get(&self.key);
         queue.is_some_and(|queue| !queue.waiting.is_empty())
     }
 
-    /// Gives the seat to the next in the queue, or back if there is none.
+    /// Gives the turn to the next in the queue, or back if there is none.
     pub(crate) fn pass(mut self, word: W) -> Result<(), (Self, W)> {
         let queues = self.queues.clone();
         let mut locked = queues.lock();
@@ -197,7 +197,7 @@ impl<K: Label, W: Default> Seat<K, W> {
             drop(locked);
             return Err((self, word));
         };
-        match queue.give(word, || Seat::new(queues.clone(), self.key.clone())) {
+        match queue.give(word, || Turn::new(queues.clone(), self.key.clone())) {
             Ok(()) => {
                 self.passed = true;
                 Ok(())
@@ -210,7 +210,7 @@ impl<K: Label, W: Default> Seat<K, W> {
     }
 }
 
-impl<K: Label, W: Default> Drop for Seat<K, W> {
+impl<K: Label, W: Default> Drop for Turn<K, W> {
     fn drop(&mut self) {
         if self.passed {
             return;
@@ -220,8 +220,8 @@ impl<K: Label, W: Default> Drop for Seat<K, W> {
             return;
         };
         queue.get_mut().taken = false;
-        let seat = || Seat::new(self.queues.clone(), self.key.clone());
-        if queue.get_mut().give(W::default(), seat).is_err() {
+        let turn = || Turn::new(self.queues.clone(), self.key.clone());
+        if queue.get_mut().give(W::default(), turn).is_err() {
             queue.remove();
             locked.shrink();
         }
@@ -229,15 +229,15 @@ impl<K: Label, W: Default> Drop for Seat<K, W> {
 }
 
 impl<K: Label, W: Default> Queue<K, W> {
-    /// Gives a new seat to the first who waits, or the word back if nobody does.
-    fn give(&mut self, mut word: W, seat: impl Fn() -> Seat<K, W>) -> Result<(), W> {
+    /// Gives a new turn to the first who waits, or the word back if nobody does.
+    fn give(&mut self, mut word: W, turn: impl Fn() -> Turn<K, W>) -> Result<(), W> {
         while let Some(next) = self.waiting.pop_front() {
             // It has room for this one message, and a receiver for as long as its thread is in the queue.
-            match next.give.try_send((seat(), word)) {
+            match next.give.try_send((turn(), word)) {
                 Ok(()) => return Ok(()),
                 Err(unsent) => {
-                    let (mut seat, kept) = unsent.into_inner();
-                    seat.passed = true;
+                    let (mut turn, kept) = unsent.into_inner();
+                    turn.passed = true;
                     word = kept;
                 }
             }
@@ -282,8 +282,8 @@ impl<K: Label, W: Default> fmt::Debug for LocalQueues<K, W> {
     }
 }
 
-impl<K: Label, W: Default> fmt::Debug for Seat<K, W> {
+impl<K: Label, W: Default> fmt::Debug for Turn<K, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Seat").finish_non_exhaustive()
+        f.debug_struct("Turn").finish_non_exhaustive()
     }
 }

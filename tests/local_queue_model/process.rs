@@ -4,7 +4,7 @@ use std::sync::{self, Arc, PoisonError};
 use std::thread::panicking;
 use std::time::Instant;
 
-use crate::local_queue::{Entered, Left, LocalQueues, Seat, Waiter};
+use crate::local_queue::{Entered, Left, LocalQueues, Turn, Waiter};
 use crate::sync::{Receiver, bounded, spawn, step};
 use crate::world::{Inbox, Lease, Seen, World};
 
@@ -23,7 +23,7 @@ pub(crate) struct Process {
     world: Arc<World>,
 }
 
-/// What comes with the seat.
+/// What comes with the turn.
 #[derive(Default)]
 enum Word {
     #[default]
@@ -40,9 +40,9 @@ struct Place {
     grants: Receiver<u64>,
 }
 
-/// A seat that is in the book.
+/// A turn that is in the book.
 struct Right {
-    seat: Option<Seat<Key, Word>>,
+    turn: Option<Turn<Key, Word>>,
     process: Arc<Process>,
 }
 
@@ -132,11 +132,11 @@ impl Process {
     fn acquire(self: &Arc<Self>, mut patience: Patience) -> Option<Guard> {
         let began = self.world.book().now();
         let (right, word) = match self.queues.enter(&NAME) {
-            Entered::First(seat) => (Some(self.sit(seat)), Word::Ask),
+            Entered::First(turn) => (Some(self.sit(turn)), Word::Ask),
             Entered::Behind(waiter) => match self.stand_in_queue(waiter, &mut patience, began) {
-                Left::Given(seat, word) => {
+                Left::Given(turn, word) => {
                     self.world.book().is_served(self.id, began);
-                    (Some(self.sit(seat)), word)
+                    (Some(self.sit(turn)), word)
                 }
                 Left::Gone { taken: true } => {
                     let was_taken = self.world.book().was_claimed(self.id, began);
@@ -187,9 +187,9 @@ impl Process {
         let deadline = patience.0.is_some().then(Instant::now);
         while !patience.begin() {
             match waiter.wait(deadline) {
-                Ok((seat, word)) => {
+                Ok((turn, word)) => {
                     self.world.book().waits_no_more(self.id, began);
-                    return Left::Given(seat, word);
+                    return Left::Given(turn, word);
                 }
                 Err(still) => waiter = still,
             }
@@ -202,10 +202,10 @@ impl Process {
         left
     }
 
-    fn sit(self: &Arc<Self>, seat: Seat<Key, Word>) -> Right {
+    fn sit(self: &Arc<Self>, turn: Turn<Key, Word>) -> Right {
         self.world.book().sit(self.id);
         Right {
-            seat: Some(seat),
+            turn: Some(turn),
             process: self.clone(),
         }
     }
@@ -279,7 +279,7 @@ impl Asker {
     fn set_taken(&self) {
         if let Some(right) = &self.right {
             right.process.world.book().claim(right.process.id);
-            right.seat().set_taken(true);
+            right.turn().set_taken(true);
         }
     }
 }
@@ -316,31 +316,31 @@ impl Drop for Place {
 }
 
 impl Right {
-    fn seat(&self) -> &Seat<Key, Word> {
-        self.seat.as_ref().expect("there until it is passed")
+    fn turn(&self) -> &Turn<Key, Word> {
+        self.turn.as_ref().expect("there until it is passed")
     }
 
     fn has_successor(&self) -> bool {
-        self.seat().has_successor()
+        self.turn().has_successor()
     }
 
     fn pass(mut self, word: Word) -> Result<(), (Self, Word)> {
-        let (process, seat) = (self.process.clone(), self.seat.take());
+        let (process, turn) = (self.process.clone(), self.turn.take());
         process.world.book().stand_up(process.id);
-        let seat = seat.expect("there until it is passed");
-        seat.pass(word)
-            .map_err(|(seat, word)| (process.sit(seat), word))
+        let turn = turn.expect("there until it is passed");
+        turn.pass(word)
+            .map_err(|(turn, word)| (process.sit(turn), word))
     }
 }
 
 impl Drop for Right {
     fn drop(&mut self) {
-        let Some(seat) = self.seat.take() else { return };
+        let Some(turn) = self.turn.take() else { return };
         let (world, id) = (&self.process.world, self.process.id);
         world.book().stand_up(id);
         // What is said of the lock is over with this, unless the next has said it again.
         let claim = world.book().claim_of(id);
-        drop(seat);
+        drop(turn);
         world.book().unclaim(id, claim);
     }
 }

@@ -89,7 +89,7 @@ struct Channel<T> {
     waits: Option<Waker>,
 }
 
-/// A message that found no room or no receiver. The queue sends a seat only to who waits for it.
+/// A message that found no room or no receiver. The queue sends a turn only to who waits for it.
 pub(crate) struct Unsent<T>(T);
 
 #[derive(Debug)]
@@ -147,7 +147,7 @@ impl<T> Unsent<T> {
         }
         // Not dropped: what it belongs to is locked.
         std::mem::forget(self.0);
-        panic!("a seat was sent to nobody");
+        panic!("a turn was sent to nobody");
     }
 }
 

@@ -61,11 +61,11 @@ pub(crate) struct Book {
 /// What is known about the threads of one process.
 #[derive(Default)]
 struct Local {
-    /// Whether somebody has the seat.
+    /// Whether somebody has the turn.
     seated: bool,
     /// For each thread that waits, when it had entered the queue.
     waiting: BTreeMap<u64, u64>,
-    /// Whether who has the seat has said that the lock is taken, how often that was said, and until when it was so.
+    /// Whether who has the turn has said that the lock is taken, how often that was said, and until when it was so.
     claimed: bool,
     claims: u64,
     claimed_until: u64,
@@ -214,17 +214,17 @@ impl Book {
 
     pub(crate) fn sit(&mut self, process: u32) {
         let local = self.local(process);
-        assert!(!local.seated, "two have the seat");
+        assert!(!local.seated, "two have the turn");
         local.seated = true;
     }
 
     pub(crate) fn stand_up(&mut self, process: u32) {
         let local = self.local(process);
-        assert!(local.seated, "a seat was given twice");
+        assert!(local.seated, "a turn was given twice");
         local.seated = false;
     }
 
-    /// Somebody with the seat says that the lock is taken.
+    /// Somebody with the turn says that the lock is taken.
     pub(crate) fn claim(&mut self, process: u32) {
         let local = self.local(process);
         local.claims += 1;

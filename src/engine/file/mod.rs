@@ -21,7 +21,7 @@ use super::{
 use crate::base::claim::Claim;
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
-use crate::base::fork::PerProcess;
+use crate::base::fork::ForkLocal;
 use crate::base::name::Key;
 use crate::base::token::{Token, host_micros};
 use crate::lease::Owner;
@@ -39,7 +39,7 @@ pub(crate) struct FileEngine {
     /// For errors: `file:///dir`.
     place: String,
     /// A child has copies of its parent's files, and nothing to do with them.
-    held: PerProcess<Mutex<HashMap<Owner, HeldFiles>>>,
+    held: ForkLocal<Mutex<HashMap<Owner, HeldFiles>>>,
 }
 
 /// The files of a lease: one for each of its names.
@@ -81,7 +81,7 @@ impl FileEngine {
             Ok(()) => Ok(FileEngine {
                 directory,
                 place,
-                held: PerProcess::new(Mutex::default()),
+                held: ForkLocal::new(Mutex::default()),
             }),
             Err(e) if e.kind() == ErrorKind::PermissionDenied => {
                 Err(Error::denied(None, &place, e))

@@ -184,7 +184,7 @@ impl Entry {
         let mut there = self.inside.holders().iter().filter(|one| now < one.until);
         let used = match self.inside {
             Inside::Permits(_) => used(there),
-            // Held otherwise, none is free.
+            // LeaseMonitor otherwise, none is free.
             _ if there.next().is_some() => of.into(),
             _ => 0,
         };

@@ -10,7 +10,7 @@ use super::{Acquired, Engine, Failed, IfTaken, Kept, Release, Released, Request,
 use crate::base::claim::Mode;
 use crate::base::clock::{BootClock, Clock, Deadline};
 use crate::base::error::Result;
-use crate::base::fork::PerProcess;
+use crate::base::fork::ForkLocal;
 use crate::base::name::Key;
 use crate::base::token::Token;
 
@@ -28,7 +28,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 pub(crate) struct MemoryEngine {
     clock: Arc<dyn Clock>,
     /// A child's memory is another.
-    table: PerProcess<Mutex<Table>>,
+    table: ForkLocal<Mutex<Table>>,
 }
 
 impl MemoryEngine {
@@ -41,7 +41,7 @@ impl MemoryEngine {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         MemoryEngine {
             clock,
-            table: PerProcess::new(Mutex::default()),
+            table: ForkLocal::new(Mutex::default()),
         }
     }
 

@@ -8,14 +8,14 @@ use std::thread;
 use parking_lot::{Condvar, Mutex};
 
 use crate::base::clock::Deadline;
-use crate::base::fork::PerProcess;
+use crate::base::fork::ForkLocal;
 
 /// Looks a host up in a thread of its own, one at a time: a lookup that hangs is joined, not repeated.
 ///
 /// The thread ends when the system's lookup does, which nothing can hurry.
 #[derive(Debug)]
 pub(in crate::engine) struct Resolver {
-    lookup: PerProcess<Mutex<Option<Arc<Lookup>>>>,
+    lookup: ForkLocal<Mutex<Option<Arc<Lookup>>>>,
 }
 
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ struct Lookup {
 impl Default for Resolver {
     fn default() -> Self {
         Resolver {
-            lookup: PerProcess::new(Mutex::default()),
+            lookup: ForkLocal::new(Mutex::default()),
         }
     }
 }

@@ -17,7 +17,7 @@ use super::{Acquired, Engine, Failed, Grants, IfTaken, Kept, Release, Released, 
 use crate::base::claim::{Claim, Mode, Prefer};
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
-use crate::base::fork::PerProcess;
+use crate::base::fork::ForkLocal;
 use crate::base::name::Key;
 use crate::base::options::Options;
 use crate::base::token::{Ending, Token};
@@ -41,7 +41,7 @@ mod tls;
 #[derive(Debug)]
 pub(crate) struct RedisEngine {
     server: Arc<Server>,
-    letterbox: PerProcess<Letterbox>,
+    letterbox: ForkLocal<Letterbox>,
     acquire: Pair,
     renew: Pair,
     release: Pair,
@@ -72,7 +72,7 @@ impl RedisEngine {
         let address = address::parse(url)?;
         let server = Arc::new(Server::new(address, options)?);
         let engine = RedisEngine {
-            letterbox: PerProcess::new(Letterbox::new(server.clone())),
+            letterbox: ForkLocal::new(Letterbox::new(server.clone())),
             server,
             acquire: Pair {
                 one: Script::new(include_str!("../../../lua/lock_acquire.lua")),
@@ -329,7 +329,7 @@ impl Engine for RedisEngine {
         let answer = self.server.call(&call, std::process::id(), deadline);
         match answer.map_err(|e| self.error(Some(key), e.failure))?.value {
             Value::Int(used) => {
-                // Held otherwise, none is free.
+                // LeaseMonitor otherwise, none is free.
                 let used = u32::try_from(used).unwrap_or(of);
                 Ok(of.saturating_sub(used))
             }

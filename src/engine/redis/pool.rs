@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::connection::Connection;
-use crate::base::fork::Fresh;
+use crate::base::fork::AfterFork;
 
 /// A connection that sits idle for longer is not used again.
 const IDLE_FOR: Duration = Duration::from_secs(60);
@@ -34,8 +34,8 @@ impl<C> Default for Pool<C> {
     }
 }
 
-impl Fresh for Pool {
-    fn fresh(&self) -> Self {
+impl AfterFork for Pool {
+    fn after_fork(&self) -> Self {
         // A child shares its parent's sockets: closing its copies is all that it may do with them.
         if let Some(mut idle) = self.0.try_lock() {
             idle.clear();

@@ -12,7 +12,7 @@ use super::role::Role;
 use super::script::Command;
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
-use crate::base::fork::PerProcess;
+use crate::base::fork::ForkLocal;
 use crate::base::options::Options;
 
 /// One server, and the connections to it that are idle. Nobody waits for another's connection.
@@ -21,7 +21,7 @@ pub(super) struct Server {
     connector: Connector,
     connect_timeout: Duration,
     io_timeout: Duration,
-    pool: PerProcess<Pool>,
+    pool: ForkLocal<Pool>,
 }
 
 /// What the server said, and whether it was asked twice.
@@ -44,7 +44,7 @@ impl Server {
             connector: Connector::new(address)?,
             connect_timeout: options.connect_timeout,
             io_timeout: options.io_timeout,
-            pool: PerProcess::new(Pool::default()),
+            pool: ForkLocal::new(Pool::default()),
         })
     }
 

@@ -65,7 +65,7 @@ impl Engine for Scripted {
 struct Scene {
     clock: Arc<ManualClock>,
     engine: Arc<Scripted>,
-    held: Held,
+    held: LeaseMonitor,
 }
 
 /// A lease that was granted just now.
@@ -96,7 +96,7 @@ fn scene(every: Option<Duration>, max_hold: Option<Duration>) -> Scene {
         panicked: false,
         value: None,
     };
-    let held = Held::new(engine.clone(), clock.clone(), plan, lease, None);
+    let held = LeaseMonitor::new(engine.clone(), clock.clone(), plan, lease, None);
     Scene {
         clock,
         engine,

@@ -70,12 +70,12 @@ impl Link {
 
     /// When it is to be tended, if it says nothing until then.
     pub(super) fn due(&self) -> Instant {
-        let patience = if self.owed.is_empty() {
+        let budget = if self.owed.is_empty() {
             QUIET
         } else {
             self.io_timeout
         };
-        self.since + patience
+        self.since + budget
     }
 
     /// To be called when all that has come was received: asks one that was quiet for long whether it is still there,

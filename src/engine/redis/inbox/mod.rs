@@ -49,11 +49,11 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use uuid::Uuid;
 
 use self::bell::Bell;
-use self::reading::Turn;
+use self::reading::Reader;
 use self::state::{Place, State, Waiter};
 use super::server::Server;
 use crate::base::clock::{Cancel, Deadline};
-use crate::base::fork::Fresh;
+use crate::base::fork::AfterFork;
 use crate::engine::{Grants, News};
 use crate::lease::Owner;
 
@@ -135,8 +135,8 @@ impl Letterbox {
 
 /// A child has an inbox of its own: the thread of this one stayed with the parent, and its connection is the
 /// parent's.
-impl Fresh for Letterbox {
-    fn fresh(&self) -> Self {
+impl AfterFork for Letterbox {
+    fn after_fork(&self) -> Self {
         Letterbox::new(self.server.clone())
     }
 }
@@ -208,7 +208,7 @@ impl Registered {
         let link = self.inbox.state.lock().take();
         if let Some(link) = link {
             let now = Instant::now();
-            drop(self.inbox.read(link, Turn::Waiter(self, Some(now))));
+            drop(self.inbox.read(link, Reader::Waiter(self, Some(now))));
         }
     }
 
@@ -279,7 +279,7 @@ impl Grants for Registered {
             state = match state.take() {
                 Some(link) => {
                     drop(state);
-                    self.inbox.read(link, Turn::Waiter(self, until))
+                    self.inbox.read(link, Reader::Waiter(self, until))
                 }
                 None => {
                     self.sleep(&mut state, until);

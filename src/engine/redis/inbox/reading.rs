@@ -14,36 +14,36 @@ use crate::engine::redis::failure::Broken;
 
 /// Who reads, and for how long.
 #[derive(Clone, Copy)]
-pub(super) enum Turn<'a> {
+pub(super) enum Reader<'a> {
     /// A waiter, until there are news for it, or that time; `None` is never.
     Waiter(&'a Registered, Option<Instant>),
     /// The thread, until another reads, or nobody needs the connection.
     Thread,
 }
 
-impl Turn<'_> {
+impl Reader<'_> {
     fn is_over(self, state: &mut State, now: Instant) -> bool {
         match self {
-            Turn::Waiter(waiter, until) => {
+            Reader::Waiter(waiter, until) => {
                 waiter.has_news(state) || until.is_some_and(|until| until <= now)
             }
-            Turn::Thread => state.thread_is_done(now),
+            Reader::Thread => state.thread_is_done(now),
         }
     }
 
     /// When to look whether it is over.
     fn next_look(self, state: &mut State, now: Instant) -> Option<Instant> {
         match self {
-            Turn::Waiter(_, until) => until,
-            Turn::Thread => state.watch(now),
+            Reader::Waiter(_, until) => until,
+            Reader::Thread => state.watch(now),
         }
     }
 
     /// By when whatever it sends has to be sent.
     fn deadline(self) -> Deadline {
         match self {
-            Turn::Waiter(_, Some(until)) => Deadline::at(until),
-            Turn::Waiter(_, None) | Turn::Thread => Deadline::NEVER,
+            Reader::Waiter(_, Some(until)) => Deadline::at(until),
+            Reader::Waiter(_, None) | Reader::Thread => Deadline::NEVER,
         }
     }
 }
@@ -51,22 +51,22 @@ impl Turn<'_> {
 impl Inbox {
     /// Reads the connection, which the caller has taken, and puts it back. What it says is for whoever waits. An error
     /// ends it, as a panic does.
-    pub(super) fn read(&self, mut link: Box<Link>, turn: Turn<'_>) -> MutexGuard<'_, State> {
-        let hear = AssertUnwindSafe(|| self.hear(&mut link, turn));
+    pub(super) fn read(&self, mut link: Box<Link>, reader: Reader<'_>) -> MutexGuard<'_, State> {
+        let hear = AssertUnwindSafe(|| self.hear(&mut link, reader));
         let panicked = |_| Err(Broken::Closed("its reader panicked".into()));
         let heard = catch_unwind(hear).unwrap_or_else(panicked);
         let mut state = self.state.lock();
-        match (heard, turn) {
-            (Ok(()), Turn::Waiter(..)) => state.put_back(link),
-            (Ok(()), Turn::Thread) => state.make_free(link),
+        match (heard, reader) {
+            (Ok(()), Reader::Waiter(..)) => state.put_back(link),
+            (Ok(()), Reader::Thread) => state.make_free(link),
             (Err(broken), _) => state.lose(broken),
         }
         self.tell_thread(&state);
         state
     }
 
-    fn hear(&self, link: &mut Link, turn: Turn<'_>) -> Result<(), Broken> {
-        let deadline = turn.deadline().or(&self.closed);
+    fn hear(&self, link: &mut Link, reader: Reader<'_>) -> Result<(), Broken> {
+        let deadline = reader.deadline().or(&self.closed);
         loop {
             let changes = {
                 let mut state = self.state.lock();
@@ -84,7 +84,7 @@ impl Inbox {
                 let mut state = self.state.lock();
                 let told = state.take_in(&said);
                 // There may be more for others without end.
-                let is_over = turn.is_over(&mut state, Instant::now());
+                let is_over = reader.is_over(&mut state, Instant::now());
                 drop(state);
                 told.iter().for_each(|waiter| _ = waiter.notify_one());
                 if is_over {
@@ -94,12 +94,12 @@ impl Inbox {
             let now = Instant::now();
             let looks = {
                 let mut state = self.state.lock();
-                if turn.is_over(&mut state, now) {
+                if reader.is_over(&mut state, now) {
                     return Ok(());
                 }
                 // A channel may be left by its last waiter at any time, which isn't told.
                 let unused = state.channels.next_look().unwrap_or(now + UNUSED_FOR);
-                [turn.next_look(&mut state, now), Some(unused)]
+                [reader.next_look(&mut state, now), Some(unused)]
             };
             link.tend(now, &deadline)?;
             let next_look = looks.into_iter().flatten().fold(link.due(), Instant::min);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::Inbox;
 use super::link::Link;
-use super::reading::Turn;
+use super::reading::Reader;
 use super::state::Place;
 use crate::base::backoff::{Backoff, Waits};
 use crate::base::clock::Deadline;
@@ -120,7 +120,7 @@ impl Inbox {
         drop(state);
         let mut free = Some(Box::new(Link::new(connection, self.server.io_timeout())));
         while let Some(link) = free {
-            drop(self.read(link, Turn::Thread));
+            drop(self.read(link, Reader::Thread));
             free = self.await_turn()?;
         }
         Ok(())
