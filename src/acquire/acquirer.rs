@@ -10,25 +10,17 @@ use crate::base::backoff::shortened;
 use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Deadline};
 use crate::base::error::{Error, Result, Whole};
+use crate::base::limits::{GRACE, HEARTBEAT_LATENESS, HEARTBEAT_SHARE, RELEASE};
 use crate::base::token::{Ending, Token};
+use crate::base::value::Stored;
 use crate::core::Core;
-use crate::engine::{Acquired, Failed, IfTaken, News, Release, Request, Stored};
-use crate::guard::{LockGuard, RELEASE};
+use crate::engine::{Acquired, Failed, IfTaken, News, Release, Request};
+use crate::guard::LockGuard;
 use crate::lease::deferred_release::DeferredRelease;
 use crate::lease::monitor::Plan;
 use crate::lease::renewer::Renewer;
 use crate::lease::{Lease, valid_until};
 use crate::queue::handoff::{Handoff, Place, Seen, Turn};
-
-/// After a deadline: what the attempt that is on the wire may still take.
-pub(crate) const GRACE: Duration = Duration::from_millis(40);
-
-/// Where many wait in one line, each sends its heartbeats so much more seldom for every one of them: together they send
-/// about a thousand a second, however many they are.
-const HEARTBEAT_SHARE: Duration = Duration::from_millis(1);
-
-/// By how much a heartbeat may be late before the engine drops who promised it.
-pub(crate) const SLACK: Duration = Duration::from_millis(500);
 
 /// The thread that asks the engine for a name.
 pub(crate) struct Acquirer<'a> {
@@ -90,7 +82,7 @@ impl<'a> Acquirer<'a> {
             }
             #[cfg(crosslock_mutant = "new_owner_on_retry")]
             if self.place.known {
-                self.place.owner = crate::lease::Owner::of(self.place.owner.process());
+                self.place.owner = crate::base::owner::Owner::of(self.place.owner.process());
             }
             self.listen(None);
             let waits = !last && !self.has_to_listen();
@@ -184,7 +176,7 @@ impl<'a> Acquirer<'a> {
     fn ask(&mut self, pause: Option<Duration>, began: Instant) -> Result<Option<Acquired>> {
         let if_taken = match pause {
             Some(pause) => IfTaken::Wait {
-                promise: pause + pause / 2 + SLACK,
+                promise: pause + pause / 2 + HEARTBEAT_LATENESS,
                 inbox: self.place.grants.as_ref().and_then(|grants| grants.inbox()),
                 // Not before it was told that the call waits.
                 endless: self.may_block() && self.budget.log.waits(),

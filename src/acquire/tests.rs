@@ -13,11 +13,13 @@ use crate::base::clock::{BootClock, BootInstant, Cancel, Deadline};
 use crate::base::error::Error;
 use crate::base::fork::ForkLocal;
 use crate::base::options::Options;
+use crate::base::owner::Owner;
 use crate::base::token::Token;
-use crate::engine::{Acquired, Engine, Failed, IfTaken, Kept, Release, Released, Request, Stored};
+use crate::base::value::Stored;
+use crate::engine::{Acquired, Engine, Failed, IfTaken, Kept, Release, Released, Request};
+use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredReleases;
 use crate::lease::renewer::Renewers;
-use crate::lease::{Lease, Owner};
 use crate::queue::handoff::{LocalQueues, Turn};
 
 /// Far more than anything here takes.

@@ -9,8 +9,9 @@ use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
 use crate::base::name::Key;
 use crate::base::options::Options;
+use crate::base::owner::Owner;
 use crate::base::token::{Ending, Token};
-use crate::lease::Owner;
+use crate::base::value::Stored;
 
 #[cfg(feature = "file")]
 mod file;
@@ -33,9 +34,6 @@ impl<'a> Request<'a> {
         &self.claim.key
     }
 }
-
-/// A value that a lock protects, as it is stored; `None` when there is none.
-pub(crate) type Stored = Option<Arc<[u8]>>;
 
 /// What an acquire does when the lock is taken.
 #[derive(Clone, Copy, Debug)]

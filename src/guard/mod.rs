@@ -12,10 +12,10 @@ use crate::base::claim::Claim;
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, LostReason, Result, Whole};
 use crate::base::token::Token;
+#[cfg(feature = "value")]
+use crate::base::value::Stored;
 use crate::core::Core;
 use crate::engine::Request;
-#[cfg(feature = "value")]
-use crate::engine::Stored;
 use crate::lease::Lease;
 use crate::lease::held_by_thread as taken;
 use crate::lease::monitor::{LeaseMonitor, Lost, Plan};
@@ -23,8 +23,6 @@ use crate::lease::renewer::Renewer;
 use crate::queue::handoff::Turn;
 
 mod release;
-
-pub(crate) use self::release::RELEASE;
 
 /// A held lock, which is released when this is dropped.
 ///

@@ -4,21 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::LockGuard;
-#[cfg(feature = "value")]
-use crate::acquire::acquirer::GRACE;
 use crate::base::claim::Mode;
 use crate::base::clock::{BootInstant, Deadline};
 #[cfg(feature = "value")]
 use crate::base::error::Whole;
 use crate::base::error::{Error, LostReason, Result};
+#[cfg(feature = "value")]
+use crate::base::limits::GRACE;
+use crate::base::limits::RELEASE;
 use crate::base::token::Ending;
 use crate::engine::{Kept, Release, Released, Request};
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
 use crate::queue::handoff::{Handoff, Turn};
-
-/// What a release may take.
-pub(crate) const RELEASE: Duration = Duration::from_millis(400);
 
 /// What to do when a release isn't answered.
 const UNRELEASED: &str = "it isn't known whether it was released: that is tried again in the background, and the lock is free after its ttl at the latest";

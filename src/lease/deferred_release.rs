@@ -14,15 +14,16 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::acquire::acquirer::SLACK;
 use crate::base::backoff::Backoff;
 use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Cancel, Clock, Deadline};
 use crate::base::error::Whole;
 use crate::base::fork::AfterFork;
+use crate::base::limits::{CLOSING, HEARTBEAT_LATENESS};
+use crate::base::owner::Owner;
 use crate::base::token::Ending;
 use crate::engine::{Engine, Release, Request};
-use crate::lease::{Lease, Owner};
+use crate::lease::Lease;
 
 /// A lease to release.
 #[derive(Debug)]
@@ -70,9 +71,6 @@ struct Queue {
     close_by: Option<Instant>,
 }
 
-/// What the thread may take when the locker is gone.
-const LAST_WORDS: Duration = Duration::from_millis(60);
-
 /// More than these are left to their ttl, first the one whose turn is next.
 const MOST: usize = 1024;
 
@@ -97,7 +95,7 @@ impl DeferredReleases {
     /// Leaves a release to the thread, starting it if need be.
     pub(crate) fn leave(&self, farewell: DeferredRelease) {
         // The server's lease started before now, and a place in line is dropped no later than this.
-        let over = Instant::now() + farewell.ttl + SLACK;
+        let over = Instant::now() + farewell.ttl + HEARTBEAT_LATENESS;
         let mut queue = self.0.queue.lock();
         if queue.waiting.len() == MOST {
             queue.waiting.pop_front();
@@ -129,7 +127,7 @@ impl AfterFork for DeferredReleases {
 impl Drop for DeferredReleases {
     fn drop(&mut self) {
         self.0.closed.set();
-        self.0.queue.lock().close_by = Some(Instant::now() + LAST_WORDS);
+        self.0.queue.lock().close_by = Some(Instant::now() + CLOSING);
         self.0.closing.notify_all();
     }
 }
@@ -200,7 +198,7 @@ impl Shared {
         // Behind the others: it may be about this one lock that the server gives an error.
         queue.waiting.push_back(unsaid);
         let pause = if queue.close_by.is_some() {
-            pause.min(LAST_WORDS / 8)
+            pause.min(CLOSING / 8)
         } else {
             pause
         };

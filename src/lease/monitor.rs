@@ -13,10 +13,11 @@ use crate::base::clock::{BootInstant, Cancel, Clock, Deadline};
 use crate::base::error::{LostReason, Whole};
 use crate::base::name::Key;
 use crate::base::options::Options;
+use crate::base::owner::Owner;
 #[cfg(feature = "value")]
-use crate::engine::Stored;
+use crate::base::value::Stored;
 use crate::engine::{Engine, Request};
-use crate::lease::{Lease, Owner, valid_until};
+use crate::lease::{Lease, valid_until};
 use crate::queue::handoff::Turn;
 
 /// The message of [`LockGuard::lost`](crate::LockGuard::lost): the lock isn't held any more.

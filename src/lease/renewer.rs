@@ -22,13 +22,8 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use parking_lot::Mutex;
 
 use crate::base::fork::AfterFork;
+use crate::base::limits::{LINGER, LONGEST_SLEEP};
 use crate::lease::monitor::LeaseMonitor;
-
-/// How long a thread waits for its next guard.
-const LINGER: Duration = Duration::from_millis(40);
-
-/// Longer than this nobody sleeps without looking.
-const LONG: Duration = Duration::from_secs(3600);
 
 /// The threads of one locker that have no guard at the moment.
 #[derive(Debug, Default)]
@@ -108,7 +103,7 @@ impl Renewer {
     }
 
     pub(crate) fn tend(&self, held: &Arc<LeaseMonitor>) {
-        let first_look = held.first_look().min(LONG);
+        let first_look = held.first_look().min(LONGEST_SLEEP);
         self.assign(
             Duty::Tend(Arc::downgrade(held)),
             Instant::now() + first_look,
@@ -179,16 +174,16 @@ fn work(duty: Duty) -> Duration {
         Duty::Rest { since } => LINGER.saturating_sub(since.elapsed()),
         // In a loop of lock and unlock the lease comes within this time, and nobody has to wake the thread.
         Duty::Reserved { since } => since.elapsed().max(LINGER),
-        Duty::Ended => LONG,
+        Duty::Ended => LONGEST_SLEEP,
         Duty::Tend(held) => {
             let Some(held) = held.upgrade() else {
-                return LONG;
+                return LONGEST_SLEEP;
             };
             // A logger that panics must not end the renewing.
             let tended = catch_unwind(AssertUnwindSafe(|| held.tend()));
             tended
                 .unwrap_or(Some(LINGER))
-                .map_or(LONG, |pause| pause.min(LONG))
+                .map_or(LONGEST_SLEEP, |pause| pause.min(LONGEST_SLEEP))
         }
     }
 }

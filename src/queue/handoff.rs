@@ -6,9 +6,10 @@ use std::time::Instant;
 use crate::base::clock::BootInstant;
 use crate::base::fork::AfterFork;
 use crate::base::name::Key;
+use crate::base::owner::Owner;
 use crate::engine::Grants;
+use crate::lease::Lease;
 use crate::lease::renewer::Renewer;
-use crate::lease::{Lease, Owner};
 use crate::queue::local;
 
 /// The right of one thread to deal with the engine for a name, or to hold it.

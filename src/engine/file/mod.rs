@@ -15,16 +15,15 @@ use self::create::{open_file, read_file, replace_file};
 use self::directory::{directory_of, make, make_private, private_directory};
 use self::kept::KeptUntil;
 use self::name::{file_name, value_name};
-use super::{
-    Acquired, Engine, Failed, IfTaken, Kept, Release, Released, Request, Stored, invalid_url,
-};
+use super::{Acquired, Engine, Failed, IfTaken, Kept, Release, Released, Request, invalid_url};
 use crate::base::claim::Claim;
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
 use crate::base::fork::ForkLocal;
 use crate::base::name::Key;
+use crate::base::owner::Owner;
 use crate::base::token::{Token, host_micros};
-use crate::lease::Owner;
+use crate::base::value::Stored;
 
 mod content;
 mod create;

@@ -13,9 +13,9 @@ use super::inside::{Holder, Inside, Who, used};
 use super::table::Counter;
 use crate::base::claim::{Claim, Mode, Prefer};
 use crate::base::clock::BootInstant;
+use crate::base::owner::Owner;
 use crate::base::token::{Ending, Token};
 use crate::engine::{IfTaken, Release, Request};
-use crate::lease::Owner;
 
 /// How long an abandoned lock is remembered.
 pub(super) const MEMORY: Duration = Duration::from_secs(24 * 3600);

@@ -2,8 +2,8 @@
 
 use crate::base::claim::Mode;
 use crate::base::clock::BootInstant;
+use crate::base::owner::Owner;
 use crate::base::token::Token;
-use crate::lease::Owner;
 
 /// Who holds a name, all in one way.
 #[derive(Debug, Default)]

@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use self::table::Table;
-use super::{Acquired, Engine, Failed, IfTaken, Kept, Release, Released, Request, Stored};
+use super::{Acquired, Engine, Failed, IfTaken, Kept, Release, Released, Request};
 use crate::base::claim::Mode;
 use crate::base::clock::{BootClock, Clock, Deadline};
 use crate::base::error::Result;
 use crate::base::fork::ForkLocal;
 use crate::base::name::Key;
 use crate::base::token::Token;
+use crate::base::value::Stored;
 
 mod entry;
 mod inside;

@@ -9,7 +9,8 @@ use super::entry::Entry;
 use crate::base::clock::BootInstant;
 use crate::base::name::Key;
 use crate::base::token::{Token, host_micros};
-use crate::engine::{Acquired, IfTaken, Release, Request, Stored};
+use crate::base::value::Stored;
+use crate::engine::{Acquired, IfTaken, Release, Request};
 
 /// All names in use, and what they protect.
 #[derive(Debug, Default)]

@@ -2,8 +2,8 @@ use super::*;
 use crate::base::claim::{Claim, Prefer};
 use crate::base::clock::tests::ManualClock;
 use crate::base::name::Namespace;
+use crate::base::owner::Owner;
 use crate::base::token::Ending;
-use crate::lease::Owner;
 
 mod calls;
 mod modes;

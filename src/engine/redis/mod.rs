@@ -13,15 +13,16 @@ use self::keys::{Keys, VALUE};
 use self::reply::check_length;
 use self::script::Script;
 use self::server::{Answer, Server, Unanswered};
-use super::{Acquired, Engine, Failed, Grants, IfTaken, Kept, Release, Released, Request, Stored};
+use super::{Acquired, Engine, Failed, Grants, IfTaken, Kept, Release, Released, Request};
 use crate::base::claim::{Claim, Mode, Prefer};
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
 use crate::base::fork::ForkLocal;
 use crate::base::name::Key;
 use crate::base::options::Options;
+use crate::base::owner::Owner;
 use crate::base::token::{Ending, Token};
-use crate::lease::Owner;
+use crate::base::value::Stored;
 
 mod address;
 mod connection;

@@ -4,7 +4,8 @@ use super::*;
 use crate::base::clock::tests::ManualClock;
 use crate::base::error::{Error, Result};
 use crate::base::token::Token;
-use crate::engine::{Acquired, Failed, IfTaken, Kept, Release, Released, Stored};
+use crate::base::value::Stored;
+use crate::engine::{Acquired, Failed, IfTaken, Kept, Release, Released};
 
 const TTL: Duration = Duration::from_secs(9);
 const EVERY: Duration = Duration::from_secs(3);

@@ -54,8 +54,8 @@ use self::state::{Place, State, Waiter};
 use super::server::Server;
 use crate::base::clock::{Cancel, Deadline};
 use crate::base::fork::AfterFork;
+use crate::base::owner::Owner;
 use crate::engine::{Grants, News};
-use crate::lease::Owner;
 
 mod bell;
 mod channels;
