@@ -1,14 +1,12 @@
 //! Where locks live, behind one trait.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::claim::{Claim, Mode};
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
 use crate::base::name::Key;
-use crate::base::options::Options;
 use crate::base::owner::Owner;
 use crate::base::token::{Ending, Token};
 use crate::base::value::Stored;
@@ -18,8 +16,10 @@ mod file;
 mod memory;
 #[cfg(feature = "redis")]
 mod net;
+pub(crate) mod open;
 #[cfg(feature = "redis")]
 mod redis;
+mod url;
 
 /// What an engine is asked about.
 #[derive(Clone, Copy, Debug)]
@@ -261,179 +261,4 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
 
     /// For errors: where locks live, without user and password.
     fn place(&self) -> &str;
-}
-
-const SCHEMES: &str = "use memory:, file:, file:///dir, redis://, rediss://, valkey://, valkeys:// or \
-                       unix:///path.sock";
-
-/// The engine that `url` names, found to be usable.
-pub(crate) fn open(url: &str, options: &Options) -> Result<Arc<dyn Engine>> {
-    let (scheme, rest) = url.split_once(':').unwrap_or_default();
-    match scheme.to_ascii_lowercase().as_str() {
-        "memory" if rest.is_empty() => Ok(memory::MemoryEngine::shared()),
-        "memory" => Err(invalid_url(url, "memory: has no further parts")),
-        "file" => open_file(url, rest),
-        "rediss" | "valkeys" if !cfg!(feature = "tls") => {
-            Err(without_feature("rediss:// and valkeys://", "tls"))
-        }
-        "redis" | "rediss" | "valkey" | "valkeys" | "unix" => open_redis(url, options),
-        _ => Err(invalid_url(
-            url,
-            &format!("its scheme isn't known: {SCHEMES}"),
-        )),
-    }
-}
-
-#[cfg(feature = "file")]
-fn open_file(url: &str, rest: &str) -> Result<Arc<dyn Engine>> {
-    Ok(Arc::new(file::FileEngine::open(url, rest)?))
-}
-
-#[cfg(not(feature = "file"))]
-fn open_file(_url: &str, _rest: &str) -> Result<Arc<dyn Engine>> {
-    Err(without_feature("file:", "file"))
-}
-
-#[cfg(feature = "redis")]
-fn open_redis(url: &str, options: &Options) -> Result<Arc<dyn Engine>> {
-    Ok(Arc::new(redis::RedisEngine::open(url, options)?))
-}
-
-#[cfg(not(feature = "redis"))]
-fn open_redis(_url: &str, _options: &Options) -> Result<Arc<dyn Engine>> {
-    let schemes = "redis://, rediss://, valkey://, valkeys:// and unix://";
-    Err(without_feature(schemes, "redis"))
-}
-
-/// An error for an engine that this build leaves out.
-fn without_feature(schemes: &str, feature: &str) -> Error {
-    let what =
-        format!("{schemes} (this build is without it): enable crosslock's feature `{feature}`");
-    Error::Unsupported { what }
-}
-
-fn invalid_url(url: &str, reason: &str) -> Error {
-    Error::InvalidUrl {
-        url: redacted(url),
-        reason: reason.to_owned(),
-    }
-}
-
-/// `url` without what may be a user, a password, or a query with one.
-fn redacted(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else {
-        let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
-        return match scheme.to_ascii_lowercase().as_str() {
-            "file" | "memory" => url.to_owned(),
-            _ if scheme.contains('@') => "…".to_owned(),
-            _ if rest.is_empty() => url.to_owned(),
-            _ => format!("{scheme}:…"),
-        };
-    };
-    // A password that isn't escaped may hold any of the characters that part a URL.
-    if rest.find('?') < rest.rfind('@') && rest.contains('?') {
-        return format!("{scheme}://…");
-    }
-    let (login, rest) = rest
-        .rsplit_once('@')
-        .map_or(("", rest), |(_, rest)| ("…@", rest));
-    let (place, query) = rest
-        .split_once('?')
-        .map_or((rest, ""), |(place, _)| (place, "?…"));
-    let (authority, path) = place.split_once('/').unwrap_or((place, ""));
-    if scheme != "file" && (!is_address(authority) || path.starts_with(':')) {
-        // `redis://:password`, or `redis://user:password`, whose host was forgotten.
-        return format!("{scheme}://…");
-    }
-    format!("{scheme}://{login}{place}{query}")
-}
-
-/// Whether it can be nothing but a host, with or without a port.
-fn is_address(authority: &str) -> bool {
-    let is_port = |port: &str| port.parse::<u16>().is_ok();
-    if let Some(behind) = authority.strip_prefix('[') {
-        return behind.split_once(']').is_some_and(|(_, port)| {
-            port.is_empty() || port.strip_prefix(':').is_some_and(is_port)
-        });
-    }
-    match authority.split_once(':') {
-        Some((host, port)) => !host.is_empty() && is_port(port),
-        None => true,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn unknown_scheme_is_told_what_there_is() {
-        for url in [
-            "",
-            "redis",
-            "memory",
-            "http://x/",
-            "127.0.0.1:6379",
-            "memory:x",
-            "Ünknown:",
-        ] {
-            match open(url, &Options::default()) {
-                Err(Error::InvalidUrl { reason, .. }) => {
-                    assert!(url.starts_with("memory:") || reason.contains("redis://"));
-                }
-                other => panic!("{url}: {other:?}"),
-            }
-        }
-    }
-
-    #[test]
-    fn redacted_url_keeps_the_address() {
-        assert_eq!(redacted("redis://u:p@host:1/0"), "redis://…@host:1/0");
-        assert_eq!(redacted("redis://host/0?x=y"), "redis://host/0?…");
-        assert_eq!(redacted("redis://:a?b@c@host/"), "redis://…");
-        assert_eq!(redacted("redis://[::1]:6379/"), "redis://[::1]:6379/");
-        assert_eq!(redacted("redis://:secret"), "redis://…");
-        assert_eq!(redacted("redis://user:secret/0"), "redis://…");
-        assert_eq!(redacted("redis://user:123456"), "redis://…");
-        assert_eq!(redacted("redis://:123456"), "redis://…");
-        assert_eq!(redacted("redis:///:secret"), "redis://…");
-        assert_eq!(redacted("redis://u:1secret2:22/"), "redis://…");
-        assert_eq!(redacted("file:///a:b/c"), "file:///a:b/c");
-        assert_eq!(redacted("unix:///a:b/c"), "unix:///a:b/c");
-        assert_eq!(redacted("redis::secret"), "redis:…");
-        assert_eq!(redacted("UNIX:/s?pass=secret"), "UNIX:…");
-        assert_eq!(redacted("user:secret@host:6379"), "user:…");
-        assert_eq!(redacted("//user:secret@host/"), "//user:…");
-        assert_eq!(redacted("secret@host"), "…");
-        assert_eq!(redacted("file:relative"), "file:relative");
-        assert_eq!(redacted("redis://:a@b@host/"), "redis://…@host/");
-        assert_eq!(redacted("file:///tmp/a"), "file:///tmp/a");
-    }
-
-    proptest! {
-        #[test]
-        fn no_error_shows_a_password(before in "[^s]{0,5}", after in "[^s]{0,5}", host in "[a-z@:/?#%]{0,8}") {
-            for url in [
-                format!("redis://user:{before}sssss{after}@{host}/0/x"),
-                format!("rediss://:{before}sssss{after}@{host}?x"),
-                format!("unix:///{host}?pass={before}sssss{after}&nonsense=1"),
-            ] {
-                // Nothing listens on these hosts: a URL that is well formed isn't opened here.
-                if let Err(error) = url_error(&url) {
-                    prop_assert!(!format!("{error} {error:?}").contains("sssss"), "{}", error);
-                }
-            }
-        }
-    }
-
-    #[cfg(feature = "redis")]
-    fn url_error(url: &str) -> Result<()> {
-        redis::check_url(url)
-    }
-
-    #[cfg(not(feature = "redis"))]
-    fn url_error(url: &str) -> Result<()> {
-        Err(invalid_url(url, "no reason"))
-    }
 }

@@ -227,7 +227,7 @@ mod tests {
 
     /// Takes the lock, and leaves its release to the thread; gives the next answer after that.
     fn after_release(name: &str, ending: fn(u64) -> Ending, keep: Duration) -> Acquired {
-        let engine = engine::open("memory:", &Options::default()).unwrap();
+        let engine = engine::open::open("memory:", &Options::default()).unwrap();
         let clock = ManualClock::new();
         let kept_until = clock.now().plus(2 * MINUTE + keep);
         let (claim, owners) = (

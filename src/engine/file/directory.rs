@@ -9,7 +9,7 @@ use rustix::fs::Access;
 use url::Url;
 
 use crate::base::error::Result;
-use crate::engine::invalid_url;
+use crate::engine::url::invalid_url;
 
 /// A fixed place, whatever the environment says: a cron job and a shell of one user have to meet.
 pub(super) fn private_directory() -> PathBuf {

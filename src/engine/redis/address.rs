@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 use url::{Host, Url};
 
 use crate::base::error::Result;
-use crate::engine::invalid_url;
+use crate::engine::url::invalid_url;
 
 /// Where a server is, and who we are to it.
 #[derive(Debug)]
