@@ -11,12 +11,13 @@ use crate::base::error::{Error, Result};
 use crate::base::fork::ForkLocal;
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
-use crate::engine::Engine;
+use crate::base::validity::valid_until;
+use crate::engine::{Engine, unsupported};
 use crate::guard::LockGuard;
+use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredReleases;
 use crate::lease::monitor::Plan;
 use crate::lease::renewer::{Renewer, Renewers};
-use crate::lease::{Lease, valid_until};
 use crate::queue::handoff::LocalQueues;
 
 /// What the clones of a `Locker`, and its guards, share.
@@ -39,9 +40,9 @@ impl Core {
     ///
     /// `InvalidName`, and `Unsupported` when the engine can't do it.
     pub(crate) fn claim(&self, namespace: &Namespace, name: &str, mode: Mode) -> Result<Claim> {
-        if !self.engine.supports(mode) {
-            return Err(self.engine.unsupported(mode));
-        }
+        self.engine
+            .capabilities()
+            .check(mode, self.engine.place())?;
         Ok(Claim {
             key: Key::new(namespace, name)?,
             names: self.no_names.clone(),
@@ -49,6 +50,17 @@ impl Core {
             prefer: self.options.prefer,
             valued: false,
         })
+    }
+
+    /// # Errors
+    ///
+    /// `Unsupported` when the engine can't give several names, all or none.
+    pub(crate) fn check_several_names(&self) -> Result<()> {
+        if self.engine.capabilities().several_names {
+            Ok(())
+        } else {
+            Err(unsupported(self.engine.place(), "locks of several names"))
+        }
     }
 
     /// Blocks.
@@ -135,6 +147,6 @@ impl Core {
 
     /// Whether a lease can end although its process lives.
     pub(crate) fn leases_end(&self) -> bool {
-        self.engine.has_ttl() || self.options.leases_end()
+        self.engine.capabilities().leases_expire || self.options.leases_end()
     }
 }

@@ -1,41 +1,62 @@
 //! The one loop in which the engine is asked for a lock, by the thread that has its process's turn for the name.
 //!
-//! It asks, and then waits for whichever comes first: a grant, or the time to ask again.
+//! A call goes through these states; what it owns moves along:
+//!
+//! | state | it owns | left by |
+//! |---|---|---|
+//! | behind another thread (`acquire`) | its place in the local queue | the turn: next state, or a lease; its deadline: `None` |
+//! | asking | the turn, the [`Contender`], a renewer | an answer: granted, taken, or none |
+//! | waiting | the same | a grant; or it is time to ask again |
+//! | granted | the turn, the lease, the renewer | they become a guard |
+//! | giving up | the turn, the contender, the renewer | the next thread of the process gets all three; without one, the owner leaves the engine's queue |
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crate::acquire::retry_budget::RetryBudget;
-use crate::base::backoff::shortened;
+use super::giving_up::release_contender;
+use super::retry_budget::RetryBudget;
 use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Deadline};
-use crate::base::error::{Error, Result, Whole};
-use crate::base::limits::{GRACE, HEARTBEAT_LATENESS, HEARTBEAT_SHARE, RELEASE};
-use crate::base::token::{Ending, Token};
-use crate::base::value::Stored;
+use crate::base::error::{Error, Result};
+use crate::base::limits::GRACE;
+use crate::base::validity::valid_until;
 use crate::core::Core;
-use crate::engine::{Acquired, Failed, IfTaken, News, Release, Request};
+use crate::engine::{Answer, Grant, Request, Unanswered};
 use crate::guard::LockGuard;
-use crate::lease::deferred_release::DeferredRelease;
+use crate::lease::Lease;
 use crate::lease::monitor::Plan;
 use crate::lease::renewer::Renewer;
-use crate::lease::{Lease, valid_until};
-use crate::queue::handoff::{Handoff, Place, Seen, Turn};
+use crate::queue::handoff::{Contender, Handoff, Standing, Turn};
 
 /// The thread that asks the engine for a name.
 pub(crate) struct Acquirer<'a> {
     core: &'a Arc<Core>,
     claim: &'a Claim,
     budget: RetryBudget,
-    /// Its owner stays the same for all attempts, so that one whose answer was lost is found again.
-    place: Place,
-    /// `None` for a single question beside whoever has the turn.
+    contender: Contender,
+    /// `None` for a single question beside the thread that has the turn.
     turn: Option<Turn>,
     renewer: Option<Renewer>,
-    /// Since when, and how, the engine can't be reached.
-    failing: Option<(Instant, Error)>,
-    /// Who has the lock, as far as the last answer said.
-    holder: Option<String>,
+    outage: Option<Outage>,
+}
+
+/// The engine can't be reached.
+struct Outage {
+    since: Instant,
+    error: Error,
+}
+
+/// What came of one question.
+enum Asked {
+    Granted(Lease),
+    /// The answer took as long as the lease was for. The same owner gets a new lease if it asks at once.
+    GrantedTooLate,
+    Taken {
+        /// Who has the lock, if the engine says so.
+        holder: Option<String>,
+    },
+    /// The engine can't be reached, which may pass.
+    Unanswered,
 }
 
 impl<'a> Acquirer<'a> {
@@ -43,7 +64,7 @@ impl<'a> Acquirer<'a> {
         core: &'a Arc<Core>,
         claim: &'a Claim,
         budget: RetryBudget,
-        place: Place,
+        contender: Contender,
         turn: Option<Turn>,
         renewer: Option<Renewer>,
     ) -> Self {
@@ -51,120 +72,154 @@ impl<'a> Acquirer<'a> {
             core,
             claim,
             budget,
-            place,
+            contender,
             turn,
             renewer,
-            failing: None,
-            holder: None,
+            outage: None,
         }
     }
 
-    /// Asks until it has the lock or budget has run out.
+    /// Asks until it has the lock or the budget is used up.
     pub(crate) fn acquire(mut self) -> Result<Option<LockGuard>> {
         let outcome = self.run();
-        self.end(outcome)
+        if let Ok(Some(lease)) = outcome {
+            self.set_taken(true);
+            let guard = LockGuard::new(self.core.clone(), lease, self.renewer, self.turn);
+            return Ok(Some(guard));
+        }
+        self.give_up(&outcome);
+        outcome.map(|_| None)
     }
 
-    /// Gives the lease, or `None` when budget has run out.
+    /// Gives the lease, or `None` when the budget is used up.
     fn run(&mut self) -> Result<Option<Lease>> {
         if self.renewer.is_none() {
             // Before anything is taken that nobody would renew.
-            self.renewer = self
-                .core
-                .renewer(&self.claim.key, self.place.owner.process())?;
+            let process = self.contender.owner.process();
+            self.renewer = self.core.renewer(&self.claim.key, process)?;
         }
-        let last_began = loop {
-            let last = self.budget.begin();
-            let is_waiting = self.place.known && self.place.failing.is_none();
-            if last && is_waiting && self.has_successor() {
-                // Who takes the place over needn't lose it.
-                break None;
+        loop {
+            let is_last = self.budget.begin();
+            if is_last && self.leaves_question_to_successor() {
+                return self.without_lease(None);
             }
-            #[cfg(crosslock_mutant = "new_owner_on_retry")]
-            if self.place.known {
-                self.place.owner = crate::base::owner::Owner::of(self.place.owner.process());
-            }
-            self.listen(None);
-            let waits = !last && !self.has_to_listen();
-            let pause = waits.then(|| self.pause());
-            // Read before sending: the server's lease starts no earlier than this.
-            let asked = self.core.clock.now();
             let began = Instant::now();
-            let bound = match self.ask(pause, began)? {
-                Some(Acquired::Granted { token, value }) => {
-                    let lease = self.lease(token, asked, value);
-                    if lease.is_valid(lease.granted) {
-                        return Ok(Some(lease));
-                    }
-                    // Asked again at once, the same owner gets a new lease.
-                    self.place.known = true;
-                    self.fail(began, self.too_slow());
-                    Duration::ZERO
-                }
-                Some(Acquired::Taken {
-                    remaining,
-                    counter,
-                    known,
-                    length,
-                    holder,
-                    ..
-                }) => {
-                    self.holder = holder;
-                    let seen = Seen {
-                        asked,
-                        counter,
-                        length,
-                    };
-                    self.place.seen = Some(seen);
-                    self.bound(remaining, known)
-                }
-                None => Duration::MAX,
-            };
-            let over = last || self.budget.deadline().is_over();
-            if over || self.has_failed_for_too_long() {
-                break Some(began);
-            }
-            if self.place.seen.is_some() && self.start_listening() {
-                continue;
-            }
-            if self.tell() && self.may_block() {
-                continue;
-            }
-            let pause = pause.unwrap_or_else(|| self.pause());
-            if let Some(lease) = self.wait(pause.min(bound)) {
+            let asked = self.ask(is_last, began)?;
+            if let Asked::Granted(lease) = asked {
                 return Ok(Some(lease));
             }
-        };
-        self.without(last_began)
-    }
-
-    /// Tells why the call goes on; says whether it begins to wait for the lock.
-    fn tell(&mut self) -> bool {
-        let log = &mut self.budget.log;
-        if let Some((_, error)) = &self.failing {
-            log.outage(error);
-            return false;
+            let is_over = is_last || self.budget.deadline().is_over();
+            if is_over || self.has_failed_for_too_long() {
+                return self.without_lease(Some(began));
+            }
+            match asked {
+                Asked::Granted(_) | Asked::GrantedTooLate => continue,
+                Asked::Taken { holder } => self.log_wait(holder),
+                Asked::Unanswered => self.log_outage(),
+            }
+            if let Some(lease) = self.wait() {
+                return Ok(Some(lease));
+            }
         }
-        let whose = match &self.holder {
-            Some(holder) => &format!("{holder} has"),
-            None => "is taken",
-        };
-        log.wait(self.claim, &self.core.engine, whose)
     }
 
-    /// Whether an engine that can may block until the lock is free.
-    fn may_block(&self) -> bool {
-        self.budget.is_endless() && !self.core.leases_end()
+    /// Whether the last question isn't asked, because it would end the place in the engine's queue that the next thread
+    /// goes on in.
+    fn leaves_question_to_successor(&self) -> bool {
+        let is_waiting =
+            self.contender.standing != Standing::Unknown && self.contender.failing.is_none();
+        is_waiting && self.turn.as_ref().is_some_and(Turn::has_successor)
+    }
+
+    fn ask(&mut self, is_last: bool, began: Instant) -> Result<Asked> {
+        let deadline = self.question_deadline();
+        let Contender { owner, wait, .. } = &mut self.contender;
+        let request = Request {
+            claim: self.claim,
+            owner,
+            ttl: self.core.options.ttl,
+        };
+        let mut pace = (!is_last).then(|| self.budget.pace());
+        match wait.ask(request, pace.as_mut(), &deadline) {
+            Ok(answer) => {
+                self.budget.log.answer(self.claim, &self.core.engine);
+                Ok(self.answered(answer, began))
+            }
+            Err(unanswered) => self.unanswered(unanswered, began, &deadline),
+        }
+    }
+
+    fn answered(&mut self, answer: Answer, began: Instant) -> Asked {
+        match answer {
+            Answer::Granted(grant) => {
+                let lease = self.lease(grant);
+                if lease.is_valid(lease.granted) {
+                    return Asked::Granted(lease);
+                }
+                self.contender.standing = Standing::Unclear;
+                self.fail(began, self.too_slow());
+                Asked::GrantedTooLate
+            }
+            Answer::Taken { is_queued, holder } => {
+                self.outage = None;
+                self.contender.failing = None;
+                self.contender.was_taken = true;
+                self.contender.standing = if is_queued {
+                    Standing::Queued
+                } else {
+                    Standing::Unknown
+                };
+                self.set_taken(true);
+                Asked::Taken { holder }
+            }
+        }
+    }
+
+    /// Gives the error that no waiting mends.
+    fn unanswered(
+        &mut self,
+        unanswered: Unanswered,
+        began: Instant,
+        deadline: &Deadline,
+    ) -> Result<Asked> {
+        let Unanswered { error, sent } = unanswered;
+        if sent {
+            self.contender.standing = Standing::Unclear;
+        }
+        self.set_taken(false);
+        if !matches!(error, Error::Unavailable { .. }) {
+            // The next thread that goes on in this place doesn't know how the lock stands, and asks for itself.
+            self.contender.failing = Some(began);
+            return Err(error);
+        }
+        // What the question before was told says more than that there was no time for this answer.
+        if self.outage.is_none() || !deadline.is_over() {
+            self.fail(began, error);
+        }
+        Ok(Asked::Unanswered)
+    }
+
+    /// Waits for a grant, or until it is time to ask again.
+    fn wait(&mut self) -> Option<Lease> {
+        let Contender { owner, wait, .. } = &mut self.contender;
+        let request = Request {
+            claim: self.claim,
+            owner,
+            ttl: self.core.options.ttl,
+        };
+        let grant = wait.wait(request, &mut self.budget.pace())?;
+        let lease = self.lease(grant);
+        lease.is_valid(lease.granted).then_some(lease)
     }
 
     /// What there is to say without a lease, after a last question that began then.
-    fn without(&mut self, last_began: Option<Instant>) -> Result<Option<Lease>> {
-        let Some((since, error)) = self.failing.take() else {
+    fn without_lease(&mut self, last_began: Option<Instant>) -> Result<Option<Lease>> {
+        let Some(Outage { since, error }) = self.outage.take() else {
             return Ok(None);
         };
-        // Also where this call says that the lock is taken: whoever gets the place next asks for itself.
-        self.place.failing = Some(since);
-        let was_answered = self.place.seen.is_some() && Some(since) == last_began;
+        // Also where this call says that the lock is taken: the next thread in this place asks for itself.
+        self.contender.failing = Some(since);
+        let was_answered = self.contender.was_taken && Some(since) == last_began;
         if was_answered && self.budget.deadline().is_over() {
             // The end of the call cut its last question short; to the one before, the lock was taken.
             return Ok(None);
@@ -172,195 +227,50 @@ impl<'a> Acquirer<'a> {
         Err(error)
     }
 
-    /// Without a pause to come it doesn't wait. `None` when the engine can't be reached, which may pass.
-    fn ask(&mut self, pause: Option<Duration>, began: Instant) -> Result<Option<Acquired>> {
-        let if_taken = match pause {
-            Some(pause) => IfTaken::Wait {
-                promise: pause + pause / 2 + HEARTBEAT_LATENESS,
-                inbox: self.place.grants.as_ref().and_then(|grants| grants.inbox()),
-                // Not before it was told that the call waits.
-                endless: self.may_block() && self.budget.log.waits(),
-            },
-            None => IfTaken::Leave,
-        };
-        let deadline = self.deadline();
-        let engine = &self.core.engine;
-        let answer = engine.acquire(self.request(), if_taken, &deadline);
-        match answer {
-            Ok(answer) => {
-                self.budget.log.answer(self.claim, &self.core.engine);
-                if let Acquired::Taken { stood, .. } = answer {
-                    (self.failing, self.place.failing) = (None, None);
-                    self.entered(pause.is_some(), stood);
-                    self.set_taken(true);
-                }
-                Ok(Some(answer))
-            }
-            Err(Failed { error, sent }) => {
-                self.place.known |= sent;
-                self.set_taken(false);
-                if !matches!(error, Error::Unavailable { .. }) {
-                    // Whoever gets the place next doesn't know how the lock stands, and asks for itself.
-                    self.place.failing = Some(began);
-                    return Err(error);
-                }
-                // What the question before was told says more than that there was no time for this answer.
-                if self.failing.is_none() || !deadline.is_over() {
-                    self.fail(began, error);
-                }
-                Ok(None)
-            }
-        }
-    }
-
-    /// The lock was taken: now the place is in the line, or not any more. Who stood there and had to enter anew was
-    /// passed over, because nobody heard.
-    fn entered(&mut self, waits: bool, stood: bool) {
-        if let (true, Some(grants)) = (waits && self.place.stands && !stood, &self.place.grants) {
-            grants.distrust();
-        }
-        (self.place.known, self.place.stands) = (waits, waits);
-    }
-
-    fn request(&self) -> Request<'_> {
-        Request {
-            claim: self.claim,
-            owner: &self.place.owner,
-            ttl: self.core.options.ttl,
-        }
-    }
-
-    /// Until when a question may take.
-    fn deadline(&self) -> Deadline {
+    /// By when a question has to be answered.
+    fn question_deadline(&self) -> Deadline {
         let deadline = self.budget.deadline().plus(GRACE);
         let Some(since) = self.failing_since() else {
             return deadline;
         };
-        let left = self
-            .core
-            .options
-            .unavailable_for
-            .saturating_sub(since.elapsed());
+        let unavailable_for = self.core.options.unavailable_for;
+        let left = unavailable_for.saturating_sub(since.elapsed());
         deadline.within(left.max(GRACE))
     }
 
-    /// How long to wait after an answer. Who hears of grants asks seldom, to keep its place and to find what was
-    /// missed; who doesn't asks as often as the options say.
-    fn pause(&mut self) -> Duration {
-        const JITTER: f64 = 0.3;
-        let longest = (self.core.options.ttl / 3).max(self.share_of_line());
-        let grants = self.place.grants.as_ref();
-        let hears = grants.is_some_and(|grants| grants.inbox().is_some());
-        if hears && self.failing.is_none() && !self.budget.counts_attempts() {
-            shortened(longest, JITTER)
-        } else {
-            self.budget.pause().min(longest)
-        }
-    }
-
-    /// How often a waiter of this line may send a heartbeat, so that all of them together don't send too many.
-    fn share_of_line(&self) -> Duration {
-        let others = self
-            .place
-            .seen
-            .map_or(0, |seen| seen.length.saturating_sub(1));
-        HEARTBEAT_SHARE.saturating_mul(others.try_into().unwrap_or(u32::MAX))
-    }
-
-    /// How long to wait at most, given who holds the lock.
-    fn bound(&mut self, remaining: Option<Duration>, known: bool) -> Duration {
-        // The server's clock counts whole milliseconds.
-        let left = remaining.map_or(Duration::MAX, |left| left + Duration::from_millis(1));
-        if known {
-            // The first of a line that asks then finds the lease over, for all of them.
-            left.saturating_add(self.share_of_line().mul_f64(fastrand::f64()))
-        } else {
-            left.min(self.budget.pause())
-        }
-    }
-
-    /// Waits for a grant, or until it is time to ask again.
-    fn wait(&self, timeout: Duration) -> Option<Lease> {
-        let timeout = timeout.min(self.budget.deadline().remaining());
-        let Some(grants) = &self.place.grants else {
-            self.core.engine.wait(self.request(), timeout);
-            return None;
-        };
-        match grants.wait(timeout)? {
-            News::Granted(token) => self.granted(token),
-            News::Ask => None,
-        }
-    }
-
-    /// The lease of a grant that was heard of: it began after the last answer, so it lasts for a ttl from that
-    /// question at least. One that is from before, or was long on the way, is left to the next question, which
-    /// finds whether it is still there.
-    fn granted(&self, token: Token) -> Option<Lease> {
-        if self.claim.has_many() || self.claim.valued {
-            // It was one of them, or its value is still to be had: the next question brings the rest.
-            return None;
-        }
-        let seen = self.place.seen?;
-        let lease = self.lease(token, seen.asked, None);
-        let is_fresh = lease.remaining(lease.granted) >= self.core.options.ttl / 2;
-        let is_new = cfg!(crosslock_mutant = "grant_unchecked") || token.number > seen.counter;
-        (is_new && is_fresh).then_some(lease)
-    }
-
-    fn lease(&self, token: Token, asked: BootInstant, value: Option<Stored>) -> Lease {
-        #[cfg(crosslock_mutant = "validity_from_reply")]
-        let asked = asked.max(self.core.clock.now());
+    fn lease(&self, grant: Grant) -> Lease {
         let (options, now) = (&self.core.options, self.core.clock.now());
         Lease {
             claim: self.claim.clone(),
-            owner: self.place.owner.clone(),
-            token,
-            valid_until: self.core.lease_end(valid_until(asked, options.ttl)),
-            due: Plan::of(options).due(asked),
+            owner: self.contender.owner.clone(),
+            token: grant.token,
+            valid_until: self.core.lease_end(valid_until(grant.since, options.ttl)),
+            due: Plan::of(options).due(grant.since),
             granted: now,
             held_since: now,
             hand_overs: 0,
             kept_until: BootInstant::START,
             panicked: false,
-            value,
+            value: grant.value,
         }
     }
 
-    fn listen(&mut self, start: Option<&Deadline>) {
-        if self.place.grants.is_none() {
-            let owner = &self.place.owner;
-            self.place.grants = self.core.engine.listen(&self.claim.key, owner, start);
-            self.place.listened |= self.place.grants.is_some();
-        }
-    }
-
-    /// Whether the engine's line isn't to be entered yet. Who counts attempts asks often enough.
-    fn has_to_listen(&self) -> bool {
-        let may_listen = self.core.engine.has_line() && !self.budget.counts_attempts();
-        may_listen && !self.place.listened
-    }
-
-    /// Sees to it that a grant will be heard, before the engine's line is entered. Says whether that was to be
-    /// done: then the lock may have been released meanwhile.
-    fn start_listening(&mut self) -> bool {
-        if !self.has_to_listen() {
-            return false;
-        }
-        let deadline = self.budget.deadline().clone();
-        self.listen(Some(&deadline));
-        self.place.listened = true;
-        true
-    }
-
-    /// An outage begins with the first attempt that fails, or with the call if that is later.
+    /// An outage begins with the first question that fails, or with the call if that is later.
     fn fail(&mut self, began: Instant, error: Error) {
-        self.failing = Some((self.failing_since().unwrap_or(began), error));
+        let since = self.failing_since().unwrap_or(began);
+        self.outage = Some(Outage { since, error });
     }
 
     fn failing_since(&self) -> Option<Instant> {
-        let own = self.failing.as_ref().map(|(since, _)| *since);
-        let inherited = self.place.failing.map(|at| at.max(self.budget.since()));
-        own.or(inherited)
+        let own = self.outage.as_ref().map(|outage| outage.since);
+        let inherited = self.contender.failing;
+        own.or_else(|| inherited.map(|at| at.max(self.budget.since())))
+    }
+
+    fn has_failed_for_too_long(&self) -> bool {
+        let unavailable_for = self.core.options.unavailable_for;
+        let outage = self.outage.as_ref();
+        outage.is_some_and(|outage| outage.since.elapsed() >= unavailable_for)
     }
 
     fn too_slow(&self) -> Error {
@@ -368,15 +278,18 @@ impl<'a> Acquirer<'a> {
         Error::unavailable(Some(self.claim.key.name()), self.core.engine.place(), cause)
     }
 
-    fn has_failed_for_too_long(&self) -> bool {
-        let unavailable_for = self.core.options.unavailable_for;
-        self.failing
-            .as_ref()
-            .is_some_and(|(since, _)| since.elapsed() >= unavailable_for)
+    fn log_wait(&mut self, holder: Option<String>) {
+        let whose = match &holder {
+            Some(holder) => &format!("{holder} has"),
+            None => "is taken",
+        };
+        self.budget.log.wait(self.claim, &self.core.engine, whose);
     }
 
-    fn has_successor(&self) -> bool {
-        self.turn.as_ref().is_some_and(Turn::has_successor)
+    fn log_outage(&mut self) {
+        if let Some(outage) = &self.outage {
+            self.budget.log.outage(&outage.error);
+        }
     }
 
     fn set_taken(&self, taken: bool) {
@@ -385,69 +298,25 @@ impl<'a> Acquirer<'a> {
         }
     }
 
-    /// Makes the guard, or gives up: then the place goes to the next thread of this process that waits.
-    fn end(self, outcome: Result<Option<Lease>>) -> Result<Option<LockGuard>> {
-        if let Ok(Some(lease)) = outcome {
-            self.set_taken(true);
-            let guard = LockGuard::new(self.core.clone(), lease, self.renewer, self.turn);
-            return Ok(Some(guard));
-        }
-        // A timed call has no time for an engine that doesn't answer.
-        let leave_by = match (self.budget.is_timed(), &outcome) {
-            (false, _) => Deadline::after(RELEASE),
-            (true, Ok(_)) => self.budget.deadline().plus(GRACE),
-            (true, Err(_)) => Deadline::after(Duration::ZERO),
-        };
+    /// Passes everything on to the next thread of this process that waits. Without one the owner leaves the engine's queue.
+    fn give_up(self, outcome: &Result<Option<Lease>>) {
+        let leave_by = self.budget.leave_by(outcome.is_err());
         let (core, claim) = (self.core, self.claim);
-        let passed = match self.turn {
-            Some(turn) => turn
-                .pass(Handoff::Resume(Box::new(self.place), self.renewer))
-                .map_err(|(turn, word)| (Some(turn), word)),
-            None => Err((None, Handoff::Resume(Box::new(self.place), self.renewer))),
+        let handoff = Handoff::Resume(Box::new(self.contender), self.renewer);
+        let (turn, handoff) = match self.turn {
+            None => (None, handoff),
+            Some(turn) => match turn.pass(handoff) {
+                Ok(()) => return,
+                Err((turn, handoff)) => (Some(turn), handoff),
+            },
         };
-        if let Err((turn, Handoff::Resume(place, renewer))) = passed {
-            give_up(core, claim, &place, &leave_by);
+        if let Handoff::Resume(contender, renewer) = handoff {
+            release_contender(core, claim, &contender, &leave_by);
             if let Some(renewer) = renewer {
-                let process = place.owner.process();
+                let process = contender.owner.process();
                 core.renewers.get(process).give_back(renewer);
             }
-            drop(turn);
         }
-        outcome.map(|_| None)
-    }
-}
-
-/// Leaves the engine's line, and releases what an attempt may have taken: by `deadline`, or else a thread does it.
-/// An attempt that is still on its way to the server, and takes the lock after this, leaves it taken for its ttl.
-fn give_up(core: &Core, claim: &Claim, place: &Place, deadline: &Deadline) {
-    let ttl = core.options.ttl;
-    let request = Request {
-        claim,
-        owner: &place.owner,
-        ttl,
-    };
-    if !place.known {
-        return;
-    }
-    let release = || core.engine.release(request, Release::UNKNOWN, deadline);
-    let is_left = deadline.is_over()
-        || match release() {
-            Ok(_) => false,
-            Err(e) if e.may_pass() => true,
-            Err(e) => {
-                log::warn!("what was given up is left to its ttl: {}", Whole(&e));
-                false
-            }
-        };
-    if is_left {
-        core.deferred
-            .get(place.owner.process())
-            .leave(DeferredRelease {
-                claim: claim.clone(),
-                owner: place.owner.clone(),
-                ttl,
-                ending: Ending::Unknown,
-                kept_until: BootInstant::START,
-            });
+        drop(turn);
     }
 }

@@ -4,6 +4,7 @@
 //! the queue, or releases it.
 
 pub(crate) mod acquirer;
+mod giving_up;
 pub(crate) mod retry_budget;
 mod wait_log;
 
@@ -17,7 +18,7 @@ use crate::base::name::Key;
 use crate::core::Core;
 use crate::guard::LockGuard;
 use crate::lease::deferred_release::DeferredRelease;
-use crate::queue::handoff::{Handoff, Place, Waiter};
+use crate::queue::handoff::{Contender, Handoff, Waiter};
 use crate::queue::local::{Entered, Left};
 
 /// Takes a lock, or gives `None` when it is still taken at the end of `budget`.
@@ -30,7 +31,15 @@ pub(crate) fn acquire(
     if !claim.is_exclusive() || claim.has_many() {
         // Those that share stand in nobody's way here, and those that want several names in no queue: each asks for
         // itself.
-        return Acquirer::new(core, claim, budget, Place::new(process), None, None).acquire();
+        return Acquirer::new(
+            core,
+            claim,
+            budget,
+            Contender::new(&*core.engine, process),
+            None,
+            None,
+        )
+        .acquire();
     }
     let (turn, word) = match core.queues.get(process).enter(&claim.key) {
         Entered::First(turn) => (Some(turn), Handoff::Acquire),
@@ -44,9 +53,9 @@ pub(crate) fn acquire(
             }
         },
     };
-    let (place, renewer) = match word {
+    let (contender, renewer) = match word {
         Handoff::Acquire => (None, None),
-        Handoff::Resume(place, renewer) => (Some(place), renewer),
+        Handoff::Resume(contender, renewer) => (Some(contender), renewer),
         Handoff::Lease(lease, renewer) => {
             let now = core.clock.now();
             let lease = lease.handed_over(claim, now);
@@ -64,8 +73,11 @@ pub(crate) fn acquire(
             (None, renewer)
         }
     };
-    let place = place.map_or_else(|| Place::new(process), |place| *place);
-    Acquirer::new(core, claim, budget, place, turn, renewer).acquire()
+    let contender = contender.map_or_else(
+        || Contender::new(&*core.engine, process),
+        |contender| *contender,
+    );
+    Acquirer::new(core, claim, budget, contender, turn, renewer).acquire()
 }
 
 /// Waits in the local queue. What is held here is taken, however often one looks.

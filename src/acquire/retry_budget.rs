@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use crate::acquire::wait_log::WaitLog;
 use crate::base::backoff::Waits;
 use crate::base::clock::Deadline;
+use crate::base::limits::{GRACE, RELEASE};
 use crate::base::options::Options;
+use crate::engine::Pace;
 
 /// How long, and how often, a call tries.
 #[derive(Debug)]
@@ -41,9 +43,22 @@ impl RetryBudget {
         self.attempts = Some(0);
     }
 
-    /// The next pause between two attempts.
-    pub(crate) fn pause(&mut self) -> Duration {
-        self.pauses.next().unwrap_or_default()
+    /// How the engine's wait is to ask.
+    pub(crate) fn pace(&mut self) -> Pace<'_> {
+        Pace {
+            counted: self.attempts.is_some(),
+            backoff: &mut self.pauses,
+            until: &self.deadline,
+        }
+    }
+
+    /// By when a call that has no lease has to be done. One with a deadline has no time for an engine that doesn't answer.
+    pub(crate) fn leave_by(&self, has_failed: bool) -> Deadline {
+        match (self.deadline.is_never(), has_failed) {
+            (true, _) => Deadline::after(RELEASE),
+            (false, false) => self.deadline.plus(GRACE),
+            (false, true) => Deadline::after(Duration::ZERO),
+        }
     }
 
     /// When the wait ends in which an attempt is made after each pause, or none until the deadline.
@@ -51,7 +66,8 @@ impl RetryBudget {
         if !self.counts_attempts() {
             return self.deadline.instant();
         }
-        let pause = self.pause().min(self.deadline.remaining());
+        let pause = self.pauses.next().unwrap_or_default();
+        let pause = pause.min(self.deadline.remaining());
         Instant::now().checked_add(pause)
     }
 
@@ -61,15 +77,6 @@ impl RetryBudget {
 
     pub(crate) fn counts_attempts(&self) -> bool {
         self.attempts.is_some()
-    }
-
-    pub(crate) fn is_timed(&self) -> bool {
-        !self.deadline.is_never()
-    }
-
-    /// Whether nothing but the lock, or an error, ends the wait.
-    pub(crate) fn is_endless(&self) -> bool {
-        !self.is_timed() && !self.counts_attempts()
     }
 
     /// When the call began.

@@ -15,8 +15,7 @@ use crate::base::fork::ForkLocal;
 use crate::base::options::Options;
 use crate::base::owner::Owner;
 use crate::base::token::Token;
-use crate::base::value::Stored;
-use crate::engine::{Acquired, Engine, Failed, IfTaken, Kept, Release, Released, Request};
+use crate::engine::{Answer, Engine, Pace, Release, Released, Request, Unanswered, Wait};
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredReleases;
 use crate::lease::renewer::Renewers;
@@ -25,14 +24,16 @@ use crate::queue::handoff::{LocalQueues, Turn};
 /// Far more than anything here takes.
 const LONG: Duration = Duration::from_secs(60);
 
-type Answer = Result<Acquired, Failed>;
+type Asked = Result<Answer, Unanswered>;
 
-/// What the next acquires do, and answer.
-#[derive(Default)]
-struct Scripted(Mutex<VecDeque<Box<dyn FnOnce() -> Answer + Send>>>);
+/// What the next questions do, and how they are answered.
+#[derive(Clone, Default)]
+struct Scripted(Arc<Mutex<VecDeque<Script>>>);
+
+type Script = Box<dyn FnOnce() -> Asked + Send>;
 
 impl Scripted {
-    fn next(&self, answer: impl FnOnce() -> Answer + Send + 'static) {
+    fn next(&self, answer: impl FnOnce() -> Asked + Send + 'static) {
         self.0.lock().push_back(Box::new(answer));
     }
 
@@ -50,9 +51,12 @@ impl fmt::Debug for Scripted {
 }
 
 impl Engine for Scripted {
-    fn acquire(&self, _: Request<'_>, _: IfTaken<'_>, _: &Deadline) -> Answer {
-        let answer = self.0.lock().pop_front();
-        answer.expect("no question was expected")()
+    fn place(&self) -> &str {
+        "a script"
+    }
+
+    fn new_wait(&self) -> Box<dyn Wait> {
+        Box::new(self.clone())
     }
 
     fn renew(&self, _: Request<'_>, _: &Deadline) -> Result<bool> {
@@ -62,53 +66,30 @@ impl Engine for Scripted {
     fn release(&self, _: Request<'_>, _: Release<'_>, _: &Deadline) -> Result<Released> {
         Ok(Released::Done)
     }
+}
 
-    fn store(&self, _: Request<'_>, _: &[u8], _: &Deadline) -> Result<Kept> {
-        unreachable!("nobody stores")
-    }
-
-    fn load(&self, _: &Key, _: &Deadline) -> Result<Stored> {
-        unreachable!("nobody reads")
-    }
-
-    fn remove(&self, _: &Key, _: &Deadline) -> Result<()> {
-        unreachable!("nobody removes")
-    }
-
-    fn value_key(&self, _: &Key) -> String {
-        unreachable!("nobody reads")
-    }
-
-    fn is_owner(&self, _: Request<'_>, _: &Deadline) -> Result<bool> {
-        unreachable!("nobody verifies")
-    }
-
-    fn wait(&self, _: Request<'_>, _: Duration) {}
-
-    fn place(&self) -> &str {
-        "a script"
+impl Wait for Scripted {
+    fn ask(&mut self, _: Request<'_>, _: Option<&mut Pace<'_>>, _: &Deadline) -> Asked {
+        let answer = self.0.lock().pop_front();
+        answer.expect("no question was expected")()
     }
 }
 
-fn taken() -> Answer {
-    Ok(Acquired::Taken {
-        remaining: None,
-        counter: 0,
-        stood: false,
-        known: true,
-        length: 1,
+fn taken() -> Asked {
+    Ok(Answer::Taken {
+        is_queued: true,
         holder: None,
     })
 }
 
-fn unanswered() -> Answer {
+fn unanswered() -> Asked {
     let error = Error::unavailable(Some("a"), "a script", "no answer");
-    Err(Failed { error, sent: true })
+    Err(Unanswered::sent(error))
 }
 
-fn refused() -> Answer {
+fn refused() -> Asked {
     let error = Error::engine(Some("a"), "a script", "refused");
-    Err(Failed { error, sent: true })
+    Err(Unanswered::sent(error))
 }
 
 /// The threads of one process that want one name.
@@ -164,12 +145,12 @@ impl Scene {
         RetryBudget::new(deadline, None, &self.core.options)
     }
 
-    fn call(&self, turn: Turn, place: Place) -> Result<Option<LockGuard>> {
+    fn call(&self, turn: Turn, contender: Contender) -> Result<Option<LockGuard>> {
         Acquirer::new(
             &self.core,
             &self.claim,
             self.budget(),
-            place,
+            contender,
             Some(turn),
             None,
         )
@@ -198,12 +179,12 @@ impl Scene {
     /// waits: what they return.
     fn two_calls(&self) -> [Result<Option<LockGuard>>; 2] {
         let (turn, second, _third) = (self.first(), self.behind(), self.behind());
-        let first = self.call(turn, Place::new(std::process::id()));
+        let first = self.call(turn, Contender::new(&*self.engine, std::process::id()));
         self.over.set();
-        let Left::Given(turn, Handoff::Resume(place, _)) = second.leave() else {
-            panic!("the turn comes with the place")
+        let Left::Given(turn, Handoff::Resume(contender, _)) = second.leave() else {
+            panic!("the turn comes with the contender")
         };
-        [first, self.call(turn, *place)]
+        [first, self.call(turn, *contender)]
     }
 }
 

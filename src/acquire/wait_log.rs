@@ -16,10 +16,10 @@ pub(crate) struct WaitLog {
 
 impl WaitLog {
     /// Tells, once, that the call waits for a lock that another has; or that its own thread has it, which nobody else
-    /// would. Says whether that was told now.
-    pub(crate) fn wait(&mut self, claim: &Claim, engine: &Arc<dyn Engine>, whose: &str) -> bool {
+    /// would.
+    pub(crate) fn wait(&mut self, claim: &Claim, engine: &Arc<dyn Engine>, whose: &str) {
         if std::mem::replace(&mut self.waits, true) {
-            return false;
+            return;
         }
         let name = claim.key.name();
         log::debug!("waiting for lock {name:?}, which {whose}");
@@ -28,12 +28,6 @@ impl WaitLog {
                 "waiting for lock {name:?}: this thread already holds it, by a guard that it took and that wasn't dropped yet"
             );
         }
-        true
-    }
-
-    /// Whether the wait was told.
-    pub(crate) fn waits(&self) -> bool {
-        self.waits
     }
 
     /// Tells, once, that the call goes on trying in an outage.

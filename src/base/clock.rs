@@ -20,19 +20,6 @@ impl BootInstant {
         BootInstant(self.0.saturating_add(duration))
     }
 
-    /// So many milliseconds after the clock's beginning.
-    #[cfg(feature = "file")]
-    pub(crate) fn from_millis(millis: u64) -> Self {
-        BootInstant(Duration::from_millis(millis))
-    }
-
-    /// In milliseconds since the clock's beginning, rounded up.
-    #[cfg(feature = "file")]
-    pub(crate) fn as_millis(self) -> u64 {
-        let up = self.0.saturating_add(Duration::from_nanos(999_999));
-        up.as_millis().try_into().unwrap_or(u64::MAX)
-    }
-
     /// Zero when `earlier` isn't earlier.
     pub(crate) fn since(self, earlier: BootInstant) -> Duration {
         self.0.saturating_sub(earlier.0)
@@ -128,18 +115,6 @@ impl Deadline {
         })
     }
 
-    /// How long to block before looking again: a cancellation rings no bell.
-    #[cfg(feature = "redis")]
-    pub(crate) fn slice(&self) -> Duration {
-        const LOOK: Duration = Duration::from_millis(25);
-        let remaining = self.remaining();
-        if self.cancel.is_some() {
-            remaining.min(LOOK)
-        } else {
-            remaining
-        }
-    }
-
     /// `None`: never.
     pub(crate) fn instant(&self) -> Option<Instant> {
         self.at
@@ -154,7 +129,12 @@ impl Deadline {
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.cancel.as_ref().is_some_and(Cancel::is_set)
+        self.cancel().is_some_and(Cancel::is_set)
+    }
+
+    /// What may end it before its time.
+    pub(crate) fn cancel(&self) -> Option<&Cancel> {
+        self.cancel.as_ref()
     }
 }
 

@@ -187,16 +187,6 @@ impl Error {
         self
     }
 
-    #[cfg(any(feature = "file", feature = "redis"))]
-    pub(crate) fn denied(name: Option<&str>, engine: &str, cause: impl Into<Cause>) -> Self {
-        let (name, engine, source) = (name.map(String::from), engine.to_owned(), cause.into());
-        Error::Denied {
-            name,
-            engine,
-            source,
-        }
-    }
-
     pub(crate) fn engine(name: Option<&str>, engine: &str, cause: impl Into<Cause>) -> Self {
         let (name, engine, source) = (name.map(String::from), engine.to_owned(), cause.into());
         Error::Engine {

@@ -10,4 +10,5 @@ pub(crate) mod name;
 pub(crate) mod options;
 pub(crate) mod owner;
 pub(crate) mod token;
+pub(crate) mod validity;
 pub(crate) mod value;

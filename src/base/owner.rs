@@ -49,14 +49,15 @@ impl Owner {
         Owner::of(std::process::id())
     }
 
-    #[cfg(any(test, feature = "redis"))]
     pub(crate) fn as_str(&self) -> &str {
         &self.text
     }
 
     /// Whom to ask about it: `<host>/<pid>/<thread>`, which proves nothing.
     pub(crate) fn holder(&self) -> &str {
-        self.text.split_once('/').map_or("", |(_, holder)| holder)
+        self.as_str()
+            .split_once('/')
+            .map_or("", |(_, holder)| holder)
     }
 
     /// The process that it was made in.

@@ -63,19 +63,8 @@ impl Token {
     }
 
     /// What the counter holds after a clean release.
-    fn released(last_used: u64) -> u64 {
+    pub(crate) fn released(last_used: u64) -> u64 {
         last_used + 1
-    }
-
-    /// What the counter holds when an acquire is called back whose answer nobody has seen: if it found the lock
-    /// abandoned, the next one has to find that again.
-    #[cfg(any(test, feature = "file"))]
-    pub(crate) fn called_back(self) -> u64 {
-        if self.abandoned {
-            self.number
-        } else {
-            Token::released(self.number)
-        }
     }
 }
 
@@ -160,14 +149,6 @@ mod tests {
             let clean = Ending::Clean { last_used }.counter().unwrap();
             prop_assert!(counter != clean && clean > last_used && !Token::next(clean, 0).abandoned);
         }
-    }
-
-    #[test]
-    fn abandonment_that_nobody_was_told_of_stays() {
-        let token = Token::next(Token::next(0, 1_000).number, 0);
-        assert!(Token::next(token.called_back(), 0).abandoned);
-        let token = Token::next(0, 1_000);
-        assert!(!Token::next(token.called_back(), 0).abandoned);
     }
 
     #[test]

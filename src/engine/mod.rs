@@ -1,11 +1,28 @@
 //! Where locks live, behind one trait.
+//!
+//! This layer uses `base` alone. What is above it knows three answers: the lock is granted, it is still taken, the
+//! engine can't be reached. How a waiter waits is the engine's own business, behind [`Wait`]: by messages and heartbeats
+//! (Redis), by a condition variable (memory), in the kernel (a file), and by pauses where an engine has nothing better.
+//!
+//! What always holds here: every call returns by its deadline, but for an engine's wait without one; to repeat any call
+//! is harmless; only the owner of a lease renews or releases it.
+
+#![cfg_attr(
+    not(all(feature = "file", feature = "redis", feature = "value")),
+    allow(
+        dead_code,
+        reason = "what serves only an engine or a feature that this build leaves out"
+    )
+)]
 
 use std::fmt;
+use std::thread;
 use std::time::Duration;
 
+use crate::base::backoff::Waits;
 use crate::base::claim::{Claim, Mode};
-use crate::base::clock::Deadline;
-use crate::base::error::{Error, Result};
+use crate::base::clock::{BootInstant, Deadline};
+use crate::base::error::{Cause, Error, Result};
 use crate::base::name::Key;
 use crate::base::owner::Owner;
 use crate::base::token::{Ending, Token};
@@ -13,6 +30,7 @@ use crate::base::value::Stored;
 
 #[cfg(feature = "file")]
 mod file;
+mod heartbeat;
 mod memory;
 #[cfg(feature = "redis")]
 mod net;
@@ -20,6 +38,159 @@ pub(crate) mod open;
 #[cfg(feature = "redis")]
 mod redis;
 mod url;
+
+/// Where locks live.
+pub(crate) trait Engine: fmt::Debug + Send + Sync {
+    /// For errors: where locks live, without user and password.
+    fn place(&self) -> &str;
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+    }
+
+    /// The wait of one owner, who hasn't asked for anything yet. Costs no I/O.
+    fn new_wait(&self) -> Box<dyn Wait>;
+
+    /// Makes the lease last for another ttl, and says whether it was still the owner's.
+    fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool>;
+
+    /// Ends the lease, if it is still the owner's. An owner that doesn't know what it has leaves the engine's queue, too.
+    fn release(
+        &self,
+        request: Request<'_>,
+        release: Release<'_>,
+        deadline: &Deadline,
+    ) -> Result<Released>;
+
+    /// Asks whether the lock is the owner's. An engine that can ask without renewing does so.
+    fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
+        self.renew(request, deadline)
+    }
+
+    /// What it does with values, if it keeps any.
+    fn values(&self) -> Result<&dyn Values> {
+        Err(unsupported(self.place(), "values"))
+    }
+
+    /// What it does with names that several owners hold at once, if it can.
+    fn sharing(&self) -> Result<&dyn Sharing> {
+        Err(unsupported(self.place(), "read-write locks and semaphores"))
+    }
+
+    /// Called when a lease is lost, for an engine that keeps something of it in this process.
+    fn forget(&self, _owner: &Owner) {}
+}
+
+/// How one owner comes to a lock: it asks, and waits in between, in the way of its engine.
+///
+/// It belongs to the thread that has the turn for the name, and moves with the turn to the next thread. The owner leaves
+/// the engine's queue by [`Engine::release`].
+pub(crate) trait Wait: Send {
+    /// Asks for the lock once. The owner that has it already gets it anew, with its token. If it is taken, the owner is
+    /// in the engine's queue from then on; without a pace it doesn't wait, and is in no queue.
+    fn ask(
+        &mut self,
+        request: Request<'_>,
+        pace: Option<&mut Pace<'_>>,
+        deadline: &Deadline,
+    ) -> Result<Answer, Unanswered>;
+
+    /// Blocks after a question, until the lock is granted or it is time to ask again.
+    fn wait(&mut self, _request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
+        thread::sleep(pace.next_pause().min(pace.until.remaining()));
+        None
+    }
+}
+
+/// The values that locks protect.
+pub(crate) trait Values {
+    /// Stores the value, if the lease is still the owner's.
+    fn store(&self, request: Request<'_>, value: &[u8], deadline: &Deadline)
+    -> Result<StoreAnswer>;
+
+    /// The value, whoever holds the lock.
+    fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored>;
+
+    /// Deletes the value, whoever holds the lock.
+    fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()>;
+
+    /// For errors: where the value is stored.
+    fn value_key(&self, key: &Key) -> String;
+}
+
+/// Names that several owners hold at once.
+pub(crate) trait Sharing {
+    /// Turns an exclusive lease into one that reads, if it is still the owner's, and stores the value, if there is one.
+    fn downgrade(
+        &self,
+        request: Request<'_>,
+        last_used: u64,
+        value: Option<&[u8]>,
+        deadline: &Deadline,
+    ) -> Result<Option<Token>>;
+
+    /// How many permits are free, of so many.
+    fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32>;
+}
+
+/// What an engine can do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Capabilities {
+    /// Whether a name can be held by many that read.
+    pub(crate) shared: bool,
+    pub(crate) permits: bool,
+    /// Whether several names can be had all or none.
+    pub(crate) several_names: bool,
+    /// Whether a lease ends with its ttl by itself. Otherwise it ends with its process.
+    pub(crate) leases_expire: bool,
+    /// How often a lease may pass from thread to thread: each uses a token above the one that was granted.
+    pub(crate) hand_overs: u64,
+}
+
+impl Default for Capabilities {
+    /// A lock with a ttl.
+    fn default() -> Self {
+        Capabilities {
+            shared: false,
+            permits: false,
+            several_names: false,
+            leases_expire: true,
+            hand_overs: 0,
+        }
+    }
+}
+
+impl Capabilities {
+    /// Refuses what the engine at `place` can't do.
+    pub(crate) fn check(self, mode: Mode, place: &str) -> Result<()> {
+        let (can, what) = match mode {
+            Mode::Exclusive => (true, "locks"),
+            Mode::Shared => (self.shared, "read-write locks"),
+            Mode::Permits { .. } => (self.permits, "semaphores"),
+        };
+        if can {
+            Ok(())
+        } else {
+            Err(unsupported(place, what))
+        }
+    }
+}
+
+/// The error for what the engine at `place` can't do.
+pub(crate) fn unsupported(place: &str, what: &str) -> Error {
+    Error::Unsupported {
+        what: format!("{what} on {place}: use redis:// or memory:"),
+    }
+}
+
+/// The error for a user that may not do this.
+fn denied(name: Option<&str>, place: &str, cause: impl Into<Cause>) -> Error {
+    Error::Denied {
+        name: name.map(String::from),
+        engine: place.to_owned(),
+        source: cause.into(),
+    }
+}
 
 /// What an engine is asked about.
 #[derive(Clone, Copy, Debug)]
@@ -35,89 +206,72 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What an acquire does when the lock is taken.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(not(all(feature = "file", feature = "redis")), expect(dead_code))]
-pub(crate) enum IfTaken<'a> {
-    /// It doesn't wait, and leaves the engine's line if it is in it.
-    Leave,
-    /// It enters the engine's line, or keeps its place.
-    Wait {
-        /// It asks again within this time, or is dropped from the line.
-        promise: Duration,
-        /// Where it hears that the lock was granted; `None` when it can't hear now.
-        inbox: Option<&'a str>,
-        /// Whether nothing but the lock ends the wait, so that an engine without a ttl may block.
-        endless: bool,
-    },
+/// How often, and until when, a waiter asks, by its caller's options.
+#[derive(Debug)]
+pub(crate) struct Pace<'a> {
+    /// The pauses between questions where nothing tells the waiter of a release.
+    pub(crate) backoff: &'a mut Waits,
+    /// Whether the caller counts its attempts: then one is made after each of these pauses.
+    pub(crate) counted: bool,
+    pub(crate) until: &'a Deadline,
 }
 
-/// The answer to an acquire.
+impl Pace<'_> {
+    pub(crate) fn next_pause(&mut self) -> Duration {
+        self.backoff.next().unwrap_or_default()
+    }
+
+    /// Whether nothing but the lock, or an error, ends the wait.
+    pub(crate) fn is_endless(&self) -> bool {
+        self.until.is_never() && !self.counted
+    }
+}
+
+/// The answer to a question for a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Acquired {
-    Granted {
-        token: Token,
-        /// What the lock protects, if that was asked for.
-        value: Option<Stored>,
-    },
+pub(crate) enum Answer {
+    Granted(Grant),
     /// Another holds it.
     Taken {
-        /// For so much longer if it isn't renewed; `None` when nobody can tell.
-        remaining: Option<Duration>,
-        /// Tokens that are granted after this answer are above this number.
-        counter: u64,
-        /// Whether the owner was in the engine's line before.
-        stood: bool,
-        /// Whether it will be handed on: its holder is no program that knows nothing of the engine's line.
-        known: bool,
-        /// How long the engine's line is that it stands in; 0 when it stands in none.
-        length: u64,
-        /// Who has it, or one of those that do: `<host>/<pid>/<thread>`, if the engine can say so. For the log.
+        /// Whether the owner is in the engine's queue now.
+        is_queued: bool,
+        /// One of its holders: `<host>/<pid>/<thread>`, if the engine can say so. For the log.
         holder: Option<String>,
     },
 }
 
-/// What a waiter hears from the engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "redis"), expect(dead_code))]
-pub(crate) enum News {
-    /// The lock was granted to it, at some time.
-    Granted(Token),
-    /// Something may have been missed.
-    Ask,
+/// A lease, as an engine gives it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub(crate) token: Token,
+    /// What the lock protects, if that was asked for.
+    pub(crate) value: Option<Stored>,
+    /// The engine's lease began no earlier: read before the question was sent.
+    pub(crate) since: BootInstant,
 }
 
-/// Where one waiter hears of grants, for as long as this lives.
-pub(crate) trait Grants: Send {
-    /// The name of the inbox, while it hears.
-    fn inbox(&self) -> Option<&str>;
-
-    /// Blocks until there are news, at most for `timeout`.
-    fn wait(&self, timeout: Duration) -> Option<News>;
-
-    /// Called when the waiter was passed over although it should have been heard.
-    fn distrust(&self);
-}
-
-/// Why an acquire has no answer.
+/// Why there is no answer.
 #[derive(Debug)]
-pub(crate) struct Failed {
-    pub(crate) error: Error,
-    /// Whether it may have taken the lock all the same.
+pub(crate) struct Unanswered<E = Error> {
+    pub(crate) error: E,
+    /// Whether what was asked may have been done all the same.
     pub(crate) sent: bool,
 }
 
-/// An acquire that failed before it could take anything.
-impl From<Error> for Failed {
-    fn from(error: Error) -> Self {
-        Failed { error, sent: false }
+impl<E> Unanswered<E> {
+    pub(crate) fn unsent(error: E) -> Self {
+        Unanswered { error, sent: false }
+    }
+
+    pub(crate) fn sent(error: E) -> Self {
+        Unanswered { error, sent: true }
     }
 }
 
 /// How a lease is released.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Release<'a> {
-    /// Of one whose ending is unknown the owner leaves the engine's line, if it is in it.
+    /// Of a lease whose ending is unknown the owner leaves the engine's queue, if it is in it.
     pub(crate) ending: Ending,
     /// For how long after it the lock stays taken, without a holder.
     pub(crate) keep: Duration,
@@ -140,125 +294,15 @@ pub(crate) enum Released {
     Done,
     NotOwner,
     /// Not the owner when asked a second time, the answer to the first having been lost.
-    #[cfg(feature = "redis")]
     Unclear,
 }
 
 /// The answer to a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
-    Yes,
-    /// When asked a second time: while the lease lasts, a copy of the command may still come, and undo what the same
-    /// owner stores later.
-    #[cfg(feature = "redis")]
-    AfterAll,
-    No,
-}
-
-/// Where locks live.
-///
-/// Every call returns by its deadline; only an acquire that may block, and has none, takes as long as it takes. To
-/// repeat any of them is harmless.
-pub(crate) trait Engine: fmt::Debug + Send + Sync {
-    /// Takes the lock, or says that it is taken. The owner that has it already gets it anew, with its token.
-    fn acquire(
-        &self,
-        request: Request<'_>,
-        if_taken: IfTaken<'_>,
-        deadline: &Deadline,
-    ) -> Result<Acquired, Failed>;
-
-    /// Makes the lease last for another ttl, and says whether it was still the owner's.
-    fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool>;
-
-    /// Ends the lease, if it is still the owner's.
-    fn release(
-        &self,
-        request: Request<'_>,
-        release: Release<'_>,
-        deadline: &Deadline,
-    ) -> Result<Released>;
-
-    /// Stores the value, if the lease is still the owner's.
-    fn store(&self, request: Request<'_>, value: &[u8], deadline: &Deadline) -> Result<Kept>;
-
-    /// The value, whoever holds the lock.
-    #[cfg_attr(not(any(feature = "value", feature = "file", test)), expect(dead_code))]
-    fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored>;
-
-    /// Deletes the value, whoever holds the lock.
-    #[cfg_attr(not(any(feature = "value", test)), expect(dead_code))]
-    fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()>;
-
-    /// Asks whether the lock is the owner's.
-    fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool>;
-
-    /// For errors: where the value is stored.
-    #[cfg_attr(not(feature = "value"), expect(dead_code))]
-    fn value_key(&self, key: &Key) -> String;
-
-    /// Turns an exclusive lease into one that reads, if it is still the owner's, and stores the value, if there is one.
-    fn downgrade(
-        &self,
-        request: Request<'_>,
-        _last_used: u64,
-        _value: Option<&[u8]>,
-        _deadline: &Deadline,
-    ) -> Result<Option<Token>> {
-        Err(self.unsupported(request.claim.mode))
-    }
-
-    /// How many permits are free, of so many.
-    fn free_permits(&self, _key: &Key, of: u32, _deadline: &Deadline) -> Result<u32> {
-        Err(self.unsupported(Mode::Permits { count: 1, of }))
-    }
-
-    /// Whether a name can be held like this.
-    fn supports(&self, mode: Mode) -> bool {
-        mode == Mode::Exclusive
-    }
-
-    /// The error for a mode that it doesn't support.
-    fn unsupported(&self, mode: Mode) -> Error {
-        let what = match mode {
-            Mode::Exclusive => "locks",
-            Mode::Shared => "read-write locks",
-            Mode::Permits { .. } => "semaphores",
-        };
-        let place = self.place();
-        let what = format!("{what} on {place}: use redis:// or memory:");
-        Error::Unsupported { what }
-    }
-
-    /// Whether those that wait stand in a line of the engine's, and hear of grants.
-    fn has_line(&self) -> bool {
-        false
-    }
-
-    /// Where `owner` hears of grants, in an engine that hands locks on to those in its line. `None` when it can't
-    /// hear now; with `start` that is tried for a moment.
-    fn listen(
-        &self,
-        _key: &Key,
-        _owner: &Owner,
-        _start: Option<&Deadline>,
-    ) -> Option<Box<dyn Grants>> {
-        None
-    }
-
-    /// Blocks until it may be the owner's turn, at most for `timeout`: for those that hear of no grants.
-    fn wait(&self, _request: Request<'_>, timeout: Duration) {
-        std::thread::sleep(timeout);
-    }
-
-    /// Whether a lease ends with its ttl by itself. Otherwise it ends with its process.
-    fn has_ttl(&self) -> bool {
-        true
-    }
-
-    /// Called when a lease is lost, for an engine that keeps something of it in this process.
-    fn forget(&self, _owner: &Owner) {}
-
-    /// For errors: where locks live, without user and password.
-    fn place(&self) -> &str;
+pub(crate) enum StoreAnswer {
+    Done,
+    /// Done when asked a second time: while the lease lasts, a copy of the first command may still come, and undo what the
+    /// same owner stores later.
+    DoneLate,
+    NotOwner,
 }

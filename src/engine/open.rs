@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::url::invalid_url;
 use super::{Engine, memory};
+use crate::base::clock::Clock;
 use crate::base::error::{Error, Result};
 use crate::base::options::Options;
 
@@ -11,16 +12,16 @@ const SCHEMES: &str = "use memory:, file:, file:///dir, redis://, rediss://, val
                        unix:///path.sock";
 
 /// The engine that `url` names, found to be usable.
-pub(crate) fn open(url: &str, options: &Options) -> Result<Arc<dyn Engine>> {
+pub(crate) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>> {
     let (scheme, rest) = url.split_once(':').unwrap_or_default();
     match scheme.to_ascii_lowercase().as_str() {
         "memory" if rest.is_empty() => Ok(memory::MemoryEngine::shared()),
         "memory" => Err(invalid_url(url, "memory: has no further parts")),
-        "file" => open_file(url, rest),
+        "file" => open_file(url, rest, options, clock),
         "rediss" | "valkeys" if !cfg!(feature = "tls") => {
             Err(without_feature("rediss:// and valkeys://", "tls"))
         }
-        "redis" | "rediss" | "valkey" | "valkeys" | "unix" => open_redis(url, options),
+        "redis" | "rediss" | "valkey" | "valkeys" | "unix" => open_redis(url, options, clock),
         _ => Err(invalid_url(
             url,
             &format!("its scheme isn't known: {SCHEMES}"),
@@ -29,22 +30,36 @@ pub(crate) fn open(url: &str, options: &Options) -> Result<Arc<dyn Engine>> {
 }
 
 #[cfg(feature = "file")]
-fn open_file(url: &str, rest: &str) -> Result<Arc<dyn Engine>> {
-    Ok(Arc::new(super::file::FileEngine::open(url, rest)?))
+fn open_file(
+    url: &str,
+    rest: &str,
+    options: &Options,
+    clock: Arc<dyn Clock>,
+) -> Result<Arc<dyn Engine>> {
+    Ok(Arc::new(super::file::FileEngine::open(
+        url, rest, options, clock,
+    )?))
 }
 
 #[cfg(not(feature = "file"))]
-fn open_file(_url: &str, _rest: &str) -> Result<Arc<dyn Engine>> {
+fn open_file(
+    _url: &str,
+    _rest: &str,
+    _options: &Options,
+    _clock: Arc<dyn Clock>,
+) -> Result<Arc<dyn Engine>> {
     Err(without_feature("file:", "file"))
 }
 
 #[cfg(feature = "redis")]
-fn open_redis(url: &str, options: &Options) -> Result<Arc<dyn Engine>> {
-    Ok(Arc::new(super::redis::RedisEngine::open(url, options)?))
+fn open_redis(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>> {
+    Ok(Arc::new(super::redis::RedisEngine::open(
+        url, options, clock,
+    )?))
 }
 
 #[cfg(not(feature = "redis"))]
-fn open_redis(_url: &str, _options: &Options) -> Result<Arc<dyn Engine>> {
+fn open_redis(_url: &str, _options: &Options, _clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>> {
     let schemes = "redis://, rediss://, valkey://, valkeys:// and unix://";
     Err(without_feature(schemes, "redis"))
 }
@@ -59,6 +74,7 @@ fn without_feature(schemes: &str, feature: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::clock::BootClock;
     use proptest::prelude::*;
 
     #[test]
@@ -72,7 +88,7 @@ mod tests {
             "memory:x",
             "Ünknown:",
         ] {
-            match open(url, &Options::default()) {
+            match open(url, &Options::default(), Arc::new(BootClock)) {
                 Err(Error::InvalidUrl { reason, .. }) => {
                     assert!(url.starts_with("memory:") || reason.contains("redis://"));
                 }

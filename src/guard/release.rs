@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::LockGuard;
-use crate::base::claim::Mode;
 use crate::base::clock::{BootInstant, Deadline};
 #[cfg(feature = "value")]
 use crate::base::error::Whole;
@@ -13,7 +12,7 @@ use crate::base::error::{Error, LostReason, Result};
 use crate::base::limits::GRACE;
 use crate::base::limits::RELEASE;
 use crate::base::token::Ending;
-use crate::engine::{Kept, Release, Released, Request};
+use crate::engine::{Release, Released, Request, StoreAnswer};
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
 use crate::queue::handoff::{Handoff, Turn};
@@ -56,10 +55,8 @@ impl LockGuard {
 
     /// Goes on reading, and stores the value if the lock is still this guard's.
     pub(crate) fn read_on(&mut self, value: Option<Arc<[u8]>>) -> Result<LockGuard> {
-        let engine = &self.core.engine;
-        if !engine.supports(Mode::Shared) {
-            return Err(engine.unsupported(Mode::Shared));
-        }
+        let engine = self.core.engine.clone();
+        let sharing = engine.sharing()?;
         if !self.claim.is_exclusive() || self.claim.has_many() {
             let what = "to downgrade what isn't one exclusive lock".to_owned();
             return Err(Error::Unsupported { what });
@@ -72,7 +69,7 @@ impl LockGuard {
         // Read before sending: the server's lease starts no earlier than this.
         let asked = self.core.clock.now();
         let request = self.request(&lease);
-        let downgraded = engine.downgrade(request, last_used, value.as_deref(), &deadline);
+        let downgraded = sharing.downgrade(request, last_used, value.as_deref(), &deadline);
         let claim = self.claim.shared();
         match downgraded {
             Ok(Some(token)) => {
@@ -125,11 +122,10 @@ impl LockGuard {
         // The next thread works on it, and this one is told that it is stored: so it is.
         let to_next = value.take_if(|_| may_hand_over);
         let stored = to_next.map(|value| self.store(&mut lease, value, &deadline));
-        let is_stored = matches!(&stored, Some(Ok(kept)) if *kept != Kept::No);
+        let is_stored = matches!(&stored, Some(Ok(kept)) if *kept != StoreAnswer::NotOwner);
         let released = match stored {
-            Some(Ok(Kept::No)) => Ok(Ended::Lost(LostReason::NotOwner)),
-            #[cfg(feature = "redis")]
-            Some(Ok(Kept::AfterAll)) => self.release_lease(lease, None, &deadline),
+            Some(Ok(StoreAnswer::NotOwner)) => Ok(Ended::Lost(LostReason::NotOwner)),
+            Some(Ok(StoreAnswer::DoneLate)) => self.release_lease(lease, None, &deadline),
             Some(Err(e)) => {
                 self.leave(lease);
                 Err(e)
@@ -160,7 +156,8 @@ impl LockGuard {
     /// Whether another thread of this process may have the lease next. A lease that was lost has no turn any more.
     fn has_next(&self, lease: &Lease, turn: Option<&Turn>) -> bool {
         let (now, options) = (self.core.clock.now(), &self.core.options);
-        let may = lease.may_be_handed_over(now, options.ttl, options.hand_over);
+        let most = self.core.engine.capabilities().hand_overs;
+        let may = lease.may_be_handed_over(now, options.ttl, options.hand_over, most);
         may && turn.is_some_and(Turn::has_successor)
     }
 
@@ -181,9 +178,14 @@ impl LockGuard {
         Some((*lease, Some(turn)))
     }
 
-    fn store(&self, lease: &mut Lease, value: Arc<[u8]>, deadline: &Deadline) -> Result<Kept> {
-        let engine = &self.core.engine;
-        let stored = engine.store(self.request(lease), &value, deadline);
+    fn store(
+        &self,
+        lease: &mut Lease,
+        value: Arc<[u8]>,
+        deadline: &Deadline,
+    ) -> Result<StoreAnswer> {
+        let values = self.core.engine.values()?;
+        let stored = values.store(self.request(lease), &value, deadline);
         let stored = stored.map_err(|e| e.advising(UNSTORED))?;
         lease.value = Some(Some(value));
         Ok(stored)
@@ -208,7 +210,6 @@ impl LockGuard {
         };
         let request = self.request(&lease);
         let released = self.core.engine.release(request, release, deadline);
-        #[cfg(feature = "redis")]
         let is_valid = lease.is_valid(self.core.clock.now());
         if released.as_ref().is_err_and(Error::may_pass) {
             self.leave(lease);
@@ -217,11 +218,8 @@ impl LockGuard {
         match released.map_err(|e| e.advising(advice))? {
             Released::Done => Ok(Ended::Ours),
             Released::NotOwner => Ok(Ended::Lost(LostReason::NotOwner)),
-            #[cfg(feature = "redis")]
             Released::Unclear if is_valid => Ok(Ended::Ours),
-            #[cfg(feature = "redis")]
             Released::Unclear if value.is_none() => Ok(Ended::Lost(LostReason::Expired)),
-            #[cfg(feature = "redis")]
             Released::Unclear => {
                 let cause = "the answer was lost that says whether its value was stored";
                 let place = self.core.engine.place();

@@ -219,61 +219,58 @@ impl fmt::Debug for DeferredReleases {
 mod tests {
     use super::*;
     use crate::base::clock::tests::ManualClock;
-    use crate::base::options::Options;
-    use crate::engine::{self, Acquired, IfTaken};
+    use crate::base::error::Result;
+    use crate::engine::{Released, Wait};
+    use crossbeam_channel::{Sender, bounded};
 
     const TTL: Duration = Duration::from_secs(30);
     const MINUTE: Duration = Duration::from_secs(60);
 
-    /// Takes the lock, and leaves its release to the thread; gives the next answer after that.
-    fn after_release(name: &str, ending: fn(u64) -> Ending, keep: Duration) -> Acquired {
-        let engine = engine::open::open("memory:", &Options::default()).unwrap();
-        let clock = ManualClock::new();
-        let kept_until = clock.now().plus(2 * MINUTE + keep);
-        let (claim, owners) = (
-            Claim::exclusive("farewell", name),
-            [(); 2].map(|()| Owner::new()),
-        );
-        let [request, other] = owners.each_ref().map(|owner| Request {
-            claim: &claim,
-            owner,
-            ttl: TTL,
-        });
-        let ask = |request| engine.acquire(request, IfTaken::Leave, &Deadline::NEVER);
-        let Ok(Acquired::Granted { token, .. }) = ask(request) else {
-            panic!("{name} is taken")
-        };
-        // What is left of it is what is left when it is sent.
-        clock.advance(2 * MINUTE);
-        let deferred = DeferredReleases::new(engine.clone(), clock);
-        deferred.leave(DeferredRelease {
-            claim: claim.clone(),
-            owner: request.owner.clone(),
-            ttl: TTL,
-            ending: ending(token.number),
-            kept_until,
-        });
-        while engine.is_owner(request, &Deadline::NEVER).unwrap() {
-            thread::yield_now();
+    /// Tells how leases are released.
+    #[derive(Debug)]
+    struct Recorder(Sender<(Ending, Duration)>);
+
+    impl Engine for Recorder {
+        fn place(&self) -> &str {
+            "a recorder"
         }
-        ask(other).expect("memory has no failures")
+
+        fn new_wait(&self) -> Box<dyn Wait> {
+            unreachable!("nobody waits")
+        }
+
+        fn renew(&self, _: Request<'_>, _: &Deadline) -> Result<bool> {
+            unreachable!("nothing is renewed")
+        }
+
+        fn release(&self, _: Request<'_>, release: Release<'_>, _: &Deadline) -> Result<Released> {
+            let told = self.0.send((release.ending, release.keep));
+            told.expect("the test waits for it");
+            Ok(Released::Done)
+        }
     }
 
     #[test]
-    fn deferred_release_keeps_how_the_lease_ended() {
-        let clean = after_release("a", |last_used| Ending::Clean { last_used }, Duration::ZERO);
-        assert!(matches!(clean, Acquired::Granted { token, .. } if !token.abandoned));
-        let panicked = |last_used| Ending::Panicked { last_used };
-        let panicked = after_release("b", panicked, Duration::ZERO);
-        assert!(matches!(panicked, Acquired::Granted { token, .. } if token.abandoned));
-    }
-
-    #[test]
-    fn deferred_release_keeps_the_lock_for_what_is_left() {
-        let kept = after_release("c", |last_used| Ending::Clean { last_used }, MINUTE);
-        let Acquired::Taken { remaining, .. } = kept else {
-            panic!("{kept:?}")
-        };
-        assert!((MINUTE / 2..=MINUTE).contains(&remaining.unwrap()));
+    fn deferred_release_keeps_how_the_lease_ended_and_the_lock_for_what_is_left() {
+        let (tell, told) = bounded(1);
+        let clock = ManualClock::new();
+        let deferred = DeferredReleases::new(Arc::new(Recorder(tell)), clock.clone());
+        for ending in [
+            Ending::Clean { last_used: 1 },
+            Ending::Panicked { last_used: 3 },
+            Ending::Unknown,
+        ] {
+            let kept_until = clock.now().plus(2 * MINUTE);
+            // What is left of it is what is left when it is sent.
+            clock.advance(MINUTE);
+            deferred.leave(DeferredRelease {
+                claim: Claim::exclusive("deferred", "a"),
+                owner: Owner::new(),
+                ttl: TTL,
+                ending,
+                kept_until,
+            });
+            assert_eq!(told.recv(), Ok((ending, MINUTE)));
+        }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::base::claim::Claim;
 use crate::base::clock::BootInstant;
 use crate::base::owner::Owner;
-use crate::base::token::{Ending, HAND_OVERS, Token};
+use crate::base::token::{Ending, Token};
 use crate::base::value::Stored;
 
 /// Ownership of a name for a limited time: plain data with one owner.
@@ -52,16 +52,17 @@ impl Lease {
     }
 
     /// Whether the next thread of this process may have it without asking the engine: for at most `hand_over`
-    /// since it was granted, and with half of its ttl left at least.
+    /// since it was granted, and with half of its ttl left at least; `most` hand-overs of one lease are allowed.
     pub(crate) fn may_be_handed_over(
         &self,
         now: BootInstant,
         ttl: Duration,
         hand_over: Duration,
+        most: u64,
     ) -> bool {
         now.since(self.granted) < hand_over
             && self.remaining(now) >= ttl / 2
-            && self.hand_overs < HAND_OVERS
+            && self.hand_overs < most
             // The engine tells the next holder of it, or keeps the lock.
             && !self.panicked
             && self.kept_until <= now
@@ -95,37 +96,5 @@ impl Lease {
             hand_overs: self.hand_overs + 1,
             ..self
         }
-    }
-}
-
-/// The end of a lease that was granted or renewed by a command sent after `t0`.
-///
-/// The server's lease starts no earlier than `t0`; one percent and 2 ms cover the drift of the two clocks and
-/// the server's rounding.
-pub(crate) fn valid_until(t0: BootInstant, ttl: Duration) -> BootInstant {
-    let margin = ttl / 100 + Duration::from_millis(2);
-    t0.plus(ttl.saturating_sub(margin))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::clock::{BootClock, Clock};
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn validity_ends_before_the_servers_lease_and_after_most_of_it(ttl_ms in 100u64..=86_400_000) {
-            let (t0, ttl) = (BootClock.now(), Duration::from_millis(ttl_ms));
-            let valid_for = valid_until(t0, ttl).since(t0);
-            prop_assert!(valid_for + Duration::from_millis(2) < ttl);
-            prop_assert!(valid_for > ttl * 9 / 10);
-        }
-    }
-
-    #[test]
-    fn short_ttl_never_wraps() {
-        let t0 = BootClock.now();
-        assert_eq!(valid_until(t0, Duration::from_millis(1)), t0);
     }
 }

@@ -14,10 +14,11 @@ use crate::base::error::{LostReason, Whole};
 use crate::base::name::Key;
 use crate::base::options::Options;
 use crate::base::owner::Owner;
+use crate::base::validity::valid_until;
 #[cfg(feature = "value")]
 use crate::base::value::Stored;
 use crate::engine::{Engine, Request};
-use crate::lease::{Lease, valid_until};
+use crate::lease::Lease;
 use crate::queue::handoff::Turn;
 
 /// The message of [`LockGuard::lost`](crate::LockGuard::lost): the lock isn't held any more.

@@ -183,8 +183,8 @@ impl LockerBuilder {
     pub fn build(self) -> Result<Locker> {
         self.options.check()?;
         let namespace = Namespace::new(&self.namespace)?;
-        let engine = engine::open::open(&self.url, &self.options)?;
         let clock: Arc<dyn Clock> = Arc::new(BootClock);
+        let engine = engine::open::open(&self.url, &self.options, clock.clone())?;
         let deferred = DeferredReleases::new(engine.clone(), clock.clone());
         let core = Arc::new(Core {
             renewers: ForkLocal::new(Renewers::default()),

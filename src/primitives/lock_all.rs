@@ -84,6 +84,7 @@ impl Locker {
                 reason: format!("{number} were given, 1 to {MOST} can be locked together"),
             });
         }
+        self.core().check_several_names()?;
         let names = names.iter().map(AsRef::as_ref);
         let claims = names.map(|name| self.claim(name, Mode::Exclusive));
         let mut claims: Vec<_> = claims.collect::<Result<_>>()?;

@@ -170,8 +170,8 @@ impl Semaphore {
     ///
     /// Those of the engine.
     pub fn available_permits(&self) -> Result<u32> {
-        let engine = &self.core.engine;
-        engine.free_permits(&self.claim.key, self.permits, &Deadline::NEVER)
+        let sharing = self.core.engine.sharing()?;
+        sharing.free_permits(&self.claim.key, self.permits, &Deadline::NEVER)
     }
 
     fn many(&self, count: u32) -> Result<Claim> {

@@ -67,21 +67,29 @@ impl<T: Serialize + DeserializeOwned> Cell<T> {
     }
 
     pub(crate) fn get(&self) -> Result<T> {
-        let engine = &self.core.engine;
-        let stored = engine.load(&self.claim.key, &Deadline::NEVER)?;
+        let values = self.core.engine.values()?;
+        let stored = values.load(&self.claim.key, &Deadline::NEVER)?;
         self.parse(stored.as_deref())
     }
 
     pub(crate) fn remove(&self) -> Result<()> {
-        let engine = &self.core.engine;
-        engine.remove(&self.claim.key, &Deadline::NEVER)
+        let values = self.core.engine.values()?;
+        values.remove(&self.claim.key, &Deadline::NEVER)
+    }
+
+    fn value_key(&self) -> String {
+        let values = self.core.engine.values();
+        values.map_or_else(
+            |_| String::new(),
+            |values| values.value_key(&self.claim.key),
+        )
     }
 
     fn parse(&self, stored: Option<&[u8]>) -> Result<T> {
         let parsed = serde_json::from_slice(stored.unwrap_or(&self.init));
         parsed.map_err(|e| Error::Corrupt {
             name: self.claim.key.name().to_owned(),
-            key: self.core.engine.value_key(&self.claim.key),
+            key: self.value_key(),
             // Not what it is: that may be nobody's business.
             reason: format!(
                 "{:?} error at line {}, column {}",

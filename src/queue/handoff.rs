@@ -1,13 +1,12 @@
-//! A process's place among those that wait for a name: in its own queue, and in the engine's line.
+//! What a thread of this process gives to the next that waits for the same name, with the turn.
 
 use std::fmt;
 use std::time::Instant;
 
-use crate::base::clock::BootInstant;
 use crate::base::fork::AfterFork;
 use crate::base::name::Key;
 use crate::base::owner::Owner;
-use crate::engine::Grants;
+use crate::engine::{Engine, Wait};
 use crate::lease::Lease;
 use crate::lease::renewer::Renewer;
 use crate::queue::local;
@@ -30,61 +29,54 @@ impl AfterFork for LocalQueues {
 /// What comes with the turn.
 #[derive(Default)]
 pub(crate) enum Handoff {
-    /// The engine is to be asked.
+    /// Nothing: the engine is to be asked.
     #[default]
     Acquire,
-    /// The same, in a place that the process has already.
-    Resume(Box<Place>, Option<Renewer>),
-    /// The lease is handed over.
+    /// The thread before waited in vain: the next one goes on in its place in the engine's queue.
+    Resume(Box<Contender>, Option<Renewer>),
+    /// The thread before held the lock: its lease is handed over.
     Lease(Box<Lease>, Option<Renewer>),
 }
 
-/// The place of this process in the engine's line. It belongs to whoever has the turn.
-pub(crate) struct Place {
-    /// Who stands there, and will be the owner.
+/// The owner for which this process asks the engine. It belongs to the thread that has the turn.
+pub(crate) struct Contender {
+    /// The same for all questions, so that an attempt whose answer was lost is found again.
     pub(crate) owner: Owner,
-    /// Whether the engine may know this owner: in its line, or as the holder without our knowing.
-    pub(crate) known: bool,
-    /// Whether it stands in the engine's line, as far as the last answer said.
-    pub(crate) stands: bool,
-    /// Where grants are heard of.
-    pub(crate) grants: Option<Box<dyn Grants>>,
-    /// Whether it was tried to hear of grants.
-    pub(crate) listened: bool,
-    pub(crate) seen: Option<Seen>,
+    pub(crate) wait: Box<dyn Wait>,
+    pub(crate) standing: Standing,
+    /// Whether an answer said that the lock was taken.
+    pub(crate) was_taken: bool,
     /// Since when the engine doesn't say how the lock stands: it can't be reached, or refused the last question.
     pub(crate) failing: Option<Instant>,
 }
 
-/// The last answer that the lock was taken: what was granted later came after this.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
-    /// When the question was sent.
-    pub(crate) asked: BootInstant,
-    /// The tokens granted later are above it.
-    pub(crate) counter: u64,
-    /// How long the engine's line was.
-    pub(crate) length: u64,
+/// What the engine knows of an owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Nothing.
+    Unknown,
+    /// It is in the engine's queue.
+    Queued,
+    /// It may be in the queue, or have the lock: a question has no answer, or the answer came too late.
+    Unclear,
 }
 
-impl Place {
-    pub(crate) fn new(process: u32) -> Self {
-        Place {
+impl Contender {
+    pub(crate) fn new(engine: &dyn Engine, process: u32) -> Self {
+        Contender {
             owner: Owner::of(process),
-            known: false,
-            stands: false,
-            grants: None,
-            listened: false,
-            seen: None,
+            wait: engine.new_wait(),
+            standing: Standing::Unknown,
+            was_taken: false,
             failing: None,
         }
     }
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for Contender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Place")
-            .field("known", &self.known)
+        f.debug_struct("Contender")
+            .field("standing", &self.standing)
             .finish_non_exhaustive()
     }
 }

@@ -36,7 +36,7 @@ impl KeptUntil {
     pub(super) fn since_now(keep: Duration) -> Self {
         match boot() {
             Some(boot) => KeptUntil {
-                until: BootClock.now().plus(keep).as_millis(),
+                until: millis_of(BootClock.now().plus(keep)),
                 by: Timer::Boot(boot.to_owned()),
             },
             None => KeptUntil {
@@ -53,7 +53,9 @@ impl KeptUntil {
     pub(super) fn remaining(&self) -> Duration {
         match &self.by {
             Timer::Boot(then) if boot().is_some_and(|now| now != then) => Duration::ZERO,
-            Timer::Boot(_) => BootInstant::from_millis(self.until).since(BootClock.now()),
+            Timer::Boot(_) => BootInstant::START
+                .plus(Duration::from_millis(self.until))
+                .since(BootClock.now()),
             Timer::Wall => Duration::from_millis(self.until).saturating_sub(wall_now()),
         }
     }
@@ -97,6 +99,13 @@ fn boot() -> Option<&'static str> {
 fn wall_now() -> Duration {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.unwrap_or_default()
+}
+
+/// In milliseconds since the clock's beginning, rounded up.
+fn millis_of(at: BootInstant) -> u64 {
+    let since = at.since(BootInstant::START);
+    let up = since.saturating_add(Duration::from_nanos(999_999));
+    up.as_millis().try_into().unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

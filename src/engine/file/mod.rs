@@ -1,70 +1,58 @@
 //! Locks in a directory of this host, released by the kernel when a process dies.
+//!
+//! There is nothing to renew, and a lease doesn't end by itself. A waiter blocks in the kernel, which promises no order
+//! between processes; where it may not block for as long as it takes, it asks with pauses.
 
-use std::collections::HashMap;
-use std::fs::{self, File, TryLockError};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::fs;
+use std::io::ErrorKind;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use self::content::{Content, read_content, remove_kept, write_counter, write_kept};
-use self::create::{open_file, read_file, replace_file};
+use self::content::{write_counter, write_kept};
 use self::directory::{directory_of, make, make_private, private_directory};
+use self::files::{Files, HeldFiles, Locked, Locking};
 use self::kept::KeptUntil;
-use self::name::{file_name, value_name};
+use self::name::value_name;
 use super::url::invalid_url;
-use super::{Acquired, Engine, Failed, IfTaken, Kept, Release, Released, Request};
-use crate::base::claim::Claim;
-use crate::base::clock::Deadline;
-use crate::base::error::{Error, Result};
+use super::{
+    Answer, Capabilities, Engine, Grant, Pace, Release, Released, Request, StoreAnswer, Unanswered,
+    Values, Wait, denied,
+};
+use crate::base::clock::{Clock, Deadline};
+use crate::base::error::Result;
 use crate::base::fork::ForkLocal;
 use crate::base::name::Key;
+use crate::base::options::Options;
 use crate::base::owner::Owner;
-use crate::base::token::{Token, host_micros};
+use crate::base::token::{HAND_OVERS, Token};
 use crate::base::value::Stored;
 
 mod content;
 mod create;
 mod directory;
+mod files;
 mod kept;
 mod name;
 
 /// One file a name, locked while its lease lasts, holding the counter of its fencing tokens.
 #[derive(Debug)]
 pub(crate) struct FileEngine {
-    directory: PathBuf,
-    /// For errors: `file:///dir`.
-    place: String,
-    /// A child has copies of its parent's files, and nothing to do with them.
-    held: ForkLocal<Mutex<HashMap<Owner, HeldFiles>>>,
-}
-
-/// The files of a lease: one for each of its names.
-#[derive(Debug)]
-struct HeldFiles {
-    files: Vec<Locked>,
-    token: Token,
-}
-
-/// What comes of locking all files of a claim.
-enum Locking {
-    Free(Vec<Locked>, Vec<Content>),
-    /// By another, or, for so much longer, by nobody.
-    Taken(Option<Duration>),
-}
-
-/// A locked file. The lock belongs to the open file, so whoever drops this releases.
-#[derive(Debug)]
-struct Locked {
-    file: File,
-    path: PathBuf,
+    files: Arc<Files>,
+    clock: Arc<dyn Clock>,
+    /// Whether a waiter may block in the kernel: not where leases end by the caller's options.
+    may_block: bool,
 }
 
 impl FileEngine {
-    pub(crate) fn open(url: &str, rest: &str) -> Result<Self> {
+    pub(crate) fn open(
+        url: &str,
+        rest: &str,
+        options: &Options,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self> {
         let private = rest.is_empty();
         let directory = if private {
             private_directory()
@@ -79,185 +67,46 @@ impl FileEngine {
         };
         match checked {
             Ok(()) => Ok(FileEngine {
-                directory,
-                place,
-                held: ForkLocal::new(Mutex::default()),
+                files: Arc::new(Files {
+                    directory,
+                    place,
+                    held: ForkLocal::new(Mutex::default()),
+                }),
+                clock,
+                may_block: !options.leases_end(),
             }),
-            Err(e) if e.kind() == ErrorKind::PermissionDenied => {
-                Err(Error::denied(None, &place, e))
-            }
-            Err(e) if e.kind() == ErrorKind::ReadOnlyFilesystem => {
-                Err(Error::denied(None, &place, e))
-            }
+            Err(e) if e.kind() == ErrorKind::PermissionDenied => Err(denied(None, &place, e)),
+            Err(e) if e.kind() == ErrorKind::ReadOnlyFilesystem => Err(denied(None, &place, e)),
             Err(e) => {
                 let reason = format!("{}: {e}: name a directory", directory.display());
                 Err(invalid_url(url, &reason))
             }
         }
     }
-
-    fn error(&self, key: &Key, cause: io::Error) -> Error {
-        self.error_at(key, file_name(key), cause)
-    }
-
-    fn value_error(&self, key: &Key, cause: io::Error) -> Error {
-        self.error_at(key, value_name(key), cause)
-    }
-
-    fn error_at(&self, key: &Key, file: PathBuf, cause: io::Error) -> Error {
-        let name = Some(key.name());
-        match cause.kind() {
-            ErrorKind::PermissionDenied => Error::denied(name, &self.place, cause),
-            ErrorKind::IsADirectory => {
-                let path = self.directory.join(file);
-                let (name, key) = (key.name().to_owned(), path.display().to_string());
-                Error::Conflict {
-                    name,
-                    key,
-                    reason: "it is no regular file".to_owned(),
-                }
-            }
-            _ => Error::engine(name, &self.place, cause),
-        }
-    }
-
-    /// The locked file of `key`, or `None` when it is taken. To block is to wait in the kernel until it isn't.
-    fn lock(&self, key: &Key, block: bool) -> io::Result<Option<Locked>> {
-        let path = self.directory.join(file_name(key));
-        loop {
-            let file = open_file(&self.directory, &path)?;
-            match file.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) if block => match file.lock() {
-                    Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-                    locked => locked?,
-                },
-                Err(TryLockError::WouldBlock) => return Ok(None),
-                Err(TryLockError::Error(e)) => return Err(e),
-            }
-            // Somebody may have removed the file between open and lock: then its lock excludes nobody.
-            let locked = Locked {
-                file,
-                path: path.clone(),
-            };
-            if locked.is_at_its_path()? {
-                return Ok(Some(locked));
-            }
-        }
-    }
-
-    /// The locked files of all names, or `None` when one is taken. They are locked in the order of their names, so
-    /// that nobody who waits for several waits for one that waits for it.
-    fn lock_all(&self, claim: &Claim, block: bool) -> Result<Option<Vec<Locked>>> {
-        let mut files = Vec::with_capacity(claim.keys().len());
-        for key in claim.keys() {
-            match self.lock(key, block).map_err(|e| self.error(key, e))? {
-                Some(locked) => files.push(locked),
-                None => return Ok(None),
-            }
-        }
-        Ok(Some(files))
-    }
-
-    /// The locked files of all names and what they hold, or for how much longer one is taken, if that is known. To
-    /// block is to wait until none is.
-    fn lock_free(&self, claim: &Claim, block: bool) -> Result<Locking> {
-        // So often one looks whether a lock that is kept was freed by removing its file.
-        const LOOK: Duration = Duration::from_secs(1);
-        loop {
-            let Some(files) = self.lock_all(claim, block)? else {
-                return Ok(Locking::Taken(None));
-            };
-            let contents = self.read(&claim.key, &files)?;
-            let kept = contents.iter().filter_map(|content| content.kept.as_ref());
-            let remaining = kept.map(KeptUntil::remaining).max().unwrap_or_default();
-            if remaining.is_zero() {
-                return Ok(Locking::Free(files, contents));
-            }
-            drop(files);
-            if !block {
-                return Ok(Locking::Taken(Some(remaining)));
-            }
-            thread::sleep(remaining.min(LOOK));
-        }
-    }
-
-    fn read(&self, key: &Key, files: &[Locked]) -> Result<Vec<Content>> {
-        let read = |locked: &Locked| {
-            let content = read_content(&locked.file).map_err(|e| self.error(key, e))?;
-            content.ok_or_else(|| Error::Conflict {
-                name: key.name().to_owned(),
-                key: locked.path.display().to_string(),
-                reason: "it doesn't hold a counter".to_owned(),
-            })
-        };
-        files.iter().map(read).collect()
-    }
-
-    /// Takes the next token of files that were just locked.
-    fn take(&self, key: &Key, files: Vec<Locked>, contents: &[Content]) -> Result<HeldFiles> {
-        let tokens = contents
-            .iter()
-            .map(|content| Token::next(content.counter, host_micros()));
-        let token = tokens.fold(Token::from_number(0), Token::and);
-        for (locked, content) in files.iter().zip(contents) {
-            let written = match content.kept {
-                Some(_) => remove_kept(&locked.file),
-                None => Ok(()),
-            };
-            let written = written.and_then(|()| write_counter(&locked.file, token.number));
-            written.map_err(|e| self.error(key, e))?;
-        }
-        Ok(HeldFiles { files, token })
-    }
-
-    /// What comes with the lock, if it was asked for.
-    fn value(&self, request: Request<'_>) -> Result<Option<Stored>> {
-        if !request.claim.valued {
-            return Ok(None);
-        }
-        self.load(request.key(), &Deadline::NEVER).map(Some)
-    }
-
-    fn replace(&self, key: &Key, value: &[u8]) -> Result<()> {
-        let path = self.directory.join(value_name(key));
-        replace_file(&self.directory, &path, value).map_err(|e| self.value_error(key, e))
-    }
 }
 
 impl Engine for FileEngine {
-    fn acquire(
-        &self,
-        request: Request<'_>,
-        if_taken: IfTaken<'_>,
-        _deadline: &Deadline,
-    ) -> Result<Acquired, Failed> {
-        let ours = self.held.get(request.owner.process());
-        let known = ours.lock().get(request.owner).map(|held| held.token);
-        if let Some(token) = known {
-            let value = self.value(request)?;
-            return Ok(Acquired::Granted { token, value });
+    fn place(&self) -> &str {
+        &self.files.place
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            shared: false,
+            permits: false,
+            several_names: true,
+            leases_expire: false,
+            hand_overs: HAND_OVERS,
         }
-        let block = matches!(if_taken, IfTaken::Wait { endless: true, .. });
-        let (files, contents) = match self.lock_free(request.claim, block)? {
-            Locking::Free(files, contents) => (files, contents),
-            Locking::Taken(remaining) => {
-                return Ok(Acquired::Taken {
-                    remaining,
-                    counter: 0,
-                    stood: false,
-                    known: true,
-                    length: 0,
-                    holder: None,
-                });
-            }
-        };
-        // Read first: what fails leaves the lock as it was.
-        let value = self.value(request)?;
-        let held = self.take(request.key(), files, &contents)?;
-        let token = held.token;
-        ours.lock().insert(request.owner.clone(), held);
-        Ok(Acquired::Granted { token, value })
+    }
+
+    fn new_wait(&self) -> Box<dyn Wait> {
+        Box::new(FileWait {
+            files: self.files.clone(),
+            clock: self.clock.clone(),
+            may_block: self.may_block,
+            found: Found::Unknown,
+        })
     }
 
     /// There is nothing to renew: the kernel keeps the lock for as long as the process lives.
@@ -271,17 +120,17 @@ impl Engine for FileEngine {
         release: Release<'_>,
         _deadline: &Deadline,
     ) -> Result<Released> {
-        let ours = self.held.get(request.owner.process());
+        let ours = self.files.held.get(request.owner.process());
         let Some(held) = ours.lock().remove(request.owner) else {
             return Ok(Released::NotOwner);
         };
         let kept = held.are_kept();
         let stored = match release.value {
-            Some(value) if kept => self.replace(request.key(), value),
+            Some(value) if kept => self.files.replace(request.key(), value),
             _ => Ok(()),
         };
         let counter = release.ending.counter();
-        let counter = counter.unwrap_or_else(|| held.token.called_back());
+        let counter = counter.unwrap_or_else(|| called_back(held.token));
         let until = (!release.keep.is_zero()).then(|| KeptUntil::since_now(release.keep));
         let mut written = Ok(());
         for Locked { file, .. } in &held.files {
@@ -292,7 +141,7 @@ impl Engine for FileEngine {
         }
         drop(held);
         stored?;
-        written.map_err(|e| self.error(request.key(), e))?;
+        written.map_err(|e| self.files.error(request.key(), e))?;
         Ok(if kept {
             Released::Done
         } else {
@@ -300,110 +149,190 @@ impl Engine for FileEngine {
         })
     }
 
-    fn store(&self, request: Request<'_>, value: &[u8], deadline: &Deadline) -> Result<Kept> {
-        let kept = self.is_owner(request, deadline)?;
-        if kept {
-            self.replace(request.key(), value)?;
+    fn is_owner(&self, request: Request<'_>, _deadline: &Deadline) -> Result<bool> {
+        let ours = self.files.held.get(request.owner.process()).lock();
+        Ok(ours.get(request.owner).is_some_and(HeldFiles::are_kept))
+    }
+
+    fn values(&self) -> Result<&dyn Values> {
+        Ok(self)
+    }
+
+    /// The counter stays odd: the next holder sees that this one never released.
+    fn forget(&self, owner: &Owner) {
+        self.files.held.get(owner.process()).lock().remove(owner);
+    }
+}
+
+impl Values for FileEngine {
+    fn store(
+        &self,
+        request: Request<'_>,
+        value: &[u8],
+        deadline: &Deadline,
+    ) -> Result<StoreAnswer> {
+        if !self.is_owner(request, deadline)? {
+            return Ok(StoreAnswer::NotOwner);
         }
-        Ok(if kept { Kept::Yes } else { Kept::No })
+        self.files.replace(request.key(), value)?;
+        Ok(StoreAnswer::Done)
     }
 
     fn load(&self, key: &Key, _deadline: &Deadline) -> Result<Stored> {
-        let read = read_file(&self.directory.join(value_name(key)));
-        let read = read.map_err(|e| self.value_error(key, e))?;
-        Ok(read.map(Into::into))
+        self.files.load(key)
     }
 
     fn remove(&self, key: &Key, _deadline: &Deadline) -> Result<()> {
-        match fs::remove_file(self.directory.join(value_name(key))) {
-            Err(e) if e.kind() != ErrorKind::NotFound => Err(self.value_error(key, e)),
+        match fs::remove_file(self.files.directory.join(value_name(key))) {
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(self.files.value_error(key, e)),
             _ => Ok(()),
         }
     }
 
     fn value_key(&self, key: &Key) -> String {
-        self.directory.join(value_name(key)).display().to_string()
-    }
-
-    fn is_owner(&self, request: Request<'_>, _deadline: &Deadline) -> Result<bool> {
-        Ok(self
-            .held
-            .get(request.owner.process())
-            .lock()
-            .get(request.owner)
-            .is_some_and(HeldFiles::are_kept))
-    }
-
-    fn has_ttl(&self) -> bool {
-        false
-    }
-
-    /// The counter stays odd: the next holder sees that this one never released.
-    fn forget(&self, owner: &Owner) {
-        self.held.get(owner.process()).lock().remove(owner);
-    }
-
-    fn place(&self) -> &str {
-        &self.place
+        let path = self.files.directory.join(value_name(key));
+        path.display().to_string()
     }
 }
 
-impl HeldFiles {
-    fn are_kept(&self) -> bool {
-        self.files.iter().all(Locked::is_kept)
-    }
+/// How one owner waits.
+struct FileWait {
+    files: Arc<Files>,
+    clock: Arc<dyn Clock>,
+    may_block: bool,
+    found: Found,
 }
 
-impl Locked {
-    /// Whether the lock still excludes others: they would lock another file if this one was removed.
-    fn is_kept(&self) -> bool {
-        self.is_at_its_path().unwrap_or(false)
+/// How the owner found the lock when it last asked.
+enum Found {
+    /// It hasn't asked.
+    Unknown,
+    /// Another holds it; or nobody does, and it stays taken for so much longer.
+    Taken(Option<Duration>),
+}
+
+impl FileWait {
+    /// Whether the next question blocks in the kernel. Not the first, so that the log can tell of the wait.
+    fn blocks(&self, pace: &Pace<'_>) -> bool {
+        self.may_block && pace.is_endless() && matches!(self.found, Found::Taken(_))
     }
 
-    fn is_at_its_path(&self) -> io::Result<bool> {
-        let ours = self.file.metadata()?;
-        match fs::metadata(&self.path) {
-            Ok(found) => Ok((found.dev(), found.ino()) == (ours.dev(), ours.ino())),
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
-            Err(e) => Err(e),
+    /// What an owner has that asks again.
+    fn token(&self, request: Request<'_>) -> Option<Token> {
+        let ours = self.files.held.get(request.owner.process()).lock();
+        ours.get(request.owner).map(|held| held.token)
+    }
+
+    fn acquire(&mut self, request: Request<'_>, block: bool) -> Result<Answer> {
+        if let Some(token) = self.token(request) {
+            return self.granted(request, token);
         }
+        let (files, contents) = match self.files.lock_free(request.claim, block)? {
+            Locking::Free(files, contents) => (files, contents),
+            Locking::Taken(remaining) => {
+                self.found = Found::Taken(remaining);
+                return Ok(Answer::Taken {
+                    is_queued: false,
+                    holder: None,
+                });
+            }
+        };
+        // Read first: what fails leaves the lock as it was.
+        let value = self.files.value(request)?;
+        let held = self.files.take(request.key(), files, &contents)?;
+        let token = held.token;
+        let ours = self.files.held.get(request.owner.process());
+        ours.lock().insert(request.owner.clone(), held);
+        Ok(self.grant(token, value))
+    }
+
+    fn granted(&self, request: Request<'_>, token: Token) -> Result<Answer> {
+        Ok(self.grant(token, self.files.value(request)?))
+    }
+
+    /// A lease that doesn't end has no beginning that matters, unless the caller's options end it.
+    fn grant(&self, token: Token, value: Option<Stored>) -> Answer {
+        Answer::Granted(Grant {
+            token,
+            value,
+            since: self.clock.now(),
+        })
     }
 }
 
-impl Drop for Locked {
-    fn drop(&mut self) {
-        // A child that is being spawned has a copy of the descriptor for some milliseconds: closing alone
-        // would leave the file locked for as long.
-        if let Err(e) = self.file.unlock() {
-            log::warn!("can't unlock {}: {e}", self.path.display());
+impl Wait for FileWait {
+    /// What fails has taken nothing: the files are unlocked again.
+    fn ask(
+        &mut self,
+        request: Request<'_>,
+        pace: Option<&mut Pace<'_>>,
+        _deadline: &Deadline,
+    ) -> Result<Answer, Unanswered> {
+        let block = pace.is_some_and(|pace| self.blocks(pace));
+        self.acquire(request, block).map_err(Unanswered::unsent)
+    }
+
+    fn wait(&mut self, _request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
+        if !self.blocks(pace) {
+            let left = match self.found {
+                Found::Taken(left) => left.unwrap_or(Duration::MAX),
+                Found::Unknown => Duration::MAX,
+            };
+            let pause = pace.next_pause().min(left.saturating_add(ROUNDING));
+            thread::sleep(pause.min(pace.until.remaining()));
         }
+        None
     }
 }
+
+/// What the counter holds when an acquire is called back whose answer nobody has seen: if it found the lock
+/// abandoned, the next one has to find that again.
+fn called_back(token: Token) -> u64 {
+    if token.abandoned {
+        token.number
+    } else {
+        Token::released(token.number)
+    }
+}
+
+/// The file holds whole milliseconds.
+const ROUNDING: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::claim::Claim;
+    use crate::base::clock::BootClock;
 
     #[test]
     fn file_removed_while_held_is_lost() {
         let directory = tempfile::tempdir().unwrap();
         let url = format!("file://{}", directory.path().display());
-        let engine = FileEngine::open(&url, url.strip_prefix("file:").unwrap()).unwrap();
+        let rest = url.strip_prefix("file:").unwrap();
+        let engine =
+            FileEngine::open(&url, rest, &Options::default(), Arc::new(BootClock)).unwrap();
         let (claim, owner) = (Claim::exclusive("x", "y"), Owner::new());
         let request = Request {
             claim: &claim,
             owner: &owner,
-            ttl: std::time::Duration::from_secs(1),
+            ttl: Duration::from_secs(1),
         };
-        engine
-            .acquire(request, IfTaken::Leave, &Deadline::NEVER)
-            .unwrap();
+        let answer = engine.new_wait().ask(request, None, &Deadline::NEVER);
+        assert!(matches!(answer, Ok(Answer::Granted(_))));
         assert!(engine.is_owner(request, &Deadline::NEVER).unwrap());
-        fs::remove_file(directory.path().join(file_name(&claim.key))).unwrap();
+        fs::remove_file(directory.path().join(name::file_name(&claim.key))).unwrap();
         assert!(!engine.is_owner(request, &Deadline::NEVER).unwrap());
         let released = engine
             .release(request, Release::UNKNOWN, &Deadline::NEVER)
             .unwrap();
         assert_eq!(released, Released::NotOwner);
+    }
+
+    #[test]
+    fn abandonment_that_nobody_was_told_of_stays() {
+        let token = Token::next(Token::next(0, 1_000).number, 0);
+        assert!(Token::next(called_back(token), 0).abandoned);
+        let token = Token::next(0, 1_000);
+        assert!(!Token::next(called_back(token), 0).abandoned);
     }
 }

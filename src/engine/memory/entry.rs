@@ -15,7 +15,8 @@ use crate::base::claim::{Claim, Mode, Prefer};
 use crate::base::clock::BootInstant;
 use crate::base::owner::Owner;
 use crate::base::token::{Ending, Token};
-use crate::engine::{IfTaken, Release, Request};
+use crate::engine::heartbeat::IfTaken;
+use crate::engine::{Release, Request};
 
 /// How long an abandoned lock is remembered.
 pub(super) const MEMORY: Duration = Duration::from_secs(24 * 3600);
@@ -92,11 +93,14 @@ impl Entry {
         now: BootInstant,
         bell: &Arc<Condvar>,
     ) {
-        let IfTaken::Wait { promise, .. } = if_taken else {
+        let IfTaken::Wait {
+            heartbeat_within, ..
+        } = if_taken
+        else {
             self.release(request, Release::UNKNOWN, now);
             return;
         };
-        let (claim, overdue) = (request.claim, now.plus(promise));
+        let (claim, overdue) = (request.claim, now.plus(heartbeat_within));
         if let Some(holder) = self.inside.get_mut(request.owner, claim.mode) {
             holder.until = overdue;
         } else if let Some(place) = self.place(request.owner) {

@@ -6,13 +6,16 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use self::table::Table;
-use super::{Acquired, Engine, Failed, IfTaken, Kept, Release, Released, Request};
-use crate::base::claim::Mode;
-use crate::base::clock::{BootClock, Clock, Deadline};
+use super::heartbeat::{Acquired, Heartbeat, IfTaken};
+use super::{
+    Answer, Capabilities, Engine, Grant, Pace, Release, Released, Request, Sharing, StoreAnswer,
+    Unanswered, Values, Wait,
+};
+use crate::base::clock::{BootClock, BootInstant, Clock, Deadline};
 use crate::base::error::Result;
 use crate::base::fork::ForkLocal;
 use crate::base::name::Key;
-use crate::base::token::Token;
+use crate::base::token::{HAND_OVERS, Token};
 use crate::base::value::Stored;
 
 mod entry;
@@ -25,11 +28,11 @@ mod tests;
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Every `memory:` locker of the process shares this one, as they would share a server.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct MemoryEngine {
     clock: Arc<dyn Clock>,
     /// A child's memory is another.
-    table: ForkLocal<Mutex<Table>>,
+    table: Arc<ForkLocal<Mutex<Table>>>,
 }
 
 impl MemoryEngine {
@@ -42,7 +45,7 @@ impl MemoryEngine {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         MemoryEngine {
             clock,
-            table: ForkLocal::new(Mutex::default()),
+            table: Arc::new(ForkLocal::new(Mutex::default())),
         }
     }
 
@@ -53,17 +56,46 @@ impl MemoryEngine {
     fn here(&self) -> &Mutex<Table> {
         self.table.get(std::process::id())
     }
+
+    fn acquire(&self, request: Request<'_>, if_taken: IfTaken<'_>, now: BootInstant) -> Acquired {
+        self.of(request).lock().acquire(request, if_taken, now)
+    }
+
+    /// Waits on the owner's condition variable. A waiter that isn't in the queue any more, because it was let in or came
+    /// too late with its heartbeat, is to ask at once.
+    fn wait(&self, request: Request<'_>, timeout: Duration) {
+        let until = Instant::now() + timeout.min(LONGEST_PAUSE);
+        let mut table = self.here().lock();
+        while let Some((bell, changes)) = table.waits(request) {
+            let left = changes.since(self.clock.now());
+            let left = left.min(until.saturating_duration_since(Instant::now()));
+            if bell.wait_for(&mut table, left).timed_out() {
+                return;
+            }
+        }
+    }
 }
 
 impl Engine for MemoryEngine {
-    fn acquire(
-        &self,
-        request: Request<'_>,
-        if_taken: IfTaken<'_>,
-        _deadline: &Deadline,
-    ) -> Result<Acquired, Failed> {
-        let now = self.clock.now();
-        Ok(self.of(request).lock().acquire(request, if_taken, now))
+    fn place(&self) -> &str {
+        "memory:"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            shared: true,
+            permits: true,
+            several_names: true,
+            leases_expire: true,
+            hand_overs: HAND_OVERS,
+        }
+    }
+
+    fn new_wait(&self) -> Box<dyn Wait> {
+        Box::new(MemoryWait {
+            engine: self.clone(),
+            heartbeat: Heartbeat::default(),
+        })
     }
 
     fn renew(&self, request: Request<'_>, _deadline: &Deadline) -> Result<bool> {
@@ -88,6 +120,51 @@ impl Engine for MemoryEngine {
         Ok(Released::Done)
     }
 
+    fn is_owner(&self, request: Request<'_>, _deadline: &Deadline) -> Result<bool> {
+        let now = self.clock.now();
+        Ok(self.of(request).lock().holds(request, now))
+    }
+
+    fn values(&self) -> Result<&dyn Values> {
+        Ok(self)
+    }
+
+    fn sharing(&self) -> Result<&dyn Sharing> {
+        Ok(self)
+    }
+}
+
+impl Values for MemoryEngine {
+    fn store(
+        &self,
+        request: Request<'_>,
+        value: &[u8],
+        _deadline: &Deadline,
+    ) -> Result<StoreAnswer> {
+        let now = self.clock.now();
+        let mut table = self.of(request).lock();
+        if !table.holds(request, now) {
+            return Ok(StoreAnswer::NotOwner);
+        }
+        table.set_value(request.key(), value);
+        Ok(StoreAnswer::Done)
+    }
+
+    fn load(&self, key: &Key, _deadline: &Deadline) -> Result<Stored> {
+        Ok(self.here().lock().value(key))
+    }
+
+    fn remove(&self, key: &Key, _deadline: &Deadline) -> Result<()> {
+        self.here().lock().values.remove(key);
+        Ok(())
+    }
+
+    fn value_key(&self, key: &Key) -> String {
+        format!("memory:{}", key.name())
+    }
+}
+
+impl Sharing for MemoryEngine {
     fn downgrade(
         &self,
         request: Request<'_>,
@@ -106,57 +183,55 @@ impl Engine for MemoryEngine {
         Ok(Some(token))
     }
 
-    fn store(&self, request: Request<'_>, value: &[u8], _deadline: &Deadline) -> Result<Kept> {
-        let now = self.clock.now();
-        let mut table = self.of(request).lock();
-        let holds = table.holds(request, now);
-        if holds {
-            table.set_value(request.key(), value);
-        }
-        Ok(if holds { Kept::Yes } else { Kept::No })
-    }
-
-    fn load(&self, key: &Key, _deadline: &Deadline) -> Result<Stored> {
-        Ok(self.here().lock().value(key))
-    }
-
-    fn remove(&self, key: &Key, _deadline: &Deadline) -> Result<()> {
-        self.here().lock().values.remove(key);
-        Ok(())
-    }
-
-    fn value_key(&self, key: &Key) -> String {
-        format!("memory:{}", key.name())
-    }
-
-    fn is_owner(&self, request: Request<'_>, _deadline: &Deadline) -> Result<bool> {
-        let now = self.clock.now();
-        Ok(self.of(request).lock().holds(request, now))
-    }
-
     fn free_permits(&self, key: &Key, of: u32, _deadline: &Deadline) -> Result<u32> {
         let now = self.clock.now();
         Ok(self.here().lock().free_permits(key, of, now))
     }
+}
 
-    fn supports(&self, _mode: Mode) -> bool {
-        true
-    }
+/// How one owner waits: in the table's queue, on a condition variable.
+struct MemoryWait {
+    engine: MemoryEngine,
+    heartbeat: Heartbeat,
+}
 
-    /// Who isn't in line any more, because it was called in or was gone for too long, is to ask at once.
-    fn wait(&self, request: Request<'_>, timeout: Duration) {
-        let until = Instant::now() + timeout.min(LONGEST_PAUSE);
-        let mut table = self.here().lock();
-        while let Some((bell, changes)) = table.waits(request) {
-            let left = changes.since(self.clock.now());
-            let left = left.min(until.saturating_duration_since(Instant::now()));
-            if bell.wait_for(&mut table, left).timed_out() {
-                return;
+impl Wait for MemoryWait {
+    fn ask(
+        &mut self,
+        request: Request<'_>,
+        mut pace: Option<&mut Pace<'_>>,
+        _deadline: &Deadline,
+    ) -> Result<Answer, Unanswered> {
+        let if_taken = match pace.as_deref_mut() {
+            None => IfTaken::Leave,
+            Some(pace) => IfTaken::Wait {
+                heartbeat_within: self.heartbeat.announce(request.ttl, pace, false),
+                inbox: None,
+            },
+        };
+        let asked = self.engine.clock.now();
+        Ok(match self.engine.acquire(request, if_taken, asked) {
+            Acquired::Granted { token, value } => Answer::Granted(Grant {
+                token,
+                value,
+                since: asked,
+            }),
+            Acquired::Taken(taken) => {
+                let is_queued = pace.is_some();
+                if let Some(pace) = pace {
+                    self.heartbeat.answered(&taken, pace);
+                }
+                Answer::Taken {
+                    is_queued,
+                    holder: taken.holder,
+                }
             }
-        }
+        })
     }
 
-    fn place(&self) -> &str {
-        "memory:"
+    fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
+        let pause = self.heartbeat.pause(request.ttl, pace, false);
+        self.engine.wait(request, pause);
+        None
     }
 }

@@ -10,7 +10,8 @@ use crate::base::clock::BootInstant;
 use crate::base::name::Key;
 use crate::base::token::{Token, host_micros};
 use crate::base::value::Stored;
-use crate::engine::{Acquired, IfTaken, Release, Request};
+use crate::engine::heartbeat::{Acquired, IfTaken, Taken};
+use crate::engine::{Release, Request};
 
 /// All names in use, and what they protect.
 #[derive(Debug, Default)]
@@ -45,17 +46,17 @@ impl Table {
             let token = entry.enter(request, now, &mut self.counter);
             return self.granted(request, token);
         }
-        let stood = entry.knows(request);
+        let was_queued = entry.knows(request);
         entry.stand(request, if_taken, now, &Arc::default());
-        Acquired::Taken {
+        Acquired::Taken(Taken {
             remaining: entry.remaining(now),
             counter: self.counter.0,
-            stood,
-            known: true,
+            was_queued,
+            is_handed_on: true,
             // Those that wait are woken, and ask seldom.
-            length: 0,
+            queue_length: 0,
             holder: holder(entry, if_taken),
-        }
+        })
     }
 
     /// All or none. Whoever waits enters all lines at once, and the place is its own in each when its turn comes: so
@@ -85,14 +86,14 @@ impl Table {
                 return self.granted(request, token);
             }
         }
-        let stood = known == keys.len();
+        let was_queued = known == keys.len();
         let (mut remaining, mut whose) = (None, None);
         let bell = Arc::<Condvar>::default();
         for key in keys {
             let Some(entry) = self.names.get_mut(key) else {
                 continue;
             };
-            if !stood {
+            if !was_queued {
                 entry.release(request, Release::UNKNOWN, now);
             }
             entry.stand(request, if_taken, now, &bell);
@@ -105,15 +106,15 @@ impl Table {
                 self.names.remove(key);
             }
         }
-        Acquired::Taken {
+        Acquired::Taken(Taken {
             remaining,
             counter: self.counter.0,
-            stood,
-            known: true,
+            was_queued,
+            is_handed_on: true,
             // Those that wait are woken, and ask seldom.
-            length: 0,
+            queue_length: 0,
             holder: whose,
-        }
+        })
     }
 
     fn granted(&self, request: Request<'_>, token: Token) -> Acquired {

@@ -1,9 +1,10 @@
 use super::*;
-use crate::base::claim::{Claim, Prefer};
+use crate::base::claim::{Claim, Mode, Prefer};
 use crate::base::clock::tests::ManualClock;
 use crate::base::name::Namespace;
 use crate::base::owner::Owner;
 use crate::base::token::Ending;
+use crate::engine::heartbeat::Taken;
 
 mod calls;
 mod modes;
@@ -92,10 +93,8 @@ impl World {
     }
 
     fn ask(&self, client: &Client, if_taken: IfTaken<'_>) -> Acquired {
-        let answer = self
-            .engine
-            .acquire(client.request(), if_taken, &Deadline::NEVER);
-        answer.expect("memory has no failures")
+        self.engine
+            .acquire(client.request(), if_taken, self.clock.now())
     }
 
     /// Asks, and leaves the line when the lock is taken.
@@ -111,9 +110,8 @@ impl World {
     /// The same, for as long as that without asking again.
     fn waits_for(&self, client: &Client, promise: Duration) -> Option<Token> {
         let if_taken = IfTaken::Wait {
-            promise,
+            heartbeat_within: promise,
             inbox: None,
-            endless: false,
         };
         token(self.ask(client, if_taken))
     }
@@ -205,15 +203,14 @@ fn ending_after(last_used: Option<u64>) -> Release<'static> {
 
 fn waiting() -> IfTaken<'static> {
     IfTaken::Wait {
-        promise: PROMISE,
+        heartbeat_within: PROMISE,
         inbox: None,
-        endless: false,
     }
 }
 
 fn token(answer: Acquired) -> Option<Token> {
     match answer {
         Acquired::Granted { token, .. } => Some(token),
-        Acquired::Taken { .. } => None,
+        Acquired::Taken(_) => None,
     }
 }

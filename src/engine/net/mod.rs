@@ -2,3 +2,17 @@
 
 pub(super) mod resolver;
 pub(super) mod socket;
+
+use std::time::Duration;
+
+use crate::base::clock::Deadline;
+
+/// How long to block before looking at a deadline again: a cancellation wakes nobody.
+fn slice(deadline: &Deadline) -> Duration {
+    const LOOK: Duration = Duration::from_millis(25);
+    let remaining = deadline.remaining();
+    match deadline.cancel() {
+        Some(_) => remaining.min(LOOK),
+        None => remaining,
+    }
+}

@@ -52,7 +52,7 @@ impl Resolver {
                 let text = format!("looking up {host} takes too long");
                 return Err(io::Error::new(ErrorKind::TimedOut, text));
             }
-            lookup.done.wait_for(&mut found, deadline.slice());
+            lookup.done.wait_for(&mut found, super::slice(deadline));
         }
         match found.as_ref() {
             Some(Ok(addresses)) => Ok(addresses.clone()),

@@ -146,7 +146,7 @@ impl Socket {
         const SHORTEST: Duration = Duration::from_millis(1);
         const SHORT: Duration = Duration::from_millis(50);
         const LONG: Duration = Duration::from_secs(60);
-        let left = self.deadline.slice();
+        let left = super::slice(&self.deadline);
         if left.is_zero() {
             return Err(timed_out());
         }
@@ -175,7 +175,7 @@ fn wait_for(socket: &socket2::Socket, flags: PollFlags, deadline: &Deadline) -> 
             return Err(timed_out());
         }
         let mut events = [PollFd::new(socket, flags)];
-        match rustix::event::poll(&mut events, Some(&timespec(deadline.slice()))) {
+        match rustix::event::poll(&mut events, Some(&timespec(super::slice(deadline)))) {
             Ok(0) | Err(Errno::INTR) => {}
             Ok(_) => return Ok(()),
             Err(e) => return Err(e.into()),

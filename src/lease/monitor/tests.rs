@@ -4,8 +4,7 @@ use super::*;
 use crate::base::clock::tests::ManualClock;
 use crate::base::error::{Error, Result};
 use crate::base::token::Token;
-use crate::base::value::Stored;
-use crate::engine::{Acquired, Failed, IfTaken, Kept, Release, Released};
+use crate::engine::{Release, Released, Wait};
 
 const TTL: Duration = Duration::from_secs(9);
 const EVERY: Duration = Duration::from_secs(3);
@@ -19,7 +18,11 @@ struct Scripted {
 }
 
 impl Engine for Scripted {
-    fn acquire(&self, _: Request<'_>, _: IfTaken<'_>, _: &Deadline) -> Result<Acquired, Failed> {
+    fn place(&self) -> &str {
+        "a script"
+    }
+
+    fn new_wait(&self) -> Box<dyn Wait> {
         unreachable!("a renewal never acquires")
     }
 
@@ -34,32 +37,8 @@ impl Engine for Scripted {
         unreachable!("a renewal never releases")
     }
 
-    fn store(&self, _: Request<'_>, _: &[u8], _: &Deadline) -> Result<Kept> {
-        unreachable!("a renewal stores nothing")
-    }
-
-    fn load(&self, _: &Key, _: &Deadline) -> Result<Stored> {
-        unreachable!("nobody reads")
-    }
-
-    fn remove(&self, _: &Key, _: &Deadline) -> Result<()> {
-        unreachable!("nobody removes")
-    }
-
-    fn value_key(&self, _: &Key) -> String {
-        unreachable!("nobody reads")
-    }
-
-    fn is_owner(&self, _: Request<'_>, _: &Deadline) -> Result<bool> {
-        unreachable!("nobody verifies")
-    }
-
     fn forget(&self, _: &Owner) {
         *self.forgotten.lock() += 1;
-    }
-
-    fn place(&self) -> &str {
-        "a script"
     }
 }
 

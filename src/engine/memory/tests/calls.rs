@@ -27,13 +27,15 @@ fn answer_tells_for_how_long_it_is_taken() {
     world.passes(TTL / 4);
     let second = world.takes(&Client::new(READ));
     assert!(second.number > token.number);
-    let taken = |stood| Acquired::Taken {
-        holder: None,
-        remaining: Some(TTL),
-        counter: second.number,
-        stood,
-        known: true,
-        length: 0,
+    let taken = |was_queued| {
+        Acquired::Taken(Taken {
+            holder: None,
+            remaining: Some(TTL),
+            counter: second.number,
+            was_queued,
+            is_handed_on: true,
+            queue_length: 0,
+        })
     };
     let writer = Client::new(WRITE);
     assert_eq!(world.ask(&writer, waiting()), taken(false));
@@ -49,7 +51,7 @@ fn answer_tells_when_the_first_permit_comes_back() {
     world.passes(TTL / 4);
     world.holder(permits(1, 2));
     let answer = world.ask(&Client::new(permits(1, 2)), IfTaken::Leave);
-    let Acquired::Taken { remaining, .. } = answer else {
+    let Acquired::Taken(Taken { remaining, .. }) = answer else {
         panic!("there are no more")
     };
     assert_eq!(remaining, Some(TTL * 3 / 4));
@@ -279,12 +281,12 @@ fn value_is_stored_by_its_owner_only() {
     let [owner, other] = [world.holder(WRITE), Client::new(WRITE)];
     assert_eq!(
         engine.store(other.request(), b"no", never).unwrap(),
-        Kept::No
+        StoreAnswer::NotOwner
     );
     assert_eq!(world.value(), None);
     assert_eq!(
         engine.store(owner.request(), b"1", never).unwrap(),
-        Kept::Yes
+        StoreAnswer::Done
     );
     assert_eq!(world.value().as_deref(), Some(&b"1"[..]));
     let release = |client: &Client, value| {
@@ -304,7 +306,7 @@ fn value_is_stored_by_its_owner_only() {
     world.passes(TTL);
     assert_eq!(
         engine.store(late.request(), b"no", never).unwrap(),
-        Kept::No
+        StoreAnswer::NotOwner
     );
     assert_eq!(release(&late, b"no"), Released::NotOwner);
     let downgraded = engine.downgrade(late.request(), 1, Some(b"no"), never);
@@ -327,7 +329,7 @@ fn value_comes_with_the_lock_if_that_is_asked_for() {
         world.gives_up(&client);
         match answer {
             Acquired::Granted { value, .. } => value,
-            Acquired::Taken { .. } => panic!("it is free"),
+            Acquired::Taken(_) => panic!("it is free"),
         }
     };
     assert_eq!(value(WRITE), Some(None));
@@ -349,7 +351,10 @@ fn free_names_are_forgotten_and_their_values_are_not() {
         let waiter = Client::new(WRITE);
         world.waits(&waiter);
         let (request, never) = (client.request(), &Deadline::NEVER);
-        assert_eq!(world.engine.store(request, b"1", never).unwrap(), Kept::Yes);
+        assert_eq!(
+            world.engine.store(request, b"1", never).unwrap(),
+            StoreAnswer::Done
+        );
         world.ends(&client);
         assert_eq!(world.names(), 1);
         world.gives_up(&waiter);
@@ -462,11 +467,10 @@ fn wait_ends_with_the_lease_it_is_for() {
         ttl: Duration::from_millis(30),
         ..dead.request()
     };
-    let never = &Deadline::NEVER;
-    engine.acquire(request, IfTaken::Leave, never).unwrap();
+    engine.acquire(request, IfTaken::Leave, BootClock.now());
     let begun = Instant::now();
     let token = loop {
-        let answer = engine.acquire(waiter.request(), waiting(), never).unwrap();
+        let answer = engine.acquire(waiter.request(), waiting(), BootClock.now());
         if let Some(token) = token(answer) {
             break token;
         }

@@ -55,7 +55,7 @@ use super::server::Server;
 use crate::base::clock::{Cancel, Deadline};
 use crate::base::fork::AfterFork;
 use crate::base::owner::Owner;
-use crate::engine::{Grants, News};
+use crate::engine::redis::{Grants, News};
 
 mod bell;
 mod channels;

@@ -9,7 +9,7 @@ use super::bell::Bell;
 use super::channels::Channels;
 use super::link::{Link, Said};
 use crate::base::token::Token;
-use crate::engine::News;
+use crate::engine::redis::News;
 use crate::engine::redis::connection::Closer;
 use crate::engine::redis::failure::Broken;
 

@@ -1,0 +1,37 @@
+//! For how long a lease is valid: the one place where that is computed.
+
+use std::time::Duration;
+
+use super::clock::BootInstant;
+
+/// The end of a lease that was granted or renewed by a command sent after `t0`.
+///
+/// The server's lease starts no earlier than `t0`; one percent and 2 ms cover the drift of the two clocks and
+/// the server's rounding.
+pub(crate) fn valid_until(t0: BootInstant, ttl: Duration) -> BootInstant {
+    let margin = ttl / 100 + Duration::from_millis(2);
+    t0.plus(ttl.saturating_sub(margin))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::{BootClock, Clock};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn validity_ends_before_the_servers_lease_and_after_most_of_it(ttl_ms in 100u64..=86_400_000) {
+            let (t0, ttl) = (BootClock.now(), Duration::from_millis(ttl_ms));
+            let valid_for = valid_until(t0, ttl).since(t0);
+            prop_assert!(valid_for + Duration::from_millis(2) < ttl);
+            prop_assert!(valid_for > ttl * 9 / 10);
+        }
+    }
+
+    #[test]
+    fn short_ttl_never_wraps() {
+        let t0 = BootClock.now();
+        assert_eq!(valid_until(t0, Duration::from_millis(1)), t0);
+    }
+}

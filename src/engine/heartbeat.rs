@@ -1,0 +1,129 @@
+//! When a waiter asks again, in an engine whose queue drops waiters that don't: Redis and memory.
+//!
+//! A question announces when the next one comes, at the latest. A waiter that hears of grants asks seldom, to keep its
+//! place and to find what it missed; one that doesn't asks as often as its caller's options say.
+
+use std::time::Duration;
+
+use super::Pace;
+use crate::base::backoff::shortened;
+use crate::base::limits::{HEARTBEAT_LATENESS, HEARTBEAT_SHARE};
+use crate::base::token::Token;
+use crate::base::value::Stored;
+
+/// What such an engine does when the lock is taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum IfTaken<'a> {
+    /// The owner doesn't wait, and leaves the queue if it is in it.
+    Leave,
+    /// The owner enters the queue, or keeps its place.
+    Wait {
+        /// It asks again within this time, or is dropped from the queue.
+        heartbeat_within: Duration,
+        /// Where it hears that the lock was granted; `None` when it can't hear now.
+        inbox: Option<&'a str>,
+    },
+}
+
+/// What such an engine answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Acquired {
+    Granted {
+        token: Token,
+        /// What the lock protects, if that was asked for.
+        value: Option<Stored>,
+    },
+    Taken(Taken),
+}
+
+/// How the lock stood when it was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Taken {
+    /// For so much longer if it isn't renewed; `None` when nobody can tell.
+    pub(super) remaining: Option<Duration>,
+    /// Tokens that are granted after this answer are above this number.
+    pub(super) counter: u64,
+    /// Whether the owner was in the queue before.
+    pub(super) was_queued: bool,
+    /// Whether its holder will hand it on: it is no program that knows nothing of the queue.
+    pub(super) is_handed_on: bool,
+    /// How long the queue is that the owner is in; 0 when it is in none.
+    pub(super) queue_length: u64,
+    /// One of its holders: `<host>/<pid>/<thread>`. For the log.
+    pub(super) holder: Option<String>,
+}
+
+/// When one waiter asks again.
+#[derive(Debug, Default)]
+pub(super) struct Heartbeat {
+    /// How long the queue was when the lock was last found taken.
+    queue_length: u64,
+    /// The pause that the last question announced.
+    announced: Option<Duration>,
+    /// The pause that its answer allows.
+    allowed: Option<Duration>,
+}
+
+impl Heartbeat {
+    /// Chooses the pause that follows a question, and gives the time within which the next question comes.
+    pub(super) fn announce(
+        &mut self,
+        ttl: Duration,
+        pace: &mut Pace<'_>,
+        is_notified: bool,
+    ) -> Duration {
+        let pause = self.choose(ttl, pace, is_notified);
+        (self.announced, self.allowed) = (Some(pause), None);
+        // A pause that begins late, or lasts longer than it should, is still within half of it.
+        pause + pause / 2 + HEARTBEAT_LATENESS
+    }
+
+    /// A question that announced nothing, because its owner doesn't wait yet.
+    pub(super) fn announce_nothing(&mut self) {
+        (self.announced, self.allowed) = (None, None);
+    }
+
+    /// The lock was found taken.
+    pub(super) fn answered(&mut self, taken: &Taken, pace: &mut Pace<'_>) {
+        self.queue_length = taken.queue_length;
+        // The server's clock counts whole milliseconds.
+        let left = taken
+            .remaining
+            .map_or(Duration::MAX, |left| left + Duration::from_millis(1));
+        self.allowed = Some(if taken.is_handed_on {
+            // The first waiter that asks then finds the lease over, for all of them.
+            left.saturating_add(self.share_of_queue().mul_f64(fastrand::f64()))
+        } else {
+            left.min(pace.next_pause())
+        });
+    }
+
+    /// For how long to wait now.
+    pub(super) fn pause(
+        &mut self,
+        ttl: Duration,
+        pace: &mut Pace<'_>,
+        is_notified: bool,
+    ) -> Duration {
+        let announced = self.announced.take();
+        let pause = announced.unwrap_or_else(|| self.choose(ttl, pace, is_notified));
+        let allowed = self.allowed.take().unwrap_or(Duration::MAX);
+        pause.min(allowed).min(pace.until.remaining())
+    }
+
+    fn choose(&self, ttl: Duration, pace: &mut Pace<'_>, is_notified: bool) -> Duration {
+        const JITTER: f64 = 0.3;
+        let longest = (ttl / 3).max(self.share_of_queue());
+        if is_notified && !pace.counted {
+            shortened(longest, JITTER)
+        } else {
+            pace.next_pause().min(longest)
+        }
+    }
+
+    /// How often a waiter of this queue may ask, so that all of them together don't ask too much.
+    fn share_of_queue(&self) -> Duration {
+        let others = self.queue_length.saturating_sub(1);
+        HEARTBEAT_SHARE.saturating_mul(others.try_into().unwrap_or(u32::MAX))
+    }
+}

@@ -1,0 +1,359 @@
+//! The commands of the engine: what is sent to the server about a name, and what its answers mean.
+
+use std::borrow::Cow;
+use std::slice;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::redis::Value;
+
+use super::answers::{acquired, conflict, stored};
+use super::failure::Failure;
+use super::keys::{Keys, VALUE};
+use super::reply::check_length;
+use super::script::Script;
+use super::server::{self, Server};
+use crate::base::claim::{Claim, Mode, Prefer};
+use crate::base::clock::Deadline;
+use crate::base::error::{Error, Result};
+use crate::base::name::Key;
+use crate::base::token::{Ending, Token};
+use crate::base::value::Stored;
+use crate::engine::heartbeat::{Acquired, IfTaken};
+use crate::engine::{Release, Released, Request, StoreAnswer, Unanswered, denied};
+
+/// The scripts, and the server that runs them.
+#[derive(Debug)]
+pub(super) struct Commands {
+    server: Arc<Server>,
+    acquire: Pair,
+    renew: Pair,
+    release: Pair,
+    downgrade: Script,
+    permits: Script,
+}
+
+/// A script for one name, and the one for several.
+#[derive(Debug)]
+struct Pair {
+    one: Script,
+    all: Script,
+}
+
+impl Pair {
+    fn of(&self, claim: &Claim) -> &Script {
+        if claim.has_many() {
+            &self.all
+        } else {
+            &self.one
+        }
+    }
+}
+
+/// The arguments of a script that changes what is held, after the owner.
+struct Change<'a> {
+    arguments: [Cow<'a, str>; 2],
+    value: Option<&'a [u8]>,
+    /// Empty when it isn't needed.
+    keep: &'a str,
+}
+
+impl<'a> Change<'a> {
+    fn new(first: impl Into<Cow<'a, str>>, second: impl Into<Cow<'a, str>>) -> Self {
+        Change {
+            arguments: [first.into(), second.into()],
+            value: None,
+            keep: "",
+        }
+    }
+}
+
+impl Commands {
+    pub(super) fn new(server: Arc<Server>) -> Self {
+        Commands {
+            server,
+            acquire: Pair {
+                one: Script::new(include_str!("../../../lua/lock_acquire.lua")),
+                all: Script::new(include_str!("../../../lua/all_acquire.lua")),
+            },
+            renew: Pair {
+                one: Script::new(include_str!("../../../lua/lock_renew.lua")),
+                all: Script::new(include_str!("../../../lua/all_renew.lua")),
+            },
+            release: Pair {
+                one: Script::new(include_str!("../../../lua/lock_release.lua")),
+                all: Script::new(include_str!("../../../lua/all_release.lua")),
+            },
+            downgrade: Script::new(include_str!("../../../lua/lock_downgrade.lua")),
+            permits: Script::new(include_str!("../../../lua/lock_permits.lua")),
+        }
+    }
+
+    pub(super) fn place(&self) -> &str {
+        self.server.place()
+    }
+
+    pub(super) fn acquire(
+        &self,
+        request: Request<'_>,
+        if_taken: IfTaken<'_>,
+        deadline: &Deadline,
+    ) -> Result<Acquired, Unanswered> {
+        let (ttl, mode) = (millis(request.ttl), mode(request.claim, true));
+        let owner = request.owner.as_str().as_bytes();
+        let (within, inbox) = match if_taken {
+            IfTaken::Leave => (String::new(), ""),
+            IfTaken::Wait {
+                heartbeat_within,
+                inbox,
+            } => (millis(heartbeat_within), inbox.unwrap_or_default()),
+        };
+        let arguments = [
+            owner,
+            ttl.as_bytes(),
+            mode.as_bytes(),
+            within.as_bytes(),
+            inbox.as_bytes(),
+        ];
+        let passed = match if_taken {
+            IfTaken::Leave => &arguments[..3],
+            IfTaken::Wait { .. } => &arguments,
+        };
+        let script = self.acquire.of(request.claim);
+        let answer = self.run(script, request, request.claim.valued, passed, deadline)?;
+        // It may be a grant that was changed on its way.
+        acquired(answer.value).ok_or_else(|| Unanswered::sent(self.surprised(request.key())))
+    }
+
+    /// Whether the lease was still the owner's; it lasts for another ttl then.
+    pub(super) fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
+        let change = Change::new(millis(request.ttl), mode(request.claim, false));
+        let script = self.renew.of(request.claim);
+        let (renewed, _) = self.change(script, request, change, deadline)?;
+        Ok(renewed == 1)
+    }
+
+    pub(super) fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
+        if !request.claim.is_exclusive() || request.claim.has_many() {
+            let change = Change::new("0", mode(request.claim, false));
+            let script = self.renew.of(request.claim);
+            let (held, _) = self.change(script, request, change, deadline)?;
+            return Ok(held == 1);
+        }
+        let mut get = ::redis::cmd("GET");
+        get.arg(Keys::of(request.key()).lock);
+        match self.server.call(&get, request.owner.process(), deadline) {
+            Ok(answer) => {
+                let owner = request.owner.as_str().as_bytes();
+                Ok(matches!(answer.value, Value::BulkString(held) if held == owner))
+            }
+            Err(server::Unanswered {
+                failure: Failure::Conflict(_),
+                ..
+            }) => Ok(false),
+            Err(e) => Err(self.error(Some(request.key()), e.failure)),
+        }
+    }
+
+    pub(super) fn store(
+        &self,
+        request: Request<'_>,
+        value: &[u8],
+        deadline: &Deadline,
+    ) -> Result<StoreAnswer> {
+        let change = Change {
+            value: Some(value),
+            ..Change::new(millis(request.ttl), mode(request.claim, false))
+        };
+        let script = self.renew.of(request.claim);
+        Ok(match self.change(script, request, change, deadline)? {
+            (1, false) => StoreAnswer::Done,
+            (1, true) => StoreAnswer::DoneLate,
+            _ => StoreAnswer::NotOwner,
+        })
+    }
+
+    pub(super) fn release(
+        &self,
+        request: Request<'_>,
+        release: Release<'_>,
+        deadline: &Deadline,
+    ) -> Result<Released> {
+        let counter = release.ending.counter().unwrap_or(0).to_string();
+        let keep = match release.keep {
+            Duration::ZERO => String::new(),
+            keep => millis(keep.saturating_add(Duration::from_nanos(999_999))),
+        };
+        let change = Change {
+            value: release.value,
+            keep: &keep,
+            ..Change::new(counter, mode(request.claim, false))
+        };
+        let script = self.release.of(request.claim);
+        Ok(match self.change(script, request, change, deadline)? {
+            (1, _) => Released::Done,
+            (2, true) => Released::Unclear,
+            _ => Released::NotOwner,
+        })
+    }
+
+    pub(super) fn downgrade(
+        &self,
+        request: Request<'_>,
+        last_used: u64,
+        value: Option<&[u8]>,
+        deadline: &Deadline,
+    ) -> Result<Option<Token>> {
+        let counter = Ending::Clean { last_used }.counter();
+        let counter = counter.unwrap_or(0).to_string();
+        let change = Change {
+            value,
+            ..Change::new(counter, millis(request.ttl))
+        };
+        let (token, _) = self.change(&self.downgrade, request, change, deadline)?;
+        Ok((token > 0).then(|| Token::from_number(token)))
+    }
+
+    pub(super) fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored> {
+        stored(self.command("GET", key, deadline)?).ok_or_else(|| self.surprised(key))
+    }
+
+    pub(super) fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()> {
+        self.command("DEL", key, deadline).map(drop)
+    }
+
+    pub(super) fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32> {
+        let keys = Keys::of(key);
+        let keys = keys.all();
+        let call = self.permits.call(&keys[..VALUE], &[]);
+        let answer = self.server.call(&call, std::process::id(), deadline);
+        match answer.map_err(|e| self.error(Some(key), e.failure))?.value {
+            Value::Int(used) => {
+                // Held otherwise, none is free.
+                let used = u32::try_from(used).unwrap_or(of);
+                Ok(of.saturating_sub(used))
+            }
+            _ => Err(self.surprised(key)),
+        }
+    }
+
+    /// Runs a script on the keys of a lock, and with `valued` on that of its value.
+    fn run(
+        &self,
+        script: &Script,
+        request: Request<'_>,
+        valued: bool,
+        arguments: &[&[u8]],
+        deadline: &Deadline,
+    ) -> Result<server::Answer, Unanswered> {
+        let keys: Vec<_> = request.claim.keys().iter().map(Keys::of).collect();
+        let passed = if valued { VALUE + 1 } else { VALUE };
+        let passed: Vec<_> = keys
+            .iter()
+            .flat_map(|keys| keys.all().into_iter().take(passed))
+            .collect();
+        let call = script.call(&passed, arguments);
+        self.server
+            .call(&call, request.owner.process(), deadline)
+            .map_err(|e| self.unanswered(request.claim, e))
+    }
+
+    /// Runs a script that changes what is held. Gives its number, 0 when the lock isn't the owner's, and whether the server was
+    /// asked twice.
+    fn change(
+        &self,
+        script: &Script,
+        request: Request<'_>,
+        change: Change<'_>,
+        deadline: &Deadline,
+    ) -> Result<(u64, bool)> {
+        check_length(request.key().name(), change.value)?;
+        let owner = request.owner.as_str().as_bytes();
+        let [first, second] = &change.arguments;
+        let arguments = [
+            owner,
+            first.as_bytes(),
+            second.as_bytes(),
+            change.value.unwrap_or_default(),
+            change.keep.as_bytes(),
+        ];
+        let passed = match (change.value, change.keep) {
+            (None, "") => 3,
+            (Some(_), "") => 4,
+            _ => 5,
+        };
+        let valued = change.value.is_some();
+        match self.run(script, request, valued, &arguments[..passed], deadline) {
+            Ok(answer) => match answer.value {
+                Value::Int(number) => u64::try_from(number)
+                    .map(|number| (number, answer.repeated))
+                    .map_err(|_| self.surprised(request.key())),
+                _ => Err(self.surprised(request.key())),
+            },
+            // Whatever stands there now, it isn't ours.
+            Err(Unanswered {
+                error: Error::Conflict { .. },
+                ..
+            }) => Ok((0, false)),
+            Err(e) => Err(e.error),
+        }
+    }
+
+    /// Sends a command about a name's value.
+    fn command(&self, verb: &str, key: &Key, deadline: &Deadline) -> Result<Value> {
+        let mut command = ::redis::cmd(verb);
+        command.arg(Keys::of(key).all()[VALUE]);
+        let answer = self.server.call(&command, std::process::id(), deadline);
+        let answer = answer.map_err(|e| self.error(Some(key), e.failure))?;
+        Ok(answer.value)
+    }
+
+    /// A conflict is found before anything is changed, if there is one name; any other error of a script may come after that.
+    fn unanswered(&self, claim: &Claim, unanswered: server::Unanswered) -> Unanswered {
+        let server::Unanswered { failure, sent } = unanswered;
+        let is_clean = !claim.has_many() && matches!(failure, Failure::Conflict(_));
+        let error = match failure {
+            Failure::Conflict(reason) => conflict(claim.key.name(), claim.keys(), &reason),
+            failure => self.error(Some(&claim.key), failure),
+        };
+        Unanswered {
+            error,
+            sent: sent && !is_clean,
+        }
+    }
+
+    pub(super) fn error(&self, key: Option<&Key>, failure: Failure) -> Error {
+        let name = key.map(Key::name);
+        let place = self.server.place();
+        match failure {
+            Failure::Unreachable(cause) => Error::unavailable(name, place, cause),
+            Failure::Denied(cause) => denied(name, place, cause),
+            Failure::Conflict(reason) => match key {
+                Some(key) => conflict(key.name(), slice::from_ref(key), &reason),
+                None => Error::engine(name, place, reason),
+            },
+            Failure::Other(cause) => Error::engine(name, place, cause),
+        }
+    }
+
+    /// The answer isn't shown: what isn't a Redis server may send back what it was told.
+    fn surprised(&self, key: &Key) -> Error {
+        let cause = "it doesn't answer a script as a Redis server does";
+        Error::engine(Some(key.name()), self.server.place(), cause)
+    }
+}
+
+fn millis(ttl: Duration) -> String {
+    ttl.as_millis().to_string()
+}
+
+/// As the scripts have it: see `lua/held.lua`. Only who asks has preferences.
+fn mode(claim: &Claim, asks: bool) -> Cow<'static, str> {
+    match (claim.mode, claim.prefer) {
+        (Mode::Exclusive, Prefer::Writers) => "w".into(),
+        (Mode::Exclusive, _) => "x".into(),
+        (Mode::Shared, Prefer::Readers) if asks => "R".into(),
+        (Mode::Shared, _) => "r".into(),
+        (Mode::Permits { count, of }, _) => format!("{count}/{of}").into(),
+    }
+}

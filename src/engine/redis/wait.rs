@@ -1,0 +1,207 @@
+//! How one owner waits for a lock on Redis.
+//!
+//! The owner asks by a script, which puts it into the lock's queue when the lock is taken. It then hears of its grant
+//! in the inbox of its process, or finds it by the next heartbeat. It subscribes to the inbox before it enters a queue,
+//! so that no grant is sent to nobody.
+//!
+//! | it has asked | and then | it is in the queue |
+//! |---|---|---|
+//! | nothing | asks; with a subscription, or if its caller counts attempts, so that it enters the queue | no |
+//! | without entering | subscribes, and asks at once: the lock may have been released meanwhile | no |
+//! | and entered | waits for a grant, or for its next heartbeat | yes, as far as the last answer said |
+//! | without an answer | waits as before: it may be in the queue, or have the lock | as before |
+
+use std::sync::Arc;
+use std::thread;
+
+use super::commands::Commands;
+use super::inbox::Letterbox;
+use super::{Grants, News};
+use crate::base::clock::{BootInstant, Clock, Deadline};
+use crate::base::fork::ForkLocal;
+use crate::base::token::Token;
+use crate::base::validity::valid_until;
+use crate::engine::heartbeat::{Acquired, Heartbeat, IfTaken, Taken};
+use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
+
+pub(super) struct RedisWait {
+    commands: Arc<Commands>,
+    letterbox: Arc<ForkLocal<Letterbox>>,
+    clock: Arc<dyn Clock>,
+    subscription: Subscription,
+    heartbeat: Heartbeat,
+    /// The last answer that the lock was taken.
+    seen: Option<Seen>,
+    /// Whether the owner is in the queue, as far as that answer said.
+    is_queued: bool,
+    /// Whether the last question has no answer.
+    is_unanswered: bool,
+}
+
+/// Where grants are heard of.
+enum Subscription {
+    /// The owner hasn't tried to subscribe yet.
+    None,
+    /// It tried, and hears of nothing for now.
+    Failed,
+    Active(Box<dyn Grants>),
+}
+
+/// When the lock was last found taken: what is granted later comes after this.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    /// When the question was sent.
+    asked: BootInstant,
+    /// The tokens granted later are above it.
+    counter: u64,
+}
+
+impl Wait for RedisWait {
+    fn ask(
+        &mut self,
+        request: Request<'_>,
+        mut pace: Option<&mut Pace<'_>>,
+        deadline: &Deadline,
+    ) -> Result<Answer, Unanswered> {
+        self.subscribe(request, None);
+        let is_notified = self.is_notified();
+        // Not before grants can be heard of.
+        let enters = pace
+            .as_deref_mut()
+            .filter(|pace| !self.has_to_subscribe(pace));
+        let enters_queue = enters.is_some();
+        let within = enters.map(|pace| self.heartbeat.announce(request.ttl, pace, is_notified));
+        let if_taken = match within {
+            Some(heartbeat_within) => IfTaken::Wait {
+                heartbeat_within,
+                inbox: self.inbox(),
+            },
+            None => IfTaken::Leave,
+        };
+        // Read before sending: the server's lease starts no earlier than this.
+        let asked = self.clock.now();
+        let answer = self.commands.acquire(request, if_taken, deadline);
+        if !enters_queue {
+            self.heartbeat.announce_nothing();
+        }
+        self.is_unanswered = answer.is_err();
+        Ok(match answer? {
+            Acquired::Granted { token, value } => Answer::Granted(Grant {
+                token,
+                value,
+                since: asked,
+            }),
+            Acquired::Taken(taken) => {
+                self.taken(asked, &taken, enters_queue);
+                if let Some(pace) = pace {
+                    self.heartbeat.answered(&taken, pace);
+                }
+                Answer::Taken {
+                    is_queued: enters_queue,
+                    holder: taken.holder,
+                }
+            }
+        })
+    }
+
+    fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
+        if self.seen.is_some() && self.has_to_subscribe(pace) {
+            self.subscribe(request, Some(pace.until));
+            return None;
+        }
+        let is_notified = self.is_notified();
+        let pause = self.heartbeat.pause(request.ttl, pace, is_notified);
+        let Subscription::Active(grants) = &self.subscription else {
+            thread::sleep(pause);
+            return None;
+        };
+        match grants.wait(pause)? {
+            News::Granted(token) => self.granted(request, token),
+            News::Ask => None,
+        }
+    }
+}
+
+impl RedisWait {
+    pub(super) fn new(
+        commands: Arc<Commands>,
+        letterbox: Arc<ForkLocal<Letterbox>>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        RedisWait {
+            commands,
+            letterbox,
+            clock,
+            subscription: Subscription::None,
+            heartbeat: Heartbeat::default(),
+            seen: None,
+            is_queued: false,
+            is_unanswered: false,
+        }
+    }
+
+    /// Subscribes, if this process has its inbox already; with a deadline it is opened if need be.
+    fn subscribe(&mut self, request: Request<'_>, open_by: Option<&Deadline>) {
+        if matches!(self.subscription, Subscription::Active(_)) {
+            return;
+        }
+        let letterbox = self.letterbox.get(request.owner.process());
+        let grants = letterbox.listen(request.key().namespace(), request.owner, open_by);
+        match grants {
+            Some(grants) => self.subscription = Subscription::Active(grants),
+            None if open_by.is_some() => self.subscription = Subscription::Failed,
+            None => {}
+        }
+    }
+
+    /// Whether the queue isn't to be entered yet. A caller that counts attempts asks often enough without.
+    fn has_to_subscribe(&self, pace: &Pace<'_>) -> bool {
+        matches!(self.subscription, Subscription::None) && !pace.counted
+    }
+
+    /// Where grants are to be sent, while they are heard of.
+    fn inbox(&self) -> Option<&str> {
+        match &self.subscription {
+            Subscription::Active(grants) => grants.inbox(),
+            Subscription::None | Subscription::Failed => None,
+        }
+    }
+
+    fn is_notified(&self) -> bool {
+        self.inbox().is_some() && !self.is_unanswered
+    }
+
+    fn taken(&mut self, asked: BootInstant, taken: &Taken, is_queued: bool) {
+        if let Subscription::Active(grants) = &self.subscription
+            && is_queued
+            && self.is_queued
+            && !taken.was_queued
+        {
+            // It was passed over: its inbox isn't heard.
+            grants.distrust();
+        }
+        self.is_queued = is_queued;
+        self.seen = Some(Seen {
+            asked,
+            counter: taken.counter,
+        });
+    }
+
+    /// The lease of a grant that was heard of: it began after the last answer, so it lasts for a ttl from that
+    /// question at least. A grant that is from before, or was long on the way, is left to the next question, which
+    /// finds whether it is still there.
+    fn granted(&self, request: Request<'_>, token: Token) -> Option<Grant> {
+        if request.claim.has_many() || request.claim.valued {
+            // One of several names, or a lock whose value is still to be had: the next question brings the rest.
+            return None;
+        }
+        let seen = self.seen?;
+        let valid_for = valid_until(seen.asked, request.ttl).since(self.clock.now());
+        let is_fresh = valid_for >= request.ttl / 2;
+        (token.number > seen.counter && is_fresh).then_some(Grant {
+            token,
+            value: None,
+            since: seen.asked,
+        })
+    }
+}
