@@ -1,6 +1,11 @@
-//! What an error may show of a URL.
+//! What a URL says, and what an error may show of it.
 
 use crate::base::error::Error;
+
+#[cfg(any(feature = "file", feature = "redis"))]
+pub(super) mod parts;
+#[cfg(feature = "redis")]
+pub(super) mod query;
 
 pub(super) fn invalid_url(url: &str, reason: &str) -> Error {
     Error::InvalidUrl {

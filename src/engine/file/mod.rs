@@ -57,7 +57,7 @@ impl FileEngine {
         let directory = if private {
             private_directory()
         } else {
-            directory_of(url, rest)?
+            directory_of(url)?
         };
         let place = format!("file://{}", directory.display());
         let checked = if private {

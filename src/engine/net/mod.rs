@@ -1,5 +1,6 @@
-//! What an engine with a server needs: sockets with deadlines, and a resolver.
+//! What an engine with a server needs, whatever it speaks: addresses, a resolver, and sockets with deadlines.
 
+pub(super) mod address;
 pub(super) mod resolver;
 pub(super) mod socket;
 

@@ -6,13 +6,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use ::redis::{Cmd, ServerError, Value};
 
-use super::address::{Address, Place};
+use super::address::Address;
 use super::failure::{Broken, Failure, said};
 use super::reply::Replies;
 #[cfg(feature = "tls")]
 use super::tls::{Tls, TlsConfig};
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
+use crate::engine::net::address::{Endpoint, HostPort};
 use crate::engine::net::resolver::Resolver;
 pub(super) use crate::engine::net::socket::Closer;
 use crate::engine::net::socket::Socket;
@@ -43,9 +44,9 @@ impl Connector {
 
     /// A connection that is ready for commands, with name lookup, TLS and login done by `deadline`.
     pub(super) fn connect(&self, deadline: &Deadline) -> Result<Connection, Broken> {
-        let socket = match &self.address.place {
-            Place::Unix(path) => Socket::connect_unix(path, deadline)?,
-            Place::Tcp { host, port } => {
+        let socket = match &self.address.endpoint {
+            Endpoint::Unix(path) => Socket::connect_unix(path, deadline)?,
+            Endpoint::Tcp(HostPort { host, port }) => {
                 let addresses = self.resolver.resolve(host, *port, deadline)?;
                 Socket::connect_tcp(&addresses, deadline)?
             }
@@ -63,7 +64,7 @@ impl Connector {
 
     /// Hints at what a port with TLS does to the first words of who doesn't speak it: it hangs up.
     pub(super) fn suspecting_tls(&self, broken: Broken) -> Broken {
-        let is_plain = !self.address.tls && matches!(self.address.place, Place::Tcp { .. });
+        let is_plain = !self.address.tls && matches!(self.address.endpoint, Endpoint::Tcp(_));
         match broken {
             Broken::Closed(cause) if is_plain => {
                 Broken::Closed(format!("{cause}: if the port has TLS, use rediss://").into())
@@ -87,9 +88,9 @@ impl Connector {
     }
 
     fn log_in(&self, connection: &mut Connection, deadline: &Deadline) -> Result<(), Broken> {
-        if let Some(password) = &self.address.password {
+        if let Some(password) = &self.address.login.password {
             let mut auth = ::redis::cmd("AUTH");
-            auth.arg(&self.address.user).arg(password.as_str());
+            auth.arg(&self.address.login.user).arg(password.as_str());
             connection.require(&auth, deadline, login_failure)?;
         }
         if self.address.database != 0 {

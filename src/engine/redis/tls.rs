@@ -9,8 +9,9 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use super::address::{Address, Place};
+use super::address::Address;
 use crate::base::error::{Error, Result};
+use crate::engine::net::address::{Endpoint, HostPort};
 use crate::engine::net::socket::Socket;
 
 pub(super) type Tls = StreamOwned<ClientConnection, Socket>;
@@ -25,7 +26,7 @@ pub(super) struct TlsConfig {
 impl TlsConfig {
     /// `None` for an address without TLS.
     pub(super) fn of(address: &Address) -> Result<Option<Self>> {
-        let (true, Place::Tcp { host, .. }) = (address.tls, &address.place) else {
+        let (true, Endpoint::Tcp(HostPort { host, .. })) = (address.tls, &address.endpoint) else {
             return Ok(None);
         };
         let invalid = |reason: String| Error::InvalidUrl {

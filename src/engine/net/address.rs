@@ -1,0 +1,249 @@
+//! Where servers are, and the login that a URL has for them.
+
+use std::fmt;
+use std::net::Ipv6Addr;
+use std::path::PathBuf;
+
+use crate::engine::url::parts::decoded;
+
+/// Where one server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum Endpoint {
+    Tcp(HostPort),
+    Unix(PathBuf),
+}
+
+/// A host, by its name or its address, and a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::engine) struct HostPort {
+    pub(in crate::engine) host: String,
+    pub(in crate::engine) port: u16,
+}
+
+/// What stands between `//` and the path of a URL: `user:password@host:port,host:port`.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::engine) struct Authority {
+    pub(in crate::engine) login: Login,
+    pub(in crate::engine) servers: Vec<HostPort>,
+}
+
+/// Who a client says that it is. An empty user is none.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in crate::engine) struct Login {
+    pub(in crate::engine) user: Option<String>,
+    pub(in crate::engine) password: Option<Password>,
+}
+
+/// A password, which its `Debug` output hides.
+#[derive(PartialEq, Eq)]
+pub(in crate::engine) struct Password(String);
+
+impl Authority {
+    /// Understands all of it, or says which part it doesn't.
+    pub(in crate::engine) fn parse(authority: &str, default_port: u16) -> Result<Self, String> {
+        // A password that isn't escaped may have an @ in it; a host can't.
+        let (login, servers) = authority.rsplit_once('@').unwrap_or(("", authority));
+        let servers = servers.split(',');
+        let servers = servers.map(|server| HostPort::parse(server, default_port));
+        Ok(Authority {
+            servers: servers.collect::<Result<_, _>>()?,
+            login: Login::parse(login)?,
+        })
+    }
+}
+
+impl Login {
+    fn parse(login: &str) -> Result<Self, String> {
+        let (user, password) = login.split_once(':').unwrap_or((login, ""));
+        let present = |text: &str| Some(decoded(text)).filter(|_| !text.is_empty());
+        Ok(Login {
+            user: present(user).transpose()?,
+            password: present(password).transpose()?.map(Password),
+        })
+    }
+}
+
+impl HostPort {
+    fn parse(server: &str, default_port: u16) -> Result<Self, String> {
+        let port_at = match server.rfind(']') {
+            Some(bracket) => bracket + 1,
+            None if server.starts_with('[') => server.len(),
+            None => server.find(':').unwrap_or(server.len()),
+        };
+        let (host, port) = server.split_at(port_at);
+        let port = match port.strip_prefix(':') {
+            Some("") => default_port,
+            Some(port) => number(port).ok_or("its port isn't a number from 0 to 65535")?,
+            None if port.is_empty() => default_port,
+            None => return Err("there is something between the ] of its host and the port".into()),
+        };
+        let host = parse_host(host)?;
+        Ok(HostPort { host, port })
+    }
+}
+
+/// An IPv6 address without its brackets, or anything that may be a name.
+fn parse_host(host: &str) -> Result<String, String> {
+    if host.is_empty() {
+        return Err("it names no host".into());
+    }
+    if let Some(address) = host.strip_prefix('[') {
+        let address = address.strip_suffix(']').unwrap_or_default();
+        let address: Result<Ipv6Addr, _> = address.parse();
+        return address
+            .map(|address| address.to_string())
+            .map_err(|_| "what is between [ and ] is no IPv6 address".into());
+    }
+    let host = decoded(host)?;
+    let is_odd =
+        |char: char| char.is_whitespace() || char.is_control() || r"#%/:<>?@[\]^|".contains(char);
+    if host.contains(is_odd) {
+        return Err("its host has a character that no host has".into());
+    }
+    Ok(host)
+}
+
+/// Without a sign, which `parse` would take.
+pub(in crate::engine) fn number<T: std::str::FromStr>(digits: &str) -> Option<T> {
+    let only_digits = digits.bytes().all(|digit| digit.is_ascii_digit());
+    digits.parse().ok().filter(|_| only_digits)
+}
+
+impl fmt::Display for HostPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let HostPort { host, port } = self;
+        if host.contains(':') {
+            write!(f, "[{host}]:{port}")
+        } else {
+            write!(f, "{host}:{port}")
+        }
+    }
+}
+
+impl Password {
+    pub(in crate::engine) fn new(password: String) -> Self {
+        Password(password)
+    }
+
+    pub(in crate::engine) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn server(host: &str, port: u16) -> HostPort {
+        let host = host.to_owned();
+        HostPort { host, port }
+    }
+
+    fn any_server() -> impl Strategy<Value = HostPort> {
+        let host = prop_oneof![
+            "[a-zA-Z0-9.-]{1,20}",
+            any::<Ipv6Addr>().prop_map(|address| address.to_string()),
+        ];
+        (host, any::<u16>()).prop_map(|(host, port)| HostPort { host, port })
+    }
+
+    fn escaped(text: &str) -> String {
+        text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+    }
+
+    #[test]
+    fn servers_are_a_list() {
+        for (text, servers) in [
+            ("h", vec![server("h", 7)]),
+            (
+                "h:1,[::1]:2,k",
+                vec![server("h", 1), server("::1", 2), server("k", 7)],
+            ),
+            (
+                "u:p,q@h:,127.0.0.1:0",
+                vec![server("h", 7), server("127.0.0.1", 0)],
+            ),
+            ("%68%C3%A9", vec![server("hé", 7)]),
+        ] {
+            assert_eq!(
+                Authority::parse(text, 7).unwrap().servers,
+                servers,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn login_may_lack_either_part() {
+        let login = |text| Authority::parse(text, 7).unwrap().login;
+        let expected = |user: Option<&str>, password: Option<&str>| Login {
+            user: user.map(String::from),
+            password: password.map(|password| Password(password.into())),
+        };
+        assert_eq!(login("h"), expected(None, None));
+        assert_eq!(login("@h"), expected(None, None));
+        assert_eq!(login(":@h"), expected(None, None));
+        assert_eq!(login("u@h"), expected(Some("u"), None));
+        assert_eq!(login("u:@h"), expected(Some("u"), None));
+        assert_eq!(login(":p:%3A@@h"), expected(None, Some("p::@")));
+    }
+
+    #[test]
+    fn parts_that_are_not_understood_are_named() {
+        for (text, reason) in [
+            ("", "no host"),
+            (":1", "no host"),
+            ("h,", "no host"),
+            ("u:p@", "no host"),
+            ("h:x", "port"),
+            ("h:65536", "port"),
+            ("h:+1", "port"),
+            ("::1", "port"),
+            ("[::1]1", "]"),
+            ("[::1", "IPv6"),
+            ("[1.2.3.4]", "IPv6"),
+            ("[fe80::1%25eth0]", "IPv6"),
+            ("a]", "no host has"),
+            ("a b", "no host has"),
+            ("a%00b", "no host has"),
+            ("a%2525", "no host has"),
+            ("h%2", "%25"),
+            ("h%ff", "UTF-8"),
+            (":%ff@h", "UTF-8"),
+            (":%@h", "%25"),
+        ] {
+            let found = Authority::parse(text, 7).unwrap_err();
+            assert!(found.contains(reason), "{text}: {found}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn authority_comes_back_as_it_was(
+            user in "\\PC{0,9}", password in "\\PC{0,9}",
+            servers in proptest::collection::vec(any_server(), 1..4),
+        ) {
+            let list: Vec<_> = servers.iter().map(HostPort::to_string).collect();
+            let text = format!("{}:{}@{}", escaped(&user), escaped(&password), list.join(","));
+            let found = Authority::parse(&text, 7).unwrap();
+            prop_assert_eq!(found.servers, servers);
+            prop_assert_eq!(found.login.user.unwrap_or_default(), user);
+            prop_assert_eq!(found.login.password.map_or(String::new(), |found| found.0), password);
+        }
+
+        #[test]
+        fn no_reason_or_debug_output_shows_a_password(
+            before in "[^s]{0,5}", after in "[^s]{0,5}", host in "[a-z@:,%\\[\\]]{0,8}",
+        ) {
+            let found = Authority::parse(&format!("u:{before}sssss{after}@{host}"), 7);
+            prop_assert!(!format!("{found:?}").contains("sssss"), "{:?}", found);
+        }
+    }
+}

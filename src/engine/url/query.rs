@@ -1,0 +1,58 @@
+//! The query of a URL.
+
+use super::parts::decoded;
+
+/// The keys and values of a query, each of which is to be taken once.
+pub(in crate::engine) struct Query(Vec<(String, String)>);
+
+impl Query {
+    pub(in crate::engine) fn of(query: Option<&str>) -> Result<Self, String> {
+        let pairs = query.unwrap_or_default().split('&');
+        let pairs = pairs.filter(|pair| !pair.is_empty()).map(|pair| {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Ok((decoded(key)?, decoded(value)?))
+        });
+        pairs.collect::<Result<_, _>>().map(Query)
+    }
+
+    pub(in crate::engine) fn take(&mut self, key: &str) -> Option<String> {
+        let at = self.0.iter().position(|(k, _)| k == key)?;
+        Some(self.0.remove(at).1)
+    }
+
+    /// Complains of what wasn't taken. The key isn't `shown` where it may be the end of a password with an `&` in it.
+    pub(in crate::engine) fn finish(self, known: &str, shown: bool) -> Result<(), String> {
+        let Some((key, _)) = self.0.first() else {
+            return Ok(());
+        };
+        let key = if shown { key } else { "…" };
+        Err(format!(
+            "its query key `{key}` isn't known, or is there twice; known: {known}"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_taken_once() {
+        let mut query = Query::of(Some("a=%26&&b&a=2")).unwrap();
+        assert_eq!(query.take("a").as_deref(), Some("&"));
+        assert_eq!(query.take("b").as_deref(), Some(""));
+        assert_eq!(query.take("c"), None);
+        let reason = query.finish("a, b", true).unwrap_err();
+        assert!(
+            reason.contains("`a`") && reason.contains("a, b"),
+            "{reason}"
+        );
+        Query::of(None).unwrap().finish("none", true).unwrap();
+    }
+
+    #[test]
+    fn key_that_may_be_secret_is_not_shown() {
+        let reason = Query::of(Some("secret")).unwrap().finish("none", false);
+        assert!(!reason.unwrap_err().contains("secret"));
+    }
+}
