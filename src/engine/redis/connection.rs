@@ -32,7 +32,7 @@ impl Connector {
     pub(super) fn new(address: Address) -> Result<Self> {
         Ok(Connector {
             #[cfg(feature = "tls")]
-            tls: TlsConfig::of(&address)?,
+            tls: tls_config(&address)?,
             resolver: Resolver::default(),
             address,
         })
@@ -99,6 +99,16 @@ impl Connector {
             connection.require(&select, deadline, Failure::from)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(feature = "tls")]
+fn tls_config(address: &Address) -> Result<Option<TlsConfig>> {
+    match &address.endpoint {
+        Endpoint::Tcp(HostPort { host, .. }) if address.tls => {
+            TlsConfig::new(host, address.ca.as_deref(), &address.shown).map(Some)
+        }
+        _ => Ok(None),
     }
 }
 

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::connection::Connection;
 use crate::base::fork::AfterFork;
 
 /// A connection that sits idle for longer is not used again.
@@ -20,7 +19,7 @@ const IN_USE: Duration = Duration::from_millis(2);
 
 /// Connections that are idle: the last one used is the first to be used again, the first one has idled longest.
 #[derive(Debug)]
-pub(super) struct Pool<C = Connection>(Mutex<VecDeque<Idle<C>>>);
+pub(super) struct Pool<C>(Mutex<VecDeque<Idle<C>>>);
 
 #[derive(Debug)]
 struct Idle<C> {
@@ -34,7 +33,7 @@ impl<C> Default for Pool<C> {
     }
 }
 
-impl AfterFork for Pool {
+impl<C> AfterFork for Pool<C> {
     fn after_fork(&self) -> Self {
         // A child shares its parent's sockets: closing its copies is all that it may do with them.
         if let Some(mut idle) = self.0.try_lock() {

@@ -21,7 +21,7 @@ pub(super) struct Server {
     connector: Connector,
     connect_timeout: Duration,
     io_timeout: Duration,
-    pool: ForkLocal<Pool>,
+    pool: ForkLocal<Pool<Connection>>,
 }
 
 /// What the server said, and whether it was asked twice.

@@ -9,9 +9,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use super::address::Address;
 use crate::base::error::{Error, Result};
-use crate::engine::net::address::{Endpoint, HostPort};
 use crate::engine::net::socket::Socket;
 
 pub(super) type Tls = StreamOwned<ClientConnection, Socket>;
@@ -24,35 +22,32 @@ pub(super) struct TlsConfig {
 }
 
 impl TlsConfig {
-    /// `None` for an address without TLS.
-    pub(super) fn of(address: &Address) -> Result<Option<Self>> {
-        let (true, Endpoint::Tcp(HostPort { host, .. })) = (address.tls, &address.endpoint) else {
-            return Ok(None);
-        };
+    /// Trusts the certificates in the file `ca`, or the system's. In errors the server is `shown`.
+    pub(super) fn new(host: &str, ca: Option<&Path>, shown: &str) -> Result<Self> {
         let invalid = |reason: String| Error::InvalidUrl {
-            url: address.shown.clone(),
+            url: shown.to_owned(),
             reason,
         };
-        let server = ServerName::try_from(host.clone()).map_err(|e| {
+        let server = ServerName::try_from(host.to_owned()).map_err(|e| {
             invalid(format!(
                 "{host} is no name that a certificate can have: {e}"
             ))
         })?;
-        let roots = match &address.ca {
+        let roots = match ca {
             Some(file) => roots_in(file)
                 .map_err(|e| invalid(format!("ca={}: {e}: give a PEM file", file.display())))?,
-            None => roots_of_system().map_err(|e| Error::engine(None, &address.shown, e))?,
+            None => roots_of_system().map_err(|e| Error::engine(None, shown, e))?,
         };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|e| Error::engine(None, &address.shown, e))?
+            .map_err(|e| Error::engine(None, shown, e))?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(Some(TlsConfig {
+        Ok(TlsConfig {
             config: Arc::new(config),
             server,
-        }))
+        })
     }
 
     /// Shakes hands, by the deadline that the socket has.
