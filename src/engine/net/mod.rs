@@ -1,8 +1,11 @@
 //! What an engine with a server needs, whatever it speaks: addresses, a resolver, and sockets with deadlines.
 
 pub(super) mod address;
+pub(super) mod pool;
 pub(super) mod resolver;
 pub(super) mod socket;
+#[cfg(feature = "tls")]
+pub(super) mod tls;
 
 use std::time::Duration;
 

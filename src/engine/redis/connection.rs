@@ -9,14 +9,14 @@ use ::redis::{Cmd, ServerError, Value};
 use super::address::Address;
 use super::failure::{Broken, Failure, said};
 use super::reply::Replies;
-#[cfg(feature = "tls")]
-use super::tls::{Tls, TlsConfig};
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::engine::net::address::{Endpoint, HostPort};
 use crate::engine::net::resolver::Resolver;
 pub(super) use crate::engine::net::socket::Closer;
 use crate::engine::net::socket::Socket;
+#[cfg(feature = "tls")]
+use crate::engine::net::tls::{Tls, TlsConfig};
 
 /// Makes connections to one address.
 #[derive(Debug)]

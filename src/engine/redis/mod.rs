@@ -30,13 +30,10 @@ mod inbox;
 mod keys;
 #[cfg(crosslock_mutant)]
 mod mutant;
-mod pool;
 mod reply;
 mod role;
 mod script;
 mod server;
-#[cfg(feature = "tls")]
-mod tls;
 mod wait;
 
 #[derive(Debug)]

@@ -7,13 +7,13 @@ use ::redis::Value;
 use super::address::Address;
 use super::connection::{Connection, Connector};
 use super::failure::{Broken, Failure, is_demoted};
-use super::pool::Pool;
 use super::role::Role;
 use super::script::Command;
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::base::fork::ForkLocal;
 use crate::base::options::Options;
+use crate::engine::net::pool::Pool;
 
 /// One server, and the connections to it that are idle. Nobody waits for another's connection.
 #[derive(Debug)]

@@ -19,7 +19,7 @@ const IN_USE: Duration = Duration::from_millis(2);
 
 /// Connections that are idle: the last one used is the first to be used again, the first one has idled longest.
 #[derive(Debug)]
-pub(super) struct Pool<C>(Mutex<VecDeque<Idle<C>>>);
+pub(in crate::engine) struct Pool<C>(Mutex<VecDeque<Idle<C>>>);
 
 #[derive(Debug)]
 struct Idle<C> {
@@ -47,7 +47,7 @@ impl<C> Pool<C> {
     /// The connection that was used last, if it is likely to work: one that idled for long may have been
     /// forgotten by something on the way, and one that isn't quiet is closed or out of step. To look is a system
     /// call, which one that was in use just now is spared.
-    pub(super) fn take(&self, now: Instant, is_quiet: impl Fn(&C) -> bool) -> Option<C> {
+    pub(in crate::engine) fn take(&self, now: Instant, is_quiet: impl Fn(&C) -> bool) -> Option<C> {
         let mut idle = self.0.lock();
         while let Some(Idle { connection, since }) = idle.pop_back() {
             let idled = now.saturating_duration_since(since);
@@ -64,7 +64,7 @@ impl<C> Pool<C> {
     }
 
     /// Whoever puts one back closes those that are too old, or too many.
-    pub(super) fn put(&self, connection: C, now: Instant) {
+    pub(in crate::engine) fn put(&self, connection: C, now: Instant) {
         let mut idle = self.0.lock();
         idle.push_back(Idle {
             connection,
@@ -82,7 +82,7 @@ impl<C> Pool<C> {
     }
 
     /// Closes all that are idle since then, or for longer.
-    pub(super) fn close_those_before(&self, began: Instant) {
+    pub(in crate::engine) fn close_those_before(&self, began: Instant) {
         self.0.lock().retain(|idle| idle.since > began);
     }
 }

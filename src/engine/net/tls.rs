@@ -9,21 +9,21 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
+use super::socket::Socket;
 use crate::base::error::{Error, Result};
-use crate::engine::net::socket::Socket;
 
-pub(super) type Tls = StreamOwned<ClientConnection, Socket>;
+pub(in crate::engine) type Tls = StreamOwned<ClientConnection, Socket>;
 
 /// Whom to trust, and the name that the server has to prove.
 #[derive(Debug)]
-pub(super) struct TlsConfig {
+pub(in crate::engine) struct TlsConfig {
     config: Arc<ClientConfig>,
     server: ServerName<'static>,
 }
 
 impl TlsConfig {
     /// Trusts the certificates in the file `ca`, or the system's. In errors the server is `shown`.
-    pub(super) fn new(host: &str, ca: Option<&Path>, shown: &str) -> Result<Self> {
+    pub(in crate::engine) fn new(host: &str, ca: Option<&Path>, shown: &str) -> Result<Self> {
         let invalid = |reason: String| Error::InvalidUrl {
             url: shown.to_owned(),
             reason,
@@ -51,7 +51,7 @@ impl TlsConfig {
     }
 
     /// Shakes hands, by the deadline that the socket has.
-    pub(super) fn connect(&self, mut socket: Socket) -> io::Result<Tls> {
+    pub(in crate::engine) fn connect(&self, mut socket: Socket) -> io::Result<Tls> {
         let mut client = ClientConnection::new(self.config.clone(), self.server.clone())
             .map_err(io::Error::other)?;
         while client.is_handshaking() {
