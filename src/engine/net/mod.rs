@@ -1,11 +1,20 @@
-//! What an engine with a server needs, whatever it speaks: addresses, a resolver, and sockets with deadlines.
+//! What an engine with a server needs, whatever it speaks: addresses, streams with deadlines, plain or encrypted, and a
+//! pool of idle connections.
+//!
+//! It uses `base` and `engine::url` alone, and knows no engine.
 
 pub(super) mod address;
+pub(super) mod connector;
+#[cfg(not(feature = "tls"))]
+pub(super) mod no_tls;
 pub(super) mod pool;
 pub(super) mod resolver;
 pub(super) mod socket;
+pub(super) mod stream;
 #[cfg(feature = "tls")]
 pub(super) mod tls;
+#[cfg(not(feature = "tls"))]
+pub(super) use no_tls as tls;
 
 use std::time::Duration;
 

@@ -1,18 +1,16 @@
 //! Encryption, with rustls and its ring provider.
 
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore};
 
 use super::socket::Socket;
 use crate::base::error::{Error, Result};
-
-pub(in crate::engine) type Tls = StreamOwned<ClientConnection, Socket>;
 
 /// Whom to trust, and the name that the server has to prove.
 #[derive(Debug)]
@@ -20,6 +18,10 @@ pub(in crate::engine) struct TlsConfig {
     config: Arc<ClientConfig>,
     server: ServerName<'static>,
 }
+
+/// An encrypted session, without the socket that it runs over.
+#[derive(Debug)]
+pub(in crate::engine) struct Session(Box<ClientConnection>);
 
 impl TlsConfig {
     /// Trusts the certificates in the file `ca`, or the system's. In errors the server is `shown`.
@@ -51,13 +53,20 @@ impl TlsConfig {
     }
 
     /// Shakes hands, by the deadline that the socket has.
-    pub(in crate::engine) fn connect(&self, mut socket: Socket) -> io::Result<Tls> {
-        let mut client = ClientConnection::new(self.config.clone(), self.server.clone())
-            .map_err(io::Error::other)?;
+    pub(super) fn shake_hands(&self, socket: &mut Socket) -> io::Result<Session> {
+        let client = ClientConnection::new(self.config.clone(), self.server.clone());
+        let mut client = Box::new(client.map_err(io::Error::other)?);
         while client.is_handshaking() {
-            client.complete_io(&mut socket).map_err(explained)?;
+            client.complete_io(socket).map_err(explained)?;
         }
-        Ok(StreamOwned::new(client, socket))
+        Ok(Session(client))
+    }
+}
+
+impl Session {
+    /// Its plain text, which goes over `socket` encrypted.
+    pub(super) fn over<'a>(&'a mut self, socket: &'a mut Socket) -> impl Read + Write {
+        rustls::Stream::new(&mut *self.0, socket)
     }
 }
 

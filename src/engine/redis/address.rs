@@ -14,7 +14,6 @@ pub(super) struct Address {
     pub(super) endpoint: Endpoint,
     pub(super) tls: bool,
     /// Certificates to trust instead of the system's.
-    #[cfg_attr(not(feature = "tls"), expect(dead_code))]
     pub(super) ca: Option<PathBuf>,
     pub(super) login: Login,
     pub(super) database: u32,

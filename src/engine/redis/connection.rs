@@ -1,7 +1,7 @@
 //! A connection, from its handshake on.
 
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use ::redis::{Cmd, ServerError, Value};
@@ -11,104 +11,78 @@ use super::failure::{Broken, Failure, said};
 use super::reply::Replies;
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
-use crate::engine::net::address::{Endpoint, HostPort};
-use crate::engine::net::resolver::Resolver;
+use crate::engine::net;
+use crate::engine::net::address::{Endpoint, HostPort, Login};
 pub(super) use crate::engine::net::socket::Closer;
-use crate::engine::net::socket::Socket;
-#[cfg(feature = "tls")]
-use crate::engine::net::tls::{Tls, TlsConfig};
+use crate::engine::net::stream::Stream;
+use crate::engine::net::tls::TlsConfig;
 
-/// Makes connections to one address.
+/// Makes connections to one server.
 #[derive(Debug)]
 pub(super) struct Connector {
-    address: Address,
-    resolver: Resolver,
-    #[cfg(feature = "tls")]
-    tls: Option<TlsConfig>,
+    streams: net::connector::Connector,
+    login: Login,
+    database: u32,
+    shown: String,
 }
 
 impl Connector {
-    #[cfg_attr(not(feature = "tls"), expect(clippy::unnecessary_wraps))]
     pub(super) fn new(address: Address) -> Result<Self> {
+        let tls = match &address.endpoint {
+            Endpoint::Tcp(HostPort { host, .. }) if address.tls => {
+                let ca = address.ca.as_deref();
+                Some(TlsConfig::new(host, ca, &address.shown)?)
+            }
+            Endpoint::Tcp(_) | Endpoint::Unix(_) => None,
+        };
         Ok(Connector {
-            #[cfg(feature = "tls")]
-            tls: tls_config(&address)?,
-            resolver: Resolver::default(),
-            address,
+            streams: net::connector::Connector::new(address.endpoint, tls),
+            login: address.login,
+            database: address.database,
+            shown: address.shown,
         })
     }
 
+    /// For errors: the URL without user and password.
     pub(super) fn place(&self) -> &str {
-        &self.address.shown
+        &self.shown
     }
 
     /// A connection that is ready for commands, with name lookup, TLS and login done by `deadline`.
     pub(super) fn connect(&self, deadline: &Deadline) -> Result<Connection, Broken> {
-        let socket = match &self.address.endpoint {
-            Endpoint::Unix(path) => Socket::connect_unix(path, deadline)?,
-            Endpoint::Tcp(HostPort { host, port }) => {
-                let addresses = self.resolver.resolve(host, *port, deadline)?;
-                Socket::connect_tcp(&addresses, deadline)?
-            }
-        };
-        let (stream, process) = (self.encrypted(socket)?, std::process::id());
         let mut connection = Connection {
-            stream,
+            stream: self.streams.connect(deadline)?,
             replies: Replies::new(),
-            process,
+            process: std::process::id(),
         };
         self.log_in(&mut connection, deadline)
             .map_err(|e| self.suspecting_tls(e))?;
         Ok(connection)
     }
 
-    /// Hints at what a port with TLS does to the first words of who doesn't speak it: it hangs up.
+    /// Adds a hint to the error of a connection that was closed at once: a server that expects TLS hangs up on plain
+    /// text.
     pub(super) fn suspecting_tls(&self, broken: Broken) -> Broken {
-        let is_plain = !self.address.tls && matches!(self.address.endpoint, Endpoint::Tcp(_));
         match broken {
-            Broken::Closed(cause) if is_plain => {
+            Broken::Closed(cause) if self.streams.is_plain_tcp() => {
                 Broken::Closed(format!("{cause}: if the port has TLS, use rediss://").into())
             }
             broken => broken,
         }
     }
 
-    #[cfg(feature = "tls")]
-    fn encrypted(&self, socket: Socket) -> io::Result<Stream> {
-        match &self.tls {
-            Some(config) => config.connect(socket).map(|tls| Stream::Tls(Box::new(tls))),
-            None => Ok(Stream::Plain(socket)),
-        }
-    }
-
-    #[cfg(not(feature = "tls"))]
-    #[expect(clippy::unnecessary_wraps, clippy::unused_self)]
-    fn encrypted(&self, socket: Socket) -> io::Result<Stream> {
-        Ok(Stream::Plain(socket))
-    }
-
     fn log_in(&self, connection: &mut Connection, deadline: &Deadline) -> Result<(), Broken> {
-        if let Some(password) = &self.address.login.password {
+        if let Some(password) = &self.login.password {
             let mut auth = ::redis::cmd("AUTH");
-            auth.arg(&self.address.login.user).arg(password.as_str());
+            auth.arg(&self.login.user).arg(password.as_str());
             connection.require(&auth, deadline, login_failure)?;
         }
-        if self.address.database != 0 {
+        if self.database != 0 {
             let mut select = ::redis::cmd("SELECT");
-            select.arg(self.address.database);
+            select.arg(self.database);
             connection.require(&select, deadline, Failure::from)?;
         }
         Ok(())
-    }
-}
-
-#[cfg(feature = "tls")]
-fn tls_config(address: &Address) -> Result<Option<TlsConfig>> {
-    match &address.endpoint {
-        Endpoint::Tcp(HostPort { host, .. }) if address.tls => {
-            TlsConfig::new(host, address.ca.as_deref(), &address.shown).map(Some)
-        }
-        _ => Ok(None),
     }
 }
 
@@ -128,26 +102,16 @@ pub(super) struct Connection {
     process: u32,
 }
 
-enum Stream {
-    Plain(Socket),
-    #[cfg(feature = "tls")]
-    Tls(Box<Tls>),
-}
-
 impl Connection {
     /// The process that made it, and may use it.
     pub(super) fn process(&self) -> u32 {
         self.process
     }
 
-    /// Whether there is nothing to read: between commands that would be its end, or the answer to a question
-    /// that nobody remembers. Encrypted connections are told things unasked, so only their end counts.
+    /// Whether there is nothing to read: between commands that would be its end, or the late reply to a command whose
+    /// caller has gone.
     pub(super) fn is_quiet(&self) -> bool {
-        match &self.stream {
-            Stream::Plain(socket) => socket.is_quiet(false),
-            #[cfg(feature = "tls")]
-            Stream::Tls(tls) => tls.sock.is_quiet(true),
-        }
+        self.stream.is_quiet()
     }
 
     /// Sends a command that has to be answered by OK.
@@ -175,15 +139,15 @@ impl Connection {
 
     /// Sends a command whose answer comes when it comes.
     pub(super) fn send(&mut self, command: &[u8], deadline: &Deadline) -> Result<(), Broken> {
-        self.stream.set_deadline(deadline);
+        self.stream.socket_mut().set_deadline(deadline);
         self.stream.write_all(command)?;
         Ok(self.stream.flush()?)
     }
 
-    /// Gives what the server said unasked, if it has come. A part that has come is kept. Unless there may be `new`
-    /// parts, only what was read already is looked at, and what the last read left.
-    pub(super) fn receive(&mut self, new: bool) -> Result<Option<Value>, Broken> {
-        self.stream.do_not_wait(new);
+    /// Returns what the server has sent unasked; `None` when no whole reply has arrived. A part of one is kept. The
+    /// socket is looked at after a read that took all only with `look_again`.
+    pub(super) fn receive(&mut self, look_again: bool) -> Result<Option<Value>, Broken> {
+        self.stream.socket_mut().do_not_wait(look_again);
         match self.replies.next(&mut self.stream) {
             Ok(value) => Ok(Some(value)),
             Err(Broken::TimedOut(_)) => Ok(None),
@@ -191,82 +155,25 @@ impl Connection {
         }
     }
 
-    /// Readable when the server says something.
+    /// Readable when the server has sent something.
     pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
-        match &self.stream {
-            Stream::Plain(socket) => socket.as_fd(),
-            #[cfg(feature = "tls")]
-            Stream::Tls(tls) => tls.sock.as_fd(),
-        }
+        self.stream.socket().as_fd()
     }
 
-    /// Gives up what was sent last: a late copy of it would be carried out after what is sent next elsewhere.
+    /// Closes it, and what was sent last isn't delivered any more, as far as that can be helped: the server would carry
+    /// out a late copy after the command that follows on another connection.
     pub(super) fn give_up(self) {
-        match &self.stream {
-            Stream::Plain(socket) => socket.forget_unsent(),
-            #[cfg(feature = "tls")]
-            Stream::Tls(tls) => tls.sock.forget_unsent(),
-        }
+        self.stream.socket().forget_unsent();
     }
 
     /// Closes it from another thread.
     pub(super) fn closer(&self) -> Closer {
-        match &self.stream {
-            Stream::Plain(socket) => socket.closer(),
-            #[cfg(feature = "tls")]
-            Stream::Tls(tls) => tls.sock.closer(),
-        }
+        self.stream.socket().closer()
     }
 }
 
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection").finish_non_exhaustive()
-    }
-}
-
-impl Stream {
-    fn do_not_wait(&mut self, new: bool) {
-        match self {
-            Stream::Plain(socket) => socket.do_not_wait(new),
-            #[cfg(feature = "tls")]
-            Stream::Tls(tls) => tls.sock.do_not_wait(new),
-        }
-    }
-
-    fn set_deadline(&mut self, deadline: &Deadline) {
-        match self {
-            Stream::Plain(socket) => socket.set_deadline(deadline),
-            #[cfg(feature = "tls")]
-            Stream::Tls(tls) => tls.sock.set_deadline(deadline),
-        }
-    }
-}
-
-impl Read for Stream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Plain(socket) => socket.read(buffer),
-            #[cfg(feature = "tls")]
-            Stream::Tls(tls) => tls.read(buffer),
-        }
-    }
-}
-
-impl Write for Stream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Stream::Plain(socket) => socket.write(bytes),
-            #[cfg(feature = "tls")]
-            Stream::Tls(tls) => tls.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Stream::Plain(socket) => socket.flush(),
-            #[cfg(feature = "tls")]
-            Stream::Tls(tls) => tls.flush(),
-        }
     }
 }

@@ -1,0 +1,30 @@
+//! What stands for encryption in a build without it: types of which there are no values.
+
+use std::io;
+use std::path::Path;
+
+use super::socket::Socket;
+use crate::base::error::{Error, Result};
+
+#[derive(Debug)]
+pub(in crate::engine) enum TlsConfig {}
+
+#[derive(Debug)]
+pub(in crate::engine) enum Session {}
+
+impl TlsConfig {
+    pub(in crate::engine) fn new(_host: &str, _ca: Option<&Path>, shown: &str) -> Result<Self> {
+        let what = format!("{shown} (this build has no TLS): enable crosslock's feature `tls`");
+        Err(Error::Unsupported { what })
+    }
+
+    pub(super) fn shake_hands(&self, _socket: &mut Socket) -> io::Result<Session> {
+        match *self {}
+    }
+}
+
+impl Session {
+    pub(super) fn over<'a>(&'a mut self, _socket: &'a mut Socket) -> &'a mut Socket {
+        match *self {}
+    }
+}

@@ -1,0 +1,59 @@
+//! A stream to a server, plain or encrypted.
+
+use std::io::{self, Read, Write};
+
+use super::socket::Socket;
+use super::tls::Session;
+
+/// A stream to a server, plain or encrypted, on which every call ends by the deadline of its socket.
+#[derive(Debug)]
+pub(in crate::engine) struct Stream {
+    socket: Socket,
+    /// `None` on a plain stream.
+    session: Option<Session>,
+}
+
+impl Stream {
+    pub(super) fn new(socket: Socket, session: Option<Session>) -> Self {
+        Stream { socket, session }
+    }
+
+    pub(in crate::engine) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    pub(in crate::engine) fn socket_mut(&mut self) -> &mut Socket {
+        &mut self.socket
+    }
+
+    /// Whether there is nothing to read, and no end either. An encrypted stream is told things unasked, so only its
+    /// end counts.
+    pub(in crate::engine) fn is_quiet(&self) -> bool {
+        self.socket.is_quiet(self.session.is_some())
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match &mut self.session {
+            Some(session) => session.over(&mut self.socket).read(buffer),
+            None => self.socket.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.session {
+            Some(session) => session.over(&mut self.socket).write(bytes),
+            None => self.socket.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.session {
+            Some(session) => session.over(&mut self.socket).flush(),
+            None => self.socket.flush(),
+        }
+    }
+}
