@@ -16,15 +16,13 @@ use std::time::Instant;
 use super::giving_up::release_contender;
 use super::retry_budget::RetryBudget;
 use crate::base::claim::Claim;
-use crate::base::clock::{BootInstant, Deadline};
+use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
 use crate::base::limits::GRACE;
-use crate::base::validity::valid_until;
 use crate::core::Core;
 use crate::engine::{Answer, Grant, Request, Unanswered};
 use crate::guard::LockGuard;
 use crate::lease::Lease;
-use crate::lease::monitor::Plan;
 use crate::lease::renewer::Renewer;
 use crate::queue::handoff::{Contender, Handoff, Standing, Turn};
 
@@ -95,8 +93,7 @@ impl<'a> Acquirer<'a> {
     fn run(&mut self) -> Result<Option<Lease>> {
         if self.renewer.is_none() {
             // Before anything is taken that nobody would renew.
-            let process = self.contender.owner.process();
-            self.renewer = self.core.renewer(&self.claim.key, process)?;
+            self.renewer = self.core.renewer(&self.claim.key)?;
         }
         loop {
             let is_last = self.budget.begin();
@@ -239,20 +236,14 @@ impl<'a> Acquirer<'a> {
     }
 
     fn lease(&self, grant: Grant) -> Lease {
-        let (options, now) = (&self.core.options, self.core.clock.now());
-        Lease {
-            claim: self.claim.clone(),
-            owner: self.contender.owner.clone(),
-            token: grant.token,
-            valid_until: self.core.lease_end(valid_until(grant.since, options.ttl)),
-            due: Plan::of(options).due(grant.since),
-            granted: now,
-            held_since: now,
-            hand_overs: 0,
-            kept_until: BootInstant::START,
-            panicked: false,
-            value: grant.value,
-        }
+        let mut lease = Lease::new(
+            self.claim.clone(),
+            self.contender.owner.clone(),
+            grant.token,
+        );
+        lease.value = grant.value;
+        self.core.restart(&mut lease, grant.since);
+        lease
     }
 
     /// An outage begins with the first question that fails, or with the call if that is later.
@@ -313,8 +304,7 @@ impl<'a> Acquirer<'a> {
         if let Handoff::Resume(contender, renewer) = handoff {
             release_contender(core, claim, &contender, &leave_by);
             if let Some(renewer) = renewer {
-                let process = contender.owner.process();
-                core.renewers.get(process).give_back(renewer);
+                core.renewers.give_back(renewer);
             }
         }
         drop(turn);

@@ -37,8 +37,7 @@ pub(super) fn release_contender(
             }
         };
     if is_left {
-        let process = contender.owner.process();
-        core.deferred.get(process).leave(DeferredRelease {
+        core.deferred.leave(DeferredRelease {
             claim: claim.clone(),
             owner: contender.owner.clone(),
             ttl,

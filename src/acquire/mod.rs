@@ -9,11 +9,13 @@ pub(crate) mod retry_budget;
 mod wait_log;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::acquire::acquirer::Acquirer;
 use crate::acquire::retry_budget::RetryBudget;
 use crate::base::claim::Claim;
-use crate::base::error::Result;
+use crate::base::clock::Deadline;
+use crate::base::error::{Error, Result};
 use crate::base::name::Key;
 use crate::core::Core;
 use crate::guard::LockGuard;
@@ -21,13 +23,54 @@ use crate::lease::deferred_release::DeferredRelease;
 use crate::queue::handoff::{Contender, Handoff, Waiter};
 use crate::queue::local::{Entered, Left};
 
+impl Core {
+    /// Blocks.
+    pub(crate) fn lock(self: &Arc<Self>, claim: &Claim) -> Result<LockGuard> {
+        let attempts = self.options.attempts;
+        let guard = self.acquire(claim, Deadline::NEVER, attempts)?;
+        // Without a number of attempts there is no end but a guard or an error.
+        let attempts = attempts.unwrap_or(u32::MAX);
+        guard.ok_or_else(|| Error::Busy {
+            name: claim.key.name().to_owned(),
+            attempts,
+        })
+    }
+
+    pub(crate) fn try_lock(self: &Arc<Self>, claim: &Claim) -> Result<Option<LockGuard>> {
+        self.acquire(claim, Deadline::NEVER, Some(1))
+    }
+
+    pub(crate) fn try_lock_for(
+        self: &Arc<Self>,
+        claim: &Claim,
+        timeout: Duration,
+    ) -> Result<Option<LockGuard>> {
+        self.acquire(claim, Deadline::after(timeout), self.options.attempts)
+    }
+
+    pub(crate) fn try_lock_until(
+        self: &Arc<Self>,
+        claim: &Claim,
+        deadline: Instant,
+    ) -> Result<Option<LockGuard>> {
+        // The one attempt after a deadline that has passed takes time as well.
+        let deadline = Deadline::at(deadline.max(Instant::now()));
+        self.acquire(claim, deadline, self.options.attempts)
+    }
+
+    fn acquire(
+        self: &Arc<Self>,
+        claim: &Claim,
+        deadline: Deadline,
+        attempts: Option<u32>,
+    ) -> Result<Option<LockGuard>> {
+        let budget = RetryBudget::new(deadline, attempts, &self.options);
+        acquire(self, claim, budget)
+    }
+}
+
 /// Takes a lock, or gives `None` when it is still taken at the end of `budget`.
-pub(crate) fn acquire(
-    core: &Arc<Core>,
-    claim: &Claim,
-    mut budget: RetryBudget,
-) -> Result<Option<LockGuard>> {
-    let process = std::process::id();
+fn acquire(core: &Arc<Core>, claim: &Claim, mut budget: RetryBudget) -> Result<Option<LockGuard>> {
     if !claim.is_exclusive() || claim.has_many() {
         // Those that share stand in nobody's way here, and those that want several names in no queue: each asks for
         // itself.
@@ -35,13 +78,13 @@ pub(crate) fn acquire(
             core,
             claim,
             budget,
-            Contender::new(&*core.engine, process),
+            Contender::new(&*core.engine, core.process),
             None,
             None,
         )
         .acquire();
     }
-    let (turn, word) = match core.queues.get(process).enter(&claim.key) {
+    let (turn, word) = match core.queues.enter(&claim.key) {
         Entered::First(turn) => (Some(turn), Handoff::Acquire),
         Entered::Behind(waiter) => match stand_in_queue(core, claim, waiter, &mut budget) {
             Left::Given(turn, word) => (Some(turn), word),
@@ -68,13 +111,12 @@ pub(crate) fn acquire(
                 turn.set_taken(false);
             }
             core.deferred
-                .get(process)
                 .leave(DeferredRelease::of(lease, core.options.ttl));
             (None, renewer)
         }
     };
     let contender = contender.map_or_else(
-        || Contender::new(&*core.engine, process),
+        || Contender::new(&*core.engine, core.process),
         |contender| *contender,
     );
     Acquirer::new(core, claim, budget, contender, turn, renewer).acquire()

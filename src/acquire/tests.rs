@@ -9,16 +9,13 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::*;
-use crate::base::clock::{BootClock, BootInstant, Cancel, Deadline};
+use crate::base::clock::{BootClock, Cancel, Deadline};
 use crate::base::error::Error;
-use crate::base::fork::ForkLocal;
 use crate::base::options::Options;
 use crate::base::owner::Owner;
 use crate::base::token::Token;
 use crate::engine::{Answer, Engine, Pace, Release, Released, Request, Unanswered, Wait};
 use crate::lease::Lease;
-use crate::lease::deferred_release::DeferredReleases;
-use crate::lease::renewer::Renewers;
 use crate::queue::handoff::{LocalQueues, Turn};
 
 /// Far more than anything here takes.
@@ -103,16 +100,7 @@ struct Scene {
 
 fn scene() -> Scene {
     let (engine, clock) = (Arc::new(Scripted::default()), Arc::new(BootClock));
-    let deferred = DeferredReleases::new(engine.clone(), clock.clone());
-    let core = Core {
-        renewers: ForkLocal::new(Renewers::default()),
-        deferred: ForkLocal::new(deferred),
-        queues: ForkLocal::new(LocalQueues::default()),
-        engine: engine.clone(),
-        options: Options::default(),
-        clock,
-        no_names: Arc::default(),
-    };
+    let core = Core::new(engine.clone(), Options::default(), clock);
     Scene {
         engine,
         core: Arc::new(core),
@@ -137,7 +125,7 @@ impl Scene {
     }
 
     fn queues(&self) -> &LocalQueues {
-        self.core.queues.get(std::process::id())
+        &self.core.queues
     }
 
     fn budget(&self) -> RetryBudget {
@@ -159,27 +147,15 @@ impl Scene {
 
     /// A lease whose end nobody has seen yet.
     fn expired(&self) -> Lease {
-        let now = self.core.clock.now();
-        Lease {
-            claim: self.claim.clone(),
-            owner: Owner::new(),
-            token: Token::next(0, 0),
-            valid_until: now,
-            due: BootInstant::MAX,
-            granted: now,
-            held_since: now,
-            hand_overs: 0,
-            kept_until: BootInstant::START,
-            panicked: false,
-            value: None,
-        }
+        let (claim, token) = (self.claim.clone(), Token::next(0, 0));
+        Lease::new(claim, Owner::new(), token)
     }
 
     /// A call whose last question fails, and then one whose time is over when it gets the turn, while a third thread
     /// waits: what they return.
     fn two_calls(&self) -> [Result<Option<LockGuard>>; 2] {
         let (turn, second, _third) = (self.first(), self.behind(), self.behind());
-        let first = self.call(turn, Contender::new(&*self.engine, std::process::id()));
+        let first = self.call(turn, Contender::new(&*self.engine, self.core.process));
         self.over.set();
         let Left::Given(turn, Handoff::Resume(contender, _)) = second.leave() else {
             panic!("the turn comes with the contender")
@@ -230,7 +206,7 @@ fn handed_over_lease_that_is_over_says_nothing_about_the_lock() {
     let (tell, told) = mpsc::channel();
     scene.engine.next(move || {
         // Another thread comes, and doesn't wait for the answer.
-        if let Entered::Behind(other) = core.queues.get(std::process::id()).enter(&key) {
+        if let Entered::Behind(other) = core.queues.enter(&key) {
             tell.send(other.leave()).expect("the test waits for it");
         }
         over.set();

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use crate::base::claim::Claim;
 use crate::base::error::Error;
+use crate::base::fork::Process;
 use crate::engine::Engine;
-use crate::lease::held_by_thread as taken;
+use crate::guard::held_by_thread;
 
 /// What one call has told so far.
 #[derive(Debug, Default)]
@@ -23,7 +24,7 @@ impl WaitLog {
         }
         let name = claim.key.name();
         log::debug!("waiting for lock {name:?}, which {whose}");
-        if taken::has_taken(claim, engine.place(), std::process::id()) {
+        if held_by_thread::has_taken(claim, engine.place(), Process::current()) {
             log::warn!(
                 "waiting for lock {name:?}: this thread already holds it, by a guard that it took and that wasn't dropped yet"
             );

@@ -1,14 +1,31 @@
-//! A value that a forked child doesn't share with its parent.
+//! What a forked child doesn't share with its parent. No other module asks in which process it runs.
 
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::Mutex;
+/// A process, for what has to know later whether it is still in the process that made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Process(u32);
 
-/// A value for each process. A child that is forked off begins with a fresh one, and neither uses nor drops its
+impl Process {
+    pub(crate) fn current() -> Self {
+        Process(std::process::id())
+    }
+
+    /// False in a child that was forked off.
+    pub(crate) fn is_current(self) -> bool {
+        self == Process::current()
+    }
+
+    pub(crate) fn id(self) -> u32 {
+        self.0
+    }
+}
+
+/// A value for each process. A child that is forked off begins with one of its own, and neither uses nor drops its
 /// parent's: locks in it may have been held at that moment by threads that the child doesn't have.
 #[derive(Debug)]
 pub(crate) struct ForkLocal<T: AfterFork> {
-    process: u32,
+    process: Process,
     value: Arc<T>,
     /// That of a child, in which this one is the parent's.
     child: OnceLock<Box<ForkLocal<T>>>,
@@ -20,18 +37,12 @@ pub(crate) trait AfterFork {
     fn after_fork(&self) -> Self;
 }
 
-impl<T: Default> AfterFork for Mutex<T> {
-    fn after_fork(&self) -> Self {
-        Mutex::default()
-    }
-}
-
 impl<T: AfterFork> ForkLocal<T> {
     pub(crate) fn new(value: T) -> Self {
-        ForkLocal::of(std::process::id(), value)
+        ForkLocal::of(Process::current(), value)
     }
 
-    fn of(process: u32, value: T) -> Self {
+    fn of(process: Process, value: T) -> Self {
         ForkLocal {
             process,
             value: Arc::new(value),
@@ -39,19 +50,23 @@ impl<T: AfterFork> ForkLocal<T> {
         }
     }
 
-    /// The value of this process, whose id the caller has at hand.
-    pub(crate) fn get(&self, process: u32) -> &T {
+    /// The value of this process.
+    pub(crate) fn get(&self) -> &Arc<T> {
+        self.get_in(Process::current())
+    }
+
+    fn get_in(&self, process: Process) -> &Arc<T> {
         if self.process == process {
             return &self.value;
         }
         let child = || Box::new(ForkLocal::of(process, self.value.after_fork()));
-        self.child.get_or_init(child).get(process)
+        self.child.get_or_init(child).get_in(process)
     }
 }
 
 impl<T: AfterFork> Drop for ForkLocal<T> {
     fn drop(&mut self) {
-        if self.process != std::process::id() {
+        if !self.process.is_current() {
             std::mem::forget(self.value.clone());
         }
     }
@@ -90,12 +105,13 @@ mod tests {
             generation,
         };
         let own = ForkLocal::new(value(0));
-        let me = std::process::id();
-        assert_eq!(own.get(me).generation, 0);
-        assert_eq!(own.get(me + 1).generation, 1);
-        assert_eq!(own.get(me + 2).generation, 2);
-        assert_eq!(own.get(me + 1).generation, 1);
-        assert_eq!(own.get(me).generation, 0);
+        let me = Process::current();
+        let other = |n| Process(me.0 + n);
+        assert_eq!(own.get_in(me).generation, 0);
+        assert_eq!(own.get_in(other(1)).generation, 1);
+        assert_eq!(own.get_in(other(2)).generation, 2);
+        assert_eq!(own.get_in(other(1)).generation, 1);
+        assert_eq!(own.get_in(me).generation, 0);
     }
 
     #[test]
@@ -105,7 +121,7 @@ mod tests {
             dropped: &dropped,
             generation,
         };
-        drop(ForkLocal::of(std::process::id() + 1, value(0)));
+        drop(ForkLocal::of(Process(std::process::id() + 1), value(0)));
         assert_eq!(dropped.load(Ordering::Relaxed), 0);
         drop(ForkLocal::new(value(0)));
         assert_eq!(dropped.load(Ordering::Relaxed), 1);

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use crate::base::fork::Process;
+
 /// The proof of ownership: `<uuid v4>/<host>/<pid>/<thread>`. Whoever knows it can release the lock, so it is
 /// shown nowhere.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Owner {
     text: Arc<str>,
-    process: u32,
 }
 
 thread_local! {
@@ -21,7 +22,7 @@ thread_local! {
 /// What a thread makes its owners of, in one process: a forked child has another number, and must not use its
 /// parent's random numbers again.
 struct Maker {
-    process: u32,
+    process: Option<Process>,
     suffix: String,
     /// Where the next is put together.
     text: String,
@@ -34,19 +35,19 @@ const RANDOM: usize = 256;
 
 impl Owner {
     /// A new one of this process: the first part is random, the rest tells an operator whom to ask.
-    pub(crate) fn of(process: u32) -> Self {
+    pub(crate) fn of(process: Process) -> Self {
         let made = MAKER.try_with(|maker| maker.borrow_mut().make(process));
         let text = made.unwrap_or_else(|_| {
             // A thread that is ending, in the destructor of another such local or in `atexit`, has none any more.
             let mut maker = Maker::NEW;
             maker.make(process)
         });
-        Owner { text, process }
+        Owner { text }
     }
 
     #[cfg(test)]
     pub(crate) fn new() -> Self {
-        Owner::of(std::process::id())
+        Owner::of(Process::current())
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -59,11 +60,6 @@ impl Owner {
             .split_once('/')
             .map_or("", |(_, holder)| holder)
     }
-
-    /// The process that it was made in.
-    pub(crate) fn process(&self) -> u32 {
-        self.process
-    }
 }
 
 impl fmt::Debug for Owner {
@@ -74,16 +70,16 @@ impl fmt::Debug for Owner {
 
 impl Maker {
     const NEW: Maker = Maker {
-        process: 0,
+        process: None,
         suffix: String::new(),
         text: String::new(),
         random: [0; RANDOM],
         used: RANDOM,
     };
 
-    fn make(&mut self, process: u32) -> Arc<str> {
-        if self.process != process {
-            (self.process, self.suffix, self.used) = (process, suffix_of(process), RANDOM);
+    fn make(&mut self, process: Process) -> Arc<str> {
+        if self.process != Some(process) {
+            (self.process, self.suffix, self.used) = (Some(process), suffix_of(process), RANDOM);
         }
         let uuid = self.uuid();
         self.text.clear();
@@ -109,10 +105,10 @@ impl Maker {
     }
 }
 
-fn suffix_of(process: u32) -> String {
+fn suffix_of(process: Process) -> String {
     let system = rustix::system::uname();
     let host = system.nodename().to_string_lossy();
-    format!("/{host}/{process}/{}", thread_number())
+    format!("/{host}/{}/{}", process.id(), thread_number())
 }
 
 /// The number by which the system's tools know this thread.

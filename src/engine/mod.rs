@@ -16,6 +16,7 @@
 )]
 
 use std::fmt;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -75,6 +76,11 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// What it does with names that several owners hold at once, if it can.
     fn sharing(&self) -> Result<&dyn Sharing> {
         Err(unsupported(self.place(), "read-write locks and semaphores"))
+    }
+
+    /// The engine of a child that was forked off, with connections and files of its own. `None` when this one serves both.
+    fn after_fork(&self) -> Option<Arc<dyn Engine>> {
+        None
     }
 
     /// Called when a lease is lost, for an engine that keeps something of it in this process.

@@ -17,11 +17,12 @@ use crate::base::value::Stored;
 use crate::core::Core;
 use crate::engine::Request;
 use crate::lease::Lease;
-use crate::lease::held_by_thread as taken;
-use crate::lease::monitor::{LeaseMonitor, Lost, Plan};
-use crate::lease::renewer::Renewer;
+use crate::lease::monitor::{LeaseMonitor, Lost};
+use crate::lease::renewer::{Renewer, Tend};
 use crate::queue::handoff::Turn;
 
+mod downgrade;
+pub(crate) mod held_by_thread;
 mod release;
 
 /// A held lock, which is released when this is dropped.
@@ -55,11 +56,10 @@ mod release;
 #[must_use = "a guard that is dropped at once protects nothing"]
 pub struct LockGuard {
     core: Arc<Core>,
-    held: Arc<LeaseMonitor>,
+    monitor: Arc<LeaseMonitor<Turn>>,
     renewer: Option<Renewer>,
     claim: Claim,
     token: Token,
-    process: u32,
     /// Whether the thread was unwinding already when the lock was taken.
     panicking: bool,
     /// What `lost` gives in a child.
@@ -74,21 +74,19 @@ impl LockGuard {
         turn: Option<Turn>,
     ) -> Self {
         let (claim, token) = (lease.claim.clone(), lease.token);
-        let process = lease.owner.process();
-        let plan = Plan::of(&core.options);
-        let held = LeaseMonitor::new(core.engine.clone(), core.clock.clone(), plan, lease, turn);
-        let held = Arc::new(held);
-        taken::remember(&held, claim.mode, process);
+        let (engine, clock) = (core.engine.clone(), core.clock.clone());
+        let monitor = Arc::new(LeaseMonitor::new(engine, clock, core.plan, lease, turn));
+        held_by_thread::remember(&monitor, claim.mode, core.process);
         if let Some(renewer) = &renewer {
-            renewer.tend(&held);
+            let tended: Arc<dyn Tend> = monitor.clone();
+            renewer.tend(Arc::downgrade(&tended), monitor.first_look());
         }
         LockGuard {
             core,
-            held,
+            monitor,
             renewer,
             claim,
             token,
-            process,
             panicking: thread::panicking(),
             silent: OnceLock::new(),
         }
@@ -153,7 +151,7 @@ impl LockGuard {
         if self.is_inherited() {
             Duration::ZERO
         } else {
-            self.held.remaining()
+            self.monitor.remaining()
         }
     }
 
@@ -181,7 +179,7 @@ impl LockGuard {
     /// engine when it can't be told.
     pub fn verify(&self) -> Result<()> {
         self.check()?;
-        let Some(owner) = self.held.owner() else {
+        let Some(owner) = self.monitor.owner() else {
             return Err(self.lost_error());
         };
         let request = Request {
@@ -190,7 +188,7 @@ impl LockGuard {
             ttl: self.core.options.ttl,
         };
         if !self.core.engine.is_owner(request, &Deadline::NEVER)? {
-            self.held.lose(LostReason::NotOwner);
+            self.monitor.lose(LostReason::NotOwner);
         }
         self.check()
     }
@@ -226,8 +224,8 @@ impl LockGuard {
             return self.silent.get_or_init(crossbeam_channel::never);
         }
         // A process that was stopped past its ttl finds the message here, also before its renewer has run.
-        let _ = self.held.remaining();
-        self.held.lost()
+        let _ = self.monitor.remaining();
+        self.monitor.lost()
     }
 
     /// Has the lock stay taken for at least so long after this guard got it, also when it is released earlier.
@@ -264,7 +262,7 @@ impl LockGuard {
     pub fn at_least_for(&self, least: Duration) {
         // In a child that inherited this guard nothing may be locked: its other threads stayed in the parent.
         if !self.is_inherited() {
-            self.held.keep_for(least);
+            self.monitor.keep_for(least);
         }
     }
 
@@ -326,7 +324,7 @@ impl LockGuard {
 
     /// Whether it is the parent's, and this a child made by `fork`.
     pub(crate) fn is_inherited(&self) -> bool {
-        self.process != std::process::id()
+        !self.core.process.is_current()
     }
 
     /// Whether this thread is unwinding by a panic that began while it was held.
@@ -339,7 +337,7 @@ impl LockGuard {
         let known = if self.is_inherited() {
             None
         } else {
-            self.held.lost_reason()
+            self.monitor.lost_reason()
         };
         let reason = known.unwrap_or(LostReason::NotOwner);
         Error::lost(self.name(), reason)
@@ -351,26 +349,21 @@ impl LockGuard {
 impl LockGuard {
     /// What the lock protects: it came with the lease.
     pub(crate) fn value(&self) -> Stored {
-        self.held.value().flatten()
+        self.monitor.value().flatten()
     }
 }
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        if self.held.has_ended() {
+        if self.monitor.has_ended() {
             return;
         }
         if self.is_inherited() {
             // The parent's: not even its channel may be closed here.
-            std::mem::forget((self.renewer.take(), self.held.clone(), self.core.clone()));
+            std::mem::forget((self.renewer.take(), self.monitor.clone(), self.core.clone()));
             return;
         }
         let panicked = self.is_panicked();
-        #[cfg(crosslock_mutant = "panic_keeps")]
-        if thread::panicking() {
-            let _ = self.held.end();
-            return;
-        }
         // A logger that panics must not end a process whose thread is unwinding.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             if let Err(e) = self.release(None, &Deadline::NEVER, panicked) {

@@ -1,4 +1,12 @@
-//! How a guard ends: its lease is handed over, released, or turned into another.
+//! How a guard ends: its lease is handed over to the next thread of the process, or released.
+//!
+//! | the guard has | another thread waits, and may have the lease | nobody does, or it may not |
+//! |---|---|---|
+//! | no value to store | it is handed over: no I/O | it is released |
+//! | a value | it is stored, then the lease is handed over | it is released, and the value stored with it |
+//!
+//! A lease that can't be handed over after all, because the other thread has left, is released. A release that fails is
+//! left to a thread of the locker.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +19,6 @@ use crate::base::error::{Error, LostReason, Result};
 #[cfg(feature = "value")]
 use crate::base::limits::GRACE;
 use crate::base::limits::RELEASE;
-use crate::base::token::Ending;
 use crate::engine::{Release, Released, Request, StoreAnswer};
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
@@ -19,7 +26,9 @@ use crate::queue::handoff::{Handoff, Turn};
 
 /// What to do when a release isn't answered.
 const UNRELEASED: &str = "it isn't known whether it was released: that is tried again in the background, and the lock is free after its ttl at the latest";
-const UNSTORED: &str = "whether its value was stored isn't known: lock it again and read it";
+/// What to do when a value was stored with it.
+pub(super) const UNSTORED: &str =
+    "whether its value was stored isn't known: lock it again and read it";
 
 /// What is known of a lease that was valid when its release began.
 ///
@@ -53,152 +62,122 @@ impl LockGuard {
         }
     }
 
-    /// Goes on reading, and stores the value if the lock is still this guard's.
-    pub(crate) fn read_on(&mut self, value: Option<Arc<[u8]>>) -> Result<LockGuard> {
-        let engine = self.core.engine.clone();
-        let sharing = engine.sharing()?;
-        if !self.claim.is_exclusive() || self.claim.has_many() {
-            let what = "to downgrade what isn't one exclusive lock".to_owned();
-            return Err(Error::Unsupported { what });
-        }
-        self.check()?;
-        let Some((mut lease, turn)) = self.held.end() else {
-            return Err(self.lost_error());
-        };
-        let (last_used, deadline) = (lease.token.number, Deadline::after(RELEASE));
-        // Read before sending: the server's lease starts no earlier than this.
-        let asked = self.core.clock.now();
-        let request = self.request(&lease);
-        let downgraded = sharing.downgrade(request, last_used, value.as_deref(), &deadline);
-        let claim = self.claim.shared();
-        match downgraded {
-            Ok(Some(token)) => {
-                (lease.claim, lease.token) = (claim, token);
-                lease.value = value.map(Some).or(lease.value);
-                self.core.restart(&mut lease, asked);
-                // The others of this process ask for themselves.
-                drop(turn);
-                let renewer = self.renewer.take();
-                Ok(LockGuard::new(self.core.clone(), lease, renewer, None))
-            }
-            Ok(None) => {
-                self.give_back();
-                Err(self.lost_error())
-            }
-            Err(e) => {
-                self.give_back();
-                // It is held either way, or not at all.
-                let (owner, ttl) = (lease.owner.clone(), self.core.options.ttl);
-                let kept_until = lease.kept_until;
-                self.leave(lease);
-                self.core.deferred.get(self.process).leave(DeferredRelease {
-                    claim,
-                    owner,
-                    ttl,
-                    ending: Ending::Clean { last_used },
-                    kept_until,
-                });
-                Err(e)
-            }
-        }
-    }
-
     /// In the process that took the lock. The value is stored if the lock is still this guard's.
-    pub(crate) fn release(
+    pub(super) fn release(
         &mut self,
         value: Option<Arc<[u8]>>,
         by: &Deadline,
         panicked: bool,
     ) -> Result<()> {
-        let was_held = !self.held.remaining().is_zero();
-        let Some((mut lease, mut turn)) = self.held.end() else {
+        let was_held = !self.monitor.remaining().is_zero();
+        let Some((mut lease, mut turn)) = self.monitor.end() else {
             return Ok(());
         };
         lease.panicked = panicked;
-        let mut value = value.filter(|_| was_held);
+        let value = value.filter(|_| was_held);
         let deadline = by.within(RELEASE);
         // Asked once: a thread that comes later is handed nothing that isn't stored.
-        let may_hand_over = self.has_next(&lease, turn.as_ref());
-        // The next thread works on it, and this one is told that it is stored: so it is.
-        let to_next = value.take_if(|_| may_hand_over);
-        let stored = to_next.map(|value| self.store(&mut lease, value, &deadline));
-        let is_stored = matches!(&stored, Some(Ok(kept)) if *kept != StoreAnswer::NotOwner);
-        let released = match stored {
-            Some(Ok(StoreAnswer::NotOwner)) => Ok(Ended::Lost(LostReason::NotOwner)),
-            Some(Ok(StoreAnswer::DoneLate)) => self.release_lease(lease, None, &deadline),
-            Some(Err(e)) => {
-                self.leave(lease);
-                Err(e)
-            }
-            _ if may_hand_over => match self.hand_over(lease, turn) {
-                None => return Ok(()),
-                Some((lease, back)) => {
-                    turn = back;
-                    self.release_lease(lease, None, &deadline)
-                }
-            },
-            _ => self.release_lease(lease, value.as_deref(), &deadline),
+        let ended = match (self.may_hand_over(&lease, turn.as_ref()), value) {
+            (false, value) => self.send_release(lease, value.as_deref(), &deadline),
+            (true, None) => self.hand_over_or_release(lease, &mut turn, &deadline),
+            (true, Some(value)) => self.store_and_hand_over(lease, &mut turn, value, &deadline),
         };
-        self.give_back();
+        self.return_renewer();
         // The next thread of this process asks for itself, behind the other processes.
         drop(turn);
-        match released {
-            // What was stored stays so, whatever became of the lease.
-            _ if is_stored => Ok(()),
+        if !was_held {
             // What was lost stays lost, whatever became of it in the end.
-            _ if !was_held => Err(self.lost_error()),
-            Ok(Ended::Ours) => Ok(()),
-            Ok(Ended::Lost(reason)) => Err(Error::lost(self.name(), reason)),
-            Err(e) => Err(e),
+            return Err(self.lost_error());
+        }
+        match ended? {
+            Ended::Ours => Ok(()),
+            Ended::Lost(reason) => Err(Error::lost(self.name(), reason)),
         }
     }
 
     /// Whether another thread of this process may have the lease next. A lease that was lost has no turn any more.
-    fn has_next(&self, lease: &Lease, turn: Option<&Turn>) -> bool {
+    fn may_hand_over(&self, lease: &Lease, turn: Option<&Turn>) -> bool {
         let (now, options) = (self.core.clock.now(), &self.core.options);
         let most = self.core.engine.capabilities().hand_overs;
         let may = lease.may_be_handed_over(now, options.ttl, options.hand_over, most);
         may && turn.is_some_and(Turn::has_successor)
     }
 
-    /// Gives the lease to the next thread of this process that waits; or back, if there is none or its time is up.
-    fn hand_over(&mut self, lease: Lease, turn: Option<Turn>) -> Option<(Lease, Option<Turn>)> {
-        let may = self.has_next(&lease, turn.as_ref());
-        let turn = match turn {
-            Some(turn) if may => turn,
-            turn => return Some((lease, turn)),
-        };
-        let word = Handoff::Lease(Box::new(lease), self.renewer.take());
-        let (turn, word) = turn.pass(word).err()?;
-        // It comes back as it was given.
-        let Handoff::Lease(lease, renewer) = word else {
-            return None;
-        };
-        self.renewer = renewer;
-        Some((*lease, Some(turn)))
+    fn hand_over_or_release(
+        &mut self,
+        lease: Lease,
+        turn: &mut Option<Turn>,
+        deadline: &Deadline,
+    ) -> Result<Ended> {
+        match self.hand_over(lease, turn) {
+            None => Ok(Ended::Ours),
+            Some(lease) => self.send_release(*lease, None, deadline),
+        }
     }
 
-    fn store(
-        &self,
-        lease: &mut Lease,
+    /// The next thread works on the value, and this one is told that it is stored: so it is, whatever becomes of the lease.
+    fn store_and_hand_over(
+        &mut self,
+        mut lease: Lease,
+        turn: &mut Option<Turn>,
         value: Arc<[u8]>,
         deadline: &Deadline,
-    ) -> Result<StoreAnswer> {
-        let values = self.core.engine.values()?;
-        let stored = values.store(self.request(lease), &value, deadline);
-        let stored = stored.map_err(|e| e.advising(UNSTORED))?;
+    ) -> Result<Ended> {
+        let stored = match self.store(&lease, &value, deadline) {
+            Ok(stored) => stored,
+            Err(e) => {
+                self.defer(DeferredRelease::of(lease, self.core.options.ttl));
+                return Err(e);
+            }
+        };
         lease.value = Some(Some(value));
-        Ok(stored)
+        let released = match stored {
+            StoreAnswer::NotOwner => return Ok(Ended::Lost(LostReason::NotOwner)),
+            StoreAnswer::Done => self.hand_over_or_release(lease, turn, deadline),
+            // A late copy of the store must not undo what the next thread stores under the same owner.
+            StoreAnswer::DoneLate => self.send_release(lease, None, deadline),
+        };
+        if let Err(e) = released {
+            log::debug!("the value is stored, the release left to the background: {e}");
+        }
+        Ok(Ended::Ours)
+    }
+
+    fn store(&self, lease: &Lease, value: &[u8], deadline: &Deadline) -> Result<StoreAnswer> {
+        let values = self.core.engine.values()?;
+        let stored = values.store(self.request(lease), value, deadline);
+        stored.map_err(|e| e.advising(UNSTORED))
+    }
+
+    /// Gives the lease to the next thread of this process that waits, with the turn; or back, if there is none or its
+    /// time is up.
+    fn hand_over(&mut self, lease: Lease, turn: &mut Option<Turn>) -> Option<Box<Lease>> {
+        // Storing a value took its time.
+        if !self.may_hand_over(&lease, turn.as_ref()) {
+            return Some(Box::new(lease));
+        }
+        let Some(own) = turn.take() else {
+            return Some(Box::new(lease));
+        };
+        let handoff = Handoff::Lease(Box::new(lease), self.renewer.take());
+        match own.pass(handoff) {
+            // It comes back as it was given.
+            Err((own, Handoff::Lease(lease, renewer))) => {
+                (*turn, self.renewer) = (Some(own), renewer);
+                Some(lease)
+            }
+            _ => None,
+        }
     }
 
     /// A lease that has run out here may still be there: it is released so that nobody waits for it.
-    fn release_lease(
+    fn send_release(
         &self,
         lease: Lease,
         value: Option<&[u8]>,
         deadline: &Deadline,
     ) -> Result<Ended> {
-        let is_gone = self.held.lost_reason() == Some(LostReason::NotOwner);
+        let is_gone = self.monitor.lost_reason() == Some(LostReason::NotOwner);
         // Of several the others may still be there.
         if is_gone && !lease.claim.has_many() {
             return Ok(Ended::Lost(LostReason::NotOwner));
@@ -212,7 +191,7 @@ impl LockGuard {
         let released = self.core.engine.release(request, release, deadline);
         let is_valid = lease.is_valid(self.core.clock.now());
         if released.as_ref().is_err_and(Error::may_pass) {
-            self.leave(lease);
+            self.defer(DeferredRelease::of(lease, self.core.options.ttl));
         }
         let advice = value.map_or(UNRELEASED, |_| UNSTORED);
         match released.map_err(|e| e.advising(advice))? {
@@ -237,7 +216,7 @@ impl LockGuard {
         }
     }
 
-    fn request<'a>(&self, lease: &'a Lease) -> Request<'a> {
+    pub(super) fn request<'a>(&self, lease: &'a Lease) -> Request<'a> {
         Request {
             claim: &lease.claim,
             owner: &lease.owner,
@@ -245,15 +224,14 @@ impl LockGuard {
         }
     }
 
-    /// Leaves the release to a thread that goes on trying.
-    fn leave(&self, lease: Lease) {
-        let deferred = self.core.deferred.get(self.process);
-        deferred.leave(DeferredRelease::of(lease, self.core.options.ttl));
+    /// Leaves a release to a thread that goes on trying.
+    pub(super) fn defer(&self, release: DeferredRelease) {
+        self.core.deferred.leave(release);
     }
 
-    fn give_back(&mut self) {
+    pub(super) fn return_renewer(&mut self) {
         if let Some(renewer) = self.renewer.take() {
-            self.core.renewers.get(self.process).give_back(renewer);
+            self.core.renewers.give_back(renewer);
         }
     }
 }

@@ -18,7 +18,6 @@ use crate::base::backoff::Backoff;
 use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Cancel, Clock, Deadline};
 use crate::base::error::Whole;
-use crate::base::fork::AfterFork;
 use crate::base::limits::{CLOSING, HEARTBEAT_LATENESS};
 use crate::base::owner::Owner;
 use crate::base::token::Ending;
@@ -93,14 +92,14 @@ impl DeferredReleases {
     }
 
     /// Leaves a release to the thread, starting it if need be.
-    pub(crate) fn leave(&self, farewell: DeferredRelease) {
+    pub(crate) fn leave(&self, release: DeferredRelease) {
         // The server's lease started before now, and a place in line is dropped no later than this.
-        let over = Instant::now() + farewell.ttl + HEARTBEAT_LATENESS;
+        let over = Instant::now() + release.ttl + HEARTBEAT_LATENESS;
         let mut queue = self.0.queue.lock();
         if queue.waiting.len() == MOST {
             queue.waiting.pop_front();
         }
-        queue.waiting.push_back((farewell, over));
+        queue.waiting.push_back((release, over));
         if !queue.has_worker {
             queue.has_worker = self.start();
         }
@@ -117,13 +116,6 @@ impl DeferredReleases {
     }
 }
 
-/// What a parent still has to release is its business.
-impl AfterFork for DeferredReleases {
-    fn after_fork(&self) -> Self {
-        DeferredReleases::new(self.0.engine.clone(), self.0.clock.clone())
-    }
-}
-
 impl Drop for DeferredReleases {
     fn drop(&mut self) {
         self.0.closed.set();
@@ -136,13 +128,13 @@ impl Shared {
     /// The thread.
     fn work(&self) {
         let mut pauses = PAUSES.waits();
-        while let Some((farewell, over, deadline)) = self.next() {
+        while let Some((release, over, deadline)) = self.next() {
             // A logger that panics must not end the thread that the queue relies on.
-            let said = catch_unwind(AssertUnwindSafe(|| self.say(&farewell, &deadline)));
-            if said.unwrap_or(true) {
+            let is_done = catch_unwind(AssertUnwindSafe(|| self.send(&release, &deadline)));
+            if is_done.unwrap_or(true) {
                 pauses = PAUSES.waits();
             } else {
-                self.put_back((farewell, over), pauses.next().unwrap_or(PAUSES.cap));
+                self.put_back((release, over), pauses.next().unwrap_or(PAUSES.cap));
             }
         }
     }
@@ -153,7 +145,7 @@ impl Shared {
         let now = Instant::now();
         queue.waiting.retain(|(_, over)| now < *over);
         let is_closed = queue.close_by.is_some_and(|by| by <= now);
-        let Some((farewell, over)) = queue.waiting.pop_front().filter(|_| !is_closed) else {
+        let Some((release, over)) = queue.waiting.pop_front().filter(|_| !is_closed) else {
             queue.has_worker = false;
             return None;
         };
@@ -161,18 +153,18 @@ impl Shared {
             Some(by) => Deadline::at(by.min(over)),
             None => Deadline::at(over).or(&self.closed),
         };
-        Some((farewell, over, deadline))
+        Some((release, over, deadline))
     }
 
     /// Whether that is done with, one way or another.
-    fn say(&self, farewell: &DeferredRelease, deadline: &Deadline) -> bool {
+    fn send(&self, deferred: &DeferredRelease, deadline: &Deadline) -> bool {
         let DeferredRelease {
             claim,
             owner,
             ttl,
             ending,
             kept_until,
-        } = farewell;
+        } = deferred;
         let request = Request {
             claim,
             owner,
@@ -193,10 +185,10 @@ impl Shared {
         }
     }
 
-    fn put_back(&self, unsaid: (DeferredRelease, Instant), pause: Duration) {
+    fn put_back(&self, undone: (DeferredRelease, Instant), pause: Duration) {
         let mut queue = self.queue.lock();
         // Behind the others: it may be about this one lock that the server gives an error.
-        queue.waiting.push_back(unsaid);
+        queue.waiting.push_back(undone);
         let pause = if queue.close_by.is_some() {
             pause.min(CLOSING / 8)
         } else {

@@ -7,19 +7,18 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use parking_lot::Mutex;
 
-use crate::base::backoff::shortened;
 use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Cancel, Clock, Deadline};
 use crate::base::error::{LostReason, Whole};
 use crate::base::name::Key;
-use crate::base::options::Options;
 use crate::base::owner::Owner;
 use crate::base::validity::valid_until;
 #[cfg(feature = "value")]
 use crate::base::value::Stored;
 use crate::engine::{Engine, Request};
 use crate::lease::Lease;
-use crate::queue::handoff::Turn;
+use crate::lease::plan::Plan;
+use crate::lease::renewer::Tend;
 
 /// The message of [`LockGuard::lost`](crate::LockGuard::lost): the lock isn't held any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,50 +33,17 @@ pub struct Lost {
 /// A lock that nobody holds stays taken for no longer: 100 years, which fit the arithmetic of every engine.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// When leases are renewed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
-    pub(crate) ttl: Duration,
-    /// `None`: never.
-    pub(crate) every: Option<Duration>,
-    pub(crate) max_hold: Option<Duration>,
-}
-
-impl Plan {
-    pub(crate) fn of(options: &Options) -> Self {
-        let every = options.renew.then(|| options.renew_every());
-        Plan {
-            ttl: options.ttl,
-            every,
-            max_hold: options.max_hold,
-        }
-    }
-
-    /// When a lease that was granted or renewed at `t0` is due. A little early, at random: locks that were
-    /// taken together needn't be renewed together.
-    pub(crate) fn due(&self, t0: BootInstant) -> BootInstant {
-        const JITTER: f64 = 0.1;
-        self.every
-            .map_or(BootInstant::MAX, |every| t0.plus(shortened(every, JITTER)))
-    }
-
-    /// How long to wait after a renewal that failed: there are several tries before the lease is over.
-    fn pause(&self, remaining: Duration) -> Duration {
-        const SHORTEST: Duration = Duration::from_millis(5);
-        shortened((remaining / 8).max(SHORTEST), 0.5)
-    }
-}
-
-/// A lease while it is held: the guard owns it, its renewer has a `Weak` to it.
+/// A lease while it is held: the guard owns it, its renewer has a `Weak` to it. With the lease goes `T`, the right to hold
+/// the name in this process.
 ///
 /// The lease moves out when the guard ends; then there is nothing left to tend.
-pub(crate) struct LeaseMonitor {
+pub(crate) struct LeaseMonitor<T> {
     engine: Arc<dyn Engine>,
     clock: Arc<dyn Clock>,
     plan: Plan,
     /// Renewals end here.
     stop: BootInstant,
-    state: Mutex<State>,
+    state: Mutex<State<T>>,
     /// Made when somebody asks for it: most guards are never asked.
     lost: OnceLock<Receiver<Lost>>,
     /// Set when the guard ends, for a renewal that is on the wire.
@@ -85,11 +51,11 @@ pub(crate) struct LeaseMonitor {
 }
 
 #[derive(Debug)]
-struct State {
+struct State<T> {
     /// `None`: released, or about to be.
     lease: Option<Lease>,
     /// The right to hold the name in this process: given up with the guard, or when the lease is lost.
-    turn: Option<Turn>,
+    turn: Option<T>,
     /// Whether the last renewal failed.
     failing: bool,
     /// For good: a lease that was lost is never valid again.
@@ -111,13 +77,13 @@ enum Step {
     Expire,
 }
 
-impl LeaseMonitor {
+impl<T: Send> LeaseMonitor<T> {
     pub(crate) fn new(
         engine: Arc<dyn Engine>,
         clock: Arc<dyn Clock>,
         plan: Plan,
         lease: Lease,
-        turn: Option<Turn>,
+        turn: Option<T>,
     ) -> Self {
         let stop = plan
             .max_hold
@@ -207,7 +173,7 @@ impl LeaseMonitor {
     }
 
     /// Ends all renewing, and gives the lease, and the turn if it still has it, to whoever releases it.
-    pub(crate) fn end(&self) -> Option<(Lease, Option<Turn>)> {
+    pub(crate) fn end(&self) -> Option<(Lease, Option<T>)> {
         self.ended.set();
         let mut state = self.state.lock();
         state.tell = None;
@@ -237,42 +203,12 @@ impl LeaseMonitor {
         log::warn!("lock {:?} is lost: {reason}", key.name());
     }
 
-    /// When the renewer has to look first.
-    pub(crate) fn first_look(&self) -> Duration {
-        let (now, state) = (self.clock.now(), self.state.lock());
-        let look = state
-            .lease
-            .as_ref()
-            .map_or(now, |lease| self.due(lease).min(lease.valid_until));
-        look.since(now)
-    }
-
     /// When the lease has to be renewed next: never again when that is after the end of renewals.
     fn due(&self, lease: &Lease) -> BootInstant {
         if lease.due < self.stop {
             lease.due
         } else {
             BootInstant::MAX
-        }
-    }
-
-    /// Does what is due, and says how long to wait until the next; `None` when nothing is left to do.
-    pub(crate) fn tend(&self) -> Option<Duration> {
-        match self.step() {
-            Step::Nothing => None,
-            Step::Wait(duration) => Some(duration),
-            Step::Expire => {
-                self.lose(LostReason::Expired);
-                None
-            }
-            Step::Renew {
-                claim,
-                owner,
-                remaining,
-            } => {
-                self.renew(&claim, &owner, remaining);
-                Some(Duration::ZERO)
-            }
         }
     }
 
@@ -312,10 +248,6 @@ impl LeaseMonitor {
         // Read before sending: the server's lease starts no earlier than this.
         let t0 = self.clock.now();
         let answer = self.engine.renew(request, &deadline);
-        #[cfg(crosslock_mutant = "validity_from_reply")]
-        let t0 = t0.max(self.clock.now());
-        #[cfg(crosslock_mutant = "refusal_ignored")]
-        let answer = answer.map(|_| true);
         match answer {
             Ok(true) => self.extend(t0),
             Ok(false) => self.lose(LostReason::NotOwner),
@@ -364,6 +296,36 @@ impl LeaseMonitor {
     }
 }
 
+impl<T: Send> Tend for LeaseMonitor<T> {
+    fn first_look(&self) -> Duration {
+        let (now, state) = (self.clock.now(), self.state.lock());
+        let look = state
+            .lease
+            .as_ref()
+            .map_or(now, |lease| self.due(lease).min(lease.valid_until));
+        look.since(now)
+    }
+
+    fn tend(&self) -> Option<Duration> {
+        match self.step() {
+            Step::Nothing => None,
+            Step::Wait(duration) => Some(duration),
+            Step::Expire => {
+                self.lose(LostReason::Expired);
+                None
+            }
+            Step::Renew {
+                claim,
+                owner,
+                remaining,
+            } => {
+                self.renew(&claim, &owner, remaining);
+                Some(Duration::ZERO)
+            }
+        }
+    }
+}
+
 fn tell_lost(tell: &Sender<Lost>, key: &Key, reason: LostReason) {
     // It has room for the one message that is ever sent.
     let _ = tell.try_send(Lost {
@@ -372,7 +334,7 @@ fn tell_lost(tell: &Sender<Lost>, key: &Key, reason: LostReason) {
     });
 }
 
-impl fmt::Debug for LeaseMonitor {
+impl<T: fmt::Debug> fmt::Debug for LeaseMonitor<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LeaseMonitor")
             .field("state", &self.state)

@@ -12,6 +12,7 @@
 //! closely. The slot is changed first and the message sent second, and the thread sets `asleep_until` before
 //! it sleeps; whoever changes the slot of a thread that isn't asleep sends the message in any case.
 
+use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
@@ -21,9 +22,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use parking_lot::Mutex;
 
-use crate::base::fork::AfterFork;
 use crate::base::limits::{LINGER, LONGEST_SLEEP};
-use crate::lease::monitor::LeaseMonitor;
 
 /// The threads of one locker that have no guard at the moment.
 #[derive(Debug, Default)]
@@ -49,10 +48,13 @@ impl Renewers {
     }
 }
 
-impl AfterFork for Renewers {
-    fn after_fork(&self) -> Self {
-        Renewers::default()
-    }
+/// A lease that a renewal thread keeps alive.
+pub(crate) trait Tend: Send + Sync {
+    /// When the thread has to look first.
+    fn first_look(&self) -> Duration;
+
+    /// Does what is due, and says how long to wait until the next; `None` when nothing is left to do.
+    fn tend(&self) -> Option<Duration>;
 }
 
 /// A thread that keeps one lease alive at a time.
@@ -69,7 +71,7 @@ struct Slot {
     asleep_until: Option<Instant>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 enum Duty {
     /// In the pool.
     Rest {
@@ -79,8 +81,19 @@ enum Duty {
     Reserved {
         since: Instant,
     },
-    Tend(Weak<LeaseMonitor>),
+    Tend(Weak<dyn Tend>),
     Ended,
+}
+
+impl fmt::Debug for Duty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Duty::Rest { .. } => "Rest",
+            Duty::Reserved { .. } => "Reserved",
+            Duty::Tend(_) => "Tend",
+            Duty::Ended => "Ended",
+        })
+    }
 }
 
 impl Renewer {
@@ -102,12 +115,9 @@ impl Renewer {
         Ok(Renewer { slot, look })
     }
 
-    pub(crate) fn tend(&self, held: &Arc<LeaseMonitor>) {
-        let first_look = held.first_look().min(LONGEST_SLEEP);
-        self.assign(
-            Duty::Tend(Arc::downgrade(held)),
-            Instant::now() + first_look,
-        );
+    pub(crate) fn tend(&self, lease: Weak<dyn Tend>, first_look: Duration) {
+        let first_look = first_look.min(LONGEST_SLEEP);
+        self.assign(Duty::Tend(lease), Instant::now() + first_look);
     }
 
     fn rest(&self) {

@@ -13,10 +13,7 @@ use crate::base::name::Namespace;
 use crate::base::options::Options;
 use crate::core::Core;
 use crate::engine;
-use crate::lease::deferred_release::DeferredReleases;
-use crate::lease::renewer::Renewers;
 use crate::locker::Locker;
-use crate::queue::handoff::LocalQueues;
 
 /// Options of a [`Locker`].
 ///
@@ -185,17 +182,8 @@ impl LockerBuilder {
         let namespace = Namespace::new(&self.namespace)?;
         let clock: Arc<dyn Clock> = Arc::new(BootClock);
         let engine = engine::open::open(&self.url, &self.options, clock.clone())?;
-        let deferred = DeferredReleases::new(engine.clone(), clock.clone());
-        let core = Arc::new(Core {
-            renewers: ForkLocal::new(Renewers::default()),
-            deferred: ForkLocal::new(deferred),
-            queues: ForkLocal::new(LocalQueues::default()),
-            engine,
-            options: self.options,
-            clock,
-            no_names: Arc::default(),
-        });
-        Ok(Locker::new(namespace, core))
+        let core = ForkLocal::new(Core::new(engine, self.options, clock));
+        Ok(Locker::new(namespace, Arc::new(core)))
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::base::claim::{Claim, Mode};
 use crate::base::error::{Error, Result};
+use crate::base::fork::ForkLocal;
 use crate::base::name::Namespace;
 use crate::core::Core;
 use crate::guard::LockGuard;
@@ -48,14 +49,14 @@ use crate::locker::builder::LockerBuilder;
 #[derive(Clone)]
 pub struct Locker {
     namespace: Namespace,
-    core: Arc<Core>,
+    core: Arc<ForkLocal<Core>>,
 }
 
 /// The variable that [`Locker::from_env`] reads.
 const VARIABLE: &str = "CROSSLOCK_URL";
 
 impl Locker {
-    pub(crate) fn new(namespace: Namespace, core: Arc<Core>) -> Self {
+    pub(crate) fn new(namespace: Namespace, core: Arc<ForkLocal<Core>>) -> Self {
         Locker { namespace, core }
     }
 
@@ -105,7 +106,7 @@ impl Locker {
         match env::var(VARIABLE) {
             Err(VarError::NotPresent) => {
                 let locker = Locker::open("file:")?;
-                let place = locker.core.engine.place();
+                let place = locker.core().engine.place();
                 log::warn!(
                     "{VARIABLE} isn't set: locks live in {place}, and exclude only processes of this user on this host"
                 );
@@ -203,7 +204,7 @@ impl Locker {
     /// # }
     /// ```
     pub fn lock(&self, name: &str) -> Result<LockGuard> {
-        self.core.lock(&self.exclusive(name)?)
+        self.core().lock(&self.exclusive(name)?)
     }
 
     /// Tries to take a lock once, without waiting; gives `None` when it is taken.
@@ -237,7 +238,7 @@ impl Locker {
     /// # }
     /// ```
     pub fn try_lock(&self, name: &str) -> Result<Option<LockGuard>> {
-        self.core.try_lock(&self.exclusive(name)?)
+        self.core().try_lock(&self.exclusive(name)?)
     }
 
     /// Tries to take a lock for as long as `timeout`; gives `None` when it is taken to the end.
@@ -262,7 +263,7 @@ impl Locker {
     /// # }
     /// ```
     pub fn try_lock_for(&self, name: &str, timeout: Duration) -> Result<Option<LockGuard>> {
-        self.core.try_lock_for(&self.exclusive(name)?, timeout)
+        self.core().try_lock_for(&self.exclusive(name)?, timeout)
     }
 
     /// Does the same as [`try_lock_for`](Self::try_lock_for), until a point in time.
@@ -283,7 +284,7 @@ impl Locker {
     /// # }
     /// ```
     pub fn try_lock_until(&self, name: &str, deadline: Instant) -> Result<Option<LockGuard>> {
-        self.core.try_lock_until(&self.exclusive(name)?, deadline)
+        self.core().try_lock_until(&self.exclusive(name)?, deadline)
     }
 
     fn exclusive(&self, name: &str) -> Result<Claim> {
@@ -291,11 +292,12 @@ impl Locker {
     }
 
     pub(crate) fn claim(&self, name: &str, mode: Mode) -> Result<Claim> {
-        self.core.claim(&self.namespace, name, mode)
+        self.core().claim(&self.namespace, name, mode)
     }
 
+    /// That of this process.
     pub(crate) fn core(&self) -> &Arc<Core> {
-        &self.core
+        self.core.get()
     }
 }
 

@@ -2,13 +2,11 @@
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::base::claim::{Claim, Mode};
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
-use crate::core::Core;
 use crate::guard::LockGuard;
 use crate::locker::Locker;
 
@@ -52,7 +50,7 @@ impl Locker {
         };
         Ok(Semaphore {
             claim: self.claim(name, mode)?,
-            core: self.core().clone(),
+            locker: self.clone(),
             permits,
         })
     }
@@ -82,7 +80,7 @@ impl Locker {
 /// ```
 #[derive(Clone)]
 pub struct Semaphore {
-    core: Arc<Core>,
+    locker: Locker,
     claim: Claim,
     permits: u32,
 }
@@ -94,7 +92,7 @@ impl Semaphore {
     ///
     /// Those of [`Locker::lock`].
     pub fn acquire(&self) -> Result<LockGuard> {
-        self.core.lock(&self.claim)
+        self.locker.core().lock(&self.claim)
     }
 
     /// Tries to take a permit once, without waiting; gives `None` when there is none, or others wait.
@@ -103,7 +101,7 @@ impl Semaphore {
     ///
     /// Those of [`Locker::try_lock`].
     pub fn try_acquire(&self) -> Result<Option<LockGuard>> {
-        self.core.try_lock(&self.claim)
+        self.locker.core().try_lock(&self.claim)
     }
 
     /// Tries to take a permit for as long as `timeout`; gives `None` when there is none to the end.
@@ -112,7 +110,7 @@ impl Semaphore {
     ///
     /// Those of [`Locker::try_lock_for`].
     pub fn try_acquire_for(&self, timeout: Duration) -> Result<Option<LockGuard>> {
-        self.core.try_lock_for(&self.claim, timeout)
+        self.locker.core().try_lock_for(&self.claim, timeout)
     }
 
     /// Does the same as [`try_acquire_for`](Self::try_acquire_for), until a point in time.
@@ -121,7 +119,7 @@ impl Semaphore {
     ///
     /// Those of [`try_acquire_for`](Self::try_acquire_for).
     pub fn try_acquire_until(&self, deadline: Instant) -> Result<Option<LockGuard>> {
-        self.core.try_lock_until(&self.claim, deadline)
+        self.locker.core().try_lock_until(&self.claim, deadline)
     }
 
     /// Takes `count` permits at once, blocking until there are as many. They are given back together.
@@ -130,7 +128,7 @@ impl Semaphore {
     ///
     /// [`Error::InvalidOption`] when `count` is zero or more than there are, and those of [`Locker::lock`].
     pub fn acquire_many(&self, count: u32) -> Result<LockGuard> {
-        self.core.lock(&self.many(count)?)
+        self.locker.core().lock(&self.many(count)?)
     }
 
     /// Tries to take `count` permits at once, without waiting.
@@ -139,7 +137,7 @@ impl Semaphore {
     ///
     /// Those of [`acquire_many`](Self::acquire_many) but `Busy`.
     pub fn try_acquire_many(&self, count: u32) -> Result<Option<LockGuard>> {
-        self.core.try_lock(&self.many(count)?)
+        self.locker.core().try_lock(&self.many(count)?)
     }
 
     /// Tries to take `count` permits at once, for as long as `timeout`.
@@ -148,7 +146,7 @@ impl Semaphore {
     ///
     /// Those of [`acquire_many`](Self::acquire_many) but `Busy`.
     pub fn try_acquire_many_for(&self, count: u32, timeout: Duration) -> Result<Option<LockGuard>> {
-        self.core.try_lock_for(&self.many(count)?, timeout)
+        self.locker.core().try_lock_for(&self.many(count)?, timeout)
     }
 
     /// Does the same as [`try_acquire_many_for`](Self::try_acquire_many_for), until a point in time.
@@ -161,7 +159,9 @@ impl Semaphore {
         count: u32,
         deadline: Instant,
     ) -> Result<Option<LockGuard>> {
-        self.core.try_lock_until(&self.many(count)?, deadline)
+        self.locker
+            .core()
+            .try_lock_until(&self.many(count)?, deadline)
     }
 
     /// Returns how many permits are free at the moment, also when others wait for them: one round trip.
@@ -170,7 +170,7 @@ impl Semaphore {
     ///
     /// Those of the engine.
     pub fn available_permits(&self) -> Result<u32> {
-        let sharing = self.core.engine.sharing()?;
+        let sharing = self.locker.core().engine.sharing()?;
         sharing.free_permits(&self.claim.key, self.permits, &Deadline::NEVER)
     }
 

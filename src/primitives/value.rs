@@ -18,7 +18,7 @@ use crate::locker::Locker;
 
 /// A name that protects a value.
 pub(crate) struct Cell<T> {
-    core: Arc<Core>,
+    locker: Locker,
     claim: Claim,
     /// What it is as long as nothing is stored.
     init: Arc<[u8]>,
@@ -33,14 +33,14 @@ impl<T: Serialize + DeserializeOwned> Cell<T> {
         };
         Ok(Cell {
             init: to_json(name, init)?,
-            core: locker.core().clone(),
+            locker: locker.clone(),
             claim,
             of: PhantomData,
         })
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {
-        &self.core
+        self.locker.core()
     }
 
     pub(crate) fn claim(&self) -> &Claim {
@@ -67,18 +67,18 @@ impl<T: Serialize + DeserializeOwned> Cell<T> {
     }
 
     pub(crate) fn get(&self) -> Result<T> {
-        let values = self.core.engine.values()?;
+        let values = self.core().engine.values()?;
         let stored = values.load(&self.claim.key, &Deadline::NEVER)?;
         self.parse(stored.as_deref())
     }
 
     pub(crate) fn remove(&self) -> Result<()> {
-        let values = self.core.engine.values()?;
+        let values = self.core().engine.values()?;
         values.remove(&self.claim.key, &Deadline::NEVER)
     }
 
     fn value_key(&self) -> String {
-        let values = self.core.engine.values();
+        let values = self.core().engine.values();
         values.map_or_else(
             |_| String::new(),
             |values| values.value_key(&self.claim.key),
@@ -104,7 +104,7 @@ impl<T: Serialize + DeserializeOwned> Cell<T> {
 impl<T> Clone for Cell<T> {
     fn clone(&self) -> Self {
         Cell {
-            core: self.core.clone(),
+            locker: self.locker.clone(),
             claim: self.claim.clone(),
             init: self.init.clone(),
             of: PhantomData,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Instant;
 
-use crate::base::fork::AfterFork;
+use crate::base::fork::Process;
 use crate::base::name::Key;
 use crate::base::owner::Owner;
 use crate::engine::{Engine, Wait};
@@ -19,12 +19,6 @@ pub(crate) type Waiter = local::Waiter<Key, Handoff>;
 
 /// The threads of this process that wait for names.
 pub(crate) type LocalQueues = local::LocalQueues<Key, Handoff>;
-
-impl AfterFork for LocalQueues {
-    fn after_fork(&self) -> Self {
-        LocalQueues::default()
-    }
-}
 
 /// What comes with the turn.
 #[derive(Default)]
@@ -62,7 +56,7 @@ pub(crate) enum Standing {
 }
 
 impl Contender {
-    pub(crate) fn new(engine: &dyn Engine, process: u32) -> Self {
+    pub(crate) fn new(engine: &dyn Engine, process: Process) -> Self {
         Contender {
             owner: Owner::of(process),
             wait: engine.new_wait(),

@@ -16,7 +16,6 @@ use super::kept::KeptUntil;
 use super::name::{file_name, value_name};
 use crate::base::claim::Claim;
 use crate::base::error::{Error, Result};
-use crate::base::fork::ForkLocal;
 use crate::base::name::Key;
 use crate::base::owner::Owner;
 use crate::base::token::{Token, host_micros};
@@ -29,8 +28,7 @@ pub(super) struct Files {
     pub(super) directory: PathBuf,
     /// For errors: `file:///dir`.
     pub(super) place: String,
-    /// A child has copies of its parent's files, and nothing to do with them.
-    pub(super) held: ForkLocal<Mutex<HashMap<Owner, HeldFiles>>>,
+    pub(super) held: Mutex<HashMap<Owner, HeldFiles>>,
 }
 
 /// The files of a lease: one for each of its names.

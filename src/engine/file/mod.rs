@@ -23,7 +23,6 @@ use super::{
 };
 use crate::base::clock::{Clock, Deadline};
 use crate::base::error::Result;
-use crate::base::fork::ForkLocal;
 use crate::base::name::Key;
 use crate::base::options::Options;
 use crate::base::owner::Owner;
@@ -70,7 +69,7 @@ impl FileEngine {
                 files: Arc::new(Files {
                     directory,
                     place,
-                    held: ForkLocal::new(Mutex::default()),
+                    held: Mutex::default(),
                 }),
                 clock,
                 may_block: !options.leases_end(),
@@ -120,8 +119,8 @@ impl Engine for FileEngine {
         release: Release<'_>,
         _deadline: &Deadline,
     ) -> Result<Released> {
-        let ours = self.files.held.get(request.owner.process());
-        let Some(held) = ours.lock().remove(request.owner) else {
+        let held = self.files.held.lock().remove(request.owner);
+        let Some(held) = held else {
             return Ok(Released::NotOwner);
         };
         let kept = held.are_kept();
@@ -150,7 +149,7 @@ impl Engine for FileEngine {
     }
 
     fn is_owner(&self, request: Request<'_>, _deadline: &Deadline) -> Result<bool> {
-        let ours = self.files.held.get(request.owner.process()).lock();
+        let ours = self.files.held.lock();
         Ok(ours.get(request.owner).is_some_and(HeldFiles::are_kept))
     }
 
@@ -158,9 +157,22 @@ impl Engine for FileEngine {
         Ok(self)
     }
 
+    /// A child has copies of its parent's files, and nothing to do with them.
+    fn after_fork(&self) -> Option<Arc<dyn Engine>> {
+        Some(Arc::new(FileEngine {
+            files: Arc::new(Files {
+                directory: self.files.directory.clone(),
+                place: self.files.place.clone(),
+                held: Mutex::default(),
+            }),
+            clock: self.clock.clone(),
+            may_block: self.may_block,
+        }))
+    }
+
     /// The counter stays odd: the next holder sees that this one never released.
     fn forget(&self, owner: &Owner) {
-        self.files.held.get(owner.process()).lock().remove(owner);
+        self.files.held.lock().remove(owner);
     }
 }
 
@@ -219,7 +231,7 @@ impl FileWait {
 
     /// What an owner has that asks again.
     fn token(&self, request: Request<'_>) -> Option<Token> {
-        let ours = self.files.held.get(request.owner.process()).lock();
+        let ours = self.files.held.lock();
         ours.get(request.owner).map(|held| held.token)
     }
 
@@ -241,8 +253,8 @@ impl FileWait {
         let value = self.files.value(request)?;
         let held = self.files.take(request.key(), files, &contents)?;
         let token = held.token;
-        let ours = self.files.held.get(request.owner.process());
-        ours.lock().insert(request.owner.clone(), held);
+        let mut ours = self.files.held.lock();
+        ours.insert(request.owner.clone(), held);
         Ok(self.grant(token, value))
     }
 

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::base::clock::{BootClock, BootInstant, Clock, Deadline};
 use crate::base::error::Result;
-use crate::base::fork::ForkLocal;
+use crate::base::fork::{AfterFork, ForkLocal};
 use crate::base::name::Key;
 use crate::base::token::{HAND_OVERS, Token};
 use crate::base::value::Stored;
@@ -32,7 +32,16 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 pub(crate) struct MemoryEngine {
     clock: Arc<dyn Clock>,
     /// A child's memory is another.
-    table: Arc<ForkLocal<Mutex<Table>>>,
+    table: Arc<ForkLocal<Memory>>,
+}
+
+#[derive(Debug, Default)]
+struct Memory(Mutex<Table>);
+
+impl AfterFork for Memory {
+    fn after_fork(&self) -> Self {
+        Memory::default()
+    }
 }
 
 impl MemoryEngine {
@@ -45,27 +54,23 @@ impl MemoryEngine {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         MemoryEngine {
             clock,
-            table: Arc::new(ForkLocal::new(Mutex::default())),
+            table: Arc::new(ForkLocal::new(Memory::default())),
         }
     }
 
-    fn of(&self, request: Request<'_>) -> &Mutex<Table> {
-        self.table.get(request.owner.process())
-    }
-
-    fn here(&self) -> &Mutex<Table> {
-        self.table.get(std::process::id())
+    fn table(&self) -> &Mutex<Table> {
+        &self.table.get().0
     }
 
     fn acquire(&self, request: Request<'_>, if_taken: IfTaken<'_>, now: BootInstant) -> Acquired {
-        self.of(request).lock().acquire(request, if_taken, now)
+        self.table().lock().acquire(request, if_taken, now)
     }
 
     /// Waits on the owner's condition variable. A waiter that isn't in the queue any more, because it was let in or came
     /// too late with its heartbeat, is to ask at once.
     fn wait(&self, request: Request<'_>, timeout: Duration) {
         let until = Instant::now() + timeout.min(LONGEST_PAUSE);
-        let mut table = self.here().lock();
+        let mut table = self.table().lock();
         while let Some((bell, changes)) = table.waits(request) {
             let left = changes.since(self.clock.now());
             let left = left.min(until.saturating_duration_since(Instant::now()));
@@ -100,7 +105,7 @@ impl Engine for MemoryEngine {
 
     fn renew(&self, request: Request<'_>, _deadline: &Deadline) -> Result<bool> {
         let now = self.clock.now();
-        Ok(self.of(request).lock().renew(request, now))
+        Ok(self.table().lock().renew(request, now))
     }
 
     fn release(
@@ -110,7 +115,7 @@ impl Engine for MemoryEngine {
         _deadline: &Deadline,
     ) -> Result<Released> {
         let now = self.clock.now();
-        let mut table = self.of(request).lock();
+        let mut table = self.table().lock();
         if !table.release(request, release, now) {
             return Ok(Released::NotOwner);
         }
@@ -122,7 +127,7 @@ impl Engine for MemoryEngine {
 
     fn is_owner(&self, request: Request<'_>, _deadline: &Deadline) -> Result<bool> {
         let now = self.clock.now();
-        Ok(self.of(request).lock().holds(request, now))
+        Ok(self.table().lock().holds(request, now))
     }
 
     fn values(&self) -> Result<&dyn Values> {
@@ -142,7 +147,7 @@ impl Values for MemoryEngine {
         _deadline: &Deadline,
     ) -> Result<StoreAnswer> {
         let now = self.clock.now();
-        let mut table = self.of(request).lock();
+        let mut table = self.table().lock();
         if !table.holds(request, now) {
             return Ok(StoreAnswer::NotOwner);
         }
@@ -151,11 +156,11 @@ impl Values for MemoryEngine {
     }
 
     fn load(&self, key: &Key, _deadline: &Deadline) -> Result<Stored> {
-        Ok(self.here().lock().value(key))
+        Ok(self.table().lock().value(key))
     }
 
     fn remove(&self, key: &Key, _deadline: &Deadline) -> Result<()> {
-        self.here().lock().values.remove(key);
+        self.table().lock().values.remove(key);
         Ok(())
     }
 
@@ -173,7 +178,7 @@ impl Sharing for MemoryEngine {
         _deadline: &Deadline,
     ) -> Result<Option<Token>> {
         let now = self.clock.now();
-        let mut table = self.of(request).lock();
+        let mut table = self.table().lock();
         let Some((token, repeated)) = table.downgrade(request, last_used, now) else {
             return Ok(None);
         };
@@ -185,7 +190,7 @@ impl Sharing for MemoryEngine {
 
     fn free_permits(&self, key: &Key, of: u32, _deadline: &Deadline) -> Result<u32> {
         let now = self.clock.now();
-        Ok(self.here().lock().free_permits(key, of, now))
+        Ok(self.table().lock().free_permits(key, of, now))
     }
 }
 

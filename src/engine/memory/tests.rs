@@ -189,7 +189,7 @@ impl World {
 
     /// For how many names something is remembered.
     fn names(&self) -> usize {
-        self.engine.here().lock().len()
+        self.engine.table().lock().len()
     }
 }
 

@@ -28,14 +28,14 @@ pub(in crate::engine) struct Authority {
 }
 
 /// Who a client says that it is. An empty user is none.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::engine) struct Login {
     pub(in crate::engine) user: Option<String>,
     pub(in crate::engine) password: Option<Password>,
 }
 
 /// A password, which its `Debug` output hides.
-#[derive(PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(in crate::engine) struct Password(String);
 
 impl Authority {

@@ -27,6 +27,11 @@ impl Connector {
         }
     }
 
+    /// The same for a child that was forked off: the parent's thread that looks a name up isn't there.
+    pub(in crate::engine) fn after_fork(&self) -> Self {
+        Connector::new(self.endpoint.clone(), self.tls.clone())
+    }
+
     /// A stream, with name lookup and the handshake of TLS done by `deadline`.
     pub(in crate::engine) fn connect(&self, deadline: &Deadline) -> io::Result<Stream> {
         let mut socket = match &self.endpoint {

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::socket::Socket;
 use crate::base::error::{Error, Result};
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::engine) enum TlsConfig {}
 
 #[derive(Debug)]

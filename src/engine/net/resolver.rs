@@ -8,28 +8,19 @@ use std::thread;
 use parking_lot::{Condvar, Mutex};
 
 use crate::base::clock::Deadline;
-use crate::base::fork::ForkLocal;
 
 /// Looks a host up in a thread of its own, one at a time: a lookup that hangs is joined, not repeated.
 ///
 /// The thread ends when the system's lookup does, which nothing can hurry.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::engine) struct Resolver {
-    lookup: ForkLocal<Mutex<Option<Arc<Lookup>>>>,
+    lookup: Mutex<Option<Arc<Lookup>>>,
 }
 
 #[derive(Debug, Default)]
 struct Lookup {
     found: Mutex<Option<Found>>,
     done: Condvar,
-}
-
-impl Default for Resolver {
-    fn default() -> Self {
-        Resolver {
-            lookup: ForkLocal::new(Mutex::default()),
-        }
-    }
 }
 
 /// An error is kept by its parts: several callers may have to be told.
@@ -62,7 +53,7 @@ impl Resolver {
     }
 
     fn join_or_start(&self, host: &str, port: u16) -> io::Result<Arc<Lookup>> {
-        let mut current = self.lookup.get(std::process::id()).lock();
+        let mut current = self.lookup.lock();
         let running = current.as_ref();
         if let Some(running) = running.filter(|lookup| lookup.found.lock().is_none()) {
             return Ok(running.clone());
@@ -102,7 +93,7 @@ mod tests {
                 .unwrap();
             assert_eq!(found, [SocketAddr::new(host.parse().unwrap(), 7)]);
         }
-        assert!(resolver.lookup.get(std::process::id()).lock().is_none());
+        assert!(resolver.lookup.lock().is_none());
     }
 
     #[test]
@@ -120,8 +111,7 @@ mod tests {
     #[test]
     fn lookup_past_its_deadline_is_left() {
         let resolver = Resolver::default();
-        let current = resolver.lookup.get(std::process::id());
-        *current.lock() = Some(Arc::new(Lookup::default()));
+        *resolver.lookup.lock() = Some(Arc::new(Lookup::default()));
         let error = resolver
             .resolve("host.invalid", 7, &Deadline::after(Duration::ZERO))
             .unwrap_err();

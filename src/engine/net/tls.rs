@@ -13,7 +13,7 @@ use super::socket::Socket;
 use crate::base::error::{Error, Result};
 
 /// Whom to trust, and the name that the server has to prove.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::engine) struct TlsConfig {
     config: Arc<ClientConfig>,
     server: ServerName<'static>,

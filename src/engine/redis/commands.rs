@@ -142,7 +142,7 @@ impl Commands {
         }
         let mut get = ::redis::cmd("GET");
         get.arg(Keys::of(request.key()).lock);
-        match self.server.call(&get, request.owner.process(), deadline) {
+        match self.server.call(&get, deadline) {
             Ok(answer) => {
                 let owner = request.owner.as_str().as_bytes();
                 Ok(matches!(answer.value, Value::BulkString(held) if held == owner))
@@ -226,7 +226,7 @@ impl Commands {
         let keys = Keys::of(key);
         let keys = keys.all();
         let call = self.permits.call(&keys[..VALUE], &[]);
-        let answer = self.server.call(&call, std::process::id(), deadline);
+        let answer = self.server.call(&call, deadline);
         match answer.map_err(|e| self.error(Some(key), e.failure))?.value {
             Value::Int(used) => {
                 // Held otherwise, none is free.
@@ -254,7 +254,7 @@ impl Commands {
             .collect();
         let call = script.call(&passed, arguments);
         self.server
-            .call(&call, request.owner.process(), deadline)
+            .call(&call, deadline)
             .map_err(|e| self.unanswered(request.claim, e))
     }
 
@@ -303,7 +303,7 @@ impl Commands {
     fn command(&self, verb: &str, key: &Key, deadline: &Deadline) -> Result<Value> {
         let mut command = ::redis::cmd(verb);
         command.arg(Keys::of(key).all()[VALUE]);
-        let answer = self.server.call(&command, std::process::id(), deadline);
+        let answer = self.server.call(&command, deadline);
         let answer = answer.map_err(|e| self.error(Some(key), e.failure))?;
         Ok(answer.value)
     }

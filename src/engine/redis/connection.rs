@@ -43,6 +43,16 @@ impl Connector {
         })
     }
 
+    /// The same for a child that was forked off.
+    pub(super) fn after_fork(&self) -> Self {
+        Connector {
+            streams: self.streams.after_fork(),
+            login: self.login.clone(),
+            database: self.database,
+            shown: self.shown.clone(),
+        }
+    }
+
     /// For errors: the URL without user and password.
     pub(super) fn place(&self) -> &str {
         &self.shown
@@ -53,7 +63,6 @@ impl Connector {
         let mut connection = Connection {
             stream: self.streams.connect(deadline)?,
             replies: Replies::new(),
-            process: std::process::id(),
         };
         self.log_in(&mut connection, deadline)
             .map_err(|e| self.suspecting_tls(e))?;
@@ -99,15 +108,9 @@ fn login_failure(error: ServerError) -> Failure {
 pub(super) struct Connection {
     stream: Stream,
     replies: Replies,
-    process: u32,
 }
 
 impl Connection {
-    /// The process that made it, and may use it.
-    pub(super) fn process(&self) -> u32 {
-        self.process
-    }
-
     /// Whether there is nothing to read: between commands that would be its end, or the late reply to a command whose
     /// caller has gone.
     pub(super) fn is_quiet(&self) -> bool {

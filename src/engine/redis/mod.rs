@@ -15,7 +15,6 @@ use self::wait::RedisWait;
 use super::{Capabilities, Engine, Release, Released, Request, Sharing, StoreAnswer, Values, Wait};
 use crate::base::clock::{Clock, Deadline};
 use crate::base::error::Result;
-use crate::base::fork::ForkLocal;
 use crate::base::name::Key;
 use crate::base::options::Options;
 use crate::base::token::{HAND_OVERS, Token};
@@ -38,8 +37,9 @@ mod wait;
 
 #[derive(Debug)]
 pub(crate) struct RedisEngine {
+    server: Arc<Server>,
     commands: Arc<Commands>,
-    letterbox: Arc<ForkLocal<Letterbox>>,
+    letterbox: Arc<Letterbox>,
     clock: Arc<dyn Clock>,
 }
 
@@ -68,16 +68,21 @@ impl RedisEngine {
     /// Connects once, so that a wrong URL, password or address is told now.
     pub(crate) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Self> {
         let address = address::parse(url)?;
-        let server = Arc::new(Server::new(address, options)?);
-        let commands = Arc::new(Commands::new(server.clone()));
-        let role = server.greet();
-        let role = role.map_err(|e| commands.error(None, e.failure))?;
-        role.check(server.place())?;
-        Ok(RedisEngine {
-            commands,
-            letterbox: Arc::new(ForkLocal::new(Letterbox::new(server))),
+        let engine = RedisEngine::of(Server::new(address, options)?, clock);
+        let role = engine.server.greet();
+        let role = role.map_err(|e| engine.commands.error(None, e.failure))?;
+        role.check(engine.server.place())?;
+        Ok(engine)
+    }
+
+    fn of(server: Server, clock: Arc<dyn Clock>) -> Self {
+        let server = Arc::new(server);
+        RedisEngine {
+            commands: Arc::new(Commands::new(server.clone())),
+            letterbox: Arc::new(Letterbox::new(server.clone())),
+            server,
             clock,
-        })
+        }
     }
 }
 
@@ -124,6 +129,11 @@ impl Engine for RedisEngine {
 
     fn sharing(&self) -> Result<&dyn Sharing> {
         Ok(self)
+    }
+
+    fn after_fork(&self) -> Option<Arc<dyn Engine>> {
+        let (server, clock) = (self.server.after_fork(), self.clock.clone());
+        Some(Arc::new(RedisEngine::of(server, clock)))
     }
 }
 

@@ -11,7 +11,6 @@ use super::role::Role;
 use super::script::Command;
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
-use crate::base::fork::ForkLocal;
 use crate::base::options::Options;
 use crate::engine::net::pool::Pool;
 
@@ -21,7 +20,7 @@ pub(super) struct Server {
     connector: Connector,
     connect_timeout: Duration,
     io_timeout: Duration,
-    pool: ForkLocal<Pool<Connection>>,
+    pool: Pool<Connection>,
 }
 
 /// What the server said, and whether it was asked twice.
@@ -44,8 +43,18 @@ impl Server {
             connector: Connector::new(address)?,
             connect_timeout: options.connect_timeout,
             io_timeout: options.io_timeout,
-            pool: ForkLocal::new(Pool::default()),
+            pool: Pool::default(),
         })
+    }
+
+    /// The same for a child that was forked off, without its parent's connections.
+    pub(super) fn after_fork(&self) -> Self {
+        Server {
+            connector: self.connector.after_fork(),
+            connect_timeout: self.connect_timeout,
+            io_timeout: self.io_timeout,
+            pool: Pool::default(),
+        }
     }
 
     /// For errors: the URL without user and password.
@@ -76,7 +85,7 @@ impl Server {
         match answer.map_err(|e| unanswered(self.connector.suspecting_tls(e)))? {
             // What doesn't know HELLO may have locks all the same, and was reached just now.
             Value::SimpleString(pong) if pong == "PONG" => self
-                .call(&hello, std::process::id(), &deadline)
+                .call(&hello, &deadline)
                 .map_or(Ok(Role::Primary), |answer| Ok(Role::of(&answer.value))),
             _ => {
                 let cause = "it doesn't answer PING as a Redis server does";
@@ -88,19 +97,18 @@ impl Server {
         }
     }
 
-    /// Sends a command of this process, whose id the caller has at hand, and gives its answer by `deadline`.
+    /// Sends a command, and gives its answer by `deadline`.
     ///
     /// When a connection that was idle turns out not to work any more, the command is sent again on a new one:
     /// the server may have carried it out before.
     pub(super) fn call(
         &self,
         command: &dyn Command,
-        process: u32,
         deadline: &Deadline,
     ) -> Result<Answer, Unanswered> {
         let mut sent = false;
         let began = Instant::now();
-        let idle = self.pool.get(process).take(began, Connection::is_quiet);
+        let idle = self.pool.take(began, Connection::is_quiet);
         if let Some(connection) = idle {
             match self.exchange(connection, command, &share(deadline)) {
                 Ok(value) => {
@@ -117,7 +125,7 @@ impl Server {
                 }
                 Err(broken) => {
                     sent = !matches!(broken, Broken::Demoted(_));
-                    self.distrust(process, &broken, began, deadline);
+                    self.distrust(&broken, began, deadline);
                 }
             }
         }
@@ -146,11 +154,6 @@ impl Server {
     ) -> Result<Value, Broken> {
         let value = match ask(&mut connection, command, &deadline.within(self.io_timeout)) {
             Ok(value) => value,
-            #[cfg(crosslock_mutant = "connection_reused")]
-            Err(Broken::TimedOut(cause)) => {
-                self.keep(connection);
-                return Err(Broken::TimedOut(cause));
-            }
             Err(broken) => {
                 connection.give_up();
                 return Err(broken);
@@ -172,16 +175,15 @@ impl Server {
 
     /// Closes all connections that were idle when another failed: what became of it became of them. One whose
     /// caller was in a hurry, or gone, has not failed.
-    fn distrust(&self, process: u32, broken: &Broken, began: Instant, deadline: &Deadline) {
+    fn distrust(&self, broken: &Broken, began: Instant, deadline: &Deadline) {
         let in_a_hurry = deadline.is_cancelled() || began.elapsed() < SHORTEST_SHARE;
         if !(matches!(broken, Broken::TimedOut(_)) && in_a_hurry) {
-            self.pool.get(process).close_those_before(began);
+            self.pool.close_those_before(began);
         }
     }
 
     fn keep(&self, connection: Connection) {
-        let pool = self.pool.get(connection.process());
-        pool.put(connection, Instant::now());
+        self.pool.put(connection, Instant::now());
     }
 }
 

@@ -18,7 +18,6 @@ use super::commands::Commands;
 use super::inbox::Letterbox;
 use super::{Grants, News};
 use crate::base::clock::{BootInstant, Clock, Deadline};
-use crate::base::fork::ForkLocal;
 use crate::base::token::Token;
 use crate::base::validity::valid_until;
 use crate::engine::heartbeat::{Acquired, Heartbeat, IfTaken, Taken};
@@ -26,7 +25,7 @@ use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
 
 pub(super) struct RedisWait {
     commands: Arc<Commands>,
-    letterbox: Arc<ForkLocal<Letterbox>>,
+    letterbox: Arc<Letterbox>,
     clock: Arc<dyn Clock>,
     subscription: Subscription,
     heartbeat: Heartbeat,
@@ -125,7 +124,7 @@ impl Wait for RedisWait {
 impl RedisWait {
     pub(super) fn new(
         commands: Arc<Commands>,
-        letterbox: Arc<ForkLocal<Letterbox>>,
+        letterbox: Arc<Letterbox>,
         clock: Arc<dyn Clock>,
     ) -> Self {
         RedisWait {
@@ -145,7 +144,7 @@ impl RedisWait {
         if matches!(self.subscription, Subscription::Active(_)) {
             return;
         }
-        let letterbox = self.letterbox.get(request.owner.process());
+        let letterbox = &self.letterbox;
         let grants = letterbox.listen(request.key().namespace(), request.owner, open_by);
         match grants {
             Some(grants) => self.subscription = Subscription::Active(grants),

@@ -45,7 +45,7 @@ impl Engine for Scripted {
 struct Scene {
     clock: Arc<ManualClock>,
     engine: Arc<Scripted>,
-    held: LeaseMonitor,
+    held: LeaseMonitor<()>,
 }
 
 /// A lease that was granted just now.
@@ -63,19 +63,13 @@ fn scene(every: Option<Duration>, max_hold: Option<Duration>) -> Scene {
         every,
         max_hold,
     };
-    let lease = Lease {
-        claim: Claim::exclusive("test", "a"),
-        owner: Owner::new(),
-        token: Token::next(0, 0),
-        valid_until: valid_until(now, TTL),
-        due: plan.due(now),
-        granted: now,
-        held_since: now,
-        hand_overs: 0,
-        kept_until: BootInstant::START,
-        panicked: false,
-        value: None,
-    };
+    let mut lease = Lease::new(
+        Claim::exclusive("test", "a"),
+        Owner::new(),
+        Token::next(0, 0),
+    );
+    (lease.valid_until, lease.due) = (valid_until(now, TTL), plan.due(now));
+    (lease.granted, lease.held_since) = (now, now);
     let held = LeaseMonitor::new(engine.clone(), clock.clone(), plan, lease, None);
     Scene {
         clock,

@@ -53,7 +53,6 @@ use self::reading::Reader;
 use self::state::{Place, State, Waiter};
 use super::server::Server;
 use crate::base::clock::{Cancel, Deadline};
-use crate::base::fork::AfterFork;
 use crate::base::owner::Owner;
 use crate::engine::redis::{Grants, News};
 
@@ -130,14 +129,6 @@ impl Letterbox {
             *inbox = Inbox::start(self.server.clone());
         }
         inbox.clone()
-    }
-}
-
-/// A child has an inbox of its own: the thread of this one stayed with the parent, and its connection is the
-/// parent's.
-impl AfterFork for Letterbox {
-    fn after_fork(&self) -> Self {
-        Letterbox::new(self.server.clone())
     }
 }
 

@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
 use crate::base::claim::{Claim, Mode};
+use crate::base::fork::Process;
 use crate::lease::monitor::LeaseMonitor;
+use crate::queue::handoff::Turn;
 
 thread_local! {
     static TAKEN: RefCell<Taken> = const { RefCell::new(Taken { locks: Vec::new(), tidy_at: 0 }) };
@@ -17,15 +19,15 @@ struct Taken {
 }
 
 struct Lock {
-    held: Weak<LeaseMonitor>,
+    held: Weak<LeaseMonitor<Turn>>,
     /// In a child made by `fork` those of its parent aren't looked at: they may have been locked at that moment.
-    process: u32,
+    process: Process,
 }
 
 /// Keeps in mind what this thread has taken, whoever releases it.
 ///
 /// Permits aren't: to take some for others, and to wait until they give them back, is what semaphores are for.
-pub(crate) fn remember(held: &Arc<LeaseMonitor>, mode: Mode, process: u32) {
+pub(crate) fn remember(held: &Arc<LeaseMonitor<Turn>>, mode: Mode, process: Process) {
     const FEW: usize = 8;
     if matches!(mode, Mode::Permits { .. }) {
         return;
@@ -43,7 +45,7 @@ pub(crate) fn remember(held: &Arc<LeaseMonitor>, mode: Mode, process: u32) {
 }
 
 /// Whether this thread took one of these names at that place, by whichever locker, and it wasn't released yet.
-pub(crate) fn has_taken(claim: &Claim, place: &str, process: u32) -> bool {
+pub(crate) fn has_taken(claim: &Claim, place: &str, process: Process) -> bool {
     let found = TAKEN.try_with(|taken| {
         let taken = taken.borrow();
         let mut own = taken.locks.iter().filter(|lock| lock.process == process);

@@ -1,0 +1,41 @@
+//! When leases are renewed.
+
+use std::time::Duration;
+
+use crate::base::backoff::shortened;
+use crate::base::clock::BootInstant;
+use crate::base::options::Options;
+
+/// When leases are renewed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) ttl: Duration,
+    /// `None`: never.
+    pub(crate) every: Option<Duration>,
+    pub(crate) max_hold: Option<Duration>,
+}
+
+impl Plan {
+    pub(crate) fn of(options: &Options) -> Self {
+        let every = options.renew.then(|| options.renew_every());
+        Plan {
+            ttl: options.ttl,
+            every,
+            max_hold: options.max_hold,
+        }
+    }
+
+    /// When a lease that was granted or renewed at `t0` is due. A little early, at random: locks that were
+    /// taken together needn't be renewed together.
+    pub(crate) fn due(&self, t0: BootInstant) -> BootInstant {
+        const JITTER: f64 = 0.1;
+        self.every
+            .map_or(BootInstant::MAX, |every| t0.plus(shortened(every, JITTER)))
+    }
+
+    /// How long to wait after a renewal that failed: there are several tries before the lease is over.
+    pub(crate) fn pause(&self, remaining: Duration) -> Duration {
+        const SHORTEST: Duration = Duration::from_millis(5);
+        shortened((remaining / 8).max(SHORTEST), 0.5)
+    }
+}
