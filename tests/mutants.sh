@@ -54,7 +54,7 @@ run() {
   printf '#!/bin/sh\nexec "$@"%s\n' "$5" > "$wrapper"
   chmod +x "$wrapper"
   RUSTC_WORKSPACE_WRAPPER="$wrapper" TORTURE_SECONDS="$seconds" TORTURE_CLASS="$class" TORTURE_FAULTS="$faults" \
-    cargo test --locked --quiet --all-features --test torture > "$target/mutants/$name.txt" 2>&1
+    cargo test --locked --quiet -p crosslock-torture --test torture > "$target/mutants/$name.txt" 2>&1
 }
 
 # Whether a mutant, which breaks that, was found by one of these rules. A line that changes its order breaks no safety.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests need and is missing, and runs all of them; with arguments, those of the library that they name.
+# Installs what the tests need and is missing, and runs all of them; with arguments, those that they name.
 #
 #   ./tests/run.sh [arguments of `cargo test`]
 #
@@ -39,8 +39,4 @@ command -v cargo >/dev/null || { say "cargo isn't there: install Rust 1.89 or la
 command -v "${CROSSLOCK_TEST_REDIS_SERVER:-redis-server}" >/dev/null || install_redis
 
 say "testing with $("${CROSSLOCK_TEST_REDIS_SERVER:-redis-server}" --version)"
-cargo test --locked --all-features "$@"
-if [ $# = 0 ]; then
-  say "the model of the protocol"
-  cargo test --locked -p crosslock-protocol
-fi
+cargo test --locked --workspace --all-features "$@"

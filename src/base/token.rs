@@ -1,5 +1,5 @@
 //! Fencing tokens: the counter of each name, for the engines that are no Redis. `lua/token.lua` does
-//! the same, and `tests/redis_scripts.rs` compares them.
+//! the same, and `tests/redis/scripts` compares them.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::RecvTimeoutError;
 use crosslock::{Error, LockGuard, Locker, LostReason};
 
-use crate::support::Stopwatch;
 use crate::{PATIENCE, Place};
+use support::Stopwatch;
 
 /// How much earlier than the engine's a lease ends: an allowance for clocks that differ.
 pub(crate) fn margin(ttl: Duration) -> Duration {

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::lease::margin;
 use super::texts::{assert_discreet, debugged};
 use super::waiting::{assert_times_out, release_meanwhile};
-use crate::support::Stopwatch;
 use crate::{PATIENCE, Place};
+use support::Stopwatch;
 
 const TTL: Duration = Duration::from_millis(150);
 

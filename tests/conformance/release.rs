@@ -7,8 +7,8 @@ use std::time::Duration;
 use crossbeam_channel::RecvTimeoutError;
 use crosslock::{LockGuard, Locker};
 
-use crate::support::Stopwatch;
 use crate::{PATIENCE, Place};
+use support::Stopwatch;
 
 // A panic leaves nothing half done in these, whatever engine they are of.
 const _: () = {

@@ -9,9 +9,9 @@ use crosslock::{Error, LockGuard, Locker, Prefer, Result};
 
 use super::lease::margin;
 use super::waiting::{assert_times_out, release_meanwhile};
-use crate::support::Stopwatch;
-use crate::support::wait_until;
 use crate::{PATIENCE, Place};
+use support::Stopwatch;
+use support::wait_until;
 
 const TTL: Duration = Duration::from_millis(150);
 

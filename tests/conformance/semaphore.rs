@@ -10,9 +10,9 @@ use crosslock::{Error, LockGuard, Locker, Result, Semaphore};
 use super::lease::margin;
 use super::texts::{assert_discreet, debugged};
 use super::waiting::{assert_times_out, release_meanwhile};
-use crate::support::Stopwatch;
-use crate::support::wait_until;
 use crate::{PATIENCE, Place};
+use support::Stopwatch;
+use support::wait_until;
 
 const TTL: Duration = Duration::from_millis(150);
 

@@ -10,8 +10,8 @@ use crosslock::{Error, LockGuard, Locker, Result};
 use super::lease::margin;
 use super::texts::{assert_discreet, debugged};
 use super::waiting::{assert_times_out, release_meanwhile};
-use crate::support::Stopwatch;
 use crate::{PATIENCE, Place};
+use support::Stopwatch;
 
 const TTL: Duration = Duration::from_millis(150);
 

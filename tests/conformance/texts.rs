@@ -109,9 +109,7 @@ pub(crate) fn errors_name_the_lock(place: &Place) {
 
 #[cfg(feature = "redis")]
 pub(crate) fn errors_of_a_server_hide_the_password() {
-    let server = crate::support::RedisServer::builder()
-        .password(PASSWORD)
-        .start();
+    let server = support::RedisServer::builder().password(PASSWORD).start();
     let secret = format!(":{PASSWORD}");
     let open = |url: &str| {
         let builder = Locker::builder(url).unavailable_for(Duration::ZERO);

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crosslock::{Error, Locker, Result};
 
-use crate::support::Stopwatch;
 use crate::{PATIENCE, Place};
+use support::Stopwatch;
 
 /// Waits for what another thread holds: of the same locker, and of another.
 fn each_waiter(place: &Place, test: impl Fn(&Locker)) {

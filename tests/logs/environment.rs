@@ -4,8 +4,8 @@ use std::process::Command;
 
 use crosslock::Locker;
 
-use super::support::is_child;
 use super::{lines_with, listen};
+use support::is_child;
 
 const VARIABLE: &str = "CROSSLOCK_URL";
 const ENTRY: &str = "environment::child_opens_what_the_environment_says";

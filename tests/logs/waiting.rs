@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use crosslock::{LockGuard, Locker};
 
-use super::support::wait_until;
 use super::{Level, lines_with, listen};
+use support::wait_until;
 
 #[cfg(feature = "redis")]
-use super::support::RedisServer;
+use support::RedisServer;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(50);

@@ -4,9 +4,9 @@ use std::thread;
 
 use crosslock::{Error, Locker, MutexGuard};
 
-use super::support::scripts::{RELEASE, RELEASE_ALL, RENEW, digest};
-use super::support::{Fault, Proxy, RedisServer};
 use super::{FENCE, LOCK, NAME, PATIENCE, VALUE, millis, open, within};
+use support::scripts::{RELEASE, RELEASE_ALL, RENEW, digest};
+use support::{Fault, Proxy, RedisServer};
 
 fn server_with_proxy() -> (RedisServer, Proxy) {
     let server = RedisServer::start();

@@ -4,8 +4,8 @@ use std::thread;
 
 use crosslock::{Error, Locker, MutexGuard};
 
-use super::support::{Proxy, RedisServer};
 use super::*;
+use support::{Proxy, RedisServer};
 
 /// Asserts how many scripts the server runs for `operation`, when it knows them; nothing else is sent to it.
 #[track_caller]

@@ -3,8 +3,8 @@
 use crosslock::MutexGuard;
 
 use super::puppet::Puppet;
-use super::support::RedisServer;
 use super::*;
+use support::RedisServer;
 
 /// How long the next one waits for what `dead` held in vain, after it was killed.
 fn comes_back(dead: &str, next: &str) -> bool {

@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use crosslock::{Error, Mutex, MutexGuard};
 
-use super::support::{Child, RedisServer, hear, is_child, say};
 use super::*;
+use support::{Child, RedisServer, hear, is_child, say};
 
 const NOTES: &str = "TEST_NOTES";
 

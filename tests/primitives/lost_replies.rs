@@ -7,11 +7,9 @@ use std::thread;
 use crosslock::{Error, Mutex, MutexGuard, RwLockWriteGuard};
 use rustix::thread::gettid;
 
-use super::support::scripts::{
-    ACQUIRE, DOWNGRADE, RELEASE as RELEASE_SCRIPT, RENEW, digest, whole,
-};
-use super::support::{Fault, Proxy, RedisServer};
 use super::*;
+use support::scripts::{ACQUIRE, DOWNGRADE, RELEASE as RELEASE_SCRIPT, RENEW, digest, whole};
+use support::{Fault, Proxy, RedisServer};
 
 /// What a release may take.
 const RELEASE: Duration = millis(500);

@@ -2,8 +2,8 @@
 
 use crosslock::{Error, LockGuard, Locker, MutexGuard};
 
-use super::support::{Child, hear, is_child, say};
 use super::*;
+use support::{Child, hear, is_child, say};
 
 /// A process with a locker of its own; dropping it kills it.
 pub(crate) struct Puppet(Child);

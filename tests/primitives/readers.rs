@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use redis::{Connection, cmd};
 
-use super::support::{Child, RedisServer, is_child, say};
 use super::*;
+use support::{Child, RedisServer, is_child, say};
 
 const ROLE: &str = "TEST_ROLE";
 const FOR_MS: &str = "TEST_FOR_MS";

@@ -3,8 +3,8 @@
 use std::thread;
 
 use super::puppet::Puppet;
-use super::support::{Child, RedisServer, hear, is_child, say};
 use super::*;
+use support::{Child, RedisServer, hear, is_child, say};
 
 const LEASE: Duration = millis(600);
 

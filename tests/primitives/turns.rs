@@ -5,8 +5,8 @@ use std::thread;
 
 use crosslock::{LockGuard, Locker, Prefer, Result};
 
-use super::support::RedisServer;
 use super::*;
+use support::RedisServer;
 
 /// Those that want the lock, each on a thread and a locker of its own, in the order in which they were let in.
 struct Turns<'a> {

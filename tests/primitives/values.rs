@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use crosslock::{Locker, MutexGuard};
 
-use super::support::{Proxy, RedisServer};
 use super::*;
+use support::{Proxy, RedisServer};
 
 /// Adds one so often on each of so many threads of one locker, with pauses of any length in between, so that one thread
 /// may come at every step of another's; gives what came of it.

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use super::support::{Child, hear, is_child, say};
 use super::*;
+use support::{Child, hear, is_child, say};
 
 #[cfg(feature = "redis")]
-use super::support::RedisServer;
+use support::RedisServer;
 
 #[test]
 fn child_increments() {

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use crosslock::Locker;
 
-use super::support::{Child, is_child, say, wait_until};
 use super::*;
+use support::{Child, is_child, say, wait_until};
 
 #[cfg(feature = "redis")]
-use super::support::RedisServer;
+use support::RedisServer;
 
 /// How the thread ends: `thread`, or `process`, which it ends with itself.
 const END: &str = "TEST_END";

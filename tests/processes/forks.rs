@@ -12,8 +12,8 @@ use rustix::process::{
     Pid, Signal, WaitOptions, kill_process, set_parent_process_death_signal, waitpid,
 };
 
-use super::support::{Child, Stopwatch, eventually, is_child};
 use super::*;
+use support::{Child, Stopwatch, eventually, is_child};
 
 /// Runs `body` in a forked child of this process; returns its process id.
 fn forked(body: impl FnOnce()) -> i32 {
@@ -258,7 +258,7 @@ mod forks_on_file {
 #[cfg(feature = "redis")]
 mod forks_on_redis {
     use super::*;
-    use crate::support::RedisServer;
+    use support::RedisServer;
 
     fn succeeds(entry: &str) {
         let server = RedisServer::start();

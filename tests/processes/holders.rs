@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crosslock::{Error, LockGuard};
 
-use super::support::{Child, hear, is_child, say};
 use super::*;
+use support::{Child, hear, is_child, say};
 
 #[cfg(feature = "redis")]
-use super::support::{RedisServer, Stopwatch};
-#[cfg(feature = "redis")]
 use std::time::Instant;
+#[cfg(feature = "redis")]
+use support::{RedisServer, Stopwatch};
 
 const NAME: &str = "TEST_NAME";
 

@@ -7,9 +7,9 @@ use std::thread;
 use crosslock::Error;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::support::{RedisServer, is_child, say};
 use super::users::{Stranger, run_as};
 use super::*;
+use support::{RedisServer, is_child, say};
 
 #[test]
 fn child_starts_no_threads() {

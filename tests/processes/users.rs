@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use crosslock::{Error, Locker};
 use rustix::process::geteuid;
 
-use super::support::{is_child, say};
 use super::*;
+use support::{is_child, say};
 
 /// Runs a test of this binary as a user who may do little, with no environment variable of ours but `vars`; returns
 /// what it said.

@@ -9,11 +9,11 @@ use std::time::Duration;
 use crosslock::{LockGuard, Locker};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::support::{Child, is_child, say};
 use super::*;
+use support::{Child, is_child, say};
 
 #[cfg(feature = "redis")]
-use super::support::{RedisServer, wait_until};
+use support::{RedisServer, wait_until};
 
 #[cfg(feature = "redis")]
 const DAY_MS: i64 = 24 * 3600 * 1000;

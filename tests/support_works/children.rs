@@ -4,8 +4,8 @@ use std::panic::catch_unwind;
 use std::path::Path;
 use std::thread;
 
-use super::support::{Child, hear, is_child, say, wait_until};
 use super::*;
+use support::{Child, hear, is_child, say, wait_until};
 
 #[test]
 fn parent_and_child_talk() {

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use redis::cmd;
 
-use super::support::{
+use super::*;
+use support::{
     BlackHole, Child, Fault, Proxy, RedisServer, is_child, sockets, threads_named, wait_until,
 };
-use super::*;
 
 #[test]
 fn proxy_passes_everything() {

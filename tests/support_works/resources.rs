@@ -5,10 +5,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::thread;
 
-use super::support::{
+use super::*;
+use support::{
     Child, is_child, open_files_under, resident_bytes, sockets, threads_named, wait_until,
 };
-use super::*;
 
 #[test]
 fn resources_are_counted() {

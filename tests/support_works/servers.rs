@@ -9,8 +9,8 @@ use std::thread;
 
 use redis::cmd;
 
-use super::support::{Child, Proxy, RedisServer, hear, is_child, say, wait_until};
 use super::*;
+use support::{Child, Proxy, RedisServer, hear, is_child, say, wait_until};
 
 #[test]
 fn servers_have_ports_and_data_of_their_own() {

@@ -5,10 +5,8 @@ use std::sync::mpsc::{self, TryRecvError};
 use std::thread;
 use std::time::Instant;
 
-use super::support::{
-    Child, Late, Probe, Stopwatch, hear, is_child, is_in_time, say, within, worst,
-};
 use super::*;
+use support::{Child, Late, Probe, Stopwatch, hear, is_child, is_in_time, say, within, worst};
 
 const fn millis(number: u64) -> Duration {
     Duration::from_millis(number)

@@ -3,7 +3,7 @@
 use std::panic::catch_unwind;
 use std::time::Duration;
 
-use super::support::{eventually, wait_until};
+use support::{eventually, wait_until};
 
 #[test]
 fn condition_that_never_holds_is_named() {

@@ -2,9 +2,9 @@
 
 use crosslock::Locker;
 
-use super::support::RedisServer;
 use super::watch::wait_for_line;
 use super::*;
+use support::RedisServer;
 
 /// Who waits for a lock that is kept gets it when the time is over, not with its next heartbeat.
 #[test]

@@ -1,12 +1,12 @@
 //! Waiters and holders that are killed, and waiters that stand still.
 
 use super::puppet::Puppet;
-use super::support::RedisServer;
 use super::watch::{
     LOCK, WAITERS, assert_nothing_left, assert_served_in_order, holder, line, processes_in_line,
     wait_for_inboxes, wait_for_line,
 };
 use super::*;
+use support::RedisServer;
 
 #[test]
 fn killed_waiters_are_passed_over_by_the_release() {

@@ -2,9 +2,9 @@
 
 use crosslock::Error;
 
-use super::support::RedisServer;
 use super::watch::{FENCE, assert_nothing_left, holder, line, wait_for_inboxes, wait_for_line};
 use super::*;
+use support::RedisServer;
 
 #[test]
 fn wait_goes_on_when_all_connections_are_killed() {

@@ -1,9 +1,9 @@
 //! A failover behind one address, as a load balancer or a DNS name has it: connections that are open stay where they
 //! are, at a server that is a replica now.
 
-use super::support::{Proxy, RedisServer, wait_until};
 use super::watch::{LOCK, assert_nothing_left, inboxes, line, wait_for_inboxes, wait_for_line};
 use super::*;
+use support::{Proxy, RedisServer, wait_until};
 
 struct Pair {
     old: RedisServer,

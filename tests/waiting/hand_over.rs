@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use super::puppet::Puppet;
-use super::support::{Child, Proxy, RedisServer, hear, is_child, say};
 use super::watch::{assert_nothing_left, wait_for_inboxes, wait_for_line};
 use super::*;
+use support::{Child, Proxy, RedisServer, hear, is_child, say};
 
 /// Long enough for all that a test does with one lease.
 const SLICE: Duration = Duration::from_secs(600);

@@ -1,9 +1,9 @@
 //! Grants that reach a waiter late.
 
 use super::puppet::Puppet;
-use super::support::RedisServer;
 use super::watch::{FENCE, LOCK, assert_nothing_left, holder, line, wait_for_line};
 use super::*;
+use support::RedisServer;
 
 /// A process that is alone in line for "a", stopped, granted the lock and still stopped.
 fn granted_while_stopped(server: &RedisServer, ttl: Duration) -> Puppet {

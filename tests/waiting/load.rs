@@ -1,8 +1,8 @@
 //! What many waiters cost.
 
-use super::support::{Child, Proxy, RedisServer, hear, is_child, say};
 use super::watch::{assert_nothing_left, holder, inboxes, wait_for_line};
 use super::*;
+use support::{Child, Proxy, RedisServer, hear, is_child, say};
 
 const PROCESSES: usize = 16;
 const THREADS: usize = 4;

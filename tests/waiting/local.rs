@@ -3,11 +3,11 @@
 use crosslock::Error;
 
 use super::puppet::Puppet;
-use super::support::{Proxy, RedisServer};
 use super::watch::{
     FENCE, LOCK, assert_nothing_left, holder, inboxes, line, wait_for_inboxes, wait_for_line,
 };
 use super::*;
+use support::{Proxy, RedisServer};
 
 fn opened(server: &RedisServer, ttl: Duration) -> Locker {
     Locker::builder(&server.url()).ttl(ttl).build().unwrap()

@@ -2,9 +2,9 @@
 
 use crosslock::{Error, LostReason};
 
-use super::support::RedisServer;
 use super::watch::{LOCK, assert_nothing_left, wait_for_line};
 use super::*;
+use support::RedisServer;
 
 const SLICE: Duration = Duration::from_secs(600);
 

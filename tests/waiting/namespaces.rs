@@ -2,8 +2,8 @@
 
 use std::thread::JoinHandle;
 
-use super::support::RedisServer;
 use super::*;
+use support::RedisServer;
 
 const NAMESPACES: usize = 1_000;
 

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use super::support::{RedisServer, eventually};
 use super::watch::{holder, wait_for_inboxes};
 use super::*;
+use support::{RedisServer, eventually};
 
 const MANY: usize = 12;
 

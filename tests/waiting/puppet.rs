@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crosslock::{LockGuard, Locker};
 
-use super::support::{Child, hear, is_child, say};
 use super::{PATIENCE, TTL, URL, arg, millis, now, wait_in_vain};
+use support::{Child, hear, is_child, say};
 
 /// A process with a locker of its own; dropping it kills it.
 pub(crate) struct Puppet(Child);

@@ -5,9 +5,9 @@
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::support::{Child, RedisServer, hear, is_child, say};
 use super::watch::{assert_nothing_left, wait_for_inboxes};
 use super::*;
+use support::{Child, RedisServer, hear, is_child, say};
 
 fn patient(server: &RedisServer) -> Locker {
     Locker::builder(&server.url()).ttl(LONG).build().unwrap()

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use crosslock::Error;
 use tempfile::TempDir;
 
-use super::support::{Child, RedisServer, hear, is_child, say};
 use super::watch::{FENCE, assert_nothing_left};
 use super::*;
+use support::{Child, RedisServer, hear, is_child, say};
 
 const FILE: &str = "TEST_FILE";
 const HAND_OVER: &str = "TEST_HAND_OVER_US";

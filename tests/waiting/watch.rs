@@ -6,7 +6,7 @@ use crosslock::{LockGuard, Locker};
 
 use super::PATIENCE;
 use super::puppet::Puppet;
-use super::support::{RedisServer, wait_until};
+use support::{RedisServer, wait_until};
 
 /// The keys of the name "a".
 pub(crate) const LOCK: &str = "{crosslock:a}";

@@ -1,0 +1,358 @@
+//! Every engine keeps the same promises: one suite, run for each.
+
+mod at_least;
+mod at_least_shared;
+mod exclusion;
+mod lease;
+#[cfg(feature = "value")]
+mod mutex;
+mod names;
+mod options;
+mod release;
+mod rwlock;
+#[cfg(feature = "value")]
+mod rwlock_value;
+mod semaphore;
+mod several;
+mod texts;
+mod tokens;
+mod waiting;
+
+use std::any::Any;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use crosslock::{Locker, LockerBuilder};
+
+/// Far more than anything here takes, even on a loaded machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Where the locks of one test live, apart from those of all others; the locker that it derefs to has default options.
+pub(crate) struct Place {
+    locker: Locker,
+    url: String,
+    namespace: String,
+    /// What has to be there for as long as the locker.
+    _keep: Box<dyn Any + Send + Sync>,
+}
+
+impl Place {
+    fn new(url: &str, keep: impl Any + Send + Sync) -> Self {
+        // All of memory: is one place, so that tests differ in their namespace.
+        static PLACES: AtomicU64 = AtomicU64::new(0);
+        let namespace = format!("place-{}", PLACES.fetch_add(1, Relaxed));
+        let locker = Locker::builder(url).namespace(&namespace).build().unwrap();
+        Place {
+            locker,
+            url: url.to_owned(),
+            namespace,
+            _keep: Box::new(keep),
+        }
+    }
+
+    /// Options for another locker of this place.
+    pub(crate) fn builder(&self) -> LockerBuilder {
+        Locker::builder(&self.url).namespace(&self.namespace)
+    }
+
+    fn memory() -> Self {
+        Place::new("memory:", ())
+    }
+
+    #[cfg(feature = "file")]
+    fn file() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        Place::new(&format!("file://{}", dir.path().display()), dir)
+    }
+
+    #[cfg(feature = "redis")]
+    fn redis() -> Self {
+        let server = support::RedisServer::builder().password(PASSWORD).start();
+        Place::new(&server.url_as(&format!(":{PASSWORD}")), server)
+    }
+
+    #[cfg(feature = "redis")]
+    fn unix() -> Self {
+        let server = support::RedisServer::builder();
+        let server = server.password(PASSWORD).unix_socket().start();
+        let url = format!("{}?pass={PASSWORD}&db=1", server.unix_url());
+        Place::new(&url, server)
+    }
+
+    #[cfg(feature = "tls")]
+    fn tls() -> Self {
+        let server = support::RedisServer::builder().tls().start();
+        Place::new(&server.tls_url(), server)
+    }
+}
+
+impl Deref for Place {
+    type Target = Locker;
+
+    fn deref(&self) -> &Locker {
+        &self.locker
+    }
+}
+
+/// The password of every server that has one.
+pub(crate) const PASSWORD: &str = "swordfish-7c1d";
+
+macro_rules! suite {
+    ($place:expr; $($(#[$only:meta])? $topic:ident { $($test:ident)* })*) => {
+        $(
+            $(#[$only])?
+            mod $topic {
+                $(
+                    #[test]
+                    fn $test() {
+                        crate::$topic::$test(&$place);
+                    }
+                )*
+            }
+        )*
+    };
+}
+
+macro_rules! for_every_engine {
+    ({ $($all:tt)* } { $($sharing:tt)* }) => {
+        mod memory {
+            suite!(crate::Place::memory(); $($all)* $($sharing)*);
+        }
+
+        #[cfg(feature = "file")]
+        mod file {
+            suite!(crate::Place::file(); $($all)*);
+        }
+
+        #[cfg(feature = "redis")]
+        mod redis {
+            suite!(crate::Place::redis(); $($all)* $($sharing)*);
+        }
+
+        #[cfg(feature = "redis")]
+        mod unix {
+            suite!(crate::Place::unix(); $($all)* $($sharing)*);
+        }
+
+        #[cfg(feature = "tls")]
+        mod tls {
+            suite!(crate::Place::tls(); $($all)* $($sharing)*);
+        }
+    };
+}
+
+// What every engine can do, and what those can on which many may hold a name. A function of the suite that is missing
+// here is dead code, which the compiler tells.
+for_every_engine! {
+    {
+        exclusion {
+            threads_lose_no_increment
+            taken_lock_is_none_and_free_lock_is_some
+            clones_exclude_each_other
+            lockers_opened_separately_exclude_each_other
+            names_do_not_block_each_other
+            namespaces_are_apart
+            empty_namespace_is_one_like_any_other
+            cycles_in_a_tight_loop_always_find_the_lock_free
+        }
+        waiting {
+            waiting_thread_is_served_when_the_guard_is_dropped
+            every_waiting_thread_is_served
+            timed_wait_ends_after_its_timeout
+            timed_wait_gets_a_lock_that_is_released_meanwhile
+            deadline_ends_a_wait
+            deadline_in_the_past_tries_once
+            zero_timeout_tries_once
+            longest_timeout_waits_for_the_release
+            attempts_end_in_busy
+            attempts_end_timed_calls_with_none
+            attempts_do_not_matter_when_the_lock_is_free
+        }
+        release {
+            drop_releases
+            unlock_releases
+            panic_releases_and_is_told_to_the_next_holder_once
+            panic_is_told_to_the_thread_that_waits
+            lock_that_is_taken_while_unwinding_is_released_in_order
+            another_thread_can_release
+            guard_stays_held_across_threads
+            guard_outlives_its_locker
+            clone_outlives_the_original
+            released_guard_closes_its_channel_without_a_message
+            abandoned_waiting_call_leaves_nothing
+        }
+        lease {
+            fresh_guard_is_held_and_verified
+            renewal_keeps_a_lock_for_several_ttls
+            lease_that_is_not_renewed_is_lost
+            lost_lease_can_be_taken_by_another_who_keeps_it
+            every_clone_of_the_channel_learns_of_the_loss
+            max_hold_ends_renewal
+            forgotten_guard_ends_with_its_ttl_and_is_told_to_the_next_holder_once
+            clean_release_is_no_abandonment
+        }
+        at_least {
+            lock_released_early_stays_taken_until_its_time
+            each_call_finds_it_taken
+            drop_leaves_it_taken_also_without_a_locker
+            last_call_counts
+            longer_hold_changes_nothing
+            time_begins_with_each_guard_anew
+            panic_frees_it_at_once
+            waiters_get_it_when_its_time_is_over
+            waiter_that_gives_up_leaves_it_taken
+            lost_guard_keeps_nothing
+            several_stay_taken_together
+        }
+        tokens {
+            tokens_are_odd_and_increase_from_holder_to_holder
+            tokens_increase_over_threads
+            tokens_increase_in_each_namespace
+            tokens_increase_after_an_abandonment
+        }
+        names {
+            odd_names_are_all_different_locks
+            longest_name_is_accepted
+            names_out_of_bounds_are_rejected_by_every_call
+            bad_namespaces_are_rejected
+        }
+        options {
+            values_out_of_range_are_rejected_by_name
+            bounds_themselves_are_accepted
+        }
+        texts {
+            debug_output_hides_owner_and_password
+            errors_hide_owner_and_password
+            errors_name_the_lock
+        }
+        #[cfg(feature = "value")]
+        mutex {
+            value_starts_as_init_and_is_stored_by_commit_and_by_drop
+            value_that_was_not_borrowed_mutably_is_not_stored
+            discarded_change_is_not_stored
+            panic_discards_the_change_and_is_told
+            change_that_is_made_while_unwinding_is_stored
+            value_is_read_and_removed_without_locking
+            values_of_names_and_namespaces_are_apart
+            value_of_another_type_is_corrupt_and_stays
+            value_that_can_not_be_written_is_not_stored
+            float_that_is_no_number_is_not_stored
+            values_come_back_as_they_were
+            numbers_come_back_exactly
+            large_values_come_back
+            each_call_takes_it_when_it_is_free_and_none_when_it_is_not
+            waiter_reads_what_the_one_before_it_stored
+            guard_tells_what_that_of_a_lock_does
+            lock_and_mutex_of_a_name_exclude_each_other
+            lost_lease_stores_nothing
+            lost_lease_stores_nothing_although_nobody_came
+            mutex_is_held_until_a_given_moment
+            mutex_is_tried_a_given_number_of_times
+            renewal_keeps_a_value_for_several_ttls
+            threads_lose_no_change
+            names_of_values_are_checked
+            update_stores_and_gives_what_its_closure_does
+            update_of_a_lock_that_is_lost_meanwhile_says_so
+            update_that_panics_changes_nothing_and_is_told
+            value_of_another_type_is_not_updated
+            clones_are_one_lock_and_value
+            value_is_stored_at_once_by_a_release_that_leaves_the_lock_taken
+        }
+        several {
+            all_are_taken_or_none
+            one_guard_tells_of_all
+            tokens_increase_over_all_names
+            names_given_twice_are_one
+            wrong_numbers_and_names_are_rejected
+            names_are_texts_of_any_type
+            each_call_waits_in_its_way
+            single_locks_wait_for_all
+            overlapping_sets_in_any_order_make_progress_and_exclude
+            all_are_renewed_for_several_ttls
+            several_are_held_until_a_given_moment
+            abandoned_set_is_told_to_the_next_holder_of_each
+            several_are_tried_a_given_number_of_times
+            several_can_not_be_downgraded_and_are_released
+            panic_releases_all_and_is_told_of_each
+        }
+    }
+    {
+        at_least_shared {
+            reader_keeps_out_writers_and_no_readers
+            writer_gets_in_when_the_readers_time_is_over
+            downgraded_guard_keeps_its_time
+            permits_limit_a_rate
+            permits_stay_out
+        }
+        rwlock {
+            readers_are_inside_together_and_a_writer_alone
+            lock_keeps_out_readers_and_writers
+            threads_read_together_and_write_alone
+            each_call_takes_it_when_it_is_free_and_none_when_it_is_not
+            waiting_calls_are_served_by_a_release
+            writer_that_gives_up_lets_readers_in
+            guard_of_a_reader_tells_what_others_do
+            panic_of_a_reader_releases_and_is_nobodys_concern
+            downgraded_writer_reads_with_others
+            downgraded_lease_is_renewed
+            downgrade_lets_in_those_that_wait_to_read
+            downgrade_lets_in_no_writer
+            lost_writer_can_not_downgrade
+            reader_can_not_downgrade_and_is_released
+            reader_that_is_not_renewed_is_lost
+            dead_reader_does_not_live_on_through_others
+            short_lease_shortens_no_other
+            reader_is_held_until_a_given_moment
+            reader_and_writer_try_a_given_number_of_times
+            abandoned_writer_is_told_to_readers_and_the_next_writer
+            writer_starves_where_readers_are_preferred_and_only_there
+            reader_starves_where_writers_are_preferred_and_only_there
+            names_to_read_and_write_are_checked
+        }
+        #[cfg(feature = "value")]
+        rwlock_value {
+            readers_read_what_a_writer_stored
+            update_and_set_store_as_a_writer_and_clones_are_one
+            value_is_that_of_the_mutex
+            writer_that_changed_nothing_or_discards_stores_nothing
+            downgraded_writer_reads_on_what_it_stored
+            lost_writer_stores_nothing
+            each_call_takes_it_when_it_is_free_and_none_when_it_is_not
+            waiter_reads_what_the_one_before_it_stored
+            readers_never_see_a_change_that_is_undone_or_half
+            value_of_another_type_is_corrupt_and_stays
+            guards_tell_what_that_of_a_lock_does
+        }
+        semaphore {
+            there_are_as_many_permits_as_it_has
+            many_are_taken_and_given_back_together
+            threads_never_have_more_than_there_are
+            waiting_calls_are_served_when_permits_come_back
+            timed_calls_end_in_time
+            large_request_is_not_passed_by_small_ones
+            large_request_that_gives_up_lets_small_ones_in
+            numbers_out_of_range_are_rejected
+            largest_semaphore_can_be_taken_whole
+            guard_of_a_permit_tells_what_others_do
+            permit_is_held_until_a_given_moment
+            forgotten_permit_comes_back_although_others_are_held
+            permit_is_tried_a_given_number_of_times
+            permits_and_other_ways_to_hold_a_name_exclude_each_other
+            permit_can_not_be_downgraded_and_is_given_back
+            panic_gives_permits_back
+        }
+    }
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn errors_of_a_server_hide_the_password() {
+    texts::errors_of_a_server_hide_the_password();
+}
+
+#[cfg(feature = "file")]
+#[test]
+fn many_can_not_hold_a_name_of_a_directory() {
+    rwlock::many_can_not_hold_a_name_here(&Place::file());
+}

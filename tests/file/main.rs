@@ -1,0 +1,271 @@
+//! What is particular to `file:`: files that are removed, replaced, or not what they should be.
+#![cfg(feature = "file")]
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crosslock::{Error, Locker, LostReason};
+use support::open_files_under;
+use tempfile::TempDir;
+
+fn place() -> (TempDir, Locker) {
+    let directory = TempDir::new().expect("a directory");
+    let lock = open(directory.path());
+    (directory, lock)
+}
+
+fn open(directory: &Path) -> Locker {
+    Locker::open(&format!("file://{}", directory.display())).expect("a directory to lock in")
+}
+
+/// Where the lock `name` is, for a name without odd characters.
+fn file_of(directory: &TempDir, name: &str) -> PathBuf {
+    directory.path().join(format!("crosslock+{name}.lock"))
+}
+
+#[test]
+fn guard_whose_file_was_removed_is_lost_and_keeps_nothing_open() {
+    let (directory, lock) = place();
+    let guard = lock.lock("a").unwrap();
+    assert_eq!(open_files_under(directory.path()), 1);
+    fs::remove_file(file_of(&directory, "a")).unwrap();
+    assert!(matches!(guard.verify(), Err(Error::Lost { .. })));
+    assert_eq!(guard.lost().recv().unwrap().reason, LostReason::NotOwner);
+    assert!(matches!(guard.unlock(), Err(Error::Lost { .. })));
+    assert_eq!(open_files_under(directory.path()), 0);
+}
+
+#[test]
+fn file_that_was_moved_away_and_back_can_be_locked_again() {
+    let (directory, lock) = place();
+    let (file, aside) = (file_of(&directory, "a"), directory.path().join("aside"));
+    let guard = lock.lock("a").unwrap();
+    fs::rename(&file, &aside).unwrap();
+    assert!(guard.verify().is_err());
+    drop(guard);
+    fs::rename(&aside, &file).unwrap();
+    let guard = lock.try_lock("a").unwrap().expect("nobody has it");
+    assert!(guard.abandoned());
+}
+
+#[test]
+fn released_file_is_closed_and_stays() {
+    let (directory, lock) = place();
+    lock.lock("a").unwrap().unlock().unwrap();
+    assert_eq!(open_files_under(directory.path()), 0);
+    let counter = fs::read_to_string(file_of(&directory, "a")).unwrap();
+    assert_eq!(counter.trim_end().parse::<u64>().unwrap() % 2, 0);
+}
+
+#[test]
+fn what_is_no_lock_is_a_conflict_and_is_left_alone() {
+    let (directory, lock) = place();
+    let outside = TempDir::new().unwrap();
+    let target = outside.path().join("target");
+    fs::write(file_of(&directory, "text"), "not a counter\n").unwrap();
+    fs::create_dir(file_of(&directory, "directory")).unwrap();
+    symlink(&target, file_of(&directory, "link")).unwrap();
+    let made = Command::new("mkfifo")
+        .arg(file_of(&directory, "fifo"))
+        .status()
+        .unwrap();
+    assert!(made.success());
+    for name in ["text", "directory", "link", "fifo"] {
+        match lock.try_lock(name) {
+            Err(Error::Conflict { key, .. }) => assert!(key.ends_with(&format!("{name}.lock"))),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+    let text = fs::read_to_string(file_of(&directory, "text")).unwrap();
+    assert_eq!(text, "not a counter\n");
+    assert!(!target.exists());
+    assert_eq!(open_files_under(directory.path()), 0);
+}
+
+/// Releases `name` at once, to stay taken for longer than any test runs; gives what the file holds then.
+fn keep(directory: &TempDir, lock: &Locker, name: &str) -> String {
+    let guard = lock.lock(name).unwrap();
+    guard.at_least_for(Duration::from_secs(300));
+    guard.unlock().unwrap();
+    assert!(lock.try_lock(name).unwrap().is_none());
+    fs::read_to_string(file_of(directory, name)).unwrap()
+}
+
+#[test]
+fn file_of_a_lock_that_stays_taken_says_until_when_and_is_closed() {
+    let (directory, lock) = place();
+    let content = keep(&directory, &lock, "a");
+    assert_eq!(open_files_under(directory.path()), 0);
+    let lines: Vec<_> = content.lines().collect();
+    assert_eq!(lines.len(), 2, "{content:?}");
+    assert_eq!(lines[0].parse::<u64>().unwrap() % 2, 0);
+    // Version 0.1 wrote one line: it is understood.
+    fs::write(file_of(&directory, "a"), lines[0].to_owned() + "\n").unwrap();
+    let guard = lock.try_lock("a").unwrap().expect("nobody has it");
+    assert!(!guard.abandoned());
+}
+
+#[test]
+fn removed_file_frees_a_lock_that_stays_taken() {
+    let (directory, lock) = place();
+    keep(&directory, &lock, "a");
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| lock.lock("a").unwrap());
+        thread::sleep(Duration::from_millis(50));
+        fs::remove_file(file_of(&directory, "a")).unwrap();
+        drop(waiter.join().unwrap());
+    });
+}
+
+#[test]
+fn reboot_frees_a_lock_that_stays_taken() {
+    let (directory, lock) = place();
+    let content = keep(&directory, &lock, "a");
+    let (counter, kept) = content.split_once('\n').unwrap();
+    let (until, boot) = kept.split_once(' ').unwrap();
+    let other = boot.replace(|c: char| c.is_ascii_hexdigit(), "0");
+    fs::write(
+        file_of(&directory, "a"),
+        format!("{counter}\n{until} {other}"),
+    )
+    .unwrap();
+    let guard = lock.try_lock("a").unwrap().expect("it isn't kept any more");
+    assert!(!guard.abandoned());
+    guard.unlock().unwrap();
+    let content = fs::read_to_string(file_of(&directory, "a")).unwrap();
+    assert_eq!(content.lines().count(), 1, "{content:?}");
+    assert_eq!(content.len(), counter.len() + 1);
+}
+
+#[test]
+fn second_line_that_is_none_is_a_conflict_and_is_left_alone() {
+    let (directory, lock) = place();
+    let content = keep(&directory, &lock, "a") + "more\n";
+    fs::write(file_of(&directory, "a"), &content).unwrap();
+    assert!(matches!(lock.try_lock("a"), Err(Error::Conflict { .. })));
+    let found = fs::read_to_string(file_of(&directory, "a")).unwrap();
+    assert_eq!(found, content);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn waiter_for_a_lock_that_stays_taken_sleeps() {
+    const LONG: Duration = Duration::from_millis(700);
+    let (_directory, lock) = place();
+    let guard = lock.lock("a").unwrap();
+    guard.at_least_for(LONG);
+    guard.unlock().unwrap();
+    let switches = own_switches();
+    drop(lock.lock("a").unwrap());
+    let switches = own_switches() - switches;
+    // Asking again and again, with the pauses of a timed call, it would be 14 and more.
+    assert!(switches < 10, "{switches}");
+}
+
+/// How often this thread gave up the processor by itself.
+#[cfg(target_os = "linux")]
+fn own_switches() -> u64 {
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    line.unwrap().trim().parse().unwrap()
+}
+
+#[cfg(feature = "value")]
+#[test]
+fn what_is_no_value_is_a_conflict_and_named() {
+    let (directory, lock) = place();
+    for name in ["link", "directory"] {
+        let value = lock.mutex(name, 0).unwrap();
+        *value.lock().unwrap() = 1;
+        let path = file_of(&directory, name).with_extension("value");
+        fs::remove_file(&path).unwrap();
+        match name {
+            "link" => symlink("/nowhere", &path).unwrap(),
+            _ => fs::create_dir(&path).unwrap(),
+        }
+        for outcome in [value.get().map(drop), value.lock().map(drop)] {
+            match outcome {
+                Err(Error::Conflict { key, .. }) => assert_eq!(Path::new(&key), path),
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn files_are_for_all_who_may_write_in_the_directory() {
+    let long = "x".repeat(300);
+    for (mode, file, part) in [
+        (0o700, 0o600, 0o700),
+        (0o750, 0o600, 0o700),
+        (0o755, 0o600, 0o700),
+        (0o770, 0o660, 0o770),
+        (0o733, 0o666, 0o777),
+        (0o777, 0o666, 0o777),
+    ] {
+        let directory = TempDir::new().unwrap();
+        fs::set_permissions(directory.path(), Permissions::from_mode(mode)).unwrap();
+        let lock = open(directory.path());
+        drop((lock.lock("a").unwrap(), lock.lock(&long).unwrap()));
+        let entries: Vec<_> = fs::read_dir(directory.path()).unwrap().collect();
+        assert_eq!(entries.len(), 2, "no draft is left");
+        for entry in entries {
+            let found = entry.unwrap().metadata().unwrap();
+            let expected = if found.is_dir() { part } else { file };
+            assert_eq!(found.permissions().mode() & 0o777, expected, "{mode:o}");
+        }
+    }
+}
+
+#[test]
+fn many_who_make_the_same_file_at_once_exclude_each_other() {
+    let (directory, lock) = place();
+    for n in 0..50 {
+        let name = format!("{n}-{}", "x".repeat(if n % 2 == 0 { 1 } else { 300 }));
+        let inside = AtomicU32::new(0);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let _guard = lock.lock(&name).unwrap();
+                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+        });
+    }
+    assert_eq!(open_files_under(directory.path()), 0);
+}
+
+#[test]
+fn link_in_the_place_of_a_directory_is_a_conflict() {
+    let (directory, lock) = place();
+    let long = "x".repeat(300);
+    drop(lock.lock(&long).unwrap());
+    let part = fs::read_dir(directory.path())
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let outside = TempDir::new().unwrap();
+    fs::remove_dir_all(&part).unwrap();
+    symlink(outside.path(), &part).unwrap();
+    assert!(matches!(lock.try_lock(&long), Err(Error::Conflict { .. })));
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn directory_that_is_removed_while_open_is_an_error_and_not_made_anew() {
+    let (directory, lock) = place();
+    let path = directory.path().to_owned();
+    directory.close().unwrap();
+    assert!(matches!(lock.try_lock("a"), Err(Error::Engine { .. })));
+    assert!(!path.exists());
+}

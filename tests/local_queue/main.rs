@@ -1,0 +1,282 @@
+//! The local queue under a model checker: threads that lock, try, give up, hand over and lose, in every order of
+//! their steps when there are few, and in many random orders when there are more. A thread that waits for ever is
+//! reported as a deadlock.
+
+#[path = "../../src/queue/local.rs"]
+mod local_queue;
+mod orders;
+mod process;
+mod sync;
+mod world;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use local_queue::{Entered, Left, LocalQueues, Turn, Waiter};
+use orders::try_every_order;
+use process::{Process, Thread};
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+use shuttle::{Config, Runner};
+use world::{Seen, World};
+
+type Threads = fn(&Arc<World>) -> Vec<Thread>;
+type Queues = LocalQueues<&'static str, u32>;
+
+/// Runs all of these, the first in this thread, until the last has ended.
+fn at_once(threads: Vec<Thread>) {
+    let mut threads = threads.into_iter();
+    let first = threads.next().unwrap();
+    let others: Vec<_> = threads.map(sync::spawn).collect();
+    first();
+    others.into_iter().for_each(|other| other.join().unwrap());
+}
+
+/// The threads in a world of their own, where nothing is to be left. It adds what was seen to `seen`.
+fn model(threads: Threads, seen: &Arc<Mutex<BTreeSet<Seen>>>) -> impl Fn() + use<> {
+    let seen = seen.clone();
+    move || {
+        let world = Arc::new(World::default());
+        at_once(threads(&world));
+        seen.lock().unwrap().extend(world.end());
+    }
+}
+
+fn in_every_order(threads: Threads) -> BTreeSet<Seen> {
+    let seen = Arc::default();
+    try_every_order(None, model(threads, &seen));
+    Arc::into_inner(seen).unwrap().into_inner().unwrap()
+}
+
+/// For threads that can't be run in every order: there are too many.
+fn in_orders_with(interruptions: u32, threads: Threads) -> BTreeSet<Seen> {
+    let seen = Arc::default();
+    try_every_order(Some(interruptions), model(threads, &seen));
+    Arc::into_inner(seen).unwrap().into_inner().unwrap()
+}
+
+fn in_orders_of(scheduler: impl Scheduler + 'static, threads: Threads) -> BTreeSet<Seen> {
+    let seen = Arc::default();
+    Runner::new(scheduler, Config::new()).run(model(threads, &seen));
+    Arc::into_inner(seen).unwrap().into_inner().unwrap()
+}
+
+fn first(queues: &Queues) -> Turn<&'static str, u32> {
+    match queues.enter(&"name") {
+        Entered::First(turn) => turn,
+        Entered::Behind(_) => panic!("somebody has the turn"),
+    }
+}
+
+fn behind(queues: &Queues) -> Waiter<&'static str, u32> {
+    match queues.enter(&"name") {
+        Entered::First(_) => panic!("nobody has the turn"),
+        Entered::Behind(waiter) => waiter,
+    }
+}
+
+#[test]
+fn seat_goes_to_the_first_in_the_queue_that_has_not_left() {
+    try_every_order(None, || {
+        let queues = Queues::default();
+        let turn = first(&queues);
+        let served = Arc::new(Mutex::new(Vec::new()));
+        let waits = |number: u32| -> Thread {
+            let (waiter, served) = (behind(&queues), served.clone());
+            Box::new(move || {
+                let (_seat, _) = waiter.wait(None).ok().unwrap();
+                served.lock().unwrap().push(number);
+            })
+        };
+        let (second, third, fourth) = (waits(2), behind(&queues), waits(4));
+        let served_third = served.clone();
+        let leaves: Thread = Box::new(move || {
+            let given = match third.wait(Some(Instant::now())) {
+                Ok(given) => Some(given),
+                Err(third) => match third.leave() {
+                    Left::Given(turn, word) => Some((turn, word)),
+                    Left::Gone { .. } => None,
+                },
+            };
+            if given.is_some() {
+                served_third.lock().unwrap().push(3);
+            }
+        });
+        at_once(vec![Box::new(move || drop(turn)), second, leaves, fourth]);
+        let served = served.lock().unwrap();
+        assert!(
+            [&[2, 3, 4][..], &[2, 4]].contains(&&served[..]),
+            "{served:?}"
+        );
+        assert_eq!(queues.len(), 0);
+    });
+}
+
+#[test]
+fn word_arrives_with_the_seat_or_comes_back() {
+    try_every_order(None, || {
+        let queues = Queues::default();
+        let (turn, waiter) = (first(&queues), behind(&queues));
+        let kept = Arc::new(Mutex::new(None));
+        let passed = kept.clone();
+        let passes: Thread = Box::new(move || {
+            let back = turn.pass(7).err();
+            *passed.lock().unwrap() = back.as_ref().map(|(_, word)| *word);
+        });
+        let given = Arc::new(Mutex::new(None));
+        let found = given.clone();
+        let leaves: Thread = Box::new(move || {
+            if let Left::Given(_seat, word) = waiter.leave() {
+                *found.lock().unwrap() = Some(word);
+            }
+        });
+        at_once(vec![passes, leaves]);
+        let words = (*kept.lock().unwrap(), *given.lock().unwrap());
+        assert!(
+            matches!(words, (Some(7), None) | (None, Some(7))),
+            "{words:?}"
+        );
+        assert_eq!(queues.len(), 0);
+    });
+}
+
+#[test]
+fn waiter_that_is_dropped_passes_the_seat_on() {
+    try_every_order(None, || {
+        let queues = Queues::default();
+        let (turn, dropped, waits) = (first(&queues), behind(&queues), behind(&queues));
+        at_once(vec![
+            Box::new(move || drop(turn)),
+            Box::new(move || drop(dropped)),
+            Box::new(move || drop(waits.wait(None))),
+        ]);
+        assert_eq!(queues.len(), 0);
+    });
+}
+
+#[test]
+fn names_have_queues_of_their_own() {
+    try_every_order(None, || {
+        let queues = Arc::new(LocalQueues::<_, ()>::default());
+        let takes = |name: &'static str| -> Thread {
+            let queues = queues.clone();
+            Box::new(move || assert!(matches!(queues.enter(&name), Entered::First(_))))
+        };
+        at_once(vec![takes("one"), takes("other"), takes("third")]);
+        assert_eq!(queues.len(), 0);
+    });
+}
+
+#[test]
+fn threads_that_lock_hand_the_lease_over() {
+    let seen = in_every_order(|world| {
+        let process = Process::new(world, 0, true);
+        vec![process.locks(), process.locks(), process.locks()]
+    });
+    assert!(seen.contains(&Seen::HandedOver));
+}
+
+#[test]
+fn threads_that_do_not_hand_over_ask_one_after_the_other() {
+    let seen = in_every_order(|world| {
+        let process = Process::new(world, 0, false);
+        vec![process.locks(), process.locks(), process.locks()]
+    });
+    assert!(seen.is_empty(), "{seen:?}");
+}
+
+#[test]
+fn lost_lease_frees_the_seat_while_its_guard_is_there() {
+    let seen = in_every_order(|world| {
+        let process = Process::new(world, 0, true);
+        vec![process.loses(), process.locks()]
+    });
+    assert!(seen.contains(&Seen::LostWhileOthersWait));
+    assert!(seen.contains(&Seen::ExpiredOnTheWay));
+}
+
+#[test]
+fn lost_lease_meets_a_thread_that_gives_up() {
+    let seen = in_every_order(|world| {
+        let process = Process::new(world, 0, true);
+        vec![process.loses(), process.locks_for(1)]
+    });
+    assert!(seen.contains(&Seen::LostWhileOthersWait));
+    assert!(seen.contains(&Seen::GivenAtTheLastMoment));
+}
+
+#[test]
+fn lost_lease_meets_threads_that_lock_and_try() {
+    let seen = in_orders_with(3, |world| {
+        let process = Process::new(world, 0, true);
+        vec![process.loses(), process.locks(), process.tries()]
+    });
+    assert!(seen.contains(&Seen::LostWhileOthersWait));
+    assert!(seen.contains(&Seen::AskedWithoutSeat));
+    assert!(seen.contains(&Seen::ExpiredOnTheWay));
+}
+
+#[test]
+fn thread_that_gives_up_takes_nothing_with_it() {
+    let seen = in_orders_with(4, |world| {
+        let process = Process::new(world, 0, true);
+        vec![process.locks(), process.locks_for(1), process.locks()]
+    });
+    assert!(seen.contains(&Seen::GivenAtTheLastMoment));
+    assert!(seen.contains(&Seen::KnownToBeTaken));
+}
+
+#[test]
+fn thread_that_tries_takes_nothing_with_it() {
+    let seen = in_orders_with(4, |world| {
+        let process = Process::new(world, 0, true);
+        vec![process.locks(), process.tries(), process.locks()]
+    });
+    assert!(seen.contains(&Seen::AskedWithoutSeat));
+    assert!(seen.contains(&Seen::KnownToBeTaken));
+}
+
+#[test]
+fn place_in_line_goes_to_the_next_thread_of_the_process() {
+    let seen = in_orders_with(3, |world| {
+        let (one, other) = (Process::new(world, 0, true), Process::new(world, 1, true));
+        vec![other.locks(), one.locks_for(1), one.locks()]
+    });
+    assert!(seen.contains(&Seen::PlacePassedOn));
+}
+
+#[test]
+fn processes_whose_threads_give_up_leave_the_line() {
+    let seen = in_orders_with(3, |world| {
+        let (one, other) = (Process::new(world, 0, true), Process::new(world, 1, true));
+        vec![other.locks_for(1), one.locks_for(1), one.tries()]
+    });
+    assert!(seen.contains(&Seen::KnownToBeTaken));
+}
+
+/// Too many even for orders with few interruptions.
+fn crowd(world: &Arc<World>) -> Vec<Thread> {
+    let (one, other) = (Process::new(world, 0, true), Process::new(world, 1, false));
+    vec![
+        one.locks(),
+        one.loses(),
+        one.locks_for(2),
+        one.tries(),
+        one.locks(),
+        other.locks_for(1),
+        other.loses(),
+        other.locks_for(2),
+    ]
+}
+
+#[test]
+fn crowd_in_random_orders() {
+    let seen = in_orders_of(RandomScheduler::new(10_000), crowd);
+    assert_eq!(seen, Seen::ALL.into(), "not everything was tried");
+}
+
+#[test]
+fn crowd_in_orders_with_few_changes_of_rank() {
+    let seen = in_orders_of(PctScheduler::new(4, 10_000), crowd);
+    assert_eq!(seen, Seen::ALL.into(), "not everything was tried");
+}

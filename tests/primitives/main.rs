@@ -1,0 +1,85 @@
+//! Values, readers and permits on a server: who goes when, what is stored, and what crashes and lost answers leave.
+
+#![cfg(all(feature = "redis", feature = "value"))]
+
+mod attacks;
+mod commands;
+mod crashes;
+mod increments;
+mod lost_replies;
+mod puppet;
+mod readers;
+mod several;
+mod turns;
+mod values;
+
+use std::env;
+use std::time::Duration;
+
+use crosslock::{LockGuard, Locker};
+use support::{RedisServer, Stopwatch, wait_until, within};
+
+/// The lock of most tests, and where it is.
+const NAME: &str = "n";
+const LOCK: &str = "{crosslock:n}";
+const FENCE: &str = "{crosslock:n}:fence";
+const QUEUE: &str = "{crosslock:n}:queue";
+const VALUE: &str = "{crosslock:n}:value";
+
+/// What children are told.
+const URL: &str = "TEST_URL";
+const TTL: &str = "TEST_TTL_MS";
+
+/// Far more than anything here takes, even on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const fn millis(number: u64) -> Duration {
+    Duration::from_millis(number)
+}
+
+fn arg(name: &str) -> String {
+    env::var(name).unwrap()
+}
+
+fn open(server: &RedisServer) -> Locker {
+    Locker::open(&server.url()).unwrap()
+}
+
+/// The locker that the parent's arguments describe.
+fn locker() -> Locker {
+    let ttl = millis(arg(TTL).parse().unwrap());
+    Locker::builder(&arg(URL)).ttl(ttl).build().unwrap()
+}
+
+/// Lets its lease run out.
+fn abandon(server: &RedisServer, take: impl FnOnce(&Locker) -> LockGuard) -> u64 {
+    let builder = Locker::builder(&server.url()).ttl(millis(100));
+    let lock = builder.renew(false).build().unwrap();
+    let guard = take(&lock);
+    let token = guard.fencing_token();
+    std::mem::forget(guard);
+    wait_until("the lease to end", PATIENCE, || server.get(LOCK).is_none());
+    token
+}
+
+/// Waits until so many stand in the line of those that want the lock exclusively, or permits.
+#[track_caller]
+fn wait_for_queue(server: &RedisServer, length: u64) {
+    wait_for_length(server, QUEUE, length);
+}
+
+#[track_caller]
+fn wait_for_length(server: &RedisServer, line: &str, length: u64) {
+    wait_until(line, PATIENCE, || {
+        server.query::<u64>(&["LLEN", line]) == length
+    });
+}
+
+/// Waits until there is nothing but the counter, and the value if there is one.
+#[track_caller]
+fn assert_nothing_left(server: &RedisServer) {
+    wait_until("nothing but counter and value", PATIENCE, || {
+        let keys = server.keys();
+        keys.iter().all(|key| [FENCE, VALUE].contains(&&**key))
+    });
+}

@@ -1,0 +1,435 @@
+//! Users with few rights.
+
+use std::thread;
+use std::time::Instant;
+
+use crosslock::{Error, LockGuard, Locker, LostReason};
+use redis::Value;
+
+use super::*;
+use support::{Fault, Proxy, RedisServer, wait_until};
+
+pub(crate) const PASSWORD: &str = "s3cr3t-p4ssw0rd";
+
+#[track_caller]
+pub(crate) fn assert_denied(error: &Error, place: &str) {
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
+    let text = shown(error);
+    assert!(error.to_string().contains(place), "{place}: {text}");
+    assert!(!text.contains(PASSWORD), "{text}");
+}
+
+/// What the documentation names as enough: keys and channels, and commands.
+pub(crate) const OURS: &str = "~{crosslock:* resetchannels &crosslock:inbox:*";
+const COMMANDS: [&str; 32] = [
+    "eval",
+    "evalsha",
+    "get",
+    "set",
+    "mget",
+    "incr",
+    "incrby",
+    "pexpire",
+    "pttl",
+    "del",
+    "time",
+    "ping",
+    "exists",
+    "lindex",
+    "lpop",
+    "llen",
+    "lrem",
+    "rpush",
+    "hget",
+    "hgetall",
+    "hset",
+    "hdel",
+    "zadd",
+    "zrem",
+    "zscore",
+    "zrange",
+    "zremrangebyscore",
+    "pexpireat",
+    "publish",
+    "subscribe",
+    "unsubscribe",
+    "pubsub|numsub",
+];
+
+/// The rule of a user who may do all of it to `scope`, but `without`.
+pub(crate) fn user(name: &str, scope: &str, without: Option<&str>) -> String {
+    let rights: String = COMMANDS
+        .iter()
+        .filter(|command| Some(**command) != without)
+        .map(|command| format!(" +{command}"))
+        .collect();
+    format!("user {name} on >{PASSWORD} {scope} -@all{rights}")
+}
+
+pub(crate) fn server_with(users: &[String]) -> RedisServer {
+    let rules: Vec<_> = users.iter().map(String::as_str).collect();
+    RedisServer::builder().acl(&rules).start()
+}
+
+pub(crate) fn url_of(server: &RedisServer, name: &str) -> String {
+    server.url_as(&format!("{name}:{PASSWORD}"))
+}
+
+/// What the server has refused since it was asked the last time.
+pub(crate) fn denials(server: &RedisServer) -> Vec<Value> {
+    let denied = server.query(&["ACL", "LOG"]);
+    server.query::<()>(&["ACL", "LOG", "RESET"]);
+    denied
+}
+
+#[test]
+fn documented_rights_are_enough_for_everything() {
+    let server = server_with(&[user("app", OURS, None)]);
+    let proxy = Proxy::start(server.addr());
+    let url = url_of(&server, "app").replace(&server.addr().to_string(), &proxy.addr().to_string());
+    let builder = Locker::builder(&url)
+        .ttl(millis(3_000))
+        .io_timeout(millis(500))
+        .renew_every(millis(100));
+    let [locker, other] = [(); 2].map(|()| builder.clone().build().unwrap());
+    for round in 0..2 {
+        take_and_contend(&server, &locker, &other);
+        wait_for_each_other(&server, &locker, &other);
+        // The second round uses scripts that the server has forgotten.
+        server.query::<()>(&["SCRIPT", "FLUSH"]);
+        if round == 1 {
+            load_scripts(&server);
+        }
+    }
+    for then_close in [true, false] {
+        proxy.lose_next_reply(&digest(ACQUIRE), then_close);
+        let guard = locker.lock(NAME).unwrap();
+        guard.unlock().unwrap();
+        assert_released(&server);
+    }
+    assert_eq!(proxy.lost_replies(), 2);
+    proxy.set(Fault::LoseReply { then_close: true });
+    let error = locker.try_lock(NAME).unwrap_err();
+    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+    wait_until("the release", PATIENCE, || server.get(LOCK).is_none());
+    drop((locker, other));
+    assert_no_clients(&server);
+    let denied = denials(&server);
+    assert!(denied.is_empty(), "{denied:?}");
+}
+
+fn take_and_contend(server: &RedisServer, locker: &Locker, other: &Locker) {
+    let guard = held(locker);
+    assert!(other.try_lock(NAME).unwrap().is_none());
+    match other.try_lock_for(NAME, millis(300)) {
+        // The last question has little time for its answer.
+        Ok(None) | Err(Error::Unavailable { .. }) => {}
+        outcome => panic!("{outcome:?}"),
+    }
+    wait_for_line(server, 0);
+    wait_for_renewal(&guard);
+    guard.verify().unwrap();
+    guard.unlock().unwrap();
+    assert_released(server);
+}
+
+/// One after another, then all at once.
+fn wait_for_each_other(server: &RedisServer, locker: &Locker, other: &Locker) {
+    let guard = held(locker);
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| other.lock(NAME).unwrap());
+        wait_for_line(server, 1);
+        guard.unlock().unwrap();
+        waiter.join().unwrap().unlock().unwrap();
+    });
+    assert_released(server);
+    let cycle = |lock: &Locker| lock.lock(NAME).unwrap().verify().unwrap();
+    thread::scope(|scope| {
+        for lock in [locker, other].repeat(3) {
+            scope.spawn(move || (0..20).for_each(|_| cycle(lock)));
+        }
+    });
+    assert_released(server);
+}
+
+/// The call that a missing right makes fail.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Call {
+    Open,
+    Lock,
+    /// `try_lock` of a lock that is taken.
+    Contend,
+    Verify,
+    Renew,
+    Unlock,
+    /// `lock` of a lock that is taken, which waits and gives up.
+    Wait,
+    /// `read`.
+    Share,
+    /// `read` beside another.
+    ShareToo,
+    Unshare,
+}
+
+/// Each right, and the first call that is denied without it. No call here is denied without `publish`, `subscribe` or
+/// `pubsub|numsub`, which make waiters learn of grants at once, see `channels.rs`; `unsubscribe`, without which a channel
+/// stays open that nobody needs any more; `lpop` and `hget`, by which a release hands the lock on; `hgetall`, by
+/// which waiters of a line that was lost are found; `incr` and `incrby`, in place of
+/// which `set` then counts; or `zremrangebyscore`, by which shares that ended by themselves are counted back.
+const NEEDED_BY: [(&str, Call); COMMANDS.len() - 10] = [
+    ("ping", Call::Open),
+    ("evalsha", Call::Lock),
+    ("eval", Call::Lock),
+    ("get", Call::Lock),
+    ("set", Call::Lock),
+    ("time", Call::Lock),
+    ("exists", Call::Lock),
+    ("pttl", Call::Contend),
+    ("pexpire", Call::Renew),
+    ("mget", Call::Unlock),
+    ("del", Call::Unlock),
+    ("lindex", Call::Wait),
+    ("llen", Call::Wait),
+    ("lrem", Call::Wait),
+    ("rpush", Call::Wait),
+    ("hset", Call::Wait),
+    ("hdel", Call::Wait),
+    ("zadd", Call::Share),
+    ("pexpireat", Call::Share),
+    ("zrange", Call::ShareToo),
+    ("zscore", Call::ShareToo),
+    ("zrem", Call::Unshare),
+];
+
+const TTL: Duration = millis(1_500);
+
+/// Does everything once, and returns the first call that fails.
+fn first_failure(server: &RedisServer, user: &str) -> Option<(Call, Error)> {
+    let builder = Locker::builder(&url_of(server, user)).ttl(TTL);
+    let locker = match within(millis(100), || builder.renew_every(millis(100)).build()) {
+        Ok(locker) => locker,
+        Err(error) => return Some((Call::Open, error)),
+    };
+    let guard = match within(millis(100), || locker.lock(NAME)) {
+        Ok(guard) => guard,
+        Err(error) => return Some((Call::Lock, error)),
+    };
+    match within(millis(100), || locker.try_lock("taken")) {
+        Ok(other) => assert!(other.is_none()),
+        Err(error) => return Some((Call::Contend, error)),
+    }
+    if let Some(failure) = use_and_release(guard) {
+        return Some(failure);
+    }
+    // It enters the line, sends a heartbeat, and then leaves it.
+    let patient = Locker::builder(&url_of(server, user)).attempts(3);
+    match within(millis(300), || patient.build().unwrap().lock("taken")) {
+        Err(Error::Busy { .. }) => share(&locker),
+        outcome => outcome.err().map(|error| (Call::Wait, error)),
+    }
+}
+
+fn share(locker: &Locker) -> Option<(Call, Error)> {
+    let first = match within(millis(100), || locker.read(NAME)) {
+        Ok(guard) => guard,
+        Err(error) => return Some((Call::Share, error)),
+    };
+    if let Err(error) = within(millis(100), || locker.read(NAME)) {
+        return Some((Call::ShareToo, error));
+    }
+    let error = within(RELEASE, || first.unlock()).err()?;
+    Some((Call::Unshare, error))
+}
+
+fn use_and_release(guard: LockGuard) -> Option<(Call, Error)> {
+    if let Err(error) = guard.verify() {
+        return Some((Call::Verify, error));
+    }
+    let end = Instant::now() + guard.remaining();
+    wait_until("a renewal, or the end of the lease", PATIENCE, || {
+        !guard.is_held() || Instant::now() + guard.remaining() > end + millis(1)
+    });
+    if let Err(error) = guard.check() {
+        let lost = guard.lost().recv().unwrap();
+        assert_eq!(lost.reason, LostReason::Expired, "nobody else took it");
+        return Some((Call::Renew, error));
+    }
+    let error = within(RELEASE, || guard.unlock()).err()?;
+    Some((Call::Unlock, error))
+}
+
+#[test]
+fn each_right_is_needed_by_the_call_that_says_so() {
+    let users = COMMANDS.map(|right| user(&format!("no-{right}"), OURS, Some(right)));
+    let server = server_with(&users);
+    for (right, call) in NEEDED_BY {
+        // Without `eval` a script still runs that the server knows.
+        server.query::<()>(&["FLUSHALL"]);
+        server.query::<()>(&["SCRIPT", "FLUSH"]);
+        server.query::<()>(&["SET", "{crosslock:taken}", "theirs", "PX", "60000"]);
+        let (failed, error) = first_failure(&server, &format!("no-{right}"))
+            .unwrap_or_else(|| panic!("{right} isn't needed"));
+        assert_eq!(failed, call, "{right}: {error}");
+        if call == Call::Renew {
+            assert!(matches!(error, Error::Lost { .. }), "{right}: {error}");
+        } else {
+            assert_denied(&error, &server.addr().to_string());
+        }
+        for key in server.keys() {
+            assert_ne!(
+                server.pttl(&key),
+                -1,
+                "without {right} {key} stays for ever"
+            );
+        }
+        if call == Call::Lock {
+            assert_eq!(server.get(LOCK), None, "{right}");
+        }
+        wait_until("the lease to end", PATIENCE, || server.get(LOCK).is_none());
+        assert_no_clients(&server);
+    }
+}
+
+#[test]
+fn waiter_that_was_denied_leaves_nothing() {
+    let rights = ["lindex", "llen", "rpush", "hset"];
+    let mut users: Vec<_> = rights
+        .map(|right| user(&format!("no-{right}"), OURS, Some(right)))
+        .into();
+    users.push(user("app", OURS, None));
+    let server = server_with(&users);
+    let app = open(&url_of(&server, "app"));
+    for right in rights {
+        let guard = held(&app);
+        // Some are needed by its first heartbeat, after a third of the ttl.
+        let denied = Locker::builder(&url_of(&server, &format!("no-{right}"))).ttl(TTL);
+        let denied = denied.build().unwrap();
+        let error = within(TTL / 3, || denied.lock(NAME)).unwrap_err();
+        assert_denied(&error, &server.addr().to_string());
+        assert_nobody_waits(&server);
+        guard.unlock().unwrap();
+        assert_released(&server);
+    }
+}
+
+#[test]
+fn script_that_is_denied_midway_leaves_no_key_for_ever() {
+    let rights = ["lindex", "llen", "rpush"];
+    let users = rights.map(|right| user(&format!("no-{right}"), OURS, Some(right)));
+    let server = server_with(&users);
+    for right in rights {
+        server.query::<()>(&["FLUSHALL"]);
+        server.query::<()>(&["SET", LOCK, "theirs", "PX", "60000"]);
+        let client = redis::Client::open(url_of(&server, &format!("no-{right}"))).unwrap();
+        let mut enter = redis::cmd("EVAL");
+        enter.arg(whole(ACQUIRE)).arg(6);
+        enter.arg(&[LOCK, FENCE, QUEUE, WAITERS, CROWD, HOLDERS]);
+        enter.arg(&["owner", "10000", "x", "5000", ""]);
+        let mut connection = client.get_connection().unwrap();
+        // It enters the line, and sends a heartbeat.
+        let asked = [(); 2].map(|()| enter.exec(&mut connection));
+        assert!(asked.iter().any(Result::is_err), "{right} isn't needed");
+        for key in server.keys() {
+            assert_ne!(server.pttl(&key), -1, "{key} without {right}");
+        }
+    }
+}
+
+#[test]
+fn lock_that_was_denied_leaves_no_trace_for_the_next_holder() {
+    let rights = ["get", "set", "time", "exists"];
+    let mut users: Vec<_> = rights
+        .map(|right| user(&format!("no-{right}"), OURS, Some(right)))
+        .into();
+    users.push(user("app", OURS, None));
+    let server = server_with(&users);
+    let app = open(&url_of(&server, "app"));
+    for clean_before in [false, true] {
+        for right in rights {
+            server.query::<()>(&["FLUSHALL"]);
+            if clean_before {
+                assert_works(&app);
+            }
+            if clean_before && right == "exists" {
+                // The counter says that nobody waits.
+                continue;
+            }
+            let locker = open(&url_of(&server, &format!("no-{right}")));
+            locker.lock(NAME).unwrap_err();
+            let guard = held(&app);
+            assert!(!guard.abandoned(), "without {right} nobody held it");
+        }
+    }
+}
+
+#[test]
+fn repeated_acquire_without_the_right_to_renew_is_denied_and_released() {
+    let server = server_with(&[user("app", OURS, Some("pexpire"))]);
+    load_scripts(&server);
+    let proxy = Proxy::start(server.addr());
+    let url = url_of(&server, "app").replace(&server.addr().to_string(), &proxy.addr().to_string());
+    let locker = open(&url);
+    proxy.lose_next_reply(&digest(ACQUIRE), true);
+    let error = within(millis(100), || locker.lock(NAME)).unwrap_err();
+    assert_denied(&error, &proxy.addr().to_string());
+    assert_released(&server);
+}
+
+#[test]
+fn user_without_rights_on_the_keys_is_denied() {
+    let server = server_with(&[
+        user("none", "resetkeys", None),
+        user("other", "~{other:*", None),
+        user("lock-only", "~{crosslock:n}", None),
+        user("fence-only", "~{crosslock:n}:fence", None),
+        user(
+            "no-line",
+            "~{crosslock:n} ~{crosslock:n}:fence ~{crosslock:n}:queue",
+            None,
+        ),
+    ]);
+    let place = server.addr().to_string();
+    for name in ["none", "other", "lock-only", "fence-only", "no-line"] {
+        let locker = open(&url_of(&server, name));
+        for outcome in [
+            within(millis(100), || locker.lock(NAME)).map(Some),
+            within(millis(100), || locker.try_lock(NAME)),
+            within(millis(100), || locker.try_lock_for(NAME, LONG)),
+        ] {
+            let error = outcome.unwrap_err();
+            assert_denied(&error, &place);
+            assert!(error.to_string().contains("\"n\""), "{error}");
+        }
+        assert_every_key_expires(&server);
+        assert_eq!(server.get(LOCK), None, "{name}");
+    }
+    let other = open(&url_of(&server, "other")).namespace("other").unwrap();
+    assert_works(&other);
+    drop(other);
+    assert_no_clients(&server);
+}
+
+#[test]
+fn database_without_the_right_to_select_is_denied() {
+    let server = server_with(&[user("app", OURS, None)]);
+    let error = Locker::open(&format!("{}1", url_of(&server, "app"))).unwrap_err();
+    assert_denied(&error, &server.addr().to_string());
+    assert!(shown(&error).contains("select"), "{error}");
+}
+
+#[test]
+fn user_who_is_denied_while_holding_ends_in_time() {
+    let server = server_with(&[user("app", OURS, None)]);
+    let builder = Locker::builder(&url_of(&server, "app")).ttl(TTL);
+    let locker = builder.renew_every(millis(100)).build().unwrap();
+    let guard = held(&locker);
+    server.query::<()>(&["ACL", "SETUSER", "app", "-@all"]);
+    let lost = guard.lost().recv_timeout(PATIENCE).unwrap();
+    assert_eq!(lost.reason, LostReason::Expired);
+    let error = within(RELEASE, || guard.unlock()).unwrap_err();
+    assert!(
+        matches!(error, Error::Denied { .. } | Error::Lost { .. }),
+        "{error}"
+    );
+    wait_until("the lease to end", PATIENCE, || server.get(LOCK).is_none());
+}

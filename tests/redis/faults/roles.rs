@@ -1,0 +1,76 @@
+//! Servers that are no place for locks: what they are is told when they are opened.
+
+use crosslock::{Error, Locker};
+
+use super::rights::{OURS, PASSWORD, user};
+use super::*;
+use support::{RedisServer, wait_until};
+
+#[track_caller]
+fn refused(url: &str, words: [&str; 2]) -> Error {
+    let error = Locker::open(url).unwrap_err();
+    let text = shown(&error);
+    for word in words {
+        assert!(text.contains(word), "{word:?} isn't in {text}");
+    }
+    error
+}
+
+fn replica(of: &RedisServer) -> RedisServer {
+    let replica = RedisServer::builder().replica_of(of.port()).start();
+    wait_until("the replica to follow", PATIENCE, || {
+        replica.info("master_link_status").as_deref() == Some("up")
+    });
+    replica
+}
+
+#[test]
+fn node_of_a_cluster_is_told_at_open() {
+    let server = RedisServer::builder()
+        .config("cluster-enabled", "yes")
+        .start();
+    let error = refused(&server.url(), ["cluster", &server.addr().to_string()]);
+    assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+    assert_no_clients(&server);
+}
+
+#[test]
+fn sentinel_is_told_at_open() {
+    if is_old(&RedisServer::start()) {
+        // Its Sentinel doesn't know what the tests ask of a server that starts.
+        return;
+    }
+    let sentinel = RedisServer::builder().sentinel().start();
+    let error = refused(&sentinel.url(), ["Sentinel", "get-master-addr-by-name"]);
+    assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+}
+
+#[test]
+fn replica_is_told_at_open_until_it_is_promoted() {
+    let primary = RedisServer::start();
+    let replica = replica(&primary);
+    let error = refused(&replica.url(), ["replica", &replica.addr().to_string()]);
+    // It may be the primary soon.
+    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+    replica.query::<()>(&["REPLICAOF", "NO", "ONE"]);
+    assert_works(&open(&replica.url()));
+    assert_no_clients(&replica);
+}
+
+#[test]
+fn user_with_no_right_but_the_documented_ones_is_told_too() {
+    let (primary, rule) = (RedisServer::start(), user("app", OURS, None));
+    let server = RedisServer::builder()
+        .replica_of(primary.port())
+        .acl(&[&rule])
+        .start();
+    let url = server.url_as(&format!("app:{PASSWORD}"));
+    refused(&url, ["replica", "name its"]);
+}
+
+#[test]
+fn server_that_does_not_say_what_it_is_can_be_opened() {
+    let server = RedisServer::builder().without_hello().start();
+    assert_works(&open(&server.url()));
+    assert_no_clients(&server);
+}

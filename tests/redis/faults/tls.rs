@@ -1,0 +1,246 @@
+//! `rediss://`, and who is to be trusted.
+
+#![cfg(feature = "tls")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use crosslock::{Error, Locker};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
+
+use super::*;
+use support::{BlackHole, Fault, Proxy, RedisServer, wait_until};
+
+fn url(server: &RedisServer, host: &str, ca: &Path) -> String {
+    format!("rediss://{host}:{}/?ca={}", server.tls_port(), ca.display())
+}
+
+#[test]
+fn encrypted_connection_carries_the_whole_of_a_locks_life() {
+    let server = RedisServer::builder().tls().password("secret").start();
+    for host in ["localhost", "127.0.0.1"] {
+        let url = url(&server, &format!(":secret@{host}"), &server.ca_file());
+        let builder = Locker::builder(&url).ttl(millis(3_000));
+        let builder = builder.renew_every(millis(100));
+        let (locker, other) = (builder.clone().build().unwrap(), builder.build().unwrap());
+        let guard = held(&locker);
+        assert!(other.try_lock(NAME).unwrap().is_none());
+        wait_for_renewal(&guard);
+        guard.verify().unwrap();
+        guard.unlock().unwrap();
+        assert_released(&server);
+        server.query::<()>(&["CLIENT", "KILL", "TYPE", "normal"]);
+        assert_works(&locker);
+    }
+    let url = url(&server, ":secret@localhost", &server.ca_file());
+    assert_works(&open(&url.replace("rediss://", "valkeys://")));
+    assert_no_clients(&server);
+}
+
+#[test]
+fn waiter_hears_of_its_grant_by_an_encrypted_connection() {
+    let server = RedisServer::builder().tls().start();
+    // Heartbeats are minutes away.
+    let builder = Locker::builder(&server.tls_url()).ttl(millis(600_000));
+    let (locker, waiting) = (builder.clone().build().unwrap(), builder.build().unwrap());
+    for round in 0..10 {
+        let guard = held(&locker);
+        let name = format!("other-{round}");
+        let other = locker.lock(&name).unwrap();
+        thread::scope(|scope| {
+            let both = [NAME, &name].map(|name| {
+                let waiting = &waiting;
+                scope.spawn(move || waiting.lock(name).unwrap().unlock().unwrap())
+            });
+            wait_for_inbox(&server);
+            guard.unlock().unwrap();
+            other.unlock().unwrap();
+            let heard = || both.iter().all(|one| one.is_finished());
+            wait_until("both to be served", PATIENCE, heard);
+        });
+    }
+    drop((locker, waiting));
+    assert_no_clients(&server);
+}
+
+#[track_caller]
+fn assert_untrusted(url: &str, words: &str) {
+    let error = within(millis(1_000), || Locker::open(url)).unwrap_err();
+    // No outage: waiting would not help.
+    assert!(matches!(error, Error::Engine { .. }), "{error}");
+    let text = shown(&error);
+    assert!(text.contains("certificate"), "{text}");
+    assert!(text.contains(words), "{text}");
+}
+
+#[test]
+fn server_of_an_unknown_authority_is_not_trusted() {
+    let (server, other) = (
+        RedisServer::builder().tls().start(),
+        RedisServer::builder().tls().start(),
+    );
+    let port = server.tls_port();
+    assert_untrusted(&format!("rediss://localhost:{port}/"), "");
+    assert_untrusted(&url(&server, "localhost", &other.ca_file()), "");
+    assert_untrusted(
+        &url(&server, "localhost", &other.ca_file()),
+        "authority isn't trusted",
+    );
+    // And the right one is.
+    open(&server.tls_url());
+    assert_no_clients(&server);
+}
+
+#[test]
+fn server_with_a_certificate_for_another_name_is_not_trusted() {
+    let builder = RedisServer::builder().tls();
+    let server = builder.config("bind", "127.0.0.1 127.0.0.2").start();
+    let url_of_another = url(&server, "127.0.0.2", &server.ca_file());
+    assert_untrusted(&url_of_another, "it is for another name");
+    let error = Locker::open(&url_of_another).unwrap_err();
+    assert!(!shown(&error).contains("?ca="), "{}", shown(&error));
+    assert_works(&open(&url(&server, "127.0.0.1", &server.ca_file())));
+    assert_no_clients(&server);
+}
+
+/// A server whose certificate for `localhost` is signed by itself, and the file with it.
+fn self_signed(dir: &Path, is_ca: IsCa) -> (RedisServer, PathBuf) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+    params.is_ca = is_ca;
+    let (certificate, secret) = (dir.join("self.pem"), dir.join("self.key"));
+    fs::write(&certificate, params.self_signed(&key).unwrap().pem()).unwrap();
+    fs::write(&secret, key.serialize_pem()).unwrap();
+    let server = RedisServer::builder()
+        .tls()
+        .config("tls-cert-file", &certificate.display().to_string())
+        .config("tls-key-file", &secret.display().to_string())
+        .start();
+    (server, certificate)
+}
+
+#[test]
+fn server_with_a_certificate_signed_by_itself_is_not_trusted_unless_it_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, certificate) = self_signed(dir.path(), IsCa::NoCa);
+    let another = server.ca_file();
+    assert_untrusted(&url(&server, "localhost", &another), "it is self-signed");
+    assert_works(&open(&url(&server, "localhost", &certificate)));
+    // As openssl makes them, unless told otherwise.
+    let (server, certificate) = self_signed(dir.path(), IsCa::Ca(BasicConstraints::Unconstrained));
+    for ca in [another, certificate] {
+        assert_untrusted(&url(&server, "localhost", &ca), "it is self-signed");
+    }
+}
+
+#[test]
+fn authority_that_can_not_be_read_is_an_invalid_url() {
+    let server = RedisServer::builder().tls().start();
+    let dir = server.dir();
+    let (empty, text) = (dir.join("empty.pem"), dir.join("text.pem"));
+    let broken = dir.join("broken.pem");
+    fs::write(&empty, "").unwrap();
+    fs::write(&text, "no certificate").unwrap();
+    fs::write(
+        &broken,
+        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+    )
+    .unwrap();
+    let missing = dir.join("missing.pem");
+    for file in [
+        &empty,
+        &text,
+        &broken,
+        &missing,
+        &dir.join("server.key"),
+        dir,
+    ] {
+        let url = url(&server, "localhost", file);
+        let error = Locker::open(&url).unwrap_err();
+        assert!(matches!(error, Error::InvalidUrl { .. }), "{error}");
+        let shown = error.to_string();
+        assert!(shown.contains(&file.display().to_string()), "{shown}");
+    }
+    assert_eq!(server.connected_clients(), 0);
+}
+
+#[test]
+fn encrypted_url_to_a_plain_port_fails_in_time() {
+    let server = RedisServer::builder().tls().start();
+    let ca = server.ca_file();
+    let url = format!("rediss://localhost:{}/?ca={}", server.port(), ca.display());
+    let builder = Locker::builder(&url).connect_timeout(millis(300));
+    // The server takes the greeting for half a line, and waits for the rest.
+    let error = within(millis(300), || builder.io_timeout(LONG).build()).unwrap_err();
+    assert!(
+        matches!(error, Error::Unavailable { .. } | Error::Engine { .. }),
+        "{error}"
+    );
+    let text = shown(&error);
+    assert!(text.contains("has no TLS, use redis://"), "{text}");
+    assert_no_clients(&server);
+}
+
+#[test]
+fn handshake_ends_in_time_where_the_server_is_silent() {
+    let server = RedisServer::builder().tls().start();
+    let proxy = Proxy::start(([127, 0, 0, 1], server.tls_port()).into());
+    let hole = BlackHole::start();
+    for fault in [
+        Fault::BlackHole,
+        Fault::LoseReply { then_close: false },
+        Fault::Trickle { every: millis(50) },
+        Fault::Truncate(100),
+        Fault::HalfClose,
+    ] {
+        proxy.set(fault);
+        for addr in [proxy.addr(), hole.addr()] {
+            let url = format!("rediss://{addr}/?ca={}", server.ca_file().display());
+            let builder = Locker::builder(&url)
+                .connect_timeout(millis(300))
+                .io_timeout(LONG);
+            let error = within(millis(300), || builder.build()).unwrap_err();
+            assert!(
+                matches!(error, Error::Unavailable { .. }),
+                "{fault:?}: {error}"
+            );
+        }
+    }
+    proxy.set(Fault::None);
+    assert_no_clients(&server);
+}
+
+#[test]
+fn held_lock_ends_in_time_where_the_server_falls_silent() {
+    let server = RedisServer::builder().tls().start();
+    let proxy = Proxy::start(([127, 0, 0, 1], server.tls_port()).into());
+    let url = format!(
+        "rediss://{}/?ca={}",
+        proxy.addr(),
+        server.ca_file().display()
+    );
+    for fault in [
+        Fault::BlackHole,
+        Fault::Trickle { every: millis(50) },
+        Fault::HalfClose,
+        Fault::Refuse,
+    ] {
+        proxy.set(Fault::None);
+        let builder = Locker::builder(&url).io_timeout(LONG).connect_timeout(LONG);
+        let locker = builder.build().unwrap();
+        let (one, two) = (held(&locker), locker.lock("m").unwrap());
+        proxy.set(fault);
+        within(millis(300), || locker.try_lock_for("free", millis(200))).unwrap_err();
+        // The records are longer than what passes through a trickle in that time.
+        within(RELEASE, || one.unlock()).unwrap_err();
+        within(RELEASE, || drop(two));
+        drop(locker);
+        proxy.set(Fault::None);
+        server.query::<()>(&["FLUSHALL"]);
+    }
+    wait_until("our connections to go", PATIENCE, || {
+        proxy.connections() == 0
+    });
+    assert_no_clients(&server);
+}

@@ -1,0 +1,440 @@
+//! One lock of a server, seen through the scripts.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use redis::{Connection, FromRedisValue, RedisResult, Script, Value, cmd};
+
+use super::seen::Seen;
+use super::{PATIENCE, TTL};
+use support::scripts::{
+    ACQUIRE, ACQUIRE_ALL, DOWNGRADE, RELEASE, RELEASE_ALL, RENEW, RENEW_ALL, whole,
+};
+use support::{RedisServer, wait_until};
+
+const PERMITS: &str = include_str!("../../../lua/lock_permits.lua");
+/// The channel on which [`Ears`](super::seen::Ears) hear that there is nothing more to hear.
+pub(crate) const END: &str = "end";
+/// How many keys a lock has, its value not counted.
+pub(crate) const KEYS: usize = 6;
+
+pub(crate) struct Bench {
+    pub(crate) connection: Connection,
+    scripts: Vec<Script>,
+    pub(crate) lock: String,
+    pub(crate) fence: String,
+    pub(crate) queue: String,
+    pub(crate) waiters: String,
+    pub(crate) crowd: String,
+    pub(crate) holders: String,
+    pub(crate) value: String,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Verb {
+    Acquire,
+    Renew,
+    Release,
+    Downgrade,
+    Permits,
+    AcquireAll,
+    RenewAll,
+    ReleaseAll,
+}
+
+const CODES: [&str; 8] = [
+    ACQUIRE,
+    RENEW,
+    RELEASE,
+    DOWNGRADE,
+    PERMITS,
+    ACQUIRE_ALL,
+    RENEW_ALL,
+    RELEASE_ALL,
+];
+
+/// Who asks for the lock, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask<'a> {
+    owner: &'a str,
+    ttl: u64,
+    mode: &'a str,
+    /// In how many milliseconds its heartbeat is overdue, and its inbox.
+    waits: Option<(u64, &'a str)>,
+    valued: bool,
+}
+
+/// What `lock_acquire.lua` answers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Acquired {
+    Token(u64),
+    /// To one who asks for the value, too.
+    Valued(u64, Option<String>),
+    Taken {
+        remaining: i64,
+        counter: u64,
+        stood: bool,
+        known: bool,
+        /// Of the line, the owner included; 0 for one that doesn't wait.
+        length: u64,
+        /// Who holds it, told to one that enters the line.
+        holder: Option<String>,
+    },
+}
+
+impl<'a> Ask<'a> {
+    /// Takes the lock or leaves it.
+    pub(crate) fn once(owner: &'a str) -> Self {
+        Ask {
+            owner,
+            ttl: TTL,
+            mode: "x",
+            waits: None,
+            valued: false,
+        }
+    }
+
+    /// Takes the lock or waits in line for `promise` milliseconds.
+    pub(crate) fn waiting(owner: &'a str, promise: u64, inbox: &'a str) -> Self {
+        Ask {
+            waits: Some((promise, inbox)),
+            ..Ask::once(owner)
+        }
+    }
+
+    pub(crate) fn with_ttl(self, ttl: u64) -> Self {
+        Ask { ttl, ..self }
+    }
+
+    pub(crate) fn with_mode(self, mode: &'a str) -> Self {
+        Ask { mode, ..self }
+    }
+
+    /// Asks for the value that the lock protects.
+    pub(crate) fn with_value(self) -> Self {
+        let valued = true;
+        Ask { valued, ..self }
+    }
+
+    pub(crate) fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec![
+            self.owner.to_owned(),
+            self.ttl.to_string(),
+            self.mode.to_owned(),
+        ];
+        if let Some((promise, inbox)) = self.waits {
+            arguments.extend([promise.to_string(), inbox.to_owned()]);
+        }
+        arguments
+    }
+}
+
+impl Bench {
+    /// A name that nothing else uses.
+    pub(crate) fn new(server: &RedisServer) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let lock = format!("{{test:{}}}", NUMBER.fetch_add(1, Relaxed));
+        let key = |suffix: &str| format!("{lock}:{suffix}");
+        Self {
+            connection: server.connection(),
+            scripts: CODES.map(|code| Script::new(&whole(code))).into(),
+            fence: key("fence"),
+            queue: key("queue"),
+            waiters: key("waiters"),
+            crowd: key("crowd"),
+            holders: key("holders"),
+            value: key("value"),
+            lock,
+        }
+    }
+
+    /// Runs a script with other keys than those of this lock.
+    pub(crate) fn run_on(
+        &mut self,
+        verb: Verb,
+        keys: &[String],
+        arguments: &[String],
+    ) -> RedisResult<Value> {
+        let mut call = self.scripts[verb as usize].prepare_invoke();
+        keys.iter().for_each(|key| {
+            call.key(key);
+        });
+        arguments.iter().for_each(|argument| {
+            call.arg(argument);
+        });
+        call.invoke(&mut self.connection)
+    }
+
+    /// With the key of the value if it is `valued`.
+    pub(crate) fn run(
+        &mut self,
+        verb: Verb,
+        valued: bool,
+        arguments: &[&str],
+    ) -> RedisResult<Value> {
+        let keys = self.keys();
+        let arguments: Vec<_> = arguments.iter().map(|text| (*text).to_owned()).collect();
+        self.run_on(verb, &keys[..KEYS + usize::from(valued)], &arguments)
+    }
+
+    pub(crate) fn try_ask(&mut self, ask: Ask<'_>) -> RedisResult<Value> {
+        let arguments = ask.arguments();
+        let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+        self.run(Verb::Acquire, ask.valued, &arguments)
+    }
+
+    pub(crate) fn ask(&mut self, ask: Ask<'_>) -> Acquired {
+        Acquired::of(self.try_ask(ask).expect("acquire"))
+    }
+
+    /// Is granted the lock.
+    #[track_caller]
+    pub(crate) fn granted(&mut self, ask: Ask<'_>) -> u64 {
+        match self.ask(ask) {
+            Acquired::Token(token) => token,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Asks once, exclusively, and is granted the lock.
+    #[track_caller]
+    pub(crate) fn token(&mut self, owner: &str) -> u64 {
+        self.granted(Ask::once(owner))
+    }
+
+    /// Asks, and isn't granted the lock.
+    #[track_caller]
+    pub(crate) fn refused(&mut self, ask: Ask<'_>) {
+        let answer = self.ask(ask);
+        assert!(matches!(answer, Acquired::Taken { .. }), "{answer:?}");
+    }
+
+    /// Enters the line or stays in it.
+    #[track_caller]
+    pub(crate) fn wait(&mut self, owner: &str, inbox: &str) {
+        self.refused(Ask::waiting(owner, TTL, inbox));
+    }
+
+    /// The same, in another mode.
+    #[track_caller]
+    pub(crate) fn wait_to(&mut self, mode: &str, owner: &str, inbox: &str) {
+        self.refused(Ask::waiting(owner, TTL, inbox).with_mode(mode));
+    }
+
+    /// Enters the line or stays in it, overdue as soon as the script has ended.
+    #[track_caller]
+    pub(crate) fn wait_and_die(&mut self, owner: &str, inbox: &str) {
+        self.refused(Ask::waiting(owner, 0, inbox));
+    }
+
+    pub(crate) fn renew(&mut self, owner: &str, ttl: u64) -> bool {
+        self.renew_as("x", owner, ttl, None)
+    }
+
+    pub(crate) fn renew_as(
+        &mut self,
+        mode: &str,
+        owner: &str,
+        ttl: u64,
+        value: Option<&str>,
+    ) -> bool {
+        let ttl = ttl.to_string();
+        let arguments: Vec<_> = [owner, &ttl, mode].into_iter().chain(value).collect();
+        let answer = self.run(Verb::Renew, value.is_some(), &arguments);
+        is_one(&answer.expect("renew"))
+    }
+
+    /// Without a token, the owner doesn't know what it was granted.
+    pub(crate) fn try_release(
+        &mut self,
+        mode: &str,
+        owner: &str,
+        token: Option<u64>,
+        value: Option<&str>,
+    ) -> RedisResult<Value> {
+        let counter = token.map_or(0, |token| token + 1).to_string();
+        let arguments: Vec<_> = [owner, &counter, mode].into_iter().chain(value).collect();
+        self.run(Verb::Release, value.is_some(), &arguments)
+    }
+
+    pub(crate) fn release(&mut self, owner: &str, token: Option<u64>) -> bool {
+        self.release_as("x", owner, token, None)
+    }
+
+    pub(crate) fn release_as(
+        &mut self,
+        mode: &str,
+        owner: &str,
+        token: Option<u64>,
+        value: Option<&str>,
+    ) -> bool {
+        self.release_answer(mode, owner, token, value) == 1
+    }
+
+    pub(crate) fn release_answer(
+        &mut self,
+        mode: &str,
+        owner: &str,
+        token: Option<u64>,
+        value: Option<&str>,
+    ) -> i64 {
+        released(&self.try_release(mode, owner, token, value))
+    }
+
+    /// Gives the token with which the owner reads.
+    pub(crate) fn downgrade(
+        &mut self,
+        owner: &str,
+        last_used: u64,
+        ttl: u64,
+        value: Option<&str>,
+    ) -> Option<u64> {
+        let (counter, ttl) = ((last_used + 1).to_string(), ttl.to_string());
+        let arguments: Vec<_> = [owner, &counter, &ttl].into_iter().chain(value).collect();
+        let answer = self.run(Verb::Downgrade, value.is_some(), &arguments);
+        match answer.expect("downgrade") {
+            Value::Int(0) => None,
+            Value::Int(token) => Some(token.try_into().expect("a positive token")),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// How many permits are out; -1 when the lock is held otherwise.
+    pub(crate) fn permits(&mut self) -> i64 {
+        match self.run(Verb::Permits, false, &[]).expect("permits") {
+            Value::Int(number) => number,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn query<T: FromRedisValue>(&mut self, words: &[&str]) -> T {
+        cmd(words[0])
+            .arg(&words[1..])
+            .query(&mut self.connection)
+            .expect("a command of the test")
+    }
+
+    /// From now on nothing can be published but to channels of this pattern.
+    pub(crate) fn may_publish_only_to(&mut self, pattern: &str) {
+        let channel = format!("&{pattern}");
+        let rules = ["on", "nopass", "~*", "+@all", "resetchannels", &channel];
+        let end = format!("&{END}");
+        self.query::<()>(&[&["ACL", "SETUSER", "scripts"], &rules[..], &[&end]].concat());
+        self.query::<()>(&["AUTH", "scripts", "any"]);
+    }
+
+    pub(crate) fn set_counter(&mut self, value: &str) {
+        let fence = self.fence.clone();
+        self.query::<()>(&["SET", &fence, value, "PX", "60000"]);
+    }
+
+    /// In the order of the scripts.
+    pub(crate) fn keys(&self) -> [String; KEYS + 1] {
+        [
+            &self.lock,
+            &self.fence,
+            &self.queue,
+            &self.waiters,
+            &self.crowd,
+            &self.holders,
+            &self.value,
+        ]
+        .map(String::clone)
+    }
+
+    pub(crate) fn delete(&mut self, key: &str) {
+        self.query::<()>(&["DEL", key]);
+    }
+
+    /// Ends the lease in another way than by a release.
+    pub(crate) fn forget_holder(&mut self) {
+        let lock = self.lock.clone();
+        self.delete(&lock);
+    }
+
+    pub(crate) fn expire(&mut self) {
+        let lock = self.lock.clone();
+        self.query::<()>(&["PEXPIRE", &lock, "1"]);
+        let ended = || self.seen().holder.is_none();
+        wait_until("the lease to end", PATIENCE, ended);
+    }
+
+    pub(crate) fn micros(&mut self) -> u64 {
+        let (seconds, micros): (u64, u64) = self.query(&["TIME"]);
+        seconds * 1_000_000 + micros
+    }
+
+    /// Waits until a counter that starts anew is larger than `token`.
+    pub(crate) fn wait_for_clock(&mut self, token: u64) {
+        let passed = || self.micros() > token;
+        wait_until("the clock to pass the counter", PATIENCE, passed);
+    }
+
+    pub(crate) fn seen(&mut self) -> Seen {
+        Seen::of(&self.keys(), &mut self.connection)
+    }
+
+    /// All that a script that changes nothing must not change; a ttl only shrinks.
+    pub(crate) fn contents(&mut self) -> (Option<String>, Option<u64>) {
+        let seen = self.seen();
+        (seen.holder, seen.counter)
+    }
+}
+
+impl Acquired {
+    pub(crate) fn of(answer: Value) -> Self {
+        let token = |number: i64| u64::try_from(number).expect("it isn't negative");
+        match answer {
+            Value::Int(number) => Acquired::Token(token(number)),
+            Value::Array(parts) => match &parts[..] {
+                [Value::Int(number), Value::Nil] => Acquired::Valued(token(*number), None),
+                [Value::Int(number), Value::BulkString(value)] => {
+                    let value = String::from_utf8(value.clone()).expect("text");
+                    Acquired::Valued(token(*number), Some(value))
+                }
+                [
+                    Value::Int(remaining),
+                    Value::Int(counter),
+                    Value::Int(stood @ 0..=1),
+                    Value::Int(known @ 0..=1),
+                    Value::Int(length),
+                    holder @ ..,
+                ] => Acquired::Taken {
+                    remaining: *remaining,
+                    counter: token(*counter),
+                    stood: *stood == 1,
+                    known: *known == 1,
+                    length: token(*length),
+                    holder: holder.first().map(|holder| match holder {
+                        Value::BulkString(text) => String::from_utf8(text.clone()).expect("text"),
+                        other => panic!("{other:?}"),
+                    }),
+                },
+                _ => panic!("{parts:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn token(&self) -> Option<u64> {
+        match self {
+            Acquired::Token(token) | Acquired::Valued(token, _) => Some(*token),
+            Acquired::Taken { .. } => None,
+        }
+    }
+}
+
+/// 1 released, 0 not the owner's, 2 that or released before.
+pub(crate) fn released(answer: &RedisResult<Value>) -> i64 {
+    match answer {
+        Ok(Value::Int(answer @ 0..=2)) => *answer,
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) fn is_one(answer: &Value) -> bool {
+    match answer {
+        Value::Int(1) => true,
+        Value::Int(0) => false,
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,168 @@
+//! What scripts cost the server: how many commands they carry out, and that this doesn't grow with who waits or shares.
+
+use redis::Value;
+
+use super::TTL;
+use super::bench::{Ask, Bench};
+use support::RedisServer;
+
+/// How many commands scripts have carried out since the statistics were reset, EVALSHA itself not counted.
+fn commands(bench: &mut Bench) -> u64 {
+    let stats: String = bench.query(&["INFO", "commandstats"]);
+    let calls = stats.lines().filter_map(|line| {
+        let (name, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+        let ours = ["eval", "script", "info", "config", "acl", "auth"];
+        let is_ours = ours.iter().any(|start| name.starts_with(start));
+        let calls = rest.split_once(',')?.0.parse::<u64>().ok()?;
+        (!is_ours).then_some(calls)
+    });
+    calls.sum()
+}
+
+fn reset(bench: &mut Bench) {
+    bench.query::<()>(&["CONFIG", "RESETSTAT"]);
+}
+
+#[test]
+fn uncontended_cycle_is_seven_commands() {
+    let server = RedisServer::start();
+    let mut bench = Bench::new(&server);
+    let token = bench.token("a");
+    assert!(bench.release("a", Some(token)));
+    reset(&mut bench);
+    for _ in 0..10 {
+        let token = bench.token("a");
+        assert!(bench.release("a", Some(token)));
+    }
+    assert_eq!(commands(&mut bench), 70);
+}
+
+#[test]
+fn contended_acquisition_and_its_hand_off_are_at_most_eighteen_commands() {
+    const INBOX: &str = "an inbox";
+    let server = RedisServer::start();
+    let mut listener = server.connection();
+    let mut listener = listener.as_pubsub();
+    listener.subscribe(INBOX).unwrap();
+    for waiting in [1, 2, 8] {
+        let mut bench = Bench::new(&server);
+        let owner = |number: usize| format!("owner {number}");
+        let mut last = bench.token(&owner(0));
+        (1..waiting).for_each(|number| bench.wait(&owner(number), INBOX));
+        reset(&mut bench);
+        for number in 0..20 {
+            bench.wait(&owner(number + waiting), INBOX);
+            assert!(bench.release(&owner(number), Some(last)));
+            let message = listener.get_message().unwrap();
+            let text: String = message.get_payload().unwrap();
+            last = text.rsplit_once(' ').unwrap().1.parse().unwrap();
+        }
+        let each = commands(&mut bench) / 20;
+        assert!(each <= 18, "{each} with {waiting} waiting");
+    }
+}
+
+/// The least that one of some calls took inside the server, in microseconds.
+fn least(bench: &mut Bench, mut call: impl FnMut(&mut Bench)) -> u64 {
+    let took = |bench: &mut Bench| {
+        let stats: String = bench.query(&["INFO", "commandstats"]);
+        let line = stats
+            .lines()
+            .find(|line| line.starts_with("cmdstat_evalsha"));
+        let usec = line.and_then(|line| line.split_once(",usec="));
+        usec.map_or(0, |(_, rest)| {
+            rest.split_once(',').unwrap().0.parse::<u64>().unwrap()
+        })
+    };
+    let calls = (0..30).map(|_| {
+        reset(bench);
+        call(bench);
+        took(bench)
+    });
+    calls.min().unwrap().max(10)
+}
+
+#[test]
+fn renewal_and_permits_cost_the_same_however_many_are_out() {
+    let server = RedisServer::start();
+    let cost = |out: usize| {
+        let mut bench = Bench::new(&server);
+        bench.granted(Ask::once("own").with_mode("1/9999"));
+        for number in 1..out {
+            bench.granted(Ask::once(&format!("other {number}")).with_mode("1/9999"));
+        }
+        let renewal = least(&mut bench, |bench| {
+            assert!(bench.renew_as("1/9999", "own", TTL, None));
+        });
+        let one_more = least(&mut bench, |bench| {
+            bench.granted(Ask::once("another").with_mode("1/9999"));
+            assert!(bench.release_as("1/9999", "another", Some(1), None));
+        });
+        assert_eq!(bench.permits(), out.try_into().unwrap());
+        (renewal, one_more)
+    };
+    let (few, many) = (cost(10), cost(4_000));
+    assert!(many.0 <= 5 * few.0, "renewals: {many:?} us after {few:?}");
+    assert!(many.1 <= 5 * few.1, "permits: {many:?} us after {few:?}");
+}
+
+#[test]
+fn heartbeat_costs_the_same_however_long_the_line_is() {
+    let server = RedisServer::start();
+    let cost = |length: usize| {
+        let mut bench = Bench::new(&server);
+        bench.token("a");
+        bench.wait("first", "");
+        let queue = bench.queue.clone();
+        for _ in 0..length / 1_000 {
+            let mut more = vec!["RPUSH", &queue];
+            more.resize(1_002, "one that waits");
+            bench.query::<()>(&more);
+        }
+        bench.wait("last", "");
+        least(&mut bench, |bench| bench.wait("last", ""))
+    };
+    let (short, long) = (cost(1), cost(200_000));
+    assert!(long <= 5 * short, "{long} us after {short}");
+}
+
+#[test]
+fn who_enters_the_line_is_told_who_holds_the_lock_but_not_its_secret() {
+    let server = RedisServer::start();
+    let mut bench = Bench::new(&server);
+    let owner = "0d3f7f5e-7b0c-4c3e-9f3e-8a2f2f9b1a2b/host/12/34";
+    bench.token(owner);
+    let arguments = ["b", "60000", "x", "60000", ""];
+    for expected in [Some("host/12/34"), None] {
+        let answer = bench.run(super::bench::Verb::Acquire, false, &arguments);
+        let Value::Array(parts) = answer.unwrap() else {
+            panic!("it is taken")
+        };
+        let holder = parts.get(5).map(|text| match text {
+            Value::BulkString(text) => str::from_utf8(text).unwrap(),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(holder, expected);
+    }
+}
+
+#[test]
+fn counter_lives_for_a_day_after_its_use_or_almost() {
+    let server = RedisServer::start();
+    let mut bench = Bench::new(&server);
+    let fence = bench.fence.clone();
+    let hour = 3_600_000_000;
+    let now = bench.micros();
+    // From an earlier hour, and ahead of the clock.
+    for stored in [now - 2 * hour, now + 2 * hour] {
+        bench.set_counter(&(stored / 4 * 4 + 2).to_string());
+        let token = bench.token("a");
+        assert!(super::seen::is_full(
+            bench.seen().pttls[1],
+            super::COUNTER_TTL
+        ));
+        assert!(bench.release("a", Some(token)));
+        assert_eq!(bench.seen().counter, Some(token + 1));
+        bench.delete(&fence);
+    }
+}

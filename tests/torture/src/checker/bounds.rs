@@ -1,0 +1,278 @@
+//! C7: every wait is bounded.
+
+use std::time::Duration;
+
+use super::facts::Holding;
+use super::{Facts, Rules, Violation, nanos, shown, violation};
+use crate::history::Event;
+
+const TIMED: Duration = Duration::from_millis(100);
+const RELEASE: Duration = Duration::from_millis(500);
+const AFTER_KILL: Duration = Duration::from_millis(250);
+const AFTER_RELEASE: Duration = Duration::from_millis(100);
+/// Within this time the server knows that a process that was killed is gone.
+const CLOSED: Duration = Duration::from_millis(50);
+const AFTER_OUTAGE: Duration = Duration::from_millis(500);
+/// Nobody holds anything for longer than twice the ttl, and there are as many threads.
+const ENDLESS: Duration = Duration::from_secs(15);
+
+/// For how long this process was late in between. Its own bounds don't depend on others.
+fn own_lateness(facts: &Facts<'_>, event: &Event, from: u64) -> u64 {
+    facts.lateness.of(event.process, from, event.at)
+}
+
+/// For how long those were late in between who want this lock, or were on their way.
+fn their_lateness(facts: &Facts<'_>, name: &str, from: u64, until: u64) -> u64 {
+    let processes = facts.askers(name, from, until);
+    facts.lateness.on_the_way_of(&processes, from, until)
+}
+
+/// A timed call is over 100 ms after its timeout.
+pub(super) fn timed(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for answer in facts.answers.values() {
+        let Some(ask) = facts.asks.get(&answer.id) else {
+            continue;
+        };
+        if !matches!(ask.detail.as_str(), "timed" | "try" | "open") {
+            continue;
+        }
+        // An attempt without a timeout takes what its connection and its answer may take.
+        let timeout = match ask.detail.as_str() {
+            "timed" => ask.until,
+            _ => nanos(3 * rules.io_timeout),
+        };
+        let most = timeout + nanos(TIMED + rules.slack);
+        let took = answer.at.saturating_sub(ask.at);
+        if took > most && took > most + own_lateness(facts, answer, ask.at) {
+            let text = format!("a timed call took {:?}", shown(took));
+            found.push(violation("C7", text, &[ask, answer]));
+        }
+    }
+    found
+}
+
+/// Nobody starves.
+pub(super) fn endless(facts: &Facts<'_>, _: &Rules) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for answer in facts.answers.values() {
+        let ask = facts.asks.get(&answer.id);
+        let Some(ask) = ask.filter(|ask| ask.detail == "lock") else {
+            continue;
+        };
+        let took = answer.at.saturating_sub(ask.at);
+        let lateness = || facts.lateness.on_the_way(answer.process, ask.at, answer.at);
+        if took > nanos(ENDLESS) && took > nanos(ENDLESS) + lateness() {
+            let text = format!("a call took {:?}", shown(took));
+            found.push(violation("C7", text, &[ask, answer]));
+        }
+    }
+    found
+}
+
+/// A release is over after 500 ms.
+pub(super) fn releases(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for holding in &facts.holdings {
+        let (Some(release), Some(released)) = (holding.release, holding.released) else {
+            continue;
+        };
+        let took = released.at.saturating_sub(release.at);
+        let most = nanos(RELEASE + rules.slack);
+        if took > most && took > most + own_lateness(facts, released, release.at) {
+            let text = format!("a release took {:?}", shown(took));
+            found.push(violation("C7", text, &[release, released]));
+        }
+    }
+    found
+}
+
+/// Who waits for a lock whose holder is killed has it after its ttl.
+pub(super) fn after_kills(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for span in &facts.faults {
+        if !span.kind.name.starts_with("kill ") {
+            continue;
+        }
+        let killed = |pid: u32| u64::from(pid) == span.event.token;
+        for dead in &facts.holdings {
+            let was_held = dead.from() <= span.from && span.from <= dead.end();
+            if !killed(dead.answer.pid) || !was_held || dead.release.is_some() {
+                continue;
+            }
+            let mut later = facts.holdings_of(dead.name());
+            let Some(next) = later.find(|one| one.from() > span.from && !killed(one.answer.pid))
+            else {
+                continue;
+            };
+            let since = next.ask.map_or(span.from, |ask| ask.at.max(span.from));
+            let took = next.from().saturating_sub(since);
+            // Those that share it with the dead one live on.
+            let ttls = if dead.is_exclusive() { 1 } else { 2 };
+            let most = nanos(rules.ttl * ttls + AFTER_KILL + rules.slack)
+                + their_lateness(facts, dead.name(), since, next.from());
+            let others = facts.faults.iter().filter(|other| {
+                let near = other.until.saturating_add(nanos(rules.ttl));
+                other.event.id != span.event.id && other.from <= next.from() && since <= near
+            });
+            let waits = someone_waits_for_several(facts, rules, dead.name(), since, next.from());
+            if took > most && others.count() == 0 && !waits {
+                let text = format!(
+                    "{}: {:?} after its holder was killed",
+                    dead.name(),
+                    shown(took)
+                );
+                found.push(violation(
+                    "C7",
+                    text,
+                    &[span.event, dead.answer, next.answer],
+                ));
+            }
+        }
+    }
+    found
+}
+
+/// Whether somebody may have had this lock without knowing, who waited for another beside it.
+fn someone_waits_for_several(
+    facts: &Facts<'_>,
+    rules: &Rules,
+    name: &str,
+    from: u64,
+    until: u64,
+) -> bool {
+    facts.asks.values().any(|ask| {
+        let is_among = ask.name.contains(' ') && ask.name.split(' ').any(|one| one == name);
+        is_among && ask.at <= until && from <= waited_until(facts, rules, ask)
+    })
+}
+
+fn waited_until(facts: &Facts<'_>, rules: &Rules, ask: &Event) -> u64 {
+    match facts.answers.get(&ask.id) {
+        Some(answer) => answer.at + nanos(CLOSED),
+        // It died meanwhile.
+        None => {
+            let death = facts.death(ask.pid, ask.at);
+            death.map_or(u64::MAX, |span| span.until + nanos(2 * rules.ttl))
+        }
+    }
+}
+
+/// When a lock was free, or the last of its leases was over.
+#[derive(Clone, Copy)]
+struct Free<'a> {
+    /// Before it was released.
+    begun: u64,
+    at: u64,
+    event: &'a Event,
+}
+
+impl<'a> Free<'a> {
+    fn after(facts: &Facts<'a>, rules: &Rules, holding: &Holding<'a>) -> Option<Self> {
+        if let Some(event) = holding.released {
+            let begun = holding.release.map_or(event.at, |event| event.at);
+            let at = event.at;
+            return Some(Free { begun, at, event });
+        }
+        // It lasts for its ttl, and then nobody is told.
+        let death = facts.death(holding.answer.pid, holding.from())?;
+        let later = rules.ttl + AFTER_KILL - AFTER_RELEASE;
+        let at = death.until.saturating_add(nanos(later));
+        let event = death.event;
+        Some(Free {
+            begun: at,
+            at,
+            event,
+        })
+    }
+
+    /// When this is over, and what was there before.
+    fn and(self, before: Option<Self>) -> Self {
+        match before {
+            Some(before) if before.at > self.at => Free {
+                begun: self.begun.min(before.begun),
+                ..before
+            },
+            _ => self,
+        }
+    }
+}
+
+/// Who waits for a lock that is released has it soon, also when others have died in line. A process that dies just
+/// when the lock is given to it costs its ttl.
+pub(super) fn after_releases(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for name in facts.names() {
+        let mut free: Option<Free<'_>> = None;
+        for next in facts.holdings_of(name) {
+            if let (Some(free), Some(ask)) = (free, next.ask)
+                && is_too_late(facts, rules, free, next, ask)
+            {
+                let took = next.from().saturating_sub(free.at);
+                let text = format!("{name}: {:?} after it was released", shown(took));
+                found.push(violation("C7", text, &[free.event, ask, next.answer]));
+            }
+            free = Free::after(facts, rules, next).map(|after| after.and(free));
+        }
+    }
+    found
+}
+
+fn is_too_late(
+    facts: &Facts<'_>,
+    rules: &Rules,
+    free: Free<'_>,
+    next: &Holding<'_>,
+    ask: &Event,
+) -> bool {
+    let took = next.from().saturating_sub(free.at);
+    let most = nanos(AFTER_RELEASE + rules.slack);
+    if took <= most || ask.at > free.at {
+        return false;
+    }
+    let since = free.at.saturating_sub(nanos(2 * rules.ttl));
+    let mut holdings = facts.holdings_of(next.name());
+    let may_share = holdings.any(|one| !one.is_exclusive());
+    let excused = facts.faults.iter().any(|span| {
+        let (from, after) = match span.kind.name.starts_with("kill ") {
+            // One that shared it may have died before it knew.
+            true if may_share => (free.begun.saturating_sub(nanos(rules.ttl)), CLOSED),
+            true => (free.begun, CLOSED),
+            false => (since, rules.ttl),
+        };
+        span.from <= next.from() && from <= span.until.saturating_add(nanos(after))
+    });
+    !excused
+        && took > most + their_lateness(facts, next.name(), free.at, next.from())
+        && !someone_waits_for_several(facts, rules, next.name(), free.at, next.from())
+}
+
+/// Locks are taken again 500 ms after the server is back.
+pub(super) fn after_outages(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
+    const OUTAGES: [&str; 5] = [
+        "stop server",
+        "restart server with aof",
+        "restart server without aof",
+        "client pause",
+        "busy script",
+    ];
+    let mut found = Vec::new();
+    for span in &facts.faults {
+        if !OUTAGES.contains(&span.kind.name) || span.until == u64::MAX {
+            continue;
+        }
+        let next = facts.holdings.iter().find(|one| one.from() >= span.until);
+        let Some(next) = next else { continue };
+        let took = next.from() - span.until;
+        let mut later = facts.faults.iter();
+        let again = later.any(|other| other.from > span.from && other.from <= next.from());
+        let process = next.answer.process;
+        let lateness = facts.lateness.on_the_way(process, span.until, next.from());
+        let most = nanos(AFTER_OUTAGE + rules.slack) + lateness;
+        if took > most && !again {
+            let text = format!("nobody had a lock for {:?} after it was over", shown(took));
+            found.push(violation("C7", text, &[span.event, next.answer]));
+        }
+    }
+    found
+}

@@ -1,0 +1,265 @@
+//! What a history tells, put together.
+
+use std::collections::HashMap;
+
+use super::lateness::Lateness;
+use crate::history::{ALL, Event, Mode};
+use crate::kinds::{self, Kind};
+
+/// What a history tells, put together.
+#[derive(Debug)]
+pub(crate) struct Facts<'a> {
+    pub(crate) events: &'a [Event],
+    /// By the time of their beginning.
+    pub(crate) holdings: Vec<Holding<'a>>,
+    /// Their places, by the call's number.
+    by_call: HashMap<u64, Vec<usize>>,
+    pub(crate) asks: HashMap<u64, &'a Event>,
+    pub(crate) answers: HashMap<u64, &'a Event>,
+    pub(crate) faults: Vec<Span<'a>>,
+    pub(crate) lateness: Lateness,
+}
+
+/// A lock that a thread had. Of several that it had together, there is one for each.
+#[derive(Clone, Debug)]
+pub(crate) struct Holding<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) ask: Option<&'a Event>,
+    pub(crate) answer: &'a Event,
+    /// The last event that says until when the lease was valid.
+    pub(crate) last: &'a Event,
+    /// Until when its holder could believe in it, if it didn't release it before.
+    pub(crate) until: u64,
+    /// When it was last found valid.
+    pub(crate) seen: u64,
+    pub(crate) release: Option<&'a Event>,
+    pub(crate) released: Option<&'a Event>,
+    pub(crate) lost: Option<&'a Event>,
+    /// What the lock protected.
+    pub(crate) value: Option<u64>,
+}
+
+/// A fault, from before it was fired until after it was over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span<'a> {
+    pub(crate) kind: &'static Kind,
+    pub(crate) event: &'a Event,
+    pub(crate) from: u64,
+    pub(crate) until: u64,
+    pub(crate) process: u32,
+    pub(crate) hit: bool,
+}
+
+impl<'a> Holding<'a> {
+    pub(crate) fn name(&self) -> &'a str {
+        self.name
+    }
+
+    pub(crate) fn is_exclusive(&self) -> bool {
+        self.answer.mode == Mode::Exclusive
+    }
+
+    pub(crate) fn from(&self) -> u64 {
+        self.answer.at
+    }
+
+    pub(crate) fn token(&self) -> u64 {
+        self.answer.token
+    }
+
+    /// Whether it was ever found valid.
+    pub(crate) fn was_valid(&self) -> bool {
+        self.until > 0
+    }
+
+    /// The end of the time in which it was valid.
+    pub(crate) fn end(&self) -> u64 {
+        self.release
+            .map_or(self.until, |event| event.at.min(self.until))
+    }
+}
+
+impl Span<'_> {
+    /// Whether it may have had an effect on `process` between the two times, if that lasts for `after`.
+    pub(crate) fn touches(&self, process: u32, from: u64, until: u64, after: u64) -> bool {
+        let concerns = self.process == ALL || self.process == process;
+        concerns && self.from <= until && from <= self.until.saturating_add(after)
+    }
+}
+
+impl<'a> Facts<'a> {
+    pub(crate) fn of(events: &'a [Event]) -> Self {
+        let mut facts = Facts {
+            events,
+            holdings: Vec::new(),
+            by_call: HashMap::new(),
+            asks: HashMap::new(),
+            answers: HashMap::new(),
+            faults: Vec::new(),
+            lateness: Lateness::default(),
+        };
+        for event in events {
+            facts.take_in(event);
+        }
+        facts
+    }
+
+    fn take_in(&mut self, event: &'a Event) {
+        match event.op.as_str() {
+            "ask" => drop(self.asks.insert(event.id, event)),
+            "answer" => {
+                self.answers.insert(event.id, event);
+                if event.outcome == "held" {
+                    let first = self.holdings.len();
+                    let names = event.name.split(' ');
+                    let its: Vec<_> = names.map(|name| self.holding(name, event)).collect();
+                    self.holdings.extend(its);
+                    let places = (first..self.holdings.len()).collect();
+                    self.by_call.insert(event.id, places);
+                }
+            }
+            "look" | "value" | "release" | "released" | "lost" => {
+                for at in self.by_call.get(&event.id).into_iter().flatten() {
+                    self.holdings[*at].take_in(event);
+                }
+            }
+            "fault" => self.faults.extend(span(event)),
+            "faulted" => {
+                let mut spans = self.faults.iter_mut().rev();
+                if let Some(span) = spans.find(|span| span.event.id == event.id) {
+                    span.until = event.at;
+                    span.hit = !event.outcome.is_empty();
+                    self.lateness.take_in_stop(span);
+                }
+            }
+            "late" => self.lateness.take_in(event),
+            _ => {}
+        }
+    }
+
+    fn holding(&self, name: &'a str, answer: &'a Event) -> Holding<'a> {
+        Holding {
+            name,
+            ask: self.asks.get(&answer.id).copied(),
+            answer,
+            last: answer,
+            until: answer.until,
+            seen: answer.at,
+            release: None,
+            released: None,
+            lost: None,
+            value: None,
+        }
+    }
+
+    /// The processes that asked for a lock then, or waited for it, or had it.
+    pub(crate) fn askers(&self, name: &str, from: u64, until: u64) -> Vec<u32> {
+        let asked = self.asks.values().filter(|ask| {
+            let answered = self.answers.get(&ask.id).is_some_and(|one| one.at < from);
+            let had = self.holdings_of_call(ask.id).any(|one| one.end() >= from);
+            let is_over = answered && !had;
+            ask.at <= until && !is_over && ask.name.split(' ').any(|one| one == name)
+        });
+        let mut processes: Vec<_> = asked.map(|ask| ask.process).collect();
+        processes.sort_unstable();
+        processes.dedup();
+        processes
+    }
+
+    /// What the call with this number got.
+    pub(crate) fn holdings_of_call(&self, id: u64) -> impl Iterator<Item = &Holding<'a>> {
+        let all = self.by_call.get(&id).into_iter().flatten();
+        all.map(|at| &self.holdings[*at])
+    }
+
+    /// The faults that may have had an effect then, if they have one for `after`.
+    pub(crate) fn faults_near(
+        &self,
+        process: u32,
+        from: u64,
+        until: u64,
+        after: u64,
+    ) -> impl Iterator<Item = &Span<'a>> {
+        self.faults
+            .iter()
+            .filter(move |span| span.touches(process, from, until, after))
+    }
+
+    /// The names that occur.
+    pub(crate) fn names(&self) -> Vec<&'a str> {
+        let mut names: Vec<_> = self
+            .events
+            .iter()
+            .flat_map(|event| event.name.split(' '))
+            .filter(|name| !name.is_empty())
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// The holdings of a name, by the time of their beginning.
+    pub(crate) fn holdings_of(&self, name: &str) -> impl Iterator<Item = &Holding<'a>> {
+        self.holdings
+            .iter()
+            .filter(move |holding| holding.name() == name)
+    }
+
+    /// The valid holdings of a name, each with those that are still valid when it begins.
+    pub(crate) fn together(&self, name: &str) -> Vec<(&Holding<'a>, Vec<&Holding<'a>>)> {
+        let mut inside: Vec<&Holding<'a>> = Vec::new();
+        let valid = self.holdings_of(name).filter(|one| one.was_valid());
+        let mut together = Vec::new();
+        for next in valid {
+            inside.retain(|one| one.end() > next.from());
+            together.push((next, inside.clone()));
+            inside.push(next);
+        }
+        together
+    }
+
+    /// The fault by which a process died that lived at that time: numbers come again.
+    pub(crate) fn death(&self, pid: u32, lived: u64) -> Option<&Span<'a>> {
+        self.faults.iter().find(|span| {
+            span.kind.name.contains("kill ")
+                && u64::from(pid) == span.event.token
+                && span.until > lived
+        })
+    }
+}
+
+impl<'a> Holding<'a> {
+    fn take_in(&mut self, event: &'a Event) {
+        match event.op.as_str() {
+            "release" => self.release = Some(event),
+            "released" => {
+                self.released = Some(event);
+                if event.outcome == "lost" {
+                    self.lost = self.lost.or(Some(event));
+                }
+            }
+            "lost" => self.lost = self.lost.or(Some(event)),
+            "value" => {
+                self.value = Some(event.until);
+                return;
+            }
+            _ => {}
+        }
+        if event.until > 0 {
+            self.until = self.until.max(event.until);
+            self.seen = event.at;
+            self.last = event;
+        }
+    }
+}
+
+fn span(event: &Event) -> Option<Span<'_>> {
+    Some(Span {
+        kind: kinds::kind(&event.detail)?,
+        event,
+        from: event.at,
+        until: u64::MAX,
+        process: event.process,
+        hit: false,
+    })
+}

@@ -1,0 +1,254 @@
+//! C5 and C6: what the server shows of locks, and what is left of them.
+
+use std::collections::HashMap;
+
+use super::facts::{Holding, Span};
+use super::{Facts, Rules, Violation, forgot, nanos, violation};
+use crate::history::Event;
+
+/// C5.
+pub(super) fn remains(facts: &Facts<'_>, _: &Rules) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for event in facts.events {
+        match event.op.as_str() {
+            "bare" => {
+                let text = format!("the key {} has no ttl", event.name);
+                found.push(violation("C5", text, &[event]));
+            }
+            "left" => {
+                let text = format!("left behind: {}", event.detail);
+                found.push(violation("C5", text, &[event]));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// How the value of a lock begins that is shared.
+const SHARED: &str = "crosslock:";
+
+/// What the server's clock, in whole milliseconds, may differ from ours.
+const ROUNDING: u64 = 5_000_000;
+
+/// C6: a lock whose owner is another than the last time, before it had expired, was released by its holder.
+pub(super) fn owners(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
+    let by_token: HashMap<_, _> = facts
+        .holdings
+        .iter()
+        .map(|holding| ((holding.name(), holding.token()), holding))
+        .collect();
+    let mut found = Vec::new();
+    let mut last: HashMap<&str, &Event> = HashMap::new();
+    for event in facts.events.iter().filter(|event| event.op == "key") {
+        let Some(before) = last.insert(&event.name, event) else {
+            continue;
+        };
+        let is_due = event.at + ROUNDING >= before.until;
+        // What is shared is nobody's: each of those that share it has a lease.
+        let is_nobodys = before.detail.is_empty() || before.detail.starts_with(SHARED);
+        if is_nobodys || before.detail == event.detail || is_due {
+            continue;
+        }
+        // A lease that nobody heard of was given up.
+        let Some(holding) = last_of_chain(&by_token, before, event.token) else {
+            continue;
+        };
+        let released = holding
+            .release
+            .is_some_and(|release| release.at <= event.at);
+        if !released && !forgot(facts, rules, before.at, event.at) {
+            let text = format!("{} was taken from its holder", event.name);
+            let shown = [holding.answer, holding.last, before, event];
+            found.push(violation("C6", text, &shown));
+        }
+    }
+    found
+}
+
+/// The last holding that the lease of a key went to, inside its process. A counter that is one above a token says that
+/// this was the last: the next token is then another lease's, also where a clock that was set back lets it follow.
+fn last_of_chain<'a, 'b>(
+    by_token: &HashMap<(&str, u64), &'b Holding<'a>>,
+    lease: &Event,
+    counter: u64,
+) -> Option<&'b Holding<'a>> {
+    let name = lease.name.as_str();
+    let mut last = *by_token.get(&(name, lease.token))?;
+    while last.token() + 1 != counter
+        && let Some(next) = by_token.get(&(name, last.token() + 2))
+    {
+        if next.answer.pid != last.answer.pid {
+            break;
+        }
+        last = next;
+    }
+    Some(last)
+}
+
+/// C6: those that stay in line stay in their order, unless somebody was dropped for not asking in time.
+pub(super) fn lines(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
+    let after = nanos(2 * rules.ttl + rules.slack);
+    let mut found = Vec::new();
+    let mut last: HashMap<&str, &Event> = HashMap::new();
+    for event in facts.events.iter().filter(|event| event.op == "line") {
+        let Some(before) = last.insert(&event.name, event) else {
+            continue;
+        };
+        let was: Vec<_> = before.detail.split(' ').collect();
+        let is: Vec<_> = event.detail.split(' ').collect();
+        let stayed = was.iter().filter(|owner| is.contains(owner));
+        let kept = is.iter().filter(|owner| was.contains(owner));
+        if stayed.eq(kept.clone()) {
+            continue;
+        }
+        let mut spans = facts.faults.iter();
+        let faulty = spans
+            .any(|span| span.from <= event.at && before.at <= span.until.saturating_add(after));
+        let since = before.at.saturating_sub(after);
+        let was_late = |owner: &str| {
+            let pid = pid(owner).unwrap_or_default();
+            let lateness = facts.lateness.on_the_way_of_pid(pid, since, event.at);
+            lateness >= nanos(rules.ttl) / 2
+        };
+        let came_back = kept
+            .clone()
+            .any(|owner| gave_up(facts, owner, before, event));
+        // Who asks too late loses the place.
+        let may_have_lost_it = kept.clone().any(|owner| was_late(owner));
+        if !faulty && !came_back && !may_have_lost_it {
+            let text = format!("the line of {} has changed its order", event.name);
+            found.push(violation("C6", text, &[before, event]));
+        }
+    }
+    found
+}
+
+/// C6: when the lock goes to another, the first in line, if it has died, is there no longer.
+pub(super) fn dead(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for name in facts.names() {
+        for pair in looks(facts, name).windows(2) {
+            let [before, after] = [pair[0], pair[1]];
+            let (Some(line), Some(key)) = (before.line, after.key) else {
+                continue;
+            };
+            let goes = !key.detail.is_empty()
+                && before.key.is_none_or(|before| before.detail != key.detail);
+            let first = after.first();
+            if !goes || first.is_empty() || first != before.first() {
+                continue;
+            }
+            let Some(killed) = death(facts, first, before.at) else {
+                continue;
+            };
+            if !forgot(facts, rules, before.at, after.at) {
+                let text = format!("{name} goes to another, and who is dead stays first in line");
+                found.push(violation("C6", text, &[killed.event, line, key]));
+            }
+        }
+    }
+    found
+}
+
+/// The fault by which the process of an owner had died by then.
+fn death<'a, 'b>(facts: &'b Facts<'a>, owner: &str, by: u64) -> Option<&'b Span<'a>> {
+    // A request of its may still have been on the way.
+    const LAST_WORDS: u64 = 50_000_000;
+    let pid = pid(owner)?;
+    let killed = facts.death(pid, 0)?;
+    // A number may come again.
+    let answers = facts.answers.values();
+    let mut later = answers.filter(|answer| answer.pid == pid && answer.at > killed.until);
+    let is_dead = killed.until.saturating_add(LAST_WORDS) < by && later.next().is_none();
+    is_dead.then_some(killed)
+}
+
+/// C6: the lease of one that is dead becomes no longer.
+pub(super) fn sharers(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let mut last: HashMap<&str, &Event> = HashMap::new();
+    for event in facts.events.iter().filter(|event| event.op == "sharers") {
+        let Some(before) = last.insert(&event.name, event) else {
+            continue;
+        };
+        let ends: HashMap<_, _> = ends_of(before).collect();
+        for (owner, end) in ends_of(event) {
+            if ends.get(owner).is_none_or(|before| end <= *before) {
+                continue;
+            }
+            let Some(killed) = death(facts, owner, before.at) else {
+                continue;
+            };
+            if !forgot(facts, rules, before.at, event.at) {
+                let text = format!("{}: somebody renews for one that is dead", event.name);
+                found.push(violation("C6", text, &[killed.event, before, event]));
+            }
+        }
+    }
+    found
+}
+
+/// The owners of those that share a lock, each with the end of its lease.
+fn ends_of(event: &Event) -> impl Iterator<Item = (&str, u64)> {
+    let words: Vec<_> = event.detail.split(' ').collect();
+    let all: Vec<_> = words
+        .chunks_exact(3)
+        .filter_map(|words| Some((words[1], words[2].parse().ok()?)))
+        .collect();
+    all.into_iter()
+}
+
+/// What the server showed of a name at one time.
+#[derive(Clone, Copy, Default)]
+struct Look<'a> {
+    at: u64,
+    key: Option<&'a Event>,
+    line: Option<&'a Event>,
+}
+
+impl<'a> Look<'a> {
+    fn first(&self) -> &'a str {
+        let owners = self.line.map_or("", |line| &line.detail);
+        owners.split(' ').next().unwrap_or_default()
+    }
+}
+
+/// Those that showed something new.
+fn looks<'a>(facts: &Facts<'a>, name: &str) -> Vec<Look<'a>> {
+    let mut looks: Vec<Look<'a>> = Vec::new();
+    for event in facts.events.iter().filter(|event| event.name == name) {
+        let mut look = looks.last().copied().unwrap_or_default();
+        match event.op.as_str() {
+            "key" => look.key = Some(event),
+            "line" => look.line = Some(event),
+            _ => continue,
+        }
+        if look.at == event.at {
+            looks.pop();
+        }
+        look.at = event.at;
+        looks.push(look);
+    }
+    looks
+}
+
+/// The process of an owner.
+fn pid(owner: &str) -> Option<u32> {
+    owner.split('/').nth(2)?.parse().ok()
+}
+
+/// Whether a call of this owner's process gave up in between: the next one, with the same owner, stands behind the
+/// others when it came too late to keep the place.
+fn gave_up(facts: &Facts<'_>, owner: &str, before: &Event, after: &Event) -> bool {
+    const NEAR: u64 = 50_000_000;
+    let pid = pid(owner);
+    let mut answers = facts.answers.values();
+    answers.any(|answer| {
+        Some(answer.pid) == pid
+            && answer.name.split(' ').any(|name| name == after.name)
+            && !matches!(answer.outcome.as_str(), "held" | "opened")
+            && before.at <= answer.at + NEAR
+            && answer.at <= after.at + NEAR
+    })
+}

@@ -1,0 +1,181 @@
+//! C1, C2 and C3: one at a time, in the order of tokens.
+
+use std::collections::HashMap;
+
+use super::facts::Holding;
+use super::{Facts, Rules, Violation, nanos, shown, violation};
+use crate::history::{Event, Mode};
+use crate::kinds::Class;
+
+/// C1.
+pub(super) fn exclusion(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for name in facts.names() {
+        for (next, mut inside) in facts.together(name) {
+            inside.retain(|before| {
+                let (end, allowed) = match rules.class {
+                    Class::Safe => (before.end(), 0),
+                    Class::Unsafe => unsafe_overlap(facts, rules, before, next),
+                };
+                end.saturating_sub(next.from()) > allowed
+            });
+            for before in in_the_way(next, &inside, rules.permits) {
+                let overlap = before.end().saturating_sub(next.from());
+                let text = format!("{name}: two hold it for {:?}", shown(overlap));
+                let events = [before.answer, before.last, next.answer];
+                found.push(violation("C1", text, &events));
+            }
+        }
+    }
+    found
+}
+
+/// Those that should not be inside with the next.
+fn in_the_way<'a, 'b>(
+    next: &Holding<'_>,
+    inside: &[&'b Holding<'a>],
+    permits: u32,
+) -> Vec<&'b Holding<'a>> {
+    let count = |holding: &Holding<'_>| match holding.answer.mode {
+        Mode::Permits(count) => count,
+        _ => 0,
+    };
+    let used: u32 = inside.iter().map(|one| count(one)).sum();
+    let fits = |one: &Holding<'_>| match (one.answer.mode, next.answer.mode) {
+        (Mode::Read, Mode::Read) => true,
+        (Mode::Permits(_), Mode::Permits(count)) => used + count <= permits,
+        _ => false,
+    };
+    let others = inside.iter().copied();
+    others.filter(|one| !fits(one)).collect()
+}
+
+/// Until when the one that had lost its lease believed in it, and for how long it may have: until its next renewal, and
+/// as long as that may take. Without an unsafe fault before it may not at all.
+fn unsafe_overlap(
+    facts: &Facts<'_>,
+    rules: &Rules,
+    before: &Holding<'_>,
+    next: &Holding<'_>,
+) -> (u64, u64) {
+    let ttl = nanos(rules.ttl);
+    let mut faults = facts.faults_near(before.answer.process, before.from(), next.from(), ttl);
+    if !faults.any(|span| span.kind.class == Class::Unsafe) {
+        return (before.end(), 0);
+    }
+    // The server knows the one that it let in later, whoever was told first.
+    let lost = if before.token() < next.token() {
+        before
+    } else {
+        next
+    };
+    // It was found valid then; what it might have believed after that hurt nobody.
+    let end = lost
+        .release
+        .map_or(lost.seen, |event| event.at.min(lost.seen));
+    let allowed = rules.ttl / 3 + rules.io_timeout + rules.slack;
+    // Its renewal may come as late as it does.
+    let process = lost.answer.process;
+    let lateness = facts.lateness.on_the_way(process, next.from(), end);
+    (end, nanos(allowed) + lateness)
+}
+
+/// C3.
+pub(super) fn order(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for name in facts.names() {
+        let mut seen = HashMap::new();
+        for holding in facts.holdings_of(name) {
+            if let Some(other) = seen.insert(holding.token(), holding.answer) {
+                let text = format!("{name}: two have token {}", holding.token());
+                found.push(violation("C3", text, &[other, holding.answer]));
+            }
+        }
+        // A thread may be handed a lease by one that doesn't know yet that the server has forgotten it.
+        let ignorance = match rules.class {
+            Class::Safe => 0,
+            Class::Unsafe => nanos(rules.ttl / 3 + rules.io_timeout + rules.slack),
+        };
+        let valid = facts.holdings_of(name).filter(|one| one.was_valid());
+        let (mut largest, mut largest_exclusive): (Option<&Holding<'_>>, Option<&Holding<'_>>) =
+            (None, None);
+        for next in valid {
+            let before = if next.is_exclusive() {
+                largest
+            } else {
+                largest_exclusive
+            };
+            if let Some(before) = before.filter(|before| is_late(before, next, ignorance)) {
+                let text = format!("{name}: a later holder has a smaller token");
+                found.push(violation("C3", text, &[before.answer, next.answer]));
+            }
+            largest = larger(largest, next);
+            if next.is_exclusive() {
+                largest_exclusive = larger(largest_exclusive, next);
+            }
+        }
+    }
+    found
+}
+
+fn is_late(before: &Holding<'_>, next: &Holding<'_>, ignorance: u64) -> bool {
+    before.token() > next.token() && next.from() - before.from() >= ignorance
+}
+
+fn larger<'a, 'b>(one: Option<&'b Holding<'a>>, next: &'b Holding<'a>) -> Option<&'b Holding<'a>> {
+    Some(one.filter(|one| one.token() > next.token()).unwrap_or(next))
+}
+
+/// What the register knows of a name.
+#[derive(Clone, Copy, Default)]
+struct Cell {
+    value: u64,
+    /// Of who had it last for itself.
+    token: u64,
+    owner: u64,
+    /// The largest of all.
+    seen: u64,
+}
+
+impl Cell {
+    fn is_stale(&self, event: &Event) -> bool {
+        if shares(event) {
+            event.token < self.token
+        } else {
+            event.token < self.seen || (event.token == self.seen && self.owner != event.id)
+        }
+    }
+}
+
+fn shares(event: &Event) -> bool {
+    matches!(event.detail.as_str(), "peek" | "leave")
+}
+
+/// C2. What the register has let in is judged anew.
+pub(super) fn register(facts: &Facts<'_>, _: &Rules) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let mut cells: HashMap<&str, Cell> = HashMap::new();
+    for event in facts.events.iter().filter(|event| event.op == "register") {
+        let cell = cells.entry(&event.name).or_default();
+        let is_stale = cell.is_stale(event);
+        if is_stale != (event.outcome == "stale") {
+            let seen = cell.seen;
+            let text = format!("{}: after token {seen} this should not be", event.name);
+            found.push(violation("C2", text, &[event]));
+        }
+        if is_stale {
+            continue;
+        }
+        let expected = cell.value + u64::from(event.detail == "write");
+        if event.until != expected {
+            let text = format!("{}: a write was lost, {expected} is due", event.name);
+            found.push(violation("C2", text, &[event]));
+        }
+        cell.value = event.until;
+        cell.seen = cell.seen.max(event.token);
+        if !shares(event) {
+            (cell.token, cell.owner) = (event.token, event.id);
+        }
+    }
+    found
+}

@@ -1,0 +1,300 @@
+//! One run: a server, workers behind a proxy each, and faults, one after the other.
+
+use std::env;
+use std::os::unix::fs::chown;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use rustix::process::geteuid;
+
+use super::checker::{Rules, Violation, judge};
+use super::faults;
+use super::history::{self, ALL, DRIVER, Event, History};
+use super::kinds::{Class, KINDS, Kind};
+use super::names::{COUNTER, MOST_PERMITS, key_of};
+use super::register::Register;
+use super::servers::Servers;
+use super::summary::Summary;
+use super::watcher::Watchers;
+use super::worker;
+use support::{Child, Proxy, eventually};
+
+pub(crate) const WORKERS: u32 = 4;
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The time without faults at the beginning, and now and then: what goes wrong in it has no excuse.
+const QUIET: Duration = Duration::from_millis(2_000);
+const FAULTS_BETWEEN_QUIET: usize = 12;
+/// What a loaded machine may add to a bound, beside the lateness that is seen.
+const SLACK: Duration = Duration::from_millis(150);
+
+/// A run.
+pub(crate) struct Driver<'a> {
+    pub(crate) dir: &'a Path,
+    pub(crate) servers: Servers,
+    pub(crate) register: Register,
+    pub(crate) proxies: Vec<Proxy>,
+    pub(crate) workers: Vec<Child>,
+    pub(crate) rng: Rng,
+    pub(crate) ttl: Duration,
+    /// When the server lost counters last, or went back to older ones.
+    pub(crate) forgot_at: u64,
+    /// Whom the workers run as.
+    uid: Option<u32>,
+    history: History,
+    class: Class,
+    lives: u64,
+    faults: u64,
+}
+
+/// What a run came to.
+pub(crate) struct Outcome {
+    pub(crate) violations: Vec<Violation>,
+    pub(crate) summary: Summary,
+}
+
+/// Lets workers work for so long, breaks things, and judges what they did.
+pub(crate) fn run(class: Class, dir: &Path, seed: u64, time: Duration) -> Outcome {
+    let mut driver = Driver::start(class, dir, seed);
+    driver.tell_what_is_left_out();
+    let watchers = Watchers::start(driver.servers.address().clone(), dir).expect("write history");
+    let rounds = driver.torment(time);
+    drop(watchers);
+    driver.end();
+    driver.history.tell(&Event {
+        detail: class.name().to_owned(),
+        until: driver.ttl.as_nanos().try_into().expect("short"),
+        token: time.as_secs(),
+        id: rounds,
+        ..Event::now("run")
+    });
+    judged(dir)
+}
+
+/// A user that systems don't have, since no limit on threads binds the super-user; `None`, where this process can't
+/// become one.
+fn stranger() -> Option<u32> {
+    geteuid()
+        .is_root()
+        .then(|| 65_000 + std::process::id() % 500)
+}
+
+/// Judges the history in a directory.
+pub(crate) fn judged(dir: &Path) -> Outcome {
+    let events = history::read(dir).expect("read history");
+    let mut reversed = events.iter().rev();
+    let run = reversed.find(|event| event.op == "run").expect("its end");
+    let mut rules = rules(run);
+    let left_out = |name: &str| {
+        let mut told = events.iter().filter(|event| event.op == "without");
+        told.any(|event| event.detail == name)
+    };
+    rules.faults.retain(|(name, _)| !left_out(name));
+    Outcome {
+        violations: judge(&events, &rules),
+        summary: Summary::of(&events, rules.ttl),
+    }
+}
+
+fn rules(run: &Event) -> Rules {
+    let class = Class::named(&run.detail).expect("a class");
+    let (seconds, rounds) = (run.token, run.id);
+    let count = |number: u64| usize::try_from(number).expect("no ages");
+    let are_all = env::var_os("TORTURE_FAULTS").is_none();
+    Rules {
+        class,
+        ttl: Duration::from_nanos(run.until),
+        io_timeout: worker::IO_TIMEOUT,
+        slack: SLACK,
+        acquisitions: count(seconds * 10),
+        of_each_sort: count(seconds / 4),
+        permits: MOST_PERMITS,
+        stale_writes: usize::from(rounds > 0 && are_all),
+        // A fault may meet nobody now and then.
+        faults: kinds(class)
+            .map(|kind| (kind.name, count(rounds * 2 / 3)))
+            .collect(),
+    }
+}
+
+/// Those that are fired.
+fn kinds(class: Class) -> impl Iterator<Item = &'static Kind> {
+    let chosen = env::var("TORTURE_FAULTS").unwrap_or_default();
+    KINDS
+        .iter()
+        .filter(move |kind| kind.class == class && kind.is_among(&chosen))
+}
+
+impl<'a> Driver<'a> {
+    fn start(class: Class, dir: &'a Path, seed: u64) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let ttl = Duration::from_millis(rng.u64(300..=500));
+        let servers = Servers::start(class, dir);
+        let address = servers.address().get();
+        let proxies = (0..WORKERS).map(|_| Proxy::start(address)).collect();
+        let uid = stranger();
+        chown(dir, uid, uid).expect("give away the directory");
+        let mut driver = Driver {
+            dir,
+            register: Register::start(dir, uid).expect("listen"),
+            proxies,
+            workers: Vec::new(),
+            rng,
+            ttl,
+            history: History::open(dir, "driver.jsonl", DRIVER).expect("write history"),
+            class,
+            lives: 0,
+            faults: 0,
+            forgot_at: 0,
+            servers,
+            uid,
+        };
+        for index in 0..WORKERS {
+            let child = driver.new_worker(index);
+            driver.workers.push(child);
+        }
+        for worker in &mut driver.workers {
+            worker.wait_for("ready", PATIENCE);
+        }
+        driver
+    }
+
+    fn tell_what_is_left_out(&self) {
+        for kind in kinds(self.class).filter(|kind| !self.can_fire(kind)) {
+            self.history.tell(&Event {
+                detail: kind.name.to_owned(),
+                ..Event::now("without")
+            });
+        }
+    }
+
+    fn can_fire(&self, kind: &Kind) -> bool {
+        self.servers.clock.is_some() || !kind.name.starts_with("server clock ")
+    }
+
+    /// A process behind the proxy with this number.
+    pub(crate) fn new_worker(&mut self, index: u32) -> Child {
+        self.lives += 1;
+        let address = self.proxy(index).addr();
+        let url = format!("redis://app:app@{address}/");
+        let seed = self.rng.u64(..);
+        let of = (index, self.lives, self.uid);
+        worker::start(self.dir, of, &url, self.ttl, seed)
+    }
+
+    pub(crate) fn proxy(&self, index: u32) -> &Proxy {
+        &self.proxies[usize::try_from(index).expect("few")]
+    }
+
+    pub(crate) fn worker(&mut self, index: u32) -> &mut Child {
+        &mut self.workers[usize::try_from(index).expect("few")]
+    }
+
+    /// Fires faults for so long; says how often each.
+    fn torment(&mut self, time: Duration) -> u64 {
+        let end = Instant::now() + time;
+        let kinds: Vec<_> = kinds(self.class)
+            .filter(|kind| self.can_fire(kind))
+            .collect();
+        let (mut rounds, mut fired) = (0, 0);
+        thread::sleep(QUIET);
+        loop {
+            let mut order = kinds.clone();
+            self.rng.shuffle(&mut order);
+            for kind in order {
+                if Instant::now() >= end {
+                    return rounds;
+                }
+                self.fire(kind);
+                fired += 1;
+                let pause = self.rng.u64(200..800);
+                thread::sleep(Duration::from_millis(pause));
+                if fired % FAULTS_BETWEEN_QUIET == 0 {
+                    thread::sleep(QUIET);
+                }
+            }
+            rounds += 1;
+        }
+    }
+
+    /// Fires one, when somebody holds a lock, or waits for it.
+    fn fire(&mut self, kind: &'static Kind) {
+        self.faults += 1;
+        let id = self.faults;
+        let Some(target) = faults::aim(self, kind) else {
+            // Nobody was there: it isn't counted.
+            return;
+        };
+        let pid = match target {
+            ALL => 0,
+            index => self.worker(index).pid().into(),
+        };
+        let told = Event {
+            process: target,
+            id,
+            token: pid,
+            detail: kind.name.to_owned(),
+            ..Event::now("fault")
+        };
+        self.history.tell(&told);
+        let hit = faults::fire(self, kind, target);
+        if kind.forgets {
+            self.forgot_at = history::now();
+        }
+        self.history.tell(&Event {
+            outcome: if hit { "hit" } else { "" }.to_owned(),
+            at: history::now(),
+            op: "faulted".to_owned(),
+            ..told
+        });
+    }
+
+    /// Ends the workers, and looks for what they left.
+    fn end(&mut self) {
+        self.workers
+            .iter_mut()
+            .for_each(|worker| worker.tell("end"));
+        let mut stuck = Vec::new();
+        eventually(PATIENCE, || {
+            let working = self.workers.iter_mut();
+            let working = working.filter_map(|one| (!one.has_said("done")).then(|| one.pid()));
+            stuck = working.collect();
+            stuck.is_empty()
+        });
+        if !stuck.is_empty() {
+            self.history.tell(&Event {
+                detail: format!("the processes {stuck:?}, which don't end"),
+                ..Event::now("left")
+            });
+        }
+        let servers = &self.servers;
+        let mut left = String::new();
+        let clean = eventually(Duration::from_secs(10), || {
+            let keys = servers.primary().keys();
+            let may_stay = |key: &str| [":fence", ":value"].iter().any(|end| key.ends_with(end));
+            let others = keys.iter().filter(|key| !may_stay(key));
+            let others: Vec<_> = others.collect();
+            let clients = servers.clients();
+            left = format!("keys {others:?}, and {clients} connections");
+            others.is_empty() && clients == 0
+        });
+        if !clean {
+            self.history.tell(&Event {
+                detail: left,
+                ..Event::now("left")
+            });
+        }
+        self.tell_value();
+        self.workers.iter_mut().for_each(Child::hang_up);
+    }
+    fn tell_value(&self) {
+        let key = key_of(COUNTER) + ":value";
+        let stored: Option<u64> = self.servers.primary().query(&["GET", &key]);
+        self.history.tell(&Event {
+            name: COUNTER.to_owned(),
+            until: stored.unwrap_or_default(),
+            ..Event::now("stored")
+        });
+    }
+}

@@ -1,0 +1,336 @@
+//! How each fault is aimed, fired, and taken back.
+
+use std::io;
+use std::thread;
+use std::time::Duration;
+
+use redis::{Connection, RedisError, cmd};
+
+use super::driver::{Driver, WORKERS};
+use super::history::ALL;
+use super::kinds::Kind;
+use super::names::{NAMES, key_of};
+use super::register::Moment;
+use super::watcher::admin;
+use super::worker;
+use support::scripts::{ACQUIRE, ACQUIRE_ALL, DOWNGRADE, RELEASE, RENEW, digest};
+use support::{Fault, eventually};
+
+/// For how long somebody is waited for who could be hit.
+const AIMING: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// Waits for the moment, and says whom the fault is to hit; `None` when it didn't come.
+pub(crate) fn aim(driver: &mut Driver<'_>, kind: &Kind) -> Option<u32> {
+    let long = driver.ttl.mul_f64(0.6);
+    let moment = match kind.name {
+        "kill releasing" | "lose reply to release" => Moment::Releases,
+        "delay and kill holder" | "lose reply to renew" | "stop holder past ttl" => {
+            Moment::Holds(long)
+        }
+        _ => Moment::Has(millis(20)),
+    };
+    if kind.name == "fail over to a stale replica" && !driver.servers.await_replica(PATIENCE) {
+        return None;
+    }
+    if kind.name == "server clock back" && !is_remembered(driver) {
+        return None;
+    }
+    let holder = driver.register.await_moment(moment, AIMING)?;
+    match kind.name {
+        "stop server"
+        | "restart server with aof"
+        | "script flush"
+        | "client kill normal"
+        | "client kill pubsub"
+        | "client pause"
+        | "maxmemory"
+        | "busy script"
+        | "acl revoked"
+        | "restart server without aof"
+        | "flushall"
+        | "delete lock"
+        | "evict"
+        | "fail over to a stale replica"
+        | "delete counter"
+        | "server clock forward"
+        | "server clock back"
+        // Whoever is first.
+        | "lose reply to downgrade"
+        | "lose reply to acquire several" => Some(ALL),
+        "stop waiter" | "stop waiter and delay grants" | "kill waiter" => {
+            Some((holder + driver.rng.u32(1..WORKERS)) % WORKERS)
+        }
+        // Whoever is next.
+        "lose reply to acquire" => Some(driver.rng.u32(0..WORKERS)),
+        _ => Some(holder),
+    }
+}
+
+/// Whether all names have got tokens since the server forgot them: without a counter there is nothing but its clock to
+/// give larger ones.
+fn is_remembered(driver: &Driver<'_>) -> bool {
+    const ON_THE_WAY: u64 = 100_000_000;
+    let since = driver.forgot_at + ON_THE_WAY;
+    driver.register.await_all(&NAMES, since, PATIENCE)
+}
+
+/// Breaks something, waits, and mends it. Says whether it did what it was to do.
+pub(crate) fn fire(driver: &mut Driver<'_>, kind: &Kind, target: u32) -> bool {
+    match kind.name {
+        name if name.starts_with("lose reply") => lose_reply(driver, target, name),
+        name if target == ALL => on_server(driver, name),
+        "stop holder" | "stop waiter" => {
+            let most = u64::try_from(driver.ttl.as_millis() / 2).expect("short");
+            stop(driver, target, millis(driver.rng.clone().u64(20..most)))
+        }
+        "stop holder past ttl" => {
+            let time = driver.ttl.mul_f64(1.1 + driver.rng.f64());
+            stop(driver, target, time)
+        }
+        "stop waiter and delay grants" => stop_and_delay(driver, target),
+        "kill holder" | "kill waiter" | "kill releasing" => kill(driver, target),
+        "delay and kill holder" => {
+            let delay = millis(driver.rng.u64(25..60));
+            driver.proxy(target).set(Fault::Delay(delay));
+            // It is renewed meanwhile.
+            thread::sleep(driver.ttl.mul_f64(0.55));
+            kill(driver, target);
+            driver.proxy(target).set(Fault::None);
+            true
+        }
+        "descriptors exhausted" | "threads exhausted" => exhaust(driver, target, kind.name),
+        name => on_network(driver, target, name),
+    }
+}
+
+fn stop(driver: &mut Driver<'_>, target: u32, time: Duration) -> bool {
+    driver.worker(target).stop();
+    thread::sleep(time);
+    driver.worker(target).cont();
+    true
+}
+
+/// Stops somebody past the ttl of what it is granted meanwhile, who then asks again, and hears of the grant before the
+/// answer.
+fn stop_and_delay(driver: &mut Driver<'_>, target: u32) -> bool {
+    let past = driver.ttl.mul_f64(1.1 + driver.rng.f64());
+    driver.proxy(target).set(Fault::DelayMessages(PATIENCE));
+    driver.worker(target).stop();
+    thread::sleep(past);
+    // From now on, for the grant; from when it is sent, for the question, and for its answer.
+    driver.proxy(target).set(Fault::Delay(millis(30)));
+    driver.worker(target).cont();
+    thread::sleep(millis(driver.rng.u64(80..160)));
+    driver.proxy(target).set(Fault::None);
+    true
+}
+
+fn kill(driver: &mut Driver<'_>, target: u32) -> bool {
+    driver.worker(target).kill();
+    let new = driver.new_worker(target);
+    *driver.worker(target) = new;
+    true
+}
+
+fn on_network(driver: &mut Driver<'_>, target: u32, name: &str) -> bool {
+    let rng = &mut driver.rng;
+    let fault = match name {
+        "delay" => Fault::Delay(millis(rng.u64(1..60))),
+        "drop" => Fault::Refuse,
+        "black hole" => Fault::BlackHole,
+        "truncate" => Fault::Truncate(rng.usize(1..60)),
+        "half-close" => Fault::HalfClose,
+        name => unreachable!("{name} is no fault of the network"),
+    };
+    let time = millis(rng.u64(50..500));
+    let proxy = driver.proxy(target);
+    proxy.set(fault);
+    thread::sleep(time);
+    proxy.set(Fault::None);
+    true
+}
+
+fn lose_reply(driver: &mut Driver<'_>, target: u32, name: &str) -> bool {
+    let digest = digest(match name {
+        "lose reply to acquire" => ACQUIRE,
+        "lose reply to renew" => RENEW,
+        "lose reply to downgrade" => DOWNGRADE,
+        "lose reply to acquire several" => ACQUIRE_ALL,
+        _ => RELEASE,
+    });
+    let then_close = driver.rng.bool();
+    let proxies: Vec<_> = match target {
+        ALL => driver.proxies.iter().collect(),
+        one => vec![driver.proxy(one)],
+    };
+    let lost = || -> u64 { proxies.iter().map(|proxy| proxy.lost_replies()).sum() };
+    let before = lost();
+    for proxy in &proxies {
+        proxy.lose_next_reply(&digest, then_close);
+    }
+    let was_lost = eventually(Duration::from_secs(2), || lost() > before);
+    // A connection that isn't closed stays silent.
+    thread::sleep(worker::IO_TIMEOUT * 2);
+    proxies.iter().for_each(|proxy| proxy.set(Fault::None));
+    was_lost
+}
+
+/// Leaves a process no descriptors for the connections that it needs, or none of the threads. Says whether that was
+/// noticed: it is for want of a thread that calls are refused, for want of a connection they wait.
+fn exhaust(driver: &mut Driver<'_>, target: u32, name: &str) -> bool {
+    let time = driver.rng.u64(50..400);
+    let worker = driver.worker(target);
+    worker.tell(&format!("{name}: {time}"));
+    worker.wait_for("exhausted", PATIENCE);
+    if name == "descriptors exhausted" {
+        driver.proxy(target).set(Fault::Refuse);
+        driver.proxy(target).set(Fault::None);
+    }
+    let refused = driver.worker(target).wait_for("refused", PATIENCE);
+    name == "descriptors exhausted" || refused != "0"
+}
+
+fn on_server(driver: &mut Driver<'_>, name: &str) -> bool {
+    let short = u64::try_from(driver.ttl.as_millis()).expect("short") * 8 / 10;
+    let time = millis(driver.rng.u64(20..short));
+    match name {
+        "stop server" => {
+            driver.servers.primary().stop();
+            thread::sleep(time);
+            driver.servers.primary().cont();
+            return true;
+        }
+        "restart server with aof" | "restart server without aof" => {
+            driver.servers.primary().restart();
+            return true;
+        }
+        "fail over to a stale replica" => {
+            fail_over(driver, time);
+            return true;
+        }
+        "server clock forward" | "server clock back" => {
+            return move_clock(driver, name, time).is_ok();
+        }
+        _ => {}
+    }
+    let open = || admin(driver.servers.address().get());
+    let done = open().and_then(|mut admin| match name {
+        "busy script" => keep_busy(&mut admin, &mut open()?, time),
+        _ => command(&mut admin, name, time),
+    });
+    if let Err(error) = &done {
+        eprintln!("torture: {name}: {error}");
+    }
+    done.is_ok()
+}
+
+fn command(admin: &mut Connection, name: &str, time: Duration) -> Result<(), RedisError> {
+    let mut tell = |line: &str| {
+        let mut words = line.split(' ');
+        let mut command = cmd(words.next().unwrap_or_default());
+        for word in words {
+            command.arg(word);
+        }
+        command.exec(admin)
+    };
+    match name {
+        "script flush" => tell("SCRIPT FLUSH"),
+        "client kill normal" => tell("CLIENT KILL TYPE normal SKIPME yes"),
+        "client kill pubsub" => tell("CLIENT KILL TYPE pubsub"),
+        "client pause" => {
+            tell(&format!("CLIENT PAUSE {} ALL", time.as_millis()))?;
+            thread::sleep(time);
+            Ok(())
+        }
+        "maxmemory" => {
+            tell("CONFIG SET maxmemory 1")?;
+            thread::sleep(time);
+            tell("CONFIG SET maxmemory 0")
+        }
+        "acl revoked" => {
+            tell("ACL SETUSER app -eval -evalsha resetchannels")?;
+            thread::sleep(time);
+            tell("ACL SETUSER app +eval +evalsha &crosslock:inbox:*")
+        }
+        "flushall" => tell("FLUSHALL"),
+        "delete lock" => tell(&format!("DEL {}", NAMES.map(key_of).join(" "))),
+        "delete counter" => {
+            let counters = NAMES.map(|name| key_of(name) + ":fence");
+            tell(&format!("DEL {}", counters.join(" ")))
+        }
+        "evict" => {
+            tell("CONFIG SET maxmemory-policy volatile-lru")?;
+            tell("CONFIG SET maxmemory 1")?;
+            thread::sleep(millis(5));
+            tell("CONFIG SET maxmemory 0")?;
+            tell("CONFIG SET maxmemory-policy noeviction")
+        }
+        name => unreachable!("{name} is no fault of the server"),
+    }
+}
+
+/// Runs a script without end, until it is killed.
+fn keep_busy(
+    admin: &mut Connection,
+    other: &mut Connection,
+    time: Duration,
+) -> Result<(), RedisError> {
+    thread::scope(|scope| {
+        // It ends with an error, which is meant.
+        scope.spawn(|| cmd("EVAL").arg("while true do end").arg(0).exec(other));
+        thread::sleep(time.max(millis(40)));
+        let mut killed = Ok(());
+        eventually(PATIENCE, || {
+            killed = cmd("SCRIPT").arg("KILL").exec(admin);
+            killed.is_ok()
+        });
+        killed
+    })
+}
+
+/// Has a replica that has heard nothing for `lag` take the server's place.
+fn fail_over(driver: &mut Driver<'_>, lag: Duration) {
+    driver.servers.part();
+    thread::sleep(lag);
+    driver.servers.swap();
+    let address = driver.servers.address().get();
+    for proxy in &driver.proxies {
+        proxy.point_to(address);
+        proxy.set(Fault::Refuse);
+        proxy.set(Fault::None);
+    }
+    driver.servers.reunite();
+}
+
+/// Moves the server's clock, and takes it back or not; is over when it shows a later time than it ever did. So tokens
+/// increase also when the counter is lost by the next fault.
+fn move_clock(driver: &mut Driver<'_>, name: &str, time: Duration) -> io::Result<()> {
+    const MARGIN: Duration = millis(20);
+    let step = driver.ttl.mul_f64(0.3 + 2.7 * driver.rng.f64());
+    let is_taken_back = driver.rng.bool();
+    let Some(clock) = &mut driver.servers.clock else {
+        return Err(io::ErrorKind::Unsupported.into());
+    };
+    if name == "server clock forward" {
+        clock.forward(step)?;
+        thread::sleep(time);
+        if is_taken_back {
+            clock.back(step)?;
+            thread::sleep(step + MARGIN);
+        }
+    } else {
+        clock.back(step)?;
+        thread::sleep(time);
+        if is_taken_back {
+            clock.forward(step)?;
+        } else {
+            thread::sleep(step.saturating_sub(time) + MARGIN);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! The faults that there are, and what each of them excuses.
+
+/// A kind of fault.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    pub name: &'static str,
+    pub class: Class,
+    /// The errors that calls may give because of it.
+    pub errors: &'static [&'static str],
+    /// Whether a lease may be lost by it.
+    pub loses: bool,
+    /// Whether the server may have no counters after it, or older ones.
+    pub forgets: bool,
+}
+
+/// What a fault may break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// No rule may be broken.
+    Safe,
+    /// The server forgets: two may hold for a moment.
+    Unsafe,
+}
+
+impl Class {
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Safe => "safe",
+            Class::Unsafe => "unsafe",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Self> {
+        [Class::Safe, Class::Unsafe]
+            .into_iter()
+            .find(|class| class.name() == name)
+    }
+}
+
+const UNAVAILABLE: &[&str] = &["unavailable"];
+const OUTAGE: &[&str] = &["unavailable", "lost"];
+const REFUSAL: &[&str] = &["denied", "engine", "unavailable", "lost"];
+
+const fn safe(name: &'static str, errors: &'static [&'static str], loses: bool) -> Kind {
+    let class = Class::Safe;
+    Kind {
+        name,
+        class,
+        errors,
+        loses,
+        forgets: false,
+    }
+}
+
+const fn harmful(name: &'static str, forgets: bool) -> Kind {
+    Kind {
+        name,
+        class: Class::Unsafe,
+        errors: REFUSAL,
+        loses: true,
+        forgets,
+    }
+}
+
+pub const KINDS: [Kind; 37] = [
+    safe("stop holder", OUTAGE, true),
+    safe("stop waiter", OUTAGE, true),
+    safe("stop holder past ttl", OUTAGE, true),
+    safe("stop waiter and delay grants", OUTAGE, true),
+    safe("kill holder", &[], false),
+    safe("kill waiter", &[], false),
+    safe("kill releasing", &[], false),
+    safe("delay", OUTAGE, true),
+    safe("delay and kill holder", OUTAGE, true),
+    safe("drop", OUTAGE, true),
+    safe("black hole", OUTAGE, true),
+    safe("truncate", OUTAGE, true),
+    safe("half-close", OUTAGE, true),
+    safe("lose reply to acquire", UNAVAILABLE, false),
+    safe("lose reply to renew", UNAVAILABLE, false),
+    safe("lose reply to release", UNAVAILABLE, false),
+    safe("lose reply to downgrade", UNAVAILABLE, false),
+    safe("lose reply to acquire several", UNAVAILABLE, false),
+    safe("stop server", OUTAGE, true),
+    safe("restart server with aof", OUTAGE, true),
+    safe("script flush", &[], false),
+    safe("client kill normal", UNAVAILABLE, false),
+    safe("client kill pubsub", &[], false),
+    safe("client pause", OUTAGE, true),
+    safe("maxmemory", OUTAGE, true),
+    safe("busy script", OUTAGE, true),
+    safe("acl revoked", REFUSAL, true),
+    safe("descriptors exhausted", OUTAGE, true),
+    safe("threads exhausted", &["engine"], false),
+    harmful("restart server without aof", true),
+    harmful("flushall", true),
+    harmful("delete lock", false),
+    harmful("evict", true),
+    harmful("fail over to a stale replica", true),
+    harmful("delete counter", true),
+    harmful("server clock forward", false),
+    harmful("server clock back", false),
+];
+
+impl Kind {
+    /// Whether a lock may be found abandoned because of it. A reply that is lost abandons nothing.
+    pub fn abandons(&self) -> bool {
+        self.loses || self.name.starts_with("kill ")
+    }
+
+    /// Whether it is one of these, which are separated by commas; every one is when none is named.
+    pub fn is_among(&self, names: &str) -> bool {
+        names.is_empty() || names.split(',').any(|name| name == self.name)
+    }
+}
+
+/// The kind with this name.
+pub fn kind(name: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|kind| kind.name == name)
+}

@@ -1,0 +1,194 @@
+//! Threads that watch the server, and whether a process has the time that it needs.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use redis::{Client, Connection, RedisResult};
+
+use super::delays::{Delays, watch_threads};
+use super::history::{DRIVER, Event, History, LATE, SERVER, TRIED, WAITED, now};
+use super::names::{NAMES, key_of};
+use super::servers::Address;
+use support::Probe;
+
+/// Threads that write down what they see until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Watchers {
+    ended: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+    _probe: Probe,
+}
+
+impl Watchers {
+    pub(crate) fn start(server: Address, dir: &Path) -> io::Result<Self> {
+        let ended = Arc::new(AtomicBool::new(false));
+        let history = History::open(dir, "server.jsonl", DRIVER)?;
+        let late = || History::open(dir, "lateness.jsonl", DRIVER);
+        let (own, until, also_until) = (late()?, ended.clone(), ended.clone());
+        Ok(Watchers {
+            _probe: watch_process(late()?),
+            threads: vec![
+                thread::spawn(move || watch_server(&server, &history, &until)),
+                thread::spawn(move || watch_threads(&own, &also_until)),
+            ],
+            ended,
+        })
+    }
+}
+
+impl Drop for Watchers {
+    fn drop(&mut self) {
+        self.ended.store(true, Relaxed);
+        for thread in self.threads.drain(..) {
+            // If it panicked, it has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Writes down when threads of this process run late.
+pub(crate) fn watch_process(history: History) -> Probe {
+    Probe::start(Duration::ZERO, move |late| {
+        if late >= LATE {
+            history.tell_late(TRIED, late);
+        }
+    })
+}
+
+/// A connection that may do everything.
+pub(crate) fn admin(server: SocketAddr) -> RedisResult<Connection> {
+    const TIMEOUT: Duration = Duration::from_secs(2);
+    let client = Client::open(format!("redis://crosslock-admin:admin@{server}/"))?;
+    let connection = client.get_connection_with_timeout(TIMEOUT)?;
+    connection.set_read_timeout(Some(TIMEOUT))?;
+    connection.set_write_timeout(Some(TIMEOUT))?;
+    Ok(connection)
+}
+
+/// All keys, each with its ttl and what it holds.
+const LOOK: &str = "
+    local all = {}
+    for _, key in ipairs(redis.call('KEYS', '*')) do
+      local kind = redis.call('TYPE', key).ok
+      local value = ''
+      if kind == 'string' then
+        value = redis.call('GET', key)
+      elseif kind == 'list' then
+        value = table.concat(redis.call('LRANGE', key, 0, -1), ' ')
+      elseif kind == 'zset' then
+        value = table.concat(redis.call('ZRANGE', key, 0, -1, 'WITHSCORES'), ' ')
+      end
+      table.insert(all, {key, redis.call('PTTL', key), value})
+    end
+    return all";
+
+type Key = (String, i64, String);
+
+fn watch_server(server: &Address, history: &History, ended: &AtomicBool) {
+    const PAUSE: Duration = Duration::from_millis(12);
+    /// Where nothing is in its way.
+    const LONGEST_LOOK: Duration = Duration::from_millis(5);
+    let mut connection: Option<(SocketAddr, Connection, Delays)> = None;
+    let mut last = HashMap::new();
+    while !ended.load(Relaxed) {
+        thread::sleep(PAUSE);
+        let address = server.get();
+        let Some((_, open, delays)) = connection.as_mut().filter(|(at, ..)| *at == address) else {
+            connection = admin(address).ok().and_then(|mut open| {
+                let delays = Delays::of(pid(&mut open)?);
+                Some((address, open, delays))
+            });
+            continue;
+        };
+        let before = now();
+        match redis::cmd("EVAL").arg(LOOK).arg(0).query::<Vec<Key>>(open) {
+            Ok(keys) => {
+                let took = Duration::from_nanos(now() - before);
+                if took > LONGEST_LOOK + LATE {
+                    history.tell_late_of(SERVER, TRIED, took - LONGEST_LOOK);
+                }
+                let delay = delays.look();
+                if delay >= LATE {
+                    history.tell_late_of(SERVER, WAITED, delay);
+                }
+                write_down(history, &keys, before, &mut last);
+            }
+            // It is away, or busy.
+            Err(_) => connection = None,
+        }
+    }
+}
+
+/// The process of a server.
+fn pid(connection: &mut Connection) -> Option<u32> {
+    let info: String = redis::cmd("INFO").arg("server").query(connection).ok()?;
+    let mut lines = info.lines();
+    lines.find_map(|line| line.strip_prefix("process_id:")?.trim().parse().ok())
+}
+
+fn write_down(history: &History, keys: &[Key], before: u64, last: &mut HashMap<String, Event>) {
+    let after = now();
+    // A value stays.
+    let is_bare = |(key, ttl, _): &&Key| *ttl == -1 && !key.ends_with(":value");
+    for (key, ttl, _) in keys.iter().filter(is_bare) {
+        let (name, until) = (key.clone(), ttl.unsigned_abs());
+        history.tell(&Event {
+            name,
+            until,
+            ..Event::now("bare")
+        });
+    }
+    for name in NAMES {
+        for event in seen_of(name, keys, before, after) {
+            let seen = last.entry(event.op.clone() + name).or_default();
+            if !is_same(seen, &event) {
+                history.tell(&event);
+                *seen = event;
+            }
+        }
+    }
+}
+
+/// What is to be told of a name.
+fn seen_of(name: &str, keys: &[Key], before: u64, after: u64) -> [Event; 3] {
+    let lock = key_of(name);
+    let find = |suffix: &str| {
+        let wanted = format!("{lock}{suffix}");
+        keys.iter().find(|(key, ..)| *key == wanted)
+    };
+    let text = |suffix| find(suffix).map_or(String::new(), |(.., text)| text.clone());
+    let event = |op: &str, detail| Event {
+        at: after,
+        op: op.to_owned(),
+        name: name.to_owned(),
+        detail,
+        ..Event::default()
+    };
+    let mut held = event("key", text(""));
+    // Behind the number may stand which lines there are.
+    let counter = text(":fence");
+    held.token = counter.trim_end_matches(['q', 'r']).parse().unwrap_or(0);
+    if let Some((_, ttl, _)) = find("") {
+        held.until = before + ttl.unsigned_abs() * 1_000_000;
+    }
+    [
+        held,
+        event("line", text(":queue")),
+        event("sharers", text(":holders")),
+    ]
+}
+
+/// But for what the times of two looks differ by.
+fn is_same(before: &Event, now: &Event) -> bool {
+    const NOISE: u64 = 2_000_000;
+    before.detail == now.detail
+        && before.token == now.token
+        && before.until.abs_diff(now.until) < NOISE
+        && !before.op.is_empty()
+}

@@ -1,0 +1,215 @@
+//! What a thread does with a lock that it has.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::thread;
+use std::time::Duration;
+
+use crosslock::{LockGuard, MutexGuard};
+
+use super::task::{Guard, Task};
+use super::{Worker, kind};
+use crate::history::{Event, Mode, now};
+use crate::names::{COUNTER, LONG};
+
+impl Worker<'_> {
+    pub(super) fn hold(&mut self, guard: Guard) -> io::Result<()> {
+        let pause = self.pause();
+        let values = self.come(&guard, pause)?;
+        self.stay(&guard, pause);
+        self.go(&guard, &values)?;
+        match self.release(guard) {
+            Some(reading) => self.hold(reading),
+            None => Ok(()),
+        }
+    }
+
+    fn pause(&mut self) -> Duration {
+        let (longer, shorter) = (self.rng.f64(), self.rng.f64());
+        if self.of.name == LONG {
+            return self.ttl.mul_f64(0.3 + 1.7 * longer);
+        }
+        match (self.of.mode, self.rng.u8(0..10)) {
+            // They are renewed beside others.
+            (Mode::Read | Mode::Permits(_), 0..2) => self.ttl.mul_f64(0.3 + 0.9 * longer),
+            // Others have time to change what it would overwrite.
+            (_, 0..6) if self.of.name == COUNTER => self.ttl.mul_f64(0.2 * shorter),
+            (_, 0..3) => self.ttl.mul_f64(0.2 * shorter),
+            _ => Duration::from_micros(self.rng.u64(0..500)),
+        }
+    }
+
+    /// Gives what the register has for each name; `None` where it is too late.
+    fn come(&mut self, guard: &Guard, pause: Duration) -> io::Result<Vec<Option<u64>>> {
+        if let Guard::Value(value) = guard {
+            self.history.tell(&Event {
+                until: **value,
+                ..self.event("value")
+            });
+        }
+        let (token, id, micros) = (guard.fencing_token(), self.of.id, pause.as_micros());
+        let verb = self.one_of("peek", "read");
+        let names = self.of.name.split(' ');
+        names
+            .map(|name| {
+                self.register
+                    .call(&format!("{verb} {name} {token} {id} {micros}"))
+            })
+            .collect()
+    }
+
+    fn one_of(&self, sharing: &'static str, exclusive: &'static str) -> &'static str {
+        match self.of.mode {
+            Mode::Exclusive => exclusive,
+            Mode::Read | Mode::Permits(_) => sharing,
+        }
+    }
+
+    fn stay(&self, guard: &Guard, pause: Duration) {
+        let mut lost = self.look(guard, false);
+        let end = now() + u64::try_from(pause.as_nanos()).expect("it is short");
+        while now() < end {
+            let left = Duration::from_nanos(end.saturating_sub(now()));
+            thread::sleep(left.min(Duration::from_millis(10)));
+            lost = self.look(guard, lost);
+        }
+    }
+
+    /// Says whether the lease is lost; it may have been before.
+    fn look(&self, guard: &Guard, lost: bool) -> bool {
+        let mut event = self.event("look");
+        event.until = valid_until(event.at, guard);
+        if event.until > 0 {
+            self.history.tell(&event);
+            return false;
+        }
+        if !lost {
+            event.op = "lost".to_owned();
+            event.outcome = guard
+                .check()
+                .map_or_else(|e| e.to_string(), |()| "held again".into());
+            self.history.tell(&event);
+        }
+        true
+    }
+
+    /// Writes, whether it still holds the lock or not: to refuse it is the register's business.
+    fn go(&mut self, guard: &Guard, values: &[Option<u64>]) -> io::Result<()> {
+        let (token, id) = (guard.fencing_token(), self.of.id);
+        let verb = self.one_of("leave", "write");
+        for (name, value) in self.of.name.split(' ').zip(values) {
+            let Some(value) = value else { continue };
+            let next = value + 1;
+            self.register
+                .call(&format!("{verb} {name} {token} {id} {next}"))?;
+        }
+        Ok(())
+    }
+
+    /// Gives what is held after it: of a lock that was written to, one that reads.
+    fn release(&mut self, guard: Guard) -> Option<Guard> {
+        match guard {
+            Guard::Lock(guard) => {
+                let may_read_on = self.task == Task::Write && self.of.mode == Mode::Exclusive;
+                if may_read_on && self.rng.bool() {
+                    return self.downgrade(guard);
+                }
+                self.release_lock(guard);
+            }
+            Guard::Value(guard) => self.release_value(guard),
+        }
+        None
+    }
+
+    fn release_lock(&mut self, guard: LockGuard) {
+        let how = ["unlock", "drop", "drop", "panic"][self.rng.usize(0..4)];
+        let guard = self.tell_release(how, Guard::Lock(guard));
+        let outcome = match (how, guard) {
+            ("unlock", Guard::Lock(guard)) => said(guard.unlock()),
+            (how, guard) => let_go(how, guard),
+        };
+        self.tell_released(outcome);
+    }
+
+    fn release_value(&mut self, mut guard: MutexGuard<u64>) {
+        const HOW: [&str; 6] = ["commit", "commit", "drop", "panic", "discard", "unchanged"];
+        let how = HOW[self.rng.usize(0..HOW.len())];
+        if how != "unchanged" {
+            *guard += 1;
+        }
+        let guard = self.tell_release(how, Guard::Value(guard));
+        let outcome = match (how, guard) {
+            ("commit" | "unchanged", Guard::Value(guard)) => said(guard.commit()),
+            ("discard", Guard::Value(guard)) => said(guard.discard()),
+            (how, guard) => let_go(how, guard),
+        };
+        self.tell_released(outcome);
+    }
+
+    fn downgrade(&mut self, guard: LockGuard) -> Option<Guard> {
+        let guard = self.tell_release("downgrade", Guard::Lock(guard));
+        let Guard::Lock(guard) = guard else {
+            return None;
+        };
+        let downgraded = guard.downgrade();
+        self.tell_released(said(downgraded.as_ref()));
+        let reading = Guard::Lock(downgraded.ok()?);
+        self.begin();
+        self.of.mode = Mode::Read;
+        self.tell_held(&reading, self.event("answer"));
+        Some(reading)
+    }
+
+    fn tell_release(&self, how: &str, guard: Guard) -> Guard {
+        let mut event = self.event("release");
+        event.until = valid_until(event.at, &guard);
+        event.detail = how.to_owned();
+        self.history.tell(&event);
+        guard
+    }
+
+    fn tell_released(&self, outcome: &str) {
+        self.history.tell(&Event {
+            outcome: outcome.to_owned(),
+            ..self.event("released")
+        });
+    }
+
+    /// `event` was made before.
+    pub(super) fn tell_held(&self, guard: &Guard, mut event: Event) {
+        event.outcome = "held".to_owned();
+        event.token = guard.fencing_token();
+        event.until = valid_until(event.at, guard);
+        if guard.abandoned() {
+            event.detail = "abandoned".to_owned();
+        }
+        self.history.tell(&event);
+    }
+}
+
+fn said<T>(outcome: Result<T, impl std::borrow::Borrow<crosslock::Error>>) -> &'static str {
+    outcome.map_or_else(|error| kind(error.borrow()), |_| "ok")
+}
+
+/// Drops, by a panic or not.
+fn let_go(how: &str, guard: Guard) -> &'static str {
+    if how == "panic" {
+        let unwound = catch_unwind(AssertUnwindSafe(|| {
+            let _guard = guard;
+            resume_unwind(Box::new(()));
+        }));
+        assert!(unwound.is_err());
+    } else {
+        drop(guard);
+    }
+    "dropped"
+}
+
+/// Zero when it isn't valid; `at` was read before.
+fn valid_until(at: u64, guard: &Guard) -> u64 {
+    match u64::try_from(guard.remaining().as_nanos()) {
+        Ok(0) => 0,
+        Ok(remaining) => at.saturating_add(remaining),
+        Err(_) => u64::MAX,
+    }
+}
