@@ -6,7 +6,7 @@ use std::path::Path;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
 /// Writes `ca.pem`, and `server.pem` with `server.key` for localhost and 127.0.0.1, into `dir`.
-pub fn write(dir: &Path) {
+pub(crate) fn write(dir: &Path) {
     let issuer = authority();
     let key = KeyPair::generate().expect("generate a key");
     let mut params =

@@ -2,8 +2,7 @@
 //!
 //! Nothing here knows the crate under test, so that a helper can't hide its errors.
 
-// Every test target compiles all of this and uses its own part, and none of it is reachable from outside a target.
-#![allow(dead_code, unused_imports, unreachable_pub)]
+#![warn(unreachable_pub)]
 
 mod admin;
 mod black_hole;

@@ -11,7 +11,7 @@ use super::wait_until;
 const OBEYS_WITHIN: Duration = Duration::from_secs(10);
 
 /// Sends SIGSTOP and waits until all threads of the process have stopped.
-pub fn stop(child: &Child) {
+pub(crate) fn stop(child: &Child) {
     send(child, Signal::STOP);
     wait_until("a process to stop", OBEYS_WITHIN, || {
         thread_states(child.id()).iter().all(|state| *state == 'T')
@@ -19,7 +19,7 @@ pub fn stop(child: &Child) {
 }
 
 /// Sends SIGCONT and waits until no thread of the process is stopped.
-pub fn cont(child: &Child) {
+pub(crate) fn cont(child: &Child) {
     send(child, Signal::CONT);
     wait_until("a process to continue", OBEYS_WITHIN, || {
         !thread_states(child.id()).contains(&'T')
@@ -27,7 +27,7 @@ pub fn cont(child: &Child) {
 }
 
 /// Kills the process at once, stopped or not, and reaps it; does nothing if it was reaped before.
-pub fn kill(child: &mut Child) {
+pub(crate) fn kill(child: &mut Child) {
     // Both fail only for a process that has been reaped.
     let _ = child.kill();
     let _ = child.wait();

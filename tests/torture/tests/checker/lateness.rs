@@ -1,7 +1,7 @@
 //! What a process that ran late is excused of, and what not.
 
-use crosslock_torture::history::{DRIVER, SERVER, WAITED};
 use super::*;
+use crosslock_torture::history::{DRIVER, SERVER, WAITED};
 
 /// Threads of a process that should have run at `from` ran at `until`.
 fn late(process: u32, from: u64, until: u64) -> Event {
