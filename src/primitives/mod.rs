@@ -6,4 +6,6 @@ pub(crate) mod mutex;
 pub(crate) mod rwlock;
 pub(crate) mod semaphore;
 #[cfg(feature = "value")]
-pub(crate) mod value;
+pub(crate) mod value_guard;
+#[cfg(feature = "value")]
+mod value_lock;

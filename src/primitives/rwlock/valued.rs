@@ -15,7 +15,8 @@ use crate::base::error::Result;
 use crate::guard::LockGuard;
 use crate::lease::monitor::Lost;
 use crate::locker::Locker;
-use crate::primitives::value::{Cell, LeaseMonitor, guard_facts};
+use crate::primitives::value_guard::{LeaseMonitor, guard_facts};
+use crate::primitives::value_lock::Cell;
 
 impl Locker {
     /// Returns a read-write lock that protects a value, which is stored beside it and shared by all who use that name.
