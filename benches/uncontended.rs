@@ -145,7 +145,7 @@ fn increment(url: &str) -> impl FnMut() + use<> {
     move || {
         let mut guard = counter.lock().expect("a free lock");
         *guard += 1;
-        MutexGuard::commit(guard).expect("our lock");
+        MutexGuard::unlock(guard).expect("our lock");
     }
 }
 

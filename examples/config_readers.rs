@@ -19,7 +19,7 @@ use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crosslock::{Locker, Prefer, RwLock, RwLockWriteGuard};
+use crosslock::{Locker, Prefer, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use serde::{Deserialize, Serialize};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -289,7 +289,7 @@ fn read(config: &RwLock<Config>, end: Instant) -> Result<Tally> {
         }
         tally.held += got.elapsed();
         tally.count += 1;
-        guard.unlock()?;
+        RwLockReadGuard::unlock(guard)?;
     }
     Ok(tally)
 }
@@ -305,7 +305,7 @@ fn write(config: &RwLock<Config>, end: Instant) -> Result<Tally> {
         };
         *guard = Config::new(guard.version + 1);
         tally.count += 1;
-        RwLockWriteGuard::commit(guard)?;
+        RwLockWriteGuard::unlock(guard)?;
         thread::sleep((asked + EVERY).saturating_duration_since(Instant::now()));
     }
     Ok(tally)

@@ -193,7 +193,7 @@ fn count_typed(job: &Job, lock: &Locker) -> Result<()> {
     for _ in 0..job.increments {
         let mut guard = counter.lock()?;
         *guard += 1;
-        MutexGuard::commit(guard)?;
+        MutexGuard::unlock(guard)?;
     }
     Ok(())
 }

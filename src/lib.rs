@@ -70,3 +70,5 @@ pub use primitives::mutex::{Mutex, MutexGuard};
 #[cfg(feature = "value")]
 pub use primitives::rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use primitives::semaphore::Semaphore;
+#[cfg(feature = "value")]
+pub use primitives::value_guard::ValueGuard;

@@ -1,4 +1,4 @@
-//! What is built on the guard of a lock: read-write locks, semaphores, several names, and locks with a value.
+//! Read-write locks, semaphores, several names at once, and locks with a value: each is one claim, and one guard.
 
 mod lock_all;
 #[cfg(feature = "value")]

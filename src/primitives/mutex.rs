@@ -1,225 +1,323 @@
-//! A lock and what it protects.
+//! A lock and the value that it protects.
 
 use std::fmt;
-use std::ops::{Deref, DerefMut};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::Receiver;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::base::claim::Mode;
-use crate::base::clock::Deadline;
 use crate::base::error::Result;
-use crate::guard::LockGuard;
-use crate::lease::monitor::Lost;
 use crate::locker::Locker;
-use crate::primitives::value_guard::{LeaseMonitor, guard_facts};
-use crate::primitives::value_lock::Cell;
+use crate::primitives::value_guard::ValueGuard;
+use crate::primitives::value_lock::ValueLock;
 
 impl Locker {
-    /// Returns a lock that protects a value, which is stored beside it and shared by all who lock that name.
+    /// Makes a mutex: a lock together with a value, which is stored beside it.
     ///
-    /// `init` is what the value is until one is stored. Nothing is asked of the engine. A mutex is cheap, and may be
-    /// made wherever one is needed; those of the same name are the same, and [`lock`](Self::lock) of that name
-    /// excludes them.
+    /// Returns the mutex without asking the engine. `init` is the value as long as none is stored. All mutexes of one
+    /// name are one lock and one value, whoever made them, and [`lock`](Self::lock) of that name excludes them.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidName`](crate::Error::InvalidName) as for [`lock`](Self::lock);
-    /// [`Error::InvalidValue`](crate::Error::InvalidValue) when `init` can't be written as JSON.
+    /// - [`Error::InvalidName`](crate::Error::InvalidName) when `name` isn't 1 to 512 bytes long.
+    /// - [`Error::InvalidValue`](crate::Error::InvalidValue) when `init` can't be written as JSON and read again.
     ///
     /// # Examples
     ///
     /// ```
-    /// # fn main() -> crosslock::Result<()> {
-    /// let lock = crosslock::Locker::open("memory:")?;
-    /// let counter = lock.mutex("mutex-example", 0u64)?;
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let counter = lock.mutex("mutex", 0u64)?;
     /// counter.update(|count| *count += 1)?;
     /// assert_eq!(counter.get()?, 1);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn mutex<T>(&self, name: &str, init: T) -> Result<Mutex<T>>
     where
         T: Serialize + DeserializeOwned,
     {
-        Cell::new(self, name, Mode::Exclusive, &init).map(Mutex)
+        ValueLock::new(self, name, Mode::Exclusive, &init).map(Mutex)
     }
 }
 
 /// A lock across processes, and the value that it protects.
 ///
-/// It is made by [`Locker::mutex`], and cheap to clone. The value comes with the lock, and is stored as JSON by the
-/// command that releases it, if this owner still has the lock: a change of the value is two round trips, and a holder
-/// that has lost its lock can't overwrite what its successor stored. When the lock was waited for, one round trip more
-/// reads the value. A change is stored whole or not at all.
+/// [`Locker::mutex`] makes one. Making and cloning it costs no I/O; keep one, or make one wherever it is needed.
 ///
-/// Values are meant to be small: one is read with every acquire, and to store it has 400 ms, as any release. One of
-/// 100 MB takes longer: the call gives `Unavailable` by then, and the server may store it all the same. What JSON can't
-/// tell is stored as what it makes of it: `Some(f64::NAN)` as `null`, which comes back as `None`.
+/// # Guarantees
 ///
-/// Unlike that of `std::sync::Mutex`, the value outlives all processes: until [`remove`](Self::remove), for ever. On
-/// Redis it is the string `{namespace:name}:value`, without a ttl; on `file:` a file beside the lock's, replaced by
-/// renaming a new one (users share it only where they may replace one another's files: not in a directory with the sticky
-/// bit). Where the server forgets ([crate documentation](crate#what-a-lease-promises)) it forgets the
-/// value, too, or goes back to an older one. A panic discards the change, and the next
-/// holder is told by [`abandoned`](MutexGuard::abandoned): the value is whole, what was done beside it may not be.
+/// While the lease of a guard [is held](crate::LockGuard::is_held), no other guard of the name is valid, and the guard
+/// has the value that was stored last. The command that releases the lock stores the value, if the lock still is the
+/// guard's: a holder that has lost its lock can't overwrite the value of its successor. The engine stores a change
+/// whole or not at all.
+///
+/// # What breaks them
+///
+/// - A lease can end early, see the [crate documentation](crate#what-a-lease-promises). A server that forgets the
+///   lock forgets the value, too, or goes back to an older one.
+/// - A large value. Every lock reads the value, and the command that stores it has 400 ms, as any release: a value of
+///   100 MB takes longer, the call returns `Unavailable` by then, and the server may store the value all the same.
+///   Redis takes at most 128 MiB.
+/// - A value that JSON doesn't have: `Some(f64::NAN)` is stored as `null`, and comes back as `None`.
+/// - On `file:`, users that share a directory with the sticky bit: one can't replace the other's file.
+///
+/// On Redis the value is the string `{namespace:name}:value`, without a ttl; on `file:` it is a file beside the lock's,
+/// which a change replaces by renaming a new one.
+///
+/// # Round trips
+///
+/// One to lock, the value included, and one to unlock, a change included. A lock that was waited for takes one more to
+/// read the value. If another thread of this process is handed the lock, storing a change takes one, and an unchanged
+/// value none.
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// - The value outlives its processes: it stays until [`remove`](Self::remove). Its type is any that serde writes and
+///   reads. There is neither `get_mut` nor `into_inner`.
+/// - Every call returns a [`Result`](crate::Result), because the engine may fail, and a lease may end before its guard
+///   does.
+/// - The value isn't out of reach for the others: [`get`](Self::get) and [`remove`](Self::remove) don't lock, and the
+///   engine's own tools can change it.
+/// - Dropping a guard stores the value, and only logs an error. [`MutexGuard::unlock`](ValueGuard::unlock) and
+///   [`update`](Self::update) return it.
+/// - There is no poisoning. A panic discards the change, and the next holder finds
+///   [`abandoned`](crate::LockGuard::abandoned) true: the value is whole, other work may be half done.
+/// - On Redis waiters are served first come, first served, see [`Locker::lock`]. `std` promises no order.
+/// - Calls with a timeout exist.
+/// - A guard may be sent to another thread.
 ///
 /// # Examples
 ///
 /// ```
-/// # fn main() -> crosslock::Result<()> {
-/// let lock = crosslock::Locker::open("memory:")?;
-/// let counter = lock.mutex("counter-example", 0u64)?;
-/// let count = counter.update(|count| {
-///     *count += 1;
-///     *count
-/// })?; // stored, or an error
-/// assert_eq!(count, 1);
-/// # Ok(())
-/// # }
-/// ```
+/// use crosslock::MutexGuard;
 ///
-/// With a guard, for more than a closure can hold:
+/// # let lock = crosslock::Locker::open("memory:")?;
+/// let stock = lock.mutex("stock", vec!["apple".to_owned()])?;
+/// stock.update(|names| names.push("pear".to_owned()))?; // stored, or an error
+///
+/// let mut guard = stock.lock()?; // for more than a closure can hold
+/// guard.push("plum".to_owned());
+/// MutexGuard::unlock(guard)?;
+/// assert_eq!(stock.get()?.len(), 3);
+/// # Ok::<(), crosslock::Error>(())
+/// ```
+pub struct Mutex<T>(ValueLock<T>);
+
+/// A held [`Mutex`], and its value.
+///
+/// [`ValueGuard`] says what the guard is and what its drop does. Its functions are [`lease`](ValueGuard::lease),
+/// [`unlock`](ValueGuard::unlock) and [`discard`](ValueGuard::discard).
+///
+/// # Examples
 ///
 /// ```
-/// # use crosslock::MutexGuard;
-/// # fn main() -> crosslock::Result<()> {
-/// let lock = crosslock::Locker::open("memory:")?;
-/// let stock = lock.mutex("stock-example", vec!["apple".to_owned()])?;
-/// let mut guard = stock.lock()?;
-/// guard.push("pear".to_owned());
-/// MutexGuard::commit(guard)?; // stored; `drop(guard)` would only log an error
-/// assert_eq!(stock.get()?.len(), 2);
-/// # Ok(())
-/// # }
+/// use crosslock::MutexGuard;
+///
+/// # let lock = crosslock::Locker::open("memory:")?;
+/// let counter = lock.mutex("mutex-guard", 0u64)?;
+/// let mut guard = counter.lock()?;
+/// *guard += 1;
+/// MutexGuard::unlock(guard)?;
+/// # Ok::<(), crosslock::Error>(())
 /// ```
-pub struct Mutex<T>(Cell<T>);
+pub type MutexGuard<T> = ValueGuard<T, Mutex<T>>;
 
 impl<T: Serialize + DeserializeOwned> Mutex<T> {
-    /// Takes the lock, blocking until it is free, changes the value, stores it, and releases: two round trips.
+    /// Changes the value by a closure, with the lock held, and stores it: two round trips.
     ///
-    /// Gives what `change` returns, once the value is stored. If `change` panics the lock is released, the value stays
-    /// as it was, and the next holder is told by [`abandoned`](MutexGuard::abandoned). `change` may not lock the same
-    /// name: that waits for itself.
+    /// Blocks until the lock is free. Returns what `change` returned, once the value is stored. If `change` panics, the
+    /// lock is released and the value stays as it was. `change` must not lock the same name: it would wait for itself.
     ///
     /// # Errors
     ///
-    /// Those of [`lock`](Self::lock): then `change` wasn't called. Those of [`MutexGuard::commit`]: `change` was called,
-    /// and
+    /// The errors of [`lock`](Self::lock): `change` wasn't called. After `change` was called, the errors of
+    /// [`MutexGuard::unlock`](ValueGuard::unlock):
     ///
-    /// - with [`Error::Lost`](crate::Error::Lost) or [`Error::InvalidValue`](crate::Error::InvalidValue) nothing was
-    ///   stored: it may be called again.
-    /// - with [`Error::Unavailable`](crate::Error::Unavailable) nobody knows whether the value was stored. A change that
-    ///   may be made twice may simply be tried again; for another keep in the value what tells that it was made, such as
-    ///   the id of a request, and look there first.
+    /// - [`Error::Lost`](crate::Error::Lost) and [`Error::InvalidValue`](crate::Error::InvalidValue): nothing was
+    ///   stored, and the call may be repeated.
+    /// - [`Error::Unavailable`](crate::Error::Unavailable) and the others: nobody knows whether the value was stored.
+    ///   Repeat the call if the change may be made twice. Otherwise store a mark of the change in the value, such as
+    ///   the id of a request, and look for the mark first.
     ///
     /// # Examples
     ///
     /// ```
-    /// # fn main() -> crosslock::Result<()> {
-    /// let lock = crosslock::Locker::open("memory:")?;
-    /// let seats = lock.mutex("update-example", 2u32)?;
-    /// let mut sell = || {
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let seats = lock.mutex("mutex-update", 1u32)?;
+    /// let sell = || {
     ///     seats.update(|left| {
     ///         let sold = *left > 0;
     ///         *left = left.saturating_sub(1);
     ///         sold
     ///     })
     /// };
-    /// assert_eq!([sell()?, sell()?, sell()?], [true, true, false]);
-    /// # Ok(())
-    /// # }
+    /// assert_eq!([sell()?, sell()?], [true, false]);
+    /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn update<R>(&self, change: impl FnOnce(&mut T) -> R) -> Result<R> {
-        let mut guard = self.lock()?;
-        let outcome = change(&mut guard);
-        guard.commit()?;
-        Ok(outcome)
+        ValueGuard::update(self.lock()?, change)
     }
 
-    /// Takes the lock, blocking until it is free, stores another value, and releases: two round trips.
+    /// Stores another value, with the lock held: two round trips.
+    ///
+    /// Blocks until the lock is free.
     ///
     /// # Errors
     ///
-    /// Those of [`update`](Self::update): with [`Error::Corrupt`](crate::Error::Corrupt), too, what is stored stays as
-    /// it is.
+    /// Those of [`update`](Self::update), [`Error::Corrupt`](crate::Error::Corrupt) among them: a stored value of
+    /// another type stays, until [`remove`](Self::remove).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let counter = lock.mutex("mutex-set", 0u64)?;
+    /// counter.set(100)?;
+    /// assert_eq!(counter.get()?, 100);
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn set(&self, value: T) -> Result<()> {
         self.update(|stored| *stored = value)
     }
 
     /// Takes the lock, blocking until it is free, and reads the value with it.
     ///
+    /// Returns the guard, which dereferences to the value.
+    ///
     /// # Errors
     ///
-    /// Those of [`Locker::lock`]; [`Error::Corrupt`](crate::Error::Corrupt) when what is stored is no `T`: it stays
-    /// as it is.
+    /// Those of [`Locker::lock`], and [`Error::Corrupt`](crate::Error::Corrupt) when what is stored is no `T`: it stays
+    /// as it is, and the lock is released.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let counter = lock.mutex("mutex-lock", 7u64)?;
+    /// let mut guard = counter.lock()?;
+    /// *guard += 1; // stored when the guard is dropped
+    /// # drop(guard);
+    /// # assert_eq!(counter.get()?, 8);
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn lock(&self) -> Result<MutexGuard<T>> {
-        let guard = self.0.core().lock(self.0.claim())?;
-        self.0.open(guard, &Deadline::NEVER).map(MutexGuard)
+        self.0.lock().map(ValueGuard::new)
     }
 
-    /// Tries to take the lock once, without waiting; gives `None` when it is taken.
+    /// Tries to take the lock once, without waiting, as [`Locker::try_lock`] does.
+    ///
+    /// Returns `None` when the lock is taken, or others wait for it.
     ///
     /// # Errors
     ///
-    /// Those of [`Locker::try_lock`], and `Corrupt`.
+    /// Those of [`Locker::try_lock`], and [`Error::Corrupt`](crate::Error::Corrupt) as for [`lock`](Self::lock).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let counter = lock.mutex("mutex-try-lock", 0u64)?;
+    /// let _guard = counter.lock()?;
+    /// assert!(counter.try_lock()?.is_none());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn try_lock(&self) -> Result<Option<MutexGuard<T>>> {
-        let guard = self.0.core().try_lock(self.0.claim())?;
-        self.open(guard, &Deadline::NEVER)
+        Ok(self.0.try_lock()?.map(ValueGuard::new))
     }
 
-    /// Tries to take the lock for as long as `timeout`; gives `None` when it is taken to the end.
+    /// Tries to take the lock for as long as `timeout`, as [`Locker::try_lock_for`] does.
+    ///
+    /// Returns `None` when the lock was taken until then.
     ///
     /// # Errors
     ///
-    /// Those of [`Locker::try_lock_for`], and `Corrupt`.
+    /// Those of [`Locker::try_lock_for`], and [`Error::Corrupt`](crate::Error::Corrupt) as for [`lock`](Self::lock).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let counter = lock.mutex("mutex-try-lock-for", 0u64)?;
+    /// let _guard = counter.lock()?;
+    /// assert!(counter.try_lock_for(Duration::from_millis(20))?.is_none());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn try_lock_for(&self, timeout: Duration) -> Result<Option<MutexGuard<T>>> {
-        let by = Deadline::after(timeout);
-        let guard = self.0.core().try_lock_for(self.0.claim(), timeout)?;
-        self.open(guard, &by)
+        Ok(self.0.try_lock_for(timeout)?.map(ValueGuard::new))
     }
 
-    /// Does the same as [`try_lock_for`](Self::try_lock_for), until a point in time.
+    /// Tries to take the lock until a point in time, as [`try_lock_for`](Self::try_lock_for) does for a time.
     ///
     /// # Errors
     ///
     /// Those of [`try_lock_for`](Self::try_lock_for).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::{Duration, Instant};
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let counter = lock.mutex("mutex-try-lock-until", 0u64)?;
+    /// let deadline = Instant::now() + Duration::from_secs(1);
+    /// assert!(counter.try_lock_until(deadline)?.is_some());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn try_lock_until(&self, deadline: Instant) -> Result<Option<MutexGuard<T>>> {
-        let guard = self.0.core().try_lock_until(self.0.claim(), deadline)?;
-        self.open(guard, &Deadline::at(deadline))
+        Ok(self.0.try_lock_until(deadline)?.map(ValueGuard::new))
     }
 
-    /// Reads the value without locking: what was stored last. One round trip.
+    /// Reads the value without locking: one round trip.
+    ///
+    /// Returns what was stored last, or `init`. A holder may be about to store another value.
     ///
     /// # Errors
     ///
-    /// `Corrupt` when what is stored is no `T`, and the errors of the engine.
+    /// - [`Error::Corrupt`](crate::Error::Corrupt) when what is stored is no `T`.
+    /// - [`Error::Unavailable`](crate::Error::Unavailable), [`Error::Denied`](crate::Error::Denied),
+    ///   [`Error::Conflict`](crate::Error::Conflict) and [`Error::Engine`](crate::Error::Engine) as for
+    ///   [`Locker::lock`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let counter = lock.mutex("mutex-get", 7u64)?;
+    /// let _guard = counter.lock()?;
+    /// assert_eq!(counter.get()?, 7);
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn get(&self) -> Result<T> {
         self.0.get()
     }
 
-    /// Deletes what is stored, without locking, so that the value is `init` again. One round trip.
+    /// Deletes the stored value without locking, so that it is `init` again: one round trip.
     ///
-    /// A holder that changes the value stores it again, and threads of one process that hand the lock to one another don't
-    /// see that it was removed.
+    /// A holder that has changed the value stores it again. While threads of one process hand the lock to one another,
+    /// they keep the value as they know it, and don't see that it was removed.
     ///
     /// # Errors
     ///
-    /// Those of the engine.
+    /// [`Error::Unavailable`](crate::Error::Unavailable), [`Error::Denied`](crate::Error::Denied) and
+    /// [`Error::Engine`](crate::Error::Engine) as for [`Locker::lock`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let counter = lock.mutex("mutex-remove", 7u64)?;
+    /// counter.set(8)?;
+    /// counter.remove()?;
+    /// assert_eq!(counter.get()?, 7);
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn remove(&self) -> Result<()> {
         self.0.remove()
     }
-
-    fn open(&self, guard: Option<LockGuard>, by: &Deadline) -> Result<Option<MutexGuard<T>>> {
-        let held = guard.map(|guard| self.0.open(guard, by)).transpose()?;
-        Ok(held.map(MutexGuard))
-    }
 }
 
-// What it protects isn't in it, and there is nothing half done that a panic could leave behind.
+// The value isn't in it, and there is nothing half done that a panic could leave behind.
 impl<T> UnwindSafe for Mutex<T> {}
 impl<T> RefUnwindSafe for Mutex<T> {}
 
@@ -233,74 +331,5 @@ impl<T> Clone for Mutex<T> {
 impl<T> fmt::Debug for Mutex<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Mutex").field(&self.0).finish()
-    }
-}
-
-/// A held [`Mutex`], and its value.
-///
-/// Dropping it stores the value, if it was borrowed mutably, and releases the lock; what goes wrong is logged.
-/// [`commit`](Self::commit) does the same and returns it. A panic discards the change, and is told to the next holder.
-///
-/// Its own methods hide those of the value that have the same name: write `(*guard).name()` for these.
-#[must_use = "a guard that is dropped at once protects nothing"]
-pub struct MutexGuard<T: Serialize + DeserializeOwned>(LeaseMonitor<T>);
-
-impl<T: Serialize + DeserializeOwned> MutexGuard<T> {
-    /// Stores the value, if it was borrowed mutably, and releases the lock: one round trip.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Lost`](crate::Error::Lost) when the lock wasn't this guard's any more: nothing was stored.
-    /// [`Error::InvalidValue`](crate::Error::InvalidValue) when the value can't be written as JSON: nothing was
-    /// stored. [`Error::Unavailable`](crate::Error::Unavailable) and the other errors of the engine when it isn't known whether it was.
-    pub fn commit(self) -> Result<()> {
-        self.0.commit()
-    }
-
-    /// Does the same as [`commit`](Self::commit).
-    ///
-    /// # Errors
-    ///
-    /// Those of [`commit`](Self::commit).
-    pub fn unlock(self) -> Result<()> {
-        self.0.commit()
-    }
-
-    /// Releases the lock, and stores nothing: one round trip.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`LockGuard::unlock`].
-    pub fn discard(self) -> Result<()> {
-        self.0.discard()
-    }
-
-    guard_facts!();
-
-    fn guard(&self) -> &LockGuard {
-        self.0.guard()
-    }
-}
-
-impl<T: Serialize + DeserializeOwned> Deref for MutexGuard<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.0
-    }
-}
-
-impl<T: Serialize + DeserializeOwned> DerefMut for MutexGuard<T> {
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.0
-    }
-}
-
-impl<T: Serialize + DeserializeOwned + fmt::Debug> fmt::Debug for MutexGuard<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MutexGuard")
-            .field("value", &**self)
-            .field("guard", self.guard())
-            .finish()
     }
 }

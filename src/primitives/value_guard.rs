@@ -1,5 +1,9 @@
-//! The guard of a lock, together with the value that the lock protects.
+//! The guard of a lock with a value: of a mutex, and of a read-write lock that is held to write.
+//!
+//! It stores the value at most once, when it ends: by a call that consumes it, or by its drop.
 
+use std::fmt;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -9,152 +13,214 @@ use serde::de::DeserializeOwned;
 
 use crate::base::error::{Result, Whole};
 use crate::guard::LockGuard;
-use crate::primitives::value_lock::to_json;
+use crate::primitives::value_lock::{WithValue, to_json};
 
-/// A value whose lock is held. When this is dropped a value that was changed is stored, except by a panic.
-pub(crate) struct LeaseMonitor<T: Serialize + DeserializeOwned> {
-    /// `None` when it has ended, which only what consumes it does.
-    pub(super) inside: Option<(LockGuard, T)>,
-    pub(super) changed: bool,
+/// A held lock that may change its value: [`MutexGuard`](crate::MutexGuard) and
+/// [`RwLockWriteGuard`](crate::RwLockWriteGuard) are this type.
+///
+/// The guard dereferences to the value, as it was stored last. Borrowing it mutably (`*guard += 1`, `guard.push(..)`)
+/// marks it as changed. Dropping the guard stores a changed value, releases the lock, and logs an error;
+/// [`unlock`](Self::unlock) does the same and returns the error. If a panic drops the guard, the change is discarded,
+/// the lock is released, and the next holder finds [`abandoned`](LockGuard::abandoned) true.
+///
+/// The guard has no methods, so that it hides none of the value's. Its functions take the guard as an argument:
+/// `MutexGuard::unlock(guard)`. [`lease`](Self::lease) returns the [`LockGuard`], which has the name, the fencing
+/// token, and the state of the lease.
+///
+/// `L` is the type of the lock: [`Mutex<T>`](crate::Mutex) or [`RwLock<T>`](crate::RwLock).
+///
+/// # Examples
+///
+/// ```
+/// use crosslock::MutexGuard;
+///
+/// # let lock = crosslock::Locker::open("memory:")?;
+/// let stock = lock.mutex("value-guard", vec!["apple".to_owned()])?;
+/// let mut guard = stock.lock()?;
+/// guard.push("pear".to_owned()); // a method of `Vec`
+/// assert!(MutexGuard::lease(&guard).is_held());
+/// MutexGuard::unlock(guard)?;
+/// assert_eq!(stock.get()?, ["apple", "pear"]);
+/// # Ok::<(), crosslock::Error>(())
+/// ```
+#[must_use = "a guard that is dropped at once protects nothing"]
+pub struct ValueGuard<T: Serialize + DeserializeOwned, L> {
+    /// `None` once the guard has ended, which only its drop can find.
+    held: Option<WithValue<T>>,
+    /// Whether the value was borrowed mutably.
+    changed: bool,
+    lock: PhantomData<fn() -> L>,
 }
 
-const ENDED: &str = "what ends it consumes it";
+const ENDED: &str = "a call that ends the guard consumes it";
 
-impl<T: Serialize + DeserializeOwned> LeaseMonitor<T> {
-    pub(crate) fn guard(&self) -> &LockGuard {
-        &self.inside.as_ref().expect(ENDED).0
+impl<T: Serialize + DeserializeOwned, L> ValueGuard<T, L> {
+    /// Returns the guard of the lock alone.
+    ///
+    /// All methods of [`LockGuard`] that take `&self` are there: `name`, `fencing_token`, `abandoned`, `is_held`,
+    /// `remaining`, `check`, `verify`, `lost` and `at_least_for`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use crosslock::MutexGuard;
+    ///
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let counter = lock.mutex("lease", 0u64)?;
+    /// let guard = counter.lock()?;
+    /// let lease = MutexGuard::lease(&guard);
+    /// assert!(lease.is_held());
+    /// println!("{} is {}, by token {}", lease.name(), *guard, lease.fencing_token());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn lease(this: &Self) -> &LockGuard {
+        &this.held.as_ref().expect(ENDED).0
     }
 
-    /// Stores what was changed, and releases.
-    pub(crate) fn commit(mut self) -> Result<()> {
-        self.end()
+    /// Stores the value if it was borrowed mutably, and releases the lock: one round trip.
+    ///
+    /// Returns `Ok` once the value is stored, if it was borrowed mutably. The server looks whether the lock still is
+    /// this guard's, stores and releases in one command. If another thread of this process waits and is handed the
+    /// lock, the command stores only, and an unchanged value needs none.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::Lost`](crate::Error::Lost) when the lock wasn't this guard's any more: nothing was stored.
+    /// - [`Error::InvalidValue`](crate::Error::InvalidValue) when the value can't be written as JSON and read again:
+    ///   nothing was stored, and the lock is released.
+    /// - [`Error::Unavailable`](crate::Error::Unavailable), [`Error::Denied`](crate::Error::Denied),
+    ///   [`Error::Conflict`](crate::Error::Conflict) and [`Error::Engine`](crate::Error::Engine) when the engine can't
+    ///   be reached or fails: nobody knows whether the value was stored. Lock again and read it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use crosslock::MutexGuard;
+    ///
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let counter = lock.mutex("unlock", 0u64)?;
+    /// let mut guard = counter.lock()?;
+    /// *guard += 1;
+    /// MutexGuard::unlock(guard)?; // `drop(guard)` would only log an error
+    /// assert_eq!(counter.get()?, 1);
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn unlock(mut this: Self) -> Result<()> {
+        this.end()
     }
 
-    /// Releases.
-    pub(crate) fn discard(mut self) -> Result<()> {
-        self.changed = false;
-        self.end()
+    /// Releases the lock, and stores nothing: one round trip.
+    ///
+    /// The next holder finds the value as it was stored before, and [`abandoned`](LockGuard::abandoned) false.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LockGuard::unlock`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use crosslock::MutexGuard;
+    ///
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let counter = lock.mutex("discard", 7u64)?;
+    /// let mut guard = counter.lock()?;
+    /// *guard = 100;
+    /// MutexGuard::discard(guard)?;
+    /// assert_eq!(counter.get()?, 7);
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn discard(mut this: Self) -> Result<()> {
+        this.changed = false;
+        this.end()
     }
 
-    /// Stores what was changed, and goes on reading.
-    pub(crate) fn downgrade(mut self) -> Result<(LockGuard, T)> {
-        let (mut guard, value) = self.inside.take().expect(ENDED);
-        let changed = self.to_store(&guard, &value)?;
-        Ok((guard.read_on(changed)?, value))
+    pub(crate) fn new(held: WithValue<T>) -> Self {
+        ValueGuard {
+            held: Some(held),
+            changed: false,
+            lock: PhantomData,
+        }
+    }
+
+    /// Changes the value, stores it, and releases.
+    pub(crate) fn update<R>(mut this: Self, change: impl FnOnce(&mut T) -> R) -> Result<R> {
+        let outcome = change(&mut this);
+        ValueGuard::unlock(this)?;
+        Ok(outcome)
+    }
+
+    /// Stores the value if it was borrowed mutably, and goes on reading.
+    pub(crate) fn read_on(mut this: Self) -> Result<WithValue<T>> {
+        let (mut lease, value) = this.held.take().expect(ENDED);
+        let changed = this.to_store(&lease, &value)?;
+        Ok((lease.read_on(changed)?, value))
     }
 
     fn end(&mut self) -> Result<()> {
-        let Some((mut guard, value)) = self.inside.take() else {
+        let Some((mut lease, value)) = self.held.take() else {
             return Ok(());
         };
-        let changed = self.to_store(&guard, &value)?;
-        guard.end(changed)
+        let changed = self.to_store(&lease, &value)?;
+        lease.end(changed)
     }
 
-    fn to_store(&self, guard: &LockGuard, value: &T) -> Result<Option<Arc<[u8]>>> {
+    fn to_store(&self, lease: &LockGuard, value: &T) -> Result<Option<Arc<[u8]>>> {
         if self.changed {
-            to_json(guard.name(), value).map(Some)
+            to_json(lease.name(), value).map(Some)
         } else {
             Ok(None)
         }
     }
 }
 
-impl<T: Serialize + DeserializeOwned> Deref for LeaseMonitor<T> {
+impl<T: Serialize + DeserializeOwned, L> Deref for ValueGuard<T, L> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        &self.inside.as_ref().expect(ENDED).1
+        &self.held.as_ref().expect(ENDED).1
     }
 }
 
-impl<T: Serialize + DeserializeOwned> DerefMut for LeaseMonitor<T> {
+/// Marks the value as changed: it is stored when the guard ends.
+impl<T: Serialize + DeserializeOwned, L> DerefMut for ValueGuard<T, L> {
     fn deref_mut(&mut self) -> &mut T {
         self.changed = true;
-        &mut self.inside.as_mut().expect(ENDED).1
+        &mut self.held.as_mut().expect(ENDED).1
     }
 }
 
-impl<T: Serialize + DeserializeOwned> Drop for LeaseMonitor<T> {
+impl<T: Serialize + DeserializeOwned, L> Drop for ValueGuard<T, L> {
     fn drop(&mut self) {
-        let inside = self.inside.as_ref();
-        let Some((guard, _)) = inside.filter(|(guard, _)| !guard.is_inherited()) else {
-            // It has ended, or is the parent's.
+        let Some((lease, _)) = &self.held else {
             return;
         };
-        let panicked = guard.is_panicked();
+        if lease.is_inherited() {
+            // It is the parent's, which stores the value itself.
+            return;
+        }
+        let panicked = lease.is_panicked();
         // Neither a logger that panics nor a value that does must end a process whose thread is unwinding.
         let _ = catch_unwind(AssertUnwindSafe(|| {
-            // What a panic has left half done isn't stored. Without a change there is nothing to tell but what the
-            // guard tells when it is dropped.
+            // A panic may have left the change half done. Without a change, the drop of the lock's own guard
+            // releases it and logs.
             if !self.changed || panicked {
-                self.inside = None;
+                self.held = None;
             } else if let Err(e) = self.end() {
-                log::warn!("its change may be lost: {}", Whole(&e));
+                log::warn!(
+                    "the change of a value may be lost, which a drop was to store: {}",
+                    Whole(&e)
+                );
             }
         }));
     }
 }
 
-/// What guards of values tell, as a [`LockGuard`] does.
-macro_rules! guard_facts {
-    () => {
-        /// Returns the name of the lock.
-        pub fn name(&self) -> &str {
-            self.guard().name()
-        }
-
-        /// Returns a number that is larger than that of every earlier holder: see [`LockGuard::fencing_token`].
-        pub fn fencing_token(&self) -> u64 {
-            self.guard().fencing_token()
-        }
-
-        /// Says whether the exclusive holder before this one crashed or panicked: see [`LockGuard::abandoned`].
-        ///
-        /// The value is then what the holder before that one had stored: a change is stored whole, or not at all.
-        pub fn abandoned(&self) -> bool {
-            self.guard().abandoned()
-        }
-
-        /// Says whether the lease is valid, as far as this process can prove it: see [`LockGuard::is_held`].
-        pub fn is_held(&self) -> bool {
-            self.guard().is_held()
-        }
-
-        /// Returns how much longer the lease is valid if it isn't renewed: see [`LockGuard::remaining`].
-        pub fn remaining(&self) -> Duration {
-            self.guard().remaining()
-        }
-
-        /// Does the same as [`is_held`](Self::is_held), for use with `?`.
-        ///
-        /// # Errors
-        ///
-        /// [`Error::Lost`](crate::Error::Lost) when the lease isn't valid any more.
-        pub fn check(&self) -> Result<()> {
-            self.guard().check()
-        }
-
-        /// Asks the engine whether the lock is this guard's: one round trip.
-        ///
-        /// # Errors
-        ///
-        /// Those of [`LockGuard::verify`].
-        pub fn verify(&self) -> Result<()> {
-            self.guard().verify()
-        }
-
-        /// Has the lock stay taken for at least so long, also when it is released earlier: see
-        /// [`LockGuard::at_least_for`].
-        pub fn at_least_for(&self, least: Duration) {
-            self.guard().at_least_for(least);
-        }
-
-        /// Returns the channel that gets one message when the lease is gone: see [`LockGuard::lost`].
-        pub fn lost(&self) -> &Receiver<Lost> {
-            self.guard().lost()
-        }
-    };
+impl<T: Serialize + DeserializeOwned + fmt::Debug, L> fmt::Debug for ValueGuard<T, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ValueGuard")
+            .field("value", &**self)
+            .field("lease", Self::lease(self))
+            .finish()
+    }
 }
-
-pub(crate) use guard_facts;

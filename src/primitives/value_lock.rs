@@ -1,8 +1,10 @@
-//! A name that protects a value, which is stored beside its lock as JSON.
+//! A lock of one name with the value that is stored beside it as JSON. Everything that has a value takes its locks
+//! here.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,24 +15,28 @@ use crate::base::error::{Error, Result};
 use crate::core::Core;
 use crate::guard::LockGuard;
 use crate::locker::Locker;
-use crate::primitives::value_guard::LeaseMonitor;
 
-/// A name that protects a value.
-pub(crate) struct Cell<T> {
+/// A name, the mode in which it is locked, and the type of its value.
+pub(crate) struct ValueLock<T> {
     core: Arc<Core>,
     claim: Claim,
-    /// What it is as long as nothing is stored.
+    /// The value as long as nothing is stored, as JSON.
     init: Arc<[u8]>,
     of: PhantomData<fn() -> T>,
 }
 
-impl<T: Serialize + DeserializeOwned> Cell<T> {
+/// A held lock, and the value that came with it.
+pub(crate) type WithValue<T> = (LockGuard, T);
+
+impl<T: Serialize + DeserializeOwned> ValueLock<T> {
     pub(crate) fn new(locker: &Locker, name: &str, mode: Mode, init: &T) -> Result<Self> {
+        // An engine without values is found out here, and not when the lock is held.
+        locker.core().engine.values()?;
         let claim = Claim {
             valued: true,
             ..locker.claim(name, mode)?
         };
-        Ok(Cell {
+        Ok(ValueLock {
             init: to_json(name, init)?,
             core: locker.core().clone(),
             claim,
@@ -38,31 +44,37 @@ impl<T: Serialize + DeserializeOwned> Cell<T> {
         })
     }
 
-    pub(crate) fn core(&self) -> &Arc<Core> {
-        &self.core
-    }
-
-    pub(crate) fn claim(&self) -> &Claim {
-        &self.claim
-    }
-
-    /// A guard of this name, and what it protects. If that can't be read, the guard ends by a deadline.
-    pub(crate) fn open(&self, guard: LockGuard, by: &Deadline) -> Result<LeaseMonitor<T>> {
-        let inside = Some(self.read(guard, by)?);
-        Ok(LeaseMonitor {
-            inside,
-            changed: false,
-        })
-    }
-
-    pub(crate) fn read(&self, mut guard: LockGuard, by: &Deadline) -> Result<(LockGuard, T)> {
-        match self.parse(guard.value().as_deref()) {
-            Ok(value) => Ok((guard, value)),
-            Err(e) => {
-                guard.end_by(by);
-                Err(e)
-            }
+    /// The same name and value, to be locked in another mode.
+    pub(crate) fn in_mode(&self, mode: Mode) -> Self {
+        let claim = Claim {
+            mode,
+            ..self.claim.clone()
+        };
+        ValueLock {
+            claim,
+            ..self.clone()
         }
+    }
+
+    pub(crate) fn lock(&self) -> Result<WithValue<T>> {
+        let lease = self.core.lock(&self.claim)?;
+        self.read(lease, &Deadline::NEVER)
+    }
+
+    pub(crate) fn try_lock(&self) -> Result<Option<WithValue<T>>> {
+        let lease = self.core.try_lock(&self.claim)?;
+        self.read_if_held(lease, &Deadline::NEVER)
+    }
+
+    pub(crate) fn try_lock_for(&self, timeout: Duration) -> Result<Option<WithValue<T>>> {
+        let by = Deadline::after(timeout);
+        let lease = self.core.try_lock_for(&self.claim, timeout)?;
+        self.read_if_held(lease, &by)
+    }
+
+    pub(crate) fn try_lock_until(&self, deadline: Instant) -> Result<Option<WithValue<T>>> {
+        let lease = self.core.try_lock_until(&self.claim, deadline)?;
+        self.read_if_held(lease, &Deadline::at(deadline))
     }
 
     pub(crate) fn get(&self) -> Result<T> {
@@ -74,6 +86,25 @@ impl<T: Serialize + DeserializeOwned> Cell<T> {
     pub(crate) fn remove(&self) -> Result<()> {
         let values = self.core.engine.values()?;
         values.remove(&self.claim.key, &Deadline::NEVER)
+    }
+
+    fn read_if_held(
+        &self,
+        lease: Option<LockGuard>,
+        by: &Deadline,
+    ) -> Result<Option<WithValue<T>>> {
+        lease.map(|lease| self.read(lease, by)).transpose()
+    }
+
+    /// If the value can't be read, the lock is released by the deadline of the call that took it.
+    fn read(&self, mut lease: LockGuard, by: &Deadline) -> Result<WithValue<T>> {
+        match self.parse(lease.value().as_deref()) {
+            Ok(value) => Ok((lease, value)),
+            Err(e) => {
+                lease.end_by(by);
+                Err(e)
+            }
+        }
     }
 
     fn value_key(&self) -> String {
@@ -89,7 +120,7 @@ impl<T: Serialize + DeserializeOwned> Cell<T> {
         parsed.map_err(|e| Error::Corrupt {
             name: self.claim.key.name().to_owned(),
             key: self.value_key(),
-            // Not what it is: that may be nobody's business.
+            // Where the error is, and not what is stored there, which may be a secret.
             reason: format!(
                 "{:?} error at line {}, column {}",
                 e.classify(),
@@ -100,9 +131,9 @@ impl<T: Serialize + DeserializeOwned> Cell<T> {
     }
 }
 
-impl<T> Clone for Cell<T> {
+impl<T> Clone for ValueLock<T> {
     fn clone(&self) -> Self {
-        Cell {
+        ValueLock {
             core: self.core.clone(),
             claim: self.claim.clone(),
             init: self.init.clone(),
@@ -111,14 +142,14 @@ impl<T> Clone for Cell<T> {
     }
 }
 
-impl<T> fmt::Debug for Cell<T> {
+impl<T> fmt::Debug for ValueLock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.claim.key.fmt(f)
     }
 }
 
-/// What can't be read again, as a number that is none, isn't written either.
-pub(super) fn to_json<T: Serialize + DeserializeOwned>(name: &str, value: &T) -> Result<Arc<[u8]>> {
+/// Refuses a value that could be written but not read again, as a float that is no number.
+pub(crate) fn to_json<T: Serialize + DeserializeOwned>(name: &str, value: &T) -> Result<Arc<[u8]>> {
     let written = serde_json::to_vec(value);
     let checked = written.and_then(|json| serde_json::from_slice::<T>(&json).map(|_| json));
     let json = checked.map_err(|e| Error::InvalidValue {

@@ -16,6 +16,8 @@ mod semaphore;
 mod several;
 mod texts;
 mod tokens;
+#[cfg(feature = "value")]
+mod value_methods;
 mod waiting;
 
 use std::any::Any;
@@ -227,8 +229,12 @@ for_every_engine! {
             errors_name_the_lock
         }
         #[cfg(feature = "value")]
+        value_methods {
+            mutex_guard_hides_none
+        }
+        #[cfg(feature = "value")]
         mutex {
-            value_starts_as_init_and_is_stored_by_commit_and_by_drop
+            value_starts_as_init_and_is_stored_by_unlock_and_by_drop
             value_that_was_not_borrowed_mutably_is_not_stored
             discarded_change_is_not_stored
             panic_discards_the_change_and_is_told
@@ -323,6 +329,7 @@ for_every_engine! {
             readers_never_see_a_change_that_is_undone_or_half
             value_of_another_type_is_corrupt_and_stays
             guards_tell_what_that_of_a_lock_does
+            guards_hide_no_method_of_their_value
         }
         semaphore {
             there_are_as_many_permits_as_it_has

@@ -45,22 +45,20 @@ fn assert_corrupt<T: std::fmt::Debug>(outcome: Result<T>) {
     }
 }
 
-pub(crate) fn value_starts_as_init_and_is_stored_by_commit_and_by_drop(place: &Place) {
+pub(crate) fn value_starts_as_init_and_is_stored_by_unlock_and_by_drop(place: &Place) {
     let (here, there) = (counter(place), counter(&place.builder().build().unwrap()));
     let mut guard = here.lock().unwrap();
     assert_eq!(*guard, 7);
     *guard += 1;
-    MutexGuard::commit(guard).unwrap();
+    MutexGuard::unlock(guard).unwrap();
     let mut guard = there.lock().unwrap();
     assert_eq!(*guard, 8);
     *guard += 1;
     drop(guard);
-    let mut guard = here.lock().unwrap();
+    let guard = here.lock().unwrap();
     assert_eq!(*guard, 9);
-    *guard += 1;
-    guard.unlock().unwrap();
     // Another init changes nothing.
-    assert_eq!(*place.mutex("a", 1).unwrap().lock().unwrap(), 10);
+    assert_eq!(place.mutex("a", 1).unwrap().get().unwrap(), 9);
 }
 
 pub(crate) fn value_that_was_not_borrowed_mutably_is_not_stored(lock: &Locker) {
@@ -95,9 +93,9 @@ pub(crate) fn panic_discards_the_change_and_is_told(lock: &Locker) {
     }));
     assert!(panicked.is_err());
     let guard = counter.try_lock().unwrap().expect("it was released");
-    assert_eq!((*guard, guard.abandoned()), (7, true));
+    assert_eq!((*guard, MutexGuard::lease(&guard).abandoned()), (7, true));
     drop(guard);
-    assert!(!counter.lock().unwrap().abandoned());
+    assert!(!MutexGuard::lease(&counter.lock().unwrap()).abandoned());
 }
 
 pub(crate) fn change_that_is_made_while_unwinding_is_stored(lock: &Locker) {
@@ -114,7 +112,7 @@ pub(crate) fn change_that_is_made_while_unwinding_is_stored(lock: &Locker) {
     }));
     assert!(panicked.is_err());
     let guard = counter.lock().unwrap();
-    assert_eq!((*guard, guard.abandoned()), (8, false));
+    assert_eq!((*guard, MutexGuard::lease(&guard).abandoned()), (8, false));
 }
 
 pub(crate) fn value_is_read_and_removed_without_locking(lock: &Locker) {
@@ -156,7 +154,10 @@ pub(crate) fn value_of_another_type_is_corrupt_and_stays(place: &Place) {
     assert_corrupt(number.try_lock_until(Instant::now() + PATIENCE));
     assert_corrupt(number.get());
     let guard = text.try_lock().unwrap().expect("nobody holds it");
-    assert_eq!((&**guard, guard.abandoned()), ("no number", false));
+    assert_eq!(
+        (&**guard, MutexGuard::lease(&guard).abandoned()),
+        ("no number", false)
+    );
     drop(guard);
     // Who waited for it, too: the one before may be a thread of the same locker, or another.
     let other = place.builder().build().unwrap();
@@ -177,10 +178,10 @@ pub(crate) fn value_that_can_not_be_written_is_not_stored(lock: &Locker) {
     let map = lock.mutex("a", Map::new()).unwrap();
     let mut guard = map.lock().unwrap();
     guard.clone_from(&bad);
-    let outcome = MutexGuard::commit(guard);
+    let outcome = MutexGuard::unlock(guard);
     assert!(matches!(outcome, Err(Error::InvalidValue { .. })));
     let mut guard = map.try_lock().unwrap().expect("it was released");
-    assert!(guard.is_empty() && !guard.abandoned());
+    assert!(guard.is_empty() && !MutexGuard::lease(&guard).abandoned());
     *guard = bad;
     drop(guard);
     assert!(map.try_lock().unwrap().expect("it was released").is_empty());
@@ -192,7 +193,7 @@ pub(crate) fn float_that_is_no_number_is_not_stored(lock: &Locker) {
     let number = lock.mutex("a", 0.5).unwrap();
     let mut guard = number.lock().unwrap();
     *guard = f64::INFINITY;
-    let outcome = MutexGuard::commit(guard);
+    let outcome = MutexGuard::unlock(guard);
     assert!(matches!(outcome, Err(Error::InvalidValue { .. })));
     assert!((number.get().unwrap() - 0.5_f64).abs() < f64::EPSILON);
     number.remove().unwrap();
@@ -294,21 +295,22 @@ pub(crate) fn waiter_reads_what_the_one_before_it_stored(place: &Place) {
 pub(crate) fn guard_tells_what_that_of_a_lock_does(lock: &Locker) {
     let counter = counter(lock);
     let guard = counter.lock().unwrap();
-    assert_eq!((guard.name(), guard.abandoned()), ("a", false));
-    assert!(guard.is_held() && guard.remaining() > Duration::ZERO);
-    guard.check().unwrap();
-    guard.verify().unwrap();
-    let (lost, token) = (guard.lost().clone(), guard.fencing_token());
+    let lease = MutexGuard::lease(&guard);
+    assert_eq!((lease.name(), lease.abandoned()), ("a", false));
+    assert!(lease.is_held() && lease.remaining() > Duration::ZERO);
+    lease.check().unwrap();
+    lease.verify().unwrap();
+    let (lost, token) = (lease.lost().clone(), lease.fencing_token());
     assert!(lost.try_recv().unwrap_err().is_empty());
     let shown = debugged(&guard);
     assert!(shown.contains('7'), "{shown}");
     assert_discreet(&(shown + &debugged(&counter)));
-    MutexGuard::commit(guard).unwrap();
+    MutexGuard::unlock(guard).unwrap();
     assert_eq!(
         lost.recv_timeout(PATIENCE),
         Err(RecvTimeoutError::Disconnected)
     );
-    assert!(counter.lock().unwrap().fencing_token() > token);
+    assert!(MutexGuard::lease(&counter.lock().unwrap()).fencing_token() > token);
 }
 
 pub(crate) fn lock_and_mutex_of_a_name_exclude_each_other(place: &Place) {
@@ -330,17 +332,17 @@ pub(crate) fn lost_lease_stores_nothing(place: &Place) {
         let before = *stale;
         *stale = 100;
         let mut guard = next.lock().unwrap();
-        assert!(guard.abandoned());
+        assert!(MutexGuard::lease(&guard).abandoned());
         assert_eq!(*guard, before);
         *guard += 1;
-        assert!(!stale.is_held());
+        assert!(!MutexGuard::lease(&stale).is_held());
         if by_drop {
             drop(stale);
         } else {
-            let outcome = MutexGuard::commit(stale);
+            let outcome = MutexGuard::unlock(stale);
             assert!(matches!(outcome, Err(Error::Lost { .. })), "{outcome:?}");
         }
-        MutexGuard::commit(guard).unwrap();
+        MutexGuard::unlock(guard).unwrap();
         assert_eq!(next.get().unwrap(), before + 1);
     }
 }
@@ -349,8 +351,9 @@ pub(crate) fn lost_lease_stores_nothing_although_nobody_came(place: &Place) {
     let careless = counter(&without_renewal(place));
     let mut stale = careless.lock().unwrap();
     *stale = 100;
-    stale.lost().recv_timeout(PATIENCE).unwrap();
-    let outcome = MutexGuard::commit(stale);
+    let lost = MutexGuard::lease(&stale).lost();
+    lost.recv_timeout(PATIENCE).unwrap();
+    let outcome = MutexGuard::unlock(stale);
     assert!(matches!(outcome, Err(Error::Lost { .. })), "{outcome:?}");
     assert_eq!(counter(place).get().unwrap(), 7);
 }
@@ -362,7 +365,7 @@ pub(crate) fn mutex_is_held_until_a_given_moment(place: &Place) {
     let next = counter(place).lock().unwrap();
     let elapsed = watch.assert_within(TTL);
     assert!(elapsed >= TTL - margin(TTL), "{elapsed:?}");
-    assert!(next.is_held() && !guard.is_held());
+    assert!(MutexGuard::lease(&next).is_held() && !MutexGuard::lease(&guard).is_held());
 }
 
 pub(crate) fn mutex_is_tried_a_given_number_of_times(place: &Place) {
@@ -383,9 +386,9 @@ pub(crate) fn renewal_keeps_a_value_for_several_ttls(place: &Place) {
     let mut guard = renewed.lock().unwrap();
     thread::sleep(3 * TTL);
     *guard = 8;
-    MutexGuard::commit(guard).unwrap();
+    MutexGuard::unlock(guard).unwrap();
     let guard = renewed.lock().unwrap();
-    assert_eq!((*guard, guard.abandoned()), (8, false));
+    assert_eq!((*guard, MutexGuard::lease(&guard).abandoned()), (8, false));
 }
 
 pub(crate) fn threads_lose_no_change(place: &Place) {
@@ -401,9 +404,8 @@ pub(crate) fn threads_lose_no_change(place: &Place) {
         for turn in 0..EACH {
             let mut guard = counter.lock().unwrap();
             *guard += 1;
-            match turn % 3 {
-                0 => MutexGuard::commit(guard).unwrap(),
-                1 => guard.unlock().unwrap(),
+            match turn % 2 {
+                0 => MutexGuard::unlock(guard).unwrap(),
                 _ => drop(guard),
             }
         }
@@ -442,7 +444,10 @@ pub(crate) fn update_stores_and_gives_what_its_closure_does(place: &Place) {
     there.set(100).unwrap();
     assert_eq!(here.get().unwrap(), 100);
     let guard = here.try_lock().unwrap().expect("it was released");
-    assert_eq!((*guard, guard.abandoned()), (100, false));
+    assert_eq!(
+        (*guard, MutexGuard::lease(&guard).abandoned()),
+        (100, false)
+    );
 }
 
 pub(crate) fn update_of_a_lock_that_is_lost_meanwhile_says_so(place: &Place) {
@@ -466,7 +471,7 @@ pub(crate) fn update_that_panics_changes_nothing_and_is_told(lock: &Locker) {
     }));
     assert!(panicked.is_err());
     let guard = counter.try_lock().unwrap().expect("it was released");
-    assert_eq!((*guard, guard.abandoned()), (7, true));
+    assert_eq!((*guard, MutexGuard::lease(&guard).abandoned()), (7, true));
 }
 
 pub(crate) fn value_of_another_type_is_not_updated(lock: &Locker) {
@@ -497,9 +502,9 @@ pub(crate) fn clones_are_one_lock_and_value(lock: &Locker) {
 pub(crate) fn value_is_stored_at_once_by_a_release_that_leaves_the_lock_taken(lock: &Locker) {
     let counter = counter(lock);
     let mut guard = counter.lock().unwrap();
-    guard.at_least_for(Duration::from_secs(300));
+    MutexGuard::lease(&guard).at_least_for(Duration::from_secs(300));
     *guard = 8;
-    guard.commit().unwrap();
+    MutexGuard::unlock(guard).unwrap();
     assert_eq!(counter.get().unwrap(), 8);
     assert!(counter.try_lock().unwrap().is_none());
 }

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crosslock::{Error, Locker, Result, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use crosslock::{Error, LockGuard, Locker, Result, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::texts::{assert_discreet, debugged};
+use super::value_methods::Flat;
 use super::waiting::{assert_times_out, release_meanwhile};
 use crate::{PATIENCE, Place};
 
@@ -30,12 +31,12 @@ pub(crate) fn readers_read_what_a_writer_stored(place: &Place) {
     let mut writing = here.write().unwrap();
     *writing = 8;
     assert!(there.try_read().unwrap().is_none());
-    RwLockWriteGuard::commit(writing).unwrap();
+    RwLockWriteGuard::unlock(writing).unwrap();
     let readers = [here.read().unwrap(), there.read().unwrap()];
     assert_eq!((*readers[0], *readers[1]), (8, 8));
     for reader in readers {
-        reader.verify().unwrap();
-        reader.unlock().unwrap();
+        RwLockReadGuard::lease(&reader).verify().unwrap();
+        RwLockReadGuard::unlock(reader).unwrap();
     }
     *there.write().unwrap() += 1;
     assert_eq!(here.get().unwrap(), 9);
@@ -62,7 +63,7 @@ pub(crate) fn value_is_that_of_the_mutex(lock: &Locker) {
     let reading = config.read().unwrap();
     assert_eq!(*reading, 8);
     assert!(counter.try_lock().unwrap().is_none());
-    reading.unlock().unwrap();
+    RwLockReadGuard::unlock(reading).unwrap();
     *config.write().unwrap() = 9;
     assert_eq!(*counter.lock().unwrap(), 9);
 }
@@ -72,7 +73,7 @@ pub(crate) fn writer_that_changed_nothing_or_discards_stores_nothing(lock: &Lock
     *config.write().unwrap() = 8;
     let writing = config.write().unwrap();
     config.remove().unwrap();
-    writing.unlock().unwrap();
+    RwLockWriteGuard::unlock(writing).unwrap();
     assert_eq!(config.get().unwrap(), 7);
     let mut writing = config.write().unwrap();
     *writing = 9;
@@ -88,8 +89,8 @@ pub(crate) fn downgraded_writer_reads_on_what_it_stored(place: &Place) {
     assert_eq!((*reading, there.get().unwrap()), (8, 8));
     assert!(there.try_write().unwrap().is_none());
     assert_eq!(*there.try_read().unwrap().expect("both read"), 8);
-    reading.verify().unwrap();
-    reading.unlock().unwrap();
+    RwLockReadGuard::lease(&reading).verify().unwrap();
+    RwLockReadGuard::unlock(reading).unwrap();
     // An unchanged one isn't stored here, either.
     let writing = there.write().unwrap();
     there.remove().unwrap();
@@ -105,15 +106,15 @@ pub(crate) fn lost_writer_stores_nothing(place: &Place) {
         let before = *stale;
         *stale = 100;
         let mut next = config(place).write().unwrap();
-        assert!(next.abandoned());
+        assert!(RwLockWriteGuard::lease(&next).abandoned());
         *next += 1;
         let outcome = if downgrades {
             RwLockWriteGuard::downgrade(stale).map(drop)
         } else {
-            stale.unlock()
+            RwLockWriteGuard::unlock(stale)
         };
         assert!(matches!(outcome, Err(Error::Lost { .. })), "{outcome:?}");
-        RwLockWriteGuard::commit(next).unwrap();
+        RwLockWriteGuard::unlock(next).unwrap();
         assert_eq!(config(place).get().unwrap(), before + 1);
     }
 }
@@ -181,7 +182,7 @@ pub(crate) fn readers_never_see_a_change_that_is_undone_or_half(place: &Place) {
             } else {
                 // While it is held, so that no reader is ahead of it.
                 committed.fetch_add(1, SeqCst);
-                RwLockWriteGuard::commit(guard).unwrap();
+                RwLockWriteGuard::unlock(guard).unwrap();
             }
         }
     };
@@ -232,25 +233,42 @@ pub(crate) fn value_of_another_type_is_corrupt_and_stays(lock: &Locker) {
     );
 }
 
+fn assert_tells_what_a_lock_does(lease: &LockGuard) {
+    assert_eq!((lease.name(), lease.abandoned()), ("a", false));
+    assert!(lease.is_held() && lease.remaining() > Duration::ZERO);
+    lease.check().unwrap();
+    lease.verify().unwrap();
+    assert!(lease.lost().is_empty());
+}
+
 pub(crate) fn guards_tell_what_that_of_a_lock_does(lock: &Locker) {
     let config = config(lock);
     let writing = config.write().unwrap();
-    let token = writing.fencing_token();
-    assert_eq!((writing.name(), writing.abandoned()), ("a", false));
-    assert!(writing.is_held() && writing.remaining() > Duration::ZERO);
-    writing.check().unwrap();
-    writing.verify().unwrap();
-    assert!(writing.lost().is_empty());
+    let lease = RwLockWriteGuard::lease(&writing);
+    assert_tells_what_a_lock_does(lease);
+    let token = lease.fencing_token();
     let mut shown = debugged(&writing) + &debugged(&config);
-    writing.unlock().unwrap();
+    RwLockWriteGuard::unlock(writing).unwrap();
     let reading = config.read().unwrap();
-    assert!(reading.fencing_token() > token);
-    assert_eq!((reading.name(), reading.abandoned()), ("a", false));
-    assert!(reading.is_held() && reading.remaining() > Duration::ZERO);
-    reading.check().unwrap();
-    reading.verify().unwrap();
-    assert!(reading.lost().is_empty());
+    let lease = RwLockReadGuard::lease(&reading);
+    assert_tells_what_a_lock_does(lease);
+    assert!(lease.fencing_token() > token);
     shown += &debugged(&reading);
     assert!(shown.contains('7'), "{shown}");
     assert_discreet(&shown);
+}
+
+pub(crate) fn guards_hide_no_method_of_their_value(lock: &Locker) {
+    let flat = lock.rwlock("a", Flat::in_the("house")).unwrap();
+    let mut writing = flat.write().unwrap();
+    assert_eq!(writing.name(), "house");
+    assert_eq!(writing.unlock(), 1);
+    writing.downgrade();
+    assert_eq!(RwLockWriteGuard::lease(&writing).name(), "a");
+    let reading = RwLockWriteGuard::downgrade(writing).unwrap();
+    assert_eq!(reading.name(), "house, in the basement");
+    assert_eq!(reading.lease(), "for ten years");
+    assert_eq!(reading.is_held(), "by a tenant");
+    assert_eq!(RwLockReadGuard::lease(&reading).name(), "a");
+    RwLockReadGuard::unlock(reading).unwrap();
 }

@@ -53,7 +53,7 @@ fn drop_whose_store_is_slow_ends_within_its_bound() {
 
 /// As one that was restarted from a snapshot, or a replica that lags.
 #[test]
-fn commit_to_a_server_that_has_forgotten_is_no_success() {
+fn unlock_to_a_server_that_has_forgotten_is_no_success() {
     let (server, proxy) = server_with_proxy();
     let counter = Locker::open(&proxy.url()).unwrap();
     let counter = counter.mutex(NAME, 0u64).unwrap();
@@ -62,11 +62,11 @@ fn commit_to_a_server_that_has_forgotten_is_no_success() {
     *guard = 2;
     proxy.set(Fault::BlackHole);
     let outcome = thread::scope(|scope| {
-        let commit = scope.spawn(|| MutexGuard::commit(guard));
+        let unlock = scope.spawn(|| MutexGuard::unlock(guard));
         thread::sleep(millis(80));
         server.query::<()>(&["DEL", LOCK, FENCE]);
         proxy.set(Fault::None);
-        commit.join().unwrap()
+        unlock.join().unwrap()
     });
     let stored = server.get(VALUE);
     assert!(

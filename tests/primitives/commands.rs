@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use crosslock::{Error, Locker, MutexGuard};
+use crosslock::{Error, Locker, MutexGuard, RwLockReadGuard};
 
 use super::*;
 use support::{Proxy, RedisServer};
@@ -26,7 +26,7 @@ fn changed_value_is_two_scripts() {
     assert_scripts(2, |lock| {
         let mut guard = lock.mutex(NAME, 0u64).unwrap().lock().unwrap();
         *guard += 1;
-        MutexGuard::commit(guard).unwrap();
+        MutexGuard::unlock(guard).unwrap();
     });
 }
 
@@ -35,7 +35,7 @@ fn reading_is_two_scripts() {
     assert_scripts(2, |lock| lock.read(NAME).unwrap().unlock().unwrap());
     assert_scripts(2, |lock| {
         let config = lock.rwlock(NAME, String::new()).unwrap();
-        config.read().unwrap().unlock().unwrap();
+        RwLockReadGuard::unlock(config.read().unwrap()).unwrap();
     });
 }
 
@@ -104,7 +104,7 @@ fn value_that_was_waited_for_is_read_by_one_command_more_and_is_what_the_release
         wait_for_queue(&server, 1);
         let before = proxy.requests();
         *first = 5;
-        MutexGuard::commit(first).unwrap();
+        MutexGuard::unlock(first).unwrap();
         let guard = waiter.join().unwrap();
         assert_eq!(*guard, 5);
         assert_eq!(proxy.requests() - before, 1);

@@ -81,12 +81,12 @@ fn writer_that_was_stopped_past_its_ttl_stores_nothing() {
     stale.stop();
     let next = open(&server).mutex(NAME, 0).unwrap();
     let mut guard = next.lock().unwrap();
-    assert!(guard.abandoned());
+    assert!(MutexGuard::lease(&guard).abandoned());
     assert_eq!(*guard, 0);
     *guard = 2;
     stale.cont();
     assert_eq!(stale.committed(), "lost");
-    MutexGuard::commit(guard).unwrap();
+    MutexGuard::unlock(guard).unwrap();
     assert_eq!(next.get().unwrap(), 2);
     assert_nothing_left(&server);
 }

@@ -1,6 +1,6 @@
 //! A shared counter, and what becomes of its increments when processes are killed and stopped.
 //!
-//! Each process notes in a file, a byte each, when it is about to commit and what came of it: a byte that was written
+//! Each process notes in a file, a byte each, when it is about to unlock and what came of it: a byte that was written
 //! outlives the process.
 
 use std::fs::{self, File};
@@ -45,7 +45,7 @@ fn increment(counter: &Mutex<u64>, begin: impl FnOnce()) -> u8 {
     let mut guard = counter.lock().unwrap();
     *guard += 1;
     begin();
-    match MutexGuard::commit(guard) {
+    match MutexGuard::unlock(guard) {
         Ok(()) => OK,
         Err(Error::Lost { .. }) => LOST,
         Err(_) => UNKNOWN,

@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::mpsc;
 use std::thread;
 
-use crosslock::{Error, Mutex, MutexGuard, RwLockWriteGuard};
+use crosslock::{Error, Mutex, MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 use rustix::thread::gettid;
 
 use super::*;
@@ -53,19 +53,19 @@ fn value_comes_although_the_reply_that_brings_it_is_lost() {
     let mut guard = counter.lock().unwrap();
     assert_eq!((*guard, proxy.lost_replies()), (5, 1));
     *guard += 1;
-    MutexGuard::commit(guard).unwrap();
+    MutexGuard::unlock(guard).unwrap();
     assert_eq!(server.get(VALUE).as_deref(), Some("6"));
     assert_nothing_left(&server);
 }
 
 #[test]
-fn commit_whose_reply_is_lost_is_ok_and_stored_once() {
+fn unlock_whose_reply_is_lost_is_ok_and_stored_once() {
     let (server, proxy) = server_with_proxy();
     for (then_close, value) in [(true, "1"), (false, "2")] {
         let mut guard = counter(&proxy.url()).lock().unwrap();
         *guard += 1;
         proxy.lose_next_reply(&digest(RELEASE_SCRIPT), then_close);
-        within(RELEASE, || MutexGuard::commit(guard)).unwrap();
+        within(RELEASE, || MutexGuard::unlock(guard)).unwrap();
         assert_eq!(server.get(VALUE).as_deref(), Some(value));
         assert_nothing_left(&server);
     }
@@ -73,14 +73,14 @@ fn commit_whose_reply_is_lost_is_ok_and_stored_once() {
 }
 
 #[test]
-fn commit_none_of_whose_replies_arrives_is_no_success_and_stored_once() {
+fn unlock_none_of_whose_replies_arrives_is_no_success_and_stored_once() {
     let (server, proxy) = server_with_proxy();
     for then_close in [true, false] {
         let mut guard = counter(&proxy.url()).lock().unwrap();
         *guard += 1;
         let value = guard.to_string();
         proxy.set(Fault::LoseReply { then_close });
-        let error = within(RELEASE, || MutexGuard::commit(guard)).unwrap_err();
+        let error = within(RELEASE, || MutexGuard::unlock(guard)).unwrap_err();
         assert!(matches!(error, Error::Unavailable { .. }), "{error}");
         assert_eq!(server.get(VALUE), Some(value));
         proxy.set(Fault::None);
@@ -89,7 +89,7 @@ fn commit_none_of_whose_replies_arrives_is_no_success_and_stored_once() {
 }
 
 #[test]
-fn commit_that_does_not_arrive_is_no_success_and_stores_nothing() {
+fn unlock_that_does_not_arrive_is_no_success_and_stores_nothing() {
     let (server, proxy) = server_with_proxy();
     let locker = Locker::builder(&proxy.url()).ttl(millis(600));
     let counter = locker.build().unwrap().mutex(NAME, 0).unwrap();
@@ -97,7 +97,7 @@ fn commit_that_does_not_arrive_is_no_success_and_stores_nothing() {
         let mut guard = counter.lock().unwrap();
         *guard += 1;
         proxy.set(fault);
-        let error = within(RELEASE, || MutexGuard::commit(guard)).unwrap_err();
+        let error = within(RELEASE, || MutexGuard::unlock(guard)).unwrap_err();
         assert!(matches!(error, Error::Unavailable { .. }), "{error}");
         wait_until("the lease to end", PATIENCE, || server.get(LOCK).is_none());
         proxy.set(Fault::None);
@@ -114,18 +114,19 @@ fn guard_that_was_lost_here_stores_nothing_although_the_server_keeps_its_lease()
     *guard = 1;
     // Renewals arrive, and nobody here learns of it.
     proxy.set(Fault::LoseReply { then_close: true });
-    guard.lost().recv_timeout(PATIENCE).unwrap();
+    let lost = MutexGuard::lease(&guard).lost();
+    lost.recv_timeout(PATIENCE).unwrap();
     proxy.set(Fault::None);
     assert!(server.get(LOCK).is_some());
-    let error = MutexGuard::commit(guard).unwrap_err();
+    let error = MutexGuard::unlock(guard).unwrap_err();
     assert!(matches!(error, Error::Lost { .. }), "{error}");
     assert_eq!(server.get(VALUE), None);
     assert_nothing_left(&server);
 }
 
-/// While the first reply to a commit of 1 is swallowed, a waiter takes the lock and adds 10; then the commit is
+/// While the first reply to an unlock that stores 1 is swallowed, a waiter takes the lock and adds 10; then the unlock is
 /// repeated. Gives what it said.
-fn commit_with_a_waiter_in_between(ttl: Duration) -> crosslock::Result<()> {
+fn unlock_with_a_waiter_in_between(ttl: Duration) -> crosslock::Result<()> {
     let (server, proxy) = server_with_proxy();
     let locker = Locker::builder(&proxy.url()).ttl(ttl).build().unwrap();
     let mut guard = locker.mutex(NAME, 0u64).unwrap().lock().unwrap();
@@ -134,17 +135,17 @@ fn commit_with_a_waiter_in_between(ttl: Duration) -> crosslock::Result<()> {
     let outcome = thread::scope(|scope| {
         let waiter = scope.spawn(|| {
             let mut guard = waiting.lock().unwrap();
-            assert!(!guard.abandoned());
+            assert!(!MutexGuard::lease(&guard).abandoned());
             *guard += 10;
             guard
         });
         wait_for_queue(&server, 1);
         proxy.lose_next_reply(&digest(RELEASE_SCRIPT), false);
-        let commit = scope.spawn(|| within(RELEASE, || MutexGuard::commit(guard)));
+        let unlock = scope.spawn(|| within(RELEASE, || MutexGuard::unlock(guard)));
         let next = waiter.join().unwrap();
-        let outcome = commit.join().unwrap();
-        next.verify().unwrap();
-        MutexGuard::commit(next).unwrap();
+        let outcome = unlock.join().unwrap();
+        MutexGuard::lease(&next).verify().unwrap();
+        MutexGuard::unlock(next).unwrap();
         outcome
     });
     assert_eq!(server.get(VALUE).as_deref(), Some("11"));
@@ -154,13 +155,13 @@ fn commit_with_a_waiter_in_between(ttl: Duration) -> crosslock::Result<()> {
 }
 
 #[test]
-fn repeated_commit_takes_nothing_from_the_next_holder() {
-    commit_with_a_waiter_in_between(Duration::from_secs(10)).unwrap();
+fn repeated_unlock_takes_nothing_from_the_next_holder() {
+    unlock_with_a_waiter_in_between(Duration::from_secs(10)).unwrap();
 }
 
 #[test]
-fn repeated_commit_whose_lease_is_over_by_then_is_no_success() {
-    let error = commit_with_a_waiter_in_between(millis(150)).unwrap_err();
+fn repeated_unlock_whose_lease_is_over_by_then_is_no_success() {
+    let error = unlock_with_a_waiter_in_between(millis(150)).unwrap_err();
     // It can't be told from one that was never stored.
     assert!(matches!(error, Error::Unavailable { .. }), "{error}");
 }
@@ -176,11 +177,14 @@ fn downgrade_whose_reply_is_lost_reads_what_it_stored() {
         let reading = within(RELEASE, || RwLockWriteGuard::downgrade(writing)).unwrap();
         assert_eq!(*reading, value);
         assert_eq!(server.get(VALUE), Some(value.to_string()));
-        reading.verify().unwrap();
+        RwLockReadGuard::lease(&reading).verify().unwrap();
         let other = open(&server);
         assert!(other.try_write(NAME).unwrap().is_none());
-        assert!(other.read(NAME).unwrap().fencing_token() > reading.fencing_token());
-        reading.unlock().unwrap();
+        assert!(
+            other.read(NAME).unwrap().fencing_token()
+                > RwLockReadGuard::lease(&reading).fencing_token()
+        );
+        RwLockReadGuard::unlock(reading).unwrap();
         assert_nothing_left(&server);
     }
     assert_eq!(proxy.lost_replies(), 2);
@@ -208,22 +212,22 @@ fn downgrade_none_of_whose_replies_arrives_is_released() {
 }
 
 #[test]
-fn late_duplicate_of_a_commit_stores_nothing() {
+fn late_duplicate_of_a_unlock_stores_nothing() {
     let (server, _proxy) = server_with_proxy();
     let counter = counter(&server.url());
     let mut guard = counter.lock().unwrap();
     let owner = server.get(LOCK).unwrap();
-    let released = (guard.fencing_token() + 1).to_string();
+    let released = (MutexGuard::lease(&guard).fencing_token() + 1).to_string();
     *guard = 1;
-    MutexGuard::commit(guard).unwrap();
+    MutexGuard::unlock(guard).unwrap();
     let duplicate = || late(&server, RELEASE_SCRIPT, &[&owner, &released, "x", "1"]);
     // It says what it said, as long as nobody came.
     assert_eq!(duplicate(), 1);
     let mut next = counter.lock().unwrap();
     *next = 2;
     assert_ne!(duplicate(), 1);
-    next.verify().unwrap();
-    MutexGuard::commit(next).unwrap();
+    MutexGuard::lease(&next).verify().unwrap();
+    MutexGuard::unlock(next).unwrap();
     assert_ne!(duplicate(), 1);
     assert_eq!(counter.get().unwrap(), 2);
     let reading = open(&server).read(NAME).unwrap();
@@ -238,27 +242,27 @@ fn late_duplicate_of_a_downgrade_stores_nothing() {
     let config = open(&server).rwlock(NAME, 0u64).unwrap();
     let mut writing = config.write().unwrap();
     let owner = server.get(LOCK).unwrap();
-    let released = (writing.fencing_token() + 1).to_string();
+    let released = (RwLockWriteGuard::lease(&writing).fencing_token() + 1).to_string();
     *writing = 1;
     let reading = RwLockWriteGuard::downgrade(writing).unwrap();
     let duplicate = || late(&server, DOWNGRADE, &[&owner, &released, "10000", "7"]);
     assert!(duplicate() > 0);
     assert_eq!(config.get().unwrap(), 1);
-    reading.unlock().unwrap();
+    RwLockReadGuard::unlock(reading).unwrap();
     assert_eq!(duplicate(), 0);
     let mut next = config.write().unwrap();
     *next = 2;
     assert_eq!(duplicate(), 0);
-    next.unlock().unwrap();
+    RwLockWriteGuard::unlock(next).unwrap();
     assert_eq!(config.get().unwrap(), 2);
     assert_nothing_left(&server);
 }
 
 /// Commits 1 while another thread of the same locker waits; gives the first one's token, and the guard of the next.
-fn in_turn(counter: &Mutex<u64>, commit: impl FnOnce(MutexGuard<u64>)) -> (u64, MutexGuard<u64>) {
+fn in_turn(counter: &Mutex<u64>, unlock: impl FnOnce(MutexGuard<u64>)) -> (u64, MutexGuard<u64>) {
     let mut guard = counter.lock().unwrap();
     let (identify, identity) = mpsc::channel();
-    let token = guard.fencing_token();
+    let token = MutexGuard::lease(&guard).fencing_token();
     *guard = 1;
     thread::scope(|scope| {
         let next = scope.spawn(move || {
@@ -270,7 +274,7 @@ fn in_turn(counter: &Mutex<u64>, commit: impl FnOnce(MutexGuard<u64>)) -> (u64, 
             let stat = fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
             stat.is_ok_and(|stat| stat.contains(") S "))
         });
-        commit(guard);
+        unlock(guard);
         let next = next.join().unwrap();
         assert_eq!(*next, 1);
         (token, next)
@@ -284,29 +288,29 @@ fn generous(url: &str) -> Mutex<u64> {
 }
 
 #[test]
-fn commit_to_the_next_thread_hands_over_what_it_stored() {
+fn unlock_to_the_next_thread_hands_over_what_it_stored() {
     let (server, _proxy) = server_with_proxy();
     let counter = generous(&server.url());
-    let (token, next) = in_turn(&counter, |guard| MutexGuard::commit(guard).unwrap());
-    assert_eq!(next.fencing_token(), token + 2);
+    let (token, next) = in_turn(&counter, |guard| MutexGuard::unlock(guard).unwrap());
+    assert_eq!(MutexGuard::lease(&next).fencing_token(), token + 2);
     assert_eq!(server.get(VALUE).as_deref(), Some("1"));
 }
 
 /// While the owner stays the same a late copy of the first one's command would undo what the next one stores.
 #[test]
-fn commit_to_the_next_thread_whose_reply_is_lost_is_stored_and_ends_the_lease() {
+fn unlock_to_the_next_thread_whose_reply_is_lost_is_stored_and_ends_the_lease() {
     let (server, proxy) = server_with_proxy();
     let counter = generous(&proxy.url());
     let mut owner = String::new();
     let (token, mut next) = in_turn(&counter, |guard| {
         owner = server.get(LOCK).unwrap();
         proxy.lose_next_reply(&digest(RENEW), true);
-        MutexGuard::commit(guard).unwrap();
+        MutexGuard::unlock(guard).unwrap();
     });
     assert_eq!(proxy.lost_replies(), 1);
-    assert!(next.fencing_token() > token + 2);
+    assert!(MutexGuard::lease(&next).fencing_token() > token + 2);
     *next += 1;
-    MutexGuard::commit(next).unwrap();
+    MutexGuard::unlock(next).unwrap();
     assert_eq!(late(&server, RENEW, &[&owner, "30000", "x", "1"]), 0);
     assert_eq!(server.get(VALUE).as_deref(), Some("2"));
     assert_nothing_left(&server);

@@ -61,11 +61,12 @@ fn take(lock: &Locker, order: &str) -> LockGuard {
 /// Holds the lock until it is known to be lost, and tries to store a value then.
 fn store(lock: &Locker, value: u64) {
     let mut guard = lock.mutex(NAME, 0u64).unwrap().lock().unwrap();
-    say(&format!("holds {} false", guard.fencing_token()));
-    let lost = guard.lost().clone();
+    let lease = MutexGuard::lease(&guard);
+    say(&format!("holds {} false", lease.fencing_token()));
+    let lost = lease.lost().clone();
     lost.recv_timeout(PATIENCE).unwrap();
     *guard = value;
-    say(match MutexGuard::commit(guard) {
+    say(match MutexGuard::unlock(guard) {
         Ok(()) => "committed ok",
         Err(Error::Lost { .. }) => "committed lost",
         Err(error) => panic!("{error}"),

@@ -21,7 +21,7 @@ fn count(lock: &Locker, threads: u64, each: u64) -> u64 {
                     while begun.elapsed() < pause {}
                     let mut guard = counter.lock().unwrap();
                     *guard += 1;
-                    MutexGuard::commit(guard).unwrap();
+                    MutexGuard::unlock(guard).unwrap();
                 }
             });
         }

@@ -1,4 +1,4 @@
-//! Locks that many may hold to read, or one to write.
+//! Locks that many may hold to read, or one to write: by name alone here, with a value in `valued`.
 
 use std::time::{Duration, Instant};
 
@@ -8,122 +8,214 @@ use crate::guard::LockGuard;
 use crate::locker::Locker;
 
 #[cfg(feature = "value")]
+mod guard;
+#[cfg(feature = "value")]
 mod valued;
 
 #[cfg(feature = "value")]
-pub use valued::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+pub use guard::{RwLockReadGuard, RwLockWriteGuard};
+#[cfg(feature = "value")]
+pub use valued::RwLock;
 
 impl Locker {
-    /// Takes a lock to read, together with others that do, blocking while it is held to write.
+    /// Takes a lock to read, together with other readers, blocking while a writer holds it.
     ///
-    /// Each reader has a lease of its own, with its own ttl and fencing token: one that crashed is in nobody's way when
-    /// its lease is over, whatever the others do. Who goes first is set by [`prefer`](crate::LockerBuilder::prefer):
-    /// by default readers wait behind a writer that waits, and are let in together when it has ended. Each thread
-    /// that reads asks for itself; leases to read are not handed over.
+    /// Returns the guard of one reader. Each reader has a lease of its own, with its own ttl and fencing token. By
+    /// default a reader waits behind a writer that waits, and when a writer has ended all waiting readers are let in
+    /// together; [`prefer`](crate::LockerBuilder::prefer) changes that. Each thread that reads asks the engine for
+    /// itself.
     ///
-    /// To read costs what [`lock`](Self::lock) does: one round trip when no writer is there.
+    /// # Guarantees
+    ///
+    /// While the guard [is held](LockGuard::is_held), no writer of the name is valid, nor any other guard but those of
+    /// readers.
+    ///
+    /// # What breaks them
+    ///
+    /// A lease can end early, see the [crate documentation](crate#what-a-lease-promises). A reader that has crashed
+    /// keeps writers out until its own lease ends, and other readers don't prolong that.
+    ///
+    /// # Round trips
+    ///
+    /// One to lock when no writer holds the lock or waits for it, and one to unlock.
+    ///
+    /// # Differences from `std::sync::RwLock`
+    ///
+    /// - The lock protects a name. [`RwLock`](crate::RwLock) has a value.
+    /// - The order of readers and writers is set, and readers and writers take turns unless it is.
+    /// - [`downgrade`](LockGuard::downgrade) turns a writer into a reader; nothing turns a reader into a writer.
+    /// - A thread that reads a name twice may wait for itself, as in `std`: between the two calls a writer may have
+    ///   come.
     ///
     /// # Errors
     ///
-    /// Those of [`lock`](Self::lock), and [`Error::Unsupported`](crate::Error::Unsupported) on `file:`.
+    /// - The errors of [`lock`](Self::lock).
+    /// - [`Error::Unsupported`](crate::Error::Unsupported) on `file:`, which has no read-write locks.
     ///
     /// # Examples
     ///
     /// ```
-    /// # fn main() -> crosslock::Result<()> {
-    /// let lock = crosslock::Locker::open("memory:")?;
-    /// let _one = lock.read("read-example")?;
-    /// let _other = lock.read("read-example")?;
-    /// assert!(lock.try_write("read-example")?.is_none());
-    /// # Ok(())
-    /// # }
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let _one = lock.read("read")?;
+    /// let _other = lock.read("read")?;
+    /// assert!(lock.try_write("read")?.is_none());
+    /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn read(&self, name: &str) -> Result<LockGuard> {
-        self.core().lock(&self.claim(name, Mode::Shared)?)
+        self.core().lock(&self.reading(name)?)
     }
 
-    /// Tries to take a lock to read once, without waiting; gives `None` when it is held to write, or a writer waits.
+    /// Tries to take a lock to read once, without waiting.
+    ///
+    /// Returns `None` when a writer holds the lock, or waits for it.
     ///
     /// # Errors
     ///
-    /// Those of [`try_lock`](Self::try_lock), and `Unsupported`.
+    /// Those of [`try_lock`](Self::try_lock), and [`Error::Unsupported`](crate::Error::Unsupported) on `file:`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let _writing = lock.write("try-read")?;
+    /// assert!(lock.try_read("try-read")?.is_none());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn try_read(&self, name: &str) -> Result<Option<LockGuard>> {
-        self.core().try_lock(&self.claim(name, Mode::Shared)?)
+        self.core().try_lock(&self.reading(name)?)
     }
 
     /// Tries to take a lock to read for as long as `timeout`.
     ///
-    /// # Errors
-    ///
-    /// Those of [`try_lock_for`](Self::try_lock_for), and `Unsupported`.
-    pub fn try_read_for(&self, name: &str, timeout: Duration) -> Result<Option<LockGuard>> {
-        let claim = self.claim(name, Mode::Shared)?;
-        self.core().try_lock_for(&claim, timeout)
-    }
-
-    /// Does the same as [`try_read_for`](Self::try_read_for), until a point in time.
+    /// Returns `None` when writers held the lock until then.
     ///
     /// # Errors
     ///
-    /// Those of [`try_read_for`](Self::try_read_for).
-    pub fn try_read_until(&self, name: &str, deadline: Instant) -> Result<Option<LockGuard>> {
-        let claim = self.claim(name, Mode::Shared)?;
-        self.core().try_lock_until(&claim, deadline)
-    }
-
-    /// Takes a lock to write: alone, blocking while others read or write.
-    ///
-    /// It is the same as [`lock`](Self::lock), where there are read-write locks: each excludes the other, and readers. A writer that
-    /// waits keeps new readers out, unless [`prefer`](crate::LockerBuilder::prefer) says otherwise.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`lock`](Self::lock), and [`Error::Unsupported`](crate::Error::Unsupported) on `file:`.
+    /// Those of [`try_lock_for`](Self::try_lock_for), and [`Error::Unsupported`](crate::Error::Unsupported) on `file:`.
     ///
     /// # Examples
     ///
     /// ```
-    /// # fn main() -> crosslock::Result<()> {
-    /// let lock = crosslock::Locker::open("memory:")?;
-    /// let _guard = lock.write("write-example")?;
-    /// assert!(lock.try_read("write-example")?.is_none());
-    /// # Ok(())
-    /// # }
+    /// # use std::time::Duration;
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let _writing = lock.write("try-read-for")?;
+    /// assert!(lock.try_read_for("try-read-for", Duration::from_millis(20))?.is_none());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn try_read_for(&self, name: &str, timeout: Duration) -> Result<Option<LockGuard>> {
+        self.core().try_lock_for(&self.reading(name)?, timeout)
+    }
+
+    /// Tries to take a lock to read until a point in time, as [`try_read_for`](Self::try_read_for) does for a time.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`try_read_for`](Self::try_read_for).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::{Duration, Instant};
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let deadline = Instant::now() + Duration::from_secs(1);
+    /// assert!(lock.try_read_until("try-read-until", deadline)?.is_some());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn try_read_until(&self, name: &str, deadline: Instant) -> Result<Option<LockGuard>> {
+        self.core().try_lock_until(&self.reading(name)?, deadline)
+    }
+
+    /// Takes a lock to write, alone, blocking while readers or another writer hold it.
+    ///
+    /// Returns the guard of the writer. Where there are read-write locks this is the same as [`lock`](Self::lock): each
+    /// excludes the other, and readers. Guarantees, round trips and differences from `std` are those of
+    /// [`read`](Self::read). A writer that waits keeps new readers out, unless [`prefer`](crate::LockerBuilder::prefer)
+    /// says otherwise.
+    ///
+    /// # Errors
+    ///
+    /// - The errors of [`lock`](Self::lock).
+    /// - [`Error::Unsupported`](crate::Error::Unsupported) on `file:`, which has no read-write locks.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let _guard = lock.write("write")?;
+    /// assert!(lock.try_read("write")?.is_none());
+    /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn write(&self, name: &str) -> Result<LockGuard> {
         self.core().lock(&self.writing(name)?)
     }
 
-    /// Tries to take a lock to write once, without waiting; gives `None` when it is taken.
+    /// Tries to take a lock to write once, without waiting.
+    ///
+    /// Returns `None` when readers or another writer hold the lock, or others wait for it.
     ///
     /// # Errors
     ///
-    /// Those of [`try_lock`](Self::try_lock), and `Unsupported`.
+    /// Those of [`try_lock`](Self::try_lock), and [`Error::Unsupported`](crate::Error::Unsupported) on `file:`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let _reading = lock.read("try-write")?;
+    /// assert!(lock.try_write("try-write")?.is_none());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn try_write(&self, name: &str) -> Result<Option<LockGuard>> {
         self.core().try_lock(&self.writing(name)?)
     }
 
     /// Tries to take a lock to write for as long as `timeout`.
     ///
+    /// Returns `None` when readers or other writers held the lock until then.
+    ///
     /// # Errors
     ///
-    /// Those of [`try_lock_for`](Self::try_lock_for), and `Unsupported`.
+    /// Those of [`try_lock_for`](Self::try_lock_for), and [`Error::Unsupported`](crate::Error::Unsupported) on `file:`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let _reading = lock.read("try-write-for")?;
+    /// assert!(lock.try_write_for("try-write-for", Duration::from_millis(20))?.is_none());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn try_write_for(&self, name: &str, timeout: Duration) -> Result<Option<LockGuard>> {
         self.core().try_lock_for(&self.writing(name)?, timeout)
     }
 
-    /// Does the same as [`try_write_for`](Self::try_write_for), until a point in time.
+    /// Tries to take a lock to write until a point in time, as [`try_write_for`](Self::try_write_for) does for a time.
     ///
     /// # Errors
     ///
     /// Those of [`try_write_for`](Self::try_write_for).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::{Duration, Instant};
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let deadline = Instant::now() + Duration::from_secs(1);
+    /// assert!(lock.try_write_until("try-write-until", deadline)?.is_some());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn try_write_until(&self, name: &str, deadline: Instant) -> Result<Option<LockGuard>> {
         self.core().try_lock_until(&self.writing(name)?, deadline)
     }
 
-    /// Where nobody can read there is nothing to write beside.
+    fn reading(&self, name: &str) -> Result<Claim> {
+        self.claim(name, Mode::Shared)
+    }
+
+    /// Fails where nobody could read, although the engine could give the writer a lock.
     fn writing(&self, name: &str) -> Result<Claim> {
-        let claim = self.claim(name, Mode::Shared)?;
+        let claim = self.reading(name)?;
         Ok(Claim {
             mode: Mode::Exclusive,
             ..claim

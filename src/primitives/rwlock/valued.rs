@@ -1,226 +1,367 @@
-//! A read-write lock and what it protects.
+//! A read-write lock and the value that it protects.
 
 use std::fmt;
-use std::ops::{Deref, DerefMut};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::Receiver;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::base::claim::{Claim, Mode};
-use crate::base::clock::Deadline;
+use super::{RwLockReadGuard, RwLockWriteGuard};
+use crate::base::claim::Mode;
 use crate::base::error::Result;
-use crate::guard::LockGuard;
-use crate::lease::monitor::Lost;
 use crate::locker::Locker;
-use crate::primitives::value_guard::{LeaseMonitor, guard_facts};
-use crate::primitives::value_lock::Cell;
+use crate::primitives::value_guard::ValueGuard;
+use crate::primitives::value_lock::ValueLock;
 
 impl Locker {
-    /// Returns a read-write lock that protects a value, which is stored beside it and shared by all who use that name.
+    /// Makes a read-write lock together with a value, which is stored beside it.
     ///
-    /// `init` is what the value is until one is stored. Nothing is asked of the engine. The value is the same as
-    /// that of a [`mutex`](Self::mutex) of that name.
+    /// Returns the lock without asking the engine. `init` is the value as long as none is stored. The value is the same
+    /// as that of a [`mutex`](Self::mutex) of the name.
     ///
     /// # Errors
     ///
-    /// Those of [`mutex`](Self::mutex), and [`Error::Unsupported`](crate::Error::Unsupported) on `file:`.
+    /// - [`Error::InvalidName`](crate::Error::InvalidName) when `name` isn't 1 to 512 bytes long.
+    /// - [`Error::InvalidValue`](crate::Error::InvalidValue) when `init` can't be written as JSON and read again.
+    /// - [`Error::Unsupported`](crate::Error::Unsupported) on `file:`, which has no read-write locks.
     ///
     /// # Examples
     ///
     /// ```
-    /// # fn main() -> crosslock::Result<()> {
-    /// let lock = crosslock::Locker::open("memory:")?;
-    /// let config = lock.rwlock("rwlock-example", String::from("a"))?;
-    /// config.set("b".to_owned())?;
-    /// assert_eq!(*config.read()?, "b");
-    /// # Ok(())
-    /// # }
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let limit = lock.rwlock("rwlock", 3u32)?;
+    /// limit.set(4)?;
+    /// assert_eq!(*limit.read()?, 4);
+    /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn rwlock<T>(&self, name: &str, init: T) -> Result<RwLock<T>>
     where
         T: Serialize + DeserializeOwned,
     {
-        let reading = Cell::new(self, name, Mode::Shared, &init)?;
-        let writing = Claim {
-            mode: Mode::Exclusive,
-            ..reading.claim().clone()
-        };
+        let reading = ValueLock::new(self, name, Mode::Shared, &init)?;
+        let writing = reading.in_mode(Mode::Exclusive);
         Ok(RwLock { reading, writing })
     }
 }
 
 /// A lock across processes that many may hold to read, or one to write, and the value that it protects.
 ///
-/// It is made by [`Locker::rwlock`], and cheap to clone. The value comes with the lock, as that of a [`Mutex`](crate::Mutex) does, and is
-/// stored in the same way when a writer releases. Who goes first is said at [`Locker::read`].
+/// [`Locker::rwlock`] makes one. Making and cloning it costs no I/O. The value is stored, and ends, as that of a
+/// [`Mutex`](crate::Mutex), whose page says how.
+///
+/// # Guarantees
+///
+/// While the lease of a reader [is held](crate::LockGuard::is_held), no writer of the name is valid; while that of a
+/// writer is, no other guard is. Either has the value that was stored last. A writer that has lost its lock can't
+/// overwrite a later value.
+///
+/// # What breaks them
+///
+/// The same as for [`Mutex`](crate::Mutex). Each reader has a lease of its own: one that has crashed keeps writers out
+/// until its own lease ends.
+///
+/// # Round trips
+///
+/// One to lock, the value included, and one to unlock, a change included. A lock that was waited for takes one more to
+/// read the value.
+///
+/// # Differences from `std::sync::RwLock`
+///
+/// - All differences of [`Mutex`](crate::Mutex) from `std`'s: the value is stored and outlives its processes, every
+///   call returns a `Result`, a drop only logs that storing failed, and nothing is poisoned.
+/// - A reader's guard has a copy of the value, read when the lock was taken, and not a reference to a shared one.
+/// - Readers and writers take turns, unless [`prefer`](crate::LockerBuilder::prefer) says otherwise, see
+///   [`Locker::read`]. `std` promises no order.
+/// - Calls with a timeout exist.
+///
+/// # Examples
+///
+/// ```
+/// use crosslock::RwLockWriteGuard;
+///
+/// # let lock = crosslock::Locker::open("memory:")?;
+/// let hosts = lock.rwlock("hosts", vec!["a.example".to_owned()])?;
+/// println!("{} hosts", hosts.read()?.len()); // together with other readers
+///
+/// let mut guard = hosts.write()?;
+/// guard.push("b.example".to_owned());
+/// RwLockWriteGuard::unlock(guard)?; // stored, or an error
+/// # assert_eq!(hosts.get()?.len(), 2);
+/// # Ok::<(), crosslock::Error>(())
+/// ```
 pub struct RwLock<T> {
-    reading: Cell<T>,
-    writing: Claim,
+    reading: ValueLock<T>,
+    writing: ValueLock<T>,
 }
 
 impl<T: Serialize + DeserializeOwned> RwLock<T> {
-    /// Takes the lock to read, blocking while it is held to write, and reads the value with it.
+    /// Takes the lock to read, blocking while a writer holds it, and reads the value with it.
+    ///
+    /// Returns the guard of the reader, which dereferences to the value.
     ///
     /// # Errors
     ///
-    /// Those of [`Locker::read`]; [`Error::Corrupt`](crate::Error::Corrupt) when what is stored is no `T`.
-    pub fn read(&self) -> Result<RwLockReadGuard<T>> {
-        let guard = self.reading.core().lock(self.reading.claim())?;
-        let (guard, value) = self.reading.read(guard, &Deadline::NEVER)?;
-        Ok(RwLockReadGuard { guard, value })
-    }
-
-    /// Tries to take the lock to read once, without waiting.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Locker::try_read`], and `Corrupt`.
-    pub fn try_read(&self) -> Result<Option<RwLockReadGuard<T>>> {
-        let guard = self.reading.core().try_lock(self.reading.claim())?;
-        self.open_to_read(guard, &Deadline::NEVER)
-    }
-
-    /// Tries to take the lock to read for as long as `timeout`.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Locker::try_read_for`], and `Corrupt`.
-    pub fn try_read_for(&self, timeout: Duration) -> Result<Option<RwLockReadGuard<T>>> {
-        let (core, by) = (self.reading.core(), Deadline::after(timeout));
-        let guard = core.try_lock_for(self.reading.claim(), timeout)?;
-        self.open_to_read(guard, &by)
-    }
-
-    /// Does the same as [`try_read_for`](Self::try_read_for), until a point in time.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`try_read_for`](Self::try_read_for).
-    pub fn try_read_until(&self, deadline: Instant) -> Result<Option<RwLockReadGuard<T>>> {
-        let core = self.reading.core();
-        let guard = core.try_lock_until(self.reading.claim(), deadline)?;
-        self.open_to_read(guard, &Deadline::at(deadline))
-    }
-
-    /// Takes the lock to write, blocking while others read or write, and reads the value with it.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Locker::write`], and `Corrupt`.
-    pub fn write(&self) -> Result<RwLockWriteGuard<T>> {
-        let guard = self.reading.core().lock(&self.writing)?;
-        let held = self.reading.open(guard, &Deadline::NEVER)?;
-        Ok(RwLockWriteGuard(held))
-    }
-
-    /// Tries to take the lock to write once, without waiting.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Locker::try_write`], and `Corrupt`.
-    pub fn try_write(&self) -> Result<Option<RwLockWriteGuard<T>>> {
-        let guard = self.reading.core().try_lock(&self.writing)?;
-        self.open_to_write(guard, &Deadline::NEVER)
-    }
-
-    /// Tries to take the lock to write for as long as `timeout`.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Locker::try_write_for`], and `Corrupt`.
-    pub fn try_write_for(&self, timeout: Duration) -> Result<Option<RwLockWriteGuard<T>>> {
-        let (core, by) = (self.reading.core(), Deadline::after(timeout));
-        let guard = core.try_lock_for(&self.writing, timeout)?;
-        self.open_to_write(guard, &by)
-    }
-
-    /// Does the same as [`try_write_for`](Self::try_write_for), until a point in time.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`try_write_for`](Self::try_write_for).
-    pub fn try_write_until(&self, deadline: Instant) -> Result<Option<RwLockWriteGuard<T>>> {
-        let core = self.reading.core();
-        let guard = core.try_lock_until(&self.writing, deadline)?;
-        self.open_to_write(guard, &Deadline::at(deadline))
-    }
-
-    /// Takes the lock to write, changes the value, stores it, and releases, as [`Mutex::update`](crate::Mutex::update)
-    /// does: two round trips.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Mutex::update`](crate::Mutex::update).
+    /// Those of [`Locker::read`], and [`Error::Corrupt`](crate::Error::Corrupt) when what is stored is no `T`: it stays
+    /// as it is, and the lock is released.
     ///
     /// # Examples
     ///
     /// ```
-    /// # fn main() -> crosslock::Result<()> {
-    /// let lock = crosslock::Locker::open("memory:")?;
-    /// let config = lock.rwlock("rwlock-update-example", vec![1])?;
-    /// config.update(|numbers| numbers.push(2))?;
-    /// assert_eq!(*config.read()?, [1, 2]);
-    /// # Ok(())
-    /// # }
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let limit = lock.rwlock("rwlock-read", 3u32)?;
+    /// let (one, other) = (limit.read()?, limit.read()?);
+    /// assert_eq!((*one, *other), (3, 3));
+    /// # Ok::<(), crosslock::Error>(())
     /// ```
-    pub fn update<R>(&self, change: impl FnOnce(&mut T) -> R) -> Result<R> {
-        let mut guard = self.write()?;
-        let outcome = change(&mut guard);
-        guard.commit()?;
-        Ok(outcome)
+    pub fn read(&self) -> Result<RwLockReadGuard<T>> {
+        self.reading.lock().map(RwLockReadGuard::new)
     }
 
-    /// Takes the lock to write, stores another value, and releases: two round trips.
+    /// Tries to take the lock to read once, without waiting, as [`Locker::try_read`] does.
+    ///
+    /// Returns `None` when a writer holds the lock, or waits for it.
     ///
     /// # Errors
     ///
-    /// Those of [`update`](Self::update).
+    /// Those of [`Locker::try_read`], and [`Error::Corrupt`](crate::Error::Corrupt) as for [`read`](Self::read).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let limit = lock.rwlock("rwlock-try-read", 3u32)?;
+    /// let _writing = limit.write()?;
+    /// assert!(limit.try_read()?.is_none());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn try_read(&self) -> Result<Option<RwLockReadGuard<T>>> {
+        Ok(self.reading.try_lock()?.map(RwLockReadGuard::new))
+    }
+
+    /// Tries to take the lock to read for as long as `timeout`, as [`Locker::try_read_for`] does.
+    ///
+    /// Returns `None` when writers held the lock until then.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Locker::try_read_for`], and [`Error::Corrupt`](crate::Error::Corrupt) as for [`read`](Self::read).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let limit = lock.rwlock("rwlock-try-read-for", 3u32)?;
+    /// let _writing = limit.write()?;
+    /// assert!(limit.try_read_for(Duration::from_millis(20))?.is_none());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn try_read_for(&self, timeout: Duration) -> Result<Option<RwLockReadGuard<T>>> {
+        Ok(self
+            .reading
+            .try_lock_for(timeout)?
+            .map(RwLockReadGuard::new))
+    }
+
+    /// Tries to take the lock to read until a point in time, as [`try_read_for`](Self::try_read_for) does for a time.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`try_read_for`](Self::try_read_for).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::{Duration, Instant};
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let limit = lock.rwlock("rwlock-try-read-until", 3u32)?;
+    /// let deadline = Instant::now() + Duration::from_secs(1);
+    /// assert!(limit.try_read_until(deadline)?.is_some());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn try_read_until(&self, deadline: Instant) -> Result<Option<RwLockReadGuard<T>>> {
+        let held = self.reading.try_lock_until(deadline)?;
+        Ok(held.map(RwLockReadGuard::new))
+    }
+
+    /// Takes the lock to write, blocking while readers or another writer hold it, and reads the value with it.
+    ///
+    /// Returns the guard of the writer, which dereferences to the value.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Locker::write`], and [`Error::Corrupt`](crate::Error::Corrupt) as for [`read`](Self::read).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let limit = lock.rwlock("rwlock-write", 3u32)?;
+    /// let mut guard = limit.write()?;
+    /// *guard += 1; // stored when the guard is dropped
+    /// # drop(guard);
+    /// # assert_eq!(limit.get()?, 4);
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn write(&self) -> Result<RwLockWriteGuard<T>> {
+        self.writing.lock().map(ValueGuard::new)
+    }
+
+    /// Tries to take the lock to write once, without waiting, as [`Locker::try_write`] does.
+    ///
+    /// Returns `None` when readers or another writer hold the lock, or others wait for it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Locker::try_write`], and [`Error::Corrupt`](crate::Error::Corrupt) as for [`read`](Self::read).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let limit = lock.rwlock("rwlock-try-write", 3u32)?;
+    /// let _reading = limit.read()?;
+    /// assert!(limit.try_write()?.is_none());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn try_write(&self) -> Result<Option<RwLockWriteGuard<T>>> {
+        Ok(self.writing.try_lock()?.map(ValueGuard::new))
+    }
+
+    /// Tries to take the lock to write for as long as `timeout`, as [`Locker::try_write_for`] does.
+    ///
+    /// Returns `None` when readers or other writers held the lock until then.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Locker::try_write_for`], and [`Error::Corrupt`](crate::Error::Corrupt) as for [`read`](Self::read).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let limit = lock.rwlock("rwlock-try-write-for", 3u32)?;
+    /// let _reading = limit.read()?;
+    /// assert!(limit.try_write_for(Duration::from_millis(20))?.is_none());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn try_write_for(&self, timeout: Duration) -> Result<Option<RwLockWriteGuard<T>>> {
+        Ok(self.writing.try_lock_for(timeout)?.map(ValueGuard::new))
+    }
+
+    /// Tries to take the lock to write until a point in time, as [`try_write_for`](Self::try_write_for) does for a
+    /// time.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`try_write_for`](Self::try_write_for).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::{Duration, Instant};
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let limit = lock.rwlock("rwlock-try-write-until", 3u32)?;
+    /// let deadline = Instant::now() + Duration::from_secs(1);
+    /// assert!(limit.try_write_until(deadline)?.is_some());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn try_write_until(&self, deadline: Instant) -> Result<Option<RwLockWriteGuard<T>>> {
+        Ok(self.writing.try_lock_until(deadline)?.map(ValueGuard::new))
+    }
+
+    /// Changes the value by a closure, with the lock held to write, and stores it: two round trips.
+    ///
+    /// Blocks until the lock is free. Returns what `change` returned, once the value is stored, as
+    /// [`Mutex::update`](crate::Mutex::update) does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`write`](Self::write): `change` wasn't called. After that, those of
+    /// [`RwLockWriteGuard::unlock`](ValueGuard::unlock), which [`Mutex::update`](crate::Mutex::update) explains.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let numbers = lock.rwlock("rwlock-update", vec![1])?;
+    /// numbers.update(|numbers| numbers.push(2))?;
+    /// assert_eq!(*numbers.read()?, [1, 2]);
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn update<R>(&self, change: impl FnOnce(&mut T) -> R) -> Result<R> {
+        ValueGuard::update(self.write()?, change)
+    }
+
+    /// Stores another value, with the lock held to write: two round trips.
+    ///
+    /// Blocks until the lock is free.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`update`](Self::update), [`Error::Corrupt`](crate::Error::Corrupt) among them: a stored value of
+    /// another type stays, until [`remove`](Self::remove).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let limit = lock.rwlock("rwlock-set", 3u32)?;
+    /// limit.set(4)?;
+    /// assert_eq!(limit.get()?, 4);
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn set(&self, value: T) -> Result<()> {
         self.update(|stored| *stored = value)
     }
 
-    /// Reads the value without locking: what was stored last. One round trip.
+    /// Reads the value without locking, as [`Mutex::get`](crate::Mutex::get) does: one round trip.
+    ///
+    /// Returns what was stored last, or `init`. A writer may be about to store another value.
     ///
     /// # Errors
     ///
-    /// `Corrupt` when what is stored is no `T`, and the errors of the engine.
+    /// Those of [`Mutex::get`](crate::Mutex::get).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let limit = lock.rwlock("rwlock-get", 3u32)?;
+    /// let _writing = limit.write()?;
+    /// assert_eq!(limit.get()?, 3);
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn get(&self) -> Result<T> {
         self.reading.get()
     }
 
-    /// Deletes what is stored, without locking, so that the value is `init` again. One round trip.
+    /// Deletes the stored value without locking, as [`Mutex::remove`](crate::Mutex::remove) does: one round trip.
+    ///
+    /// The value is `init` again, until a writer stores another.
     ///
     /// # Errors
     ///
-    /// Those of the engine.
+    /// Those of [`Mutex::remove`](crate::Mutex::remove).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let limit = lock.rwlock("rwlock-remove", 3u32)?;
+    /// limit.set(4)?;
+    /// limit.remove()?;
+    /// assert_eq!(limit.get()?, 3);
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn remove(&self) -> Result<()> {
         self.reading.remove()
     }
-
-    fn open_to_read(
-        &self,
-        guard: Option<LockGuard>,
-        by: &Deadline,
-    ) -> Result<Option<RwLockReadGuard<T>>> {
-        let read = guard.map(|guard| self.reading.read(guard, by));
-        let read = read.transpose()?;
-        Ok(read.map(|(guard, value)| RwLockReadGuard { guard, value }))
-    }
-
-    fn open_to_write(
-        &self,
-        guard: Option<LockGuard>,
-        by: &Deadline,
-    ) -> Result<Option<RwLockWriteGuard<T>>> {
-        let held = guard.map(|guard| self.reading.open(guard, by));
-        Ok(held.transpose()?.map(RwLockWriteGuard))
-    }
 }
 
-// What it protects isn't in it, and there is nothing half done that a panic could leave behind.
+// The value isn't in it, and there is nothing half done that a panic could leave behind.
 impl<T> UnwindSafe for RwLock<T> {}
 impl<T> RefUnwindSafe for RwLock<T> {}
 
@@ -237,125 +378,5 @@ impl<T> Clone for RwLock<T> {
 impl<T> fmt::Debug for RwLock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("RwLock").field(&self.reading).finish()
-    }
-}
-
-/// An [`RwLock`] that is held to read, and its value, as it was when the lock was taken: no writer changes it meanwhile.
-///
-/// Its own methods hide those of the value that have the same name: write `(*guard).name()` for these.
-#[must_use = "a guard that is dropped at once protects nothing"]
-pub struct RwLockReadGuard<T> {
-    guard: LockGuard,
-    value: T,
-}
-
-impl<T> RwLockReadGuard<T> {
-    /// Releases the lock, and says what went wrong: one round trip.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`LockGuard::unlock`].
-    pub fn unlock(self) -> Result<()> {
-        self.guard.unlock()
-    }
-
-    guard_facts!();
-
-    fn guard(&self) -> &LockGuard {
-        &self.guard
-    }
-}
-
-impl<T> Deref for RwLockReadGuard<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.value
-    }
-}
-
-impl<T: fmt::Debug> fmt::Debug for RwLockReadGuard<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RwLockReadGuard")
-            .field("value", &**self)
-            .field("guard", self.guard())
-            .finish()
-    }
-}
-
-/// An [`RwLock`] that is held to write, and its value.
-///
-/// What [`MutexGuard`](crate::MutexGuard) says of storing and discarding holds here, too.
-///
-/// Its own methods hide those of the value that have the same name: write `(*guard).name()` for these.
-#[must_use = "a guard that is dropped at once protects nothing"]
-pub struct RwLockWriteGuard<T: Serialize + DeserializeOwned>(LeaseMonitor<T>);
-
-impl<T: Serialize + DeserializeOwned> RwLockWriteGuard<T> {
-    /// Stores the value, if it was borrowed mutably, and releases the lock: one round trip.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`MutexGuard::commit`](crate::MutexGuard::commit).
-    pub fn commit(self) -> Result<()> {
-        self.0.commit()
-    }
-
-    /// Does the same as [`commit`](Self::commit).
-    ///
-    /// # Errors
-    ///
-    /// Those of [`commit`](Self::commit).
-    pub fn unlock(self) -> Result<()> {
-        self.0.commit()
-    }
-
-    /// Releases the lock, and stores nothing: one round trip.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`LockGuard::unlock`].
-    pub fn discard(self) -> Result<()> {
-        self.0.discard()
-    }
-
-    /// Stores the value, if it was borrowed mutably, and goes on reading it, without a moment in which another could
-    /// write: one round trip. Those that wait to read are let in with it.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`commit`](Self::commit); the lock is then released.
-    pub fn downgrade(self) -> Result<RwLockReadGuard<T>> {
-        let (guard, value) = self.0.downgrade()?;
-        Ok(RwLockReadGuard { guard, value })
-    }
-
-    guard_facts!();
-
-    fn guard(&self) -> &LockGuard {
-        self.0.guard()
-    }
-}
-
-impl<T: Serialize + DeserializeOwned> Deref for RwLockWriteGuard<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.0
-    }
-}
-
-impl<T: Serialize + DeserializeOwned> DerefMut for RwLockWriteGuard<T> {
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.0
-    }
-}
-
-impl<T: Serialize + DeserializeOwned + fmt::Debug> fmt::Debug for RwLockWriteGuard<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RwLockWriteGuard")
-            .field("value", &**self)
-            .field("guard", self.guard())
-            .finish()
     }
 }

@@ -47,7 +47,7 @@ impl Worker<'_> {
                 ..self.event("value")
             });
         }
-        let (token, id, micros) = (guard.fencing_token(), self.of.id, pause.as_micros());
+        let (token, id, micros) = (guard.lease().fencing_token(), self.of.id, pause.as_micros());
         let verb = self.one_of("peek", "read");
         let names = self.of.name.split(' ');
         names
@@ -86,6 +86,7 @@ impl Worker<'_> {
         if !lost {
             event.op = "lost".to_owned();
             event.outcome = guard
+                .lease()
                 .check()
                 .map_or_else(|e| e.to_string(), |()| "held again".into());
             self.history.tell(&event);
@@ -95,7 +96,7 @@ impl Worker<'_> {
 
     /// Writes, whether it still holds the lock or not: to refuse it is the register's business.
     fn go(&mut self, guard: &Guard, values: &[Option<u64>]) -> io::Result<()> {
-        let (token, id) = (guard.fencing_token(), self.of.id);
+        let (token, id) = (guard.lease().fencing_token(), self.of.id);
         let verb = self.one_of("leave", "write");
         for (name, value) in self.of.name.split(' ').zip(values) {
             let Some(value) = value else { continue };
@@ -139,8 +140,8 @@ impl Worker<'_> {
         }
         let guard = self.tell_release(how, Guard::Value(guard));
         let outcome = match (how, guard) {
-            ("commit" | "unchanged", Guard::Value(guard)) => said(guard.commit()),
-            ("discard", Guard::Value(guard)) => said(guard.discard()),
+            ("commit" | "unchanged", Guard::Value(guard)) => said(MutexGuard::unlock(guard)),
+            ("discard", Guard::Value(guard)) => said(MutexGuard::discard(guard)),
             (how, guard) => let_go(how, guard),
         };
         self.tell_released(outcome);
@@ -178,9 +179,9 @@ impl Worker<'_> {
     /// `event` was made before.
     pub(super) fn tell_held(&self, guard: &Guard, mut event: Event) {
         event.outcome = "held".to_owned();
-        event.token = guard.fencing_token();
+        event.token = guard.lease().fencing_token();
         event.until = valid_until(event.at, guard);
-        if guard.abandoned() {
+        if guard.lease().abandoned() {
             event.detail = "abandoned".to_owned();
         }
         self.history.tell(&event);
@@ -207,7 +208,7 @@ fn let_go(how: &str, guard: Guard) -> &'static str {
 
 /// Zero when it isn't valid; `at` was read before.
 fn valid_until(at: u64, guard: &Guard) -> u64 {
-    match u64::try_from(guard.remaining().as_nanos()) {
+    match u64::try_from(guard.lease().remaining().as_nanos()) {
         Ok(0) => 0,
         Ok(remaining) => at.saturating_add(remaining),
         Err(_) => u64::MAX,

@@ -166,31 +166,10 @@ impl How {
 }
 
 impl Guard {
-    pub(super) fn fencing_token(&self) -> u64 {
+    pub(super) fn lease(&self) -> &LockGuard {
         match self {
-            Guard::Lock(guard) => guard.fencing_token(),
-            Guard::Value(guard) => guard.fencing_token(),
-        }
-    }
-
-    pub(super) fn abandoned(&self) -> bool {
-        match self {
-            Guard::Lock(guard) => guard.abandoned(),
-            Guard::Value(guard) => guard.abandoned(),
-        }
-    }
-
-    pub(super) fn remaining(&self) -> Duration {
-        match self {
-            Guard::Lock(guard) => guard.remaining(),
-            Guard::Value(guard) => guard.remaining(),
-        }
-    }
-
-    pub(super) fn check(&self) -> Result<()> {
-        match self {
-            Guard::Lock(guard) => guard.check(),
-            Guard::Value(guard) => guard.check(),
+            Guard::Lock(guard) => guard,
+            Guard::Value(guard) => MutexGuard::lease(guard),
         }
     }
 }
