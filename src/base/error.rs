@@ -43,7 +43,7 @@ pub enum Error {
         /// What is wrong, and what would be right.
         reason: String,
     },
-    /// An option, or an argument of a call, is out of its range.
+    /// An option of a builder, or an argument of a call, is out of its range.
     #[non_exhaustive]
     InvalidOption {
         /// The name of the setter or the argument.
@@ -203,7 +203,7 @@ impl fmt::Display for Error {
             Error::InvalidUrl { url, reason } => write!(f, "invalid url `{url}`: {reason}"),
             Error::InvalidName { name, reason } => write!(f, "invalid name {name:?}: {reason}"),
             Error::InvalidOption { option, reason } => {
-                write!(f, "invalid option `{option}`: {reason}")
+                write!(f, "invalid value of `{option}`: {reason}")
             }
             Error::Busy { name, attempts } => {
                 write!(

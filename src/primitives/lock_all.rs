@@ -81,7 +81,7 @@ impl Locker {
         if !(1..=MOST).contains(&number) {
             return Err(Error::InvalidOption {
                 option: "names",
-                reason: format!("{number} were given, 1 to {MOST} can be locked together"),
+                reason: format!("{number} names were given, 1 to {MOST} can be locked at once"),
             });
         }
         self.core().check_several_names()?;

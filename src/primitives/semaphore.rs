@@ -175,13 +175,14 @@ impl Semaphore {
     }
 
     fn many(&self, count: u32) -> Result<Claim> {
-        if !(1..=self.permits).contains(&count) {
+        let of = self.permits;
+        if !(1..=of).contains(&count) {
+            let name = self.claim.key.name();
             return Err(Error::InvalidOption {
                 option: "count",
-                reason: format!("{count} is not in its range, 1 to {}", self.permits),
+                reason: format!("{count} is not in its range, 1 to the {of} permits of {name:?}"),
             });
         }
-        let of = self.permits;
         Ok(Claim {
             mode: Mode::Permits { count, of },
             ..self.claim.clone()
