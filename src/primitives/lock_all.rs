@@ -8,53 +8,93 @@ use crate::base::name::Key;
 use crate::guard::LockGuard;
 use crate::locker::Locker;
 
-/// The most names of one call.
-const MOST: usize = 100;
+const MOST_NAMES: usize = 100;
 
 impl Locker {
     /// Takes several locks, all or none, blocking until all are free.
     ///
-    /// `names` are 1 to 100 texts; one that is given twice counts once. The order of the names doesn't matter: two that want overlapping sets never deadlock. One guard
-    /// holds them all, with one fencing token, which is larger than all earlier ones of each name; one command
-    /// renews them, and one releases them. When one of them is lost, all are. [`LockGuard::name`] shows the names.
+    /// `names` are 1 to 100 texts, in any order; a name that is given twice counts once. Returns one guard for all of
+    /// them, with one lease. [`LockGuard::name`] shows the names.
     ///
-    /// On Redis: one round trip when all are free. When one is taken the process enters all of their lines at once,
-    /// and has each lock when its turn comes: those that come first wait for the others, and nobody starves. On
-    /// `file:` they are locked one after the other, in the order of their names. Threads that want several names
-    /// ask each for themselves; leases of several locks are not handed over.
+    /// # Guarantees
+    ///
+    /// While the guard [is held](LockGuard::is_held), no other guard of any of the names is valid. Its fencing token
+    /// is larger than all earlier ones of each name. Calls that want overlapping sets never deadlock. On Redis the
+    /// call stands in the lines of all names at once and holds a name when its turn comes, so that no other call
+    /// passes it for ever.
+    ///
+    /// # What breaks them
+    ///
+    /// A lease can end early, see the [crate documentation](crate#what-a-lease-promises). When one of the locks is
+    /// lost, all are.
+    ///
+    /// # Round trips
+    ///
+    /// On Redis one to lock when all are free, one to renew and one to unlock, for any number of names. Each thread
+    /// asks for itself, and a lease of several locks isn't handed over. On `file:` the names are locked one after the
+    /// other, in their order.
+    ///
+    /// # Differences from `std`
+    ///
+    /// `std::sync` has nothing like it: with several `Mutex`es, the caller has to lock them in one order everywhere.
     ///
     /// # Errors
     ///
-    /// Those of [`lock`](Self::lock); [`Error::InvalidOption`] for no names, and for more than 100.
+    /// - [`Error::InvalidOption`] when the argument `names` has no names, or more than 100.
+    /// - The errors of [`lock`](Self::lock), [`Error::InvalidName`] for any of the names among them.
     ///
     /// # Examples
     ///
     /// ```
-    /// # fn main() -> crosslock::Result<()> {
-    /// let lock = crosslock::Locker::open("memory:")?;
-    /// let _both = lock.lock_all(&["all-example-from", "all-example-to"])?;
-    /// assert!(lock.try_lock("all-example-to")?.is_none());
-    /// # Ok(())
-    /// # }
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let _both = lock.lock_all(&["all-from", "all-to"])?;
+    /// assert!(lock.try_lock("all-to")?.is_none());
+    /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn lock_all(&self, names: &[impl AsRef<str>]) -> Result<LockGuard> {
         self.core().lock(&self.several(names)?)
     }
 
-    /// Tries to take several locks once, without waiting; gives `None` when one is taken.
+    /// Tries to take several locks once, all or none, without waiting.
+    ///
+    /// Returns `None` when any of them is taken.
     ///
     /// # Errors
     ///
-    /// Those of [`try_lock`](Self::try_lock) and [`lock_all`](Self::lock_all) but `Busy`.
+    /// [`Error::InvalidOption`] as for [`lock_all`](Self::lock_all), and the errors of [`try_lock`](Self::try_lock).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let _one = lock.lock("try-all-to")?;
+    /// assert!(lock.try_lock_all(&["try-all-from", "try-all-to"])?.is_none());
+    /// assert!(lock.try_lock("try-all-from")?.is_some());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn try_lock_all(&self, names: &[impl AsRef<str>]) -> Result<Option<LockGuard>> {
         self.core().try_lock(&self.several(names)?)
     }
 
-    /// Tries to take several locks for as long as `timeout`; gives `None` when not all were free.
+    /// Tries to take several locks, all or none, for as long as `timeout`.
+    ///
+    /// Returns `None`, and holds none, when it didn't get all of them until then.
     ///
     /// # Errors
     ///
-    /// Those of [`try_lock_for`](Self::try_lock_for) and [`lock_all`](Self::lock_all) but `Busy`.
+    /// [`Error::InvalidOption`] as for [`lock_all`](Self::lock_all), and the errors of
+    /// [`try_lock_for`](Self::try_lock_for).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let _one = lock.lock("all-for-to")?;
+    /// let both = lock.try_lock_all_for(&["all-for-from", "all-for-to"], Duration::from_millis(20))?;
+    /// assert!(both.is_none());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn try_lock_all_for(
         &self,
         names: &[impl AsRef<str>],
@@ -63,11 +103,22 @@ impl Locker {
         self.core().try_lock_for(&self.several(names)?, timeout)
     }
 
-    /// Does the same as [`try_lock_all_for`](Self::try_lock_all_for), until a point in time.
+    /// Tries to take several locks until a point in time, as [`try_lock_all_for`](Self::try_lock_all_for) does for a
+    /// time.
     ///
     /// # Errors
     ///
     /// Those of [`try_lock_all_for`](Self::try_lock_all_for).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::{Duration, Instant};
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let deadline = Instant::now() + Duration::from_secs(1);
+    /// assert!(lock.try_lock_all_until(&["all-until-from", "all-until-to"], deadline)?.is_some());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn try_lock_all_until(
         &self,
         names: &[impl AsRef<str>],
@@ -78,10 +129,12 @@ impl Locker {
 
     fn several(&self, names: &[impl AsRef<str>]) -> Result<Claim> {
         let number = names.len();
-        if !(1..=MOST).contains(&number) {
+        if !(1..=MOST_NAMES).contains(&number) {
             return Err(Error::InvalidOption {
                 option: "names",
-                reason: format!("{number} names were given, 1 to {MOST} can be locked at once"),
+                reason: format!(
+                    "{number} names were given, 1 to {MOST_NAMES} can be locked at once"
+                ),
             });
         }
         self.core().check_several_names()?;

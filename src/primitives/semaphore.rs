@@ -1,4 +1,4 @@
-//! A lock for as many as there are permits.
+//! A lock for as many holders as there are permits.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -10,38 +10,36 @@ use crate::base::error::{Error, Result};
 use crate::guard::LockGuard;
 use crate::locker::Locker;
 
-/// The most permits that a semaphore may have.
-const MOST: u32 = 10_000;
+const MOST_PERMITS: u32 = 10_000;
 
 impl Locker {
-    /// Returns a semaphore: a name that so many may hold at once.
+    /// Makes a semaphore: a lock that as many may hold at once as it has permits.
     ///
-    /// `permits` is 1 to 10,000; give the same in all programs. Each permit that is out costs its server a little when
-    /// another is asked for or given back: about a microsecond each. A name that is locked, or held to read, has no permits
-    /// meanwhile, and the other way round.
+    /// Returns the semaphore without asking the engine. `permits` is 1 to 10,000, and the same in all programs that
+    /// use the name. While the name is locked, or held to read, it has no permits; while permits are out, it can't be
+    /// locked.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidName`] as for [`lock`](Self::lock), [`Error::InvalidOption`] for a number out of its range,
-    /// [`Error::Unsupported`] on `file:`.
+    /// - [`Error::InvalidName`] when `name` isn't 1 to 512 bytes long.
+    /// - [`Error::InvalidOption`] when the argument `permits` is out of its range.
+    /// - [`Error::Unsupported`] on `file:`, which has no semaphores.
     ///
     /// # Examples
     ///
     /// ```
-    /// # fn main() -> crosslock::Result<()> {
-    /// let lock = crosslock::Locker::open("memory:")?;
-    /// let downloads = lock.semaphore("semaphore-example", 2)?;
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let downloads = lock.semaphore("semaphore", 2)?;
     /// let _one = downloads.acquire()?;
-    /// let _two = downloads.acquire()?;
+    /// let _other = downloads.acquire()?;
     /// assert!(downloads.try_acquire()?.is_none());
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn semaphore(&self, name: &str, permits: u32) -> Result<Semaphore> {
-        if !(1..=MOST).contains(&permits) {
+        if !(1..=MOST_PERMITS).contains(&permits) {
             return Err(Error::InvalidOption {
                 option: "permits",
-                reason: format!("{permits} is not in its range, 1 to {MOST}"),
+                reason: format!("{permits} is not in its range, 1 to {MOST_PERMITS}"),
             });
         }
         let mode = Mode::Permits {
@@ -56,27 +54,49 @@ impl Locker {
     }
 }
 
-/// A lock that as many may hold at once as there are permits.
+/// A lock that as many may hold at once as it has permits.
 ///
-/// It is made by [`Locker::semaphore`]. Each holder has a lease of its own, with its own ttl and fencing token: the
-/// permits of one that crashed come back when its lease is over, whatever the others do. Those that wait are served first come,
-/// first served: one that wants many permits is not passed by those that want few.
+/// [`Locker::semaphore`] makes one. Making and cloning it costs no I/O. The guard of a permit, or of several, is a
+/// [`LockGuard`]; its [`abandoned`](LockGuard::abandoned) tells only of an exclusive holder of the name.
 ///
-/// Use a name for nothing else: between those that wait to read it and those that want permits of it no order is promised.
+/// # Guarantees
 ///
-/// A guard is the same as that of a lock. [`abandoned`](LockGuard::abandoned) tells only of an exclusive holder
-/// of the same name.
+/// No more permits are out than there are, counting every guard whose lease [is held](LockGuard::is_held). Each guard
+/// has a lease of its own, with its own ttl and fencing token. Waiters are served first come, first served: a waiter
+/// that wants many permits isn't passed by others that want few.
+///
+/// # What breaks them
+///
+/// - A lease can end early, see the [crate documentation](crate#what-a-lease-promises).
+/// - Programs that give the name another number of permits.
+/// - A holder that crashes keeps its permits until its own lease ends.
+/// - A name that is also held to read: no order is promised between waiting readers and waiters for permits.
+///
+/// # Round trips
+///
+/// One to acquire when the permits are free, and one to release, for any number of permits. Each guard that is out
+/// costs the server about a microsecond whenever a permit is asked for or given back.
+///
+/// # Differences from `std` and tokio
+///
+/// `std::sync` has no semaphore. Compared to `tokio::sync::Semaphore`:
+///
+/// - Calls block their thread.
+/// - The number of permits is fixed: there are no `add_permits`, `close` and `forget`. A guard gives all of its permits
+///   back at once.
+/// - Permits come back when their holder has crashed.
+/// - [`at_least_for`](LockGuard::at_least_for) keeps a permit out after its release, which limits a rate.
 ///
 /// # Examples
 ///
 /// ```
-/// # fn main() -> crosslock::Result<()> {
-/// let lock = crosslock::Locker::open("memory:")?;
-/// let workers = lock.semaphore("workers-example", 4)?;
-/// let _three = workers.acquire_many(3)?;
+/// # let lock = crosslock::Locker::open("memory:")?;
+/// let workers = lock.semaphore("workers", 4)?;
+/// let three = workers.acquire_many(3)?;
 /// assert_eq!(workers.available_permits()?, 1);
-/// # Ok(())
-/// # }
+/// drop(three);
+/// assert_eq!(workers.available_permits()?, 4);
+/// # Ok::<(), crosslock::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct Semaphore {
@@ -86,74 +106,173 @@ pub struct Semaphore {
 }
 
 impl Semaphore {
-    /// Takes a permit, blocking until there is one: one round trip when there is.
+    /// Takes a permit, blocking until one is free.
+    ///
+    /// Returns its guard, which gives the permit back when it is dropped.
     ///
     /// # Errors
     ///
     /// Those of [`Locker::lock`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let downloads = lock.semaphore("acquire", 2)?;
+    /// let permit = downloads.acquire()?;
+    /// permit.unlock()?; // `drop(permit)` would only log an error
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn acquire(&self) -> Result<LockGuard> {
         self.locker.core().lock(&self.claim)
     }
 
-    /// Tries to take a permit once, without waiting; gives `None` when there is none, or others wait.
+    /// Tries to take a permit once, without waiting.
+    ///
+    /// Returns `None` when no permit is free, or others wait for one.
     ///
     /// # Errors
     ///
     /// Those of [`Locker::try_lock`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let downloads = lock.semaphore("try-acquire", 1)?;
+    /// let _permit = downloads.acquire()?;
+    /// assert!(downloads.try_acquire()?.is_none());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn try_acquire(&self) -> Result<Option<LockGuard>> {
         self.locker.core().try_lock(&self.claim)
     }
 
-    /// Tries to take a permit for as long as `timeout`; gives `None` when there is none to the end.
+    /// Tries to take a permit for as long as `timeout`.
+    ///
+    /// Returns `None` when it got none until then.
     ///
     /// # Errors
     ///
     /// Those of [`Locker::try_lock_for`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let downloads = lock.semaphore("try-acquire-for", 1)?;
+    /// let _permit = downloads.acquire()?;
+    /// assert!(downloads.try_acquire_for(Duration::from_millis(20))?.is_none());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn try_acquire_for(&self, timeout: Duration) -> Result<Option<LockGuard>> {
         self.locker.core().try_lock_for(&self.claim, timeout)
     }
 
-    /// Does the same as [`try_acquire_for`](Self::try_acquire_for), until a point in time.
+    /// Tries to take a permit until a point in time, as [`try_acquire_for`](Self::try_acquire_for) does for a time.
     ///
     /// # Errors
     ///
     /// Those of [`try_acquire_for`](Self::try_acquire_for).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::{Duration, Instant};
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let downloads = lock.semaphore("try-acquire-until", 1)?;
+    /// let deadline = Instant::now() + Duration::from_secs(1);
+    /// assert!(downloads.try_acquire_until(deadline)?.is_some());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn try_acquire_until(&self, deadline: Instant) -> Result<Option<LockGuard>> {
         self.locker.core().try_lock_until(&self.claim, deadline)
     }
 
-    /// Takes `count` permits at once, blocking until there are as many. They are given back together.
+    /// Takes `count` permits at once, blocking until as many are free.
+    ///
+    /// Returns one guard for all of them, which gives them back together.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`] when `count` is zero or more than there are, and those of [`Locker::lock`].
+    /// - [`Error::InvalidOption`] when the argument `count` is zero, or more than the semaphore has permits.
+    /// - The errors of [`Locker::lock`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let workers = lock.semaphore("acquire-many", 4)?;
+    /// let _three = workers.acquire_many(3)?;
+    /// assert!(workers.acquire_many(5).is_err());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn acquire_many(&self, count: u32) -> Result<LockGuard> {
         self.locker.core().lock(&self.many(count)?)
     }
 
     /// Tries to take `count` permits at once, without waiting.
     ///
+    /// Returns `None` when fewer are free, or others wait for permits.
+    ///
     /// # Errors
     ///
-    /// Those of [`acquire_many`](Self::acquire_many) but `Busy`.
+    /// [`Error::InvalidOption`] as for [`acquire_many`](Self::acquire_many), and the errors of [`Locker::try_lock`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let workers = lock.semaphore("try-acquire-many", 4)?;
+    /// let _three = workers.acquire_many(3)?;
+    /// assert!(workers.try_acquire_many(2)?.is_none());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn try_acquire_many(&self, count: u32) -> Result<Option<LockGuard>> {
         self.locker.core().try_lock(&self.many(count)?)
     }
 
     /// Tries to take `count` permits at once, for as long as `timeout`.
     ///
+    /// Returns `None`, and holds none, when it didn't get all of them until then.
+    ///
     /// # Errors
     ///
-    /// Those of [`acquire_many`](Self::acquire_many) but `Busy`.
+    /// [`Error::InvalidOption`] as for [`acquire_many`](Self::acquire_many), and the errors of
+    /// [`Locker::try_lock_for`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let workers = lock.semaphore("try-acquire-many-for", 4)?;
+    /// let _three = workers.acquire_many(3)?;
+    /// assert!(workers.try_acquire_many_for(2, Duration::from_millis(20))?.is_none());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn try_acquire_many_for(&self, count: u32, timeout: Duration) -> Result<Option<LockGuard>> {
         self.locker.core().try_lock_for(&self.many(count)?, timeout)
     }
 
-    /// Does the same as [`try_acquire_many_for`](Self::try_acquire_many_for), until a point in time.
+    /// Tries to take `count` permits at once until a point in time, as
+    /// [`try_acquire_many_for`](Self::try_acquire_many_for) does for a time.
     ///
     /// # Errors
     ///
-    /// Those of [`acquire_many`](Self::acquire_many) but `Busy`.
+    /// Those of [`try_acquire_many_for`](Self::try_acquire_many_for).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::{Duration, Instant};
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let workers = lock.semaphore("try-acquire-many-until", 4)?;
+    /// let deadline = Instant::now() + Duration::from_secs(1);
+    /// assert!(workers.try_acquire_many_until(4, deadline)?.is_some());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn try_acquire_many_until(
         &self,
         count: u32,
@@ -164,11 +283,24 @@ impl Semaphore {
             .try_lock_until(&self.many(count)?, deadline)
     }
 
-    /// Returns how many permits are free at the moment, also when others wait for them: one round trip.
+    /// Counts the permits that are free at the moment, without taking any: one round trip.
+    ///
+    /// Returns that number, also when waiters are about to get them. By the time the caller looks at it, it may be
+    /// another: to take a permit if one is free, call [`try_acquire`](Self::try_acquire).
     ///
     /// # Errors
     ///
-    /// Those of the engine.
+    /// [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`] and [`Error::Engine`] as for [`Locker::lock`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let workers = lock.semaphore("available-permits", 4)?;
+    /// let _one = workers.acquire()?;
+    /// assert_eq!(workers.available_permits()?, 3);
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn available_permits(&self) -> Result<u32> {
         let sharing = self.locker.core().engine.sharing()?;
         sharing.free_permits(&self.claim.key, self.permits, &Deadline::NEVER)
