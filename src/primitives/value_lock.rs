@@ -12,13 +12,12 @@ use serde::de::DeserializeOwned;
 use crate::base::claim::{Claim, Mode};
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
-use crate::core::Core;
 use crate::guard::LockGuard;
 use crate::locker::Locker;
 
 /// A name, the mode in which it is locked, and the type of its value.
 pub(crate) struct ValueLock<T> {
-    core: Arc<Core>,
+    locker: Locker,
     claim: Claim,
     /// The value as long as nothing is stored, as JSON.
     init: Arc<[u8]>,
@@ -38,7 +37,7 @@ impl<T: Serialize + DeserializeOwned> ValueLock<T> {
         };
         Ok(ValueLock {
             init: to_json(name, init)?,
-            core: locker.core().clone(),
+            locker: locker.clone(),
             claim,
             of: PhantomData,
         })
@@ -57,34 +56,34 @@ impl<T: Serialize + DeserializeOwned> ValueLock<T> {
     }
 
     pub(crate) fn lock(&self) -> Result<WithValue<T>> {
-        let lease = self.core.lock(&self.claim)?;
+        let lease = self.locker.core().lock(&self.claim)?;
         self.read(lease, &Deadline::NEVER)
     }
 
     pub(crate) fn try_lock(&self) -> Result<Option<WithValue<T>>> {
-        let lease = self.core.try_lock(&self.claim)?;
+        let lease = self.locker.core().try_lock(&self.claim)?;
         self.read_if_held(lease, &Deadline::NEVER)
     }
 
     pub(crate) fn try_lock_for(&self, timeout: Duration) -> Result<Option<WithValue<T>>> {
         let by = Deadline::after(timeout);
-        let lease = self.core.try_lock_for(&self.claim, timeout)?;
+        let lease = self.locker.core().try_lock_for(&self.claim, timeout)?;
         self.read_if_held(lease, &by)
     }
 
     pub(crate) fn try_lock_until(&self, deadline: Instant) -> Result<Option<WithValue<T>>> {
-        let lease = self.core.try_lock_until(&self.claim, deadline)?;
+        let lease = self.locker.core().try_lock_until(&self.claim, deadline)?;
         self.read_if_held(lease, &Deadline::at(deadline))
     }
 
     pub(crate) fn get(&self) -> Result<T> {
-        let values = self.core.engine.values()?;
+        let values = self.locker.core().engine.values()?;
         let stored = values.load(&self.claim.key, &Deadline::NEVER)?;
         self.parse(stored.as_deref())
     }
 
     pub(crate) fn remove(&self) -> Result<()> {
-        let values = self.core.engine.values()?;
+        let values = self.locker.core().engine.values()?;
         values.remove(&self.claim.key, &Deadline::NEVER)
     }
 
@@ -108,7 +107,7 @@ impl<T: Serialize + DeserializeOwned> ValueLock<T> {
     }
 
     fn value_key(&self) -> String {
-        let values = self.core.engine.values();
+        let values = self.locker.core().engine.values();
         values.map_or_else(
             |_| String::new(),
             |values| values.value_key(&self.claim.key),
@@ -134,7 +133,7 @@ impl<T: Serialize + DeserializeOwned> ValueLock<T> {
 impl<T> Clone for ValueLock<T> {
     fn clone(&self) -> Self {
         ValueLock {
-            core: self.core.clone(),
+            locker: self.locker.clone(),
             claim: self.claim.clone(),
             init: self.init.clone(),
             of: PhantomData,
