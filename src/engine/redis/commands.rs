@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::keys::{Keys, VALUE};
 use super::reply::check_length;
 use super::script::Script;
-use super::server::{self, Server};
+use super::server::{Answer, Server};
 use crate::base::claim::{Claim, Mode, Prefer};
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
@@ -147,11 +147,11 @@ impl Commands {
                 let owner = request.owner.as_str().as_bytes();
                 Ok(matches!(answer.value, Value::BulkString(held) if held == owner))
             }
-            Err(server::Unanswered {
-                failure: Failure::Conflict(_),
+            Err(Unanswered {
+                error: Failure::Conflict(_),
                 ..
             }) => Ok(false),
-            Err(e) => Err(self.error(Some(request.key()), e.failure)),
+            Err(e) => Err(self.error(Some(request.key()), e.error)),
         }
     }
 
@@ -227,7 +227,7 @@ impl Commands {
         let keys = keys.all();
         let call = self.permits.call(&keys[..VALUE], &[]);
         let answer = self.server.call(&call, deadline);
-        match answer.map_err(|e| self.error(Some(key), e.failure))?.value {
+        match answer.map_err(|e| self.error(Some(key), e.error))?.value {
             Value::Int(used) => {
                 // Held otherwise, none is free.
                 let used = u32::try_from(used).unwrap_or(of);
@@ -245,7 +245,7 @@ impl Commands {
         valued: bool,
         arguments: &[&[u8]],
         deadline: &Deadline,
-    ) -> Result<server::Answer, Unanswered> {
+    ) -> Result<Answer, Unanswered> {
         let keys: Vec<_> = request.claim.keys().iter().map(Keys::of).collect();
         let passed = if valued { VALUE + 1 } else { VALUE };
         let passed: Vec<_> = keys
@@ -304,15 +304,15 @@ impl Commands {
         let mut command = ::redis::cmd(verb);
         command.arg(Keys::of(key).all()[VALUE]);
         let answer = self.server.call(&command, deadline);
-        let answer = answer.map_err(|e| self.error(Some(key), e.failure))?;
+        let answer = answer.map_err(|e| self.error(Some(key), e.error))?;
         Ok(answer.value)
     }
 
     /// A conflict is found before anything is changed, if there is one name; any other error of a script may come after that.
-    fn unanswered(&self, claim: &Claim, unanswered: server::Unanswered) -> Unanswered {
-        let server::Unanswered { failure, sent } = unanswered;
-        let is_clean = !claim.has_many() && matches!(failure, Failure::Conflict(_));
-        let error = match failure {
+    fn unanswered(&self, claim: &Claim, unanswered: Unanswered<Failure>) -> Unanswered {
+        let Unanswered { error, sent } = unanswered;
+        let is_clean = !claim.has_many() && matches!(error, Failure::Conflict(_));
+        let error = match error {
             Failure::Conflict(reason) => conflict(claim.key.name(), claim.keys(), &reason),
             failure => self.error(Some(&claim.key), failure),
         };
@@ -326,7 +326,10 @@ impl Commands {
         let name = key.map(Key::name);
         let place = self.server.place();
         match failure {
-            Failure::Unreachable(cause) => Error::unavailable(name, place, cause),
+            Failure::Closed(cause)
+            | Failure::TimedOut(cause)
+            | Failure::Demoted(cause)
+            | Failure::Busy(cause) => Error::unavailable(name, place, cause),
             Failure::Denied(cause) => denied(name, place, cause),
             Failure::Conflict(reason) => match key {
                 Some(key) => conflict(key.name(), slice::from_ref(key), &reason),

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use ::redis::{Cmd, ServerError, Value};
 
 use super::address::Address;
-use super::failure::{Broken, Failure, said};
+use super::failure::{Failure, said};
 use super::reply::Replies;
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
@@ -59,7 +59,7 @@ impl Connector {
     }
 
     /// A connection that is ready for commands, with name lookup, TLS and login done by `deadline`.
-    pub(super) fn connect(&self, deadline: &Deadline) -> Result<Connection, Broken> {
+    pub(super) fn connect(&self, deadline: &Deadline) -> Result<Connection, Failure> {
         let mut connection = Connection {
             stream: self.streams.connect(deadline)?,
             replies: Replies::new(),
@@ -71,16 +71,16 @@ impl Connector {
 
     /// Adds a hint to the error of a connection that was closed at once: a server that expects TLS hangs up on plain
     /// text.
-    pub(super) fn suspecting_tls(&self, broken: Broken) -> Broken {
-        match broken {
-            Broken::Closed(cause) if self.streams.is_plain_tcp() => {
-                Broken::Closed(format!("{cause}: if the port has TLS, use rediss://").into())
+    pub(super) fn suspecting_tls(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Closed(cause) if self.streams.is_plain_tcp() => {
+                Failure::Closed(format!("{cause}: if the port has TLS, use rediss://").into())
             }
-            broken => broken,
+            failure => failure,
         }
     }
 
-    fn log_in(&self, connection: &mut Connection, deadline: &Deadline) -> Result<(), Broken> {
+    fn log_in(&self, connection: &mut Connection, deadline: &Deadline) -> Result<(), Failure> {
         if let Some(password) = &self.login.password {
             let mut auth = ::redis::cmd("AUTH");
             auth.arg(&self.login.user).arg(password.as_str());
@@ -123,25 +123,29 @@ impl Connection {
         command: &Cmd,
         deadline: &Deadline,
         failure: impl FnOnce(ServerError) -> Failure,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), Failure> {
         match self.request(&command.get_packed_command(), deadline)? {
             Value::Okay => Ok(()),
-            Value::ServerError(error) => Err(Broken::Refused(failure(error))),
+            Value::ServerError(error) => Err(failure(error)),
             _ => {
                 let cause = "it doesn't answer a login as a Redis server does".into();
-                Err(Broken::Refused(Failure::Other(cause)))
+                Err(Failure::Other(cause))
             }
         }
     }
 
     /// Sends a command and reads its answer, which may be an error, by `deadline`.
-    pub(super) fn request(&mut self, command: &[u8], deadline: &Deadline) -> Result<Value, Broken> {
+    pub(super) fn request(
+        &mut self,
+        command: &[u8],
+        deadline: &Deadline,
+    ) -> Result<Value, Failure> {
         self.send(command, deadline)?;
         self.replies.next(&mut self.stream)
     }
 
     /// Sends a command whose answer comes when it comes.
-    pub(super) fn send(&mut self, command: &[u8], deadline: &Deadline) -> Result<(), Broken> {
+    pub(super) fn send(&mut self, command: &[u8], deadline: &Deadline) -> Result<(), Failure> {
         self.stream.socket_mut().set_deadline(deadline);
         self.stream.write_all(command)?;
         Ok(self.stream.flush()?)
@@ -149,12 +153,12 @@ impl Connection {
 
     /// Returns what the server has sent unasked; `None` when no whole reply has arrived. A part of one is kept. The
     /// socket is looked at after a read that took all only with `look_again`.
-    pub(super) fn receive(&mut self, look_again: bool) -> Result<Option<Value>, Broken> {
+    pub(super) fn receive(&mut self, look_again: bool) -> Result<Option<Value>, Failure> {
         self.stream.socket_mut().do_not_wait(look_again);
         match self.replies.next(&mut self.stream) {
             Ok(value) => Ok(Some(value)),
-            Err(Broken::TimedOut(_)) => Ok(None),
-            Err(broken) => Err(broken),
+            Err(Failure::TimedOut(_)) => Ok(None),
+            Err(failure) => Err(failure),
         }
     }
 

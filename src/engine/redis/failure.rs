@@ -1,4 +1,4 @@
-//! What keeps a server from answering, and what its errors mean.
+//! Why a command has no value for an answer, and what the server's errors mean.
 
 use std::io;
 
@@ -6,69 +6,63 @@ use ::redis::ServerError;
 
 use crate::base::error::Cause;
 
-/// Why there is no answer.
+/// Why a command has no value for an answer.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// No connection, no answer in time, or a server that can't serve now.
-    Unreachable(Cause),
+    /// The connection was closed, or couldn't be made.
+    Closed(Cause),
+    /// No answer came in time.
+    TimedOut(Cause),
+    /// The server is a replica.
+    Demoted(Cause),
+    /// The server can't serve now.
+    Busy(Cause),
     /// The user may not do this.
     Denied(Cause),
-    /// A key holds something else.
+    /// A key holds something that is no lock.
     Conflict(String),
+    /// Any other answer, and a peer that is no Redis server.
     Other(Cause),
 }
 
-/// How an exchange ended that gave no value.
-#[derive(Debug)]
-pub(super) enum Broken {
-    /// The connection was closed.
-    Closed(Cause),
-    TimedOut(Cause),
-    /// The server is a replica.
-    Demoted(Failure),
-    Refused(Failure),
-}
-
 impl Failure {
+    /// Whether another connection to the same address may do better. Whatever else failed, the server has answered.
+    pub(super) fn is_of_connection(&self) -> bool {
+        use Failure::{Closed, Demoted, TimedOut};
+        matches!(self, Closed(_) | TimedOut(_) | Demoted(_))
+    }
+
     pub(super) fn cause(self) -> Cause {
+        use Failure::{Busy, Closed, Conflict, Demoted, Denied, Other, TimedOut};
         match self {
-            Failure::Conflict(text) => text.into(),
-            Failure::Unreachable(cause) | Failure::Denied(cause) | Failure::Other(cause) => cause,
+            Conflict(text) => text.into(),
+            Closed(cause) | TimedOut(cause) | Demoted(cause) | Busy(cause) | Denied(cause)
+            | Other(cause) => cause,
         }
     }
 }
 
-impl From<Broken> for Failure {
-    fn from(broken: Broken) -> Self {
-        match broken {
-            Broken::Closed(cause) | Broken::TimedOut(cause) => Failure::Unreachable(cause),
-            Broken::Demoted(failure) | Broken::Refused(failure) => failure,
-        }
-    }
-}
-
-impl From<io::Error> for Broken {
+impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::TimedOut => Broken::TimedOut(error.into()),
+            io::ErrorKind::TimedOut => Failure::TimedOut(error.into()),
             // A unix socket's rights.
-            io::ErrorKind::PermissionDenied => Broken::Refused(Failure::Denied(error.into())),
+            io::ErrorKind::PermissionDenied => Failure::Denied(error.into()),
             // A certificate, or a peer that doesn't speak TLS.
-            io::ErrorKind::InvalidData => Broken::Refused(Failure::Other(error.into())),
-            _ => Broken::Closed(error.into()),
+            io::ErrorKind::InvalidData => Failure::Other(error.into()),
+            _ => Failure::Closed(error.into()),
         }
     }
 }
 
-/// What a server says that can't serve now, and may a little later, without anybody mending a key or a right: it
-/// starts, runs a script, lost its master or its replicas, was demoted, can't save, or has no memory left.
-const PASSING: [&str; 9] = [
+/// The codes of a server that can't serve now, and may a little later, without anybody mending a key or a right: it
+/// starts, runs a script, has lost its master or its replicas, can't save, or has no memory left.
+const BUSY: [&str; 8] = [
     "LOADING",
     "BUSY",
     "MASTERDOWN",
     "CLUSTERDOWN",
     "TRYAGAIN",
-    "READONLY",
     "NOREPLICAS",
     "MISCONF",
     "OOM",
@@ -80,8 +74,10 @@ impl From<ServerError> for Failure {
         let is = |code: &str| is_about(&error, &text, code);
         let any = |codes: &[&str]| codes.iter().any(|code| is(code));
         let says = |words: &str| is_plain(&error) && text.contains(words);
-        if says("max number of clients reached") {
-            Failure::Unreachable(text.into())
+        if is("READONLY") {
+            Failure::Demoted(text.into())
+        } else if says("max number of clients reached") {
+            Failure::Busy(text.into())
         } else if any(&["NOPERM", "NOAUTH", "WRONGPASS", "DENIED", "AUTH"])
             || says("ACL failure")
             || says("The user executing the script can't")
@@ -89,8 +85,8 @@ impl From<ServerError> for Failure {
             Failure::Denied(text.into())
         } else if any(&["WRONGTYPE", "CONFLICT"]) {
             Failure::Conflict(text)
-        } else if any(&PASSING) {
-            Failure::Unreachable(text.into())
+        } else if any(&BUSY) {
+            Failure::Busy(text.into())
         } else {
             Failure::Other(text.into())
         }
@@ -122,11 +118,6 @@ fn is_about(error: &ServerError, text: &str, code: &str) -> bool {
     error.code() == code || (is_plain(error) && words.any(|word| word == code))
 }
 
-/// Whether the server is a replica: a new connection to its address may lead to its successor.
-pub(super) fn is_demoted(error: &ServerError) -> bool {
-    is_about(error, &said(error), "READONLY")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,11 +144,8 @@ mod tests {
             ("ERR unknown command 'x'", false),
             ("CONFLICT {a: READONLY }:fence holds no counter", false),
         ] {
-            let value = ::redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
-            let Value::ServerError(error) = value else {
-                panic!("{value:?}")
-            };
-            assert_eq!(is_demoted(&error), demoted, "{line}");
+            let is_demoted = matches!(failure(line), Failure::Demoted(_));
+            assert_eq!(is_demoted, demoted, "{line}");
         }
     }
 
@@ -192,11 +180,10 @@ mod tests {
             "CLUSTERDOWN Hash slot not served",
             "TRYAGAIN Multiple keys request during rehashing of slot",
             "OOM command not allowed",
-            "READONLY You can't write",
             "NOREPLICAS Not enough good replicas to write.",
             "ERR Error running script (call to f_0): @user_script:1: -MISCONF Redis is configured to save",
         ] {
-            assert!(matches!(failure(line), Failure::Unreachable(_)), "{line}");
+            assert!(matches!(failure(line), Failure::Busy(_)), "{line}");
         }
         for line in [
             "WRONGTYPE Operation against",

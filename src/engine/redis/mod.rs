@@ -70,7 +70,7 @@ impl RedisEngine {
         let address = address::parse(url)?;
         let engine = RedisEngine::of(Server::new(address, options)?, clock);
         let role = engine.server.greet();
-        let role = role.map_err(|e| engine.commands.error(None, e.failure))?;
+        let role = role.map_err(|e| engine.commands.error(None, e))?;
         role.check(engine.server.place())?;
         Ok(engine)
     }

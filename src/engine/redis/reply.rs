@@ -8,7 +8,7 @@ use std::io::{ErrorKind, Read};
 
 use ::redis::Value;
 
-use super::failure::{Broken, Failure};
+use super::failure::Failure;
 use crate::base::error::{Error, Result as Outcome};
 
 /// The longest value that is stored, or read again.
@@ -72,7 +72,7 @@ impl Replies {
     }
 
     /// The next value. After an error other than a timeout there is none any more; after a timeout it may be read on.
-    pub(super) fn next(&mut self, stream: &mut impl Read) -> Result<Value, Broken> {
+    pub(super) fn next(&mut self, stream: &mut impl Read) -> Result<Value, Failure> {
         loop {
             let mut unread = Unread::of(&self.buffer[self.start..self.end]);
             match unread.value(0) {
@@ -85,22 +85,22 @@ impl Replies {
                 Err(Stop::Part | Stop::TooLong) => {
                     let most = LARGEST_VALUE >> 20;
                     let cause = format!("its answer is longer than {most} MiB");
-                    return Err(Broken::Refused(Failure::Other(cause.into())));
+                    return Err(Failure::Other(cause.into()));
                 }
                 Err(Stop::Strange) if self.buffer[self.start..self.end].starts_with(TLS_ALERT) => {
                     let cause = "it answers in TLS: use rediss://";
-                    return Err(Broken::Refused(Failure::Other(cause.into())));
+                    return Err(Failure::Other(cause.into()));
                 }
                 Err(Stop::Strange) => {
                     let cause = "what answers there is no Redis server: check host and port";
-                    return Err(Broken::Refused(Failure::Other(cause.into())));
+                    return Err(Failure::Other(cause.into()));
                 }
             }
         }
     }
 
     /// Room is made for what comes, and not for what is announced.
-    fn read(&mut self, stream: &mut impl Read) -> Result<(), Broken> {
+    fn read(&mut self, stream: &mut impl Read) -> Result<(), Failure> {
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
         if self.end == self.buffer.len() {
@@ -108,13 +108,13 @@ impl Replies {
             self.buffer.resize(more, 0);
         }
         match stream.read(&mut self.buffer[self.end..]) {
-            Ok(0) => Err(Broken::Closed("the server closed the connection".into())),
+            Ok(0) => Err(Failure::Closed("the server closed the connection".into())),
             Ok(read) => {
                 self.end += read;
                 Ok(())
             }
-            Err(e) if e.kind() == ErrorKind::TimedOut => Err(Broken::TimedOut(e.into())),
-            Err(e) => Err(Broken::Closed(e.into())),
+            Err(e) if e.kind() == ErrorKind::TimedOut => Err(Failure::TimedOut(e.into())),
+            Err(e) => Err(Failure::Closed(e.into())),
         }
     }
 
@@ -304,7 +304,7 @@ mod tests {
                 let value = read.next(&mut stream).expect("it is whole");
                 prop_assert_eq!(value, ::redis::parse_redis_value(reply).expect("it is one"));
             }
-            prop_assert!(matches!(read.next(&mut stream), Err(Broken::TimedOut(_))));
+            prop_assert!(matches!(read.next(&mut stream), Err(Failure::TimedOut(_))));
         }
 
         #[test]
@@ -319,7 +319,7 @@ mod tests {
     fn reply_is_read_on_after_a_timeout() {
         let mut read = Replies::new();
         let first = read.next(&mut chunks(b"*2\r\n:1\r\n$3\r\na", 100));
-        assert!(matches!(first, Err(Broken::TimedOut(_))));
+        assert!(matches!(first, Err(Failure::TimedOut(_))));
         let value = read.next(&mut chunks(b"bc\r\n", 100)).expect("it is whole");
         let expected = [Value::Int(1), Value::BulkString(b"abc".to_vec())];
         assert_eq!(value, Value::Array(expected.into()));
@@ -342,11 +342,8 @@ mod tests {
                 given: 0,
             };
             let mut read = Replies::new();
-            let broken = read.next(&mut stream).expect_err("it has no end");
-            assert!(
-                matches!(broken, Broken::Refused(Failure::Other(_))),
-                "{start:?}"
-            );
+            let failure = read.next(&mut stream).expect_err("it has no end");
+            assert!(matches!(failure, Failure::Other(_)), "{start:?}");
             assert!(
                 stream.given < 3 * LONGEST_LINE,
                 "{start:?}: {}",
@@ -384,9 +381,9 @@ mod tests {
     fn value_is_refused_by_its_length_as_soon_as_that_is_there() {
         for (length, fits) in [(LARGEST_VALUE, true), (LARGEST_VALUE + 1, false)] {
             let start = format!("*2\r\n:1\r\n${length}\r\nabc");
-            let broken = Replies::new().next(&mut chunks(start.as_bytes(), 100));
-            let waits = matches!(broken, Err(Broken::TimedOut(_)));
-            assert_eq!(waits, fits, "{broken:?}");
+            let reply = Replies::new().next(&mut chunks(start.as_bytes(), 100));
+            let waits = matches!(reply, Err(Failure::TimedOut(_)));
+            assert_eq!(waits, fits, "{reply:?}");
         }
     }
 }

@@ -6,12 +6,13 @@ use ::redis::Value;
 
 use super::address::Address;
 use super::connection::{Connection, Connector};
-use super::failure::{Broken, Failure, is_demoted};
+use super::failure::Failure;
 use super::role::Role;
 use super::script::Command;
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::base::options::Options;
+use crate::engine::Unanswered;
 use crate::engine::net::pool::Pool;
 
 /// One server, and the connections to it that are idle. Nobody waits for another's connection.
@@ -28,13 +29,6 @@ pub(super) struct Server {
 pub(super) struct Answer {
     pub(super) value: Value,
     pub(super) repeated: bool,
-}
-
-/// Why there is no answer, and whether the command may have been carried out all the same.
-#[derive(Debug)]
-pub(super) struct Unanswered {
-    pub(super) failure: Failure,
-    pub(super) sent: bool,
 }
 
 impl Server {
@@ -67,32 +61,25 @@ impl Server {
     }
 
     /// A connection of the caller's own.
-    pub(super) fn connect(&self, deadline: &Deadline) -> Result<Connection, Broken> {
+    pub(super) fn connect(&self, deadline: &Deadline) -> Result<Connection, Failure> {
         self.connector
             .connect(&deadline.within(self.connect_timeout))
     }
 
-    /// Finds out whether there is a server, whether it wants us, and what it is, within the connect timeout.
-    pub(super) fn greet(&self) -> Result<Role, Unanswered> {
+    /// Finds out whether there is a server, whether it lets us in, and what it is, within the connect timeout.
+    pub(super) fn greet(&self) -> Result<Role, Failure> {
         let (ping, hello) = (::redis::cmd("PING"), ::redis::cmd("HELLO"));
         let deadline = Deadline::after(self.connect_timeout);
-        let unanswered = |broken: Broken| Unanswered {
-            failure: broken.into(),
-            sent: true,
-        };
-        let connection = self.connect(&deadline).map_err(unanswered)?;
+        let connection = self.connect(&deadline)?;
         let answer = self.exchange(connection, &ping, &deadline);
-        match answer.map_err(|e| unanswered(self.connector.suspecting_tls(e)))? {
-            // What doesn't know HELLO may have locks all the same, and was reached just now.
+        match answer.map_err(|e| self.connector.suspecting_tls(e))? {
+            // A server that doesn't know HELLO may have locks all the same, and was reached just now.
             Value::SimpleString(pong) if pong == "PONG" => self
                 .call(&hello, &deadline)
                 .map_or(Ok(Role::Primary), |answer| Ok(Role::of(&answer.value))),
             _ => {
                 let cause = "it doesn't answer PING as a Redis server does";
-                Err(Unanswered {
-                    failure: Failure::Other(cause.into()),
-                    sent: true,
-                })
+                Err(Failure::Other(cause.into()))
             }
         }
     }
@@ -105,44 +92,25 @@ impl Server {
         &self,
         command: &dyn Command,
         deadline: &Deadline,
-    ) -> Result<Answer, Unanswered> {
-        let mut sent = false;
+    ) -> Result<Answer, Unanswered<Failure>> {
         let began = Instant::now();
         let idle = self.pool.take(began, Connection::is_quiet);
+        let mut repeated = false;
         if let Some(connection) = idle {
             match self.exchange(connection, command, &share(deadline)) {
-                Ok(value) => {
-                    return Ok(Answer {
-                        value,
-                        repeated: false,
-                    });
+                Err(failure) if failure.is_of_connection() => {
+                    // A replica has refused it.
+                    repeated = !matches!(failure, Failure::Demoted(_));
+                    self.distrust(&failure, began, deadline);
                 }
-                Err(Broken::Refused(failure)) => {
-                    return Err(Unanswered {
-                        failure,
-                        sent: true,
-                    });
-                }
-                Err(broken) => {
-                    sent = !matches!(broken, Broken::Demoted(_));
-                    self.distrust(&broken, began, deadline);
-                }
+                answer => return answered(answer, false),
             }
         }
-        let connected = self.connect(deadline);
-        let connection = connected.map_err(|e| Unanswered {
-            failure: e.into(),
-            sent,
+        let connection = self.connect(deadline).map_err(|error| Unanswered {
+            error,
+            sent: repeated,
         })?;
-        let value = self.exchange(connection, command, deadline);
-        let value = value.map_err(|e| Unanswered {
-            failure: e.into(),
-            sent: true,
-        })?;
-        Ok(Answer {
-            value,
-            repeated: sent,
-        })
+        answered(self.exchange(connection, command, deadline), repeated)
     }
 
     /// A connection that fails is dropped here, and so never used again.
@@ -151,33 +119,30 @@ impl Server {
         mut connection: Connection,
         command: &dyn Command,
         deadline: &Deadline,
-    ) -> Result<Value, Broken> {
+    ) -> Result<Value, Failure> {
         let value = match ask(&mut connection, command, &deadline.within(self.io_timeout)) {
             Ok(value) => value,
-            Err(broken) => {
+            Err(failure) => {
                 connection.give_up();
-                return Err(broken);
+                return Err(failure);
             }
         };
-        match value {
-            // It will stay a replica: behind the same address there may be its successor.
-            Value::ServerError(error) if is_demoted(&error) => Err(Broken::Demoted(error.into())),
-            Value::ServerError(error) => {
-                self.keep(connection);
-                Err(Broken::Refused(error.into()))
-            }
-            value => {
-                self.keep(connection);
-                Ok(value)
-            }
+        let answer = match value {
+            Value::ServerError(error) => Err(Failure::from(error)),
+            value => Ok(value),
+        };
+        // It will stay a replica: behind the same address there may be its successor.
+        if !matches!(answer, Err(Failure::Demoted(_))) {
+            self.keep(connection);
         }
+        answer
     }
 
-    /// Closes all connections that were idle when another failed: what became of it became of them. One whose
-    /// caller was in a hurry, or gone, has not failed.
-    fn distrust(&self, broken: &Broken, began: Instant, deadline: &Deadline) {
-        let in_a_hurry = deadline.is_cancelled() || began.elapsed() < SHORTEST_SHARE;
-        if !(matches!(broken, Broken::TimedOut(_)) && in_a_hurry) {
+    /// Closes all connections that were idle when another failed: they have most likely failed, too. A timeout is no
+    /// failure of the connection if the caller gave the server little time, or was cancelled.
+    fn distrust(&self, failure: &Failure, began: Instant, deadline: &Deadline) {
+        let was_hasty = deadline.is_cancelled() || began.elapsed() < SHORTEST_SHARE;
+        if !(matches!(failure, Failure::TimedOut(_)) && was_hasty) {
             self.pool.close_those_before(began);
         }
     }
@@ -187,11 +152,19 @@ impl Server {
     }
 }
 
+/// What fails after a connection was made may have been carried out: the server may have got all of the command.
+fn answered(answer: Result<Value, Failure>, repeated: bool) -> Result<Answer, Unanswered<Failure>> {
+    match answer {
+        Ok(value) => Ok(Answer { value, repeated }),
+        Err(failure) => Err(Unanswered::sent(failure)),
+    }
+}
+
 fn ask(
     connection: &mut Connection,
     command: &dyn Command,
     deadline: &Deadline,
-) -> Result<Value, Broken> {
+) -> Result<Value, Failure> {
     let value = connection.request(&command.packed(), deadline)?;
     if !is_unknown_script(&value) {
         return Ok(value);

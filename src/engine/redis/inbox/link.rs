@@ -9,7 +9,7 @@ use ::redis::{Cmd, Value};
 use super::channels::Changes;
 use crate::base::clock::Deadline;
 use crate::engine::redis::connection::Connection;
-use crate::engine::redis::failure::Broken;
+use crate::engine::redis::failure::Failure;
 
 /// A connection that says nothing for as long is asked whether it is still there.
 const QUIET: Duration = Duration::from_secs(30);
@@ -53,7 +53,7 @@ impl Link {
     }
 
     /// Tells the server which channels are listened to, by `deadline`.
-    pub(super) fn change(&mut self, changes: &Changes, deadline: &Deadline) -> Result<(), Broken> {
+    pub(super) fn change(&mut self, changes: &Changes, deadline: &Deadline) -> Result<(), Failure> {
         let (ended, begun) = (&changes.unsubscribe, &changes.subscribe);
         if !ended.is_empty() {
             let mut unsubscribe = ::redis::cmd("UNSUBSCRIBE");
@@ -80,17 +80,17 @@ impl Link {
 
     /// To be called when all that has come was received: asks one that was quiet for long whether it is still there,
     /// and finds that one is silent which ought to answer.
-    pub(super) fn tend(&mut self, now: Instant, deadline: &Deadline) -> Result<(), Broken> {
+    pub(super) fn tend(&mut self, now: Instant, deadline: &Deadline) -> Result<(), Failure> {
         if now < self.due() {
             return Ok(());
         }
         if !self.owed.is_empty() {
-            return Err(Broken::TimedOut("no answer in time".into()));
+            return Err(Failure::TimedOut("no answer in time".into()));
         }
         self.send(&::redis::cmd("PING"), Owed::Pong, deadline)
     }
 
-    fn send(&mut self, command: &Cmd, owed: Owed, deadline: &Deadline) -> Result<(), Broken> {
+    fn send(&mut self, command: &Cmd, owed: Owed, deadline: &Deadline) -> Result<(), Failure> {
         let deadline = deadline.within(self.io_timeout);
         self.connection
             .send(&command.get_packed_command(), &deadline)?;
@@ -103,7 +103,7 @@ impl Link {
 
     /// Gives the next that it has said; `None` when there is nothing more, or only a part. The first call after a
     /// while is `new`.
-    pub(super) fn receive(&mut self, new: bool) -> Result<Option<Said>, Broken> {
+    pub(super) fn receive(&mut self, new: bool) -> Result<Option<Said>, Failure> {
         match self.connection.receive(new)? {
             Some(value) => {
                 self.since = Instant::now();
@@ -119,14 +119,14 @@ impl Link {
     }
 }
 
-fn understand(value: &Value, owed: &mut VecDeque<Owed>) -> Result<Said, Broken> {
+fn understand(value: &Value, owed: &mut VecDeque<Owed>) -> Result<Said, Failure> {
     let parts = match value {
         Value::Array(parts) => &parts[..],
         Value::ServerError(error) => {
             return match owed.pop_front() {
                 // A list of rights from before there was this command: the channel stays as long as the connection.
                 Some(Owed::Unsubscribed(_)) => Ok(Said::Other),
-                _ => Err(Broken::Refused(error.clone().into())),
+                _ => Err(error.clone().into()),
             };
         }
         _ => &[],
@@ -217,7 +217,7 @@ mod tests {
         }
         assert!(matches!(
             understand(&refusal, &mut owed),
-            Err(Broken::Refused(_))
+            Err(Failure::Denied(_))
         ));
     }
 }

@@ -10,7 +10,7 @@ use super::link::Link;
 use super::state::{Place, State};
 use super::{Inbox, Registered};
 use crate::base::clock::Deadline;
-use crate::engine::redis::failure::Broken;
+use crate::engine::redis::failure::Failure;
 
 /// Who reads, and for how long.
 #[derive(Clone, Copy)]
@@ -53,7 +53,7 @@ impl Inbox {
     /// ends it, as a panic does.
     pub(super) fn read(&self, mut link: Box<Link>, reader: Reader<'_>) -> MutexGuard<'_, State> {
         let hear = AssertUnwindSafe(|| self.hear(&mut link, reader));
-        let panicked = |_| Err(Broken::Closed("its reader panicked".into()));
+        let panicked = |_| Err(Failure::Closed("its reader panicked".into()));
         let heard = catch_unwind(hear).unwrap_or_else(panicked);
         let mut state = self.state.lock();
         match (heard, reader) {
@@ -65,7 +65,7 @@ impl Inbox {
         state
     }
 
-    fn hear(&self, link: &mut Link, reader: Reader<'_>) -> Result<(), Broken> {
+    fn hear(&self, link: &mut Link, reader: Reader<'_>) -> Result<(), Failure> {
         let deadline = reader.deadline().or(&self.closed);
         loop {
             let changes = {
@@ -73,7 +73,7 @@ impl Inbox {
                 self.bell.answer(&mut state.rung);
                 // A locker that is gone since has set this before it closed what it found to close.
                 if self.closed.is_set() {
-                    return Err(Broken::Closed("its locker is gone".into()));
+                    return Err(Failure::Closed("its locker is gone".into()));
                 }
                 state.channels.changes(Instant::now())
             };

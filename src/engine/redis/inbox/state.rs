@@ -11,7 +11,7 @@ use super::link::{Link, Said};
 use crate::base::token::Token;
 use crate::engine::redis::News;
 use crate::engine::redis::connection::Closer;
-use crate::engine::redis::failure::Broken;
+use crate::engine::redis::failure::Failure;
 
 /// When no two have waited at once for as long, a waiter reads for itself, where the thread has read before.
 const ALONE: Duration = Duration::from_millis(20);
@@ -48,7 +48,7 @@ pub(super) enum Place {
     /// The thread reads it.
     WithThread,
     /// It was lost, and the thread hasn't seen that yet.
-    Lost { broken: Broken, was_heard: bool },
+    Lost { broken: Failure, was_heard: bool },
 }
 
 #[derive(Debug)]
@@ -135,7 +135,7 @@ impl State {
     }
 
     /// The connection is lost: until there is another, nobody hears.
-    pub(super) fn lose(&mut self, broken: Broken) {
+    pub(super) fn lose(&mut self, broken: Failure) {
         self.closer = None;
         let was_heard = self.deafen();
         self.place = Place::Lost { broken, was_heard };

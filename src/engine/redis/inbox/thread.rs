@@ -11,7 +11,7 @@ use super::reading::Reader;
 use super::state::Place;
 use crate::base::backoff::{Backoff, Waits};
 use crate::base::clock::Deadline;
-use crate::engine::redis::failure::{Broken, Failure};
+use crate::engine::redis::failure::Failure;
 
 /// A connection that nobody has read for as long is read by the thread: so it isn't woken by waits that follow one
 /// another closely, and an end of the connection is found all the same.
@@ -28,7 +28,7 @@ const SETTLED: Duration = PAUSES.cap;
 
 /// Why there is no connection.
 struct Deaf {
-    broken: Broken,
+    broken: Failure,
     /// Whether anything was heard before.
     was_heard: bool,
 }
@@ -91,7 +91,7 @@ impl Inbox {
                 log::Level::Warn
             };
             outage.was_told = true;
-            let (place, cause) = (self.server.place(), Failure::from(broken).cause());
+            let (place, cause) = (self.server.place(), broken.cause());
             log::log!(
                 level,
                 "no grants heard from {place}, so waiting is by asking: {cause}"
