@@ -48,20 +48,20 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use uuid::Uuid;
 
-use self::bell::Bell;
 use self::reading::Reader;
 use self::state::{Place, State, Waiter};
+use self::waker::Bell;
 use super::server::Server;
 use crate::base::clock::{Cancel, Deadline};
 use crate::base::owner::Owner;
 use crate::engine::redis::{Grants, News};
 
-mod bell;
 mod channels;
-mod link;
+mod pubsub;
 mod reading;
 mod state;
 mod thread;
+mod waker;
 
 /// How long a first waiter waits for its channel to be heard, before it goes on without.
 const OPENING: Duration = Duration::from_millis(100);
@@ -325,7 +325,7 @@ mod tests {
     /// What a waiter hears of that.
     fn heard(owner: &Owner, value: &Value) -> Option<News> {
         let registered = inbox().register(owner, "crosslock:inbox:id".into(), false);
-        registered.inbox.state.lock().take_in(&link::said(value)?);
+        registered.inbox.state.lock().take_in(&pubsub::said(value)?);
         registered.wait(Duration::ZERO)
     }
 

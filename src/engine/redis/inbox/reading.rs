@@ -6,7 +6,7 @@ use std::time::Instant;
 use parking_lot::MutexGuard;
 
 use super::channels::UNUSED_FOR;
-use super::link::Link;
+use super::pubsub::Link;
 use super::state::{Place, State};
 use super::{Inbox, Registered};
 use crate::base::clock::Deadline;

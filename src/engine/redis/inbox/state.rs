@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Condvar;
 
-use super::bell::Bell;
 use super::channels::Channels;
-use super::link::{Link, Said};
+use super::pubsub::{Link, Said};
+use super::waker::Bell;
 use crate::base::token::Token;
 use crate::engine::redis::News;
 use crate::engine::redis::connection::Closer;

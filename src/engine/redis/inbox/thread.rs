@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Inbox;
-use super::link::Link;
+use super::pubsub::Link;
 use super::reading::Reader;
 use super::state::Place;
 use crate::base::backoff::{Backoff, Waits};
