@@ -19,13 +19,13 @@ pub(super) use no_tls as tls;
 use std::time::Duration;
 
 use crate::base::clock::Deadline;
+use crate::base::limits::server::CANCEL_LATENESS;
 
 /// How long to block before looking at a deadline again: a cancellation wakes nobody.
 fn slice(deadline: &Deadline) -> Duration {
-    const LOOK: Duration = Duration::from_millis(25);
     let remaining = deadline.remaining();
     match deadline.cancel() {
-        Some(_) => remaining.min(LOOK),
+        Some(_) => remaining.min(CANCEL_LATENESS),
         None => remaining,
     }
 }

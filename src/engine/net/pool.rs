@@ -1,21 +1,16 @@
 //! Connections that are idle, until they are used again or too old.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use parking_lot::Mutex;
 
 use crate::base::fork::AfterFork;
-
-/// A connection that sits idle for longer is not used again.
-const IDLE_FOR: Duration = Duration::from_secs(60);
+use crate::base::limits::server::{IDLE, IN_USE};
 
 /// More of them are closed, the oldest first. A call takes a round trip, so these serve hundreds of threads that now
 /// and then want something; who finds none connects.
 const MOST: usize = 32;
-
-/// A server doesn't stop and start within this time.
-const IN_USE: Duration = Duration::from_millis(2);
 
 /// Connections that are idle: the last one used is the first to be used again, the first one has idled longest.
 #[derive(Debug)]
@@ -51,12 +46,8 @@ impl<C> Pool<C> {
         let mut idle = self.0.lock();
         while let Some(Idle { connection, since }) = idle.pop_back() {
             let idled = now.saturating_duration_since(since);
-            let idled = if cfg!(crosslock_mutant = "connection_reused") {
-                Duration::ZERO
-            } else {
-                idled
-            };
-            if idled < IN_USE || (idled < IDLE_FOR && is_quiet(&connection)) {
+            let is_trusted = idled < IN_USE || cfg!(crosslock_mutant = "connection_reused");
+            if is_trusted || (idled < IDLE && is_quiet(&connection)) {
                 return Some(connection);
             }
         }
@@ -70,7 +61,7 @@ impl<C> Pool<C> {
             connection,
             since: now,
         });
-        let is_old = |idle: &Idle<C>| now.saturating_duration_since(idle.since) > IDLE_FOR;
+        let is_old = |idle: &Idle<C>| now.saturating_duration_since(idle.since) > IDLE;
         if idle.len() > MOST || idle.front().is_some_and(is_old) {
             let old = idle.iter().take_while(|idle| is_old(idle)).count();
             let many = idle.len().saturating_sub(MOST);
@@ -90,6 +81,7 @@ impl<C> Pool<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn idle(pool: &Pool<u32>) -> Vec<u32> {
         pool.0.lock().iter().map(|idle| idle.connection).collect()
@@ -100,7 +92,7 @@ mod tests {
         let (pool, now) = (Pool::default(), Instant::now());
         (0..3).for_each(|n| pool.put(n, now));
         assert_eq!(pool.take(now, |_| true), Some(2));
-        let later = now + IDLE_FOR / 2;
+        let later = now + IDLE / 2;
         assert_eq!(pool.take(later, |n| *n == 0), Some(0));
         assert_eq!(pool.take(later, |_| true), None);
     }
@@ -110,11 +102,11 @@ mod tests {
         let (pool, start) = (Pool::default(), Instant::now());
         (0..20).for_each(|n| pool.put(n, start));
         pool.put(20, start + Duration::from_secs(1));
-        pool.put(21, start + IDLE_FOR + Duration::from_millis(1));
+        pool.put(21, start + IDLE + Duration::from_millis(1));
         assert_eq!(idle(&pool), [20, 21]);
-        pool.put(22, start + 3 * IDLE_FOR);
+        pool.put(22, start + 3 * IDLE);
         assert_eq!(idle(&pool), [22]);
-        assert_eq!(pool.take(start + 5 * IDLE_FOR, |_| true), None);
+        assert_eq!(pool.take(start + 5 * IDLE, |_| true), None);
     }
 
     #[test]

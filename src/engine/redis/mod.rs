@@ -5,10 +5,9 @@
 //! is changed by the scripts of `lua/` alone.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use self::commands::Commands;
-use self::inbox::Letterbox;
+use self::inbox::Inbox;
 use self::keys::{Keys, VALUE};
 use self::server::Server;
 use self::wait::RedisWait;
@@ -39,29 +38,8 @@ mod wait;
 pub(crate) struct RedisEngine {
     server: Arc<Server>,
     commands: Arc<Commands>,
-    letterbox: Arc<Letterbox>,
+    inbox: Arc<Inbox>,
     clock: Arc<dyn Clock>,
-}
-
-/// What a waiter hears from the engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum News {
-    /// The lock was granted to it, at some time.
-    Granted(Token),
-    /// Something may have been missed.
-    Ask,
-}
-
-/// Where one waiter hears of grants, for as long as this lives.
-trait Grants: Send {
-    /// The name of the inbox, while it hears.
-    fn inbox(&self) -> Option<&str>;
-
-    /// Blocks until there are news, at most for `timeout`.
-    fn wait(&self, timeout: Duration) -> Option<News>;
-
-    /// Called when the waiter was passed over although it should have been heard.
-    fn distrust(&self);
 }
 
 impl RedisEngine {
@@ -79,7 +57,7 @@ impl RedisEngine {
         let server = Arc::new(server);
         RedisEngine {
             commands: Arc::new(Commands::new(server.clone())),
-            letterbox: Arc::new(Letterbox::new(server.clone())),
+            inbox: Arc::new(Inbox::new(server.clone())),
             server,
             clock,
         }
@@ -102,8 +80,8 @@ impl Engine for RedisEngine {
     }
 
     fn new_wait(&self) -> Box<dyn Wait> {
-        let (commands, letterbox) = (self.commands.clone(), self.letterbox.clone());
-        Box::new(RedisWait::new(commands, letterbox, self.clock.clone()))
+        let (commands, inbox) = (self.commands.clone(), self.inbox.clone());
+        Box::new(RedisWait::new(commands, inbox, self.clock.clone()))
     }
 
     fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {

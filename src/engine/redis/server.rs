@@ -11,6 +11,7 @@ use super::role::Role;
 use super::script::Command;
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
+use crate::base::limits::server::SHORTEST_SHARE;
 use crate::base::options::Options;
 use crate::engine::Unanswered;
 use crate::engine::net::pool::Pool;
@@ -184,9 +185,6 @@ fn share(deadline: &Deadline) -> Deadline {
         deadline.within(half)
     }
 }
-
-/// A round trip should fit into it.
-const SHORTEST_SHARE: Duration = Duration::from_millis(100);
 
 fn is_unknown_script(value: &Value) -> bool {
     matches!(value, Value::ServerError(error) if error.code() == "NOSCRIPT")

@@ -15,8 +15,7 @@ use std::sync::Arc;
 use std::thread;
 
 use super::commands::Commands;
-use super::inbox::Letterbox;
-use super::{Grants, News};
+use super::inbox::{Inbox, Notification, Subscription};
 use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::token::Token;
 use crate::base::validity::valid_until;
@@ -25,9 +24,9 @@ use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
 
 pub(super) struct RedisWait {
     commands: Arc<Commands>,
-    letterbox: Arc<Letterbox>,
+    inbox: Arc<Inbox>,
     clock: Arc<dyn Clock>,
-    subscription: Subscription,
+    subscribed: Subscribed,
     heartbeat: Heartbeat,
     /// The last answer that the lock was taken.
     seen: Option<Seen>,
@@ -37,13 +36,13 @@ pub(super) struct RedisWait {
     is_unanswered: bool,
 }
 
-/// Where grants are heard of.
-enum Subscription {
+/// Whether grants are heard of.
+enum Subscribed {
     /// The owner hasn't tried to subscribe yet.
-    None,
+    NotYet,
     /// It tried, and hears of nothing for now.
     Failed,
-    Active(Box<dyn Grants>),
+    Yes(Subscription),
 }
 
 /// When the lock was last found taken: what is granted later comes after this.
@@ -73,7 +72,7 @@ impl Wait for RedisWait {
         let if_taken = match within {
             Some(heartbeat_within) => IfTaken::Wait {
                 heartbeat_within,
-                inbox: self.inbox(),
+                inbox: self.channel(),
             },
             None => IfTaken::Leave,
         };
@@ -110,28 +109,24 @@ impl Wait for RedisWait {
         }
         let is_notified = self.is_notified();
         let pause = self.heartbeat.pause(request.ttl, pace, is_notified);
-        let Subscription::Active(grants) = &self.subscription else {
+        let Subscribed::Yes(subscription) = &self.subscribed else {
             thread::sleep(pause);
             return None;
         };
-        match grants.wait(pause)? {
-            News::Granted(token) => self.granted(request, token),
-            News::Ask => None,
+        match subscription.wait(pause)? {
+            Notification::Granted(token) => self.granted(request, token),
+            Notification::AskAgain => None,
         }
     }
 }
 
 impl RedisWait {
-    pub(super) fn new(
-        commands: Arc<Commands>,
-        letterbox: Arc<Letterbox>,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
+    pub(super) fn new(commands: Arc<Commands>, inbox: Arc<Inbox>, clock: Arc<dyn Clock>) -> Self {
         RedisWait {
             commands,
-            letterbox,
+            inbox,
             clock,
-            subscription: Subscription::None,
+            subscribed: Subscribed::NotYet,
             heartbeat: Heartbeat::default(),
             seen: None,
             is_queued: false,
@@ -141,43 +136,44 @@ impl RedisWait {
 
     /// Subscribes, if this process has its inbox already; with a deadline it is opened if need be.
     fn subscribe(&mut self, request: Request<'_>, open_by: Option<&Deadline>) {
-        if matches!(self.subscription, Subscription::Active(_)) {
+        if matches!(self.subscribed, Subscribed::Yes(_)) {
             return;
         }
-        let letterbox = &self.letterbox;
-        let grants = letterbox.listen(request.key().namespace(), request.owner, open_by);
-        match grants {
-            Some(grants) => self.subscription = Subscription::Active(grants),
-            None if open_by.is_some() => self.subscription = Subscription::Failed,
+        let subscription = self
+            .inbox
+            .subscribe(request.key().namespace(), request.owner, open_by);
+        match subscription {
+            Some(subscription) => self.subscribed = Subscribed::Yes(subscription),
+            None if open_by.is_some() => self.subscribed = Subscribed::Failed,
             None => {}
         }
     }
 
     /// Whether the queue isn't to be entered yet. A caller that counts attempts asks often enough without.
     fn has_to_subscribe(&self, pace: &Pace<'_>) -> bool {
-        matches!(self.subscription, Subscription::None) && !pace.counted
+        matches!(self.subscribed, Subscribed::NotYet) && !pace.counted
     }
 
     /// Where grants are to be sent, while they are heard of.
-    fn inbox(&self) -> Option<&str> {
-        match &self.subscription {
-            Subscription::Active(grants) => grants.inbox(),
-            Subscription::None | Subscription::Failed => None,
+    fn channel(&self) -> Option<&str> {
+        match &self.subscribed {
+            Subscribed::Yes(subscription) => subscription.channel(),
+            Subscribed::NotYet | Subscribed::Failed => None,
         }
     }
 
     fn is_notified(&self) -> bool {
-        self.inbox().is_some() && !self.is_unanswered
+        self.channel().is_some() && !self.is_unanswered
     }
 
     fn taken(&mut self, asked: BootInstant, taken: &Taken, is_queued: bool) {
-        if let Subscription::Active(grants) = &self.subscription
+        if let Subscribed::Yes(subscription) = &self.subscribed
             && is_queued
             && self.is_queued
             && !taken.was_queued
         {
             // It was passed over: its inbox isn't heard.
-            grants.distrust();
+            subscription.distrust();
         }
         self.is_queued = is_queued;
         self.seen = Some(Seen {

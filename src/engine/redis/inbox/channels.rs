@@ -1,43 +1,45 @@
-//! The channels of an inbox, and who waits on each: which are wanted, and which are heard.
+//! The channels of an inbox, and their waiters: which channels are wanted, and which the server has confirmed.
 //!
-//! A channel is wanted when its first waiter comes. It is heard when the server has confirmed that, and from then on
-//! for as long as it has waiters: only one that has had none for [`UNUSED_FOR`] is given up. It is given up here and
-//! at the server in this order, by whoever has the connection, and a waiter that comes after that wants it anew: its
-//! SUBSCRIBE follows the UNSUBSCRIBE on the same connection.
+//! A channel is wanted when its first waiter comes. It is subscribed when the server has confirmed that, and stays so
+//! while it has waiters, and for [`CHANNEL_UNUSED`] after the last one: most are wanted again soon. Then the reader of the
+//! connection forgets it, and sends UNSUBSCRIBE. A waiter that comes after that wants it anew: its SUBSCRIBE follows the
+//! UNSUBSCRIBE on the same connection.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// A channel without waiters is listened to for so much longer.
-pub(super) const UNUSED_FOR: Duration = Duration::from_secs(10);
+use crate::base::limits::server::CHANNEL_UNUSED;
 
-/// The channels of an inbox, and who waits on each, by owner.
+/// The channels of an inbox, and their waiters, by owner.
 #[derive(Debug)]
 pub(super) struct Channels<W> {
     all: HashMap<Arc<str>, Channel<W>>,
-    /// Those that the server is to be told of.
+    /// The channels to send SUBSCRIBE for.
     wanted: Vec<Arc<str>>,
-    /// Those that had no waiter at some time, each once, and when that is to be looked at.
+    /// The channels that had no waiter at some time, each once, and when to look whether they still have none.
     unused: VecDeque<(Instant, Arc<str>)>,
 }
 
 #[derive(Debug)]
 struct Channel<W> {
-    subscription: Subscription,
+    progress: Progress,
     waiters: HashMap<String, W>,
     unused_since: Option<Instant>,
+    /// Whether it is in `unused`.
     is_listed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Subscription {
+enum Progress {
     Wanted,
-    Asked,
-    Heard,
+    /// SUBSCRIBE was sent.
+    Requested,
+    /// And confirmed.
+    Confirmed,
 }
 
-/// What the server is to be told, in this order.
+/// What to send to the server, in this order.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Changes {
     pub(super) unsubscribe: Vec<Arc<str>>,
@@ -59,13 +61,13 @@ impl<W> Channels<W> {
         self.all.is_empty()
     }
 
-    /// The name of a channel that is wanted already.
-    pub(super) fn known(&self, name: &str) -> Option<Arc<str>> {
+    /// The shared name of a channel that there is already.
+    pub(super) fn existing(&self, name: &str) -> Option<Arc<str>> {
         self.all.get_key_value(name).map(|(name, _)| name.clone())
     }
 
     /// Adds a waiter to a channel, which is wanted from now on.
-    pub(super) fn enter(&mut self, name: &Arc<str>, owner: String, waiter: W) {
+    pub(super) fn add_waiter(&mut self, name: &Arc<str>, owner: String, waiter: W) {
         if !self.all.contains_key(name) {
             self.all.insert(name.clone(), Channel::wanted());
             self.wanted.push(name.clone());
@@ -76,7 +78,7 @@ impl<W> Channels<W> {
         }
     }
 
-    pub(super) fn leave(&mut self, name: &Arc<str>, owner: &str, now: Instant) {
+    pub(super) fn remove_waiter(&mut self, name: &Arc<str>, owner: &str, now: Instant) {
         let Some(channel) = self.all.get_mut(name) else {
             return;
         };
@@ -85,7 +87,7 @@ impl<W> Channels<W> {
             channel.unused_since = Some(now);
             if !channel.is_listed {
                 channel.is_listed = true;
-                self.unused.push_back((now + UNUSED_FOR, name.clone()));
+                self.unused.push_back((now + CHANNEL_UNUSED, name.clone()));
             }
         }
     }
@@ -94,31 +96,31 @@ impl<W> Channels<W> {
         self.all.get_mut(name)?.waiters.get_mut(owner)
     }
 
-    /// Those that wait on a channel.
+    /// The waiters of a channel.
     pub(super) fn waiters(&mut self, name: &str) -> impl Iterator<Item = &mut W> {
         let channel = self.all.get_mut(name);
         channel.into_iter().flat_map(|one| one.waiters.values_mut())
     }
 
-    pub(super) fn hears(&self, name: &str) -> bool {
+    pub(super) fn is_subscribed(&self, name: &str) -> bool {
         let channel = self.all.get(name);
-        channel.is_some_and(|one| one.subscription == Subscription::Heard)
+        channel.is_some_and(|one| one.progress == Progress::Confirmed)
     }
 
-    /// When there may be something to change that isn't wanted now.
-    pub(super) fn next_look(&self) -> Option<Instant> {
+    /// When a channel may have been unused for long enough.
+    pub(super) fn next_check(&self) -> Option<Instant> {
         self.unused.front().map(|(at, _)| *at)
     }
 
-    /// What the server is to be told now, by whoever has the connection and sends it at once.
+    /// What to send to the server now. Only the reader of the connection calls this, and sends it at once.
     pub(super) fn changes(&mut self, now: Instant) -> Changes {
-        let unsubscribe = self.give_up_unused(now);
+        let unsubscribe = self.forget_unused(now);
         let mut subscribe = Vec::new();
         for name in self.wanted.drain(..) {
             if let Some(channel) = self.all.get_mut(&name)
-                && channel.subscription == Subscription::Wanted
+                && channel.progress == Progress::Wanted
             {
-                channel.subscription = Subscription::Asked;
+                channel.progress = Progress::Requested;
                 subscribe.push(name);
             }
         }
@@ -128,10 +130,10 @@ impl<W> Channels<W> {
         }
     }
 
-    /// Forgets those that nobody has waited on for long enough; gives those that are heard still.
-    fn give_up_unused(&mut self, now: Instant) -> Vec<Arc<str>> {
-        let mut heard = Vec::new();
-        while self.next_look().is_some_and(|at| at <= now) {
+    /// Forgets the channels that were unused for long enough. Returns those that the server has confirmed.
+    fn forget_unused(&mut self, now: Instant) -> Vec<Arc<str>> {
+        let mut confirmed = Vec::new();
+        while self.next_check().is_some_and(|at| at <= now) {
             let Some((_, name)) = self.unused.pop_front() else {
                 break;
             };
@@ -142,49 +144,53 @@ impl<W> Channels<W> {
             let Some(since) = channel.unused_since else {
                 continue;
             };
-            // Until the server has confirmed it, its word would be taken for that of the next waiter.
-            let is_unclear = channel.subscription == Subscription::Asked;
-            if is_unclear || since + UNUSED_FOR > now {
+            // Forgotten before its confirmation came, that would be taken for the confirmation of the next SUBSCRIBE.
+            let is_requested = channel.progress == Progress::Requested;
+            if is_requested || since + CHANNEL_UNUSED > now {
                 channel.is_listed = true;
-                let at = (since + UNUSED_FOR).max(now + UNUSED_FOR / 10);
+                let at = (since + CHANNEL_UNUSED).max(now + CHANNEL_UNUSED / 10);
                 self.unused.push_back((at, name));
                 continue;
             }
-            let is_heard = channel.subscription == Subscription::Heard;
+            let is_confirmed = channel.progress == Progress::Confirmed;
             self.all.remove(&name);
-            if is_heard {
-                heard.push(name);
+            if is_confirmed {
+                confirmed.push(name);
             }
         }
+        self.shrink();
+        confirmed
+    }
+
+    fn shrink(&mut self) {
         if self.all.len() < self.all.capacity() / 4 {
             self.all.shrink_to(self.all.len() * 2);
             self.unused.shrink_to(self.unused.len() * 2);
         }
-        heard
     }
 
-    /// The server has confirmed that a channel is heard.
-    pub(super) fn heard(&mut self, name: &str) {
+    /// The server has confirmed a channel.
+    pub(super) fn confirm(&mut self, name: &str) {
         if let Some(channel) = self.all.get_mut(name)
-            && channel.subscription == Subscription::Asked
+            && channel.progress == Progress::Requested
         {
-            channel.subscription = Subscription::Heard;
+            channel.progress = Progress::Confirmed;
         }
     }
 
-    /// The connection is lost: the channels that have waiters are wanted anew. Calls `tell` with each waiter, and
-    /// with whether its channel was heard.
-    pub(super) fn deafen(&mut self, mut tell: impl FnMut(&mut W, bool)) {
+    /// The connection is lost: the channels that have waiters are wanted anew. Calls `visit` with each waiter, and with
+    /// whether its channel was subscribed.
+    pub(super) fn unsubscribe_all(&mut self, mut visit: impl FnMut(&mut W, bool)) {
         self.unused.clear();
         self.wanted.clear();
         self.all.retain(|_, channel| !channel.waiters.is_empty());
         for (name, channel) in &mut self.all {
-            let was_heard = channel.subscription == Subscription::Heard;
-            channel.subscription = Subscription::Wanted;
+            let was_subscribed = channel.progress == Progress::Confirmed;
+            channel.progress = Progress::Wanted;
             channel.is_listed = false;
             self.wanted.push(name.clone());
             for waiter in channel.waiters.values_mut() {
-                tell(waiter, was_heard);
+                visit(waiter, was_subscribed);
             }
         }
     }
@@ -193,7 +199,7 @@ impl<W> Channels<W> {
 impl<W> Channel<W> {
     fn wanted() -> Self {
         Channel {
-            subscription: Subscription::Wanted,
+            progress: Progress::Wanted,
             waiters: HashMap::new(),
             unused_since: None,
             is_listed: false,
@@ -206,17 +212,18 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::HashSet;
+    use std::time::Duration;
 
     const NAMES: [&str; 3] = ["a", "b", "c"];
 
     #[derive(Clone, Copy, Debug)]
     enum Step {
         Enter(usize),
-        /// The first of a channel leaves.
+        /// The first waiter of a channel leaves.
         Leave(usize),
         Pass(u64),
-        /// Whoever has the connection tells the server what changed.
-        Tell,
+        /// The reader of the connection sends what changed.
+        Send,
         Server,
         Receive,
         Lose,
@@ -227,7 +234,7 @@ mod tests {
             (0..NAMES.len()).prop_map(Step::Enter),
             (0..NAMES.len()).prop_map(Step::Leave),
             (0..12_u64).prop_map(Step::Pass),
-            Just(Step::Tell),
+            Just(Step::Send),
             Just(Step::Server),
             Just(Step::Receive),
             Just(Step::Lose),
@@ -244,7 +251,7 @@ mod tests {
     struct World {
         channels: Channels<()>,
         now: Instant,
-        /// Owners, by the place of their channel's name.
+        /// The index of each waiter's channel in `NAMES`, and its owner.
         waiters: Vec<(usize, String)>,
         commands: VecDeque<Command>,
         replies: VecDeque<Arc<str>>,
@@ -267,23 +274,24 @@ mod tests {
             match step {
                 Step::Enter(at) => {
                     let owner = number.to_string();
-                    self.channels.enter(&NAMES[at].into(), owner.clone(), ());
+                    self.channels
+                        .add_waiter(&NAMES[at].into(), owner.clone(), ());
                     self.waiters.push((at, owner));
                 }
                 Step::Leave(at) => self.leave(at),
                 Step::Pass(seconds) => self.now += Duration::from_secs(seconds),
-                Step::Tell => self.tell(),
+                Step::Send => self.send(),
                 Step::Server => self.serve(),
                 Step::Receive => {
                     if let Some(name) = self.replies.pop_front() {
-                        self.channels.heard(&name);
+                        self.channels.confirm(&name);
                     }
                 }
                 Step::Lose => {
                     self.commands.clear();
                     self.replies.clear();
                     self.subscribed.clear();
-                    self.channels.deafen(|(), _| {});
+                    self.channels.unsubscribe_all(|(), _| {});
                 }
             }
         }
@@ -291,11 +299,12 @@ mod tests {
         fn leave(&mut self, at: usize) {
             if let Some(first) = self.waiters.iter().position(|(on, _)| *on == at) {
                 let (at, owner) = self.waiters.remove(first);
-                self.channels.leave(&NAMES[at].into(), &owner, self.now);
+                self.channels
+                    .remove_waiter(&NAMES[at].into(), &owner, self.now);
             }
         }
 
-        fn tell(&mut self) {
+        fn send(&mut self) {
             let changes = self.channels.changes(self.now);
             let ended = changes.unsubscribe.into_iter().map(Command::Unsubscribe);
             let begun = changes.subscribe.into_iter().map(Command::Subscribe);
@@ -313,9 +322,12 @@ mod tests {
             }
         }
 
-        /// What is heard is listened to by the server, and goes on being.
+        /// A channel that is taken for subscribed is so at the server, and stays so.
         fn assert_true(&self, step: Step) {
-            for name in NAMES.iter().filter(|name| self.channels.hears(name)) {
+            for name in NAMES
+                .iter()
+                .filter(|name| self.channels.is_subscribed(name))
+            {
                 let ends = Command::Unsubscribe((*name).into());
                 assert!(self.subscribed.contains(*name), "{name} after {step:?}");
                 assert!(!self.commands.contains(&ends), "{name} after {step:?}");
@@ -323,7 +335,7 @@ mod tests {
         }
 
         fn settle(&mut self) {
-            self.tell();
+            self.send();
             while !(self.commands.is_empty() && self.replies.is_empty()) {
                 self.serve();
                 self.take(Step::Receive, 0);
@@ -334,7 +346,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
         #[test]
-        fn channel_is_believed_to_be_heard_only_while_it_is(
+        fn channel_is_taken_for_subscribed_only_while_it_is(
             steps in proptest::collection::vec(step(), 1..80),
         ) {
             let mut world = World::new();
@@ -344,10 +356,10 @@ mod tests {
             }
             world.settle();
             for (at, _) in &world.waiters {
-                assert!(world.channels.hears(NAMES[*at]), "{} is waited for", NAMES[*at]);
+                assert!(world.channels.is_subscribed(NAMES[*at]), "{} is waited for", NAMES[*at]);
             }
             for _ in 0..3 {
-                world.now += 2 * UNUSED_FOR;
+                world.now += 2 * CHANNEL_UNUSED;
                 world.settle();
             }
             let waited: HashSet<Arc<str>> =
@@ -359,23 +371,23 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_that_were_waited_in_once_take_no_room() {
+    fn channels_that_were_used_once_take_no_room() {
         let (mut channels, mut now) = (Channels::default(), Instant::now());
         for namespace in 0..50_000 {
             let name: Arc<str> = namespace.to_string().into();
-            channels.enter(&name, String::new(), ());
+            channels.add_waiter(&name, String::new(), ());
             let changes = channels.changes(now);
             changes
                 .subscribe
                 .iter()
-                .for_each(|name| channels.heard(name));
-            channels.leave(&name, "", now);
-            now += UNUSED_FOR / 100;
+                .for_each(|name| channels.confirm(name));
+            channels.remove_waiter(&name, "", now);
+            now += CHANNEL_UNUSED / 100;
         }
         assert!(channels.all.len() < 200, "{}", channels.all.len());
-        now += UNUSED_FOR;
-        let given_up = channels.changes(now).unsubscribe;
-        assert!(!given_up.is_empty() && channels.is_empty());
+        now += CHANNEL_UNUSED;
+        let unused = channels.changes(now).unsubscribe;
+        assert!(!unused.is_empty() && channels.is_empty());
         let room =
             channels.all.capacity() + channels.unused.capacity() + channels.wanted.capacity();
         assert!(room < 500, "{room}");

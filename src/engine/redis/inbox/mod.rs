@@ -1,43 +1,46 @@
-//! The inbox: a connection on which a locker hears of grants, and what its waiters and one thread do with it.
+//! The inbox: a connection on which a locker is notified of grants, and how its waiters and one thread share it.
 //!
-//! It begins when a locker meets its first lock that is taken, and ends with the locker. There is a channel for each
-//! namespace that has waiters, or had some a short while ago; without any there is no connection. A waiter registers
-//! its owner before the server learns of it, and a message "owner token" is for the waiter with that owner.
+//! It begins when a locker finds its first lock taken, and ends with the locker. There is a channel for each namespace
+//! that has waiters, or had some a short while ago; without any there is no connection. A waiter subscribes its owner
+//! before the server learns of the owner, and a message "owner token" is for the waiter with that owner.
 //!
-//! Messages can be lost, late or sent twice: a waiter checks what it hears against what it was answered, and asks
-//! again in time. When a channel begins to be heard, and when its connection is lost, its waiters are told to ask.
+//! Messages can be lost, late or sent twice: a waiter compares what it is notified of with the last answer of the
+//! server, and asks again in time. When a channel is confirmed, and when the connection is lost, the waiters of the
+//! channel are notified to ask again.
 //!
-//! # Who reads
+//! # Who reads the connection
 //!
 //! A waiter that waits alone reads the connection itself, so that a grant wakes one thread and not two. Where several
-//! wait, and come and go, the thread reads for all, so that the reading isn't passed from one to the next. One reads at
-//! a time. The connection is at one [`Place`](state::Place), and belongs to whoever took it from there:
+//! wait, and come and go, the thread reads for all, so that the reading isn't passed from one to the next. There is one
+//! reader at a time: the connection is in somebody's [`Custody`], and belongs to whoever took it from there.
 //!
-//! | place | who has it | left when |
+//! | custody | who has the connection | left when |
 //! |---|---|---|
 //! | `None` | nobody: no channel is wanted, or the thread connects | the thread has connected: `WithThread` |
-//! | `Free` | nobody, and nobody sleeps | a waiter comes: `WithWaiter`; none does for 1 s: `WithThread`; no channel is left: `None` |
-//! | `WithWaiter` | the waiter that reads | its own news, or its timeout: `Free`, or `Left` if others sleep; an error: `Lost` |
-//! | `Left` | nobody: the thread is woken for it | `WithThread` |
+//! | `Free` | nobody, and no waiter sleeps | a waiter comes: `WithWaiter`; none does for 1 s: `WithThread`; no channel is left: `None` |
+//! | `WithWaiter` | the waiter that reads | a notification for it, or its timeout: `Free`, or `Left` if others sleep; an error: `Lost` |
+//! | `Left` | nobody: the thread is woken for it | the thread has taken it: `WithThread` |
 //! | `WithThread` | the thread | one waiter sleeps, and no two did for 20 ms, or no channel is left: `Free`; an error: `Lost` |
 //! | `Lost` | nobody | the thread has seen why: `None`, and it connects anew |
 //!
 //! What can happen meanwhile:
 //!
-//! - *A grant for the reader*: it puts the connection back and returns. *A grant for another waiter*: the reader leaves
-//!   it with that one, and wakes it. What was sent, and not read when a reader leaves, stays in the connection for
-//!   the next reader: a grant of a waiter that is about to wait is read by itself, or by who reads then.
+//! - *A grant for the reader*: it puts the connection back and returns. *A grant for another waiter*: the reader stores
+//!   the notification for that waiter, and wakes it. What the server has sent, and a reader hasn't read when it leaves,
+//!   stays in the connection for the next reader: a waiter that is about to wait finds its grant when it reads itself,
+//!   or the reader of that moment finds it.
 //! - *A waiter comes*: it takes the connection if it is `Free`, and sleeps otherwise. If it is the only one and the
-//!   thread reads, it rings the [`Bell`], and the thread puts the connection back for it.
-//! - *The reader leaves, and others sleep*: it wakes the thread. So while somebody sleeps the connection is read, or the
-//!   thread is on its way to it; or the one that sleeps was woken for it, and where that one leaves instead, nobody sleeps.
-//! - *A new channel is wanted*: whoever reads is rung, and subscribes. Who reads also unsubscribes, and asks a silent
-//!   server whether it is there.
-//! - *The connection is lost*, which its reader finds: under one lock all channels become unheard, and their waiters
-//!   are told to ask; the thread is woken to connect anew. *A waiter distrusts it*: it is shut down, which the reader
-//!   finds, or the next.
+//!   thread reads, it wakes the thread by the [`Waker`], and the thread puts the connection back for it.
+//! - *The reader leaves, and others sleep*: it wakes the thread. So while a waiter sleeps, the connection is read, or the
+//!   thread is on its way to it, or the connection is free and that waiter was woken to take it. If that waiter leaves
+//!   instead, no waiter sleeps.
+//! - *A new channel is wanted*: the reader is woken, and sends SUBSCRIBE. The reader also sends UNSUBSCRIBE, and PING to
+//!   a silent server.
+//! - *The connection is lost*, which its reader finds: under one lock all channels become unsubscribed, and their
+//!   waiters are notified to ask again; the thread is woken to connect anew. *A waiter distrusts the connection*: it is
+//!   shut down, which the reader finds, or the next one.
 //! - *Nobody waits*: the connection is free, and the thread reads it after a while, so that its end is found. A waiter
-//!   that comes before looks whether it is at its end, before it relies on it.
+//!   that comes before looks whether the connection is at its end, before it relies on it.
 //! - *The locker is gone*: then nobody waits. The connection is shut down, and the thread ends.
 //! - *A fork*: the child has an inbox of its own, and touches nothing of this one.
 
@@ -49,12 +52,13 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use uuid::Uuid;
 
 use self::reading::Reader;
-use self::state::{Place, State, Waiter};
-use self::waker::Bell;
+use self::state::{Custody, State, Waiter};
+use self::waker::Waker;
 use super::server::Server;
 use crate::base::clock::{Cancel, Deadline};
+use crate::base::limits::server::FIRST_SUBSCRIPTION;
 use crate::base::owner::Owner;
-use crate::engine::redis::{Grants, News};
+use crate::base::token::Token;
 
 mod channels;
 mod pubsub;
@@ -63,95 +67,108 @@ mod state;
 mod thread;
 mod waker;
 
-/// How long a first waiter waits for its channel to be heard, before it goes on without.
-const OPENING: Duration = Duration::from_millis(100);
-
-/// Where a locker may have its inbox.
-pub(super) struct Letterbox {
+/// Where a locker is notified of grants. There is a thread and a connection only from the first subscription on.
+pub(super) struct Inbox {
     server: Arc<Server>,
-    inbox: Mutex<Option<Arc<Inbox>>>,
+    listener: Mutex<Option<Arc<Listener>>>,
 }
 
-struct Inbox {
+/// An inbox in use, which its waiters and its thread share.
+struct Listener {
     server: Arc<Server>,
     id: String,
     state: Mutex<State>,
     /// Wakes the thread, when it doesn't read.
-    changed: Condvar,
-    /// Wakes who reads.
-    bell: Bell,
+    thread_wakes: Condvar,
+    /// Wakes the reader of the connection.
+    waker: Waker,
     closed: Cancel,
 }
 
-/// A waiter's registration, which ends with it.
-struct Registered {
-    inbox: Arc<Inbox>,
+/// One waiter's subscription, which ends when this is dropped.
+pub(super) struct Subscription {
+    listener: Arc<Listener>,
     owner: String,
     channel: Arc<str>,
-    /// Wakes it when it sleeps.
-    bell: Arc<Condvar>,
+    /// Wakes the waiter, when it sleeps.
+    condvar: Arc<Condvar>,
 }
 
-impl Letterbox {
-    pub(super) fn new(server: Arc<Server>) -> Self {
-        Letterbox {
-            server,
-            inbox: Mutex::default(),
-        }
-    }
-
-    /// Registers a waiter, if its channel is wanted already. With `start` it is wanted from now on, and given a moment
-    /// to be heard.
-    pub(super) fn listen(
-        &self,
-        namespace: &str,
-        owner: &Owner,
-        start: Option<&Deadline>,
-    ) -> Option<Box<dyn Grants>> {
-        let inbox = self.inbox(start.is_some())?;
-        let name = format!("{namespace}:inbox:{}", inbox.id);
-        let known = inbox.state.lock().channels.known(&name);
-        let registered = match (known, start) {
-            (Some(known), _) => inbox.register(owner, known, start.is_some()),
-            (None, Some(_)) => inbox.register(owner, name.into(), true),
-            (None, None) => return None,
-        };
-        registered.look();
-        if let Some(deadline) = start {
-            registered.await_opening(deadline);
-        }
-        Some(Box::new(registered))
-    }
-
-    fn inbox(&self, start: bool) -> Option<Arc<Inbox>> {
-        let mut inbox = self.inbox.lock();
-        if inbox.is_none() && start {
-            *inbox = Inbox::start(self.server.clone());
-        }
-        inbox.clone()
-    }
-}
-
-impl Drop for Letterbox {
-    fn drop(&mut self) {
-        if let Some(inbox) = self.inbox.get_mut() {
-            inbox.close();
-        }
-    }
+/// What a waiter is notified of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Notification {
+    /// The lock was granted to it, at some time.
+    Granted(Token),
+    /// A grant may have been missed: the server knows.
+    AskAgain,
 }
 
 impl Inbox {
+    pub(super) fn new(server: Arc<Server>) -> Self {
+        Inbox {
+            server,
+            listener: Mutex::default(),
+        }
+    }
+
+    /// Subscribes a waiter to the channel of its namespace.
+    ///
+    /// Without `open_by` only if that channel has waiters, or had some a short while ago. With it, the channel is wanted
+    /// from now on; the call waits a moment for its confirmation, until that deadline at most.
+    pub(super) fn subscribe(
+        &self,
+        namespace: &str,
+        owner: &Owner,
+        open_by: Option<&Deadline>,
+    ) -> Option<Subscription> {
+        let listener = self.listener(open_by.is_some())?;
+        let name = format!("{namespace}:inbox:{}", listener.id);
+        let existing = listener.state.lock().channels.existing(&name);
+        let channel = match open_by {
+            Some(_) => existing.unwrap_or_else(|| name.into()),
+            None => existing?,
+        };
+        let subscription = listener.subscribe(owner, channel, open_by.is_some());
+        subscription.check_connection();
+        if let Some(deadline) = open_by {
+            subscription.await_confirmation(deadline);
+        }
+        Some(subscription)
+    }
+
+    fn listener(&self, start: bool) -> Option<Arc<Listener>> {
+        let mut listener = self.listener.lock();
+        if listener.is_none() && start {
+            *listener = Listener::start(self.server.clone());
+        }
+        listener.clone()
+    }
+}
+
+impl Drop for Inbox {
+    fn drop(&mut self) {
+        if let Some(listener) = self.listener.get_mut() {
+            listener.close();
+        }
+    }
+}
+
+impl Listener {
+    fn new(server: Arc<Server>) -> std::io::Result<Self> {
+        Ok(Listener {
+            server,
+            id: Uuid::new_v4().simple().to_string(),
+            state: Mutex::default(),
+            thread_wakes: Condvar::new(),
+            waker: Waker::new()?,
+            closed: Cancel::default(),
+        })
+    }
+
     fn start(server: Arc<Server>) -> Option<Arc<Self>> {
-        let started = Bell::new().and_then(|bell| {
-            let inbox = Arc::new(Inbox {
-                server,
-                id: Uuid::new_v4().simple().to_string(),
-                state: Mutex::default(),
-                changed: Condvar::new(),
-                bell,
-                closed: Cancel::default(),
-            });
-            inbox.start_thread().map(|()| inbox)
+        let started = Listener::new(server).and_then(|listener| {
+            let listener = Arc::new(listener);
+            listener.start_thread().map(|()| listener)
         });
         started
             .inspect_err(|e| {
@@ -160,26 +177,31 @@ impl Inbox {
             .ok()
     }
 
-    fn register(self: Arc<Self>, owner: &Owner, channel: Arc<str>, is_opening: bool) -> Registered {
-        let bell = Arc::new(Condvar::new());
+    fn subscribe(
+        self: Arc<Self>,
+        owner: &Owner,
+        channel: Arc<str>,
+        is_opening: bool,
+    ) -> Subscription {
+        let condvar = Arc::new(Condvar::new());
         let waiter = Waiter {
-            news: None,
+            notification: None,
             is_opening,
-            bell: bell.clone(),
+            condvar: condvar.clone(),
         };
         let owner = owner.as_str().to_owned();
         let mut state = self.state.lock();
         let is_first = state.channels.is_empty();
-        state.channels.enter(&channel, owner.clone(), waiter);
+        state.channels.add_waiter(&channel, owner.clone(), waiter);
         if is_first {
-            self.changed.notify_one();
+            self.thread_wakes.notify_one();
         }
         drop(state);
-        Registered {
-            inbox: self,
+        Subscription {
+            listener: self,
             owner,
             channel,
-            bell,
+            condvar,
         }
     }
 
@@ -189,88 +211,32 @@ impl Inbox {
         if let Some(closer) = &state.closer {
             closer.close();
         }
-        self.changed.notify_one();
+        self.thread_wakes.notify_one();
     }
 }
 
-impl Registered {
-    /// Finds a connection that came to its end while nobody read it.
-    fn look(&self) {
-        let link = self.inbox.state.lock().take();
-        if let Some(link) = link {
-            let now = Instant::now();
-            drop(self.inbox.read(link, Reader::Waiter(self, Some(now))));
-        }
+impl Subscription {
+    /// The channel to which grants are to be sent, while the server has confirmed it.
+    pub(super) fn channel(&self) -> Option<&str> {
+        let state = self.listener.state.lock();
+        let is_subscribed = state.channels.is_subscribed(&self.channel);
+        is_subscribed.then_some(&*self.channel)
     }
 
-    /// Waits until the channel is heard, for a moment.
-    fn await_opening(&self, deadline: &Deadline) {
-        if self.inbox().is_none() {
-            self.wait(OPENING.min(deadline.remaining()));
-        }
-        let mut state = self.inbox.state.lock();
-        if let Some(waiter) = state.channels.waiter(&self.channel, &self.owner) {
-            // Whatever it heard, it asks now.
-            (waiter.is_opening, waiter.news) = (false, None);
-        }
-    }
-
-    fn news<'a>(&self, state: &'a mut State) -> Option<&'a mut Option<News>> {
-        let waiter = state.channels.waiter(&self.channel, &self.owner)?;
-        Some(&mut waiter.news)
-    }
-
-    fn has_news(&self, state: &mut State) -> bool {
-        self.news(state).is_some_and(|news| news.is_some())
-    }
-
-    fn take_news(&self, state: &mut State) -> Option<News> {
-        self.news(state)?.take()
-    }
-
-    /// Sleeps until there are news, or it is to read, or it is time.
-    fn sleep(&self, state: &mut MutexGuard<'_, State>, until: Option<Instant>) {
-        let rings = &self.inbox.bell;
-        state.fall_asleep(&self.bell, rings);
-        let is_read = matches!(state.place, Place::WithWaiter | Place::WithThread);
-        if is_read && !state.channels.hears(&self.channel) {
-            rings.ring(&mut state.rung);
-        }
-        match until {
-            Some(until) => _ = self.bell.wait_until(state, until),
-            None => self.bell.wait(state),
-        }
-        state.wake_up(&self.bell, rings);
-    }
-}
-
-impl Grants for Registered {
-    fn inbox(&self) -> Option<&str> {
-        let hears = self.inbox.state.lock().channels.hears(&self.channel);
-        hears.then_some(&*self.channel)
-    }
-
-    /// The server doesn't count this inbox: it has another connection, or has become a replica.
-    fn distrust(&self) {
-        let state = self.inbox.state.lock();
-        if let (Some(closer), true) = (&state.closer, state.channels.hears(&self.channel)) {
-            closer.close();
-        }
-    }
-
-    fn wait(&self, timeout: Duration) -> Option<News> {
+    /// Blocks until there is a notification, at most for `timeout`.
+    pub(super) fn wait(&self, timeout: Duration) -> Option<Notification> {
         // A timeout past the end of the clock is none.
         let until = Instant::now().checked_add(timeout);
-        let mut state = self.inbox.state.lock();
+        let mut state = self.listener.state.lock();
         loop {
-            let news = self.take_news(&mut state);
-            if news.is_some() || until.is_some_and(|until| until <= Instant::now()) {
-                return news;
+            let notification = self.take_notification(&mut state);
+            if notification.is_some() || until.is_some_and(|until| until <= Instant::now()) {
+                return notification;
             }
             state = match state.take() {
-                Some(link) => {
+                Some(pubsub) => {
                     drop(state);
-                    self.inbox.read(link, Reader::Waiter(self, until))
+                    self.listener.read(pubsub, Reader::Waiter(self, until))
                 }
                 None => {
                     self.sleep(&mut state, until);
@@ -279,20 +245,80 @@ impl Grants for Registered {
             };
         }
     }
-}
 
-impl Drop for Registered {
-    fn drop(&mut self) {
-        let mut state = self.inbox.state.lock();
-        state
-            .channels
-            .leave(&self.channel, &self.owner, Instant::now());
+    /// Makes the inbox connect anew, because the server passed this waiter over as one that isn't listening: it has
+    /// become a replica, or another one is at its address.
+    pub(super) fn distrust(&self) {
+        let state = self.listener.state.lock();
+        let is_subscribed = state.channels.is_subscribed(&self.channel);
+        if let (Some(closer), true) = (&state.closer, is_subscribed) {
+            closer.close();
+        }
+    }
+
+    /// Finds that the connection came to its end while nobody read it.
+    fn check_connection(&self) {
+        let pubsub = self.listener.state.lock().take();
+        if let Some(pubsub) = pubsub {
+            let reader = Reader::Waiter(self, Some(Instant::now()));
+            drop(self.listener.read(pubsub, reader));
+        }
+    }
+
+    /// Waits a moment for the confirmation of the channel.
+    fn await_confirmation(&self, deadline: &Deadline) {
+        if self.channel().is_none() {
+            self.wait(FIRST_SUBSCRIPTION.min(deadline.remaining()));
+        }
+        let mut state = self.listener.state.lock();
+        if let Some(waiter) = state.channels.waiter(&self.channel, &self.owner) {
+            // Whatever the notification was, the waiter asks now.
+            (waiter.is_opening, waiter.notification) = (false, None);
+        }
+    }
+
+    fn notification<'a>(&self, state: &'a mut State) -> Option<&'a mut Option<Notification>> {
+        let waiter = state.channels.waiter(&self.channel, &self.owner)?;
+        Some(&mut waiter.notification)
+    }
+
+    fn has_notification(&self, state: &mut State) -> bool {
+        self.notification(state).is_some_and(|one| one.is_some())
+    }
+
+    fn take_notification(&self, state: &mut State) -> Option<Notification> {
+        self.notification(state)?.take()
+    }
+
+    /// Sleeps until it has a notification, or is to read, or until then.
+    fn sleep(&self, state: &mut MutexGuard<'_, State>, until: Option<Instant>) {
+        let waker = &self.listener.waker;
+        state.fall_asleep(&self.condvar, waker);
+        let is_read = matches!(state.custody, Custody::WithWaiter | Custody::WithThread);
+        if is_read && !state.channels.is_subscribed(&self.channel) {
+            waker.wake(&mut state.wake_pending);
+        }
+        match until {
+            Some(until) => _ = self.condvar.wait_until(state, until),
+            None => self.condvar.wait(state),
+        }
+        state.wake_up(&self.condvar, waker);
     }
 }
 
-impl fmt::Debug for Letterbox {
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        let mut state = self.listener.state.lock();
+        let now = Instant::now();
+        state
+            .channels
+            .remove_waiter(&self.channel, &self.owner, now);
+    }
+}
+
+impl fmt::Debug for Inbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Letterbox").finish_non_exhaustive()
+        f.debug_struct("Inbox").finish_non_exhaustive()
     }
 }
 
@@ -300,33 +326,26 @@ impl fmt::Debug for Letterbox {
 mod tests {
     use super::*;
     use crate::base::options::Options;
-    use crate::base::token::Token;
+    use crate::engine::redis::address;
     use ::redis::Value;
     use proptest::prelude::*;
 
-    /// An inbox without its thread, which never connects.
-    fn inbox() -> Arc<Inbox> {
-        let address = super::super::address::parse("redis://127.0.0.1:1/").unwrap();
-        Arc::new(Inbox {
-            server: Arc::new(Server::new(address, &Options::default()).unwrap()),
-            id: "id".into(),
-            state: Mutex::default(),
-            changed: Condvar::new(),
-            bell: Bell::new().unwrap(),
-            closed: Cancel::default(),
-        })
+    const CHANNEL: &str = "crosslock:inbox:id";
+
+    /// What an owner is notified of after that message. The inbox has no thread, and never connects.
+    fn notified(owner: &Owner, value: &Value) -> Option<Notification> {
+        let address = address::parse("redis://127.0.0.1:1/").unwrap();
+        let server = Arc::new(Server::new(address, &Options::default()).unwrap());
+        let listener = Arc::new(Listener::new(server).unwrap());
+        let subscription = listener.subscribe(owner, CHANNEL.into(), false);
+        let received = pubsub::received(value)?;
+        subscription.listener.state.lock().deliver(&received);
+        subscription.wait(Duration::ZERO)
     }
 
     fn message(payload: &[u8]) -> Value {
-        let parts = [b"message", &b"crosslock:inbox:id"[..], payload];
+        let parts = [b"message", CHANNEL.as_bytes(), payload];
         Value::Array(parts.map(|part| Value::BulkString(part.to_vec())).into())
-    }
-
-    /// What a waiter hears of that.
-    fn heard(owner: &Owner, value: &Value) -> Option<News> {
-        let registered = inbox().register(owner, "crosslock:inbox:id".into(), false);
-        registered.inbox.state.lock().take_in(&pubsub::said(value)?);
-        registered.wait(Duration::ZERO)
     }
 
     #[test]
@@ -334,8 +353,8 @@ mod tests {
         let (one, other) = (Owner::new(), Owner::new());
         let grant = message(format!("{} 7", one.as_str()).as_bytes());
         let token = Token::from_number(7);
-        assert_eq!(heard(&one, &grant), Some(News::Granted(token)));
-        assert_eq!(heard(&other, &grant), None);
+        assert_eq!(notified(&one, &grant), Some(Notification::Granted(token)));
+        assert_eq!(notified(&other, &grant), None);
     }
 
     proptest! {
@@ -345,18 +364,19 @@ mod tests {
         ) {
             let owner = Owner::new();
             let payload = format!("{before}{}{after}", owner.as_str());
-            let told = heard(&owner, &message(payload.as_bytes()));
+            let told = notified(&owner, &message(payload.as_bytes()));
             let number = after.strip_prefix(' ').and_then(|rest| rest.parse::<u64>().ok());
             let granted = number.filter(|_| before.is_empty());
-            prop_assert_eq!(told, granted.map(|number| News::Granted(Token::from_number(number))));
+            let granted = granted.map(|number| Notification::Granted(Token::from_number(number)));
+            prop_assert_eq!(told, granted);
         }
 
         #[test]
         fn any_bytes_are_understood_or_left(payload: Vec<u8>, whole: Vec<u8>) {
             let owner = Owner::new();
-            prop_assert_eq!(heard(&owner, &message(&payload)), None);
+            prop_assert_eq!(notified(&owner, &message(&payload)), None);
             for value in ::redis::parse_redis_value(&whole).into_iter() {
-                prop_assert_eq!(heard(&owner, &value), None);
+                prop_assert_eq!(notified(&owner, &value), None);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The connection of an inbox: what it was told, what it still has to answer, and whether it is alive.
+//! The connection of an inbox: what the server was asked, what it still has to answer, and whether it is alive.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -8,124 +8,136 @@ use ::redis::{Cmd, Value};
 
 use super::channels::Changes;
 use crate::base::clock::Deadline;
+use crate::base::limits::server::PUBSUB_SILENCE;
 use crate::engine::redis::connection::Connection;
 use crate::engine::redis::failure::Failure;
 
-/// A connection that says nothing for as long is asked whether it is still there.
-const QUIET: Duration = Duration::from_secs(30);
-
 /// The connection of an inbox. After any error it must be dropped.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct PubSub {
     connection: Connection,
-    /// What isn't answered yet, in the order in which it was asked.
-    owed: VecDeque<Owed>,
-    /// When it last said something, or was asked something after it owed nothing.
+    /// Replies that are still to come, in the order of the commands.
+    expected: VecDeque<Expected>,
+    /// When the server last sent anything, or was sent a command while no reply was expected.
     since: Instant,
-    /// How long an answer may take.
+    /// How long a reply may take.
     io_timeout: Duration,
 }
 
-/// Answers that are to come: for each channel one, or an error for all of them.
+/// The replies to one command: one for each channel, or an error for all of them.
 #[derive(Debug)]
-enum Owed {
+enum Expected {
     Subscribed(usize),
     Unsubscribed(usize),
     Pong,
 }
 
-/// What the server said.
+/// What the server sent.
 #[derive(Debug, PartialEq)]
-pub(super) enum Said {
+pub(super) enum Received {
     Message { channel: String, text: String },
-    Heard { channel: String },
+    Subscribed { channel: String },
     Other,
 }
 
-impl Link {
+impl PubSub {
     pub(super) fn new(connection: Connection, io_timeout: Duration) -> Self {
-        Link {
+        PubSub {
             connection,
-            owed: VecDeque::new(),
+            expected: VecDeque::new(),
             since: Instant::now(),
             io_timeout,
         }
     }
 
-    /// Tells the server which channels are listened to, by `deadline`.
-    pub(super) fn change(&mut self, changes: &Changes, deadline: &Deadline) -> Result<(), Failure> {
-        let (ended, begun) = (&changes.unsubscribe, &changes.subscribe);
-        if !ended.is_empty() {
-            let mut unsubscribe = ::redis::cmd("UNSUBSCRIBE");
-            ended.iter().for_each(|name| _ = unsubscribe.arg(&**name));
-            self.send(&unsubscribe, Owed::Unsubscribed(ended.len()), deadline)?;
+    /// Sends the changes, by `deadline`. Their confirmations come later.
+    pub(super) fn send_changes(
+        &mut self,
+        changes: &Changes,
+        deadline: &Deadline,
+    ) -> Result<(), Failure> {
+        let Changes {
+            unsubscribe,
+            subscribe,
+        } = changes;
+        if !unsubscribe.is_empty() {
+            let expected = Expected::Unsubscribed(unsubscribe.len());
+            let mut command = ::redis::cmd("UNSUBSCRIBE");
+            unsubscribe.iter().for_each(|name| _ = command.arg(&**name));
+            self.send(&command, expected, deadline)?;
         }
-        if !begun.is_empty() {
-            let mut subscribe = ::redis::cmd("SUBSCRIBE");
-            begun.iter().for_each(|name| _ = subscribe.arg(&**name));
-            self.send(&subscribe, Owed::Subscribed(begun.len()), deadline)?;
+        if !subscribe.is_empty() {
+            let expected = Expected::Subscribed(subscribe.len());
+            let mut command = ::redis::cmd("SUBSCRIBE");
+            subscribe.iter().for_each(|name| _ = command.arg(&**name));
+            self.send(&command, expected, deadline)?;
         }
         Ok(())
     }
 
-    /// When it is to be tended, if it says nothing until then.
-    pub(super) fn due(&self) -> Instant {
-        let budget = if self.owed.is_empty() {
-            QUIET
+    /// When [`check_alive`](Self::check_alive) is due, if the server sends nothing until then.
+    pub(super) fn next_check(&self) -> Instant {
+        let patience = if self.expected.is_empty() {
+            PUBSUB_SILENCE
         } else {
             self.io_timeout
         };
-        self.since + budget
+        self.since + patience
     }
 
-    /// To be called when all that has come was received: asks one that was quiet for long whether it is still there,
-    /// and finds that one is silent which ought to answer.
-    pub(super) fn tend(&mut self, now: Instant, deadline: &Deadline) -> Result<(), Failure> {
-        if now < self.due() {
+    /// Sends PING to a server that was silent for long, and fails if a reply is overdue. To be called when all that
+    /// has arrived was received.
+    pub(super) fn check_alive(&mut self, now: Instant, deadline: &Deadline) -> Result<(), Failure> {
+        if now < self.next_check() {
             return Ok(());
         }
-        if !self.owed.is_empty() {
+        if !self.expected.is_empty() {
             return Err(Failure::TimedOut("no answer in time".into()));
         }
-        self.send(&::redis::cmd("PING"), Owed::Pong, deadline)
+        self.send(&::redis::cmd("PING"), Expected::Pong, deadline)
     }
 
-    fn send(&mut self, command: &Cmd, owed: Owed, deadline: &Deadline) -> Result<(), Failure> {
+    fn send(
+        &mut self,
+        command: &Cmd,
+        expected: Expected,
+        deadline: &Deadline,
+    ) -> Result<(), Failure> {
         let deadline = deadline.within(self.io_timeout);
         self.connection
             .send(&command.get_packed_command(), &deadline)?;
-        if self.owed.is_empty() {
+        if self.expected.is_empty() {
             self.since = Instant::now();
         }
-        self.owed.push_back(owed);
+        self.expected.push_back(expected);
         Ok(())
     }
 
-    /// Gives the next that it has said; `None` when there is nothing more, or only a part. The first call after a
-    /// while is `new`.
-    pub(super) fn receive(&mut self, new: bool) -> Result<Option<Said>, Failure> {
-        match self.connection.receive(new)? {
+    /// Returns the next thing that the server has sent; `None` when no whole one has arrived. It looks at the socket
+    /// again after a read that took all only with `look_again`.
+    pub(super) fn receive(&mut self, look_again: bool) -> Result<Option<Received>, Failure> {
+        match self.connection.receive(look_again)? {
             Some(value) => {
                 self.since = Instant::now();
-                understand(&value, &mut self.owed).map(Some)
+                interpret(&value, &mut self.expected).map(Some)
             }
             None => Ok(None),
         }
     }
 
-    /// Readable when it says more.
+    /// Readable when the server has sent more.
     pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
         self.connection.as_fd()
     }
 }
 
-fn understand(value: &Value, owed: &mut VecDeque<Owed>) -> Result<Said, Failure> {
+fn interpret(value: &Value, expected: &mut VecDeque<Expected>) -> Result<Received, Failure> {
     let parts = match value {
         Value::Array(parts) => &parts[..],
         Value::ServerError(error) => {
-            return match owed.pop_front() {
-                // A list of rights from before there was this command: the channel stays as long as the connection.
-                Some(Owed::Unsubscribed(_)) => Ok(Said::Other),
+            return match expected.pop_front() {
+                // An access list that lacks UNSUBSCRIBE: the channel stays as long as the connection.
+                Some(Expected::Unsubscribed(_)) => Ok(Received::Other),
                 _ => Err(error.clone().into()),
             };
         }
@@ -133,31 +145,31 @@ fn understand(value: &Value, owed: &mut VecDeque<Owed>) -> Result<Said, Failure>
     };
     let channel = || text(parts.get(1)).to_owned();
     Ok(match text(parts.first()) {
-        "message" => Said::Message {
+        "message" => Received::Message {
             channel: channel(),
             text: text(parts.get(2)).to_owned(),
         },
         "subscribe" => {
-            settle(owed);
-            Said::Heard { channel: channel() }
+            count_reply(expected);
+            Received::Subscribed { channel: channel() }
         }
-        // Without a channel a connection answers PING in another way.
+        // The confirmation of UNSUBSCRIBE, or PONG, whose form depends on whether there are channels.
         _ => {
-            settle(owed);
-            Said::Other
+            count_reply(expected);
+            Received::Other
         }
     })
 }
 
-/// One answer more has come to what was asked first.
-fn settle(owed: &mut VecDeque<Owed>) {
-    if let Some(Owed::Subscribed(left) | Owed::Unsubscribed(left)) = owed.front_mut() {
+/// One more reply to the first command has arrived.
+fn count_reply(expected: &mut VecDeque<Expected>) {
+    if let Some(Expected::Subscribed(left) | Expected::Unsubscribed(left)) = expected.front_mut() {
         *left = left.saturating_sub(1);
         if *left > 0 {
             return;
         }
     }
-    owed.pop_front();
+    expected.pop_front();
 }
 
 fn text(part: Option<&Value>) -> &str {
@@ -168,8 +180,8 @@ fn text(part: Option<&Value>) -> &str {
 }
 
 #[cfg(test)]
-pub(super) fn said(value: &Value) -> Option<Said> {
-    understand(value, &mut VecDeque::new()).ok()
+pub(super) fn received(value: &Value) -> Option<Received> {
+    interpret(value, &mut VecDeque::new()).ok()
 }
 
 #[cfg(test)]
@@ -186,37 +198,37 @@ mod tests {
     }
 
     #[test]
-    fn answers_belong_to_questions_in_their_order() {
-        let mut owed = VecDeque::from([
-            Owed::Subscribed(2),
-            Owed::Pong,
-            Owed::Unsubscribed(1),
-            Owed::Subscribed(1),
+    fn replies_belong_to_commands_in_their_order() {
+        let mut expected = VecDeque::from([
+            Expected::Subscribed(2),
+            Expected::Pong,
+            Expected::Unsubscribed(1),
+            Expected::Subscribed(1),
         ]);
         let refusal =
             value("-NOPERM User app has no permissions to run the 'unsubscribe' command\r\n");
-        let heard = || Said::Heard {
+        let subscribed = || Received::Subscribed {
             channel: "a".into(),
         };
-        for (answer, said, left) in [
-            (confirmation("subscribe"), heard(), 4),
+        for (reply, received, left) in [
+            (confirmation("subscribe"), subscribed(), 4),
             (
                 confirmation("message"),
-                Said::Message {
+                Received::Message {
                     channel: "a".into(),
                     text: String::new(),
                 },
                 4,
             ),
-            (confirmation("subscribe"), heard(), 3),
-            (value("+PONG\r\n"), Said::Other, 2),
-            (refusal.clone(), Said::Other, 1),
+            (confirmation("subscribe"), subscribed(), 3),
+            (value("+PONG\r\n"), Received::Other, 2),
+            (refusal.clone(), Received::Other, 1),
         ] {
-            assert_eq!(understand(&answer, &mut owed).unwrap(), said);
-            assert_eq!(owed.len(), left, "after {answer:?}");
+            assert_eq!(interpret(&reply, &mut expected).unwrap(), received);
+            assert_eq!(expected.len(), left, "after {reply:?}");
         }
         assert!(matches!(
-            understand(&refusal, &mut owed),
+            interpret(&refusal, &mut expected),
             Err(Failure::Denied(_))
         ));
     }

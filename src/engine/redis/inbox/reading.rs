@@ -1,45 +1,46 @@
 //! How the connection of an inbox is read, by a waiter or by the thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Instant;
 
-use parking_lot::MutexGuard;
+use parking_lot::{Condvar, MutexGuard};
 
-use super::channels::UNUSED_FOR;
-use super::pubsub::Link;
-use super::state::{Place, State};
-use super::{Inbox, Registered};
+use super::pubsub::PubSub;
+use super::state::{Custody, State};
+use super::{Listener, Subscription};
 use crate::base::clock::Deadline;
+use crate::base::limits::server::CHANNEL_UNUSED;
 use crate::engine::redis::failure::Failure;
 
 /// Who reads, and for how long.
 #[derive(Clone, Copy)]
 pub(super) enum Reader<'a> {
-    /// A waiter, until there are news for it, or that time; `None` is never.
-    Waiter(&'a Registered, Option<Instant>),
-    /// The thread, until another reads, or nobody needs the connection.
+    /// A waiter, until it has a notification, or that time has come; `None` is never.
+    Waiter(&'a Subscription, Option<Instant>),
+    /// The thread, until a waiter had better read, or nobody needs the connection.
     Thread,
 }
 
 impl Reader<'_> {
-    fn is_over(self, state: &mut State, now: Instant) -> bool {
+    fn is_done(self, state: &mut State, now: Instant) -> bool {
         match self {
             Reader::Waiter(waiter, until) => {
-                waiter.has_news(state) || until.is_some_and(|until| until <= now)
+                waiter.has_notification(state) || until.is_some_and(|until| until <= now)
             }
             Reader::Thread => state.thread_is_done(now),
         }
     }
 
-    /// When to look whether it is over.
-    fn next_look(self, state: &mut State, now: Instant) -> Option<Instant> {
+    /// When to look whether it is done, if nothing arrives.
+    fn looks_at(self, state: &mut State, now: Instant) -> Option<Instant> {
         match self {
             Reader::Waiter(_, until) => until,
-            Reader::Thread => state.watch(now),
+            Reader::Thread => state.thread_looks_at(now),
         }
     }
 
-    /// By when whatever it sends has to be sent.
+    /// By when the commands that it sends have to be sent.
     fn deadline(self) -> Deadline {
         match self {
             Reader::Waiter(_, Some(until)) => Deadline::at(until),
@@ -48,75 +49,98 @@ impl Reader<'_> {
     }
 }
 
-impl Inbox {
-    /// Reads the connection, which the caller has taken, and puts it back. What it says is for whoever waits. An error
-    /// ends it, as a panic does.
-    pub(super) fn read(&self, mut link: Box<Link>, reader: Reader<'_>) -> MutexGuard<'_, State> {
-        let hear = AssertUnwindSafe(|| self.hear(&mut link, reader));
+impl Listener {
+    /// Reads the connection, which the caller has taken, delivers what arrives, and puts the connection back. After an
+    /// error, or a panic, the connection is lost.
+    pub(super) fn read(
+        &self,
+        mut pubsub: Box<PubSub>,
+        reader: Reader<'_>,
+    ) -> MutexGuard<'_, State> {
+        let read = AssertUnwindSafe(|| self.read_until_done(&mut pubsub, reader));
         let panicked = |_| Err(Failure::Closed("its reader panicked".into()));
-        let heard = catch_unwind(hear).unwrap_or_else(panicked);
+        let result = catch_unwind(read).unwrap_or_else(panicked);
         let mut state = self.state.lock();
-        match (heard, reader) {
-            (Ok(()), Reader::Waiter(..)) => state.put_back(link),
-            (Ok(()), Reader::Thread) => state.make_free(link),
-            (Err(broken), _) => state.lose(broken),
+        match (result, reader) {
+            (Ok(()), Reader::Waiter(..)) => state.put_back(pubsub),
+            (Ok(()), Reader::Thread) => state.make_free(pubsub),
+            (Err(failure), _) => state.lose(failure),
         }
-        self.tell_thread(&state);
+        self.wake_thread_if_needed(&state);
         state
     }
 
-    fn hear(&self, link: &mut Link, reader: Reader<'_>) -> Result<(), Failure> {
+    fn read_until_done(&self, pubsub: &mut PubSub, reader: Reader<'_>) -> Result<(), Failure> {
         let deadline = reader.deadline().or(&self.closed);
         loop {
-            let changes = {
-                let mut state = self.state.lock();
-                self.bell.answer(&mut state.rung);
-                // A locker that is gone since has set this before it closed what it found to close.
-                if self.closed.is_set() {
-                    return Err(Failure::Closed("its locker is gone".into()));
-                }
-                state.channels.changes(Instant::now())
-            };
-            link.change(&changes, &deadline)?;
-            let mut new = true;
-            while let Some(said) = link.receive(new)? {
-                new = false;
-                let mut state = self.state.lock();
-                let told = state.take_in(&said);
-                // There may be more for others without end.
-                let is_over = reader.is_over(&mut state, Instant::now());
-                drop(state);
-                told.iter().for_each(|waiter| _ = waiter.notify_one());
-                if is_over {
-                    return Ok(());
-                }
+            self.send_changes(pubsub, &deadline)?;
+            if self.receive_all(pubsub, reader)? {
+                return Ok(());
             }
             let now = Instant::now();
-            let looks = {
-                let mut state = self.state.lock();
-                if reader.is_over(&mut state, now) {
-                    return Ok(());
-                }
-                // A channel may be left by its last waiter at any time, which isn't told.
-                let unused = state.channels.next_look().unwrap_or(now + UNUSED_FOR);
-                [reader.next_look(&mut state, now), Some(unused)]
+            let Some(next_look) = self.next_look(reader, now) else {
+                return Ok(());
             };
-            link.tend(now, &deadline)?;
-            let next_look = looks.into_iter().flatten().fold(link.due(), Instant::min);
-            self.bell
-                .wait(link.as_fd(), next_look.saturating_duration_since(now))?;
+            pubsub.check_alive(now, &deadline)?;
+            let until = next_look.min(pubsub.next_check());
+            let timeout = until.saturating_duration_since(now);
+            self.waker.wait(pubsub.as_fd(), timeout)?;
         }
     }
 
-    /// Wakes the thread if the connection is to be read by it, made anew, or looked after.
-    fn tell_thread(&self, state: &State) {
-        let is_up = match state.place {
-            Place::Left { .. } | Place::Lost { .. } => true,
-            Place::Free { .. } => state.thread_sleeps,
-            Place::None | Place::WithWaiter | Place::WithThread => false,
+    fn send_changes(&self, pubsub: &mut PubSub, deadline: &Deadline) -> Result<(), Failure> {
+        let changes = {
+            let mut state = self.state.lock();
+            self.waker.clear(&mut state.wake_pending);
+            // `close` sets this before it closes the connection that it finds, which may not have been this one.
+            if self.closed.is_set() {
+                return Err(Failure::Closed("its locker is gone".into()));
+            }
+            state.channels.changes(Instant::now())
         };
-        if is_up {
-            self.changed.notify_one();
+        pubsub.send_changes(&changes, deadline)
+    }
+
+    /// Delivers what has arrived. Returns whether the reader is done, which it may be before all is read: messages
+    /// for other waiters may come without end.
+    fn receive_all(&self, pubsub: &mut PubSub, reader: Reader<'_>) -> Result<bool, Failure> {
+        let mut look_again = true;
+        while let Some(received) = pubsub.receive(look_again)? {
+            look_again = false;
+            let mut state = self.state.lock();
+            let waiter: Option<Arc<Condvar>> = state.deliver(&received);
+            let is_done = reader.is_done(&mut state, Instant::now());
+            drop(state);
+            waiter.iter().for_each(|condvar| _ = condvar.notify_one());
+            if is_done {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// When the reader is to look at the state again, if nothing arrives; `None` when it is done.
+    fn next_look(&self, reader: Reader<'_>, now: Instant) -> Option<Instant> {
+        let mut state = self.state.lock();
+        if reader.is_done(&mut state, now) {
+            return None;
+        }
+        // The last waiter of a channel doesn't wake the reader when it leaves.
+        let unused = state.channels.next_check();
+        let unused = unused.unwrap_or(now + CHANNEL_UNUSED);
+        let looks_at = reader.looks_at(&mut state, now);
+        Some(looks_at.map_or(unused, |at| at.min(unused)))
+    }
+
+    /// Wakes the thread if it has to read the connection, to make a new one, or to watch a free one.
+    fn wake_thread_if_needed(&self, state: &State) {
+        let is_needed = match state.custody {
+            Custody::Left { .. } | Custody::Lost { .. } => true,
+            Custody::Free { .. } => state.thread_sleeps,
+            Custody::None | Custody::WithWaiter | Custody::WithThread => false,
+        };
+        if is_needed {
+            self.thread_wakes.notify_one();
         }
     }
 }

@@ -1,107 +1,109 @@
 //! What the waiters and the thread of an inbox share, under one lock.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use parking_lot::Condvar;
 
+use super::Notification;
 use super::channels::Channels;
-use super::pubsub::{Link, Said};
-use super::waker::Bell;
+use super::pubsub::{PubSub, Received};
+use super::waker::Waker;
+use crate::base::limits::server::SINGLE_WAITER;
 use crate::base::token::Token;
-use crate::engine::redis::News;
-use crate::engine::redis::connection::Closer;
+use crate::engine::net::socket::Closer;
 use crate::engine::redis::failure::Failure;
-
-/// When no two have waited at once for as long, a waiter reads for itself, where the thread has read before.
-const ALONE: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) channels: Channels<Waiter>,
-    pub(super) place: Place,
-    /// Closes the connection, wherever it is.
+    pub(super) custody: Custody,
+    /// Closes the connection, whoever has it.
     pub(super) closer: Option<Closer>,
-    /// Those that wait, but for one that reads.
+    /// The waiters that sleep: all but the one that reads.
     sleepers: Vec<Arc<Condvar>>,
-    /// When there were several that waited, the last time.
+    /// When more than one waiter slept, the last time.
     crowded_at: Option<Instant>,
-    /// Whether the thread sleeps until it is woken, and doesn't read.
+    /// Whether the thread sleeps until it is notified, and doesn't read.
     pub(super) thread_sleeps: bool,
-    /// When the thread, if it reads, looks at who sleeps without being rung.
-    watch_at: Option<Instant>,
-    pub(super) rung: bool,
+    /// When the thread, if it reads, looks at the sleepers without being woken for it.
+    thread_looks_at: Option<Instant>,
+    /// Whether the reader's [`Waker`] has a wake that the reader hasn't seen.
+    pub(super) wake_pending: bool,
 }
 
-/// Where the connection is.
+/// Who has the connection. The table in the module's comment says how it changes.
 #[derive(Debug, Default)]
-pub(super) enum Place {
-    /// There is none: nobody waits, or the thread makes one.
+pub(super) enum Custody {
+    /// There is no connection: none is needed, or the thread makes one.
     #[default]
     None,
     /// Nobody reads it, since then, because nobody sleeps.
-    Free { link: Box<Link>, since: Instant },
-    /// A waiter has left it to the thread, because others sleep.
-    Left { link: Box<Link> },
+    Free { pubsub: Box<PubSub>, since: Instant },
+    /// A waiter has left it to the thread, because other waiters sleep.
+    Left { pubsub: Box<PubSub> },
     /// A waiter reads it.
     WithWaiter,
     /// The thread reads it.
     WithThread,
-    /// It was lost, and the thread hasn't seen that yet.
-    Lost { broken: Failure, was_heard: bool },
+    /// Its reader found it broken, and the thread hasn't seen that yet.
+    Lost {
+        failure: Failure,
+        was_subscribed: bool,
+    },
 }
 
 #[derive(Debug)]
 pub(super) struct Waiter {
-    pub(super) news: Option<News>,
-    /// Whether it waits for its channel to be heard, and hasn't asked since.
+    pub(super) notification: Option<Notification>,
+    /// Whether it waits for its channel to be confirmed, and hasn't asked the server for the lock since.
     pub(super) is_opening: bool,
-    pub(super) bell: Arc<Condvar>,
+    pub(super) condvar: Arc<Condvar>,
 }
 
 impl State {
     /// The connection, for a waiter that is to read it.
-    pub(super) fn take(&mut self) -> Option<Box<Link>> {
-        if !matches!(self.place, Place::Free { .. }) {
+    pub(super) fn take(&mut self) -> Option<Box<PubSub>> {
+        if !matches!(self.custody, Custody::Free { .. }) {
             return None;
         }
-        match std::mem::replace(&mut self.place, Place::WithWaiter) {
-            Place::Free { link, .. } => Some(link),
+        match std::mem::replace(&mut self.custody, Custody::WithWaiter) {
+            Custody::Free { pubsub, .. } => Some(pubsub),
             _ => None,
         }
     }
 
-    /// Puts the connection back that a waiter has read.
-    pub(super) fn put_back(&mut self, link: Box<Link>) {
+    /// Puts back the connection that a waiter has read.
+    pub(super) fn put_back(&mut self, pubsub: Box<PubSub>) {
         let now = Instant::now();
-        self.place = if self.sleepers.is_empty() {
-            Place::Free { link, since: now }
+        self.custody = if self.sleepers.is_empty() {
+            Custody::Free { pubsub, since: now }
         } else {
             self.crowded_at = Some(now);
-            Place::Left { link }
+            Custody::Left { pubsub }
         };
     }
 
-    /// Puts the connection back that the thread has read, for the waiter that sleeps alone, if there is one.
-    pub(super) fn make_free(&mut self, link: Box<Link>) {
+    /// Puts back the connection that the thread has read, for the one waiter that sleeps, if there is one.
+    pub(super) fn make_free(&mut self, pubsub: Box<PubSub>) {
         let since = Instant::now();
-        self.place = Place::Free { link, since };
-        self.sleepers.iter().for_each(|bell| _ = bell.notify_one());
+        self.custody = Custody::Free { pubsub, since };
+        self.sleepers.iter().for_each(|one| _ = one.notify_one());
     }
 
-    pub(super) fn fall_asleep(&mut self, bell: &Arc<Condvar>, rings: &Bell) {
-        self.sleepers.push(bell.clone());
+    pub(super) fn fall_asleep(&mut self, waiter: &Arc<Condvar>, waker: &Waker) {
+        self.sleepers.push(waiter.clone());
         self.see_crowd();
-        self.ring_if_alone(rings);
+        self.wake_thread_if_alone(waker);
     }
 
-    pub(super) fn wake_up(&mut self, bell: &Arc<Condvar>, rings: &Bell) {
+    pub(super) fn wake_up(&mut self, waiter: &Arc<Condvar>, waker: &Waker) {
         self.see_crowd();
-        let own = |one: &Arc<Condvar>| Arc::ptr_eq(one, bell);
+        let own = |one: &Arc<Condvar>| Arc::ptr_eq(one, waiter);
         if let Some(at) = self.sleepers.iter().position(own) {
             self.sleepers.swap_remove(at);
         }
-        self.ring_if_alone(rings);
+        self.wake_thread_if_alone(waker);
     }
 
     fn see_crowd(&mut self) {
@@ -110,62 +112,65 @@ impl State {
         }
     }
 
-    fn ring_if_alone(&mut self, rings: &Bell) {
+    fn wake_thread_if_alone(&mut self, waker: &Waker) {
         if self.sleepers.len() == 1
-            && self.watch_at.is_none()
-            && matches!(self.place, Place::WithThread)
+            && self.thread_looks_at.is_none()
+            && matches!(self.custody, Custody::WithThread)
         {
-            rings.ring(&mut self.rung);
+            waker.wake(&mut self.wake_pending);
         }
     }
 
-    /// When the thread, which reads, is to look at who sleeps: where waiters come and go it isn't rung for each.
-    pub(super) fn watch(&mut self, now: Instant) -> Option<Instant> {
-        if self.watch_at.is_none_or(|at| at <= now) {
+    /// When the thread, which reads, is to look at the sleepers: it isn't woken for each waiter that comes or goes.
+    pub(super) fn thread_looks_at(&mut self, now: Instant) -> Option<Instant> {
+        if self.thread_looks_at.is_none_or(|at| at <= now) {
             let crowded_at = self.crowded_at.filter(|_| self.sleepers.len() == 1);
-            self.watch_at = crowded_at.map(|at| at + ALONE);
+            self.thread_looks_at = crowded_at.map(|at| at + SINGLE_WAITER);
         }
-        self.watch_at
+        self.thread_looks_at
     }
 
-    /// Whether the connection is better read by the one that sleeps, or not needed any more.
+    /// Whether the one waiter that sleeps had better read the connection itself, or nobody needs it any more.
     pub(super) fn thread_is_done(&self, now: Instant) -> bool {
-        let is_alone = self.crowded_at.is_none_or(|at| at + ALONE <= now);
+        let is_alone = self.crowded_at.is_none_or(|at| at + SINGLE_WAITER <= now);
         self.channels.is_empty() || (self.sleepers.len() == 1 && is_alone)
     }
 
-    /// The connection is lost: until there is another, nobody hears.
-    pub(super) fn lose(&mut self, broken: Failure) {
+    /// The connection is broken: until there is another, no waiter is notified of grants.
+    pub(super) fn lose(&mut self, failure: Failure) {
         self.closer = None;
-        let was_heard = self.deafen();
-        self.place = Place::Lost { broken, was_heard };
+        let was_subscribed = self.unsubscribe_all();
+        self.custody = Custody::Lost {
+            failure,
+            was_subscribed,
+        };
     }
 
-    /// Says whether anything was heard before.
-    pub(super) fn deafen(&mut self) -> bool {
-        let mut heard = false;
-        self.channels.deafen(|waiter, was_heard| {
-            heard |= was_heard;
-            if was_heard || waiter.is_opening {
-                waiter.tell(News::Ask);
+    /// Makes the waiters ask for the lock that might have missed a grant. Returns whether any channel was subscribed.
+    pub(super) fn unsubscribe_all(&mut self) -> bool {
+        let mut any = false;
+        self.channels.unsubscribe_all(|waiter, was_subscribed| {
+            any |= was_subscribed;
+            if was_subscribed || waiter.is_opening {
+                waiter.notify(Notification::AskAgain);
             }
         });
-        heard
+        any
     }
 
-    /// Leaves what was said with those whom it is for. Gives one that is still to be woken: that is better done when
-    /// the lock is free, which a waiter needs at once.
-    pub(super) fn take_in(&mut self, said: &Said) -> Option<Arc<Condvar>> {
-        match said {
-            Said::Message { channel, text } => return self.grant(channel, text),
-            Said::Heard { channel } => {
-                self.channels.heard(channel);
-                // Those that entered the line before this have no inbox there.
+    /// Gives what the server sent to its waiters. Returns a waiter that the caller is to wake when it has unlocked the
+    /// state, which that waiter needs at once.
+    pub(super) fn deliver(&mut self, received: &Received) -> Option<Arc<Condvar>> {
+        match received {
+            Received::Message { channel, text } => return self.grant(channel, text),
+            Received::Subscribed { channel } => {
+                self.channels.confirm(channel);
+                // In the engine's queue these waiters have no channel yet: asking again enters it.
                 for waiter in self.channels.waiters(channel) {
-                    waiter.tell(News::Ask);
+                    waiter.notify(Notification::AskAgain);
                 }
             }
-            Said::Other => {}
+            Received::Other => {}
         }
         None
     }
@@ -174,16 +179,17 @@ impl State {
         let (owner, token) = message.rsplit_once(' ')?;
         let token = Token::from_number(token.parse().ok()?);
         let waiter = self.channels.waiter(channel, owner)?;
-        // News that are there already make it ask.
-        waiter.news.get_or_insert(News::Granted(token));
-        Some(waiter.bell.clone())
+        // If there is a notification already, the waiter asks, and so learns of the grant.
+        let granted = Notification::Granted(token);
+        waiter.notification.get_or_insert(granted);
+        Some(waiter.condvar.clone())
     }
 }
 
 impl Waiter {
-    /// News that are there already make it ask.
-    fn tell(&mut self, news: News) {
-        self.news.get_or_insert(news);
-        self.bell.notify_one();
+    /// A notification that is there already stays: the waiter asks because of either.
+    fn notify(&mut self, notification: Notification) {
+        self.notification.get_or_insert(notification);
+        self.condvar.notify_one();
     }
 }

@@ -1,97 +1,85 @@
-//! The thread of an inbox: makes the connection, makes it again when it is lost, and reads it while nobody waits.
+//! The thread of an inbox: makes the connection, makes it again when it is lost, and reads it where no waiter does.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::Inbox;
-use super::pubsub::Link;
+use super::Listener;
+use super::pubsub::PubSub;
 use super::reading::Reader;
-use super::state::Place;
-use crate::base::backoff::{Backoff, Waits};
+use super::state::Custody;
+use crate::base::backoff::Waits;
 use crate::base::clock::Deadline;
+use crate::base::limits::server::{LASTING, RECONNECT, UNREAD};
 use crate::engine::redis::failure::Failure;
 
-/// A connection that nobody has read for as long is read by the thread: so it isn't woken by waits that follow one
-/// another closely, and an end of the connection is found all the same.
-const LINGER: Duration = Duration::from_secs(1);
-
-const PAUSES: Backoff = Backoff {
-    base: Duration::from_millis(10),
-    cap: Duration::from_millis(250),
-    jitter: 0.5,
-};
-
-/// A connection that lasted for as long was one: the next is made at once when it ends.
-const SETTLED: Duration = PAUSES.cap;
-
 /// Why there is no connection.
-struct Deaf {
-    broken: Failure,
-    /// Whether anything was heard before.
-    was_heard: bool,
+struct Disconnected {
+    failure: Failure,
+    /// Whether any channel was subscribed before.
+    was_subscribed: bool,
 }
 
 /// How the thread goes on when a connection has failed.
 struct Outage {
     pauses: Waits,
-    was_told: bool,
+    was_logged: bool,
 }
 
 impl Outage {
     fn none() -> Self {
         Outage {
-            pauses: PAUSES.waits(),
-            was_told: false,
+            pauses: RECONNECT.waits(),
+            was_logged: false,
         }
     }
 }
 
-impl Inbox {
-    /// Says whether it could be started.
+impl Listener {
+    /// Fails if the thread can't be started.
     pub(super) fn start_thread(self: &Arc<Self>) -> std::io::Result<()> {
-        // TLS and a logger are all that needs stack here.
+        // TLS and the user's logger are all that needs stack here.
         const STACK: usize = 512 * 1024;
-        let theirs = self.clone();
+        let listener = self.clone();
         let thread = thread::Builder::new()
             .name("crosslock-inbox".into())
             .stack_size(STACK);
-        thread.spawn(move || theirs.run()).map(drop)
+        thread.spawn(move || listener.run()).map(drop)
     }
 
     fn run(&self) {
         let mut outage = Outage::none();
         while !self.closed.is_set() {
             // A logger that panics must not end the thread that waiters rely on.
-            let served = catch_unwind(AssertUnwindSafe(|| self.serve_and_tell(&mut outage)));
+            let served = catch_unwind(AssertUnwindSafe(|| self.serve_and_log(&mut outage)));
             let mut state = self.state.lock();
             if !self.closed.is_set() && !matches!(served, Ok(true)) {
-                let pause = outage.pauses.next().unwrap_or(PAUSES.cap);
-                self.changed.wait_for(&mut state, pause);
+                let pause = outage.pauses.next().unwrap_or(RECONNECT.cap);
+                self.thread_wakes.wait_for(&mut state, pause);
             }
         }
     }
 
-    /// Says whether the connection ended because nobody needed it.
-    fn serve_and_tell(&self, outage: &mut Outage) -> bool {
+    /// Returns whether the connection ended because nobody needed it.
+    fn serve_and_log(&self, outage: &mut Outage) -> bool {
         self.await_first_channel();
         let began = Instant::now();
-        let Err(Deaf { broken, was_heard }) = self.serve() else {
+        let Err(disconnected) = self.serve() else {
             *outage = Outage::none();
             return true;
         };
-        if was_heard && began.elapsed() > SETTLED {
+        if disconnected.was_subscribed && began.elapsed() > LASTING {
             *outage = Outage::none();
         }
         if !self.closed.is_set() {
-            let level = if outage.was_told {
+            let level = if outage.was_logged {
                 log::Level::Debug
             } else {
                 log::Level::Warn
             };
-            outage.was_told = true;
-            let (place, cause) = (self.server.place(), broken.cause());
+            outage.was_logged = true;
+            let (place, cause) = (self.server.place(), disconnected.failure.cause());
             log::log!(
                 level,
                 "no grants heard from {place}, so waiting is by asking: {cause}"
@@ -103,53 +91,62 @@ impl Inbox {
     fn await_first_channel(&self) {
         let mut state = self.state.lock();
         while state.channels.is_empty() && !self.closed.is_set() {
-            self.changed.wait(&mut state);
+            self.thread_wakes.wait(&mut state);
         }
     }
 
     /// Makes a connection, and sees to it that it is read, until nobody needs it any more.
-    fn serve(&self) -> Result<(), Deaf> {
+    fn serve(&self) -> Result<(), Disconnected> {
         let connected = self.server.connect(&Deadline::NEVER.or(&self.closed));
         let mut state = self.state.lock();
-        let connection = connected.map_err(|broken| Deaf {
-            broken,
-            was_heard: state.deafen(),
+        let connection = connected.map_err(|failure| Disconnected {
+            failure,
+            was_subscribed: state.unsubscribe_all(),
         })?;
         state.closer = Some(connection.closer());
-        state.place = Place::WithThread;
+        state.custody = Custody::WithThread;
         drop(state);
-        let mut free = Some(Box::new(Link::new(connection, self.server.io_timeout())));
-        while let Some(link) = free {
-            drop(self.read(link, Reader::Thread));
-            free = self.await_turn()?;
+        let pubsub = PubSub::new(connection, self.server.io_timeout());
+        let mut taken = Some(Box::new(pubsub));
+        while let Some(pubsub) = taken {
+            drop(self.read(pubsub, Reader::Thread));
+            taken = self.await_turn()?;
         }
         Ok(())
     }
 
-    /// Waits until the connection is left to the thread, or nobody has read it for a while, and takes it; `None` when
-    /// nobody needs it, and it is closed.
-    fn await_turn(&self) -> Result<Option<Box<Link>>, Deaf> {
+    /// Waits until a waiter leaves the connection to the thread, or nobody has read it for a while, and takes it.
+    /// Closes it and returns `None` when nobody needs it.
+    fn await_turn(&self) -> Result<Option<Box<PubSub>>, Disconnected> {
         let mut state = self.state.lock();
         loop {
             if self.closed.is_set() || state.channels.is_empty() {
-                (state.place, state.closer) = (Place::None, None);
+                (state.custody, state.closer) = (Custody::None, None);
                 return Ok(None);
             }
-            match std::mem::replace(&mut state.place, Place::WithThread) {
-                Place::Left { link } => return Ok(Some(link)),
-                Place::Free { link, since } if since.elapsed() >= LINGER => return Ok(Some(link)),
-                Place::Free { link, since } => {
-                    state.place = Place::Free { link, since };
-                    self.changed.wait_until(&mut state, since + LINGER);
+            match std::mem::replace(&mut state.custody, Custody::WithThread) {
+                Custody::Left { pubsub } => return Ok(Some(pubsub)),
+                Custody::Free { pubsub, since } if since.elapsed() >= UNREAD => {
+                    return Ok(Some(pubsub));
                 }
-                Place::Lost { broken, was_heard } => {
-                    state.place = Place::None;
-                    return Err(Deaf { broken, was_heard });
+                Custody::Free { pubsub, since } => {
+                    state.custody = Custody::Free { pubsub, since };
+                    self.thread_wakes.wait_until(&mut state, since + UNREAD);
+                }
+                Custody::Lost {
+                    failure,
+                    was_subscribed,
+                } => {
+                    state.custody = Custody::None;
+                    return Err(Disconnected {
+                        failure,
+                        was_subscribed,
+                    });
                 }
                 read_by_a_waiter => {
-                    state.place = read_by_a_waiter;
+                    state.custody = read_by_a_waiter;
                     state.thread_sleeps = true;
-                    self.changed.wait(&mut state);
+                    self.thread_wakes.wait(&mut state);
                     state.thread_sleeps = false;
                 }
             }
