@@ -46,6 +46,8 @@
 //! - `model`: nothing; this crate's own tests use it.
 //!
 //! `memory:` is always there. It is tested on Linux, and written for macOS too.
+// On docs.rs each item says which feature it needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
@@ -72,3 +74,12 @@ pub use primitives::rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use primitives::semaphore::Semaphore;
 #[cfg(feature = "value")]
 pub use primitives::value_guard::ValueGuard;
+
+// The programs of these pages are doc tests.
+#[cfg(all(doctest, feature = "value"))]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
+#[cfg(all(doctest, feature = "value"))]
+#[doc = include_str!("../docs/recipes.md")]
+mod recipes {}
