@@ -43,7 +43,6 @@
 //! - `redis` (default): locks in a Redis or Valkey server, by TCP and unix socket.
 //! - `tls`: `rediss://` and `valkeys://`, with rustls and its ring provider.
 //! - `value` (default): `Mutex<T>` and `RwLock<T>`, locks with a value, which is stored as JSON.
-//! - `model`: nothing; this crate's own tests use it.
 //!
 //! `memory:` is always there. It is tested on Linux, and written for macOS too.
 // On docs.rs each item says which feature it needs.
