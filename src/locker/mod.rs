@@ -1,20 +1,19 @@
 //! Where locks are taken.
 
 pub(crate) mod builder;
+mod open;
 
-use std::env::{self, VarError};
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::base::claim::{Claim, Mode};
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::base::fork::ForkLocal;
 use crate::base::name::Namespace;
 use crate::core::Core;
 use crate::guard::LockGuard;
-use crate::locker::builder::LockerBuilder;
 
 /// The place where locks live, and the way to take them.
 ///
@@ -52,94 +51,9 @@ pub struct Locker {
     core: Arc<ForkLocal<Core>>,
 }
 
-/// The variable that [`Locker::from_env`] reads.
-const VARIABLE: &str = "CROSSLOCK_URL";
-
 impl Locker {
     pub(crate) fn new(namespace: Namespace, core: Arc<ForkLocal<Core>>) -> Self {
         Locker { namespace, core }
-    }
-
-    /// Opens the engine that `url` names, with the default options.
-    ///
-    /// A server is connected to at once, and asked what it is: two round trips, four with a password and a database
-    /// number.
-    ///
-    /// # Errors
-    ///
-    /// - [`Error::InvalidUrl`] when a part of it isn't understood or names what can't be.
-    /// - [`Error::Unavailable`] when the server can't be reached within the connect timeout of 2 s, or is a replica.
-    /// - [`Error::Denied`] when it refuses the password or the user, or the directory its use.
-    /// - [`Error::Engine`] when it is no Redis server, has a certificate that isn't trusted, or hasn't as many
-    ///   databases.
-    /// - [`Error::Unsupported`] when the engine isn't part of this build, or the server is a Sentinel or a node of a
-    ///   cluster.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// let lock = crosslock::Locker::open("redis://127.0.0.1/")?;
-    /// # Ok::<(), crosslock::Error>(())
-    /// ```
-    pub fn open(url: &str) -> Result<Self> {
-        Locker::builder(url).build()
-    }
-
-    /// Opens the engine that the environment variable `CROSSLOCK_URL` names, or `file:` when it isn't set: then the log
-    /// warns that only processes of this user on this host exclude each other.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`open`](Self::open). A variable that is set but empty is an error too.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// let lock = crosslock::Locker::from_env()?;
-    /// # Ok::<(), crosslock::Error>(())
-    /// ```
-    pub fn from_env() -> Result<Self> {
-        let invalid = |url: &str, reason: &str| {
-            let (url, reason) = (url.to_owned(), format!("{VARIABLE} {reason}"));
-            Err(Error::InvalidUrl { url, reason })
-        };
-        match env::var(VARIABLE) {
-            Err(VarError::NotPresent) => {
-                let locker = Locker::open("file:")?;
-                let place = locker.core().engine.place();
-                log::warn!(
-                    "{VARIABLE} isn't set: locks live in {place}, and exclude only processes of this user on this host"
-                );
-                Ok(locker)
-            }
-            Err(VarError::NotUnicode(_)) => invalid("…", "isn't UTF-8"),
-            Ok(url) if url.is_empty() => {
-                invalid("", "is set but empty: unset it, or name an engine")
-            }
-            Ok(url) => Locker::open(&url).map_err(|e| match e {
-                Error::InvalidUrl { url, reason } => Error::InvalidUrl {
-                    url,
-                    reason: format!("{reason} (from {VARIABLE})"),
-                },
-                e => e,
-            }),
-        }
-    }
-
-    /// Starts with the default options, to change some.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// let lock = crosslock::Locker::builder("memory:")
-    ///     .namespace("deploy")
-    ///     .ttl(Duration::from_secs(30))
-    ///     .build()?;
-    /// # Ok::<(), crosslock::Error>(())
-    /// ```
-    pub fn builder(url: &str) -> LockerBuilder {
-        LockerBuilder::new(url)
     }
 
     /// Returns a clone whose names are kept apart from those of other namespaces.

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use parking_lot::Condvar;
 
+use super::counter::Counter;
 use super::inside::{Holder, Inside, Who, used};
-use super::table::Counter;
 use crate::base::claim::{Claim, Mode, Prefer};
 use crate::base::clock::BootInstant;
 use crate::base::owner::Owner;

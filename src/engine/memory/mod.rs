@@ -18,6 +18,7 @@ use crate::base::name::Key;
 use crate::base::token::{HAND_OVERS, Token};
 use crate::base::value::Stored;
 
+mod counter;
 mod entry;
 mod inside;
 mod table;

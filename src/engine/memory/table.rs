@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use parking_lot::Condvar;
 
+use super::counter::Counter;
 use super::entry::Entry;
 use crate::base::clock::BootInstant;
 use crate::base::name::Key;
-use crate::base::token::{Token, host_micros};
+use crate::base::token::Token;
 use crate::base::value::Stored;
 use crate::engine::heartbeat::{Acquired, IfTaken, Taken};
 use crate::engine::{Release, Request};
@@ -21,10 +22,6 @@ pub(super) struct Table {
     counter: Counter,
     purge_at: usize,
 }
-
-/// One for all names: a name that nobody holds needs no entry.
-#[derive(Debug, Default)]
-pub(super) struct Counter(u64);
 
 impl Table {
     pub(super) fn acquire(
@@ -50,7 +47,7 @@ impl Table {
         entry.stand(request, if_taken, now, &Arc::default());
         Acquired::Taken(Taken {
             remaining: entry.remaining(now),
-            counter: self.counter.0,
+            counter: self.counter.last_used(),
             was_queued,
             is_handed_on: true,
             // Those that wait are woken, and ask seldom.
@@ -108,7 +105,7 @@ impl Table {
         }
         Acquired::Taken(Taken {
             remaining,
-            counter: self.counter.0,
+            counter: self.counter.last_used(),
             was_queued,
             is_handed_on: true,
             // Those that wait are woken, and ask seldom.
@@ -247,23 +244,4 @@ fn holder(entry: &Entry, if_taken: IfTaken<'_>) -> Option<String> {
         matches!(if_taken, IfTaken::Wait { .. }) && log::log_enabled!(log::Level::Debug);
     let whose = is_wanted.then(|| entry.whose()).flatten();
     whose.map(|owner| owner.holder().to_owned())
-}
-
-impl Counter {
-    pub(super) fn next(&mut self, abandoned: bool) -> Token {
-        // The counter may be odd here: it belongs to all names, and only an entry tells of abandonment.
-        let stored = if abandoned {
-            self.0 | 1
-        } else {
-            (self.0 + 1) & !1
-        };
-        let token = Token::next(stored, host_micros());
-        self.0 = token.number;
-        token
-    }
-
-    /// The next is above this.
-    fn used(&mut self, number: u64) {
-        self.0 = self.0.max(number);
-    }
 }

@@ -1,0 +1,203 @@
+//! What is above uses what is below, and never the reverse: no module of `src` uses one that stands above it, and none
+//! uses, by whichever way, a module that uses it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+/// From the bottom to the top. A module belongs to the longest of these names that begins its path.
+const LAYERS: [&str; 15] = [
+    "base",
+    "engine",
+    "engine::heartbeat",
+    "engine::url",
+    "engine::net",
+    "engine::memory",
+    "engine::file",
+    "engine::redis",
+    "engine::open",
+    "lease",
+    "queue",
+    "core",
+    "guard",
+    "acquire",
+    "locker",
+];
+/// Above all others.
+const TOP: &str = "primitives";
+
+/// The modules that each module uses.
+type Uses = BTreeMap<String, BTreeSet<String>>;
+
+fn height(module: &str) -> usize {
+    if is_in(module, TOP) {
+        return LAYERS.len();
+    }
+    let own = LAYERS.iter().enumerate();
+    let own = own.filter(|(_, layer)| is_in(module, layer));
+    let own = own.max_by_key(|(_, layer)| layer.len());
+    own.unwrap_or_else(|| panic!("{module} is in no layer")).0
+}
+
+fn is_in(module: &str, layer: &str) -> bool {
+    let rest = module.strip_prefix(layer);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+}
+
+/// The text of each module, without comments and tests.
+fn texts(directory: &Path, path: &str, texts: &mut BTreeMap<String, String>) {
+    for entry in fs::read_dir(directory).expect("the directory is there") {
+        let file = entry.expect("it can be read").path();
+        let stem = file.file_stem().and_then(|stem| stem.to_str());
+        let stem = stem.expect("names of modules are text");
+        let module = match path {
+            "" => stem.to_owned(),
+            path => format!("{path}::{stem}"),
+        };
+        if file.is_dir() {
+            self::texts(&file, &module, texts);
+        } else if stem != "tests" && stem != "lib" {
+            let module = if stem == "mod" { path } else { &module };
+            let text = fs::read_to_string(&file).expect("a module is text");
+            texts.insert(module.to_owned(), code(&text));
+        }
+    }
+}
+
+fn code(text: &str) -> String {
+    let lines = text.lines().take_while(|line| *line != "#[cfg(test)]");
+    let lines = lines.map(|line| line.split("//").next().unwrap_or_default());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The paths of this crate that a text names, as they would be written from the crate's root.
+fn paths(module: &str, text: &str) -> Vec<String> {
+    let mut paths = Vec::new();
+    for part in text.split("use ").skip(1) {
+        let tree: String = part
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .split_whitespace()
+            .collect();
+        paths.extend(
+            leaves(&tree)
+                .into_iter()
+                .filter_map(|path| absolute(module, &path)),
+        );
+    }
+    for part in text.split("crate::").skip(1) {
+        let end = part.find(|c: char| !c.is_alphanumeric() && !"_:".contains(c));
+        paths.push(part[..end.unwrap_or(part.len())].to_owned());
+    }
+    paths
+}
+
+/// Each path of a tree as `a::{b, c::{d, e}}`.
+fn leaves(tree: &str) -> Vec<String> {
+    let Some((stem, rest)) = tree.split_once('{') else {
+        return vec![tree.to_owned()];
+    };
+    let (mut depth, mut items, mut item) = (0, Vec::new(), String::new());
+    for c in rest.strip_suffix('}').unwrap_or(rest).chars() {
+        match c {
+            ',' if depth == 0 => items.push(std::mem::take(&mut item)),
+            _ => {
+                depth += i32::from(c == '{') - i32::from(c == '}');
+                item.push(c);
+            }
+        }
+    }
+    items.push(item);
+    let items = items.iter().filter(|item| !item.is_empty());
+    items
+        .flat_map(|item| leaves(&format!("{stem}{item}")))
+        .collect()
+}
+
+fn absolute(module: &str, path: &str) -> Option<String> {
+    let mut above: Vec<&str> = module.split("::").collect();
+    let mut rest = path;
+    if let Some(from_root) = rest.strip_prefix("crate::") {
+        return Some(from_root.to_owned());
+    } else if let Some(own) = rest.strip_prefix("self::") {
+        rest = own;
+    } else if !rest.starts_with("super::") {
+        return None;
+    }
+    while let Some(next) = rest.strip_prefix("super::") {
+        above.pop();
+        rest = next;
+    }
+    above.push(rest);
+    Some(above.join("::"))
+}
+
+/// The module that a path leads to: what follows it is an item of that module.
+fn module_of(path: &str, texts: &BTreeMap<String, String>) -> Option<String> {
+    let mut path = path.trim_end_matches(':');
+    loop {
+        if texts.contains_key(path) {
+            return Some(path.to_owned());
+        }
+        path = path.rsplit_once("::")?.0;
+    }
+}
+
+fn uses() -> Uses {
+    let mut texts = BTreeMap::new();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../src");
+    self::texts(&sources, "", &mut texts);
+    assert!(texts.len() > 40, "{} modules are found", texts.len());
+    let uses = |(module, text): (&String, &String)| {
+        let used = paths(module, text);
+        let used = used.iter().filter_map(|path| module_of(path, &texts));
+        (module.clone(), used.filter(|used| used != module).collect())
+    };
+    texts.iter().map(uses).collect()
+}
+
+#[test]
+fn no_module_uses_one_above_it() {
+    let uses = uses();
+    let edges = uses
+        .iter()
+        .flat_map(|(module, used)| used.iter().map(move |used| (module, used)));
+    let upward: Vec<_> = edges
+        .filter(|(module, used)| height(used) > height(module))
+        .collect();
+    assert!(
+        upward.is_empty(),
+        "these use what is above them: {upward:?}"
+    );
+}
+
+#[test]
+fn no_modules_use_each_other() {
+    let mut uses = uses();
+    // A module that uses none of those that are left is in no circle.
+    loop {
+        let left: BTreeSet<String> = uses.keys().cloned().collect();
+        uses.retain(|_, used| used.iter().any(|used| left.contains(used)));
+        if uses.len() == left.len() {
+            break;
+        }
+    }
+    let circle: Vec<_> = uses.keys().collect();
+    assert!(circle.is_empty(), "in a circle, or above one: {circle:?}");
+}
+
+#[test]
+fn edges_are_found_in_all_forms() {
+    let text = "use crate::base::{clock::Clock, error};\nuse super::{a, b::C};\nlet x = crate::core::Core::new();";
+    let found = paths("engine::redis::wait", text);
+    for path in [
+        "base::clock::Clock",
+        "base::error",
+        "engine::redis::a",
+        "engine::redis::b::C",
+        "core::Core::new",
+    ] {
+        assert!(found.iter().any(|one| one == path), "{path} in {found:?}");
+    }
+}
