@@ -63,7 +63,7 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`], as in [`LockerBuilder::namespace`].
+    /// [`Error::InvalidOption`](crate::Error::InvalidOption), as in [`LockerBuilder::namespace`](crate::LockerBuilder::namespace).
     ///
     /// # Examples
     ///
@@ -88,22 +88,22 @@ impl Locker {
     /// On Redis: one round trip when it is free. When it is taken the process enters the lock's line, and is given
     /// the lock by the release of the one before it, first come, first served; the threads that wait on one locker
     /// and its clones stand behind one another in one place of that line, and hand the lock over among themselves
-    /// for at most [`LockerBuilder::hand_over`]. While it waits it sends a command about every ttl / 3. While the
-    /// server can't be reached it is tried for [`LockerBuilder::unavailable_for`]. Another program's key of that
+    /// for at most [`LockerBuilder::hand_over`](crate::LockerBuilder::hand_over). While it waits it sends a command about every ttl / 3. While the
+    /// server can't be reached it is tried for [`LockerBuilder::unavailable_for`](crate::LockerBuilder::unavailable_for). Another program's key of that
     /// name that never expires blocks it for as long as the key is there.
     ///
     /// On `file:` it blocks in the kernel, which promises no order between processes; where leases end there too
-    /// ([`LockerBuilder::renew`], [`LockerBuilder::max_hold`]) it tries with the pauses of
-    /// [`LockerBuilder::backoff`].
+    /// ([`LockerBuilder::renew`](crate::LockerBuilder::renew), [`LockerBuilder::max_hold`](crate::LockerBuilder::max_hold)) it tries with the pauses of
+    /// [`LockerBuilder::backoff`](crate::LockerBuilder::backoff).
     ///
     /// # Errors
     ///
-    /// - [`Error::InvalidName`] when `name` isn't 1 to 512 bytes long.
-    /// - [`Error::Busy`] when it was taken at all of [`LockerBuilder::attempts`]; without them, never.
-    /// - [`Error::Unavailable`] when the server can't be reached for too long.
-    /// - [`Error::Denied`] when it refuses the user, or the directory its use.
-    /// - [`Error::Conflict`] when the key or the file holds something that is no lock.
-    /// - [`Error::Engine`] for other failures, a thread that can't be started among them.
+    /// - [`Error::InvalidName`](crate::Error::InvalidName) when `name` isn't 1 to 512 bytes long.
+    /// - [`Error::Busy`](crate::Error::Busy) when it was taken at all of [`LockerBuilder::attempts`](crate::LockerBuilder::attempts); without them, never.
+    /// - [`Error::Unavailable`](crate::Error::Unavailable) when the server can't be reached for too long.
+    /// - [`Error::Denied`](crate::Error::Denied) when it refuses the user, or the directory its use.
+    /// - [`Error::Conflict`](crate::Error::Conflict) when the key or the file holds something that is no lock.
+    /// - [`Error::Engine`](crate::Error::Engine) for other failures, a thread that can't be started among them.
     ///
     /// After an error nothing is held; what may have been taken is released, by a thread of the locker when the
     /// server can't be reached at once, or ends with its ttl.
@@ -158,7 +158,7 @@ impl Locker {
     /// Tries to take a lock for as long as `timeout`; gives `None` when it is taken to the end.
     ///
     /// It tries at least once, and returns within `timeout` + 100 ms, whatever the network does. With
-    /// [`LockerBuilder::attempts`] it may give up earlier.
+    /// [`LockerBuilder::attempts`](crate::LockerBuilder::attempts) it may give up earlier.
     ///
     /// # Errors
     ///
