@@ -1,0 +1,132 @@
+//! One waiter's part in an inbox.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, MutexGuard};
+
+use super::Listener;
+use super::reading::Reader;
+use super::state::{Custody, State};
+use crate::base::clock::Deadline;
+use crate::base::limits::server::FIRST_SUBSCRIPTION;
+use crate::base::token::Token;
+
+/// One waiter's subscription, which ends when this is dropped.
+pub(in crate::engine::redis) struct Subscription {
+    pub(super) listener: Arc<Listener>,
+    pub(super) owner: String,
+    pub(super) channel: Arc<str>,
+    /// Wakes the waiter, when it sleeps.
+    pub(super) condvar: Arc<Condvar>,
+}
+
+/// What a waiter is notified of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine::redis) enum Notification {
+    /// The lock was granted to it, at some time.
+    Granted(Token),
+    /// A grant may have been missed: the server knows.
+    AskAgain,
+}
+
+impl Subscription {
+    /// The channel to which grants are to be sent, while the server has confirmed it.
+    pub(in crate::engine::redis) fn channel(&self) -> Option<&str> {
+        let state = self.listener.state.lock();
+        let is_subscribed = state.channels.is_subscribed(&self.channel);
+        is_subscribed.then_some(&*self.channel)
+    }
+
+    /// Blocks until there is a notification, at most for `timeout`.
+    pub(in crate::engine::redis) fn wait(&self, timeout: Duration) -> Option<Notification> {
+        // A timeout past the end of the clock is none.
+        let until = Instant::now().checked_add(timeout);
+        let mut state = self.listener.state.lock();
+        loop {
+            let notification = self.take_notification(&mut state);
+            if notification.is_some() || until.is_some_and(|until| until <= Instant::now()) {
+                return notification;
+            }
+            state = match state.take() {
+                Some(pubsub) => {
+                    drop(state);
+                    self.listener.read(pubsub, Reader::Waiter(self, until))
+                }
+                None => {
+                    self.sleep(&mut state, until);
+                    state
+                }
+            };
+        }
+    }
+
+    /// Makes the inbox connect anew, because the server passed this waiter over as one that isn't listening: it has
+    /// become a replica, or another one is at its address.
+    pub(in crate::engine::redis) fn distrust(&self) {
+        let state = self.listener.state.lock();
+        let is_subscribed = state.channels.is_subscribed(&self.channel);
+        if let (Some(closer), true) = (&state.closer, is_subscribed) {
+            closer.close();
+        }
+    }
+
+    /// Finds that the connection came to its end while nobody read it.
+    pub(super) fn check_connection(&self) {
+        let pubsub = self.listener.state.lock().take();
+        if let Some(pubsub) = pubsub {
+            let reader = Reader::Waiter(self, Some(Instant::now()));
+            drop(self.listener.read(pubsub, reader));
+        }
+    }
+
+    /// Waits a moment for the confirmation of the channel.
+    pub(super) fn await_confirmation(&self, deadline: &Deadline) {
+        if self.channel().is_none() {
+            self.wait(FIRST_SUBSCRIPTION.min(deadline.remaining()));
+        }
+        let mut state = self.listener.state.lock();
+        if let Some(waiter) = state.channels.waiter(&self.channel, &self.owner) {
+            // Whatever the notification was, the waiter asks now.
+            (waiter.is_opening, waiter.notification) = (false, None);
+        }
+    }
+
+    fn notification<'a>(&self, state: &'a mut State) -> Option<&'a mut Option<Notification>> {
+        let waiter = state.channels.waiter(&self.channel, &self.owner)?;
+        Some(&mut waiter.notification)
+    }
+
+    pub(super) fn has_notification(&self, state: &mut State) -> bool {
+        self.notification(state).is_some_and(|one| one.is_some())
+    }
+
+    fn take_notification(&self, state: &mut State) -> Option<Notification> {
+        self.notification(state)?.take()
+    }
+
+    /// Sleeps until it has a notification, or is to read, or until then.
+    fn sleep(&self, state: &mut MutexGuard<'_, State>, until: Option<Instant>) {
+        let waker = &self.listener.waker;
+        state.fall_asleep(&self.condvar, waker);
+        let is_read = matches!(state.custody, Custody::WithWaiter | Custody::WithThread);
+        if is_read && !state.channels.is_subscribed(&self.channel) {
+            waker.wake(&mut state.wake_pending);
+        }
+        match until {
+            Some(until) => _ = self.condvar.wait_until(state, until),
+            None => self.condvar.wait(state),
+        }
+        state.wake_up(&self.condvar, waker);
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        let mut state = self.listener.state.lock();
+        let now = Instant::now();
+        state
+            .channels
+            .remove_waiter(&self.channel, &self.owner, now);
+    }
+}
