@@ -8,11 +8,11 @@ use parking_lot::Mutex;
 use crate::base::fork::AfterFork;
 use crate::base::limits::server::{IDLE, IN_USE};
 
-/// More of them are closed, the oldest first. A call takes a round trip, so these serve hundreds of threads that now
-/// and then want something; who finds none connects.
+/// Above this number the oldest are closed. A call takes a round trip, so these serve hundreds of threads that send a
+/// command now and then; a thread that finds none connects.
 const MOST: usize = 32;
 
-/// Connections that are idle: the last one used is the first to be used again, the first one has idled longest.
+/// Connections that are idle, in the order of their last use: the last one is used next, the first one has idled longest.
 #[derive(Debug)]
 pub(in crate::engine) struct Pool<C>(Mutex<VecDeque<Idle<C>>>);
 
@@ -39,9 +39,8 @@ impl<C> AfterFork for Pool<C> {
 }
 
 impl<C> Pool<C> {
-    /// The connection that was used last, if it is likely to work: one that idled for long may have been
-    /// forgotten by something on the way, and one that isn't quiet is closed or out of step. To look is a system
-    /// call, which one that was in use just now is spared.
+    /// The connection that was used last and is likely to work. A connection that isn't quiet is closed or out of step;
+    /// to look is a system call.
     pub(in crate::engine) fn take(&self, now: Instant, is_quiet: impl Fn(&C) -> bool) -> Option<C> {
         let mut idle = self.0.lock();
         while let Some(Idle { connection, since }) = idle.pop_back() {
@@ -54,7 +53,7 @@ impl<C> Pool<C> {
         None
     }
 
-    /// Whoever puts one back closes those that are too old, or too many.
+    /// Puts a connection back, and closes those that are too old, or too many.
     pub(in crate::engine) fn put(&self, connection: C, now: Instant) {
         let mut idle = self.0.lock();
         idle.push_back(Idle {
@@ -66,13 +65,13 @@ impl<C> Pool<C> {
             let old = idle.iter().take_while(|idle| is_old(idle)).count();
             let many = idle.len().saturating_sub(MOST);
             let closed: Vec<_> = idle.drain(..old.max(many)).collect();
-            // To close them nobody has to wait.
+            // Other threads don't wait for them to be closed.
             drop(idle);
             drop(closed);
         }
     }
 
-    /// Closes all that are idle since then, or for longer.
+    /// Closes all that have been idle since before then.
     pub(in crate::engine) fn close_those_before(&self, began: Instant) {
         self.0.lock().retain(|idle| idle.since > began);
     }
@@ -98,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_puts_one_back_closes_all_that_are_too_old() {
+    fn connections_that_are_too_old_are_closed_when_one_is_put_back() {
         let (pool, start) = (Pool::default(), Instant::now());
         (0..20).for_each(|n| pool.put(n, start));
         pool.put(20, start + Duration::from_secs(1));

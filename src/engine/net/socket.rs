@@ -13,6 +13,7 @@ use rustix::net::{RecvFlags, SendFlags};
 use socket2::{Domain, SockAddr, Type};
 
 use crate::base::clock::Deadline;
+use crate::base::limits::LONGEST_SLEEP;
 
 /// A stream socket on which every call ends by a deadline, also when the peer sends a byte at a time.
 ///
@@ -26,18 +27,18 @@ pub(in crate::engine) struct Socket {
     tick: Duration,
 }
 
-/// What a read does when there is nothing to read.
+/// What a read does while there is nothing to read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Reads {
     /// It waits until the deadline.
     Wait,
     /// It times out.
     TimeOut,
-    /// The same, and there was nothing more after the last read: so it isn't looked for.
+    /// It times out without looking: the last read took all that there was.
     TimeOutAtOnce,
 }
 
-/// Ends what blocks on a socket.
+/// Closes a socket from another thread, which ends what blocks on it.
 #[derive(Debug)]
 pub(in crate::engine) struct Closer(Arc<socket2::Socket>);
 
@@ -102,12 +103,11 @@ impl Socket {
         })
     }
 
-    /// Closes it from another thread.
     pub(in crate::engine) fn closer(&self) -> Closer {
         Closer(self.socket.clone())
     }
 
-    /// Sees to it that what wasn't delivered yet never is, once this is closed.
+    /// Discards what wasn't delivered yet when this is closed.
     pub(in crate::engine) fn forget_unsent(&self) {
         // At worst it is delivered late.
         let _ = self.socket.set_linger(Some(Duration::ZERO));
@@ -118,18 +118,17 @@ impl Socket {
         self.reads = Reads::Wait;
     }
 
-    /// Until there is another deadline, a read takes what is there, and times out at once if there is nothing. What
-    /// comes after a read that took all is `new` only when the caller says so: most calls need one system call then.
-    pub(in crate::engine) fn do_not_wait(&mut self, new: bool) {
-        if new || self.reads == Reads::Wait {
+    /// Until there is another deadline, a read takes what is there, and times out at once if there is nothing. After a
+    /// read that took all, the next one looks at the socket only with `look_again`: so most calls need one system call.
+    pub(in crate::engine) fn do_not_wait(&mut self, look_again: bool) {
+        if look_again || self.reads == Reads::Wait {
             self.reads = Reads::TimeOut;
         }
     }
 
-    /// Whether there is nothing to read, and no end either. One that may be told things unasked is quiet as
-    /// long as it isn't closed.
-    pub(in crate::engine) fn is_quiet(&self, told_unasked: bool) -> bool {
-        let flags = if told_unasked {
+    /// Whether the peer has sent nothing and hasn't closed it. With `may_have_input` only its end counts.
+    pub(in crate::engine) fn is_quiet(&self, may_have_input: bool) -> bool {
+        let flags = if may_have_input {
             CLOSED
         } else {
             CLOSED | PollFlags::IN
@@ -141,10 +140,14 @@ impl Socket {
         rustix::event::poll(&mut [PollFd::new(&*self.socket, flags)], Some(&now)) == Ok(0)
     }
 
-    /// Sees to it that the next read returns by the deadline.
+    /// Sees to it that the next read blocks for no longer than until the deadline: for a tick, which is half of the time
+    /// that is left, so that few reads have to change it.
     fn arm(&mut self) -> io::Result<()> {
+        /// A timeout that rounds to zero would be none.
         const SHORTEST: Duration = Duration::from_millis(1);
+        /// What is left of a deadline that isn't worth to be halved.
         const SHORT: Duration = Duration::from_millis(50);
+        /// Deadlines further off are all alike.
         const LONG: Duration = Duration::from_secs(60);
         let left = super::slice(&self.deadline);
         if left.is_zero() {
@@ -157,7 +160,6 @@ impl Socket {
             } else {
                 left.min(LONG) / 2
             };
-            // A timeout that rounds to zero would be none.
             self.tick = tick.max(SHORTEST);
             self.socket.set_read_timeout(Some(self.tick))?;
         }
@@ -195,10 +197,9 @@ pub(in crate::engine) fn wait_to_read(
     }
 }
 
-/// A day stands for all that is longer: the caller looks again.
+/// At most the longest sleep: the caller looks again.
 fn timespec(duration: Duration) -> Timespec {
-    const LONG: Duration = Duration::from_secs(24 * 3600);
-    duration.min(LONG).try_into().unwrap_or(Timespec {
+    duration.min(LONGEST_SLEEP).try_into().unwrap_or(Timespec {
         tv_sec: 1,
         tv_nsec: 0,
     })
@@ -248,7 +249,7 @@ impl Write for Socket {
     }
 }
 
-/// What is there, without blocking.
+/// Reads what is there, without blocking.
 fn receive(socket: &socket2::Socket, buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         match rustix::net::recv(socket, &mut *buffer, RecvFlags::DONTWAIT) {
@@ -264,7 +265,7 @@ fn again(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-/// Without blocking, and without SIGPIPE, by which command-line tools often let themselves be ended.
+/// Sends without blocking, and without SIGPIPE, which ends many a command-line tool.
 fn send(socket: &socket2::Socket, bytes: &[u8]) -> io::Result<usize> {
     // On Apple's systems the socket itself raises no SIGPIPE: socket2 sees to that.
     #[cfg(target_vendor = "apple")]

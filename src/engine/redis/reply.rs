@@ -1,8 +1,8 @@
 //! Replies as they come off a connection: whole values, and never more than fits into a bound.
 //!
-//! The redis crate's parser takes whatever a peer sends. What says that it is a Redis server may send without an end, and
-//! four bytes of it may become a value of fifty. So replies are read here, by the second version of the protocol,
-//! which is all that a connection speaks that wasn't asked for the third.
+//! The redis crate's parser takes whatever a peer sends. A peer that isn't what it claims to be may send without end, and
+//! four of its bytes may become a value of fifty. So replies are read here, in the second version of the protocol: a
+//! server speaks the third only when it is asked to.
 
 use std::io::{ErrorKind, Read};
 
@@ -14,27 +14,27 @@ use crate::base::error::{Error, Result as Outcome};
 /// The longest value that is stored, or read again.
 const LARGEST_VALUE: usize = 128 << 20;
 
-/// The longest reply: a value, and what comes with it.
+/// The longest reply: a value, and the token that comes with it.
 const LONGEST: usize = LARGEST_VALUE + LONGEST_LINE;
 
-/// All lines are short but those of errors, which may repeat what they are about.
+/// All lines are short but those of errors, which may repeat the command.
 const LONGEST_LINE: usize = 64 << 10;
 
-/// Our scripts answer with four values at most; a server that says what it is names its modules, too.
+/// Our scripts answer with few values; the answer to HELLO names the server's modules, too.
 const MOST_VALUES: usize = 1024;
 
 const DEEPEST: usize = 8;
 
-/// What some servers with TLS say to who doesn't speak it.
+/// How the alert begins that some servers with TLS send in answer to plain text.
 const TLS_ALERT: &[u8] = b"\x15\x03";
 
-/// What a buffer has when nothing is read, and when something long was.
+/// The size of a buffer, but while a longer reply is read.
 const USUAL: usize = 4 << 10;
 
-/// What was read of a connection and isn't understood yet.
+/// What was read from a connection and isn't a reply yet.
 pub(super) struct Replies {
     buffer: Vec<u8>,
-    /// Where that begins and ends in the buffer.
+    /// Where it begins and ends in the buffer.
     start: usize,
     end: usize,
 }
@@ -45,11 +45,11 @@ enum Stop {
     /// More has to come.
     Part,
     TooLong,
-    /// It is none, and will be none.
+    /// They aren't of this protocol.
     Strange,
 }
 
-/// Nothing is stored that couldn't be read again.
+/// Refuses a value that is too long to be read again.
 pub(super) fn check_length(name: &str, value: Option<&[u8]>) -> Outcome<()> {
     let length = value.unwrap_or_default().len();
     if length <= LARGEST_VALUE {
@@ -99,7 +99,7 @@ impl Replies {
         }
     }
 
-    /// Room is made for what comes, and not for what is announced.
+    /// The buffer grows with what has come, and not with the length that is announced.
     fn read(&mut self, stream: &mut impl Read) -> Result<(), Failure> {
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
@@ -118,7 +118,7 @@ impl Replies {
         }
     }
 
-    /// A connection may be idle for long.
+    /// Gives the memory of a long reply back: the connection may be idle for long.
     fn tidy(&mut self) {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
@@ -129,7 +129,7 @@ impl Replies {
     }
 }
 
-/// What a value is taken from.
+/// The bytes that a value is taken from.
 struct Unread<'a> {
     bytes: &'a [u8],
     /// How many values it may still have.
@@ -207,7 +207,7 @@ impl<'a> Unread<'a> {
     }
 }
 
-/// Only the crate makes errors. It wants them to be UTF-8, and they may have a key in them.
+/// Only the redis crate can make its type of an error. It wants UTF-8, and a server's error may have a key in it.
 fn error(line: &[u8]) -> Result<Value, Stop> {
     let line = String::from_utf8_lossy(line);
     ::redis::parse_redis_value(line.as_bytes()).map_err(|_| Stop::Strange)
@@ -236,7 +236,7 @@ mod tests {
     use std::collections::VecDeque;
     use std::io;
 
-    /// Gives its chunks one by one, and then fails or goes on for ever.
+    /// Gives its chunks one by one, then times out, or gives the last one for ever.
     struct Chunks {
         chunks: VecDeque<Vec<u8>>,
         endless: bool,

@@ -1,13 +1,13 @@
-//! What a server is: only one that stands for itself, and isn't a replica, has locks.
+//! What a server says that it is: only a primary that is in no cluster has locks.
 
 use ::redis::Value;
 
 use crate::base::error::{Error, Result};
 
-/// What a server says that it is. HELLO tells it to every user, whatever the access control list has.
+/// What a server says that it is, in answer to HELLO, which any user may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Or it doesn't say: a proxy, a user without a right, another version.
+    /// A primary, or a server that doesn't say what it is: a proxy, or another version.
     Primary,
     Replica,
     ClusterNode,

@@ -42,7 +42,7 @@
 //! - *Nobody waits*: the connection is free, and the thread reads it after a while, so that its end is found. A waiter
 //!   that comes before looks whether the connection is at its end, before it relies on it.
 //! - *The locker is gone*: then nobody waits. The connection is shut down, and the thread ends.
-//! - *A fork*: the child has an inbox of its own, and touches nothing of this one.
+//! - *A fork*: the child's engine has an inbox of its own, and touches nothing of this one.
 
 use std::fmt;
 use std::sync::Arc;
