@@ -1,8 +1,9 @@
 //! Makes streams to one server.
 
 use std::io;
+use std::path::PathBuf;
 
-use super::address::{Endpoint, HostPort};
+use super::address::Endpoint;
 use super::resolver::Resolver;
 use super::socket::Socket;
 use super::stream::Stream;
@@ -12,34 +13,41 @@ use crate::base::clock::Deadline;
 /// Makes streams to one server.
 #[derive(Debug)]
 pub(in crate::engine) struct Connector {
-    endpoint: Endpoint,
-    resolver: Resolver,
+    target: Target,
     /// `None`: its streams are plain.
     tls: Option<TlsConfig>,
 }
 
+#[derive(Debug)]
+enum Target {
+    Tcp(Resolver),
+    Unix(PathBuf),
+}
+
 impl Connector {
     pub(in crate::engine) fn new(endpoint: Endpoint, tls: Option<TlsConfig>) -> Self {
-        Connector {
-            endpoint,
-            resolver: Resolver::default(),
-            tls,
-        }
+        let target = match endpoint {
+            Endpoint::Tcp(server) => Target::Tcp(Resolver::new(server)),
+            Endpoint::Unix(path) => Target::Unix(path),
+        };
+        Connector { target, tls }
     }
 
-    /// The same for a child that was forked off: the parent's thread that looks a name up isn't there.
+    /// The same for a child that was forked off.
     pub(in crate::engine) fn after_fork(&self) -> Self {
-        Connector::new(self.endpoint.clone(), self.tls.clone())
+        let target = match &self.target {
+            Target::Tcp(resolver) => Target::Tcp(resolver.after_fork()),
+            Target::Unix(path) => Target::Unix(path.clone()),
+        };
+        let tls = self.tls.clone();
+        Connector { target, tls }
     }
 
     /// A stream, with name lookup and the handshake of TLS done by `deadline`.
     pub(in crate::engine) fn connect(&self, deadline: &Deadline) -> io::Result<Stream> {
-        let mut socket = match &self.endpoint {
-            Endpoint::Unix(path) => Socket::connect_unix(path, deadline)?,
-            Endpoint::Tcp(HostPort { host, port }) => {
-                let addresses = self.resolver.resolve(host, *port, deadline)?;
-                Socket::connect_tcp(&addresses, deadline)?
-            }
+        let mut socket = match &self.target {
+            Target::Tcp(resolver) => Socket::connect_tcp(&resolver.resolve(deadline)?, deadline)?,
+            Target::Unix(path) => Socket::connect_unix(path, deadline)?,
         };
         let session = match &self.tls {
             Some(tls) => Some(tls.shake_hands(&mut socket)?),
@@ -50,6 +58,6 @@ impl Connector {
 
     /// Whether its server may be one that speaks TLS on this port, and gets plain text.
     pub(in crate::engine) fn is_plain_tcp(&self) -> bool {
-        self.tls.is_none() && matches!(self.endpoint, Endpoint::Tcp(_))
+        self.tls.is_none() && matches!(self.target, Target::Tcp(_))
     }
 }

@@ -7,13 +7,15 @@ use std::thread;
 
 use parking_lot::{Condvar, Mutex};
 
+use super::address::HostPort;
 use crate::base::clock::Deadline;
 
-/// Looks a host up in a thread of its own, one at a time: a lookup that hangs is joined, not repeated.
+/// Looks one host up, in a thread that callers share: a lookup that hangs is joined, not repeated.
 ///
 /// The thread ends when the system's lookup does, which nothing can hurry.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::engine) struct Resolver {
+    server: HostPort,
     lookup: Mutex<Option<Arc<Lookup>>>,
 }
 
@@ -27,16 +29,22 @@ struct Lookup {
 type Found = Result<Vec<SocketAddr>, (ErrorKind, String)>;
 
 impl Resolver {
-    pub(in crate::engine) fn resolve(
-        &self,
-        host: &str,
-        port: u16,
-        deadline: &Deadline,
-    ) -> io::Result<Vec<SocketAddr>> {
+    pub(in crate::engine) fn new(server: HostPort) -> Self {
+        let lookup = Mutex::default();
+        Resolver { server, lookup }
+    }
+
+    /// The same for a child that was forked off: the parent's thread isn't there.
+    pub(in crate::engine) fn after_fork(&self) -> Self {
+        Resolver::new(self.server.clone())
+    }
+
+    pub(in crate::engine) fn resolve(&self, deadline: &Deadline) -> io::Result<Vec<SocketAddr>> {
+        let HostPort { host, port } = &self.server;
         if let Ok(address) = host.parse::<IpAddr>() {
-            return Ok(vec![(address, port).into()]);
+            return Ok(vec![(address, *port).into()]);
         }
-        let lookup = self.join_or_start(host, port)?;
+        let lookup = self.join_or_start()?;
         let mut found = lookup.found.lock();
         while found.is_none() {
             if deadline.is_over() {
@@ -52,14 +60,14 @@ impl Resolver {
         }
     }
 
-    fn join_or_start(&self, host: &str, port: u16) -> io::Result<Arc<Lookup>> {
+    fn join_or_start(&self) -> io::Result<Arc<Lookup>> {
         let mut current = self.lookup.lock();
         let running = current.as_ref();
         if let Some(running) = running.filter(|lookup| lookup.found.lock().is_none()) {
             return Ok(running.clone());
         }
         let lookup = Arc::new(Lookup::default());
-        let (theirs, host) = (lookup.clone(), host.to_owned());
+        let (theirs, HostPort { host, port }) = (lookup.clone(), self.server.clone());
         thread::Builder::new()
             .name("crosslock-dns".into())
             .spawn(move || {
@@ -80,27 +88,30 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
+    fn resolver(host: &str) -> Resolver {
+        let host = host.to_owned();
+        Resolver::new(HostPort { host, port: 7 })
+    }
+
     fn soon() -> Deadline {
         Deadline::after(Duration::from_secs(20))
     }
 
     #[test]
     fn addresses_need_no_lookup() {
-        let resolver = Resolver::default();
         for host in ["127.0.0.1", "::1"] {
-            let found = resolver
-                .resolve(host, 7, &Deadline::after(Duration::ZERO))
-                .unwrap();
+            let resolver = resolver(host);
+            let found = resolver.resolve(&Deadline::after(Duration::ZERO)).unwrap();
             assert_eq!(found, [SocketAddr::new(host.parse().unwrap(), 7)]);
+            assert!(resolver.lookup.lock().is_none());
         }
-        assert!(resolver.lookup.lock().is_none());
     }
 
     #[test]
     fn localhost_is_found_again_and_again() {
-        let resolver = Resolver::default();
+        let resolver = resolver("localhost");
         for _ in 0..3 {
-            let found = resolver.resolve("localhost", 7, &soon()).unwrap();
+            let found = resolver.resolve(&soon()).unwrap();
             assert!(
                 found.iter().all(|address| address.ip().is_loopback()),
                 "{found:?}"
@@ -110,10 +121,10 @@ mod tests {
 
     #[test]
     fn lookup_past_its_deadline_is_left() {
-        let resolver = Resolver::default();
+        let resolver = resolver("host.invalid");
         *resolver.lookup.lock() = Some(Arc::new(Lookup::default()));
         let error = resolver
-            .resolve("host.invalid", 7, &Deadline::after(Duration::ZERO))
+            .resolve(&Deadline::after(Duration::ZERO))
             .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut);
     }

@@ -173,7 +173,7 @@ impl Connection {
         self.stream.socket().forget_unsent();
     }
 
-    /// Closes it from another thread.
+    /// What closes it from another thread.
     pub(super) fn closer(&self) -> Closer {
         self.stream.socket().closer()
     }
