@@ -67,7 +67,9 @@ fn texts(directory: &Path, path: &str, texts: &mut BTreeMap<String, String>) {
 fn code(text: &str) -> String {
     let lines = text.lines().take_while(|line| *line != "#[cfg(test)]");
     let lines = lines.map(|line| line.split("//").next().unwrap_or_default());
-    lines.collect::<Vec<_>>().join("\n")
+    let lines: Vec<_> = lines.collect();
+    // A limit of visibility is no use.
+    lines.join("\n").replace("(in crate::", "(in ")
 }
 
 /// The paths of this crate that a text names, as they would be written from the crate's root.

@@ -47,17 +47,17 @@
 use std::fmt;
 use std::sync::Arc;
 
-use parking_lot::{Condvar, Mutex};
-use uuid::Uuid;
+use parking_lot::Mutex;
 
-use self::state::{State, Waiter};
-pub(super) use self::subscription::{Notification, Subscription};
-use self::waker::Waker;
+use self::listener::Listener;
+pub(super) use self::state::Notification;
+pub(super) use self::subscription::Subscription;
 use super::server::Server;
-use crate::base::clock::{Cancel, Deadline};
+use crate::base::clock::Deadline;
 use crate::base::owner::Owner;
 
 mod channels;
+mod listener;
 mod pubsub;
 mod reading;
 mod state;
@@ -69,18 +69,6 @@ mod waker;
 pub(super) struct Inbox {
     server: Arc<Server>,
     listener: Mutex<Option<Arc<Listener>>>,
-}
-
-/// An inbox in use, which its waiters and its thread share.
-struct Listener {
-    server: Arc<Server>,
-    id: String,
-    state: Mutex<State>,
-    /// Wakes the thread, when it doesn't read.
-    thread_wakes: Condvar,
-    /// Wakes the reader of the connection.
-    waker: Waker,
-    closed: Cancel,
 }
 
 impl Inbox {
@@ -108,7 +96,7 @@ impl Inbox {
             Some(_) => existing.unwrap_or_else(|| name.into()),
             None => existing?,
         };
-        let subscription = listener.subscribe(owner, channel, open_by.is_some());
+        let subscription = Subscription::new(listener.clone(), owner, channel, open_by.is_some());
         subscription.check_connection();
         if let Some(deadline) = open_by {
             subscription.await_confirmation(deadline);
@@ -130,68 +118,6 @@ impl Drop for Inbox {
         if let Some(listener) = self.listener.get_mut() {
             listener.close();
         }
-    }
-}
-
-impl Listener {
-    fn new(server: Arc<Server>) -> std::io::Result<Self> {
-        Ok(Listener {
-            server,
-            id: Uuid::new_v4().simple().to_string(),
-            state: Mutex::default(),
-            thread_wakes: Condvar::new(),
-            waker: Waker::new()?,
-            closed: Cancel::default(),
-        })
-    }
-
-    fn start(server: Arc<Server>) -> Option<Arc<Self>> {
-        let started = Listener::new(server).and_then(|listener| {
-            let listener = Arc::new(listener);
-            listener.start_thread().map(|()| listener)
-        });
-        started
-            .inspect_err(|e| {
-                log::warn!("no thread to hear of grants, so waiting is by asking: {e}");
-            })
-            .ok()
-    }
-
-    fn subscribe(
-        self: Arc<Self>,
-        owner: &Owner,
-        channel: Arc<str>,
-        is_opening: bool,
-    ) -> Subscription {
-        let condvar = Arc::new(Condvar::new());
-        let waiter = Waiter {
-            notification: None,
-            is_opening,
-            condvar: condvar.clone(),
-        };
-        let owner = owner.as_str().to_owned();
-        let mut state = self.state.lock();
-        let is_first = state.channels.is_empty();
-        state.channels.add_waiter(&channel, owner.clone(), waiter);
-        if is_first {
-            self.thread_wakes.notify_one();
-        }
-        drop(state);
-        Subscription {
-            listener: self,
-            owner,
-            channel,
-            condvar,
-        }
-    }
-
-    fn close(&self) {
-        self.closed.set();
-        let state = self.state.lock();
-        if let Some(closer) = &state.closer {
-            closer.close();
-        }
-        self.thread_wakes.notify_one();
     }
 }
 
@@ -218,9 +144,9 @@ mod tests {
         let address = address::parse("redis://127.0.0.1:1/").unwrap();
         let server = Arc::new(Server::new(address, &Options::default()).unwrap());
         let listener = Arc::new(Listener::new(server).unwrap());
-        let subscription = listener.subscribe(owner, CHANNEL.into(), false);
+        let subscription = Subscription::new(listener.clone(), owner, CHANNEL.into(), false);
         let received = pubsub::received(value)?;
-        subscription.listener.state.lock().deliver(&received);
+        listener.state.lock().deliver(&received);
         subscription.wait(Duration::ZERO)
     }
 

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use parking_lot::{Condvar, MutexGuard};
 
+use super::listener::Listener;
 use super::pubsub::PubSub;
 use super::state::{Custody, State};
-use super::{Listener, Subscription};
 use crate::base::clock::Deadline;
 use crate::base::limits::server::CHANNEL_UNUSED;
 use crate::engine::redis::failure::Failure;
@@ -17,7 +17,11 @@ use crate::engine::redis::failure::Failure;
 #[derive(Clone, Copy)]
 pub(super) enum Reader<'a> {
     /// A waiter, until it has a notification, or that time has come; `None` is never.
-    Waiter(&'a Subscription, Option<Instant>),
+    Waiter {
+        channel: &'a str,
+        owner: &'a str,
+        until: Option<Instant>,
+    },
     /// The thread, until a waiter had better read, or nobody needs the connection.
     Thread,
 }
@@ -25,8 +29,14 @@ pub(super) enum Reader<'a> {
 impl Reader<'_> {
     fn is_done(self, state: &mut State, now: Instant) -> bool {
         match self {
-            Reader::Waiter(waiter, until) => {
-                waiter.has_notification(state) || until.is_some_and(|until| until <= now)
+            Reader::Waiter {
+                channel,
+                owner,
+                until,
+            } => {
+                let notification = state.notification(channel, owner);
+                let is_notified = notification.is_some_and(|one| one.is_some());
+                is_notified || until.is_some_and(|until| until <= now)
             }
             Reader::Thread => state.thread_is_done(now),
         }
@@ -35,7 +45,7 @@ impl Reader<'_> {
     /// When to look whether it is done, if nothing arrives.
     fn looks_at(self, state: &mut State, now: Instant) -> Option<Instant> {
         match self {
-            Reader::Waiter(_, until) => until,
+            Reader::Waiter { until, .. } => until,
             Reader::Thread => state.thread_looks_at(now),
         }
     }
@@ -43,8 +53,10 @@ impl Reader<'_> {
     /// By when the commands that it sends have to be sent.
     fn deadline(self) -> Deadline {
         match self {
-            Reader::Waiter(_, Some(until)) => Deadline::at(until),
-            Reader::Waiter(_, None) | Reader::Thread => Deadline::NEVER,
+            Reader::Waiter {
+                until: Some(until), ..
+            } => Deadline::at(until),
+            Reader::Waiter { until: None, .. } | Reader::Thread => Deadline::NEVER,
         }
     }
 }
@@ -62,7 +74,7 @@ impl Listener {
         let result = catch_unwind(read).unwrap_or_else(panicked);
         let mut state = self.state.lock();
         match (result, reader) {
-            (Ok(()), Reader::Waiter(..)) => state.put_back(pubsub),
+            (Ok(()), Reader::Waiter { .. }) => state.put_back(pubsub),
             (Ok(()), Reader::Thread) => state.make_free(pubsub),
             (Err(failure), _) => state.lose(failure),
         }

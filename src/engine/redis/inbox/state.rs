@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use parking_lot::Condvar;
 
-use super::Notification;
 use super::channels::Channels;
 use super::pubsub::{PubSub, Received};
 use super::waker::Waker;
@@ -53,6 +52,15 @@ pub(super) enum Custody {
     },
 }
 
+/// What a waiter is notified of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine::redis) enum Notification {
+    /// The lock was granted to it, at some time.
+    Granted(Token),
+    /// A grant may have been missed: the server knows.
+    AskAgain,
+}
+
 #[derive(Debug)]
 pub(super) struct Waiter {
     pub(super) notification: Option<Notification>,
@@ -62,6 +70,16 @@ pub(super) struct Waiter {
 }
 
 impl State {
+    /// What a waiter is notified of, if anything; `None` for a waiter that has left.
+    pub(super) fn notification(
+        &mut self,
+        channel: &str,
+        owner: &str,
+    ) -> Option<&mut Option<Notification>> {
+        let waiter = self.channels.waiter(channel, owner)?;
+        Some(&mut waiter.notification)
+    }
+
     /// The connection, for a waiter that is to read it.
     pub(super) fn take(&mut self) -> Option<Box<PubSub>> {
         if !matches!(self.custody, Custody::Free { .. }) {

@@ -5,32 +5,52 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, MutexGuard};
 
-use super::Listener;
+use super::listener::Listener;
 use super::reading::Reader;
-use super::state::{Custody, State};
+use super::state::{Custody, Notification, State, Waiter};
 use crate::base::clock::Deadline;
 use crate::base::limits::server::FIRST_SUBSCRIPTION;
-use crate::base::token::Token;
+use crate::base::owner::Owner;
 
 /// One waiter's subscription, which ends when this is dropped.
 pub(in crate::engine::redis) struct Subscription {
-    pub(super) listener: Arc<Listener>,
-    pub(super) owner: String,
-    pub(super) channel: Arc<str>,
+    listener: Arc<Listener>,
+    owner: String,
+    channel: Arc<str>,
     /// Wakes the waiter, when it sleeps.
-    pub(super) condvar: Arc<Condvar>,
-}
-
-/// What a waiter is notified of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine::redis) enum Notification {
-    /// The lock was granted to it, at some time.
-    Granted(Token),
-    /// A grant may have been missed: the server knows.
-    AskAgain,
+    condvar: Arc<Condvar>,
 }
 
 impl Subscription {
+    /// Adds a waiter to a channel, which is wanted from now on.
+    pub(super) fn new(
+        listener: Arc<Listener>,
+        owner: &Owner,
+        channel: Arc<str>,
+        is_opening: bool,
+    ) -> Self {
+        let condvar = Arc::new(Condvar::new());
+        let waiter = Waiter {
+            notification: None,
+            is_opening,
+            condvar: condvar.clone(),
+        };
+        let owner = owner.as_str().to_owned();
+        let mut state = listener.state.lock();
+        let is_first = state.channels.is_empty();
+        state.channels.add_waiter(&channel, owner.clone(), waiter);
+        if is_first {
+            listener.thread_wakes.notify_one();
+        }
+        drop(state);
+        Subscription {
+            listener,
+            owner,
+            channel,
+            condvar,
+        }
+    }
+
     /// The channel to which grants are to be sent, while the server has confirmed it.
     pub(in crate::engine::redis) fn channel(&self) -> Option<&str> {
         let state = self.listener.state.lock();
@@ -51,7 +71,7 @@ impl Subscription {
             state = match state.take() {
                 Some(pubsub) => {
                     drop(state);
-                    self.listener.read(pubsub, Reader::Waiter(self, until))
+                    self.listener.read(pubsub, self.reader(until))
                 }
                 None => {
                     self.sleep(&mut state, until);
@@ -75,7 +95,7 @@ impl Subscription {
     pub(super) fn check_connection(&self) {
         let pubsub = self.listener.state.lock().take();
         if let Some(pubsub) = pubsub {
-            let reader = Reader::Waiter(self, Some(Instant::now()));
+            let reader = self.reader(Some(Instant::now()));
             drop(self.listener.read(pubsub, reader));
         }
     }
@@ -92,17 +112,17 @@ impl Subscription {
         }
     }
 
-    fn notification<'a>(&self, state: &'a mut State) -> Option<&'a mut Option<Notification>> {
-        let waiter = state.channels.waiter(&self.channel, &self.owner)?;
-        Some(&mut waiter.notification)
-    }
-
-    pub(super) fn has_notification(&self, state: &mut State) -> bool {
-        self.notification(state).is_some_and(|one| one.is_some())
+    /// Itself, as the reader of the connection.
+    fn reader(&self, until: Option<Instant>) -> Reader<'_> {
+        Reader::Waiter {
+            channel: &self.channel,
+            owner: &self.owner,
+            until,
+        }
     }
 
     fn take_notification(&self, state: &mut State) -> Option<Notification> {
-        self.notification(state)?.take()
+        state.notification(&self.channel, &self.owner)?.take()
     }
 
     /// Sleeps until it has a notification, or is to read, or until then.

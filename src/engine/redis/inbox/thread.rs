@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
-use super::Listener;
+use super::listener::Listener;
 use super::pubsub::PubSub;
 use super::reading::Reader;
 use super::state::Custody;
@@ -13,6 +13,7 @@ use crate::base::backoff::Waits;
 use crate::base::clock::Deadline;
 use crate::base::limits::server::{LASTING, RECONNECT, UNREAD};
 use crate::engine::redis::failure::Failure;
+use crate::engine::redis::server::Server;
 
 /// Why there is no connection.
 struct Disconnected {
@@ -37,8 +38,20 @@ impl Outage {
 }
 
 impl Listener {
-    /// Fails if the thread can't be started.
-    pub(super) fn start_thread(self: &Arc<Self>) -> std::io::Result<()> {
+    /// `None`, which is logged, if its thread can't be started.
+    pub(super) fn start(server: Arc<Server>) -> Option<Arc<Self>> {
+        let started = Listener::new(server).and_then(|listener| {
+            let listener = Arc::new(listener);
+            listener.start_thread().map(|()| listener)
+        });
+        started
+            .inspect_err(|e| {
+                log::warn!("no thread to hear of grants, so waiting is by asking: {e}");
+            })
+            .ok()
+    }
+
+    fn start_thread(self: &Arc<Self>) -> std::io::Result<()> {
         // TLS and the user's logger are all that needs stack here.
         const STACK: usize = 512 * 1024;
         let listener = self.clone();

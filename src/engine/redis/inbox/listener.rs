@@ -1,0 +1,46 @@
+//! An inbox in use: what its waiters and its thread share.
+
+use std::io;
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+use uuid::Uuid;
+
+use super::state::State;
+use super::waker::Waker;
+use crate::base::clock::Cancel;
+use crate::engine::redis::server::Server;
+
+/// An inbox in use, which its waiters and its thread share.
+pub(super) struct Listener {
+    pub(super) server: Arc<Server>,
+    pub(super) id: String,
+    pub(super) state: Mutex<State>,
+    /// Wakes the thread, when it doesn't read.
+    pub(super) thread_wakes: Condvar,
+    /// Wakes the reader of the connection.
+    pub(super) waker: Waker,
+    pub(super) closed: Cancel,
+}
+
+impl Listener {
+    pub(super) fn new(server: Arc<Server>) -> io::Result<Self> {
+        Ok(Listener {
+            server,
+            id: Uuid::new_v4().simple().to_string(),
+            state: Mutex::default(),
+            thread_wakes: Condvar::new(),
+            waker: Waker::new()?,
+            closed: Cancel::default(),
+        })
+    }
+
+    pub(super) fn close(&self) {
+        self.closed.set();
+        let state = self.state.lock();
+        if let Some(closer) = &state.closer {
+            closer.close();
+        }
+        self.thread_wakes.notify_one();
+    }
+}
