@@ -19,8 +19,9 @@ use crate::base::error::{Error, Result};
 use crate::base::name::Key;
 use crate::core::Core;
 use crate::guard::LockGuard;
+use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
-use crate::queue::handoff::{Contender, Handoff, Waiter};
+use crate::queue::handoff::{Contender, Handoff, Turn, Waiter};
 use crate::queue::local::{Entered, Left};
 
 impl Core {
@@ -71,55 +72,59 @@ impl Core {
 
 /// Takes a lock, or gives `None` when it is still taken at the end of `budget`.
 fn acquire(core: &Arc<Core>, claim: &Claim, mut budget: RetryBudget) -> Result<Option<LockGuard>> {
-    if !claim.is_exclusive() || claim.has_many() {
-        // Those that share stand in nobody's way here, and those that want several names in no queue: each asks for
-        // itself.
-        return Acquirer::new(
-            core,
-            claim,
-            budget,
-            Contender::new(&*core.engine, core.process),
-            None,
-            None,
-        )
-        .acquire();
-    }
-    let (turn, word) = match core.queues.enter(&claim.key) {
-        Entered::First(turn) => (Some(turn), Handoff::Acquire),
-        Entered::Behind(waiter) => match stand_in_queue(core, claim, waiter, &mut budget) {
-            Left::Given(turn, word) => (Some(turn), word),
+    let (turn, handoff) = if is_queued_locally(claim) {
+        match take_turn(core, claim, &mut budget) {
+            Left::Given(turn, handoff) => (Some(turn), handoff),
             Left::Gone { taken: true } => return Ok(None),
             Left::Gone { taken: false } => {
                 // Nobody here knows how the lock stands: one question, without waiting.
                 budget.run_out();
                 (None, Handoff::Acquire)
             }
+        }
+    } else {
+        (None, Handoff::Acquire)
+    };
+    let (contender, renewer) = match handoff {
+        Handoff::Acquire => (None, None),
+        Handoff::Resume(contender, renewer) => (Some(*contender), renewer),
+        Handoff::Lease(lease, renewer) => match take_over(core, claim, *lease, turn.as_ref()) {
+            Some(lease) => return Ok(Some(LockGuard::new(core.clone(), lease, renewer, turn))),
+            None => (None, renewer),
         },
     };
-    let (contender, renewer) = match word {
-        Handoff::Acquire => (None, None),
-        Handoff::Resume(contender, renewer) => (Some(contender), renewer),
-        Handoff::Lease(lease, renewer) => {
-            let now = core.clock.now();
-            let lease = lease.handed_over(claim, now);
-            let is_whole = lease.value.is_some() || !claim.valued;
-            if is_whole && lease.is_valid(now) {
-                return Ok(Some(LockGuard::new(core.clone(), lease, renewer, turn)));
-            }
-            if let Some(turn) = &turn {
-                // The holder before said that the lock is taken: that is over, and nobody has asked since.
-                turn.set_taken(false);
-            }
-            core.deferred
-                .leave(DeferredRelease::of(lease, core.options.ttl));
-            (None, renewer)
-        }
-    };
-    let contender = contender.map_or_else(
-        || Contender::new(&*core.engine, core.process),
-        |contender| *contender,
-    );
+    let contender = contender.unwrap_or_else(|| Contender::new(&*core.engine, core.process));
     Acquirer::new(core, claim, budget, contender, turn, renewer).acquire()
+}
+
+/// Whether the threads of this process ask for the lock one after the other. Readers and holders of permits stand in
+/// nobody's way here, and a call that wants several names is in no queue: each asks for itself.
+fn is_queued_locally(claim: &Claim) -> bool {
+    claim.is_exclusive() && !claim.has_many()
+}
+
+fn take_turn(core: &Core, claim: &Claim, budget: &mut RetryBudget) -> Left<Key, Handoff> {
+    match core.queues.enter(&claim.key) {
+        Entered::First(turn) => Left::Given(turn, Handoff::Acquire),
+        Entered::Behind(waiter) => stand_in_queue(core, claim, waiter, budget),
+    }
+}
+
+/// The lease that the thread before has handed over, if it is still valid and has all that this call needs.
+fn take_over(core: &Core, claim: &Claim, lease: Lease, turn: Option<&Turn>) -> Option<Lease> {
+    let now = core.clock.now();
+    let lease = lease.handed_over(claim, now);
+    let is_whole = lease.value.is_some() || !claim.valued;
+    if is_whole && lease.is_valid(now) {
+        return Some(lease);
+    }
+    if let Some(turn) = turn {
+        // The holder before said that the lock is taken: that is over, and nobody has asked since.
+        turn.set_taken(false);
+    }
+    core.deferred
+        .leave(DeferredRelease::of(lease, core.options.ttl));
+    None
 }
 
 /// Waits in the local queue. What is held here is taken, however often one looks.

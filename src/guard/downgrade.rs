@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use super::LockGuard;
+use crate::base::claim::Claim;
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
 use crate::base::limits::RELEASE;
 use crate::base::token::Ending;
+use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
 
 impl LockGuard {
@@ -43,18 +45,25 @@ impl LockGuard {
             }
             Err(e) => {
                 self.return_renewer();
-                // It is held either way, or not at all.
-                let as_reader = DeferredRelease {
-                    claim: reading,
-                    owner: lease.owner.clone(),
-                    ttl: core.options.ttl,
-                    ending: Ending::Clean { last_used },
-                    kept_until: lease.kept_until,
-                };
-                self.defer(DeferredRelease::of(lease, core.options.ttl));
-                self.defer(as_reader);
+                self.defer_both(lease, reading);
                 Err(e)
             }
         }
+    }
+
+    /// It isn't known whether the lease excludes all still, or reads: it is released as both.
+    fn defer_both(&self, lease: Lease, reading: Claim) {
+        let ttl = self.core.options.ttl;
+        let as_reader = DeferredRelease {
+            claim: reading,
+            owner: lease.owner.clone(),
+            ttl,
+            ending: Ending::Clean {
+                last_used: lease.token.number,
+            },
+            kept_until: lease.kept_until,
+        };
+        self.defer(DeferredRelease::of(lease, ttl));
+        self.defer(as_reader);
     }
 }

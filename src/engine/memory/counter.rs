@@ -2,7 +2,7 @@
 
 use crate::base::token::{Token, host_micros};
 
-/// One for all names: a name that nobody holds needs no entry.
+/// One for all names: a name that nobody holds needs no state.
 #[derive(Debug, Default)]
 pub(super) struct Counter(u64);
 
@@ -13,7 +13,7 @@ impl Counter {
     }
 
     pub(super) fn next(&mut self, abandoned: bool) -> Token {
-        // The counter may be odd here: it belongs to all names, and only an entry tells of abandonment.
+        // The counter may be odd here: it belongs to all names, and only a name's state tells of abandonment.
         let stored = if abandoned {
             self.0 | 1
         } else {

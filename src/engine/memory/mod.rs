@@ -19,8 +19,9 @@ use crate::base::token::{HAND_OVERS, Token};
 use crate::base::value::Stored;
 
 mod counter;
-mod entry;
-mod inside;
+mod holders;
+mod name_state;
+
 mod table;
 #[cfg(test)]
 mod tests;
@@ -72,10 +73,10 @@ impl MemoryEngine {
     fn wait(&self, request: Request<'_>, timeout: Duration) {
         let until = Instant::now() + timeout.min(LONGEST_PAUSE);
         let mut table = self.table().lock();
-        while let Some((bell, changes)) = table.waits(request) {
+        while let Some((condvar, changes)) = table.waits(request) {
             let left = changes.since(self.clock.now());
             let left = left.min(until.saturating_duration_since(Instant::now()));
-            if bell.wait_for(&mut table, left).timed_out() {
+            if condvar.wait_for(&mut table, left).timed_out() {
                 return;
             }
         }

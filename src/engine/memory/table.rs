@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Condvar;
 
 use super::counter::Counter;
-use super::entry::Entry;
+use super::name_state::NameState;
 use crate::base::clock::BootInstant;
 use crate::base::name::Key;
 use crate::base::token::Token;
@@ -17,7 +18,7 @@ use crate::engine::{Release, Request};
 /// All names in use, and what they protect.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    names: HashMap<Key, Entry>,
+    names: HashMap<Key, NameState>,
     pub(super) values: HashMap<Key, Arc<[u8]>>,
     counter: Counter,
     purge_at: usize,
@@ -34,31 +35,24 @@ impl Table {
         if request.claim.has_many() {
             return self.acquire_all(request, if_taken, now);
         }
-        let entry = match self.names.get_mut(request.key()) {
-            Some(entry) => entry,
+        let state = match self.names.get_mut(request.key()) {
+            Some(state) => state,
             None => self.names.entry(request.key().clone()).or_default(),
         };
-        entry.tidy(now, Some(request.owner));
-        if entry.is_turn_of(request) {
-            let token = entry.enter(request, now, &mut self.counter);
+        state.tidy(now, Some(request.owner));
+        if state.is_turn_of(request) {
+            let token = state.enter(request, now, &mut self.counter);
             return self.granted(request, token);
         }
-        let was_queued = entry.knows(request);
-        entry.stand(request, if_taken, now, &Arc::default());
-        Acquired::Taken(Taken {
-            remaining: entry.remaining(now),
-            counter: self.counter.last_used(),
-            was_queued,
-            is_handed_on: true,
-            // Those that wait are woken, and ask seldom.
-            queue_length: 0,
-            holder: holder(entry, if_taken),
-        })
+        let was_queued = state.knows(request);
+        state.enter_queue(request, if_taken, now, &Arc::default());
+        let (remaining, holder) = (state.remaining(now), holder(state, if_taken));
+        self.taken(was_queued, remaining, holder)
     }
 
-    /// All or none. Whoever waits enters all lines at once, and the place is its own in each when its turn comes: so
-    /// of two that wait, one is in front of the other wherever they meet, and none waits for one behind it. Who has
-    /// lost its place somewhere gives up the others and enters all lines anew.
+    /// Takes all names or none. A waiter enters all queues at once, and keeps its place in each when its turn comes there:
+    /// so of two waiters one is in front of the other wherever they meet, and none waits for one behind it. A waiter that has
+    /// lost its place somewhere gives up the others and enters all queues anew.
     fn acquire_all(
         &mut self,
         request: Request<'_>,
@@ -68,49 +62,78 @@ impl Table {
         let keys = request.claim.keys();
         let (mut known, mut turns) = (0, 0);
         for key in keys {
-            let entry = self.names.entry(key.clone()).or_default();
-            entry.tidy(now, Some(request.owner));
-            known += usize::from(entry.knows(request));
-            turns += usize::from(entry.is_turn_of(request));
+            let state = self.names.entry(key.clone()).or_default();
+            state.tidy(now, Some(request.owner));
+            known += usize::from(state.knows(request));
+            turns += usize::from(state.is_turn_of(request));
         }
-        if turns == keys.len() {
-            let tokens = keys.iter().filter_map(|key| {
-                let entry = self.names.get_mut(key)?;
-                Some(entry.enter(request, now, &mut self.counter))
-            });
-            if let Some(token) = tokens.reduce(Token::and) {
-                self.counter.used(token.number);
-                return self.granted(request, token);
-            }
+        if turns == keys.len()
+            && let Some(token) = self.enter_all(request, now)
+        {
+            return self.granted(request, token);
         }
         let was_queued = known == keys.len();
+        if !was_queued {
+            for key in keys {
+                if let Some(state) = self.names.get_mut(key) {
+                    state.release(request, Release::UNKNOWN, now);
+                }
+            }
+        }
+        self.queue_for_all(request, if_taken, now, was_queued)
+    }
+
+    /// Gives the owner, whose turn it is everywhere, all names with one token.
+    fn enter_all(&mut self, request: Request<'_>, now: BootInstant) -> Option<Token> {
+        let tokens = request.claim.keys().iter().filter_map(|key| {
+            let state = self.names.get_mut(key)?;
+            Some(state.enter(request, now, &mut self.counter))
+        });
+        let token = tokens.reduce(Token::and)?;
+        self.counter.used(token.number);
+        Some(token)
+    }
+
+    fn queue_for_all(
+        &mut self,
+        request: Request<'_>,
+        if_taken: IfTaken<'_>,
+        now: BootInstant,
+        was_queued: bool,
+    ) -> Acquired {
         let (mut remaining, mut whose) = (None, None);
-        let bell = Arc::<Condvar>::default();
-        for key in keys {
-            let Some(entry) = self.names.get_mut(key) else {
+        let condvar = Arc::<Condvar>::default();
+        for key in request.claim.keys() {
+            let Some(state) = self.names.get_mut(key) else {
                 continue;
             };
-            if !was_queued {
-                entry.release(request, Release::UNKNOWN, now);
+            state.enter_queue(request, if_taken, now, &condvar);
+            if !state.is_turn_of(request) {
+                remaining = remaining.into_iter().chain(state.remaining(now)).min();
+                whose = whose.or_else(|| holder(state, if_taken));
             }
-            entry.stand(request, if_taken, now, &bell);
-            if !entry.is_turn_of(request) {
-                remaining = remaining.into_iter().chain(entry.remaining(now)).min();
-                whose = whose.or_else(|| holder(entry, if_taken));
-            }
-            // A name that nobody holds, waits for or has abandoned has no entry.
-            if entry.is_free(now) {
+            // A name that nobody holds, waits for or has abandoned has no state.
+            if state.is_free(now) {
                 self.names.remove(key);
             }
         }
+        self.taken(was_queued, remaining, whose)
+    }
+
+    fn taken(
+        &self,
+        was_queued: bool,
+        remaining: Option<Duration>,
+        holder: Option<String>,
+    ) -> Acquired {
         Acquired::Taken(Taken {
             remaining,
             counter: self.counter.last_used(),
             was_queued,
             is_handed_on: true,
-            // Those that wait are woken, and ask seldom.
+            // Waiters are notified here, and ask seldom.
             queue_length: 0,
-            holder: whose,
+            holder,
         })
     }
 
@@ -126,8 +149,8 @@ impl Table {
     pub(super) fn renew(&mut self, request: Request<'_>, now: BootInstant) -> bool {
         let mut renewed = true;
         for key in request.claim.keys() {
-            let entry = self.names.get_mut(key);
-            match entry.and_then(|entry| entry.holder(request, now)) {
+            let state = self.names.get_mut(key);
+            match state.and_then(|state| state.holder(request, now)) {
                 Some(holder) => holder.until = now.plus(request.ttl),
                 None => renewed = false,
             }
@@ -138,8 +161,8 @@ impl Table {
     /// Whether all of it is the owner's.
     pub(super) fn holds(&mut self, request: Request<'_>, now: BootInstant) -> bool {
         request.claim.keys().iter().all(|key| {
-            let entry = self.names.get_mut(key);
-            entry.is_some_and(|entry| entry.holder(request, now).is_some())
+            let state = self.names.get_mut(key);
+            state.is_some_and(|state| state.holder(request, now).is_some())
         })
     }
 
@@ -152,12 +175,12 @@ impl Table {
     ) -> bool {
         let mut released = true;
         for key in request.claim.keys() {
-            let Some(entry) = self.names.get_mut(key) else {
+            let Some(state) = self.names.get_mut(key) else {
                 released = false;
                 continue;
             };
-            let was_held = entry.release(request, release, now);
-            if entry.is_free(now) {
+            let was_held = state.release(request, release, now);
+            if state.is_free(now) {
                 self.names.remove(key);
             }
             if was_held && let Some(number) = release.ending.counter() {
@@ -175,10 +198,10 @@ impl Table {
         last_used: u64,
         now: BootInstant,
     ) -> Option<(Token, bool)> {
-        let entry = self.names.get_mut(request.key())?;
-        if entry.holder(request, now).is_some() {
+        let state = self.names.get_mut(request.key())?;
+        if state.holder(request, now).is_some() {
             self.counter.used(last_used);
-            let token = entry.downgrade(request, now, &mut self.counter);
+            let token = state.downgrade(request, now, &mut self.counter);
             return Some((token, false));
         }
         let claim = request.claim.shared();
@@ -186,13 +209,13 @@ impl Table {
             claim: &claim,
             ..request
         };
-        let token = entry.holder(reads, now)?.token()?;
+        let token = state.holder(reads, now)?.token()?;
         Some((token, true))
     }
 
     pub(super) fn free_permits(&self, key: &Key, of: u32, now: BootInstant) -> u32 {
-        let entry = self.names.get(key);
-        entry.map_or(of, |entry| entry.free_permits(of, now))
+        let state = self.names.get(key);
+        state.map_or(of, |state| state.free_permits(of, now))
     }
 
     pub(super) fn value(&self, key: &Key) -> Stored {
@@ -203,45 +226,45 @@ impl Table {
         self.values.insert(key.clone(), value.into());
     }
 
-    /// What rings when it may be the owner's turn, and when it may be without; `None` when it may be now.
+    /// What notifies the owner when it may be its turn, and when it may be without that; `None` when it may be now.
     pub(super) fn waits(&self, request: Request<'_>) -> Option<(Arc<Condvar>, BootInstant)> {
-        let (mut bell, mut changes) = (None, BootInstant::MAX);
+        let (mut condvar, mut changes) = (None, BootInstant::MAX);
         for key in request.claim.keys() {
-            let entry = self.names.get(key)?;
-            if let Some((rings, at)) = entry.waits(request.owner) {
-                (bell, changes) = (Some(rings), changes.min(at));
-            } else if !entry.knows(request) {
+            let state = self.names.get(key)?;
+            if let Some((rings, at)) = state.waits(request.owner) {
+                (condvar, changes) = (Some(rings), changes.min(at));
+            } else if !state.knows(request) {
                 return None;
             }
         }
-        bell.map(|bell| (bell, changes))
+        condvar.map(|condvar| (condvar, changes))
     }
 
-    /// Forgets what is over, each time the table has doubled: leases that ran out with nobody asking, and what was
-    /// abandoned long ago.
+    /// Forgets what is over, each time the table has doubled: leases that ran out with nobody asking, and abandonment
+    /// of long ago.
     fn purge(&mut self, now: BootInstant) {
         const SMALL: usize = 64;
         if self.names.len() < self.purge_at.max(SMALL) {
             return;
         }
-        self.names.retain(|_, entry| {
-            entry.tidy(now, None);
-            !entry.is_free(now)
+        self.names.retain(|_, state| {
+            state.tidy(now, None);
+            !state.is_free(now)
         });
         self.purge_at = 2 * self.names.len();
     }
 
-    /// For how many names there is an entry.
+    /// How many names have a state.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.names.len()
     }
 }
 
-/// Who has it, for the log of one that waits, if anybody reads that.
-fn holder(entry: &Entry, if_taken: IfTaken<'_>) -> Option<String> {
+/// One of the holders, for the log of a waiter, if that is read.
+fn holder(state: &NameState, if_taken: IfTaken<'_>) -> Option<String> {
     let is_wanted =
         matches!(if_taken, IfTaken::Wait { .. }) && log::log_enabled!(log::Level::Debug);
-    let whose = is_wanted.then(|| entry.whose()).flatten();
+    let whose = is_wanted.then(|| state.whose()).flatten();
     whose.map(|owner| owner.holder().to_owned())
 }

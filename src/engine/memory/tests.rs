@@ -9,6 +9,7 @@ use crate::engine::heartbeat::Taken;
 mod calls;
 mod modes;
 mod steps;
+mod waits;
 
 // So long that no test comes to the end of a real wait: leases end by a clock that is moved.
 const TTL: Duration = Duration::from_secs(100);
@@ -97,12 +98,12 @@ impl World {
             .acquire(client.request(), if_taken, self.clock.now())
     }
 
-    /// Asks, and leaves the line when the lock is taken.
+    /// Asks, and leaves the queue when the lock is taken.
     fn tries(&self, client: &Client) -> Option<Token> {
         token(self.ask(client, IfTaken::Leave))
     }
 
-    /// Asks, and stays in line when the lock is taken.
+    /// Asks, and stays in queue when the lock is taken.
     fn waits(&self, client: &Client) -> Option<Token> {
         self.waits_for(client, PROMISE)
     }

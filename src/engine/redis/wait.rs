@@ -19,6 +19,7 @@ use super::inbox::{Inbox, Notification, Subscription};
 use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::token::Token;
 use crate::base::validity::valid_until;
+use crate::base::value::Stored;
 use crate::engine::heartbeat::{Acquired, Heartbeat, IfTaken, Taken};
 use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
 
@@ -64,9 +65,8 @@ impl Wait for RedisWait {
         self.subscribe(request, None);
         let is_notified = self.is_notified();
         // Not before grants can be heard of.
-        let enters = pace
-            .as_deref_mut()
-            .filter(|pace| !self.has_to_subscribe(pace));
+        let waits = pace.as_deref_mut();
+        let enters = waits.filter(|pace| !self.has_to_subscribe(pace));
         let enters_queue = enters.is_some();
         let within = enters.map(|pace| self.heartbeat.announce(request.ttl, pace, is_notified));
         let if_taken = match within {
@@ -83,22 +83,17 @@ impl Wait for RedisWait {
             self.heartbeat.announce_nothing();
         }
         self.is_unanswered = answer.is_err();
-        Ok(match answer? {
-            Acquired::Granted { token, value } => Answer::Granted(Grant {
-                token,
-                value,
-                since: asked,
-            }),
-            Acquired::Taken(taken) => {
-                self.taken(asked, &taken, enters_queue);
-                if let Some(pace) = pace {
-                    self.heartbeat.answered(&taken, pace);
-                }
-                Answer::Taken {
-                    is_queued: enters_queue,
-                    holder: taken.holder,
-                }
-            }
+        let taken = match answer? {
+            Acquired::Granted { token, value } => return Ok(granted(token, value, asked)),
+            Acquired::Taken(taken) => taken,
+        };
+        self.taken(asked, &taken, enters_queue);
+        if let Some(pace) = pace {
+            self.heartbeat.answered(&taken, pace);
+        }
+        Ok(Answer::Taken {
+            is_queued: enters_queue,
+            holder: taken.holder,
         })
     }
 
@@ -199,4 +194,12 @@ impl RedisWait {
             since: seen.asked,
         })
     }
+}
+
+fn granted(token: Token, value: Option<Stored>, since: BootInstant) -> Answer {
+    Answer::Granted(Grant {
+        token,
+        value,
+        since,
+    })
 }

@@ -7,7 +7,7 @@ use crate::base::token::Token;
 
 /// Who holds a name, all in one way.
 #[derive(Debug, Default)]
-pub(super) enum Inside {
+pub(super) enum Holders {
     #[default]
     Nobody,
     Exclusive(Holder),
@@ -28,11 +28,11 @@ pub(super) struct Holder {
 /// By whom it is taken.
 #[derive(Debug)]
 pub(super) enum Who {
-    /// By one from the line whose turn it is, and who hasn't come yet.
-    Called(Owner),
-    /// By one that has a lease.
+    /// By a waiter to whom the name was granted, and who hasn't asked since.
+    Granted(Owner),
+    /// By an owner with a lease.
     Owner(Owner, Token),
-    /// By nobody any more: its last holder wanted it to be taken for longer.
+    /// By nobody any more: its last holder released it with `at_least_for`.
     Nobody,
 }
 
@@ -48,49 +48,49 @@ impl Holder {
     pub(super) fn token(&self) -> Option<Token> {
         match &self.who {
             Who::Owner(_, token) => Some(*token),
-            Who::Called(_) | Who::Nobody => None,
+            Who::Granted(_) | Who::Nobody => None,
         }
     }
 
     fn is_of(&self, one: &Owner) -> bool {
         match &self.who {
-            Who::Called(owner) | Who::Owner(owner, _) => owner == one,
+            Who::Granted(owner) | Who::Owner(owner, _) => owner == one,
             Who::Nobody => false,
         }
     }
 
-    /// Whether it is still there. Who asks just now is alive, and takes the place that is kept for it.
+    /// Whether it is still there. An owner that asks just now is alive, and takes the place that is kept for it.
     fn stays(&self, now: BootInstant, asking: Option<&Owner>) -> bool {
-        now < self.until || matches!(&self.who, Who::Called(owner) if asking == Some(owner))
+        now < self.until || matches!(&self.who, Who::Granted(owner) if asking == Some(owner))
     }
 }
 
-impl Inside {
+impl Holders {
     pub(super) fn fits(&self, mode: Mode) -> bool {
         match (self, mode) {
-            (Inside::Nobody, _) | (Inside::Readers(_), Mode::Shared) => true,
-            (Inside::Permits(holders), Mode::Permits { count, of }) => {
+            (Holders::Nobody, _) | (Holders::Readers(_), Mode::Shared) => true,
+            (Holders::Permits(holders), Mode::Permits { count, of }) => {
                 used(holders) + u64::from(count) <= of.into()
             }
             _ => false,
         }
     }
 
-    /// Lets one in that fits.
+    /// Adds a holder that fits.
     pub(super) fn add(&mut self, mode: Mode, holder: Holder) {
         match (self, mode) {
-            (Inside::Readers(holders) | Inside::Permits(holders), _) => holders.push(holder),
-            (inside, Mode::Exclusive) => *inside = Inside::Exclusive(holder),
-            (inside, Mode::Shared) => *inside = Inside::Readers(vec![holder]),
-            (inside, Mode::Permits { .. }) => *inside = Inside::Permits(vec![holder]),
+            (Holders::Readers(holders) | Holders::Permits(holders), _) => holders.push(holder),
+            (holders, Mode::Exclusive) => *holders = Holders::Exclusive(holder),
+            (holders, Mode::Shared) => *holders = Holders::Readers(vec![holder]),
+            (holders, Mode::Permits { .. }) => *holders = Holders::Permits(vec![holder]),
         }
     }
 
     pub(super) fn has(&self, owner: &Owner, mode: Mode) -> bool {
         match (self, mode) {
-            (Inside::Exclusive(_), Mode::Exclusive)
-            | (Inside::Readers(_), Mode::Shared)
-            | (Inside::Permits(_), Mode::Permits { .. }) => {
+            (Holders::Exclusive(_), Mode::Exclusive)
+            | (Holders::Readers(_), Mode::Shared)
+            | (Holders::Permits(_), Mode::Permits { .. }) => {
                 self.holders().iter().any(|holder| holder.is_of(owner))
             }
             _ => false,
@@ -99,18 +99,18 @@ impl Inside {
 
     pub(super) fn get_mut(&mut self, owner: &Owner, mode: Mode) -> Option<&mut Holder> {
         match (self, mode) {
-            (Inside::Exclusive(holder), Mode::Exclusive) => {
+            (Holders::Exclusive(holder), Mode::Exclusive) => {
                 Some(holder).filter(|holder| holder.is_of(owner))
             }
-            (Inside::Readers(holders), Mode::Shared)
-            | (Inside::Permits(holders), Mode::Permits { .. }) => {
+            (Holders::Readers(holders), Mode::Shared)
+            | (Holders::Permits(holders), Mode::Permits { .. }) => {
                 holders.iter_mut().find(|holder| holder.is_of(owner))
             }
             _ => None,
         }
     }
 
-    /// Leaves the lease of one to nobody, until then, and gives its token; `None` if it has none.
+    /// Leaves the lease of an owner to nobody, until then, and gives its token; `None` if it has none.
     pub(super) fn keep(&mut self, owner: &Owner, mode: Mode, until: BootInstant) -> Option<Token> {
         let holder = self.get_mut(owner, mode)?;
         let token = holder.token()?;
@@ -120,9 +120,9 @@ impl Inside {
 
     pub(super) fn remove(&mut self, owner: &Owner, mode: Mode) -> Option<Holder> {
         self.get_mut(owner, mode)?;
-        let (Inside::Readers(holders) | Inside::Permits(holders)) = self else {
+        let (Holders::Readers(holders) | Holders::Permits(holders)) = self else {
             return match std::mem::take(self) {
-                Inside::Exclusive(holder) => Some(holder),
+                Holders::Exclusive(holder) => Some(holder),
                 _ => None,
             };
         };
@@ -132,16 +132,16 @@ impl Inside {
         Some(holder)
     }
 
-    /// Puts those out whose time is over; gives the exclusive one, if it is.
+    /// Removes the holders whose time is over; gives the exclusive holder, if it is.
     pub(super) fn expire(&mut self, now: BootInstant, asking: Option<&Owner>) -> Option<Holder> {
         match self {
-            Inside::Nobody => None,
-            Inside::Exclusive(holder) if holder.stays(now, asking) => None,
-            Inside::Exclusive(_) => match std::mem::take(self) {
-                Inside::Exclusive(holder) => Some(holder),
+            Holders::Nobody => None,
+            Holders::Exclusive(holder) if holder.stays(now, asking) => None,
+            Holders::Exclusive(_) => match std::mem::take(self) {
+                Holders::Exclusive(holder) => Some(holder),
                 _ => None,
             },
-            Inside::Readers(holders) | Inside::Permits(holders) => {
+            Holders::Readers(holders) | Holders::Permits(holders) => {
                 holders.retain(|holder| holder.stays(now, asking));
                 self.settle();
                 None
@@ -149,27 +149,27 @@ impl Inside {
         }
     }
 
-    /// The last of those that share has left.
+    /// The last of several holders may have left.
     fn settle(&mut self) {
-        if matches!(self, Inside::Readers(holders) | Inside::Permits(holders) if holders.is_empty())
+        if matches!(self, Holders::Readers(holders) | Holders::Permits(holders) if holders.is_empty())
         {
-            *self = Inside::Nobody;
+            *self = Holders::Nobody;
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        matches!(self, Inside::Nobody)
+        matches!(self, Holders::Nobody)
     }
 
     pub(super) fn is_permits(&self) -> bool {
-        matches!(self, Inside::Permits(_))
+        matches!(self, Holders::Permits(_))
     }
 
     pub(super) fn holders(&self) -> &[Holder] {
         match self {
-            Inside::Nobody => &[],
-            Inside::Exclusive(holder) => std::slice::from_ref(holder),
-            Inside::Readers(holders) | Inside::Permits(holders) => holders,
+            Holders::Nobody => &[],
+            Holders::Exclusive(holder) => std::slice::from_ref(holder),
+            Holders::Readers(holders) | Holders::Permits(holders) => holders,
         }
     }
 }

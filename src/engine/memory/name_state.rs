@@ -1,8 +1,8 @@
-//! One name: who holds it, and who waits. The rules are those of `lua/line.lua`.
+//! One name: its holders, and its queue. The rules are those of the scripts in `lua/`.
 //!
-//! Whoever leaves, or is found to be gone, calls in who comes next. From then on the place is theirs, until the
-//! time by which they promised to ask again: they ask, and have the lease. So none of those in line could be let in,
-//! unless the time of somebody is over; and the next who asks finds that.
+//! When a holder leaves, or is found to be gone, the name is granted to the next waiter: its place among the holders is
+//! kept until the time of its next heartbeat, with which it gets its lease. So no waiter in the queue could be let in
+//! now, unless the time of a holder is over; the next owner that asks finds that.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use parking_lot::Condvar;
 
 use super::counter::Counter;
-use super::inside::{Holder, Inside, Who, used};
+use super::holders::{Holder, Holders, Who, used};
 use crate::base::claim::{Claim, Mode, Prefer};
 use crate::base::clock::BootInstant;
 use crate::base::owner::Owner;
@@ -23,38 +23,38 @@ pub(super) const MEMORY: Duration = Duration::from_secs(24 * 3600);
 
 /// One name.
 #[derive(Debug, Default)]
-pub(super) struct Entry {
-    inside: Inside,
-    /// When an exclusive lease ran out, unless the next exclusive holder was told.
+pub(super) struct NameState {
+    holders: Holders,
+    /// When an exclusive lease ran out, until the next exclusive holder has been told.
     abandoned: Option<BootInstant>,
-    /// In the order in which they came. There are two lines in it: those that read, who are called in together, and
-    /// the others, one after the other.
-    line: Vec<Waiter>,
+    /// In the order of arrival. There are two queues in it: readers, who are let in together, and the others, one after
+    /// the other.
+    queue: Vec<Waiter>,
 }
 
-/// One that waits.
+/// An owner in the queue.
 #[derive(Debug)]
 struct Waiter {
     owner: Owner,
     mode: Mode,
-    /// Whether it goes before those that wait to read.
+    /// Whether it goes before readers.
     goes_first: bool,
-    /// By when it promised to ask again.
+    /// Its next heartbeat is due by then.
     overdue: BootInstant,
-    /// Rung when it is called in.
-    bell: Arc<Condvar>,
+    /// Notified when the name is granted to it.
+    condvar: Arc<Condvar>,
 }
 
-impl Entry {
-    /// Whether it may have a lease now, or has one. Who is gone must have been found before.
+impl NameState {
+    /// Whether the owner may have a lease now, or has one. Holders that are gone must have been found before.
     pub(super) fn is_turn_of(&self, request: Request<'_>) -> bool {
         let Claim { mode, prefer, .. } = *request.claim;
         let passes = mode == Mode::Shared && prefer == Prefer::Readers;
-        self.inside.has(request.owner, mode)
-            || (self.inside.fits(mode) && (passes || self.first(false).is_none()))
+        self.holders.has(request.owner, mode)
+            || (self.holders.fits(mode) && (passes || self.first(false).is_none()))
     }
 
-    /// Lets the owner in, whose turn it is; and again, if it is in.
+    /// Gives the owner, whose turn it is, its lease; the same one, if it has it.
     pub(super) fn enter(
         &mut self,
         request: Request<'_>,
@@ -62,36 +62,39 @@ impl Entry {
         counter: &mut Counter,
     ) -> Token {
         let (owner, mode) = (request.owner, request.claim.mode);
-        let had = self.inside.get_mut(owner, mode).and_then(|one| one.token());
+        let had = self
+            .holders
+            .get_mut(owner, mode)
+            .and_then(|one| one.token());
         let token = had.unwrap_or_else(|| counter.next(self.abandoned.is_some()));
         if mode == Mode::Exclusive {
-            // Those that share are told as well, but it stays until one that may mend it was.
+            // Readers are told as well, but it stays until a holder was told that may mend it.
             self.abandoned = None;
         }
         let who = Who::Owner(owner.clone(), token);
         let holder = Holder::new(who, mode, now.plus(request.ttl));
-        match self.inside.get_mut(owner, mode) {
+        match self.holders.get_mut(owner, mode) {
             Some(place) => *place = holder,
             None => {
                 self.leave(owner);
-                self.inside.add(mode, holder);
+                self.holders.add(mode, holder);
             }
         }
         token
     }
 
-    /// Whether it is in, or in line.
+    /// Whether the owner is among the holders, or in the queue.
     pub(super) fn knows(&self, request: Request<'_>) -> bool {
-        self.inside.has(request.owner, request.claim.mode) || self.place(request.owner).is_some()
+        self.holders.has(request.owner, request.claim.mode) || self.place(request.owner).is_some()
     }
 
-    /// Puts one that can't have a lease now into the line, or keeps its place, or takes it out.
-    pub(super) fn stand(
+    /// Puts an owner that can't have a lease now into the queue, or keeps its place, or takes it out.
+    pub(super) fn enter_queue(
         &mut self,
         request: Request<'_>,
         if_taken: IfTaken<'_>,
         now: BootInstant,
-        bell: &Arc<Condvar>,
+        condvar: &Arc<Condvar>,
     ) {
         let IfTaken::Wait {
             heartbeat_within, ..
@@ -101,25 +104,25 @@ impl Entry {
             return;
         };
         let (claim, overdue) = (request.claim, now.plus(heartbeat_within));
-        if let Some(holder) = self.inside.get_mut(request.owner, claim.mode) {
+        if let Some(holder) = self.holders.get_mut(request.owner, claim.mode) {
             holder.until = overdue;
         } else if let Some(place) = self.place(request.owner) {
-            self.line[place].overdue = overdue;
+            self.queue[place].overdue = overdue;
         } else {
-            self.line.push(Waiter {
+            self.queue.push(Waiter {
                 owner: request.owner.clone(),
                 mode: claim.mode,
                 goes_first: claim.mode == Mode::Exclusive && claim.prefer == Prefer::Writers,
                 overdue,
-                bell: bell.clone(),
+                condvar: condvar.clone(),
             });
-            // One that wants several names may find this one free.
-            self.call(false, now, None);
+            // An owner of several names may find this one free.
+            self.let_in(false, now, None);
         }
     }
 
-    /// Ends the lease, if it is the owner's, and says whether it was. Who doesn't know what it has leaves the line,
-    /// too.
+    /// Ends the lease, if it is the owner's, and says whether it was. An owner that doesn't know what it has leaves the
+    /// queue, too.
     pub(super) fn release(
         &mut self,
         request: Request<'_>,
@@ -133,13 +136,13 @@ impl Entry {
         }
         let kept = match keep {
             Duration::ZERO => None,
-            keep => self.inside.keep(owner, mode, now.plus(keep)),
+            keep => self.holders.keep(owner, mode, now.plus(keep)),
         };
         let token = if kept.is_some() {
             kept
         } else {
-            let ended = self.inside.remove(owner, mode);
-            self.call(ended.is_some() && mode == Mode::Exclusive, now, None);
+            let ended = self.holders.remove(owner, mode);
+            self.let_in(ended.is_some() && mode == Mode::Exclusive, now, None);
             ended.and_then(|holder| holder.token())
         };
         let is_abandoned = token.is_some_and(|token| match ending {
@@ -154,51 +157,54 @@ impl Entry {
         token.is_some()
     }
 
-    /// Lets the exclusive holder read on, together with those that wait to read.
+    /// Makes the exclusive holder a reader, together with the readers in the queue.
     pub(super) fn downgrade(
         &mut self,
         request: Request<'_>,
         now: BootInstant,
         counter: &mut Counter,
     ) -> Token {
-        // Of what was abandoned it was told before.
+        // The holder was told of an abandonment when it got the lock.
         let token = counter.next(false);
         let who = Who::Owner(request.owner.clone(), token);
         let holder = Holder::new(who, Mode::Shared, now.plus(request.ttl));
-        self.inside = Inside::Readers(vec![holder]);
-        self.call(true, now, None);
+        self.holders = Holders::Readers(vec![holder]);
+        self.let_in(true, now, None);
         token
     }
 
     /// The lease, if it is the owner's.
     pub(super) fn holder(&mut self, request: Request<'_>, now: BootInstant) -> Option<&mut Holder> {
-        let holder = self.inside.get_mut(request.owner, request.claim.mode)?;
+        let holder = self.holders.get_mut(request.owner, request.claim.mode)?;
         (holder.token().is_some() && now < holder.until).then_some(holder)
     }
 
-    /// One of those that have it.
+    /// One of the holders.
     pub(super) fn whose(&self) -> Option<&Owner> {
-        self.inside.holders().iter().find_map(|one| match &one.who {
-            Who::Owner(owner, _) => Some(owner),
-            Who::Called(_) | Who::Nobody => None,
-        })
+        self.holders
+            .holders()
+            .iter()
+            .find_map(|one| match &one.who {
+                Who::Owner(owner, _) => Some(owner),
+                Who::Granted(_) | Who::Nobody => None,
+            })
     }
 
     pub(super) fn free_permits(&self, of: u32, now: BootInstant) -> u32 {
-        let mut there = self.inside.holders().iter().filter(|one| now < one.until);
-        let used = match self.inside {
-            Inside::Permits(_) => used(there),
-            // LeaseMonitor otherwise, none is free.
+        let mut there = self.holders.holders().iter().filter(|one| now < one.until);
+        let used = match self.holders {
+            Holders::Permits(_) => used(there),
+            // Where a writer or readers have the name, none is free.
             _ if there.next().is_some() => of.into(),
             _ => 0,
         };
         of.saturating_sub(used.try_into().unwrap_or(of))
     }
 
-    /// When it is free if nobody renews; or when something comes back of what is shared out.
+    /// For how long the name stays taken if no holder renews; of permits, until the first comes back.
     pub(super) fn remaining(&self, now: BootInstant) -> Option<Duration> {
-        let ends = self.inside.holders().iter().map(|holder| holder.until);
-        let end = if self.inside.is_permits() {
+        let ends = self.holders.holders().iter().map(|holder| holder.until);
+        let end = if self.holders.is_permits() {
             ends.min()
         } else {
             ends.max()
@@ -206,25 +212,25 @@ impl Entry {
         end.map(|end| end.since(now))
     }
 
-    /// The bell of one in line, and when somebody's time is over: then it may be its turn without a bell.
+    /// What notifies an owner in the queue, and when somebody's time is over: then it may be its turn without that.
     pub(super) fn waits(&self, owner: &Owner) -> Option<(Arc<Condvar>, BootInstant)> {
-        let waiter = &self.line[self.place(owner)?];
-        let ends = self.inside.holders().iter().map(|holder| holder.until);
-        // When that one is gone, those that wait to read may come in.
-        let first = self.first(false).map(|place| self.line[place].overdue);
+        let waiter = &self.queue[self.place(owner)?];
+        let ends = self.holders.holders().iter().map(|holder| holder.until);
+        // When that waiter is gone, readers may come in.
+        let first = self.first(false).map(|place| self.queue[place].overdue);
         let changes = ends.chain(first).min().unwrap_or(BootInstant::MAX);
-        Some((waiter.bell.clone(), changes))
+        Some((waiter.condvar.clone(), changes))
     }
 
     /// Whether there is nothing to remember.
     pub(super) fn is_free(&self, now: BootInstant) -> bool {
         let remembers = self.abandoned.is_some_and(|at| now < at.plus(MEMORY));
-        self.inside.is_empty() && self.line.is_empty() && !remembers
+        self.holders.is_empty() && self.queue.is_empty() && !remembers
     }
 
-    /// Finds who is gone, and calls in who comes next. Whoever asks just now is there.
+    /// Finds the holders that are gone, and lets in the next waiters. The owner that asks just now is there.
     pub(super) fn tidy(&mut self, now: BootInstant, asking: Option<&Owner>) {
-        let ended = self.inside.expire(now, asking);
+        let ended = self.holders.expire(now, asking);
         if let Some(Holder {
             who: Who::Owner(..),
             until,
@@ -233,50 +239,50 @@ impl Entry {
         {
             self.abandoned = Some(until);
         }
-        self.call(ended.is_some(), now, asking);
+        self.let_in(ended.is_some(), now, asking);
     }
 
-    /// Calls in, one after the other, those whose turn it is.
-    fn call(&mut self, after_exclusive: bool, now: BootInstant, asking: Option<&Owner>) {
+    /// Grants the name, one after the other, to the waiters whose turn it is.
+    fn let_in(&mut self, after_exclusive: bool, now: BootInstant, asking: Option<&Owner>) {
         while let Some(place) = self.next(after_exclusive) {
-            let waiter = &self.line[place];
+            let waiter = &self.queue[place];
             let is_gone = waiter.overdue <= now && asking != Some(&waiter.owner);
-            if !is_gone && !self.inside.fits(waiter.mode) {
+            if !is_gone && !self.holders.fits(waiter.mode) {
                 break;
             }
-            let waiter = self.line.remove(place);
+            let waiter = self.queue.remove(place);
             if !is_gone {
-                waiter.bell.notify_one();
-                let who = Who::Called(waiter.owner);
+                waiter.condvar.notify_one();
+                let who = Who::Granted(waiter.owner);
                 let holder = Holder::new(who, waiter.mode, waiter.overdue);
-                self.inside.add(waiter.mode, holder);
+                self.holders.add(waiter.mode, holder);
             }
         }
     }
 
-    /// Whose turn it is. Readers' when an exclusive holder has ended, unless the first of the others wants to go
-    /// before them, and when nobody else waits.
+    /// The waiter whose turn it is. Readers come when an exclusive holder has ended, unless the first of the others goes
+    /// before readers, and when no other waits.
     fn next(&self, after_exclusive: bool) -> Option<usize> {
         let (reader, other) = (self.first(true), self.first(false));
         match other {
-            Some(place) if !after_exclusive || self.line[place].goes_first => other,
+            Some(place) if !after_exclusive || self.queue[place].goes_first => other,
             _ => reader.or(other),
         }
     }
 
-    /// The first of those that wait to read, or of the others.
+    /// The first reader in the queue, or the first of the others.
     fn first(&self, reads: bool) -> Option<usize> {
         let is_one = |waiter: &Waiter| (waiter.mode == Mode::Shared) == reads;
-        self.line.iter().position(is_one)
+        self.queue.iter().position(is_one)
     }
 
     fn place(&self, owner: &Owner) -> Option<usize> {
-        self.line.iter().position(|waiter| waiter.owner == *owner)
+        self.queue.iter().position(|waiter| waiter.owner == *owner)
     }
 
     fn leave(&mut self, owner: &Owner) {
         if let Some(place) = self.place(owner) {
-            self.line.remove(place);
+            self.queue.remove(place);
         }
     }
 }

@@ -1,0 +1,105 @@
+//! How a waiter is notified, and when it goes on by itself.
+
+use super::*;
+
+/// What a thread does that waits: it asks, and waits until it has the lock. Gives how often it asked.
+fn wait_for(world: &World, client: &Client) -> usize {
+    for asked in 1.. {
+        if world.waits(client).is_some() {
+            return asked;
+        }
+        world.engine.wait(client.request(), LONGEST_PAUSE);
+    }
+    unreachable!("it asks on and on")
+}
+
+#[test]
+fn each_release_wakes_the_one_whose_turn_it_is() {
+    let world = World::new();
+    let names = ["a", "b", "c"];
+    let holder = Client::of_all(&names);
+    world.takes(&holder);
+    let lines = names.map(|name| [(); 4].map(|()| Client::of(name, WRITE)));
+    let asked: usize = std::thread::scope(|scope| {
+        let world = &world;
+        let clients = lines.iter().flatten();
+        let threads: Vec<_> = clients
+            .map(|client| {
+                scope.spawn(move || {
+                    let asked = wait_for(world, client);
+                    world.ends(client);
+                    asked
+                })
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(20));
+        world.ends(&holder);
+        let asked = threads.into_iter().map(|thread| thread.join().unwrap());
+        asked.sum()
+    });
+    // Once in vain at most, and once when they were called.
+    assert!(asked <= 2 * 12, "{asked}");
+}
+
+#[test]
+fn one_that_waits_for_several_names_is_woken_when_it_has_all() {
+    let world = World::new();
+    let holders = ["a", "b"].map(|name| Client::of(name, WRITE));
+    for client in &holders {
+        world.takes(client);
+    }
+    let both = Client::of_all(&["a", "b"]);
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| wait_for(&world, &both));
+        for client in &holders {
+            std::thread::sleep(Duration::from_millis(10));
+            world.ends(client);
+        }
+        assert!(waits.join().unwrap() <= 2);
+    });
+}
+
+#[test]
+fn release_between_question_and_wait_is_not_missed() {
+    let world = World::new();
+    let holder = world.holder(WRITE);
+    let waiter = world.waiter(WRITE);
+    world.ends(&holder);
+    let begun = Instant::now();
+    world.engine.wait(waiter.request(), LONGEST_PAUSE);
+    assert!(begun.elapsed() < LONGEST_PAUSE / 2);
+    world.takes(&waiter);
+}
+
+#[test]
+fn wait_ends_when_one_in_front_breaks_its_promise() {
+    let world = World::new();
+    let _inside = world.holder(READ);
+    let dead = Client::new(WRITE);
+    assert_eq!(world.waits_for(&dead, Duration::from_millis(20)), None);
+    let reader = world.waiter(READ);
+    let begun = Instant::now();
+    world.engine.wait(reader.request(), LONGEST_PAUSE);
+    assert!(begun.elapsed() < TTL / 2);
+}
+
+#[test]
+fn wait_ends_with_the_lease_it_is_for() {
+    let engine = MemoryEngine::new(Arc::new(BootClock));
+    let [dead, waiter] = [Client::new(WRITE), Client::new(WRITE)];
+    let request = Request {
+        ttl: Duration::from_millis(30),
+        ..dead.request()
+    };
+    engine.acquire(request, IfTaken::Leave, BootClock.now());
+    let begun = Instant::now();
+    let token = loop {
+        let answer = engine.acquire(waiter.request(), waiting(), BootClock.now());
+        if let Some(token) = token(answer) {
+            break token;
+        }
+        engine.wait(waiter.request(), LONGEST_PAUSE);
+    };
+    assert!(token.abandoned);
+    assert!(begun.elapsed() < LONGEST_PAUSE / 2);
+}
