@@ -203,6 +203,17 @@ mod tests {
         }
 
         #[test]
+        fn address_that_is_shown_leads_to_the_same_place(
+            user in "[a-z]{0,3}", host in "[a-zA-Z0-9.-]{1,20}|\\[::1\\]", port: u16, database: u32,
+        ) {
+            let address = parse(&format!("redis://{user}:!!!@{host}:{port}/{database}")).unwrap();
+            prop_assert!(!address.shown.contains("!!!"));
+            let shown = parse(&address.shown).unwrap();
+            prop_assert_eq!(shown.endpoint, address.endpoint);
+            prop_assert_eq!(shown.database, database);
+        }
+
+        #[test]
         fn password_comes_back_as_it_was(password in "\\PC{1,20}") {
             let escaped: String = password.bytes().map(|b| format!("%{b:02X}")).collect();
             let address = parse(&format!("redis://:{escaped}@h")).unwrap();
