@@ -9,6 +9,8 @@ pub(crate) mod limits;
 pub(crate) mod name;
 pub(crate) mod options;
 pub(crate) mod owner;
+#[cfg(test)]
+pub(crate) mod random;
 pub(crate) mod token;
 pub(crate) mod validity;
 pub(crate) mod value;

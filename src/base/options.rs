@@ -121,37 +121,67 @@ fn invalid(option: &'static str, reason: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use crate::base::random::{Random, for_any};
 
-    /// From nanoseconds to ages, each size as likely as the other.
-    fn durations() -> impl Strategy<Value = Duration> {
-        (any::<u64>(), 0..64u32).prop_map(|(nanos, shift)| Duration::from_nanos(nanos >> shift))
+    /// From nanoseconds to ages.
+    fn duration(random: &mut Random) -> Duration {
+        Duration::from_nanos(random.magnitude())
     }
 
-    proptest! {
-        #[test]
-        fn what_passes_is_in_its_range_and_what_does_not_is_named(
-            ttl in durations(), every in proptest::option::of(durations()), io_timeout in durations(),
-            (base, cap, jitter) in (durations(), durations(), any::<f64>()), attempts: Option<u32>,
-        ) {
-            let backoff = Backoff { base, cap, jitter };
-            let options = Options { ttl, renew_every: every, io_timeout, backoff, attempts, ..Options::default() };
+    fn any_options(random: &mut Random) -> Options {
+        let backoff = Backoff {
+            base: duration(random),
+            cap: duration(random),
+            jitter: f64::from_bits(random.u64(..)),
+        };
+        Options {
+            ttl: duration(random),
+            renew_every: random.option(duration),
+            io_timeout: duration(random),
+            backoff,
+            attempts: random.option(|random| random.u32(..)),
+            ..Options::default()
+        }
+    }
+
+    #[test]
+    fn what_passes_is_in_its_range_and_what_does_not_is_named() {
+        for_any(|random| {
+            let options = any_options(random);
+            let Options {
+                ttl,
+                io_timeout,
+                attempts,
+                ..
+            } = options;
+            let Backoff { base, cap, jitter } = options.backoff;
             let ranges = [
                 ("ttl", (TTL.0..=TTL.1).contains(&ttl)),
-                ("renew_every", (Duration::from_millis(10)..=ttl / 2).contains(&options.renew_every())),
-                ("io_timeout", (SOCKET_TIMEOUT.0..=SOCKET_TIMEOUT.1).contains(&io_timeout)),
-                ("backoff", base <= cap && cap <= LONGEST_BACKOFF && (0.0..=1.0).contains(&jitter)),
+                (
+                    "renew_every",
+                    (Duration::from_millis(10)..=ttl / 2).contains(&options.renew_every()),
+                ),
+                (
+                    "io_timeout",
+                    (SOCKET_TIMEOUT.0..=SOCKET_TIMEOUT.1).contains(&io_timeout),
+                ),
+                (
+                    "backoff",
+                    base <= cap && cap <= LONGEST_BACKOFF && (0.0..=1.0).contains(&jitter),
+                ),
                 ("attempts", attempts != Some(0)),
             ];
             match options.check() {
-                Ok(()) => prop_assert!(ranges.iter().all(|(_, within)| *within), "{:?}", options),
+                Ok(()) => assert!(ranges.iter().all(|(_, within)| *within), "{:?}", options),
                 Err(Error::InvalidOption { option, .. }) => {
-                    let broken = ranges.iter().any(|(name, within)| *name == option && !within);
-                    prop_assert!(broken || (option == "backoff" && base < Duration::from_micros(100)));
+                    let broken = ranges
+                        .iter()
+                        .any(|(name, within)| *name == option && !within);
+                    assert!(broken || (option == "backoff" && base < Duration::from_micros(100)));
                 }
-                Err(other) => prop_assert!(false, "{}", other),
+                Err(other) => panic!("{other}"),
             }
-        }
+        });
     }
 
     fn rejected(change: impl FnOnce(&mut Options)) -> &'static str {

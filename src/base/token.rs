@@ -108,47 +108,54 @@ pub(crate) fn host_micros() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use crate::base::random::for_any;
 
     const LARGEST: u64 = 1 << 52;
 
-    proptest! {
-        #[test]
-        fn token_is_odd_larger_than_all_before_and_tells_abandonment(
-            stored in 0..LARGEST, now in 0..LARGEST, hand_overs in 0..=HAND_OVERS,
-        ) {
+    #[test]
+    fn token_is_odd_larger_than_all_before_and_tells_abandonment() {
+        for_any(|random| {
+            let [stored, now] = [(); 2].map(|()| random.u64(..LARGEST));
+            let hand_overs = random.u64(..=HAND_OVERS);
             let token = Token::next(stored, now);
-            prop_assert_eq!(token.number % 2, 1);
-            prop_assert!(token.number >= now);
-            prop_assert_eq!(token.abandoned, stored % 2 == 1);
-            prop_assert_eq!(token.abandoned, token.number % 4 == 3);
-            let used = if token.abandoned { stored + 2 * hand_overs } else { stored };
-            prop_assert!(token.number > used);
-        }
+            assert_eq!(token.number % 2, 1);
+            assert!(token.number >= now);
+            assert_eq!(token.abandoned, stored % 2 == 1);
+            assert_eq!(token.abandoned, token.number % 4 == 3);
+            let used = if token.abandoned {
+                stored + 2 * hand_overs
+            } else {
+                stored
+            };
+            assert!(token.number > used);
+        });
+    }
 
-        #[test]
-        fn tokens_increase_when_the_counter_is_lost(stored in 0..LARGEST, later in 1..1_000_000u64) {
+    #[test]
+    fn tokens_increase_when_the_counter_is_lost() {
+        for_any(|random| {
+            let (stored, later) = (random.u64(..LARGEST), random.u64(1..1_000_000));
             // The counter hasn't outrun the clock: that takes more than one acquisition per 8 microseconds.
             let now = stored + 2 * HAND_OVERS + 4;
             let before = Token::next(stored, now);
-            prop_assert!(Token::next(0, now + 7 + later).number > before.number);
-        }
+            assert!(Token::next(0, now + 7 + later).number > before.number);
+        });
     }
 
-    proptest! {
-        #[test]
-        fn panic_leaves_a_number_that_tells_of_it_above_all_that_were_used(
-            stored in 0..LARGEST, now in 0..LARGEST, hand_overs in 0..=HAND_OVERS,
-        ) {
+    #[test]
+    fn panic_leaves_a_number_that_tells_of_it_above_all_that_were_used() {
+        for_any(|random| {
+            let [stored, now] = [(); 2].map(|()| random.u64(..LARGEST));
+            let hand_overs = random.u64(..=HAND_OVERS);
             let last_used = Token::next(stored, now).number + 2 * hand_overs;
             let counter = Ending::Panicked { last_used }.counter().unwrap();
-            prop_assert!(counter > last_used && counter % 2 == 1 && counter % 8 != 7);
+            assert!(counter > last_used && counter % 2 == 1 && counter % 8 != 7);
             let next = Token::next(counter, 0);
-            prop_assert!(next.abandoned && next.number > counter);
+            assert!(next.abandoned && next.number > counter);
             // Nor is it mistaken for a release in order, or for a lease that ran out.
             let clean = Ending::Clean { last_used }.counter().unwrap();
-            prop_assert!(counter != clean && clean > last_used && !Token::next(clean, 0).abandoned);
-        }
+            assert!(counter != clean && clean > last_used && !Token::next(clean, 0).abandoned);
+        });
     }
 
     #[test]

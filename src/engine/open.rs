@@ -75,7 +75,7 @@ fn without_feature(schemes: &str, feature: &str) -> Error {
 mod tests {
     use super::*;
     use crate::base::clock::BootClock;
-    use proptest::prelude::*;
+    use crate::base::random::for_any;
 
     #[test]
     fn unknown_scheme_is_told_what_there_is() {
@@ -97,9 +97,11 @@ mod tests {
         }
     }
 
-    proptest! {
-        #[test]
-        fn no_error_shows_a_password(before in "[^s]{0,5}", after in "[^s]{0,5}", host in "[a-z@:/?#%]{0,8}") {
+    #[test]
+    fn no_error_shows_a_password() {
+        for_any(|random| {
+            let [before, after] = [(); 2].map(|()| random.text_without(|any| any == 's', 0..=5));
+            let host = random.text_of("abcxyz@:/?#%", 0..=8);
             for url in [
                 format!("redis://user:{before}sssss{after}@{host}/0/x"),
                 format!("rediss://:{before}sssss{after}@{host}?x"),
@@ -107,10 +109,10 @@ mod tests {
             ] {
                 // Nothing listens on these hosts: a URL that is well formed isn't opened here.
                 if let Err(error) = url_error(&url) {
-                    prop_assert!(!format!("{error} {error:?}").contains("sssss"), "{}", error);
+                    assert!(!format!("{error} {error:?}").contains("sssss"), "{}", error);
                 }
             }
-        }
+        });
     }
 
     #[cfg(feature = "redis")]

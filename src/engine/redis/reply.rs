@@ -232,7 +232,7 @@ fn length(line: &[u8]) -> Result<Option<usize>, Stop> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use crate::base::random::{Random, for_any};
     use std::collections::VecDeque;
     use std::io;
 
@@ -268,51 +268,64 @@ mod tests {
         }
     }
 
-    fn any_value() -> impl Strategy<Value = Vec<u8>> {
-        let leaf = prop_oneof![
-            any::<i64>().prop_map(|n| format!(":{n}\r\n").into_bytes()),
-            "[^\r\n]{0,20}".prop_map(|text| format!("+{text}\r\n").into_bytes()),
-            "[A-Z]{1,10}( [^\r\n]{0,20})?".prop_map(|text| format!("-{text}\r\n").into_bytes()),
-            Just(b"$-1\r\n".to_vec()),
-            Just(b"*-1\r\n".to_vec()),
-            (
-                proptest::collection::vec(any::<u8>(), 0..20),
-                0..9_000_usize
-            )
-                .prop_map(|(mut bytes, more)| {
-                    bytes.resize(bytes.len() + more, b'\n');
-                    let head = format!("${}\r\n", bytes.len()).into_bytes();
-                    [head, bytes, b"\r\n".to_vec()].concat()
-                }),
-        ];
-        leaf.prop_recursive(4, 30, 6, |inner| {
-            proptest::collection::vec(inner, 0..6).prop_map(|values| {
-                let head = format!("*{}\r\n", values.len()).into_bytes();
-                [head, values.concat()].concat()
-            })
-        })
+    fn any_line(random: &mut Random) -> String {
+        random.text_without(|any| "\r\n".contains(any), 0..=20)
     }
 
-    proptest! {
-        #[test]
-        fn replies_are_what_the_crate_reads(
-            replies in proptest::collection::vec(any_value(), 1..4), length in 1..10_000_usize,
-        ) {
+    fn any_string(random: &mut Random) -> Vec<u8> {
+        let mut bytes = random.list(0..=19, |random| random.u8(..));
+        let more = random.usize(..9_000);
+        bytes.resize(bytes.len() + more, b'\n');
+        let head = format!("${}\r\n", bytes.len()).into_bytes();
+        [head, bytes, b"\r\n".to_vec()].concat()
+    }
+
+    fn any_array(random: &mut Random, depth: u32) -> Vec<u8> {
+        let values = random.list(0..=5, |random| any_value(random, depth - 1));
+        let head = format!("*{}\r\n", values.len()).into_bytes();
+        [head, values.concat()].concat()
+    }
+
+    /// A value, of which arrays are nested no deeper.
+    fn any_value(random: &mut Random, depth: u32) -> Vec<u8> {
+        match random.u32(..if depth > 0 { 8 } else { 6 }) {
+            0 => format!(":{}\r\n", random.i64(..)).into(),
+            1 => format!("+{}\r\n", any_line(random)).into(),
+            2 => format!("-{}\r\n", random.text_of("ABXYZ", 1..=10)).into(),
+            3 => format!("-ERR {}\r\n", any_line(random)).into(),
+            4 => random.one_of(&["$-1\r\n", "*-1\r\n"]).into(),
+            5 => any_string(random),
+            _ => any_array(random, depth),
+        }
+    }
+
+    #[test]
+    fn replies_are_what_the_crate_reads() {
+        for_any(|random| {
+            let replies = random.list(1..=3, |random| any_value(random, 4));
+            let length = random.usize(1..10_000);
             let mut stream = chunks(&replies.concat(), length);
             let mut read = Replies::new();
             for reply in &replies {
                 let value = read.next(&mut stream).expect("it is whole");
-                prop_assert_eq!(value, ::redis::parse_redis_value(reply).expect("it is one"));
+                assert_eq!(value, ::redis::parse_redis_value(reply).expect("it is one"));
             }
-            prop_assert!(matches!(read.next(&mut stream), Err(Failure::TimedOut(_))));
-        }
+            assert!(matches!(read.next(&mut stream), Err(Failure::TimedOut(_))));
+        });
+    }
 
-        #[test]
-        fn nothing_makes_it_panic(bytes: Vec<u8>, kind in "[-+:$*]", text in "[-0-9\r\n$:*]{0,30}") {
+    #[test]
+    fn nothing_makes_it_panic() {
+        for_any(|random| {
+            let (bytes, kind) = (
+                random.list(0..=100, |random| random.u8(..)),
+                random.text_of("-+:$*", 1..=1),
+            );
+            let text = random.text_of("-0123456789\r\n$:*", 0..=30);
             for bytes in [bytes, format!("{kind}{text}\r\n").into_bytes()] {
                 let _ = Replies::new().next(&mut chunks(&bytes, 7));
             }
-        }
+        });
     }
 
     #[test]

@@ -210,7 +210,7 @@ impl<W> Channel<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use crate::base::random::{Random, for_cases};
     use std::collections::HashSet;
     use std::time::Duration;
 
@@ -229,16 +229,16 @@ mod tests {
         Lose,
     }
 
-    fn step() -> impl Strategy<Value = Step> {
-        prop_oneof![
-            (0..NAMES.len()).prop_map(Step::Enter),
-            (0..NAMES.len()).prop_map(Step::Leave),
-            (0..12_u64).prop_map(Step::Pass),
-            Just(Step::Send),
-            Just(Step::Server),
-            Just(Step::Receive),
-            Just(Step::Lose),
-        ]
+    fn step(random: &mut Random) -> Step {
+        match random.u32(..7) {
+            0 => Step::Enter(random.usize(..NAMES.len())),
+            1 => Step::Leave(random.usize(..NAMES.len())),
+            2 => Step::Pass(random.u64(..12)),
+            3 => Step::Send,
+            4 => Step::Server,
+            5 => Step::Receive,
+            _ => Step::Lose,
+        }
     }
 
     #[derive(Clone, Debug, PartialEq)]
@@ -343,12 +343,10 @@ mod tests {
         }
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2_000))]
-        #[test]
-        fn channel_is_taken_for_subscribed_only_while_it_is(
-            steps in proptest::collection::vec(step(), 1..80),
-        ) {
+    #[test]
+    fn channel_is_taken_for_subscribed_only_while_it_is() {
+        for_cases(2_000, |random| {
+            let steps = random.list(1..=79, step);
             let mut world = World::new();
             for (number, step) in steps.into_iter().enumerate() {
                 world.take(step, number);
@@ -356,18 +354,25 @@ mod tests {
             }
             world.settle();
             for (at, _) in &world.waiters {
-                assert!(world.channels.is_subscribed(NAMES[*at]), "{} is waited for", NAMES[*at]);
+                assert!(
+                    world.channels.is_subscribed(NAMES[*at]),
+                    "{} is waited for",
+                    NAMES[*at]
+                );
             }
             for _ in 0..3 {
                 world.now += 2 * CHANNEL_UNUSED;
                 world.settle();
             }
-            let waited: HashSet<Arc<str>> =
-                world.waiters.iter().map(|(at, _)| NAMES[*at].into()).collect();
+            let waited: HashSet<Arc<str>> = world
+                .waiters
+                .iter()
+                .map(|(at, _)| NAMES[*at].into())
+                .collect();
             assert_eq!(world.subscribed, waited);
             assert_eq!(world.channels.all.len(), waited.len());
             assert!(world.channels.unused.is_empty());
-        }
+        });
     }
 
     #[test]
