@@ -3,6 +3,8 @@
 //! Each test has lock names of its own, by which it knows its lines: the logger is that of the whole process.
 
 mod environment;
+#[cfg(feature = "redis")]
+mod release;
 #[cfg(feature = "value")]
 mod values;
 mod waiting;
