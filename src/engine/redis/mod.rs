@@ -26,8 +26,6 @@ mod connection;
 mod failure;
 mod inbox;
 mod keys;
-#[cfg(crosslock_mutant)]
-mod mutant;
 mod reply;
 mod role;
 mod script;

@@ -76,8 +76,6 @@ impl Script {
     pub(super) fn new(code: &str) -> Self {
         let include = |code: String, (line, text): &(&str, &str)| code.replace(line, text);
         let code = SHARED.iter().fold(code.to_owned(), include);
-        #[cfg(crosslock_mutant)]
-        let code = super::mutant::of(&code);
         let digest = ::redis::Script::new(&code).get_hash().to_owned();
         Script { code, digest }
     }
