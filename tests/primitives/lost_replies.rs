@@ -18,7 +18,7 @@ const KEYS: [&str; 7] = [
     FENCE,
     QUEUE,
     "{crosslock:n}:waiters",
-    "{crosslock:n}:crowd",
+    "{crosslock:n}:readers",
     "{crosslock:n}:holders",
     VALUE,
 ];

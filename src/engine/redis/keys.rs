@@ -13,7 +13,7 @@ pub(super) struct Keys {
 
 /// What the others end in, in the order in which the scripts have them.
 const OTHERS: [&str; 6] = [
-    ":fence", ":queue", ":waiters", ":crowd", ":holders", ":value",
+    ":fence", ":queue", ":waiters", ":readers", ":holders", ":value",
 ];
 
 /// The value is the last of the keys.
@@ -101,7 +101,7 @@ mod tests {
             ("", "{user}:1", "{user}:1", "{user}:1"),
             ("", "{user}", "{user}", "{user}:"),
         ] {
-            let kinds = ["fence", "queue", "waiters", "crowd", "holders", "value"];
+            let kinds = ["fence", "queue", "waiters", "readers", "holders", "value"];
             let others = kinds.map(|kind| format!("{tag}:{kind}"));
             let keys = keys(namespace, name);
             assert_eq!(keys.all()[0], lock);

@@ -323,7 +323,7 @@ fn script_that_is_denied_midway_leaves_no_key_for_ever() {
         let client = redis::Client::open(url_of(&server, &format!("no-{right}"))).unwrap();
         let mut enter = redis::cmd("EVAL");
         enter.arg(whole(ACQUIRE)).arg(6);
-        enter.arg(&[LOCK, FENCE, QUEUE, WAITERS, CROWD, HOLDERS]);
+        enter.arg(&[LOCK, FENCE, QUEUE, WAITERS, READERS, HOLDERS]);
         enter.arg(&["owner", "10000", "x", "5000", ""]);
         let mut connection = client.get_connection().unwrap();
         // It enters the line, and sends a heartbeat.

@@ -163,8 +163,8 @@ fn readers_of_a_lost_line_are_let_in_together() {
     for owner in ["r1", "r2"] {
         bench.wait_to("r", owner, INBOX);
     }
-    let crowd = bench.crowd.clone();
-    bench.delete(&crowd);
+    let readers = bench.readers.clone();
+    bench.delete(&readers);
     bench.wait_to("r", "r3", INBOX);
     for owner in ["r1", "r2"] {
         bench.wait_to("r", owner, INBOX);

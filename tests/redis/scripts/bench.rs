@@ -24,7 +24,7 @@ pub(crate) struct Bench {
     pub(crate) fence: String,
     pub(crate) queue: String,
     pub(crate) waiters: String,
-    pub(crate) crowd: String,
+    pub(crate) readers: String,
     pub(crate) holders: String,
     pub(crate) value: String,
 }
@@ -140,7 +140,7 @@ impl Bench {
             fence: key("fence"),
             queue: key("queue"),
             waiters: key("waiters"),
-            crowd: key("crowd"),
+            readers: key("readers"),
             holders: key("holders"),
             value: key("value"),
             lock,
@@ -334,7 +334,7 @@ impl Bench {
             &self.fence,
             &self.queue,
             &self.waiters,
-            &self.crowd,
+            &self.readers,
             &self.holders,
             &self.value,
         ]

@@ -87,7 +87,7 @@ fn readers_that_are_preferred_join_those_inside_whoever_waits() {
     assert_read_by(&mut bench, &["a", "r2", "r3"]);
     let seen = bench.seen();
     assert_eq!(seen.line(), ["w1", "w2"]);
-    assert!(seen.crowd.is_empty());
+    assert!(seen.readers.is_empty());
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub(crate) struct Seen {
     pub(crate) letters: String,
     pub(crate) line: Vec<String>,
     pub(crate) waiters: BTreeMap<String, String>,
-    pub(crate) crowd: Vec<String>,
+    pub(crate) readers: Vec<String>,
     /// Who shares the lock, and when its lease ends, in milliseconds.
     pub(crate) shares: BTreeMap<String, u64>,
     pub(crate) value: Option<String>,
@@ -37,10 +37,10 @@ pub(crate) struct Ears<'a>(PubSub<'a>);
 
 impl Seen {
     pub(crate) fn of(keys: &[String; KEYS + 1], connection: &mut Connection) -> Self {
-        let [lock, fence, queue, waiters, crowd, holders, value] = keys;
+        let [lock, fence, queue, waiters, readers, holders, value] = keys;
         let mut pipe = redis::pipe();
         pipe.atomic().get(lock).get(fence).lrange(queue, 0, -1);
-        pipe.hgetall(waiters).lrange(crowd, 0, -1);
+        pipe.hgetall(waiters).lrange(readers, 0, -1);
         pipe.zrange_withscores(holders, 0, -1).get(value);
         keys.iter().for_each(|key| {
             pipe.pttl(key);
@@ -53,7 +53,7 @@ impl Seen {
         let out = permits.map(|count| count.trim_start().parse().expect("digits"));
         let holder = permits.map_or(lock.clone(), |_| Some(PERMITS.to_owned()));
         let counter: Option<String> = next(answers);
-        let (line, waiters, crowd) = (next(answers), next(answers), next(answers));
+        let (line, waiters, readers) = (next(answers), next(answers), next(answers));
         let (shares, value) = (next(answers), next(answers));
         let pttls = [(); KEYS + 1].map(|()| next(answers));
         let (seconds, micros): (u64, u64) = next(answers);
@@ -64,7 +64,7 @@ impl Seen {
             letters: counter.map_or_else(String::new, |text| letters_of(&text).to_owned()),
             line,
             waiters,
-            crowd,
+            readers,
             shares,
             value,
             pttls,
@@ -75,7 +75,7 @@ impl Seen {
     /// Who waits exclusively, or for permits, first come first; and all that wait have their details in another key.
     #[track_caller]
     pub(crate) fn line(&self) -> Vec<&str> {
-        let mut waiting: Vec<_> = self.line.iter().chain(&self.crowd).collect();
+        let mut waiting: Vec<_> = self.line.iter().chain(&self.readers).collect();
         waiting.sort_unstable();
         assert!(waiting.into_iter().eq(self.waiters.keys()), "{self:?}");
         self.line.iter().map(String::as_str).collect()
@@ -83,7 +83,7 @@ impl Seen {
 
     /// All but how long it lasts.
     pub(crate) fn contents(&self) -> impl PartialEq + Debug {
-        let line = (&self.line, &self.crowd, &self.waiters);
+        let line = (&self.line, &self.readers, &self.waiters);
         let held = (&self.holder, self.out, &self.shares);
         (held, self.counter, line, &self.value)
     }
