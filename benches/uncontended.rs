@@ -188,8 +188,8 @@ fn floor(url: &str) -> impl FnMut() + use<> {
 /// The scripts of this crate without the crate.
 fn scripts_alone(url: &str) -> impl FnMut() + use<> {
     let mut connection = connect(url);
-    let acquire = load(&mut connection, &script("lock_acquire.lua"));
-    let release = load(&mut connection, &script("lock_release.lua"));
+    let acquire = load(&mut connection, &script("lock/acquire.lua"));
+    let release = load(&mut connection, &script("lock/release.lua"));
     move || {
         let call = |script: &str, argument: i64| {
             let mut call = redis::cmd("EVALSHA");

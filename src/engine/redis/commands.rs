@@ -73,19 +73,19 @@ impl Commands {
         Commands {
             server,
             acquire: Pair {
-                one: Script::new(include_str!("../../../lua/lock_acquire.lua")),
-                all: Script::new(include_str!("../../../lua/all_acquire.lua")),
+                one: Script::new(include_str!("../../../lua/lock/acquire.lua")),
+                all: Script::new(include_str!("../../../lua/all/acquire.lua")),
             },
             renew: Pair {
-                one: Script::new(include_str!("../../../lua/lock_renew.lua")),
-                all: Script::new(include_str!("../../../lua/all_renew.lua")),
+                one: Script::new(include_str!("../../../lua/lock/renew.lua")),
+                all: Script::new(include_str!("../../../lua/all/renew.lua")),
             },
             release: Pair {
-                one: Script::new(include_str!("../../../lua/lock_release.lua")),
-                all: Script::new(include_str!("../../../lua/all_release.lua")),
+                one: Script::new(include_str!("../../../lua/lock/release.lua")),
+                all: Script::new(include_str!("../../../lua/all/release.lua")),
             },
-            downgrade: Script::new(include_str!("../../../lua/lock_downgrade.lua")),
-            permits: Script::new(include_str!("../../../lua/lock_permits.lua")),
+            downgrade: Script::new(include_str!("../../../lua/lock/downgrade.lua")),
+            permits: Script::new(include_str!("../../../lua/semaphore/permits.lua")),
         }
     }
 

@@ -13,43 +13,43 @@ pub(super) struct Script {
 const SHARED: [(&str, &str); 10] = [
     (
         "-- include lock_acquire.lua\n",
-        include_str!("../../../lua/lock_acquire.lua"),
+        include_str!("../../../lua/lock/acquire.lua"),
     ),
     (
         "-- include lock_release.lua\n",
-        include_str!("../../../lua/lock_release.lua"),
+        include_str!("../../../lua/lock/release.lua"),
     ),
     (
         "-- include lock_renew.lua\n",
-        include_str!("../../../lua/lock_renew.lua"),
+        include_str!("../../../lua/lock/renew.lua"),
     ),
     (
         "-- include each.lua\n",
-        include_str!("../../../lua/each.lua"),
+        include_str!("../../../lua/lib/each.lua"),
     ),
     (
         "-- include counter.lua\n",
-        include_str!("../../../lua/counter.lua"),
+        include_str!("../../../lua/lib/counter.lua"),
     ),
     (
         "-- include grant.lua\n",
-        include_str!("../../../lua/grant.lua"),
+        include_str!("../../../lua/lib/grant.lua"),
     ),
     (
         "-- include token.lua\n",
-        include_str!("../../../lua/token.lua"),
+        include_str!("../../../lua/lib/token.lua"),
     ),
     (
         "-- include mode.lua\n",
-        include_str!("../../../lua/mode.lua"),
+        include_str!("../../../lua/lib/mode.lua"),
     ),
     (
         "-- include held.lua\n",
-        include_str!("../../../lua/held.lua"),
+        include_str!("../../../lua/lib/holders.lua"),
     ),
     (
         "-- include line.lua\n",
-        include_str!("../../../lua/line.lua"),
+        include_str!("../../../lua/lib/hand_off.lua"),
     ),
 ];
 

@@ -11,7 +11,7 @@ use support::scripts::{
 };
 use support::{RedisServer, wait_until};
 
-const PERMITS: &str = include_str!("../../../lua/lock_permits.lua");
+const PERMITS: &str = include_str!("../../../lua/semaphore/permits.lua");
 /// The channel on which [`Ears`](super::seen::Ears) hear that there is nothing more to hear.
 pub(crate) const END: &str = "end";
 /// How many keys a lock has, its value not counted.

@@ -10,7 +10,7 @@ use support::scripts::{
     ACQUIRE, ACQUIRE_ALL, DOWNGRADE, RELEASE, RELEASE_ALL, RENEW, RENEW_ALL, whole,
 };
 
-const PERMITS: &str = include_str!("../../../../../lua/lock_permits.lua");
+const PERMITS: &str = include_str!("../../../../../lua/semaphore/permits.lua");
 /// Those of one name, and those of several, in the order of [`Verb`](super::words::Verb).
 const ONE: [&str; 5] = [ACQUIRE, RENEW, RELEASE, DOWNGRADE, PERMITS];
 const SEVERAL: [&str; 3] = [ACQUIRE_ALL, RENEW_ALL, RELEASE_ALL];
