@@ -15,11 +15,11 @@
 //! the clock, the local queue, and the lease. Nothing waits for the renewal thread, which is there already. By unix socket
 //! the same microseconds are a larger part of a shorter trip.
 
+#[path = "../src/engine/redis/lua.rs"]
+mod lua;
 mod support;
 
-use std::fs;
 use std::hint::black_box;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crosslock::{Locker, MutexGuard};
@@ -188,8 +188,8 @@ fn floor(url: &str) -> impl FnMut() + use<> {
 /// The scripts of this crate without the crate.
 fn scripts_alone(url: &str) -> impl FnMut() + use<> {
     let mut connection = connect(url);
-    let acquire = load(&mut connection, &script("lock/acquire.lua"));
-    let release = load(&mut connection, &script("lock/release.lua"));
+    let acquire = load(&mut connection, &lua::whole("lock/acquire"));
+    let release = load(&mut connection, &lua::whole("lock/release"));
     move || {
         let call = |script: &str, argument: i64| {
             let mut call = redis::cmd("EVALSHA");
@@ -208,18 +208,6 @@ fn scripts_alone(url: &str) -> impl FnMut() + use<> {
             .expect("release");
         assert_eq!(released, 1);
     }
-}
-
-/// A script of this crate with all that it includes, as it is sent to a server.
-fn script(file: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("lua");
-    let code = fs::read_to_string(folder.join(file)).expect("a script");
-    let lines = code.split_inclusive('\n');
-    let wholes = lines.map(|line| match line.trim_start().strip_prefix("-- include ") {
-        Some(included) => script(included.trim_end()),
-        None => line.to_owned(),
-    });
-    wholes.collect()
 }
 
 fn load(connection: &mut Connection, code: &str) -> String {

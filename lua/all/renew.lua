@@ -1,28 +1,25 @@
 -- Makes a lease of several locks last for another ttl.
 --
--- KEYS  six for each name, as in lock_renew.lua
--- ARGV  as in lock_renew.lua, without a value
+-- KEYS  six for each name, as in lock/renew.lua
+-- ARGV  as in lock/renew.lua; several names are held exclusively, and have no value
 --
 -- Returns
 --   1  renewed
 --   0  one at least isn't the owner's; nothing was changed
+-- use: several
 
-local all = KEYS
-local owner, ttl, mode = ARGV[1], ARGV[2], ARGV[3]
+local names, owner, ttl = keys_of_each(KEYS), ARGV[1], ARGV[2]
 
-local function renew(KEYS, ARGV)
--- include lock_renew.lua
+for _, keys in ipairs(names) do
+  if redis.call('GET', keys[LOCK]) ~= owner then
+    return 0
+  end
 end
-
--- include each.lua
-
-local kept = 1
-each(function(keys)
-  kept = math.min(kept, renew(keys, {owner, '0', mode}))
-end)
-if kept == 1 then
-  each(function(keys)
-    renew(keys, {owner, ttl, mode})
-  end)
+if ttl == '0' then
+  return 1
 end
-return kept
+for _, keys in ipairs(names) do
+  redis.call('PEXPIRE', keys[LOCK], ttl)
+  redis.call('PEXPIRE', keys[COUNTER], DAY)
+end
+return 1

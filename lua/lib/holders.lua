@@ -1,67 +1,67 @@
--- Included behind mode.lua where it matters what is held. `now` is the server's time in microseconds, `lock` what GET or
--- MGET says of KEYS[1].
---
--- KEYS[1]  the lock: a string, which expires with its last lease: the exclusive owner; READERS; PERMITS and how many
---          are out, those included whose lease is over and that nobody has counted back yet; or KEPT: nobody has it,
---          and nobody is let in until it expires
--- KEYS[6]  who shares the lock: a sorted set of "<count> <owner>", by when each lease ends, in milliseconds
+-- Who holds a name. `name` is the table that name.lua describes.
 
-local clock = math.floor(now / 1000)
-
--- Nil, READERS, PERMITS, KEPT, or an exclusive owner; and how many permits are out.
-local held, used = lock or nil, 0
-
-local function is_shared()
-  return held == READERS or held == PERMITS
+local function is_shared(name)
+  return name[HELD] == MARK_READERS or name[HELD] == MARK_PERMITS
 end
 
-local out = held and string.match(held, '^crosslock:permits (%d+)$')
-if out then
-  held, used = PERMITS, tonumber(out)
-end
-local function mark()
-  return held == PERMITS and string.format('%s %d', PERMITS, used) or held
+-- What the lock's key says.
+local function mark_of(name)
+  return name[HELD] == MARK_PERMITS and string.format('%s %d', MARK_PERMITS, name[USED]) or name[HELD]
 end
 
-if is_shared() then
-  -- Leases that are over are no more, and their permits are counted back: that costs as much as there are of them,
-  -- however many are out.
-  local over = redis.call('ZRANGE', KEYS[6], '-inf', clock, 'BYSCORE')
-  if #over > 0 then
-    redis.call('ZREMRANGEBYSCORE', KEYS[6], '-inf', clock)
+-- Leases that are over are no more, and their permits are counted back. That costs as much as there are of them,
+-- however many permits are out.
+local function drop_ended(name)
+  local ended = redis.call('ZRANGE', name[HOLDERS], '-inf', name[CLOCK], 'BYSCORE')
+  if #ended > 0 then
+    redis.call('ZREMRANGEBYSCORE', name[HOLDERS], '-inf', name[CLOCK])
   end
-  if redis.call('EXISTS', KEYS[6]) == 0 then
-    held, used = nil, 0
-  elseif #over > 0 and held == PERMITS then
-    for _, member in ipairs(over) do
-      used = used - string.match(member, '^%d+')
+  if redis.call('EXISTS', name[HOLDERS]) == 0 then
+    name[HELD], name[USED] = nil, 0
+  elseif #ended > 0 and name[HELD] == MARK_PERMITS then
+    for _, member in ipairs(ended) do
+      name[USED] = name[USED] - string.match(member, '^%d+')
     end
-    redis.call('SET', KEYS[1], mark(), 'KEEPTTL')
+    redis.call('SET', name[LOCK], mark_of(name), 'KEEPTTL')
   end
 end
 
-local function fits(mode)
-  if not held then
+-- `lock` is what the lock's key says, false where it isn't there.
+local function read_holders(name, lock)
+  name[CLOCK] = math.floor(name[NOW] / 1000)
+  name[HELD], name[USED] = lock or nil, 0
+  local used = lock and string.match(lock, PERMITS_OUT)
+  if used then
+    name[HELD], name[USED] = MARK_PERMITS, tonumber(used)
+  end
+  if is_shared(name) then
+    drop_ended(name)
+  end
+end
+
+-- Whether an owner can be let in beside those that hold the name now.
+local function fits(name, mode)
+  if not name[HELD] then
     return true
   end
-  if held ~= PERMITS then
-    return held == READERS and mode == 'r'
+  if name[HELD] ~= MARK_PERMITS then
+    return name[HELD] == MARK_READERS and mode == 'r'
   end
   local count, permits = string.match(mode, '^(%d+)/(%d+)$')
-  return count and used + count <= tonumber(permits)
+  return count and name[USED] + count <= tonumber(permits)
 end
 
--- When the last lease of those that share is over, in milliseconds; 0 when there is none.
-local function last_end()
-  return tonumber(redis.call('ZRANGE', KEYS[6], -1, -1, 'WITHSCORES')[2] or 0)
+-- When the last of the leases that share the name ends, in milliseconds; 0 without any.
+local function last_end(name)
+  return tonumber(redis.call('ZRANGE', name[HOLDERS], -1, -1, 'WITHSCORES')[2] or 0)
 end
 
--- Makes the lock last as long as they do: to the same moment, whatever time has passed since this script began.
-local function keep(last)
+-- Makes the lock last until then: until the same moment, whatever time has passed since the script began.
+local function keep_until(name, last)
   if last > 0 then
-    redis.call('PEXPIREAT', KEYS[6], last)
-    redis.call('SET', KEYS[1], mark(), 'PXAT', last)
+    redis.call('PEXPIREAT', name[HOLDERS], last)
+    redis.call('SET', name[LOCK], mark_of(name), 'PXAT', last)
   else
-    redis.call('DEL', KEYS[1])
+    redis.call('DEL', name[LOCK])
   end
 end

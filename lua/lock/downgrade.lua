@@ -1,45 +1,39 @@
--- Turns an exclusive lease into one that reads, without a moment in which the lock is free, and lets in those that
--- wait to read.
+-- Turns an exclusive lease into one that reads, without a moment in which the lock is free, and lets in the waiters
+-- that want to read.
 --
--- KEYS[1..6]  as in lock_release.lua
--- KEYS[7]  the value that the lock protects; without it the value stays as it is
--- ARGV[1]  the owner
--- ARGV[2]  the last token that was used, plus 1
--- ARGV[3]  the ttl in milliseconds
--- ARGV[4]  the new value, a string: it is written if the lock is the owner's
+-- KEYS[1..6]  the lock, the counter, the queue, the waiters, the readers, the holders: see README.md
+-- KEYS[7]     the value; without it the value stays as it is
+-- ARGV[1]     the owner
+-- ARGV[2]     the last token that was used, plus 1
+-- ARGV[3]     the ttl in milliseconds
+-- ARGV[4]     the new value, a string: it is written if the lock is the owner's
 --
 -- Returns
 --   token  the owner reads; repeated by it, a later one
 --   0      the lock isn't the owner's, or was lost and is its own anew; nothing was changed
+-- use: time, mode, name, holders, grant, hand_off
 
-local DAY = '86400000' -- milliseconds
-local owner, counter_after, ttl = ARGV[1], tonumber(ARGV[2]), ARGV[3]
-local lock, counter = unpack(redis.call('MGET', KEYS[1], KEYS[2]))
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
--- include counter.lua
-stored, lines = stored or 0, lines or 'qr'
--- include token.lua
--- include mode.lua
--- include held.lua
--- include grant.lua
--- include line.lua
+local owner, counter_after, ttl, value = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local lock, counter = unpack(redis.call('MGET', KEYS[LOCK], KEYS[COUNTER]))
+local name = read_name(KEYS, counter, server_time())
+name[STORED] = name[STORED] or 0
+read_holders(name, lock)
 
-local reads = held == READERS and redis.call('ZSCORE', KEYS[6], member_of(owner, 'r'))
--- By a copy of its request that came late the owner has the lock anew, and others may have had it since.
-local anew = held == owner and stored >= counter_after
-if anew or (held ~= owner and not reads) then
+local reads = name[HELD] == MARK_READERS and redis.call('ZSCORE', name[HOLDERS], member_of(owner, 'r'))
+-- By a late copy of its request the owner has the lock anew, and others may have had it since.
+local is_anew = name[HELD] == owner and name[STORED] >= counter_after
+if is_anew or (name[HELD] ~= owner and not reads) then
   return 0
 end
-if held == owner then
-  redis.call('DEL', KEYS[1])
-  held = nil
-  if KEYS[7] then
-    redis.call('SET', KEYS[7], ARGV[4])
+if name[HELD] == owner then
+  redis.call('DEL', name[LOCK])
+  name[HELD] = nil
+  if name[VALUE] then
+    redis.call('SET', name[VALUE], value)
   end
-  stored = counter_after
+  name[STORED] = counter_after
 end
-local token = grant(owner, ttl, 'r')
+local token = grant(name, owner, ttl, 'r')
 -- As after a release.
-pcall(hand_on, nil, true)
+pcall(hand_off, name, nil, true)
 return token

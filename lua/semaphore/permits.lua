@@ -1,14 +1,12 @@
--- Says how many permits of a semaphore are out.
+-- Says how many permits of a semaphore are out. Leases that are over are dropped.
 --
--- KEYS[1]  the lock
--- KEYS[6]  who shares the lock, see held.lua
+-- KEYS[1..6]  the lock, the counter, the queue, the waiters, the readers, the holders: see README.md
 --
 -- Returns
 --   how many; -1 when the name is held otherwise, so that none is free
+-- use: time, holders
 
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
--- include mode.lua
-local lock = redis.call('GET', KEYS[1])
--- include held.lua
-return held and held ~= PERMITS and -1 or used
+local name = {}
+name[LOCK], name[HOLDERS], name[NOW] = KEYS[LOCK], KEYS[HOLDERS], server_time()
+read_holders(name, redis.call('GET', KEYS[LOCK]))
+return name[HELD] and name[HELD] ~= MARK_PERMITS and -1 or name[USED]

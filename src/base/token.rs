@@ -1,5 +1,5 @@
-//! Fencing tokens: the counter of each name, for the engines that are no Redis. `lua/token.lua` does
-//! the same, and `tests/redis/scripts` compares them.
+//! Fencing tokens: the counter of each name, for the engines that are no Redis. `lua/lib/token.lua`
+//! does the same, and `tests/redis/scripts` compares them.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -27,7 +27,7 @@ impl Token {
             stored
         };
         let floor = (used + 1).max(now_micros);
-        // 7 of 8 is for those that share, see `lua/token.lua`.
+        // 7 of 8 is for those that share, see `lua/README.md`.
         let (class, of) = if abandoned { (3, 8) } else { (1, 4) };
         Token::from_number(floor + (class + of - floor % of) % of)
     }
@@ -89,7 +89,7 @@ impl Ending {
             Ending::Unknown => None,
             Ending::Clean { last_used } => Some(Token::released(last_used)),
             Ending::Panicked { last_used } => {
-                // Odd: abandoned. But 7 of 8 says that of one that shares, see `lua/token.lua`.
+                // Odd: abandoned. But 7 of 8 says that of one that shares, see `lua/README.md`.
                 let next = last_used + 2;
                 Some(if next % 8 == 7 { next + 2 } else { next })
             }

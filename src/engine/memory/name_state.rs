@@ -1,4 +1,4 @@
-//! One name: its holders, and its queue. The rules are those of the scripts in `lua/`.
+//! One name: its holders, and its queue. The rules are those of `lua/lib/hand_off.lua`.
 //!
 //! When a holder leaves, or is found to be gone, the name is granted to the next waiter: its place among the holders is
 //! kept until the time of its next heartbeat, with which it gets its lease. So no waiter in the queue could be let in

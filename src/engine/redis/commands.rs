@@ -73,19 +73,19 @@ impl Commands {
         Commands {
             server,
             acquire: Pair {
-                one: Script::new(include_str!("../../../lua/lock/acquire.lua")),
-                all: Script::new(include_str!("../../../lua/all/acquire.lua")),
+                one: Script::new("lock/acquire"),
+                all: Script::new("all/acquire"),
             },
             renew: Pair {
-                one: Script::new(include_str!("../../../lua/lock/renew.lua")),
-                all: Script::new(include_str!("../../../lua/all/renew.lua")),
+                one: Script::new("lock/renew"),
+                all: Script::new("all/renew"),
             },
             release: Pair {
-                one: Script::new(include_str!("../../../lua/lock/release.lua")),
-                all: Script::new(include_str!("../../../lua/all/release.lua")),
+                one: Script::new("lock/release"),
+                all: Script::new("all/release"),
             },
-            downgrade: Script::new(include_str!("../../../lua/lock/downgrade.lua")),
-            permits: Script::new(include_str!("../../../lua/semaphore/permits.lua")),
+            downgrade: Script::new("lock/downgrade"),
+            permits: Script::new("semaphore/permits"),
         }
     }
 
@@ -350,7 +350,7 @@ fn millis(ttl: Duration) -> String {
     ttl.as_millis().to_string()
 }
 
-/// As the scripts have it: see `lua/held.lua`. Only who asks has preferences.
+/// As the scripts have it: see `lua/lib/mode.lua`. Only who asks has preferences.
 fn mode(claim: &Claim, asks: bool) -> Cow<'static, str> {
     match (claim.mode, claim.prefer) {
         (Mode::Exclusive, Prefer::Writers) => "w".into(),

@@ -26,6 +26,7 @@ mod connection;
 mod failure;
 mod inbox;
 mod keys;
+mod lua;
 mod reply;
 mod role;
 mod script;

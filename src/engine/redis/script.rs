@@ -2,56 +2,14 @@
 
 use ::redis::Cmd;
 
+use super::lua;
+
 /// A script of `lua/`.
 #[derive(Debug)]
 pub(super) struct Script {
     code: String,
     digest: String,
 }
-
-/// What scripts share, and the line that stands for it in them; behind what it includes itself.
-const SHARED: [(&str, &str); 10] = [
-    (
-        "-- include lock_acquire.lua\n",
-        include_str!("../../../lua/lock/acquire.lua"),
-    ),
-    (
-        "-- include lock_release.lua\n",
-        include_str!("../../../lua/lock/release.lua"),
-    ),
-    (
-        "-- include lock_renew.lua\n",
-        include_str!("../../../lua/lock/renew.lua"),
-    ),
-    (
-        "-- include each.lua\n",
-        include_str!("../../../lua/lib/each.lua"),
-    ),
-    (
-        "-- include counter.lua\n",
-        include_str!("../../../lua/lib/counter.lua"),
-    ),
-    (
-        "-- include grant.lua\n",
-        include_str!("../../../lua/lib/grant.lua"),
-    ),
-    (
-        "-- include token.lua\n",
-        include_str!("../../../lua/lib/token.lua"),
-    ),
-    (
-        "-- include mode.lua\n",
-        include_str!("../../../lua/lib/mode.lua"),
-    ),
-    (
-        "-- include held.lua\n",
-        include_str!("../../../lua/lib/holders.lua"),
-    ),
-    (
-        "-- include line.lua\n",
-        include_str!("../../../lua/lib/hand_off.lua"),
-    ),
-];
 
 /// A script with its keys and arguments.
 #[derive(Debug)]
@@ -73,9 +31,12 @@ pub(super) trait Command {
 }
 
 impl Script {
-    pub(super) fn new(code: &str) -> Self {
-        let include = |code: String, (line, text): &(&str, &str)| code.replace(line, text);
-        let code = SHARED.iter().fold(code.to_owned(), include);
+    /// The script of that name in `lua/`, such as `lock/acquire`.
+    pub(super) fn new(name: &str) -> Self {
+        Script::of(lua::whole(name))
+    }
+
+    fn of(code: String) -> Self {
         let digest = ::redis::Script::new(&code).get_hash().to_owned();
         Script { code, digest }
     }
@@ -149,8 +110,11 @@ impl Command for Cmd {
 
 #[cfg(test)]
 mod tests {
+    use super::super::keys::VALUE;
+    use super::lua::{FILES, constants, whole};
     use super::*;
     use crate::base::random::for_any;
+    use crate::base::token::HAND_OVERS;
 
     #[test]
     fn call_is_packed_as_the_crate_does() {
@@ -161,7 +125,7 @@ mod tests {
                 let least = random.one_of(&[0, 990]);
                 random.text(least..=least + 20)
             });
-            let script = Script::new("return 1");
+            let script = Script::of("return 1".to_owned());
             let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
             let arguments: Vec<&[u8]> = arguments.iter().map(String::as_bytes).collect();
             let call = script.call(&keys, &arguments);
@@ -176,14 +140,82 @@ mod tests {
         });
     }
 
+    fn scripts() -> impl Iterator<Item = (&'static str, String)> {
+        let files = FILES.iter().map(|(name, _)| *name);
+        let scripts = files.filter(|name| !name.starts_with("lib/"));
+        scripts.map(|name| (name, whole(name)))
+    }
+
+    fn is_of_a_word(c: char) -> bool {
+        c.is_ascii_alphanumeric() || c == '_'
+    }
+
+    /// The functions that lines at the left margin define.
+    fn functions(code: &str) -> impl Iterator<Item = &str> {
+        let lines = code.lines();
+        lines.filter_map(|line| Some(line.strip_prefix("local function ")?.split_once('(')?.0))
+    }
+
     #[test]
-    fn shared_parts_are_in_every_script_that_names_them() {
-        let script = Script::new(
-            "-- include token.lua\n-- include mode.lua\n-- include held.lua\n-- include grant.lua\n-- include line.lua\n",
-        );
-        assert!(script.code.contains("local function next_token"));
-        assert!(script.code.contains("local function fits"));
-        assert!(script.code.contains("local function hand_on"));
-        assert!(!script.code.contains("-- include"));
+    fn every_library_stands_once_in_a_script_and_before_its_use() {
+        for (library, code) in FILES.iter().filter(|(name, _)| name.starts_with("lib/")) {
+            for function in functions(code) {
+                let (call, definition) = (
+                    format!("{function}("),
+                    format!("local function {function}("),
+                );
+                let mut uses = 0;
+                for (name, text) in scripts() {
+                    let mut calls = text.match_indices(&call);
+                    let first = calls.find(|(at, _)| !text[..*at].ends_with(is_of_a_word));
+                    let Some((first, _)) = first else { continue };
+                    assert!(
+                        text[..first].ends_with("local function "),
+                        "{name}: {function}"
+                    );
+                    assert_eq!(text.matches(&definition).count(), 1, "{name}: {function}");
+                    uses += 1;
+                }
+                assert!(uses > 0, "no script uses {library}");
+            }
+        }
+    }
+
+    #[test]
+    fn comments_and_names_of_constants_are_not_sent() {
+        for (name, text) in scripts() {
+            assert!(!text.contains("--"), "{name}");
+            let mut words = text.split(|c| !is_of_a_word(c));
+            let is_constant = |word: &str| constants().iter().any(|(name, _)| *name == word);
+            assert!(!words.any(is_constant), "{name}");
+        }
+    }
+
+    #[test]
+    fn no_text_in_a_script_is_the_name_of_a_constant() {
+        let lines = FILES.iter().flat_map(|(_, code)| code.lines());
+        for line in lines.filter(|line| !line.trim_start().starts_with("--")) {
+            for text in line.split('\'').skip(1).step_by(2) {
+                let mut words = text.split(|c| !is_of_a_word(c));
+                let is_constant = |word: &str| constants().iter().any(|(name, _)| *name == word);
+                assert!(!words.any(is_constant), "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn constants_are_those_of_the_library() {
+        let constants = constants();
+        let literal = |name: &str| {
+            constants
+                .iter()
+                .find(|(known, _)| *known == name)
+                .unwrap()
+                .1
+        };
+        assert_eq!(literal("HAND_OVERS"), HAND_OVERS.to_string());
+        assert_eq!(literal("VALUE"), (VALUE + 1).to_string());
+        let largest: u64 = (1 << 53) - (1 << 12);
+        assert_eq!(literal("LARGEST"), largest.to_string());
     }
 }

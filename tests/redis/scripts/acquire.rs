@@ -1,4 +1,4 @@
-//! What `lock_acquire.lua` does where nobody waits.
+//! What `lock/acquire.lua` does where nobody waits.
 
 use super::bench::{Acquired, Ask, Bench};
 use super::seen::{is_full, next_token};

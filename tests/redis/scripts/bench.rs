@@ -7,11 +7,10 @@ use redis::{Connection, FromRedisValue, RedisResult, Script, Value, cmd};
 use super::seen::Seen;
 use super::{PATIENCE, TTL};
 use support::scripts::{
-    ACQUIRE, ACQUIRE_ALL, DOWNGRADE, RELEASE, RELEASE_ALL, RENEW, RENEW_ALL, whole,
+    ACQUIRE, ACQUIRE_ALL, DOWNGRADE, PERMITS, RELEASE, RELEASE_ALL, RENEW, RENEW_ALL, whole,
 };
 use support::{RedisServer, wait_until};
 
-const PERMITS: &str = include_str!("../../../lua/semaphore/permits.lua");
 /// The channel on which [`Ears`](super::seen::Ears) hear that there is nothing more to hear.
 pub(crate) const END: &str = "end";
 /// How many keys a lock has, its value not counted.
@@ -63,7 +62,7 @@ pub(crate) struct Ask<'a> {
     valued: bool,
 }
 
-/// What `lock_acquire.lua` answers.
+/// What `lock/acquire.lua` answers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Acquired {
     Token(u64),

@@ -1,4 +1,4 @@
-//! What `lock_release.lua` does where nobody waits.
+//! What `lock/release.lua` does where nobody waits.
 
 use super::COUNTER_TTL;
 use super::bench::Bench;

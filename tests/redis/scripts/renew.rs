@@ -1,4 +1,4 @@
-//! What `lock_renew.lua` does.
+//! What `lock/renew.lua` does.
 
 use super::bench::Bench;
 use super::seen::is_full;

@@ -157,7 +157,7 @@ impl<'a> Ears<'a> {
     }
 }
 
-/// The token after `stored` of an exclusive holder, by the rules of `token.lua`.
+/// The token after `stored` of an exclusive holder, by the rules of `lib/token.lua`.
 pub(crate) fn next_token(stored: u64, micros: u64) -> u64 {
     let is_next = |token: &u64| {
         if stored % 2 == 1 {

@@ -1,4 +1,4 @@
-//! `lock_acquire.lua`.
+//! `lua/lock/acquire.lua`.
 
 use super::script::Script;
 use super::{

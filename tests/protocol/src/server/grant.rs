@@ -1,4 +1,4 @@
-//! `grant.lua`: how it is written down that somebody was let in.
+//! `lua/lib/grant.lua`: how it is written down that somebody was let in.
 
 use super::script::Script;
 use super::{Mode, Owner, Says, Share, Ticks, Token};

@@ -1,4 +1,4 @@
-//! `line.lua`: those that wait, and who of them is let in.
+//! `lua/lib/hand_off.lua`: those that wait, and who of them is let in.
 
 use super::script::Script;
 use super::{Ear, Mode, Owner, Token, Waiter, remove_first};

@@ -1,4 +1,4 @@
-//! `lock_release.lua`, and its two ways for what is usual, which do the same.
+//! `lua/lock/release.lua`, and its two ways for what is usual, which do the same.
 
 use super::script::Script;
 use super::{Messages, Mode, Name, Release, Says, Server, Share};

@@ -1,4 +1,4 @@
-//! `lock_renew.lua`, `lock_downgrade.lua` and `lock_permits.lua`.
+//! `lua/lock/renew.lua`, `lua/lock/downgrade.lua` and `lua/semaphore/permits.lua`.
 
 use super::script::Script;
 use super::{Lock, Messages, Mode, Name, Renew, Says, Server, Token};

@@ -1,4 +1,4 @@
-//! What a script knows while it runs: `counter.lua`, `held.lua` and `token.lua`.
+//! What a script knows of a name while it runs: `name.lua`, `holders.lua` and `token.lua` of `lua/lib/`.
 
 use super::{
     Counter, Ear, Inbox, Letters, Lock, Message, Messages, Mode, Name, Owner, Says, Server, Ticks,

@@ -1,4 +1,4 @@
-//! `all_acquire.lua`, `all_release.lua` and `all_renew.lua`: several names, all or none.
+//! `lua/all/`: several names, all or none.
 
 use super::release::Released;
 use super::{

@@ -7,27 +7,12 @@ use super::keys::{FOREIGN, KEYS, Seen, TICK, channel_of, copies_of, inbox_of, ke
 use super::words::{Request, answer_of, message_of, millis, text};
 use support::RedisServer;
 use support::scripts::{
-    ACQUIRE, ACQUIRE_ALL, DOWNGRADE, RELEASE, RELEASE_ALL, RENEW, RENEW_ALL, whole,
+    ACQUIRE, ACQUIRE_ALL, DOWNGRADE, PERMITS, RELEASE, RELEASE_ALL, RENEW, RENEW_ALL, whole,
 };
 
-const PERMITS: &str = include_str!("../../../../../lua/semaphore/permits.lua");
 /// Those of one name, and those of several, in the order of [`Verb`](super::words::Verb).
 const ONE: [&str; 5] = [ACQUIRE, RENEW, RELEASE, DOWNGRADE, PERMITS];
 const SEVERAL: [&str; 3] = [ACQUIRE_ALL, RENEW_ALL, RELEASE_ALL];
-/// The server's clock runs on inside a script for several names. In the model one moment has to explain all that such a
-/// script counts, so for it the clock stands still.
-const ONE_MOMENT: &str = "\
-local moment, server = redis.call('TIME'), redis
-local redis = setmetatable({
-  call = function(command, ...)
-    if command == 'TIME' then
-      return moment
-    end
-    return server.call(command, ...)
-  end
-}, {__index = server})
-";
-
 const LOOK: &str = include_str!("look.lua");
 const TICK_BY: &str = include_str!("tick.lua");
 const COPY: &str = include_str!("copy.lua");
@@ -65,7 +50,7 @@ impl Real {
         let server = RedisServer::start();
         let mut admin = server.connection();
         let one = ONE.map(whole).into_iter();
-        let several = SEVERAL.map(|code| format!("{ONE_MOMENT}{}", whole(code)));
+        let several = SEVERAL.map(whole).into_iter();
         let mut load = |code: String| {
             let digest: String = ask(&mut admin, cmd("SCRIPT").arg("LOAD").arg(&code));
             assert_eq!(digest, Script::new(&code).get_hash());

@@ -1,0 +1,37 @@
+-- What a script knows of one name: a table, which the other functions take and change.
+--
+--   name[LOCK], [COUNTER], [QUEUE], [WAITERS], [READERS], [HOLDERS], [VALUE]
+--                     its keys; no value where the caller doesn't ask for it
+--   name[NOW]         the server's time in microseconds
+--   name[IS_COUNTED]  whether there is a counter
+--   name[STORED]      the number that the counter holds: 0 without a counter, nil where the key holds no counter
+--   name[LETTERS]     which queues there may be: 'q', 'r', both or none
+--   name[POPPED]      an owner that the script has taken off the queue, and that is still the next
+-- and, as soon as lib/holders.lua has read them:
+--   name[CLOCK]       the server's time in milliseconds
+--   name[HELD]        nil, MARK_READERS, MARK_PERMITS, MARK_KEPT, or the exclusive owner
+--   name[USED]        how many permits are out
+
+-- `counter` is what the counter's key says: a text, false, or an error. Gives also the answer of an acquisition where
+-- the key holds no counter.
+local function read_name(keys, counter, now, popped)
+  local stored, letters, failure = 0, nil, nil
+  if type(counter) == 'string' then
+    stored, letters = string.match(counter, ANY_COUNTER)
+    stored = tonumber(stored)
+    stored = stored and stored < LARGEST and stored or nil
+  elseif counter then
+    stored = nil
+  else
+    letters = redis.call('EXISTS', keys[QUEUE], keys[READERS]) > 0 and 'qr' or ''
+  end
+  if not stored then
+    local is_other = type(counter) == 'table' and not string.find(counter.err, 'WRONGTYPE', 1, true)
+    failure = is_other and counter or redis.error_reply('CONFLICT ' .. keys[COUNTER] .. ' holds no counter')
+  end
+  local name = {
+    keys[LOCK], keys[COUNTER], keys[QUEUE], keys[WAITERS], keys[READERS], keys[HOLDERS], keys[VALUE],
+    now, nil, counter and true, stored, letters or 'qr', nil, nil, popped,
+  }
+  return name, failure
+end

@@ -1,0 +1,90 @@
+-- Says that a lock is taken, and enters the queue or leaves it. `name` is the table that lib/name.lua describes, `ask`
+-- are the arguments of lock/acquire.lua.
+
+-- Drops those that are said to wait in the owner's queue, though it is the first there: their queue was lost, and they
+-- are to enter it anew.
+local function drop_lost(name, ask)
+  local all = redis.pcall('HGETALL', name[WAITERS])
+  for at = 1, #all, 2 do
+    local _, _, mode = string.match(all[at + 1], ANY_WAITER)
+    if all[at] ~= ask[OWNER] and (mode == 'r') == (ask[MODE] == 'r') then
+      redis.call('HDEL', name[WAITERS], all[at])
+    end
+  end
+end
+
+-- Drops those before the owner whose heartbeat is overdue, so that they don't pile up while the lock is held.
+local function drop_overdue(name, queue, ask)
+  while true do
+    local first = redis.call('LINDEX', queue, '0')
+    if not first or first == ask[OWNER] then
+      return
+    end
+    local overdue = string.match(redis.call('HGET', name[WAITERS], first) or '', '^%d+') or 0
+    if overdue * 1000 > name[NOW] then
+      return
+    end
+    redis.call('LPOP', queue)
+    redis.call('HDEL', name[WAITERS], first)
+  end
+end
+
+-- Enters the queue, or stays in it. Gives its length, whether the owner is a new waiter, and whether it was in the
+-- queue before; or an error.
+local function enter(name, ask)
+  local queue, letter = name[QUEUE], 'q'
+  if ask[MODE] == 'r' then
+    queue, letter = name[READERS], 'r'
+  end
+  -- A command that is denied leaves nothing that stays: no key without a ttl, and no waiter that is in no queue.
+  local overdue = math.floor(name[NOW] / 1000) + ask[HEARTBEAT_WITHIN]
+  local waiter = string.format('%d %s %s %s', overdue, ask[TTL], ask[MODE], ask[INBOX])
+  local is_new = redis.call('HSET', name[WAITERS], ask[OWNER], waiter) == 1
+  redis.call('PEXPIRE', name[WAITERS], DAY)
+  local length = is_new and 0 or redis.call('LLEN', queue)
+  -- The queue of a waiter is never empty, but when it was lost.
+  local was_queued = length > 0
+  if not was_queued then
+    length = redis.pcall('RPUSH', queue, ask[OWNER])
+    if type(length) == 'table' then
+      redis.call('HDEL', name[WAITERS], ask[OWNER])
+      return length
+    end
+  end
+  if not is_new or length == 1 then
+    redis.call('PEXPIRE', queue, DAY)
+  end
+  if not was_queued and length == 1 then
+    drop_lost(name, ask)
+  end
+  if name[IS_COUNTED] and not string.find(name[LETTERS], letter, 1, true) then
+    name[LETTERS] = letter == 'q' and 'q' .. name[LETTERS] or name[LETTERS] .. 'r'
+    redis.call('SET', name[COUNTER], string.format('%d', name[STORED]) .. name[LETTERS], 'PX', DAY)
+  end
+  if not is_new or length % 16 == 0 then
+    drop_overdue(name, queue, ask)
+  end
+  return length, is_new, was_queued
+end
+
+-- Gives the answer of lock/acquire.lua. `lock` is what the lock's key says.
+local function refuse(name, ask, lock)
+  local length, is_new, was_queued = 0, false, false
+  if ask[HEARTBEAT_WITHIN] then
+    length, is_new, was_queued = enter(name, ask)
+    if type(length) == 'table' then
+      return length
+    end
+  elseif name[LETTERS] ~= '' and redis.call('HDEL', name[WAITERS], ask[OWNER]) == 1 then
+    redis.call('LREM', ask[MODE] == 'r' and name[READERS] or name[QUEUE], 1, ask[OWNER])
+  end
+  -- Of a semaphore the next permit may come back before the last.
+  local next_end = name[HELD] == MARK_PERMITS and redis.call('ZRANGE', name[HOLDERS], 0, 0, 'WITHSCORES')[2]
+  local remaining = next_end and next_end - name[CLOCK] or redis.call('PTTL', name[LOCK])
+  local held = name[HELD]
+  local is_mark = held == MARK_READERS or held == MARK_PERMITS or held == MARK_KEPT
+  local knows_holder = is_mark or name[STORED] % 2 == 1
+  -- Behind the 36 characters of an owner's id and a slash.
+  local holder = is_new and lock and string.byte(lock, 37) == 47 and string.sub(lock, 38) or nil
+  return {remaining, name[STORED], was_queued and 1 or 0, knows_holder and 1 or 0, length, holder}
+end
