@@ -23,9 +23,10 @@ local function wake_first(name, letter, queue)
   end
 end
 
+-- A queue that can't be read, or a waiter that mustn't be told, hinders nothing: the waiter's next heartbeat asks.
 local function wake(name)
-  wake_first(name, 'q', name[QUEUE])
-  wake_first(name, 'r', name[READERS])
+  pcall(wake_first, name, 'q', name[QUEUE])
+  pcall(wake_first, name, 'r', name[READERS])
 end
 
 -- The lock isn't the owner's: it leaves the queue. What became of a lease that is no more is told by the counter; one
@@ -65,7 +66,7 @@ local function release_exclusive(name, lock, owner, counter_after, value, keep_f
     redis.call('DEL', name[LOCK])
     redis.call('SET', name[LOCK], MARK_KEPT, 'PX', keep_for)
     write_counter(name)
-    pcall(wake, name)
+    wake(name)
   elseif not name[STORED] or not try_hand_off(name, true, owner) then
     redis.call('DEL', name[LOCK])
     if name[STORED] and (name[IS_COUNTED] or knows_token) then

@@ -104,7 +104,7 @@ local function stay_taken(name, owner, mode, keep_for)
     name[USED] = name[USED] - count_of(mode)
   end
   keep_until(name, last_end(name))
-  pcall(wake, name)
+  wake(name)
   return true
 end
 

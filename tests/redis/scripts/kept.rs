@@ -109,3 +109,18 @@ fn permits_that_a_late_copy_has_kept_twice_are_counted_once() {
     assert_eq!(bench.permits(), 2);
     bench.granted(Ask::once("b").with_mode("3/5"));
 }
+
+#[test]
+fn reader_is_told_to_ask_though_the_first_of_the_others_must_not_be_told() {
+    let server = RedisServer::start();
+    let mut bench = Bench::new(&server);
+    let mut connection = server.connection();
+    let mut ears = Ears::on(&mut connection, &["denied", "allowed"]);
+    let token = bench.token("a");
+    bench.wait("writer", "denied");
+    bench.wait_to("r", "reader", "allowed");
+    bench.may_publish_only_to("allowed");
+    assert_eq!(keep(&mut bench, "x", "a", token, TTL), Value::Int(1));
+    let told = [("allowed".to_owned(), "reader 0".to_owned())];
+    assert_eq!(ears.heard(&mut bench), told);
+}
