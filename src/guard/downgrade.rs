@@ -12,6 +12,33 @@ use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
 
 impl LockGuard {
+    /// Turns an exclusive lock, as [`Locker::write`](crate::Locker::write) gives it, into one that reads, without a
+    /// moment in which another could take it: one round trip.
+    ///
+    /// Those that wait to read are let in with it. The guard it gives has a token of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] when the lock wasn't this guard's any more, [`Error::Unsupported`] where there are no
+    /// read-write locks, and for what isn't one exclusive lock, and the other errors of the engine; then it is released, as by
+    /// [`unlock`](Self::unlock).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> crosslock::Result<()> {
+    /// let lock = crosslock::Locker::open("memory:")?;
+    /// let reading = lock.write("downgrade-example")?.downgrade()?;
+    /// assert!(lock.try_write("downgrade-example")?.is_none());
+    /// assert!(lock.try_read("downgrade-example")?.is_some());
+    /// # drop(reading);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn downgrade(mut self) -> Result<LockGuard> {
+        self.read_on(None)
+    }
+
     /// Goes on reading, and stores the value if the lock is still this guard's.
     pub(crate) fn read_on(&mut self, value: Option<Arc<[u8]>>) -> Result<LockGuard> {
         let core = self.core.clone();

@@ -46,6 +46,73 @@ enum Ended {
 }
 
 impl LockGuard {
+    /// Has the lock stay taken for at least so long after this guard got it, also when it is released earlier.
+    ///
+    /// After an early release the lock is held by nobody, is taken for everybody until that time, and is then free as
+    /// after any release: those that wait get it in their order, and [`abandoned`](Self::abandoned) tells them nothing.
+    /// A job that every machine starts at about the same time runs once, however short it is; permits of a semaphore
+    /// that are given back like this limit a rate, and readers keep writers out.
+    ///
+    /// Does no I/O: the release brings it to the engine. The time is any; more than 100 years count as 100. It counts
+    /// from when this process knew that the lock was its own, and is measured, from the release on, by the clock of the
+    /// server; on `file:` and `memory:` by that of the host, which runs on during suspend. Another call replaces the
+    /// time of the one before; a guard that holds for longer is released as any other. A
+    /// [`downgrade`](Self::downgrade) leaves it to the guard that reads.
+    ///
+    /// What cuts it short: a panic that drops the guard frees the lock at once, so that another may mend what it was
+    /// doing. A process that dies, and a release that doesn't reach the server, leave the lock to the lease's end. A key
+    /// or file that is deleted, or a server that forgets, frees it. On `file:` a reboot does, and where the host has no
+    /// `/proc/sys/kernel/random/boot_id` the time is that of its wall clock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # fn main() -> crosslock::Result<()> {
+    /// let lock = crosslock::Locker::open("memory:")?;
+    /// let guard = lock.lock("least-example")?;
+    /// guard.at_least_for(Duration::from_secs(60));
+    /// guard.unlock()?;
+    /// assert!(lock.try_lock("least-example")?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn at_least_for(&self, least: Duration) {
+        // In a child that inherited this guard nothing may be locked: its other threads stayed in the parent.
+        if !self.is_inherited() {
+            self.monitor.keep_for(least);
+        }
+    }
+
+    /// Releases the lock, and says what went wrong: one round trip, at most 500 ms.
+    ///
+    /// When another thread of this process waits, and [`hand_over`](crate::LockerBuilder::hand_over) isn't over, the
+    /// lease goes to it without asking the engine: then a loss that nobody knew of isn't told.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] when the lock wasn't this guard's any more: another may have held it meanwhile. Nothing
+    /// was taken from it. [`Error::Unavailable`] and the other errors of the engine when it isn't known whether
+    /// it was released: that is tried again in the background, and the lock ends with its ttl at the latest. Nothing has to
+    /// be done, but what relied on the release may have to wait for a ttl.
+    ///
+    /// When the answer is lost, and the lock is no longer this guard's when it is asked again, a lease that is valid up
+    /// to then counts as released, and one that isn't as lost.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> crosslock::Result<()> {
+    /// let lock = crosslock::Locker::open("memory:")?;
+    /// let guard = lock.lock("unlock-example")?;
+    /// guard.unlock()?; // `drop(guard)` would only log an error
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn unlock(mut self) -> Result<()> {
+        self.end(None)
+    }
+
     /// Releases it, and stores the value if it is still this guard's.
     pub(crate) fn end(&mut self, value: Option<Arc<[u8]>>) -> Result<()> {
         if self.is_inherited() {
