@@ -1,50 +1,72 @@
-//! The locks of `std::sync`, for threads and processes, on one machine or many: a call that blocks, a guard,
-//! and `Drop`. No async, no runtime.
+//! Blocking locks for threads and processes, on one machine or on many: a call that blocks, a guard, and `Drop`. There
+//! is no async runtime.
 //!
-//! ```no_run
+//! ```
+//! use crosslock::Locker;
+//!
 //! # fn main() -> crosslock::Result<()> {
-//! let lock = crosslock::Locker::open("redis://127.0.0.1/")?;
-//! let _guard = lock.lock("counter")?; // blocks; renewed by its own thread; released on drop
+//! let lock = Locker::open("memory:")?; // or "file:", or "redis://127.0.0.1/"
+//! let guard = lock.lock("counter")?; // blocks until this thread holds the lock
+//! assert!(lock.try_lock("counter")?.is_none());
+//! guard.unlock()?; // a dropped guard releases too, but can only log an error
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! Start with [`Locker`], which says where locks can live, and [`LockGuard`], which says what holding one means.
+//! [`Locker`] says where locks can live, and [`LockGuard`] what it means to hold one. [`LockerBuilder`] has the
+//! options, [`Error`] all that can go wrong.
 //!
-//! | call | what it is |
-//! |---|---|
-//! | [`Locker::lock`] | a name that one holds |
-//! | [`Locker::read`], [`Locker::write`] | a name that many hold to read, or one to write |
-//! | [`Locker::semaphore`] | a name that so many hold at once |
-//! | [`Locker::lock_all`] | several names, all or none |
-//! | `Locker::mutex`, `Locker::rwlock` | a name and the value that it protects (feature `value`) |
+//! # Primitives
+//!
+//! Each call comes in four variants: `lock` blocks, `try_lock` doesn't wait, `try_lock_for` and `try_lock_until` wait
+//! for a limited time. The `try_` calls return `Ok(None)` when the lock is taken.
+//!
+//! | call | who may hold it | gives |
+//! |---|---|---|
+//! | [`Locker::lock`] | one | [`LockGuard`] |
+//! | [`Locker::lock_all`] | one, several names, all or none | [`LockGuard`] |
+//! | [`Locker::read`], [`Locker::write`] | many readers, or one writer | [`LockGuard`] |
+//! | [`Locker::semaphore`] | so many at a time | [`Semaphore`] |
+//! | `Locker::mutex` | one, with a value | `Mutex` (feature `value`) |
+//! | `Locker::rwlock` | many readers, or one writer, with a value | `RwLock` (feature `value`) |
 //!
 //! # What a lease promises
 //!
-//! A lock that outlives a crash of its holder has to end by itself: it is a lease. While
-//! [`LockGuard::is_held`] is true no other guard of that name is valid, provided that the server keeps what it
-//! was told and that clocks run at the same speed within one percent. The time that a lease is good for is
-//! counted from before the request was sent, on a clock that runs on during suspend; no wall clock of a client
-//! matters.
+//! A lock has to become free when its holder crashes. So it is a *lease*, which ends by itself after its time to live
+//! (ttl), and which a thread of the guard renews. On `file:` the kernel frees the lock, and no lease ends.
 //!
-//! What breaks it: a server that forgets (a restart without persistence, a failover to a replica that lags, an
-//! eviction, `FLUSHALL`), and a holder that is stopped between its last look at the lock and its write. Against
-//! both pass [`LockGuard::fencing_token`] along with what you write, and refuse smaller tokens there.
+//! While [`LockGuard::is_held`] is true, no other guard of that name is valid, as long as the server keeps what it
+//! was told and clocks run at the same speed within 1 %. A lease counts from before its request was sent, on a clock
+//! that runs on while the machine is suspended. No client's wall clock matters.
+//!
+//! A lease breaks in two ways:
+//!
+//! - The server loses it: a restart without persistence, a failover to a replica that lags, an eviction, `FLUSHALL`.
+//!   The holder notices by its next renewal.
+//! - The holder is paused between its last check and its write, for longer than its ttl. It can't notice that.
+//!
+//! Against both, send [`LockGuard::fencing_token`] along with each write, and have the storage refuse smaller tokens.
 //!
 //! # What is logged
 //!
-//! By the `log` crate, and never with an owner string or a password. As warnings: a lease that is lost or can't be
-//! renewed, a release that failed where nobody could be told, an inbox that hears nothing, a call that waits for a lock that
-//! its own thread holds, and [`Locker::from_env`] without the variable. At debug level: when a call begins to wait, and for whom if the engine knows, and when it meets an outage and its end.
+//! The library logs by the `log` crate, and never an owner string or a password.
+//!
+//! - As warnings: a lease that is lost or can't be renewed; a release that failed in a drop or in the background; an
+//!   inbox that hears nothing; a call that waits for a lock that its own thread holds; [`Locker::from_env`] without
+//!   the variable.
+//! - At debug level: when a call begins to wait, and for whom if the engine knows; when it meets an outage, and its
+//!   end.
 //!
 //! # Features
 //!
-//! - `file` (default): locks in a directory of this host.
-//! - `redis` (default): locks in a Redis or Valkey server, by TCP and unix socket.
-//! - `tls`: `rediss://` and `valkeys://`, with rustls and its ring provider.
-//! - `value` (default): `Mutex<T>` and `RwLock<T>`, locks with a value, which is stored as JSON.
+//! | feature | default | brings |
+//! |---|---|---|
+//! | `redis` | yes | locks in a Redis or Valkey server, by TCP and by unix socket |
+//! | `file` | yes | locks in a directory of this host |
+//! | `value` | yes | `Mutex<T>` and `RwLock<T>`, whose values are stored as JSON |
+//! | `tls` | no | `rediss://` and `valkeys://`, with rustls and its ring provider |
 //!
-//! `memory:` is always there. It is tested on Linux, and written for macOS too.
+//! `memory:` is always there. The crate is tested on Linux, and written for macOS too.
 // On docs.rs each item says which feature it needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]

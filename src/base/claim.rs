@@ -29,21 +29,33 @@ pub(crate) enum Mode {
     Permits { count: u32, of: u32 },
 }
 
-/// Who goes first where some want to read and others to write.
+/// Says who goes first when some callers want to read and others to write.
 ///
-/// Set it by [`LockerBuilder::prefer`](crate::LockerBuilder::prefer), to the same in all programs that share a lock.
+/// Set it by [`LockerBuilder::prefer`](crate::LockerBuilder::prefer), alike in all programs that share a lock.
+///
+/// # Examples
+///
+/// ```
+/// use crosslock::{Locker, Prefer};
+///
+/// # fn main() -> crosslock::Result<()> {
+/// let lock = Locker::builder("memory:").prefer(Prefer::Readers).build()?;
+/// let _reader = lock.read("prefer-example")?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Prefer {
     /// Nobody: phases of reading and writing take turns (the default).
     ///
-    /// A reader that comes while a writer waits waits behind it; when a writer has ended, all readers that wait are
-    /// let in together, and then the next writer. Neither starves.
+    /// A reader that comes while a writer waits stands behind that writer. When a writer has ended, all waiting
+    /// readers go in together, before the next writer. Neither starves.
     #[default]
     Nobody,
-    /// Readers: they are let in whenever no writer is inside. Writers may starve.
+    /// Readers: a reader goes in whenever no writer is inside. Writers may starve.
     Readers,
-    /// Writers: readers are let in when no writer waits. Readers may starve.
+    /// Writers: a reader goes in only when no writer waits. Readers may starve.
     Writers,
 }
 

@@ -6,13 +6,21 @@ use std::fmt;
 /// The cause of an [`Error`], as [`source`](StdError::source) gives it.
 pub(crate) type Cause = Box<dyn StdError + Send + Sync>;
 
-/// What can go wrong with a lock.
+/// Says what went wrong with a lock.
 ///
-/// Contention is no error: the `try_` calls answer it with `Ok(None)`. No text holds a password or an owner
-/// string.
+/// Contention isn't an error: the `try_` calls return `Ok(None)` then. No text has a password or an owner string in it.
 ///
-/// The text of an error says what failed, for which lock, and what to do. Why it failed, as in a server's own words, is its
-/// [`source`](StdError::source): print that as well, as `{:#}` of anyhow does, and as `{:?}` shows it.
+/// The text of an error says what failed, for which lock, and what to do. The reason, such as the server's own words,
+/// is its [`source`](StdError::source). Print that too, as `{:#}` of anyhow does.
+///
+/// | variant | retry? |
+/// |---|---|
+/// | `Busy` | yes: another held the lock at each attempt |
+/// | `Unavailable` | yes, later: an outage |
+/// | `Lost` | take the lock anew, and check what the other holder did |
+/// | `Denied`, `Conflict`, `Corrupt` | after somebody has changed rights, key or value |
+/// | `InvalidUrl`, `InvalidName`, `InvalidOption`, `InvalidValue`, `Unsupported` | no: the program must change |
+/// | `Engine` | its source tells |
 ///
 /// # Examples
 ///
@@ -24,10 +32,26 @@ pub(crate) type Cause = Box<dyn StdError + Send + Sync>;
 ///     other => panic!("{other:?}"),
 /// }
 /// ```
+///
+/// What to do about some of them:
+///
+/// ```
+/// use crosslock::{Error, Locker};
+///
+/// # fn main() -> crosslock::Result<()> {
+/// # let lock = Locker::open("memory:")?;
+/// match lock.lock("error-example") {
+///     Ok(guard) => println!("the job runs, with token {}", guard.fencing_token()),
+///     Err(Error::Unavailable { source, .. }) => println!("an outage, the job runs later: {source}"),
+///     Err(e) => return Err(e),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The URL isn't understood, or a part of it names something that can't be.
+    /// A part of the URL isn't understood, or names something impossible.
     #[non_exhaustive]
     InvalidUrl {
         /// The URL, without user and password.
@@ -51,15 +75,15 @@ pub enum Error {
         /// What is wrong, and what would be right.
         reason: String,
     },
-    /// The lock was taken at every one of the [`attempts`](crate::LockerBuilder::attempts).
+    /// The lock was taken at each of the [`attempts`](crate::LockerBuilder::attempts).
     #[non_exhaustive]
     Busy {
         /// The lock's name.
         name: String,
-        /// How often it was tried.
+        /// The number of attempts.
         attempts: u32,
     },
-    /// The lease is over: another may hold the lock by now.
+    /// The lease is over, and another may hold the lock by now.
     #[non_exhaustive]
     Lost {
         /// The lock's name.
@@ -67,20 +91,20 @@ pub enum Error {
         /// How that is known.
         reason: LostReason,
     },
-    /// The engine can't be reached, didn't answer in time, or says that it can't serve now. What was asked may have
-    /// happened or not.
+    /// The engine can't be reached, didn't answer in time, or can't serve at the moment. The request may have been
+    /// executed or not.
     #[non_exhaustive]
     Unavailable {
         /// The lock's name, when there was one.
         name: Option<String>,
         /// Where locks live, without user and password.
         engine: String,
-        /// What isn't known now, and what to do.
+        /// What is unknown now, and what to do.
         advice: &'static str,
         /// What happened.
         source: Cause,
     },
-    /// The engine refuses this user: password, access rules, or a directory's rights.
+    /// The engine refuses this user: by its password, its access rules, or a directory's permissions.
     #[non_exhaustive]
     Denied {
         /// The lock's name, when there was one.
@@ -90,13 +114,13 @@ pub enum Error {
         /// What was refused.
         source: Cause,
     },
-    /// The engine, or this build of the crate, can't do this.
+    /// This engine, or this build of the crate, can't do that.
     #[non_exhaustive]
     Unsupported {
-        /// What, and what would do instead.
+        /// What is unsupported, and what to use instead.
         what: String,
     },
-    /// Where the lock should be is something that is no lock. It is left as it is.
+    /// The key or file of the lock holds something that isn't a lock. It stays as it is.
     #[non_exhaustive]
     Conflict {
         /// The lock's name.
@@ -106,7 +130,7 @@ pub enum Error {
         /// What was found.
         reason: String,
     },
-    /// What a lock protects isn't what its type says. It is left as it is.
+    /// The stored value isn't of the lock's type. It stays as it is.
     #[non_exhaustive]
     Corrupt {
         /// The lock's name.
@@ -116,8 +140,8 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
-    /// A value that can't be written as JSON, or not read again from it, as a float that is no number, or that is
-    /// longer than 128 MiB on Redis. It isn't stored.
+    /// The value can't be written as JSON and read again (such as a float that isn't a number), or is longer than 128
+    /// MiB on Redis. It wasn't stored.
     #[non_exhaustive]
     InvalidValue {
         /// The lock's name.
@@ -125,7 +149,7 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
-    /// Any other failure of the engine.
+    /// The engine failed in another way.
     #[non_exhaustive]
     Engine {
         /// The lock's name, when there was one.
@@ -137,14 +161,30 @@ pub enum Error {
     },
 }
 
-/// How it is known that a lease is over.
+/// Says how the end of a lease was noticed.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// use crosslock::{Locker, LostReason};
+///
+/// # fn main() -> crosslock::Result<()> {
+/// let ttl = Duration::from_millis(100);
+/// let lock = Locker::builder("memory:").ttl(ttl).renew(false).build()?;
+/// let guard = lock.lock("reason-example")?;
+/// let lost = guard.lost().recv().expect("one message");
+/// assert_eq!(lost.reason, LostReason::Expired);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LostReason {
-    /// It wasn't renewed in time: renewal was off or capped, the server couldn't be reached, or this process
-    /// stood still for longer than the ttl.
+    /// The lease wasn't renewed in time: renewal was off or capped, the server couldn't be reached, or this process
+    /// was paused for longer than the ttl.
     Expired,
-    /// The engine says that the lock isn't this guard's any more.
+    /// The engine answered that the lock isn't this guard's any more.
     NotOwner,
 }
 
@@ -302,7 +342,7 @@ impl StdError for Error {
     }
 }
 
-/// What a call of this crate returns.
+/// Is returned by the calls of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[cfg(test)]

@@ -12,16 +12,19 @@ use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
 
 impl LockGuard {
-    /// Turns an exclusive lock, as [`Locker::write`](crate::Locker::write) gives it, into one that reads, without a
-    /// moment in which another could take it: one round trip.
+    /// Turns an exclusive lock, such as that of [`Locker::write`](crate::Locker::write), into a read lock: one round
+    /// trip.
     ///
-    /// Those that wait to read are let in with it. The guard it gives has a token of its own.
+    /// No other holder can come in between. Waiting readers go in together with this one. Returns the reading guard,
+    /// which has a token of its own.
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] when the lock wasn't this guard's any more, [`Error::Unsupported`] where there are no
-    /// read-write locks, and for what isn't one exclusive lock, and the other errors of the engine; then it is released, as by
-    /// [`unlock`](Self::unlock).
+    /// After an error the lock is released, as by [`unlock`](Self::unlock).
+    ///
+    /// - [`Error::Lost`] when the lock wasn't this guard's any more.
+    /// - [`Error::Unsupported`] on `file:`, and for a guard that isn't exclusive or has several names.
+    /// - [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`] and [`Error::Engine`] when the engine fails.
     ///
     /// # Examples
     ///

@@ -25,20 +25,34 @@ mod downgrade;
 pub(crate) mod held_by_thread;
 mod release;
 
-/// A held lock, which is released when this is dropped.
+/// Holds a lock, and releases it when dropped.
 ///
-/// While it lives a thread of its own renews the lease (`file:` has nothing to renew). The lease can end all
-/// the same: the server can't be reached for a ttl, this process stands still for as long, or somebody
-/// deletes the key. Ask [`is_held`](Self::is_held) or [`check`](Self::check) before each step that matters,
-/// wait on [`lost`](Self::lost), and pass [`fencing_token`](Self::fencing_token) along with each write, so that
-/// what you write to can refuse a late one.
+/// While the guard lives, a thread of its own renews the lease (`file:` has nothing to renew).
 ///
-/// Dropping it takes one round trip, or none when the lease goes to another thread of this process that waits, and
-/// at most 500 ms when the server can't be reached; what goes wrong is logged. [`unlock`](Self::unlock) does the
-/// same and returns it. A guard that is dropped by a panic releases at once, and the next holder is told by
-/// [`abandoned`](Self::abandoned). A guard that is forgotten (`std::mem::forget`) is renewed until the process ends, unless
-/// [`renew`](crate::LockerBuilder::renew) or [`max_hold`](crate::LockerBuilder::max_hold) say otherwise. In a child
-/// made by `fork`, an inherited guard isn't held, its `lost` tells nothing, and it neither renews nor releases.
+/// # What to do with a lease that may end
+///
+/// A lease ends early if the server can't be reached for a ttl, if this process is paused for as long, or if somebody
+/// deletes the key. So call [`is_held`](Self::is_held) or [`check`](Self::check) before each step that matters, or
+/// wait on [`lost`](Self::lost). Send [`fencing_token`](Self::fencing_token) along with each write, so that the
+/// storage can refuse a late one.
+///
+/// # How a guard ends
+///
+/// - **Dropped**, it releases the lock: one round trip, or none if another thread of this process waits and gets the
+///   lease. If the server can't be reached, the drop takes at most 500 ms. An error is only logged;
+///   [`unlock`](Self::unlock) returns it.
+/// - **Dropped by a panic**, it releases at once, and the next exclusive holder sees [`abandoned`](Self::abandoned).
+/// - **Forgotten** (`std::mem::forget`), it is renewed until the process ends, unless
+///   [`renew`](crate::LockerBuilder::renew) or [`max_hold`](crate::LockerBuilder::max_hold) ends that.
+/// - **Inherited** by a child that `fork` made, it isn't held there, its `lost` gets no message, and it neither
+///   renews nor releases.
+///
+/// # Differences from `std::sync::MutexGuard`
+///
+/// - It holds a name, not a value, and dereferences to nothing.
+/// - It can be lost, as above, and its drop does I/O.
+/// - It is `Send` and `'static`: another thread may use and drop it.
+/// - `abandoned` takes the place of poisoning.
 ///
 /// # Examples
 ///
@@ -92,18 +106,29 @@ impl LockGuard {
         }
     }
 
-    /// Returns the name of the lock.
+    /// Returns the name of the lock. For several locks, the text has all names.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> crosslock::Result<()> {
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let guard = lock.lock("name-example")?;
+    /// assert_eq!(guard.name(), "name-example");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn name(&self) -> &str {
         self.claim.key.name()
     }
 
     /// Returns a number that is larger than that of every earlier holder of this name.
     ///
-    /// Pass it along with each write to what the lock protects, and refuse there what is smaller than the
-    /// largest one seen: that keeps out a holder that has lost its lock without knowing.
+    /// Send it along with each write to what the lock protects. If the storage refuses numbers smaller than the
+    /// largest that it has seen, a holder that lost its lock without noticing can't write any more.
     ///
-    /// It increases also when the server has lost its memory, as long as its clock doesn't step back. It is below 2^53,
-    /// so that it fits an `i64`, a `BIGINT` of a database, and a number of JSON.
+    /// Tokens increase even after the server has lost its data, as long as its clock doesn't step back. They are
+    /// below 2^53, so that they fit an `i64`, a `BIGINT` of a database, and a JSON number.
     ///
     /// # Examples
     ///
@@ -120,33 +145,74 @@ impl LockGuard {
         self.token.number
     }
 
-    /// Says whether the holder before this one didn't come to its end: it crashed, stood still past its ttl, or
-    /// panicked.
+    /// Says whether the previous holder never released the lock: it crashed, was paused past its ttl, or panicked.
     ///
-    /// What the lock protects may be half done (compare `EOWNERDEAD` of robust mutexes). A panic is told as
-    /// `std::sync::Mutex` poisons: when it began while the guard was held, and dropped the guard; one that is caught
-    /// in time, or began before, isn't, nor one of a holder that shares. A process that is
-    /// ended by a signal, or by `std::process::exit`, drops no guards and so abandons its locks too. So does a waiter
-    /// that was given the lock while it stood still, although it began nothing. It is told once, to the next holder.
-    /// A server that has lost its memory doesn't tell; one that stood still may have
-    /// given the lock to a call that had given up, and tells of that, as it does of a call's own first attempt
-    /// whose answer was lost for longer than the ttl.
+    /// What the lock protects may be half done then (compare `EOWNERDEAD` of robust mutexes). Only the next holder
+    /// sees it.
+    ///
+    /// - **A panic** counts as it poisons a `std::sync::Mutex`: if it began while the guard was held, and dropped the
+    ///   guard. A panic that is caught before, or that began before, doesn't count. Neither does one of a holder that
+    ///   shares.
+    /// - **A process that ends** by a signal or by `std::process::exit` drops no guards, and so abandons its locks.
+    /// - **Not reported** after a server has lost its data.
+    /// - **False positives**: a paused waiter was granted the lock and began nothing; a stalled server granted the
+    ///   lock to a call that had timed out; the answer to this call's own first attempt was lost for longer than the
+    ///   ttl.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> crosslock::Result<()> {
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let other = lock.clone();
+    /// let panicked = std::thread::spawn(move || {
+    ///     let _guard = other.lock("abandoned-example");
+    ///     panic!("on purpose");
+    /// });
+    /// assert!(panicked.join().is_err());
+    /// assert!(lock.lock("abandoned-example")?.abandoned());
+    /// assert!(!lock.lock("abandoned-example")?.abandoned());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn abandoned(&self) -> bool {
         self.token.abandoned
     }
 
     /// Says whether the lease is valid, as far as this process can prove it. Does no I/O.
     ///
-    /// `true` means that no other guard was valid at the moment of the call, if the server kept the lock. Once
-    /// `false`, it stays so.
+    /// `true` means that no other guard was valid at the moment of the call, if the server kept the lock. Once it has
+    /// returned `false`, it always does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> crosslock::Result<()> {
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let guard = lock.lock("held-example")?;
+    /// assert!(guard.is_held());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_held(&self) -> bool {
         !self.remaining().is_zero()
     }
 
-    /// Returns how much longer the lease is valid if it isn't renewed; zero when it is lost.
+    /// Returns how much longer the lease is valid if it isn't renewed, and zero when it is lost. Does no I/O.
     ///
-    /// `Duration::MAX` for a lease that lasts until it is released, as those of `file:` do: add it to an
-    /// `Instant` by `checked_add`. Does no I/O.
+    /// A lease that lasts until it is released, such as one of `file:`, returns `Duration::MAX`: use `checked_add` to
+    /// add it to an `Instant`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> crosslock::Result<()> {
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let guard = lock.lock("remaining-example")?;
+    /// assert!(guard.remaining() > std::time::Duration::from_secs(5)); // the ttl is 10 s
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn remaining(&self) -> Duration {
         if self.is_inherited() {
             Duration::ZERO
@@ -155,11 +221,25 @@ impl LockGuard {
         }
     }
 
-    /// Does the same as [`is_held`](Self::is_held), for use with `?`.
+    /// Returns an error when the lease isn't valid any more: [`is_held`](Self::is_held) for use with `?`.
     ///
     /// # Errors
     ///
     /// [`Error::Lost`] when the lease isn't valid any more.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> crosslock::Result<()> {
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let guard = lock.lock("check-example")?;
+    /// for batch in 0..3 {
+    ///     guard.check()?;
+    ///     println!("batch {batch}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn check(&self) -> Result<()> {
         if self.is_held() {
             Ok(())
@@ -170,13 +250,24 @@ impl LockGuard {
 
     /// Asks the engine whether the lock is this guard's: one round trip.
     ///
-    /// It finds what [`check`](Self::check) can't: a key that was deleted, a server that has lost its memory, a
-    /// file that was removed.
+    /// That finds what [`check`](Self::check) can't: a deleted key, a server that has lost its data, a removed file.
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] when it isn't, from then on for good; [`Error::Unavailable`] and the other errors of the
-    /// engine when it can't be told.
+    /// - [`Error::Lost`] when the lock isn't this guard's. From then on the guard is lost.
+    /// - [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`] and [`Error::Engine`] when the engine doesn't
+    ///   say.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> crosslock::Result<()> {
+    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// let guard = lock.lock("verify-example")?;
+    /// guard.verify()?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn verify(&self) -> Result<()> {
         self.check()?;
         let Some(owner) = self.monitor.owner() else {
@@ -193,14 +284,14 @@ impl LockGuard {
         self.check()
     }
 
-    /// Returns the channel that gets one message as soon as the lease is known to be gone.
+    /// Returns a channel that gets one message as soon as this process knows that the lease is lost.
     ///
-    /// It fits `crossbeam_channel::select!`. After the message the channel is closed, so that every clone of
-    /// the receiver wakes; it is closed without a message when the guard is released.
+    /// The channel fits `crossbeam_channel::select!`. After the message it is closed, so that every clone of the
+    /// receiver wakes. When the guard is released, the channel is closed without a message.
     ///
-    /// "Known" means: a renewal was refused, [`verify`](Self::verify) found out, or the ttl ran out. A server
-    /// that drops a key tells nobody; the next renewal, after [`renew_every`](crate::LockerBuilder::renew_every),
-    /// finds it.
+    /// The process knows when the ttl has run out, when a renewal was refused, or by [`verify`](Self::verify). A server
+    /// doesn't tell that a key was deleted: the next renewal finds it, within
+    /// [`renew_every`](crate::LockerBuilder::renew_every).
     ///
     /// # Examples
     ///

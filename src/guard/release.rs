@@ -46,23 +46,25 @@ enum Ended {
 }
 
 impl LockGuard {
-    /// Has the lock stay taken for at least so long after this guard got it, also when it is released earlier.
+    /// Keeps the lock taken for at least `least` since this guard got it, even if the guard is released earlier.
     ///
-    /// After an early release the lock is held by nobody, is taken for everybody until that time, and is then free as
-    /// after any release: those that wait get it in their order, and [`abandoned`](Self::abandoned) tells them nothing.
-    /// A job that every machine starts at about the same time runs once, however short it is; permits of a semaphore
-    /// that are given back like this limit a rate, and readers keep writers out.
+    /// After an early release nobody holds the lock, and nobody gets it until that time. Then waiters get it in their
+    /// order, as after any release, and [`abandoned`](Self::abandoned) is false. So a job that all machines start at
+    /// about the same time runs once, however short it is. Permits of a semaphore limit a rate in this way, and
+    /// readers keep writers out.
     ///
-    /// Does no I/O: the release brings it to the engine. The time is any; more than 100 years count as 100. It counts
-    /// from when this process knew that the lock was its own, and is measured, from the release on, by the clock of the
-    /// server; on `file:` and `memory:` by that of the host, which runs on during suspend. Another call replaces the
-    /// time of the one before; a guard that holds for longer is released as any other. A
-    /// [`downgrade`](Self::downgrade) leaves it to the guard that reads.
+    /// The call does no I/O: the release tells the engine. The time counts from when this process knew that it had
+    /// the lock. After the release the server's clock measures it; on `file:` and `memory:` the host's, which runs on
+    /// during suspend. More than 100 years count as 100. Another call replaces the time. A guard that is held for
+    /// longer is released as any other. [`downgrade`](Self::downgrade) passes the time on to the reading guard.
     ///
-    /// What cuts it short: a panic that drops the guard frees the lock at once, so that another may mend what it was
-    /// doing. A process that dies, and a release that doesn't reach the server, leave the lock to the lease's end. A key
-    /// or file that is deleted, or a server that forgets, frees it. On `file:` a reboot does, and where the host has no
-    /// `/proc/sys/kernel/random/boot_id` the time is that of its wall clock.
+    /// What cuts the time short:
+    ///
+    /// - A panic that drops the guard frees the lock at once, so that another holder can repair the work.
+    /// - If the process dies, or the release doesn't reach the server, the lock is free when the lease ends.
+    /// - A deleted key or file, or a server that loses its data, frees the lock. On `file:` a reboot does.
+    ///
+    /// A host without `/proc/sys/kernel/random/boot_id` measures by its wall clock.
     ///
     /// # Examples
     ///
@@ -84,20 +86,20 @@ impl LockGuard {
         }
     }
 
-    /// Releases the lock, and says what went wrong: one round trip, at most 500 ms.
+    /// Releases the lock and returns what went wrong: one round trip, at most 500 ms.
     ///
-    /// When another thread of this process waits, and [`hand_over`](crate::LockerBuilder::hand_over) isn't over, the
-    /// lease goes to it without asking the engine: then a loss that nobody knew of isn't told.
+    /// If another thread of this process waits, and [`hand_over`](crate::LockerBuilder::hand_over) isn't over, that
+    /// thread gets the lease without I/O. Then a loss that this process didn't know of isn't reported.
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] when the lock wasn't this guard's any more: another may have held it meanwhile. Nothing
-    /// was taken from it. [`Error::Unavailable`] and the other errors of the engine when it isn't known whether
-    /// it was released: that is tried again in the background, and the lock ends with its ttl at the latest. Nothing has to
-    /// be done, but what relied on the release may have to wait for a ttl.
+    /// - [`Error::Lost`] when the lock wasn't this guard's any more. Another may have held it meanwhile, and keeps it.
+    /// - [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`] and [`Error::Engine`] when it isn't known
+    ///   whether the lock was released. A thread of the locker goes on trying, and the lease ends with its ttl at the
+    ///   latest. The caller has nothing to do, but others may have to wait for a ttl.
     ///
-    /// When the answer is lost, and the lock is no longer this guard's when it is asked again, a lease that is valid up
-    /// to then counts as released, and one that isn't as lost.
+    /// If the answer is lost, the release is sent again. When the lock isn't this guard's by then, a lease that was
+    /// still valid counts as released, and any other as lost.
     ///
     /// # Examples
     ///
@@ -182,7 +184,8 @@ impl LockGuard {
         }
     }
 
-    /// The next thread works on the value, and this one is told that it is stored: so it is, whatever becomes of the lease.
+    /// The next thread works on the value, and this one is told that it is stored: so it is, whatever becomes of the
+    /// lease.
     fn store_and_hand_over(
         &mut self,
         mut lease: Lease,

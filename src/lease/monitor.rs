@@ -20,21 +20,35 @@ use crate::lease::Lease;
 use crate::lease::plan::Plan;
 use crate::lease::renewer::Tend;
 
-/// The message of [`LockGuard::lost`](crate::LockGuard::lost): the lock isn't held any more.
+/// Tells a holder that its lock is lost: the message of [`LockGuard::lost`](crate::LockGuard::lost).
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # fn main() -> crosslock::Result<()> {
+/// let ttl = Duration::from_millis(100);
+/// let lock = crosslock::Locker::builder("memory:").ttl(ttl).renew(false).build()?;
+/// let guard = lock.lock("lost-message-example")?;
+/// let lost = guard.lost().recv().expect("one message");
+/// assert_eq!(lost.name, "lost-message-example");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Lost {
     /// The lock's name.
     pub name: String,
-    /// How that is known.
+    /// How that was noticed.
     pub reason: LostReason,
 }
 
 /// A lock that nobody holds stays taken for no longer: 100 years, which fit the arithmetic of every engine.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// A lease while it is held: the guard owns it, its renewer has a `Weak` to it. With the lease goes `T`, the right to hold
-/// the name in this process.
+/// A lease while it is held: the guard owns it, its renewer has a `Weak` to it. With the lease goes `T`, the right to
+/// hold the name in this process.
 ///
 /// The lease moves out when the guard ends; then there is nothing left to tend.
 pub(crate) struct LeaseMonitor<T> {

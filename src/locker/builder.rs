@@ -15,9 +15,25 @@ use crate::core::Core;
 use crate::engine;
 use crate::locker::Locker;
 
-/// Options of a [`Locker`].
+/// Sets the options of a [`Locker`].
 ///
-/// Setters chain; [`build`](Self::build) checks them all. A value out of its range is an error, never adjusted.
+/// Setters chain, and [`build`](Self::build) checks them all. A value out of its range is an error. It is never
+/// adjusted.
+///
+/// | option | range | default |
+/// |---|---|---|
+/// | [`namespace`](Self::namespace) | up to 64 of `A-Z a-z 0-9 . _ -` | `crosslock` |
+/// | [`ttl`](Self::ttl) | 100 ms to 24 h | 10 s |
+/// | [`renew_every`](Self::renew_every) | 10 ms to ttl / 2 | ttl / 3 |
+/// | [`renew`](Self::renew) | | `true` |
+/// | [`max_hold`](Self::max_hold) | 1 ms and up | none |
+/// | [`prefer`](Self::prefer) | `Nobody`, `Readers`, `Writers` | `Nobody` |
+/// | [`hand_over`](Self::hand_over) | any | 1 ms |
+/// | [`backoff`](Self::backoff) | 100 us to 60 s; 0.0 to 1.0 | 1 ms, 100 ms, 0.5 |
+/// | [`attempts`](Self::attempts) | 1 and up | none |
+/// | [`unavailable_for`](Self::unavailable_for) | any | 10 s |
+/// | [`connect_timeout`](Self::connect_timeout) | 10 ms to 60 s | 2 s |
+/// | [`io_timeout`](Self::io_timeout) | 10 ms to 60 s | 2 s |
 ///
 /// # Examples
 ///
@@ -48,7 +64,15 @@ impl LockerBuilder {
 
     /// Sets the prefix that keeps applications apart: up to 64 of `A-Z a-z 0-9 . _ -`. Default: `crosslock`.
     ///
-    /// An empty one makes the lock's key the name itself, to share a lock with other programs.
+    /// With an empty one the key of a lock on Redis is the name itself, so that other programs can share it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// let lock = crosslock::Locker::builder("memory:").namespace("deploy").build()?;
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn namespace(mut self, namespace: &str) -> Self {
         namespace.clone_into(&mut self.namespace);
         self
@@ -56,9 +80,17 @@ impl LockerBuilder {
 
     /// Sets how long a lease lasts without renewal: 100 ms to 24 h. Default: 10 s.
     ///
-    /// It is how long the others wait after a holder has crashed. A short one costs more renewals, and a
-    /// process that stands still for as long (a pause, a slow disk, a network that is down) loses its locks.
-    /// On `file:` a crashed holder's lock is free at once, and the ttl matters only when leases aren't renewed.
+    /// Others wait for so long after a holder has crashed. A short ttl costs more renewals, and a process that can't
+    /// renew for as long (a pause, a slow disk, a network that is down) loses its locks. On `file:` a crashed
+    /// holder's lock is free at once, and the ttl matters only when leases aren't renewed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// let lock = crosslock::Locker::builder("memory:").ttl(Duration::from_secs(30)).build()?;
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.options.ttl = ttl;
         self
@@ -66,8 +98,16 @@ impl LockerBuilder {
 
     /// Sets how often a lease is renewed: 10 ms to half of the ttl. Default: a third of the ttl.
     ///
-    /// Each renewal is one command; it is sent up to 10 % earlier, at random. A third leaves time for a second
+    /// Each renewal is one command, sent up to 10 % earlier, at random. A third of the ttl leaves time for a second
     /// try.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// let lock = crosslock::Locker::builder("memory:").renew_every(Duration::from_secs(1)).build()?;
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn renew_every(mut self, every: Duration) -> Self {
         self.options.renew_every = Some(every);
         self
@@ -75,9 +115,16 @@ impl LockerBuilder {
 
     /// Sets whether leases are renewed. Default: true.
     ///
-    /// Without it a lock is lost one ttl after it was taken, whether its holder is done or not; up to
-    /// [`hand_over`](Self::hand_over), at most half of the ttl, earlier when another thread of this process handed it
-    /// over.
+    /// Without renewal a lock is lost one ttl after it was taken, whether its holder is done or not. A lock that
+    /// another thread of this process handed over is lost earlier: by up to [`hand_over`](Self::hand_over), at most
+    /// half of the ttl.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let lock = crosslock::Locker::builder("memory:").renew(false).build()?;
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn renew(mut self, renew: bool) -> Self {
         self.options.renew = renew;
         self
@@ -85,20 +132,40 @@ impl LockerBuilder {
 
     /// Sets for how long a lease is renewed: 1 ms and up. Default: without end.
     ///
-    /// After this time the lease isn't renewed any more, and lost within a ttl: a holder that hangs but lives
-    /// doesn't keep its lock for ever.
+    /// After this time the lease isn't renewed any more, and is lost within a ttl. So a holder that hangs doesn't
+    /// keep its lock for ever.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// let lock = crosslock::Locker::builder("memory:").max_hold(Duration::from_secs(3600)).build()?;
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn max_hold(mut self, max_hold: Duration) -> Self {
         self.options.max_hold = Some(max_hold);
         self
     }
 
-    /// Sets the pauses between attempts by those who aren't told when the lock is theirs. Default: 1 ms, 100 ms, 0.5.
+    /// Sets the polling interval where grant notifications aren't available. Default: 1 ms, 100 ms, 0.5.
     ///
-    /// These are: calls with a number of [`attempts`](Self::attempts), those that wait for another program's lock,
-    /// and all while the server can't be reached or its messages can't be heard. On `file:` also timed calls, and
-    /// all where leases end. The pauses double from `base` (100 us and up) to `cap` (at most 60 s); each is
-    /// shortened at random by up to the part `jitter` (0.0 to 1.0) of it. On Redis each attempt is one command. A
-    /// pause never lasts longer than what is left of the holder's lease, or a third of the ttl.
+    /// That concerns calls with a number of [`attempts`](Self::attempts), calls that wait for another program's lock,
+    /// and all calls while the server can't be reached or its messages don't arrive. On `file:` it concerns timed
+    /// calls, and all calls where leases end.
+    ///
+    /// The pauses double from `base` (100 us and up) to `cap` (at most 60 s). Each is shortened at random by up to
+    /// `jitter` (0.0 to 1.0) of its length. On Redis each attempt is one command. A pause never lasts longer than the
+    /// rest of the holder's lease, or a third of the ttl.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// let lock = crosslock::Locker::builder("memory:")
+    ///     .backoff(Duration::from_millis(5), Duration::from_secs(1), 0.5)
+    ///     .build()?;
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn backoff(mut self, base: Duration, cap: Duration, jitter: f64) -> Self {
         self.options.backoff = Backoff { base, cap, jitter };
         self
@@ -106,9 +173,16 @@ impl LockerBuilder {
 
     /// Sets after how many attempts a call gives up: 1 and up. Default: without end.
     ///
-    /// `lock` then gives [`Error::Busy`](crate::Error::Busy), the timed calls `None`. The pauses between them are those of
-    /// [`backoff`](Self::backoff): by default three attempts are over within 3 ms. To look at a lock that this
-    /// locker or a clone of it holds, or waits for, is an attempt too.
+    /// `lock` then returns [`Error::Busy`](crate::Error::Busy), and the timed calls return `None`. Between attempts
+    /// the call makes the pauses of [`backoff`](Self::backoff): by default three attempts are over within 3 ms.
+    /// Finding that this locker or a clone of it holds the lock, or waits for it, is an attempt too.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let lock = crosslock::Locker::builder("memory:").attempts(3).build()?;
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.options.attempts = Some(attempts);
         self
@@ -116,11 +190,19 @@ impl LockerBuilder {
 
     /// Sets how long a call keeps trying while the server can't be reached, or can't serve. Default: 10 s.
     ///
-    /// A server that can't serve starts, or runs a script, or can't write: it is a replica (READONLY), has too few of
-    /// them (NOREPLICAS), couldn't save (MISCONF), or has no memory left (OOM).
+    /// A server can't serve while it starts, runs a script, or can't write: it is a replica (READONLY), has too few
+    /// replicas (NOREPLICAS), couldn't save (MISCONF), or has no memory left (OOM).
     ///
-    /// Zero: the first attempt is the last. Each attempt takes at most the connect and the I/O timeout. Timed
-    /// calls end with their own timeout if that is earlier. Opening a locker and `try_lock` never try again.
+    /// With zero the first attempt is the last. Each attempt takes at most the connect and the I/O timeout. A timed
+    /// call ends with its own timeout if that is earlier. Opening a locker and `try_lock` never try again.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// let lock = crosslock::Locker::builder("memory:").unavailable_for(Duration::ZERO).build()?;
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn unavailable_for(mut self, unavailable_for: Duration) -> Self {
         self.options.unavailable_for = unavailable_for;
         self
@@ -128,7 +210,15 @@ impl LockerBuilder {
 
     /// Sets how long making a connection may take: 10 ms to 60 s. Default: 2 s.
     ///
-    /// Name lookup, TLS and login are part of it. No effect on `file:` and `memory:`.
+    /// That includes name lookup, TLS and login. No effect on `file:` and `memory:`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// let lock = crosslock::Locker::builder("memory:").connect_timeout(Duration::from_secs(1)).build()?;
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.options.connect_timeout = timeout;
         self
@@ -138,27 +228,44 @@ impl LockerBuilder {
     ///
     /// A release has at most 400 ms, of which a connection that was idle gets half. No effect on `file:` and
     /// `memory:`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// let lock = crosslock::Locker::builder("memory:").io_timeout(Duration::from_millis(500)).build()?;
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn io_timeout(mut self, timeout: Duration) -> Self {
         self.options.io_timeout = timeout;
         self
     }
 
-    /// Sets how long the threads of this locker and its clones may go on handing a lease to one another, before
-    /// other processes are let in: any. Default: 1 ms.
+    /// Sets how long threads of this locker and its clones may hand a lease over to one another, before other processes
+    /// have their turn: any. Default: 1 ms.
     ///
-    /// It is counted from when the lease was granted. Within it a guard that is dropped passes its lease to the
-    /// next thread that waits, without a round trip; each holder has a token of its own. It does so at most 1024
-    /// times, and only while half of the ttl is left. A longer time is faster for these threads, and others wait for
-    /// longer. Zero: never; each lock and each unlock is one command.
+    /// The time counts from when the server granted the lease. Within it a dropped guard passes its lease to the next
+    /// waiting thread, without a round trip; each holder has a token of its own. That happens at most 1024 times, and
+    /// only while half of the ttl is left. A longer time is faster for these threads, and makes other processes wait
+    /// longer. With zero a lease is never handed over: each lock and each unlock is one command.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// let lock = crosslock::Locker::builder("memory:").hand_over(Duration::from_millis(10)).build()?;
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn hand_over(mut self, hand_over: Duration) -> Self {
         self.options.hand_over = hand_over;
         self
     }
 
-    /// Sets who goes first where some want to read and others to write. Default: [`Prefer::Nobody`].
+    /// Sets who goes first when some callers want to read and others to write. Default: [`Prefer::Nobody`].
     ///
-    /// Set the same in all programs that share a lock: one that prefers readers lets its own in while writers wait,
-    /// and one that prefers writers has its own go before the readers that wait.
+    /// Set it alike in all programs that share a lock. Otherwise readers of a program that prefers readers go in
+    /// while writers of the others wait, and writers of a program that prefers writers go before waiting readers of
+    /// the others.
     ///
     /// # Examples
     ///
@@ -176,7 +283,15 @@ impl LockerBuilder {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`](crate::Error::InvalidOption) for a value out of its range, and those of [`Locker::open`].
+    /// [`Error::InvalidOption`](crate::Error::InvalidOption) for a value out of its range, and the errors of
+    /// [`Locker::open`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let lock = crosslock::Locker::builder("memory:").namespace("deploy").build()?;
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn build(self) -> Result<Locker> {
         self.options.check()?;
         let namespace = Namespace::new(&self.namespace)?;

@@ -15,25 +15,28 @@ use crate::base::name::Namespace;
 use crate::core::Core;
 use crate::guard::LockGuard;
 
-/// The place where locks live, and the way to take them.
+/// Takes locks in one place: a server, a directory, or this process's memory.
 ///
-/// It is cheap to clone, and clones share connections and wait together. Open one and clone it: two that are opened
-/// separately are strangers to one another, as two processes are. Locks exclude each other when their engine, namespace
-/// and name are the same, whichever process, thread or `Locker` they were taken by.
+/// Locks exclude each other when their engine, namespace and name are the same, whichever process, thread or `Locker`
+/// takes them.
+///
+/// Open one `Locker` and clone it. Clones share connections, and their threads wait in one queue. Two lockers that
+/// are opened separately know nothing of each other, as if they were in two processes.
 ///
 /// | URL | locks live in | exclude each other |
 /// |---|---|---|
 /// | `memory:` | this process | its threads |
 /// | `file:` | `/tmp/crosslock-<uid>`, mode 0700 | all processes of this user on this host |
-/// | `file:///dir` | that directory, made if need be; not one on a network | all processes of this host that may write there |
+/// | `file:///dir` | that directory, made if it doesn't exist; not one on a network | all processes of this host that may write there |
 /// | `redis://[[user]:password@]host[:6379][/db]` | a Redis (6.2 and up) or Valkey server | all its clients |
-/// | `rediss://...[?ca=FILE]` | the same by TLS (feature `tls`); `ca`: PEM file of whom to trust | all its clients |
+/// | `rediss://...[?ca=FILE]` | the same by TLS (feature `tls`); `ca` is a PEM file of trusted certificates | all its clients |
 /// | `valkey://...`, `valkeys://...` | the same as `redis://` and `rediss://` | all its clients |
 /// | `unix:///path.sock[?db=N&user=U&pass=P]` | the same by a unix socket | all its clients |
 ///
-/// User, password and path may have `%xx`. A part that isn't understood is an error.
+/// Write other characters in user, password and path as `%xx`. A part that isn't understood is an error.
 ///
-/// A thread that locks a name twice waits for itself: for ever, or until its own lease ends. The log warns of it.
+/// A thread that locks a name twice waits for itself, as in `std`: for ever, or until its own lease ends. The log
+/// warns of it.
 ///
 /// # Examples
 ///
@@ -58,12 +61,11 @@ impl Locker {
 
     /// Returns a clone whose names are kept apart from those of other namespaces.
     ///
-    /// On Redis, a namespace is listened to while a lock of it is waited for by this locker or a clone, and for
-    /// 10 to 20 s more. Whoever waits in one namespace costs those that wait in others no command.
+    /// On Redis, the locker subscribes to a namespace while one of its threads waits there, and for 10 to 20 s more.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`](crate::Error::InvalidOption), as in [`LockerBuilder::namespace`](crate::LockerBuilder::namespace).
+    /// [`Error::InvalidOption`](crate::Error::InvalidOption) when `namespace` isn't up to 64 of `A-Z a-z 0-9 . _ -`.
     ///
     /// # Examples
     ///
@@ -85,28 +87,32 @@ impl Locker {
 
     /// Takes a lock, blocking until it is free.
     ///
-    /// On Redis: one round trip when it is free. When it is taken the process enters the lock's line, and is given
-    /// the lock by the release of the one before it, first come, first served; the threads that wait on one locker
-    /// and its clones stand behind one another in one place of that line, and hand the lock over among themselves
-    /// for at most [`LockerBuilder::hand_over`](crate::LockerBuilder::hand_over). While it waits it sends a command about every ttl / 3. While the
-    /// server can't be reached it is tried for [`LockerBuilder::unavailable_for`](crate::LockerBuilder::unavailable_for). Another program's key of that
-    /// name that never expires blocks it for as long as the key is there.
+    /// On Redis a free lock takes one round trip. When the lock is taken, the process enters the lock's queue on the
+    /// server, and each release grants the lock to the first process there: first come, first served. Threads that
+    /// wait on one locker and its clones share one place in that queue, and hand the lock over to one another for at
+    /// most [`LockerBuilder::hand_over`](crate::LockerBuilder::hand_over). A waiter sends a command about each third
+    /// of the ttl. While the server can't be reached, the call keeps trying for
+    /// [`LockerBuilder::unavailable_for`](crate::LockerBuilder::unavailable_for). If another program's key of that
+    /// name never expires, the call waits for as long as the key exists.
     ///
-    /// On `file:` it blocks in the kernel, which promises no order between processes; where leases end there too
-    /// ([`LockerBuilder::renew`](crate::LockerBuilder::renew), [`LockerBuilder::max_hold`](crate::LockerBuilder::max_hold)) it tries with the pauses of
+    /// On `file:` the call waits in the kernel, which promises no order between processes. Where leases end there too
+    /// ([`LockerBuilder::renew`](crate::LockerBuilder::renew),
+    /// [`LockerBuilder::max_hold`](crate::LockerBuilder::max_hold)), it polls with the pauses of
     /// [`LockerBuilder::backoff`](crate::LockerBuilder::backoff).
     ///
     /// # Errors
     ///
     /// - [`Error::InvalidName`](crate::Error::InvalidName) when `name` isn't 1 to 512 bytes long.
-    /// - [`Error::Busy`](crate::Error::Busy) when it was taken at all of [`LockerBuilder::attempts`](crate::LockerBuilder::attempts); without them, never.
-    /// - [`Error::Unavailable`](crate::Error::Unavailable) when the server can't be reached for too long.
-    /// - [`Error::Denied`](crate::Error::Denied) when it refuses the user, or the directory its use.
-    /// - [`Error::Conflict`](crate::Error::Conflict) when the key or the file holds something that is no lock.
-    /// - [`Error::Engine`](crate::Error::Engine) for other failures, a thread that can't be started among them.
+    /// - [`Error::Busy`](crate::Error::Busy) when the lock was taken at each of
+    ///   [`LockerBuilder::attempts`](crate::LockerBuilder::attempts); without that option, never.
+    /// - [`Error::Unavailable`](crate::Error::Unavailable) when the server couldn't be reached for
+    ///   [`LockerBuilder::unavailable_for`](crate::LockerBuilder::unavailable_for).
+    /// - [`Error::Denied`](crate::Error::Denied) when the server refuses the user, or the directory can't be used.
+    /// - [`Error::Conflict`](crate::Error::Conflict) when the key or the file holds something that isn't a lock.
+    /// - [`Error::Engine`](crate::Error::Engine) for other failures, such as a thread that can't be started.
     ///
-    /// After an error nothing is held; what may have been taken is released, by a thread of the locker when the
-    /// server can't be reached at once, or ends with its ttl.
+    /// After an error the caller holds nothing. If the call may have taken the lock, it releases it; if the server
+    /// can't be reached, a thread of the locker goes on trying, until the lease ends with its ttl.
     ///
     /// # Examples
     ///
@@ -121,17 +127,19 @@ impl Locker {
         self.core().lock(&self.exclusive(name)?)
     }
 
-    /// Tries to take a lock once, without waiting; gives `None` when it is taken.
+    /// Tries to take a lock once, without waiting. Returns `None` when it is taken.
     ///
-    /// It takes no lock that others wait for (on `file:`, that threads of this locker wait for). One that is known
-    /// to be taken, because this locker or a clone of it holds it or waits for it, is not asked for: no I/O.
+    /// It takes no lock for which others wait (on `file:`, for which threads of this locker wait). It does no I/O if
+    /// this locker or a clone of it holds the lock, or waits for it.
     ///
-    /// A job of which one run is enough, although several machines start it, needs
-    /// [`at_least_for`](LockGuard::at_least_for), too: who starts when the first is done would find the lock free.
+    /// If several machines start a job of which one run is enough, also call
+    /// [`at_least_for`](LockGuard::at_least_for): a machine that starts when the first one is done would find the lock
+    /// free.
     ///
     /// # Errors
     ///
-    /// Those of [`lock`](Self::lock) but `Busy`; `Unavailable` at once, or after the connect and I/O timeouts.
+    /// The errors of [`lock`](Self::lock), except `Busy`. `Unavailable` comes at once, or after the connect and I/O
+    /// timeouts.
     ///
     /// # Examples
     ///
@@ -145,7 +153,7 @@ impl Locker {
     ///         guard.at_least_for(Duration::from_secs(60));
     ///         println!("it's my turn");
     ///     }
-    ///     None => println!("somebody else is at it, or was"),
+    ///     None => println!("another machine does it, or did it just now"),
     /// }
     /// assert!(lock.try_lock("try-example")?.is_none());
     /// # Ok(())
@@ -155,15 +163,15 @@ impl Locker {
         self.core().try_lock(&self.exclusive(name)?)
     }
 
-    /// Tries to take a lock for as long as `timeout`; gives `None` when it is taken to the end.
+    /// Tries to take a lock for as long as `timeout`. Returns `None` when it is taken to the end.
     ///
-    /// It tries at least once, and returns within `timeout` + 100 ms, whatever the network does. With
+    /// The call tries at least once, and returns within `timeout` + 100 ms, whatever the network does. With
     /// [`LockerBuilder::attempts`](crate::LockerBuilder::attempts) it may give up earlier.
     ///
     /// # Errors
     ///
-    /// Those of [`lock`](Self::lock) but `Busy`; `Unavailable` also when the server couldn't be reached at the
-    /// end of `timeout`.
+    /// The errors of [`lock`](Self::lock), except `Busy`. `Unavailable` also when the server couldn't be reached at
+    /// the end of `timeout`.
     ///
     /// # Examples
     ///
@@ -180,11 +188,11 @@ impl Locker {
         self.core().try_lock_for(&self.exclusive(name)?, timeout)
     }
 
-    /// Does the same as [`try_lock_for`](Self::try_lock_for), until a point in time.
+    /// Tries to take a lock until `deadline`, as [`try_lock_for`](Self::try_lock_for) does.
     ///
     /// # Errors
     ///
-    /// Those of [`try_lock_for`](Self::try_lock_for).
+    /// The errors of [`try_lock_for`](Self::try_lock_for).
     ///
     /// # Examples
     ///

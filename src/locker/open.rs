@@ -12,16 +12,16 @@ const VARIABLE: &str = "CROSSLOCK_URL";
 impl Locker {
     /// Opens the engine that `url` names, with the default options.
     ///
-    /// A server is connected to at once, and asked what it is: two round trips, four with a password and a database
+    /// On Redis it connects and asks the server what it is: two round trips, four with a password and a database
     /// number.
     ///
     /// # Errors
     ///
-    /// - [`Error::InvalidUrl`] when a part of it isn't understood or names what can't be.
+    /// - [`Error::InvalidUrl`] when a part of the URL isn't understood, or names something impossible.
     /// - [`Error::Unavailable`] when the server can't be reached within the connect timeout of 2 s, or is a replica.
-    /// - [`Error::Denied`] when it refuses the password or the user, or the directory its use.
-    /// - [`Error::Engine`] when it is no Redis server, has a certificate that isn't trusted, or hasn't as many
-    ///   databases.
+    /// - [`Error::Denied`] when the server refuses the user or the password, or the directory can't be used.
+    /// - [`Error::Engine`] when something other than Redis answers, its certificate isn't trusted, or it has no
+    ///   database of that number.
     /// - [`Error::Unsupported`] when the engine isn't part of this build, or the server is a Sentinel or a node of a
     ///   cluster.
     ///
@@ -35,12 +35,13 @@ impl Locker {
         Locker::builder(url).build()
     }
 
-    /// Opens the engine that the environment variable `CROSSLOCK_URL` names, or `file:` when it isn't set: then the log
-    /// warns that only processes of this user on this host exclude each other.
+    /// Opens the engine that the environment variable `CROSSLOCK_URL` names, or `file:` when it isn't set.
+    ///
+    /// Without the variable, the log warns that only processes of this user on this host exclude each other.
     ///
     /// # Errors
     ///
-    /// Those of [`open`](Self::open). A variable that is set but empty is an error too.
+    /// The errors of [`open`](Self::open). A variable that is set but empty gives [`Error::InvalidUrl`].
     ///
     /// # Examples
     ///
@@ -76,7 +77,7 @@ impl Locker {
         }
     }
 
-    /// Starts with the default options, to change some.
+    /// Returns a builder, to set options before the engine is opened.
     ///
     /// # Examples
     ///

@@ -41,7 +41,7 @@ impl Locker {
     ///
     /// # Differences from `std::sync::RwLock`
     ///
-    /// - The lock protects a name. [`RwLock`](crate::RwLock) has a value.
+    /// - The lock protects a name. `RwLock` has a value.
     /// - The order of readers and writers is set, and readers and writers take turns unless it is.
     /// - [`downgrade`](LockGuard::downgrade) turns a writer into a reader; nothing turns a reader into a writer.
     /// - A thread that reads a name twice may wait for itself, as in `std`: between the two calls a writer may have
