@@ -12,6 +12,7 @@
 //!
 //! It needs a server: locks in a directory (`file:`) can't be held to read.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::error::Error;
 use std::io::{self, BufRead, BufReader, Write};
@@ -20,7 +21,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crosslock::{Locker, Prefer, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use serde::{Deserialize, Serialize};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -31,22 +31,17 @@ const READ: Duration = Duration::from_millis(2);
 /// How often the writer comes.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// What is shared. The one field belongs to the other.
-#[derive(Debug, Serialize, Deserialize)]
-struct Config {
-    version: u64,
-    greeting: String,
+/// What is shared: settings, of which `greeting` belongs to `version`. With serde's `derive` it could be a struct.
+type Config = BTreeMap<String, String>;
+
+fn config_of(version: u64) -> Config {
+    let greeting = format!("hello from version {version}");
+    let settings = [("version", version.to_string()), ("greeting", greeting)];
+    settings.map(|(key, value)| (key.to_owned(), value)).into()
 }
 
-impl Config {
-    fn new(version: u64) -> Self {
-        let greeting = format!("hello from version {version}");
-        Config { version, greeting }
-    }
-
-    fn is_whole(&self) -> bool {
-        self.greeting == Config::new(self.version).greeting
-    }
+fn version_of(config: &Config) -> Result<u64> {
+    Ok(config["version"].parse()?)
 }
 
 fn main() -> ExitCode {
@@ -127,7 +122,7 @@ impl Job {
 
     fn config(&self) -> Result<RwLock<Config>> {
         let lock = Locker::builder(&self.url).prefer(self.prefer).build()?;
-        Ok(lock.rwlock(&self.name, Config::new(0))?)
+        Ok(lock.rwlock(&self.name, config_of(0))?)
     }
 }
 
@@ -284,7 +279,7 @@ fn read(config: &RwLock<Config>, end: Instant) -> Result<Tally> {
         };
         let got = Instant::now();
         thread::sleep(READ);
-        if !guard.is_whole() {
+        if *guard != config_of(version_of(&guard)?) {
             return Err(format!("half written: {:?}", *guard).into());
         }
         tally.held += got.elapsed();
@@ -303,7 +298,7 @@ fn write(config: &RwLock<Config>, end: Instant) -> Result<Tally> {
         let Some(mut guard) = guard else {
             break;
         };
-        *guard = Config::new(guard.version + 1);
+        *guard = config_of(version_of(&guard)? + 1);
         tally.count += 1;
         RwLockWriteGuard::unlock(guard)?;
         thread::sleep((asked + EVERY).saturating_duration_since(Instant::now()));
