@@ -5,9 +5,9 @@
 //! use crosslock::Locker;
 //!
 //! # fn main() -> crosslock::Result<()> {
-//! let lock = Locker::open("memory:")?; // or "file:", or "redis://127.0.0.1/"
-//! let guard = lock.lock("counter")?; // blocks until this thread holds the lock
-//! assert!(lock.try_lock("counter")?.is_none());
+//! let locker = Locker::open("memory:")?; // or "file:", or "redis://127.0.0.1/"
+//! let guard = locker.lock("counter")?; // blocks until this thread holds the lock
+//! assert!(locker.try_lock("counter")?.is_none());
 //! guard.unlock()?; // a dropped guard releases too, but can only log an error
 //! # Ok(())
 //! # }

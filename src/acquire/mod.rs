@@ -138,7 +138,7 @@ fn stand_in_queue(
         let whose = "this process has or waits for";
         budget.log.wait(claim, &core.engine, whose);
         match waiter.wait(budget.next_look()) {
-            Ok((turn, word)) => return Left::Given(turn, word),
+            Ok((turn, handoff)) => return Left::Given(turn, handoff),
             Err(still) => waiter = still,
         }
     }

@@ -39,8 +39,8 @@ pub(crate) enum Mode {
 /// use crosslock::{Locker, Prefer};
 ///
 /// # fn main() -> crosslock::Result<()> {
-/// let lock = Locker::builder("memory:").prefer(Prefer::Readers).build()?;
-/// let _reader = lock.read("prefer-example")?;
+/// let locker = Locker::builder("memory:").prefer(Prefer::Readers).build()?;
+/// let _reader = locker.read("prefer-example")?;
 /// # Ok(())
 /// # }
 /// ```

@@ -39,8 +39,8 @@ pub(crate) type Cause = Box<dyn StdError + Send + Sync>;
 /// use crosslock::{Error, Locker};
 ///
 /// # fn main() -> crosslock::Result<()> {
-/// # let lock = Locker::open("memory:")?;
-/// match lock.lock("error-example") {
+/// # let locker = Locker::open("memory:")?;
+/// match locker.lock("error-example") {
 ///     Ok(guard) => println!("the job runs, with token {}", guard.fencing_token()),
 ///     Err(Error::Unavailable { source, .. }) => println!("an outage, the job runs later: {source}"),
 ///     Err(e) => return Err(e),
@@ -171,8 +171,8 @@ pub enum Error {
 ///
 /// # fn main() -> crosslock::Result<()> {
 /// let ttl = Duration::from_millis(100);
-/// let lock = Locker::builder("memory:").ttl(ttl).renew(false).build()?;
-/// let guard = lock.lock("reason-example")?;
+/// let locker = Locker::builder("memory:").ttl(ttl).renew(false).build()?;
+/// let guard = locker.lock("reason-example")?;
 /// let lost = guard.lost().recv().expect("one message");
 /// assert_eq!(lost.reason, LostReason::Expired);
 /// # Ok(())

@@ -30,20 +30,20 @@ impl LockGuard {
     ///
     /// ```
     /// # fn main() -> crosslock::Result<()> {
-    /// let lock = crosslock::Locker::open("memory:")?;
-    /// let reading = lock.write("downgrade-example")?.downgrade()?;
-    /// assert!(lock.try_write("downgrade-example")?.is_none());
-    /// assert!(lock.try_read("downgrade-example")?.is_some());
+    /// let locker = crosslock::Locker::open("memory:")?;
+    /// let reading = locker.write("downgrade-example")?.downgrade()?;
+    /// assert!(locker.try_write("downgrade-example")?.is_none());
+    /// assert!(locker.try_read("downgrade-example")?.is_some());
     /// # drop(reading);
     /// # Ok(())
     /// # }
     /// ```
     pub fn downgrade(mut self) -> Result<LockGuard> {
-        self.read_on(None)
+        self.downgrade_storing(None)
     }
 
     /// Goes on reading, and stores the value if the lock is still this guard's.
-    pub(crate) fn read_on(&mut self, value: Option<Arc<[u8]>>) -> Result<LockGuard> {
+    pub(crate) fn downgrade_storing(&mut self, value: Option<Arc<[u8]>>) -> Result<LockGuard> {
         let core = self.core.clone();
         let sharing = core.engine.sharing()?;
         if !self.claim.is_exclusive() || self.claim.has_many() {

@@ -58,12 +58,12 @@ mod release;
 ///
 /// ```
 /// # fn main() -> crosslock::Result<()> {
-/// let lock = crosslock::Locker::open("memory:")?;
-/// let guard = lock.lock("guard-example")?;
+/// let locker = crosslock::Locker::open("memory:")?;
+/// let guard = locker.lock("guard-example")?;
 /// assert!(guard.is_held());
-/// assert!(lock.try_lock("guard-example")?.is_none());
+/// assert!(locker.try_lock("guard-example")?.is_none());
 /// drop(guard);
-/// assert!(lock.try_lock("guard-example")?.is_some());
+/// assert!(locker.try_lock("guard-example")?.is_some());
 /// # Ok(())
 /// # }
 /// ```
@@ -112,8 +112,8 @@ impl LockGuard {
     ///
     /// ```
     /// # fn main() -> crosslock::Result<()> {
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let guard = lock.lock("name-example")?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let guard = locker.lock("name-example")?;
     /// assert_eq!(guard.name(), "name-example");
     /// # Ok(())
     /// # }
@@ -134,9 +134,9 @@ impl LockGuard {
     ///
     /// ```
     /// # fn main() -> crosslock::Result<()> {
-    /// let lock = crosslock::Locker::open("memory:")?;
-    /// let first = lock.lock("token-example")?.fencing_token();
-    /// let second = lock.lock("token-example")?.fencing_token();
+    /// let locker = crosslock::Locker::open("memory:")?;
+    /// let first = locker.lock("token-example")?.fencing_token();
+    /// let second = locker.lock("token-example")?.fencing_token();
     /// assert!(first < second);
     /// # Ok(())
     /// # }
@@ -163,15 +163,15 @@ impl LockGuard {
     ///
     /// ```
     /// # fn main() -> crosslock::Result<()> {
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let other = lock.clone();
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let other = locker.clone();
     /// let panicked = std::thread::spawn(move || {
     ///     let _guard = other.lock("abandoned-example");
     ///     panic!("on purpose");
     /// });
     /// assert!(panicked.join().is_err());
-    /// assert!(lock.lock("abandoned-example")?.abandoned());
-    /// assert!(!lock.lock("abandoned-example")?.abandoned());
+    /// assert!(locker.lock("abandoned-example")?.abandoned());
+    /// assert!(!locker.lock("abandoned-example")?.abandoned());
     /// # Ok(())
     /// # }
     /// ```
@@ -188,8 +188,8 @@ impl LockGuard {
     ///
     /// ```
     /// # fn main() -> crosslock::Result<()> {
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let guard = lock.lock("held-example")?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let guard = locker.lock("held-example")?;
     /// assert!(guard.is_held());
     /// # Ok(())
     /// # }
@@ -207,8 +207,8 @@ impl LockGuard {
     ///
     /// ```
     /// # fn main() -> crosslock::Result<()> {
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let guard = lock.lock("remaining-example")?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let guard = locker.lock("remaining-example")?;
     /// assert!(guard.remaining() > std::time::Duration::from_secs(5)); // the ttl is 10 s
     /// # Ok(())
     /// # }
@@ -231,8 +231,8 @@ impl LockGuard {
     ///
     /// ```
     /// # fn main() -> crosslock::Result<()> {
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let guard = lock.lock("check-example")?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let guard = locker.lock("check-example")?;
     /// for batch in 0..3 {
     ///     guard.check()?;
     ///     println!("batch {batch}");
@@ -262,8 +262,8 @@ impl LockGuard {
     ///
     /// ```
     /// # fn main() -> crosslock::Result<()> {
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let guard = lock.lock("verify-example")?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let guard = locker.lock("verify-example")?;
     /// guard.verify()?;
     /// # Ok(())
     /// # }
@@ -299,8 +299,8 @@ impl LockGuard {
     /// # use std::time::Duration;
     /// # fn main() -> crosslock::Result<()> {
     /// let ttl = Duration::from_millis(100);
-    /// let lock = crosslock::Locker::builder("memory:").ttl(ttl).renew(false).build()?;
-    /// let guard = lock.lock("lost-example")?;
+    /// let locker = crosslock::Locker::builder("memory:").ttl(ttl).renew(false).build()?;
+    /// let guard = locker.lock("lost-example")?;
     /// crossbeam_channel::select! {
     ///     recv(guard.lost()) -> lost => println!("stop: {lost:?}"),
     ///     default(Duration::from_secs(10)) => unreachable!("the lease is over by now"),

@@ -71,11 +71,11 @@ impl LockGuard {
     /// ```
     /// # use std::time::Duration;
     /// # fn main() -> crosslock::Result<()> {
-    /// let lock = crosslock::Locker::open("memory:")?;
-    /// let guard = lock.lock("least-example")?;
+    /// let locker = crosslock::Locker::open("memory:")?;
+    /// let guard = locker.lock("least-example")?;
     /// guard.at_least_for(Duration::from_secs(60));
     /// guard.unlock()?;
-    /// assert!(lock.try_lock("least-example")?.is_none());
+    /// assert!(locker.try_lock("least-example")?.is_none());
     /// # Ok(())
     /// # }
     /// ```
@@ -105,18 +105,18 @@ impl LockGuard {
     ///
     /// ```
     /// # fn main() -> crosslock::Result<()> {
-    /// let lock = crosslock::Locker::open("memory:")?;
-    /// let guard = lock.lock("unlock-example")?;
+    /// let locker = crosslock::Locker::open("memory:")?;
+    /// let guard = locker.lock("unlock-example")?;
     /// guard.unlock()?; // `drop(guard)` would only log an error
     /// # Ok(())
     /// # }
     /// ```
     pub fn unlock(mut self) -> Result<()> {
-        self.end(None)
+        self.release_storing(None)
     }
 
     /// Releases it, and stores the value if it is still this guard's.
-    pub(crate) fn end(&mut self, value: Option<Arc<[u8]>>) -> Result<()> {
+    pub(crate) fn release_storing(&mut self, value: Option<Arc<[u8]>>) -> Result<()> {
         if self.is_inherited() {
             return Err(self.lost_error());
         }
@@ -125,7 +125,7 @@ impl LockGuard {
 
     /// Releases it by a deadline, or has a thread do it.
     #[cfg(feature = "value")]
-    pub(crate) fn end_by(&mut self, deadline: &Deadline) {
+    pub(crate) fn release_by(&mut self, deadline: &Deadline) {
         if let Err(e) = self.release(None, &deadline.plus(GRACE), false) {
             log::warn!("not released in time: {}", Whole(&e));
         }

@@ -93,7 +93,7 @@ impl DeferredReleases {
 
     /// Leaves a release to the thread, starting it if need be.
     pub(crate) fn leave(&self, release: DeferredRelease) {
-        // The server's lease started before now, and a place in line is dropped no later than this.
+        // The server's lease started before now, and the engine drops a waiter no later than this.
         let over = Instant::now() + release.ttl + HEARTBEAT_LATENESS;
         let mut queue = self.0.queue.lock();
         if queue.waiting.len() == MOST {

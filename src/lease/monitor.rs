@@ -28,8 +28,8 @@ use crate::lease::renewer::Tend;
 /// # use std::time::Duration;
 /// # fn main() -> crosslock::Result<()> {
 /// let ttl = Duration::from_millis(100);
-/// let lock = crosslock::Locker::builder("memory:").ttl(ttl).renew(false).build()?;
-/// let guard = lock.lock("lost-message-example")?;
+/// let locker = crosslock::Locker::builder("memory:").ttl(ttl).renew(false).build()?;
+/// let guard = locker.lock("lost-message-example")?;
 /// let lost = guard.lost().recv().expect("one message");
 /// assert_eq!(lost.name, "lost-message-example");
 /// # Ok(())

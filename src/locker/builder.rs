@@ -70,7 +70,7 @@ impl LockerBuilder {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// let lock = crosslock::Locker::builder("memory:").namespace("deploy").build()?;
+    /// let locker = crosslock::Locker::builder("memory:").namespace("deploy").build()?;
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn namespace(mut self, namespace: &str) -> Self {
@@ -88,7 +88,7 @@ impl LockerBuilder {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// let lock = crosslock::Locker::builder("memory:").ttl(Duration::from_secs(30)).build()?;
+    /// let locker = crosslock::Locker::builder("memory:").ttl(Duration::from_secs(30)).build()?;
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn ttl(mut self, ttl: Duration) -> Self {
@@ -105,7 +105,7 @@ impl LockerBuilder {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// let lock = crosslock::Locker::builder("memory:").renew_every(Duration::from_secs(1)).build()?;
+    /// let locker = crosslock::Locker::builder("memory:").renew_every(Duration::from_secs(1)).build()?;
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn renew_every(mut self, every: Duration) -> Self {
@@ -122,7 +122,7 @@ impl LockerBuilder {
     /// # Examples
     ///
     /// ```
-    /// let lock = crosslock::Locker::builder("memory:").renew(false).build()?;
+    /// let locker = crosslock::Locker::builder("memory:").renew(false).build()?;
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn renew(mut self, renew: bool) -> Self {
@@ -139,7 +139,7 @@ impl LockerBuilder {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// let lock = crosslock::Locker::builder("memory:").max_hold(Duration::from_secs(3600)).build()?;
+    /// let locker = crosslock::Locker::builder("memory:").max_hold(Duration::from_secs(3600)).build()?;
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn max_hold(mut self, max_hold: Duration) -> Self {
@@ -161,7 +161,7 @@ impl LockerBuilder {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// let lock = crosslock::Locker::builder("memory:")
+    /// let locker = crosslock::Locker::builder("memory:")
     ///     .backoff(Duration::from_millis(5), Duration::from_secs(1), 0.5)
     ///     .build()?;
     /// # Ok::<(), crosslock::Error>(())
@@ -180,7 +180,7 @@ impl LockerBuilder {
     /// # Examples
     ///
     /// ```
-    /// let lock = crosslock::Locker::builder("memory:").attempts(3).build()?;
+    /// let locker = crosslock::Locker::builder("memory:").attempts(3).build()?;
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn attempts(mut self, attempts: u32) -> Self {
@@ -200,7 +200,7 @@ impl LockerBuilder {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// let lock = crosslock::Locker::builder("memory:").unavailable_for(Duration::ZERO).build()?;
+    /// let locker = crosslock::Locker::builder("memory:").unavailable_for(Duration::ZERO).build()?;
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn unavailable_for(mut self, unavailable_for: Duration) -> Self {
@@ -216,7 +216,7 @@ impl LockerBuilder {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// let lock = crosslock::Locker::builder("memory:").connect_timeout(Duration::from_secs(1)).build()?;
+    /// let locker = crosslock::Locker::builder("memory:").connect_timeout(Duration::from_secs(1)).build()?;
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
@@ -233,7 +233,7 @@ impl LockerBuilder {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// let lock = crosslock::Locker::builder("memory:").io_timeout(Duration::from_millis(500)).build()?;
+    /// let locker = crosslock::Locker::builder("memory:").io_timeout(Duration::from_millis(500)).build()?;
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn io_timeout(mut self, timeout: Duration) -> Self {
@@ -253,7 +253,7 @@ impl LockerBuilder {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// let lock = crosslock::Locker::builder("memory:").hand_over(Duration::from_millis(10)).build()?;
+    /// let locker = crosslock::Locker::builder("memory:").hand_over(Duration::from_millis(10)).build()?;
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn hand_over(mut self, hand_over: Duration) -> Self {
@@ -271,7 +271,7 @@ impl LockerBuilder {
     ///
     /// ```
     /// # use crosslock::{Locker, Prefer};
-    /// let lock = Locker::builder("memory:").prefer(Prefer::Writers).build()?;
+    /// let locker = Locker::builder("memory:").prefer(Prefer::Writers).build()?;
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn prefer(mut self, prefer: Prefer) -> Self {
@@ -289,7 +289,7 @@ impl LockerBuilder {
     /// # Examples
     ///
     /// ```
-    /// let lock = crosslock::Locker::builder("memory:").namespace("deploy").build()?;
+    /// let locker = crosslock::Locker::builder("memory:").namespace("deploy").build()?;
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn build(self) -> Result<Locker> {

@@ -42,8 +42,8 @@ use crate::guard::LockGuard;
 ///
 /// ```
 /// # fn main() -> crosslock::Result<()> {
-/// let lock = crosslock::Locker::open("memory:")?;
-/// let _guard = lock.lock("locker-example")?;
+/// let locker = crosslock::Locker::open("memory:")?;
+/// let _guard = locker.lock("locker-example")?;
 /// // ... nobody else is here ...
 /// # Ok(())
 /// # }
@@ -71,9 +71,9 @@ impl Locker {
     ///
     /// ```
     /// # fn main() -> crosslock::Result<()> {
-    /// let lock = crosslock::Locker::open("memory:")?;
-    /// let deploy = lock.namespace("deploy")?;
-    /// let _one = lock.lock("namespace-example")?;
+    /// let locker = crosslock::Locker::open("memory:")?;
+    /// let deploy = locker.namespace("deploy")?;
+    /// let _one = locker.lock("namespace-example")?;
     /// let _other = deploy.lock("namespace-example")?;
     /// # Ok(())
     /// # }
@@ -118,8 +118,8 @@ impl Locker {
     ///
     /// ```
     /// # fn main() -> crosslock::Result<()> {
-    /// let lock = crosslock::Locker::open("memory:")?;
-    /// let _guard = lock.lock("lock-example")?;
+    /// let locker = crosslock::Locker::open("memory:")?;
+    /// let _guard = locker.lock("lock-example")?;
     /// # Ok(())
     /// # }
     /// ```
@@ -146,8 +146,8 @@ impl Locker {
     /// ```
     /// # use std::time::Duration;
     /// # fn main() -> crosslock::Result<()> {
-    /// let lock = crosslock::Locker::open("memory:")?;
-    /// match lock.try_lock("try-example")? {
+    /// let locker = crosslock::Locker::open("memory:")?;
+    /// match locker.try_lock("try-example")? {
     ///     Some(guard) => {
     ///         // The machines start it within a minute.
     ///         guard.at_least_for(Duration::from_secs(60));
@@ -155,7 +155,7 @@ impl Locker {
     ///     }
     ///     None => println!("another machine does it, or did it just now"),
     /// }
-    /// assert!(lock.try_lock("try-example")?.is_none());
+    /// assert!(locker.try_lock("try-example")?.is_none());
     /// # Ok(())
     /// # }
     /// ```
@@ -178,9 +178,9 @@ impl Locker {
     /// ```
     /// # use std::time::Duration;
     /// # fn main() -> crosslock::Result<()> {
-    /// let lock = crosslock::Locker::open("memory:")?;
-    /// let _guard = lock.lock("timeout-example")?;
-    /// assert!(lock.try_lock_for("timeout-example", Duration::from_millis(20))?.is_none());
+    /// let locker = crosslock::Locker::open("memory:")?;
+    /// let _guard = locker.lock("timeout-example")?;
+    /// assert!(locker.try_lock_for("timeout-example", Duration::from_millis(20))?.is_none());
     /// # Ok(())
     /// # }
     /// ```
@@ -199,9 +199,9 @@ impl Locker {
     /// ```
     /// # use std::time::{Duration, Instant};
     /// # fn main() -> crosslock::Result<()> {
-    /// let lock = crosslock::Locker::open("memory:")?;
+    /// let locker = crosslock::Locker::open("memory:")?;
     /// let deadline = Instant::now() + Duration::from_secs(1);
-    /// assert!(lock.try_lock_until("deadline-example", deadline)?.is_some());
+    /// assert!(locker.try_lock_until("deadline-example", deadline)?.is_some());
     /// # Ok(())
     /// # }
     /// ```

@@ -28,7 +28,7 @@ impl Locker {
     /// # Examples
     ///
     /// ```no_run
-    /// let lock = crosslock::Locker::open("redis://127.0.0.1/")?;
+    /// let locker = crosslock::Locker::open("redis://127.0.0.1/")?;
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn open(url: &str) -> Result<Self> {
@@ -46,7 +46,7 @@ impl Locker {
     /// # Examples
     ///
     /// ```no_run
-    /// let lock = crosslock::Locker::from_env()?;
+    /// let locker = crosslock::Locker::from_env()?;
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn from_env() -> Result<Self> {
@@ -83,7 +83,7 @@ impl Locker {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// let lock = crosslock::Locker::builder("memory:")
+    /// let locker = crosslock::Locker::builder("memory:")
     ///     .namespace("deploy")
     ///     .ttl(Duration::from_secs(30))
     ///     .build()?;

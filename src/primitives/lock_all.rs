@@ -46,9 +46,9 @@ impl Locker {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let _both = lock.lock_all(&["all-from", "all-to"])?;
-    /// assert!(lock.try_lock("all-to")?.is_none());
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let _both = locker.lock_all(&["all-from", "all-to"])?;
+    /// assert!(locker.try_lock("all-to")?.is_none());
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn lock_all(&self, names: &[impl AsRef<str>]) -> Result<LockGuard> {
@@ -66,10 +66,10 @@ impl Locker {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let _one = lock.lock("try-all-to")?;
-    /// assert!(lock.try_lock_all(&["try-all-from", "try-all-to"])?.is_none());
-    /// assert!(lock.try_lock("try-all-from")?.is_some());
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let _one = locker.lock("try-all-to")?;
+    /// assert!(locker.try_lock_all(&["try-all-from", "try-all-to"])?.is_none());
+    /// assert!(locker.try_lock("try-all-from")?.is_some());
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_lock_all(&self, names: &[impl AsRef<str>]) -> Result<Option<LockGuard>> {
@@ -89,9 +89,9 @@ impl Locker {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let _one = lock.lock("all-for-to")?;
-    /// let both = lock.try_lock_all_for(&["all-for-from", "all-for-to"], Duration::from_millis(20))?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let _one = locker.lock("all-for-to")?;
+    /// let both = locker.try_lock_all_for(&["all-for-from", "all-for-to"], Duration::from_millis(20))?;
     /// assert!(both.is_none());
     /// # Ok::<(), crosslock::Error>(())
     /// ```
@@ -114,9 +114,9 @@ impl Locker {
     ///
     /// ```
     /// # use std::time::{Duration, Instant};
-    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
     /// let deadline = Instant::now() + Duration::from_secs(1);
-    /// assert!(lock.try_lock_all_until(&["all-until-from", "all-until-to"], deadline)?.is_some());
+    /// assert!(locker.try_lock_all_until(&["all-until-from", "all-until-to"], deadline)?.is_some());
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_lock_all_until(

@@ -27,8 +27,8 @@ impl Locker {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let counter = lock.mutex("mutex", 0u64)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let counter = locker.mutex("mutex", 0u64)?;
     /// counter.update(|count| *count += 1)?;
     /// assert_eq!(counter.get()?, 1);
     /// # Ok::<(), crosslock::Error>(())
@@ -92,8 +92,8 @@ impl Locker {
 /// ```
 /// use crosslock::MutexGuard;
 ///
-/// # let lock = crosslock::Locker::open("memory:")?;
-/// let stock = lock.mutex("stock", vec!["apple".to_owned()])?;
+/// # let locker = crosslock::Locker::open("memory:")?;
+/// let stock = locker.mutex("stock", vec!["apple".to_owned()])?;
 /// stock.update(|names| names.push("pear".to_owned()))?; // stored, or an error
 ///
 /// let mut guard = stock.lock()?; // for more than a closure can hold
@@ -114,8 +114,8 @@ pub struct Mutex<T>(ValueLock<T>);
 /// ```
 /// use crosslock::MutexGuard;
 ///
-/// # let lock = crosslock::Locker::open("memory:")?;
-/// let counter = lock.mutex("mutex-guard", 0u64)?;
+/// # let locker = crosslock::Locker::open("memory:")?;
+/// let counter = locker.mutex("mutex-guard", 0u64)?;
 /// let mut guard = counter.lock()?;
 /// *guard += 1;
 /// MutexGuard::unlock(guard)?;
@@ -143,8 +143,8 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let seats = lock.mutex("mutex-update", 1u32)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let seats = locker.mutex("mutex-update", 1u32)?;
     /// let sell = || {
     ///     seats.update(|left| {
     ///         let sold = *left > 0;
@@ -171,8 +171,8 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let counter = lock.mutex("mutex-set", 0u64)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let counter = locker.mutex("mutex-set", 0u64)?;
     /// counter.set(100)?;
     /// assert_eq!(counter.get()?, 100);
     /// # Ok::<(), crosslock::Error>(())
@@ -193,8 +193,8 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let counter = lock.mutex("mutex-lock", 7u64)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let counter = locker.mutex("mutex-lock", 7u64)?;
     /// let mut guard = counter.lock()?;
     /// *guard += 1; // stored when the guard is dropped
     /// # drop(guard);
@@ -216,8 +216,8 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let counter = lock.mutex("mutex-try-lock", 0u64)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let counter = locker.mutex("mutex-try-lock", 0u64)?;
     /// let _guard = counter.lock()?;
     /// assert!(counter.try_lock()?.is_none());
     /// # Ok::<(), crosslock::Error>(())
@@ -238,8 +238,8 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let counter = lock.mutex("mutex-try-lock-for", 0u64)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let counter = locker.mutex("mutex-try-lock-for", 0u64)?;
     /// let _guard = counter.lock()?;
     /// assert!(counter.try_lock_for(Duration::from_millis(20))?.is_none());
     /// # Ok::<(), crosslock::Error>(())
@@ -258,8 +258,8 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
     ///
     /// ```
     /// # use std::time::{Duration, Instant};
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let counter = lock.mutex("mutex-try-lock-until", 0u64)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let counter = locker.mutex("mutex-try-lock-until", 0u64)?;
     /// let deadline = Instant::now() + Duration::from_secs(1);
     /// assert!(counter.try_lock_until(deadline)?.is_some());
     /// # Ok::<(), crosslock::Error>(())
@@ -282,8 +282,8 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let counter = lock.mutex("mutex-get", 7u64)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let counter = locker.mutex("mutex-get", 7u64)?;
     /// let _guard = counter.lock()?;
     /// assert_eq!(counter.get()?, 7);
     /// # Ok::<(), crosslock::Error>(())
@@ -305,8 +305,8 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let counter = lock.mutex("mutex-remove", 7u64)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let counter = locker.mutex("mutex-remove", 7u64)?;
     /// counter.set(8)?;
     /// counter.remove()?;
     /// assert_eq!(counter.get()?, 7);

@@ -28,8 +28,8 @@ impl Locker {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let downloads = lock.semaphore("semaphore", 2)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let downloads = locker.semaphore("semaphore", 2)?;
     /// let _one = downloads.acquire()?;
     /// let _other = downloads.acquire()?;
     /// assert!(downloads.try_acquire()?.is_none());
@@ -90,8 +90,8 @@ impl Locker {
 /// # Examples
 ///
 /// ```
-/// # let lock = crosslock::Locker::open("memory:")?;
-/// let workers = lock.semaphore("workers", 4)?;
+/// # let locker = crosslock::Locker::open("memory:")?;
+/// let workers = locker.semaphore("workers", 4)?;
 /// let three = workers.acquire_many(3)?;
 /// assert_eq!(workers.available_permits()?, 1);
 /// drop(three);
@@ -117,8 +117,8 @@ impl Semaphore {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let downloads = lock.semaphore("acquire", 2)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let downloads = locker.semaphore("acquire", 2)?;
     /// let permit = downloads.acquire()?;
     /// permit.unlock()?; // `drop(permit)` would only log an error
     /// # Ok::<(), crosslock::Error>(())
@@ -138,8 +138,8 @@ impl Semaphore {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let downloads = lock.semaphore("try-acquire", 1)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let downloads = locker.semaphore("try-acquire", 1)?;
     /// let _permit = downloads.acquire()?;
     /// assert!(downloads.try_acquire()?.is_none());
     /// # Ok::<(), crosslock::Error>(())
@@ -160,8 +160,8 @@ impl Semaphore {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let downloads = lock.semaphore("try-acquire-for", 1)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let downloads = locker.semaphore("try-acquire-for", 1)?;
     /// let _permit = downloads.acquire()?;
     /// assert!(downloads.try_acquire_for(Duration::from_millis(20))?.is_none());
     /// # Ok::<(), crosslock::Error>(())
@@ -180,8 +180,8 @@ impl Semaphore {
     ///
     /// ```
     /// # use std::time::{Duration, Instant};
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let downloads = lock.semaphore("try-acquire-until", 1)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let downloads = locker.semaphore("try-acquire-until", 1)?;
     /// let deadline = Instant::now() + Duration::from_secs(1);
     /// assert!(downloads.try_acquire_until(deadline)?.is_some());
     /// # Ok::<(), crosslock::Error>(())
@@ -202,8 +202,8 @@ impl Semaphore {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let workers = lock.semaphore("acquire-many", 4)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let workers = locker.semaphore("acquire-many", 4)?;
     /// let _three = workers.acquire_many(3)?;
     /// assert!(workers.acquire_many(5).is_err());
     /// # Ok::<(), crosslock::Error>(())
@@ -223,8 +223,8 @@ impl Semaphore {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let workers = lock.semaphore("try-acquire-many", 4)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let workers = locker.semaphore("try-acquire-many", 4)?;
     /// let _three = workers.acquire_many(3)?;
     /// assert!(workers.try_acquire_many(2)?.is_none());
     /// # Ok::<(), crosslock::Error>(())
@@ -246,8 +246,8 @@ impl Semaphore {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let workers = lock.semaphore("try-acquire-many-for", 4)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let workers = locker.semaphore("try-acquire-many-for", 4)?;
     /// let _three = workers.acquire_many(3)?;
     /// assert!(workers.try_acquire_many_for(2, Duration::from_millis(20))?.is_none());
     /// # Ok::<(), crosslock::Error>(())
@@ -267,8 +267,8 @@ impl Semaphore {
     ///
     /// ```
     /// # use std::time::{Duration, Instant};
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let workers = lock.semaphore("try-acquire-many-until", 4)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let workers = locker.semaphore("try-acquire-many-until", 4)?;
     /// let deadline = Instant::now() + Duration::from_secs(1);
     /// assert!(workers.try_acquire_many_until(4, deadline)?.is_some());
     /// # Ok::<(), crosslock::Error>(())
@@ -295,8 +295,8 @@ impl Semaphore {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let workers = lock.semaphore("available-permits", 4)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let workers = locker.semaphore("available-permits", 4)?;
     /// let _one = workers.acquire()?;
     /// assert_eq!(workers.available_permits()?, 3);
     /// # Ok::<(), crosslock::Error>(())

@@ -34,8 +34,8 @@ use crate::primitives::value_lock::{WithValue, to_json};
 /// ```
 /// use crosslock::MutexGuard;
 ///
-/// # let lock = crosslock::Locker::open("memory:")?;
-/// let stock = lock.mutex("value-guard", vec!["apple".to_owned()])?;
+/// # let locker = crosslock::Locker::open("memory:")?;
+/// let stock = locker.mutex("value-guard", vec!["apple".to_owned()])?;
 /// let mut guard = stock.lock()?;
 /// guard.push("pear".to_owned()); // a method of `Vec`
 /// assert!(MutexGuard::lease(&guard).is_held());
@@ -65,8 +65,8 @@ impl<T: Serialize + DeserializeOwned, L> ValueGuard<T, L> {
     /// ```
     /// use crosslock::MutexGuard;
     ///
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let counter = lock.mutex("lease", 0u64)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let counter = locker.mutex("lease", 0u64)?;
     /// let guard = counter.lock()?;
     /// let lease = MutexGuard::lease(&guard);
     /// assert!(lease.is_held());
@@ -97,8 +97,8 @@ impl<T: Serialize + DeserializeOwned, L> ValueGuard<T, L> {
     /// ```
     /// use crosslock::MutexGuard;
     ///
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let counter = lock.mutex("unlock", 0u64)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let counter = locker.mutex("unlock", 0u64)?;
     /// let mut guard = counter.lock()?;
     /// *guard += 1;
     /// MutexGuard::unlock(guard)?; // `drop(guard)` would only log an error
@@ -122,8 +122,8 @@ impl<T: Serialize + DeserializeOwned, L> ValueGuard<T, L> {
     /// ```
     /// use crosslock::MutexGuard;
     ///
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let counter = lock.mutex("discard", 7u64)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let counter = locker.mutex("discard", 7u64)?;
     /// let mut guard = counter.lock()?;
     /// *guard = 100;
     /// MutexGuard::discard(guard)?;
@@ -151,10 +151,10 @@ impl<T: Serialize + DeserializeOwned, L> ValueGuard<T, L> {
     }
 
     /// Stores the value if it was borrowed mutably, and goes on reading.
-    pub(crate) fn read_on(mut this: Self) -> Result<WithValue<T>> {
+    pub(crate) fn downgrade_storing(mut this: Self) -> Result<WithValue<T>> {
         let (mut lease, value) = this.held.take().expect(ENDED);
         let changed = this.to_store(&lease, &value)?;
-        Ok((lease.read_on(changed)?, value))
+        Ok((lease.downgrade_storing(changed)?, value))
     }
 
     fn end(&mut self) -> Result<()> {
@@ -162,7 +162,7 @@ impl<T: Serialize + DeserializeOwned, L> ValueGuard<T, L> {
             return Ok(());
         };
         let changed = self.to_store(&lease, &value)?;
-        lease.end(changed)
+        lease.release_storing(changed)
     }
 
     fn to_store(&self, lease: &LockGuard, value: &T) -> Result<Option<Arc<[u8]>>> {

@@ -100,7 +100,7 @@ impl<T: Serialize + DeserializeOwned> ValueLock<T> {
         match self.parse(lease.value().as_deref()) {
             Ok(value) => Ok((lease, value)),
             Err(e) => {
-                lease.end_by(by);
+                lease.release_by(by);
                 Err(e)
             }
         }

@@ -25,8 +25,8 @@ use crate::primitives::value_lock::WithValue;
 /// ```
 /// use crosslock::RwLockReadGuard;
 ///
-/// # let lock = crosslock::Locker::open("memory:")?;
-/// let limits = lock.rwlock("read-guard", vec![1, 2])?;
+/// # let locker = crosslock::Locker::open("memory:")?;
+/// let limits = locker.rwlock("read-guard", vec![1, 2])?;
 /// let guard = limits.read()?;
 /// assert_eq!(guard.len(), 2); // a method of `Vec`
 /// RwLockReadGuard::unlock(guard)?;
@@ -48,8 +48,8 @@ impl<T> RwLockReadGuard<T> {
     /// ```
     /// use crosslock::RwLockReadGuard;
     ///
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let limit = lock.rwlock("read-guard-lease", 3u32)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let limit = locker.rwlock("read-guard-lease", 3u32)?;
     /// let guard = limit.read()?;
     /// assert!(RwLockReadGuard::lease(&guard).is_held());
     /// # Ok::<(), crosslock::Error>(())
@@ -71,8 +71,8 @@ impl<T> RwLockReadGuard<T> {
     /// ```
     /// use crosslock::RwLockReadGuard;
     ///
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let limit = lock.rwlock("read-guard-unlock", 3u32)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let limit = locker.rwlock("read-guard-unlock", 3u32)?;
     /// let guard = limit.read()?;
     /// RwLockReadGuard::unlock(guard)?;
     /// assert!(limit.try_write()?.is_some());
@@ -114,8 +114,8 @@ impl<T: fmt::Debug> fmt::Debug for RwLockReadGuard<T> {
 /// ```
 /// use crosslock::RwLockWriteGuard;
 ///
-/// # let lock = crosslock::Locker::open("memory:")?;
-/// let limit = lock.rwlock("write-guard", 3u32)?;
+/// # let locker = crosslock::Locker::open("memory:")?;
+/// let limit = locker.rwlock("write-guard", 3u32)?;
 /// let mut guard = limit.write()?;
 /// *guard = 4;
 /// RwLockWriteGuard::unlock(guard)?;
@@ -139,8 +139,8 @@ impl<T: Serialize + DeserializeOwned> ValueGuard<T, RwLock<T>> {
     /// ```
     /// use crosslock::RwLockWriteGuard;
     ///
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let limit = lock.rwlock("write-guard-downgrade", 3u32)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let limit = locker.rwlock("write-guard-downgrade", 3u32)?;
     /// let mut writing = limit.write()?;
     /// *writing = 4;
     /// let reading = RwLockWriteGuard::downgrade(writing)?;
@@ -149,6 +149,6 @@ impl<T: Serialize + DeserializeOwned> ValueGuard<T, RwLock<T>> {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn downgrade(this: Self) -> Result<RwLockReadGuard<T>> {
-        ValueGuard::read_on(this).map(RwLockReadGuard::new)
+        ValueGuard::downgrade_storing(this).map(RwLockReadGuard::new)
     }
 }

@@ -55,10 +55,10 @@ impl Locker {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let _one = lock.read("read")?;
-    /// let _other = lock.read("read")?;
-    /// assert!(lock.try_write("read")?.is_none());
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let _one = locker.read("read")?;
+    /// let _other = locker.read("read")?;
+    /// assert!(locker.try_write("read")?.is_none());
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn read(&self, name: &str) -> Result<LockGuard> {
@@ -76,9 +76,9 @@ impl Locker {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let _writing = lock.write("try-read")?;
-    /// assert!(lock.try_read("try-read")?.is_none());
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let _writing = locker.write("try-read")?;
+    /// assert!(locker.try_read("try-read")?.is_none());
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_read(&self, name: &str) -> Result<Option<LockGuard>> {
@@ -97,9 +97,9 @@ impl Locker {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let _writing = lock.write("try-read-for")?;
-    /// assert!(lock.try_read_for("try-read-for", Duration::from_millis(20))?.is_none());
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let _writing = locker.write("try-read-for")?;
+    /// assert!(locker.try_read_for("try-read-for", Duration::from_millis(20))?.is_none());
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_read_for(&self, name: &str, timeout: Duration) -> Result<Option<LockGuard>> {
@@ -116,9 +116,9 @@ impl Locker {
     ///
     /// ```
     /// # use std::time::{Duration, Instant};
-    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
     /// let deadline = Instant::now() + Duration::from_secs(1);
-    /// assert!(lock.try_read_until("try-read-until", deadline)?.is_some());
+    /// assert!(locker.try_read_until("try-read-until", deadline)?.is_some());
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_read_until(&self, name: &str, deadline: Instant) -> Result<Option<LockGuard>> {
@@ -140,9 +140,9 @@ impl Locker {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let _guard = lock.write("write")?;
-    /// assert!(lock.try_read("write")?.is_none());
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let _guard = locker.write("write")?;
+    /// assert!(locker.try_read("write")?.is_none());
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn write(&self, name: &str) -> Result<LockGuard> {
@@ -160,9 +160,9 @@ impl Locker {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let _reading = lock.read("try-write")?;
-    /// assert!(lock.try_write("try-write")?.is_none());
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let _reading = locker.read("try-write")?;
+    /// assert!(locker.try_write("try-write")?.is_none());
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_write(&self, name: &str) -> Result<Option<LockGuard>> {
@@ -181,9 +181,9 @@ impl Locker {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let _reading = lock.read("try-write-for")?;
-    /// assert!(lock.try_write_for("try-write-for", Duration::from_millis(20))?.is_none());
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let _reading = locker.read("try-write-for")?;
+    /// assert!(locker.try_write_for("try-write-for", Duration::from_millis(20))?.is_none());
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_write_for(&self, name: &str, timeout: Duration) -> Result<Option<LockGuard>> {
@@ -200,9 +200,9 @@ impl Locker {
     ///
     /// ```
     /// # use std::time::{Duration, Instant};
-    /// # let lock = crosslock::Locker::open("memory:")?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
     /// let deadline = Instant::now() + Duration::from_secs(1);
-    /// assert!(lock.try_write_until("try-write-until", deadline)?.is_some());
+    /// assert!(locker.try_write_until("try-write-until", deadline)?.is_some());
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_write_until(&self, name: &str, deadline: Instant) -> Result<Option<LockGuard>> {

@@ -29,8 +29,8 @@ impl Locker {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let limit = lock.rwlock("rwlock", 3u32)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let limit = locker.rwlock("rwlock", 3u32)?;
     /// limit.set(4)?;
     /// assert_eq!(*limit.read()?, 4);
     /// # Ok::<(), crosslock::Error>(())
@@ -80,8 +80,8 @@ impl Locker {
 /// ```
 /// use crosslock::RwLockWriteGuard;
 ///
-/// # let lock = crosslock::Locker::open("memory:")?;
-/// let hosts = lock.rwlock("hosts", vec!["a.example".to_owned()])?;
+/// # let locker = crosslock::Locker::open("memory:")?;
+/// let hosts = locker.rwlock("hosts", vec!["a.example".to_owned()])?;
 /// println!("{} hosts", hosts.read()?.len()); // together with other readers
 ///
 /// let mut guard = hosts.write()?;
@@ -108,8 +108,8 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let limit = lock.rwlock("rwlock-read", 3u32)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let limit = locker.rwlock("rwlock-read", 3u32)?;
     /// let (one, other) = (limit.read()?, limit.read()?);
     /// assert_eq!((*one, *other), (3, 3));
     /// # Ok::<(), crosslock::Error>(())
@@ -129,8 +129,8 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let limit = lock.rwlock("rwlock-try-read", 3u32)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let limit = locker.rwlock("rwlock-try-read", 3u32)?;
     /// let _writing = limit.write()?;
     /// assert!(limit.try_read()?.is_none());
     /// # Ok::<(), crosslock::Error>(())
@@ -151,8 +151,8 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let limit = lock.rwlock("rwlock-try-read-for", 3u32)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let limit = locker.rwlock("rwlock-try-read-for", 3u32)?;
     /// let _writing = limit.write()?;
     /// assert!(limit.try_read_for(Duration::from_millis(20))?.is_none());
     /// # Ok::<(), crosslock::Error>(())
@@ -174,8 +174,8 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     ///
     /// ```
     /// # use std::time::{Duration, Instant};
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let limit = lock.rwlock("rwlock-try-read-until", 3u32)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let limit = locker.rwlock("rwlock-try-read-until", 3u32)?;
     /// let deadline = Instant::now() + Duration::from_secs(1);
     /// assert!(limit.try_read_until(deadline)?.is_some());
     /// # Ok::<(), crosslock::Error>(())
@@ -196,8 +196,8 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let limit = lock.rwlock("rwlock-write", 3u32)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let limit = locker.rwlock("rwlock-write", 3u32)?;
     /// let mut guard = limit.write()?;
     /// *guard += 1; // stored when the guard is dropped
     /// # drop(guard);
@@ -219,8 +219,8 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let limit = lock.rwlock("rwlock-try-write", 3u32)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let limit = locker.rwlock("rwlock-try-write", 3u32)?;
     /// let _reading = limit.read()?;
     /// assert!(limit.try_write()?.is_none());
     /// # Ok::<(), crosslock::Error>(())
@@ -241,8 +241,8 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let limit = lock.rwlock("rwlock-try-write-for", 3u32)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let limit = locker.rwlock("rwlock-try-write-for", 3u32)?;
     /// let _reading = limit.read()?;
     /// assert!(limit.try_write_for(Duration::from_millis(20))?.is_none());
     /// # Ok::<(), crosslock::Error>(())
@@ -262,8 +262,8 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     ///
     /// ```
     /// # use std::time::{Duration, Instant};
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let limit = lock.rwlock("rwlock-try-write-until", 3u32)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let limit = locker.rwlock("rwlock-try-write-until", 3u32)?;
     /// let deadline = Instant::now() + Duration::from_secs(1);
     /// assert!(limit.try_write_until(deadline)?.is_some());
     /// # Ok::<(), crosslock::Error>(())
@@ -285,8 +285,8 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let numbers = lock.rwlock("rwlock-update", vec![1])?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let numbers = locker.rwlock("rwlock-update", vec![1])?;
     /// numbers.update(|numbers| numbers.push(2))?;
     /// assert_eq!(*numbers.read()?, [1, 2]);
     /// # Ok::<(), crosslock::Error>(())
@@ -307,8 +307,8 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let limit = lock.rwlock("rwlock-set", 3u32)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let limit = locker.rwlock("rwlock-set", 3u32)?;
     /// limit.set(4)?;
     /// assert_eq!(limit.get()?, 4);
     /// # Ok::<(), crosslock::Error>(())
@@ -328,8 +328,8 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let limit = lock.rwlock("rwlock-get", 3u32)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let limit = locker.rwlock("rwlock-get", 3u32)?;
     /// let _writing = limit.write()?;
     /// assert_eq!(limit.get()?, 3);
     /// # Ok::<(), crosslock::Error>(())
@@ -349,8 +349,8 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     /// # Examples
     ///
     /// ```
-    /// # let lock = crosslock::Locker::open("memory:")?;
-    /// let limit = lock.rwlock("rwlock-remove", 3u32)?;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let limit = locker.rwlock("rwlock-remove", 3u32)?;
     /// limit.set(4)?;
     /// limit.remove()?;
     /// assert_eq!(limit.get()?, 3);
