@@ -14,11 +14,10 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::base::backoff::Backoff;
 use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Cancel, Clock, Deadline};
 use crate::base::error::Whole;
-use crate::base::limits::{CLOSING, HEARTBEAT_LATENESS};
+use crate::base::limits::{CLOSING, DEFERRED_PAUSES, HEARTBEAT_LATENESS};
 use crate::base::owner::Owner;
 use crate::base::token::Ending;
 use crate::engine::{Engine, Release, Request};
@@ -73,12 +72,6 @@ struct Queue {
 /// More than these are left to their ttl, first the one whose turn is next.
 const MOST: usize = 1024;
 
-const PAUSES: Backoff = Backoff {
-    base: Duration::from_millis(20),
-    cap: Duration::from_millis(500),
-    jitter: 0.5,
-};
-
 impl DeferredReleases {
     pub(crate) fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> Self {
         let (queue, closing, closed) = Default::default();
@@ -127,14 +120,17 @@ impl Drop for DeferredReleases {
 impl Shared {
     /// The thread.
     fn work(&self) {
-        let mut pauses = PAUSES.waits();
+        let mut pauses = DEFERRED_PAUSES.waits();
         while let Some((release, over, deadline)) = self.next() {
             // A logger that panics must not end the thread that the queue relies on.
             let is_done = catch_unwind(AssertUnwindSafe(|| self.send(&release, &deadline)));
             if is_done.unwrap_or(true) {
-                pauses = PAUSES.waits();
+                pauses = DEFERRED_PAUSES.waits();
             } else {
-                self.put_back((release, over), pauses.next().unwrap_or(PAUSES.cap));
+                self.put_back(
+                    (release, over),
+                    pauses.next().unwrap_or(DEFERRED_PAUSES.cap),
+                );
             }
         }
     }

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Cancel, Clock, Deadline};
 use crate::base::error::{LostReason, Whole};
+use crate::base::limits::LONGEST_KEEP;
 use crate::base::name::Key;
 use crate::base::owner::Owner;
 use crate::base::validity::valid_until;
@@ -43,9 +44,6 @@ pub struct Lost {
     /// How that was noticed.
     pub reason: LostReason,
 }
-
-/// A lock that nobody holds stays taken for no longer: 100 years, which fit the arithmetic of every engine.
-const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// A lease while it is held: the guard owns it, its renewer has a `Weak` to it. With the lease goes `T`, the right to
 /// hold the name in this process.
@@ -155,7 +153,7 @@ impl<T: Send> LeaseMonitor<T> {
     /// Has the lock stay taken for so long since its holder got it, also when it is released before.
     pub(crate) fn keep_for(&self, least: Duration) {
         if let Some(lease) = &mut self.state.lock().lease {
-            lease.kept_until = lease.held_since.plus(least.min(LONGEST));
+            lease.kept_until = lease.held_since.plus(least.min(LONGEST_KEEP));
         }
     }
 

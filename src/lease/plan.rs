@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::base::backoff::shortened;
 use crate::base::clock::BootInstant;
+use crate::base::limits::SHORTEST_RENEWAL_PAUSE;
 use crate::base::options::Options;
 
 /// When leases are renewed.
@@ -35,7 +36,6 @@ impl Plan {
 
     /// How long to wait after a renewal that failed: there are several tries before the lease is over.
     pub(crate) fn pause(&self, remaining: Duration) -> Duration {
-        const SHORTEST: Duration = Duration::from_millis(5);
-        shortened((remaining / 8).max(SHORTEST), 0.5)
+        shortened((remaining / 8).max(SHORTEST_RENEWAL_PAUSE), 0.5)
     }
 }

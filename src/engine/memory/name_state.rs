@@ -13,13 +13,11 @@ use super::counter::Counter;
 use super::holders::{Holder, Holders, Who, used};
 use crate::base::claim::{Claim, Mode, Prefer};
 use crate::base::clock::BootInstant;
+use crate::base::limits::ABANDONMENT;
 use crate::base::owner::Owner;
 use crate::base::token::{Ending, Token};
 use crate::engine::heartbeat::IfTaken;
 use crate::engine::{Release, Request};
-
-/// How long an abandoned lock is remembered.
-pub(super) const MEMORY: Duration = Duration::from_secs(24 * 3600);
 
 /// One name.
 #[derive(Debug, Default)]
@@ -224,7 +222,7 @@ impl NameState {
 
     /// Whether there is nothing to remember.
     pub(super) fn is_free(&self, now: BootInstant) -> bool {
-        let remembers = self.abandoned.is_some_and(|at| now < at.plus(MEMORY));
+        let remembers = self.abandoned.is_some_and(|at| now < at.plus(ABANDONMENT));
         self.holders.is_empty() && self.queue.is_empty() && !remembers
     }
 

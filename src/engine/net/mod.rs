@@ -5,6 +5,7 @@
 
 pub(super) mod address;
 pub(super) mod connector;
+pub(super) mod limits;
 #[cfg(not(feature = "tls"))]
 pub(super) mod no_tls;
 pub(super) mod pool;
@@ -18,8 +19,8 @@ pub(super) use no_tls as tls;
 
 use std::time::Duration;
 
+use self::limits::CANCEL_LATENESS;
 use crate::base::clock::Deadline;
-use crate::base::limits::server::CANCEL_LATENESS;
 
 /// How long to block before looking at a deadline again: a cancellation wakes nobody.
 fn slice(deadline: &Deadline) -> Duration {

@@ -6,7 +6,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 
 use crate::base::fork::AfterFork;
-use crate::base::limits::server::{IDLE, IN_USE};
+use crate::engine::net::limits::{IDLE, IN_USE};
 
 /// Above this number the oldest are closed. A call takes a round trip, so these serve hundreds of threads that send a
 /// command now and then; a thread that finds none connects.

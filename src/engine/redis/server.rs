@@ -11,9 +11,9 @@ use super::role::Role;
 use super::script::Command;
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
-use crate::base::limits::server::SHORTEST_SHARE;
 use crate::base::options::Options;
 use crate::engine::Unanswered;
+use crate::engine::net::limits::SHORTEST_SHARE;
 use crate::engine::net::pool::Pool;
 
 /// One server, and the connections to it that are idle. Nobody waits for another's connection.

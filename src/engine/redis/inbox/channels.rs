@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::base::limits::server::CHANNEL_UNUSED;
+use crate::engine::net::limits::CHANNEL_UNUSED;
 
 /// The channels of an inbox, and their waiters, by owner.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use ::redis::{Cmd, Value};
 
 use super::channels::Changes;
 use crate::base::clock::Deadline;
-use crate::base::limits::server::PUBSUB_SILENCE;
+use crate::engine::net::limits::PUBSUB_SILENCE;
 use crate::engine::redis::connection::Connection;
 use crate::engine::redis::failure::Failure;
 

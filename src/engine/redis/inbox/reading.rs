@@ -10,7 +10,7 @@ use super::listener::Listener;
 use super::pubsub::PubSub;
 use super::state::{Custody, State};
 use crate::base::clock::Deadline;
-use crate::base::limits::server::CHANNEL_UNUSED;
+use crate::engine::net::limits::CHANNEL_UNUSED;
 use crate::engine::redis::failure::Failure;
 
 /// Who reads, and for how long.

@@ -8,8 +8,8 @@ use parking_lot::Condvar;
 use super::channels::Channels;
 use super::pubsub::{PubSub, Received};
 use super::waker::Waker;
-use crate::base::limits::server::SINGLE_WAITER;
 use crate::base::token::Token;
+use crate::engine::net::limits::SINGLE_WAITER;
 use crate::engine::net::socket::Closer;
 use crate::engine::redis::failure::Failure;
 

@@ -9,8 +9,8 @@ use super::listener::Listener;
 use super::reading::Reader;
 use super::state::{Custody, Notification, State, Waiter};
 use crate::base::clock::Deadline;
-use crate::base::limits::server::FIRST_SUBSCRIPTION;
 use crate::base::owner::Owner;
+use crate::engine::net::limits::FIRST_SUBSCRIPTION;
 
 /// One waiter's subscription, which ends when this is dropped.
 pub(in crate::engine::redis) struct Subscription {

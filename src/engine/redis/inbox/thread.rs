@@ -11,7 +11,7 @@ use super::reading::Reader;
 use super::state::Custody;
 use crate::base::backoff::Waits;
 use crate::base::clock::Deadline;
-use crate::base::limits::server::{LASTING, RECONNECT, UNREAD};
+use crate::engine::net::limits::{LASTING, RECONNECT, UNREAD};
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::server::Server;
 
