@@ -102,8 +102,9 @@ pub(crate) trait Wait: Send {
     ) -> Result<Answer, Unanswered>;
 
     /// Blocks after a question, until the lock is granted or it is time to ask again.
-    fn wait(&mut self, _request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
-        thread::sleep(pace.next_pause().min(pace.until.remaining()));
+    fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
+        let pause = pace.next_pause().min(request.ttl / 3);
+        thread::sleep(pause.min(pace.until.remaining()));
         None
     }
 }

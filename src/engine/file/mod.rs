@@ -284,13 +284,14 @@ impl Wait for FileWait {
         self.acquire(request, block).map_err(Unanswered::unsent)
     }
 
-    fn wait(&mut self, _request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
+    fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
         if !self.blocks(pace) {
             let left = match self.found {
                 Found::Taken(left) => left.unwrap_or(Duration::MAX),
                 Found::Unknown => Duration::MAX,
             };
-            let pause = pace.next_pause().min(left.saturating_add(ROUNDING));
+            let pause = pace.next_pause().min(request.ttl / 3);
+            let pause = pause.min(left.saturating_add(ROUNDING));
             thread::sleep(pause.min(pace.until.remaining()));
         }
         None
