@@ -50,6 +50,8 @@ enum Asked {
     /// The answer took as long as the lease was for. The same owner gets a new lease if it asks at once.
     GrantedTooLate,
     Taken {
+        /// Whether the owner waits now, or is about to begin.
+        is_queued: bool,
         /// Who has the lock, if the engine says so.
         holder: Option<String>,
     },
@@ -111,7 +113,11 @@ impl<'a> Acquirer<'a> {
             }
             match asked {
                 Asked::Granted(_) | Asked::GrantedTooLate => continue,
-                Asked::Taken { holder } => self.log_wait(holder),
+                Asked::Taken {
+                    is_queued: true,
+                    holder,
+                } => self.log_wait(holder),
+                Asked::Taken { .. } => {}
                 Asked::Unanswered => self.log_outage(),
             }
             if let Some(lease) = self.wait() {
@@ -167,7 +173,7 @@ impl<'a> Acquirer<'a> {
                     Standing::Unknown
                 };
                 self.set_taken(true);
-                Asked::Taken { holder }
+                Asked::Taken { is_queued, holder }
             }
         }
     }

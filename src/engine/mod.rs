@@ -240,7 +240,7 @@ pub(crate) enum Answer {
     Granted(Grant),
     /// Another holds it.
     Taken {
-        /// Whether the owner is in the engine's queue now.
+        /// Whether the owner waits now, in the engine's queue if it has one; not when it is to ask again at once.
         is_queued: bool,
         /// One of its holders: `<host>/<pid>/<thread>`, if the engine can say so. For the log.
         holder: Option<String>,

@@ -177,18 +177,21 @@ fn lost_guard_is_not_held_against_its_thread() {
 #[test]
 fn call_that_waits_tells_who_has_the_lock() {
     listen();
-    let (lock, other) = (
-        Locker::open("memory:").unwrap(),
-        Locker::open("memory:").unwrap(),
-    );
-    let guard = other.lock("whose").unwrap();
-    assert!(lock.try_lock_for("whose", SHORT).unwrap().is_none());
+    assert_tells_who_has("whose-memory", "memory:");
+    #[cfg(feature = "redis")]
+    assert_tells_who_has("whose-redis", &RedisServer::start().url());
+}
+
+fn assert_tells_who_has(name: &str, url: &str) {
+    let [locker, other] = [(); 2].map(|()| Locker::open(url).unwrap());
+    let guard = other.lock(name).unwrap();
+    assert!(locker.try_lock_for(name, SHORT).unwrap().is_none());
     drop(guard);
     let pid = std::process::id();
-    assert_eq!(count("whose", Level::Debug, &format!("/{pid}/")), 1);
-    assert_eq!(count("whose", Level::Debug, ""), 1);
+    assert_eq!(count(name, Level::Debug, &format!("/{pid}/")), 1, "{name}");
+    assert_eq!(count(name, Level::Debug, ""), 1, "{name}");
     // `<host>/<pid>/<thread>` has two, and the proof of ownership one more.
-    let line = &lines_with("\"whose\"")[0].text;
+    let line = &lines_with(&format!("{name:?}"))[0].text;
     assert_eq!(line.matches('/').count(), 2, "{line}");
 }
 

@@ -235,7 +235,7 @@ impl FileWait {
         ours.get(request.owner).map(|held| held.token)
     }
 
-    fn acquire(&mut self, request: Request<'_>, block: bool) -> Result<Answer> {
+    fn acquire(&mut self, request: Request<'_>, is_queued: bool, block: bool) -> Result<Answer> {
         if let Some(token) = self.token(request) {
             return self.granted(request, token);
         }
@@ -244,7 +244,7 @@ impl FileWait {
             Locking::Taken(remaining) => {
                 self.found = Found::Taken(remaining);
                 return Ok(Answer::Taken {
-                    is_queued: false,
+                    is_queued,
                     holder: None,
                 });
             }
@@ -280,8 +280,11 @@ impl Wait for FileWait {
         pace: Option<&mut Pace<'_>>,
         _deadline: &Deadline,
     ) -> Result<Answer, Unanswered> {
+        // The kernel has the queue; it has the owner in it while a question blocks.
+        let is_queued = pace.is_some();
         let block = pace.is_some_and(|pace| self.blocks(pace));
-        self.acquire(request, block).map_err(Unanswered::unsent)
+        let answer = self.acquire(request, is_queued, block);
+        answer.map_err(Unanswered::unsent)
     }
 
     fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
