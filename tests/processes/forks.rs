@@ -293,6 +293,38 @@ mod forks_on_redis {
     }
 }
 
+/// While a child has its parent's connections, a server takes a parent that has died for one that lives.
+#[cfg(all(feature = "redis", target_os = "linux"))]
+mod connections {
+    use super::*;
+    use support::{RedisServer, sockets};
+
+    #[test]
+    fn child_forks_with_idle_connections() {
+        if !is_child("forks::connections::child_forks_with_idle_connections") {
+            return;
+        }
+        let lock = locker();
+        let both = ["x", "y"].map(|name| lock.lock(name).unwrap());
+        let idle = sockets();
+        let pid = forked(|| {
+            lock.lock("childs").unwrap().unlock().unwrap();
+            assert_eq!(sockets(), 1, "of its own; it inherited {idle}");
+        });
+        assert_succeeds(pid);
+        // The parent's work as before.
+        both.into_iter().for_each(|guard| guard.unlock().unwrap());
+        assert_eq!(sockets(), idle);
+    }
+
+    #[test]
+    fn forked_child_closes_the_idle_connections_that_it_inherited() {
+        let server = RedisServer::start();
+        let entry = "forks::connections::child_forks_with_idle_connections";
+        succeeds_in_a_process_of_its_own(entry, &server.url());
+    }
+}
+
 #[test]
 fn child_forked_while_other_threads_lock_can_lock_in_memory() {
     succeeds_in_a_process_of_its_own("forks::child_forks_while_its_threads_lock", "memory:");

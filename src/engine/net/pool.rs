@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 
-use crate::base::fork::AfterFork;
 use crate::engine::net::limits::{IDLE, IN_USE};
 
 /// Above this number the oldest are closed. A call takes a round trip, so these serve hundreds of threads that send a
@@ -28,17 +27,17 @@ impl<C> Default for Pool<C> {
     }
 }
 
-impl<C> AfterFork for Pool<C> {
-    fn after_fork(&self) -> Self {
-        // A child shares its parent's sockets: closing its copies is all that it may do with them.
+impl<C> Pool<C> {
+    /// An empty one for a child that was forked off. It shares its parent's sockets: to close its copies is all that it
+    /// may do with them.
+    pub(in crate::engine) fn after_fork(&self) -> Self {
+        // Another thread of the parent may have locked it.
         if let Some(mut idle) = self.0.try_lock() {
             idle.clear();
         }
         Pool::default()
     }
-}
 
-impl<C> Pool<C> {
     /// The connection that was used last and is likely to work. A connection that isn't quiet is closed or out of step;
     /// to look is a system call.
     pub(in crate::engine) fn take(&self, now: Instant, is_quiet: impl Fn(&C) -> bool) -> Option<C> {

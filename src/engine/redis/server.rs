@@ -48,7 +48,7 @@ impl Server {
             connector: self.connector.after_fork(),
             connect_timeout: self.connect_timeout,
             io_timeout: self.io_timeout,
-            pool: Pool::default(),
+            pool: self.pool.after_fork(),
         }
     }
 
