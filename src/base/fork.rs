@@ -59,8 +59,16 @@ impl<T: AfterFork> ForkLocal<T> {
         if self.process == process {
             return &self.value;
         }
-        let child = || Box::new(ForkLocal::of(process, self.value.after_fork()));
-        self.child.get_or_init(child).get_in(process)
+        let child = match self.child.get() {
+            Some(child) => child,
+            None => {
+                // Not in `get_or_init`: a child that is forked off meanwhile would wait there for ever, for a thread that
+                // stayed with its parent.
+                let made = Box::new(ForkLocal::of(process, self.value.after_fork()));
+                self.child.get_or_init(|| made)
+            }
+        };
+        child.get_in(process)
     }
 }
 
@@ -75,7 +83,10 @@ impl<T: AfterFork> Drop for ForkLocal<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crossbeam_channel::{Receiver, Sender, unbounded};
     use std::sync::atomic::{AtomicU32, Ordering};
+    use std::thread;
+    use std::time::Duration;
 
     struct Counted<'a> {
         dropped: &'a AtomicU32,
@@ -112,6 +123,39 @@ mod tests {
         assert_eq!(own.get_in(other(2)).generation, 2);
         assert_eq!(own.get_in(other(1)).generation, 1);
         assert_eq!(own.get_in(me).generation, 0);
+    }
+
+    /// Threads meet where a value is made; a child that is forked off there has nobody to meet.
+    struct Meeting {
+        arrivals: Sender<()>,
+        met: Receiver<()>,
+    }
+
+    impl AfterFork for Meeting {
+        fn after_fork(&self) -> Self {
+            self.arrivals.send(()).expect("the test listens");
+            let met = self.met.recv_timeout(Duration::from_secs(20));
+            met.expect("another thread makes one, too");
+            let (arrivals, met) = (self.arrivals.clone(), self.met.clone());
+            Meeting { arrivals, met }
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_a_value_that_another_thread_makes() {
+        let ((arrivals, arrived), (meet, met)) = (unbounded(), unbounded());
+        let own = ForkLocal::new(Meeting { arrivals, met });
+        let child = Process(std::process::id() + 1);
+        let found: Vec<usize> = thread::scope(|scope| {
+            let get = || Arc::as_ptr(own.get_in(child)).addr();
+            let both = [(); 2].map(|()| scope.spawn(get));
+            for _ in &both {
+                arrived.recv().expect("it comes");
+            }
+            both.iter().for_each(|_| meet.send(()).expect("it waits"));
+            both.map(|one| one.join().expect("it ends")).into()
+        });
+        assert_eq!(found[0], found[1]);
     }
 
     #[test]
