@@ -2,10 +2,13 @@
 
 mod at_least;
 mod at_least_shared;
+mod downgrade;
 mod exclusion;
 mod lease;
 #[cfg(feature = "value")]
 mod mutex;
+#[cfg(feature = "value")]
+mod mutex_contents;
 mod names;
 mod options;
 mod release;
@@ -241,12 +244,6 @@ for_every_engine! {
             change_that_is_made_while_unwinding_is_stored
             value_is_read_and_removed_without_locking
             values_of_names_and_namespaces_are_apart
-            value_of_another_type_is_corrupt_and_stays
-            value_that_can_not_be_written_is_not_stored
-            float_that_is_no_number_is_not_stored
-            values_come_back_as_they_were
-            numbers_come_back_exactly
-            large_values_come_back
             each_call_takes_it_when_it_is_free_and_none_when_it_is_not
             waiter_reads_what_the_one_before_it_stored
             guard_tells_what_that_of_a_lock_does
@@ -261,9 +258,18 @@ for_every_engine! {
             update_stores_and_gives_what_its_closure_does
             update_of_a_lock_that_is_lost_meanwhile_says_so
             update_that_panics_changes_nothing_and_is_told
-            value_of_another_type_is_not_updated
             clones_are_one_lock_and_value
             value_is_stored_at_once_by_a_release_that_leaves_the_lock_taken
+        }
+        #[cfg(feature = "value")]
+        mutex_contents {
+            value_of_another_type_is_corrupt_and_stays
+            value_of_another_type_is_not_updated
+            value_that_can_not_be_written_is_not_stored
+            float_that_is_no_number_is_not_stored
+            values_come_back_as_they_were
+            numbers_come_back_exactly
+            large_values_come_back
         }
         several {
             all_are_taken_or_none
@@ -300,12 +306,6 @@ for_every_engine! {
             writer_that_gives_up_lets_readers_in
             guard_of_a_reader_tells_what_others_do
             panic_of_a_reader_releases_and_is_nobodys_concern
-            downgraded_writer_reads_with_others
-            downgraded_lease_is_renewed
-            downgrade_lets_in_those_that_wait_to_read
-            downgrade_lets_in_no_writer
-            lost_writer_can_not_downgrade
-            reader_can_not_downgrade_and_is_released
             reader_that_is_not_renewed_is_lost
             dead_reader_does_not_live_on_through_others
             short_lease_shortens_no_other
@@ -315,6 +315,14 @@ for_every_engine! {
             writer_starves_where_readers_are_preferred_and_only_there
             reader_starves_where_writers_are_preferred_and_only_there
             names_to_read_and_write_are_checked
+        }
+        downgrade {
+            downgraded_writer_reads_with_others
+            downgraded_lease_is_renewed
+            downgrade_lets_in_those_that_wait_to_read
+            downgrade_lets_in_no_writer
+            lost_writer_can_not_downgrade
+            reader_can_not_downgrade_and_is_released
         }
         #[cfg(feature = "value")]
         rwlock_value {

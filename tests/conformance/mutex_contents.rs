@@ -1,0 +1,142 @@
+//! What a value may be, how it comes back, and what becomes of one that can't be written or read.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use crosslock::{Error, Locker, MutexGuard, Result};
+use serde::{Deserialize, Serialize};
+
+use super::mutex::counter;
+use super::waiting::release_meanwhile;
+use crate::{PATIENCE, Place};
+
+#[track_caller]
+fn assert_corrupt<T: std::fmt::Debug>(outcome: Result<T>) {
+    match outcome {
+        Err(Error::Corrupt { name, key, .. }) => {
+            assert_eq!(name, "a");
+            assert!(!key.is_empty());
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) fn value_of_another_type_is_corrupt_and_stays(place: &Place) {
+    let text = place.mutex("a", String::from("none")).unwrap();
+    *text.lock().unwrap() = "no number".to_owned();
+    let number = counter(place);
+    assert_corrupt(number.lock());
+    assert_corrupt(number.try_lock());
+    assert_corrupt(number.try_lock_for(PATIENCE));
+    assert_corrupt(number.try_lock_until(Instant::now() + PATIENCE));
+    assert_corrupt(number.get());
+    let guard = text.try_lock().unwrap().expect("nobody holds it");
+    assert_eq!(
+        (&**guard, MutexGuard::lease(&guard).abandoned()),
+        ("no number", false)
+    );
+    drop(guard);
+    // Who waited for it, too: the one before may be a thread of the same locker, or another.
+    let other = place.builder().build().unwrap();
+    for holder in [place as &Locker, &other] {
+        let guard = holder.mutex("a", String::new()).unwrap().lock().unwrap();
+        assert_corrupt(release_meanwhile(guard, || number.lock()));
+        assert!(text.try_lock().unwrap().is_some());
+    }
+}
+
+pub(crate) fn value_that_can_not_be_written_is_not_stored(lock: &Locker) {
+    type Map = BTreeMap<(u8, u8), u8>;
+    let bad = Map::from([((1, 2), 3)]);
+    match lock.mutex("a", bad.clone()) {
+        Err(Error::InvalidValue { name, .. }) => assert_eq!(name, "a"),
+        other => panic!("{other:?}"),
+    }
+    let map = lock.mutex("a", Map::new()).unwrap();
+    let mut guard = map.lock().unwrap();
+    guard.clone_from(&bad);
+    let outcome = MutexGuard::unlock(guard);
+    assert!(matches!(outcome, Err(Error::InvalidValue { .. })));
+    let mut guard = map.try_lock().unwrap().expect("it was released");
+    assert!(guard.is_empty() && !MutexGuard::lease(&guard).abandoned());
+    *guard = bad;
+    drop(guard);
+    assert!(map.try_lock().unwrap().expect("it was released").is_empty());
+}
+
+/// JSON has no such number: what was written in its place could never be read.
+pub(crate) fn float_that_is_no_number_is_not_stored(lock: &Locker) {
+    assert!(lock.mutex("a", f64::NAN).is_err());
+    let number = lock.mutex("a", 0.5).unwrap();
+    let mut guard = number.lock().unwrap();
+    *guard = f64::INFINITY;
+    let outcome = MutexGuard::unlock(guard);
+    assert!(matches!(outcome, Err(Error::InvalidValue { .. })));
+    assert!((number.get().unwrap() - 0.5_f64).abs() < f64::EPSILON);
+    number.remove().unwrap();
+    // As the docs of `Mutex` say.
+    let perhaps = lock.mutex("a", Some(0.5)).unwrap();
+    perhaps.set(Some(f64::NAN)).unwrap();
+    assert_eq!(perhaps.get().unwrap(), None);
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Config {
+    name: String,
+    limits: Vec<Option<f64>>,
+    nested: BTreeMap<String, Vec<i64>>,
+}
+
+pub(crate) fn values_come_back_as_they_were(lock: &Locker) {
+    let config = Config {
+        name: "\0\r\n\"🔒\u{2028}\\ שם".to_owned(),
+        limits: vec![None, Some(0.1), Some(-1e300), Some(f64::MIN_POSITIVE)],
+        nested: BTreeMap::from([(String::new(), vec![i64::MIN, i64::MAX])]),
+    };
+    let mutex = lock.mutex("config", Config::default()).unwrap();
+    mutex.lock().unwrap().clone_from(&config);
+    assert_eq!(*mutex.lock().unwrap(), config);
+    assert_eq!(mutex.get().unwrap(), config);
+    let extreme = lock.mutex("extreme", 0).unwrap();
+    *extreme.lock().unwrap() = u64::MAX;
+    assert_eq!(*extreme.lock().unwrap(), u64::MAX);
+    // Nothing is a value, too.
+    let nothing = lock.mutex("nothing", Some(1u8)).unwrap();
+    *nothing.lock().unwrap() = None;
+    assert_eq!(nothing.get().unwrap(), None);
+}
+
+pub(crate) fn numbers_come_back_exactly(lock: &Locker) {
+    let mut random = fastrand::Rng::with_seed(1);
+    let numbers: Vec<_> = std::iter::repeat_with(|| f64::from_bits(random.u64(..)))
+        .filter(|number| number.is_finite())
+        .take(1000)
+        .collect();
+    let mutex = lock.mutex("numbers", Vec::new()).unwrap();
+    mutex.lock().unwrap().clone_from(&numbers);
+    for (read, stored) in mutex.get().unwrap().iter().zip(&numbers) {
+        assert_eq!(read, stored);
+    }
+}
+
+pub(crate) fn large_values_come_back(lock: &Locker) {
+    let large = "🔒 and text ".repeat(200_000);
+    let mutex = lock.mutex("large", String::new()).unwrap();
+    mutex.lock().unwrap().clone_from(&large);
+    assert!(*mutex.lock().unwrap() == large);
+    let guard = mutex.lock().unwrap();
+    let read = release_meanwhile(guard, || Ok(mutex.lock()?.len())).unwrap();
+    assert_eq!(read, large.len());
+}
+
+pub(crate) fn value_of_another_type_is_not_updated(lock: &Locker) {
+    let text = lock.mutex("a", "text".to_owned()).unwrap();
+    text.set("other".to_owned()).unwrap();
+    let counter = counter(lock);
+    assert_corrupt(counter.update(|_| panic!("it can't be read")));
+    assert_corrupt(counter.set(8));
+    assert_eq!(text.get().unwrap(), "other");
+    counter.remove().unwrap();
+    counter.set(8).unwrap();
+    assert_eq!(counter.get().unwrap(), 8);
+}
