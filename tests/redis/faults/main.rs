@@ -6,6 +6,8 @@ mod addresses;
 mod busy;
 mod channels;
 mod contents;
+mod denials;
+mod lost_releases;
 mod lost_replies;
 mod networks;
 mod outages;
@@ -14,6 +16,7 @@ mod refusals;
 mod rights;
 mod roles;
 mod speaker;
+mod standstills;
 mod tls;
 
 use std::time::{Duration, Instant};
