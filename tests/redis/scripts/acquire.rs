@@ -1,6 +1,7 @@
 //! What `lock/acquire.lua` does where nobody waits.
 
-use super::bench::{Acquired, Ask, Bench};
+use super::ask::{Acquired, Ask};
+use super::bench::Bench;
 use super::seen::{is_full, next_token};
 use super::{COUNTER_TTL, FULL};
 use support::RedisServer;

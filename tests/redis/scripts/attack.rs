@@ -3,8 +3,9 @@
 use redis::Value;
 
 use super::TTL;
-use super::bench::{Ask, Bench, Verb};
-use super::several::Several;
+use super::ask::Ask;
+use super::bench::{Bench, Verb};
+use super::several_bench::Several;
 use support::RedisServer;
 
 const INBOX: &str = "";

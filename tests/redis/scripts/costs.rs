@@ -3,7 +3,8 @@
 use redis::Value;
 
 use super::TTL;
-use super::bench::{Ask, Bench};
+use super::ask::Ask;
+use super::bench::Bench;
 use support::RedisServer;
 
 /// How many commands scripts have carried out since the statistics were reset, EVALSHA itself not counted.

@@ -3,7 +3,8 @@
 use redis::Value;
 
 use super::HAND_OVERS;
-use super::bench::{Ask, Bench};
+use super::ask::Ask;
+use super::bench::Bench;
 use super::seen::next_token;
 use support::RedisServer;
 

@@ -2,7 +2,8 @@
 
 use redis::Value;
 
-use super::bench::{Acquired, Ask, Bench, Verb};
+use super::ask::{Acquired, Ask};
+use super::bench::{Bench, Verb};
 use super::seen::{Ears, is_full};
 use super::{FULL, PATIENCE, TTL};
 use support::{RedisServer, wait_until};

@@ -2,7 +2,8 @@
 //! acquire whose owner has released by then.
 
 use super::TTL;
-use super::bench::{Ask, Bench};
+use super::ask::Ask;
+use super::bench::Bench;
 use super::seen::Ears;
 use support::RedisServer;
 

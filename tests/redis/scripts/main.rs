@@ -3,18 +3,22 @@
 #![cfg(feature = "redis")]
 
 mod acquire;
+mod ask;
 mod attack;
 mod bench;
 mod costs;
 mod counter;
+mod downgrade;
 mod kept;
 mod late_copies;
 mod line;
+mod passed_over;
 mod phases;
 mod release;
 mod renew;
 mod seen;
 mod several;
+mod several_bench;
 mod several_torn;
 mod several_turns;
 mod shared;

@@ -1,6 +1,7 @@
 //! In which order those that wait to read, and those that wait for permits, are let in.
 
-use super::bench::{Ask, Bench};
+use super::ask::Ask;
+use super::bench::Bench;
 use super::seen::{Ears, is_full};
 use super::{FULL, TTL};
 use support::RedisServer;

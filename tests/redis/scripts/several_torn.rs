@@ -1,8 +1,8 @@
 //! Several locks at once, when a key of one of their lines was lost: evicted, or deleted by somebody.
 
 use super::TTL;
-use super::bench::Ask;
-use super::several::Several;
+use super::ask::Ask;
+use super::several_bench::Several;
 use support::RedisServer;
 
 const BOTH: [usize; 2] = [0, 1];

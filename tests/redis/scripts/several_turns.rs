@@ -8,9 +8,9 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 use super::TTL;
-use super::bench::{Acquired, Ask};
+use super::ask::{Acquired, Ask};
 use super::seen::Seen;
-use super::several::Several;
+use super::several_bench::Several;
 use support::RedisServer;
 
 const NAMES: usize = 3;

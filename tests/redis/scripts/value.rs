@@ -1,7 +1,8 @@
 //! The value that a lock protects.
 
 use super::TTL;
-use super::bench::{Acquired, Ask, Bench};
+use super::ask::{Acquired, Ask};
+use super::bench::Bench;
 use support::RedisServer;
 
 fn value(bench: &mut Bench) -> Option<String> {

@@ -1,0 +1,89 @@
+//! Several locks of a server, seen through the scripts.
+
+use redis::{RedisResult, Value};
+
+use super::TTL;
+use super::ask::{Acquired, Ask, is_one, released};
+use super::bench::{Bench, KEYS, Verb};
+use super::seen::Seen;
+use support::RedisServer;
+
+pub(crate) struct Several(pub(crate) Vec<Bench>);
+
+impl Several {
+    pub(crate) fn new(server: &RedisServer, names: usize) -> Self {
+        Several((0..names).map(|_| Bench::new(server)).collect())
+    }
+
+    fn run(&mut self, verb: Verb, names: &[usize], arguments: &[String]) -> RedisResult<Value> {
+        let keys = |name: &usize| self.0[*name].keys().into_iter().take(KEYS);
+        let keys: Vec<_> = names.iter().flat_map(keys).collect();
+        self.0[0].run_on(verb, &keys, arguments)
+    }
+
+    pub(crate) fn try_ask(&mut self, names: &[usize], ask: Ask<'_>) -> RedisResult<Value> {
+        self.run(Verb::AcquireAll, names, &ask.arguments())
+    }
+
+    pub(crate) fn ask(&mut self, names: &[usize], ask: Ask<'_>) -> Acquired {
+        Acquired::of(self.try_ask(names, ask).expect("acquire all"))
+    }
+
+    #[track_caller]
+    pub(crate) fn token(&mut self, names: &[usize], owner: &str) -> u64 {
+        let answer = self.ask(names, Ask::once(owner));
+        answer.token().unwrap_or_else(|| panic!("{answer:?}"))
+    }
+
+    #[track_caller]
+    pub(crate) fn refused(&mut self, names: &[usize], ask: Ask<'_>) {
+        let answer = self.ask(names, ask);
+        assert!(answer.token().is_none(), "{answer:?}");
+    }
+
+    #[track_caller]
+    pub(crate) fn wait(&mut self, names: &[usize], owner: &str, inbox: &str) {
+        self.refused(names, Ask::waiting(owner, TTL, inbox));
+    }
+
+    pub(crate) fn release(&mut self, names: &[usize], owner: &str, token: Option<u64>) -> bool {
+        let counter = token.map_or(0, |token| token + 1).to_string();
+        let arguments = [owner.to_owned(), counter, "x".to_owned()];
+        released(&self.run(Verb::ReleaseAll, names, &arguments)) == 1
+    }
+
+    pub(crate) fn renew(&mut self, names: &[usize], owner: &str, ttl: u64) -> bool {
+        let arguments = [owner.to_owned(), ttl.to_string(), "x".to_owned()];
+        is_one(
+            &self
+                .run(Verb::RenewAll, names, &arguments)
+                .expect("renew all"),
+        )
+    }
+
+    pub(crate) fn seen(&mut self) -> Vec<Seen> {
+        self.0.iter_mut().map(Bench::seen).collect()
+    }
+
+    pub(crate) fn holders(&mut self) -> Vec<Option<String>> {
+        self.0.iter_mut().map(|bench| bench.contents().0).collect()
+    }
+
+    pub(crate) fn counters(&mut self) -> Vec<Option<u64>> {
+        self.0.iter_mut().map(|bench| bench.contents().1).collect()
+    }
+
+    pub(crate) fn lines(&mut self) -> Vec<Vec<String>> {
+        let line = |bench: &mut Bench| bench.seen().line().into_iter().map(str::to_owned).collect();
+        self.0.iter_mut().map(line).collect()
+    }
+
+    /// None of the names is held by `owner`, nor waited for.
+    #[track_caller]
+    pub(crate) fn assert_has_none(&mut self, owner: &str) {
+        let holders = self.holders();
+        assert!(!holders.contains(&Some(owner.to_owned())), "{holders:?}");
+        let lines = self.lines().concat();
+        assert!(!lines.contains(&owner.to_owned()), "{lines:?}");
+    }
+}
