@@ -2,6 +2,8 @@
 //! their steps when there are few, and in many random orders when there are more. A thread that waits for ever is
 //! reported as a deadlock.
 
+mod asker;
+mod guard;
 #[path = "../../src/queue/local.rs"]
 mod local_queue;
 mod orders;
