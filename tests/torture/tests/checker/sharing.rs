@@ -1,5 +1,6 @@
 //! Locks that several have at a time.
 
+use super::server::key;
 use super::*;
 
 fn permits(event: Event, count: u32) -> Event {
