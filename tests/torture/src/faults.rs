@@ -41,7 +41,12 @@ pub(crate) fn aim(driver: &mut Driver<'_>, kind: &Kind) -> Option<u32> {
         return None;
     }
     let holder = driver.register.await_moment(moment, AIMING)?;
-    match kind.name {
+    Some(target(driver, kind.name, holder))
+}
+
+/// Whom a fault hits when this process holds a lock.
+fn target(driver: &mut Driver<'_>, kind: &str, holder: u32) -> u32 {
+    match kind {
         "stop server"
         | "restart server with aof"
         | "script flush"
@@ -61,13 +66,13 @@ pub(crate) fn aim(driver: &mut Driver<'_>, kind: &Kind) -> Option<u32> {
         | "server clock back"
         // Whoever is first.
         | "lose reply to downgrade"
-        | "lose reply to acquire several" => Some(ALL),
+        | "lose reply to acquire several" => ALL,
         "stop waiter" | "stop waiter and delay grants" | "kill waiter" => {
-            Some((holder + driver.rng.u32(1..WORKERS)) % WORKERS)
+            (holder + driver.rng.u32(1..WORKERS)) % WORKERS
         }
         // Whoever is next.
-        "lose reply to acquire" => Some(driver.rng.u32(0..WORKERS)),
-        _ => Some(holder),
+        "lose reply to acquire" => driver.rng.u32(0..WORKERS),
+        _ => holder,
     }
 }
 
@@ -230,14 +235,7 @@ fn on_server(driver: &mut Driver<'_>, name: &str) -> bool {
 }
 
 fn command(admin: &mut Connection, name: &str, time: Duration) -> Result<(), RedisError> {
-    let mut tell = |line: &str| {
-        let mut words = line.split(' ');
-        let mut command = cmd(words.next().unwrap_or_default());
-        for word in words {
-            command.arg(word);
-        }
-        command.exec(admin)
-    };
+    let mut tell = |line: &str| tell(admin, line);
     match name {
         "script flush" => tell("SCRIPT FLUSH"),
         "client kill normal" => tell("CLIENT KILL TYPE normal SKIPME yes"),
@@ -272,6 +270,16 @@ fn command(admin: &mut Connection, name: &str, time: Duration) -> Result<(), Red
         }
         name => unreachable!("{name} is no fault of the server"),
     }
+}
+
+/// Sends a command, whose words are apart by spaces.
+fn tell(admin: &mut Connection, line: &str) -> Result<(), RedisError> {
+    let mut words = line.split(' ');
+    let mut command = cmd(words.next().unwrap_or_default());
+    for word in words {
+        command.arg(word);
+    }
+    command.exec(admin)
 }
 
 /// Runs a script without end, until it is killed.

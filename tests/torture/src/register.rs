@@ -146,29 +146,23 @@ impl Shared {
         let cell = state.cells.entry(name.to_owned()).or_default();
         let is_stale = cell.is_stale(verb, token, owner);
         if !is_stale {
-            cell.seen = cell.seen.max(token);
-            cell.came = now();
-            if !shares(verb) {
-                (cell.token, cell.owner) = (token, owner);
-            }
-            if verb == "write" {
-                cell.value = number;
-            }
+            cell.accept(verb, token, owner, number);
         }
         let value = cell.value;
+        let outcome = if is_stale { "stale" } else { "accepted" };
         self.history.tell(&Event {
             at: now(),
             op: "register".to_owned(),
             id: owner,
             name: name.to_owned(),
-            outcome: if is_stale { "stale" } else { "accepted" }.to_owned(),
+            outcome: outcome.to_owned(),
             token,
             until: value,
             detail: verb.to_owned(),
             ..of.clone()
         });
         if is_stale {
-            return Some("stale".to_owned());
+            return Some(outcome.to_owned());
         }
         let moment = match verb {
             "read" => Moment::Holds(Duration::from_micros(number)),
@@ -188,6 +182,17 @@ impl Cell {
             token < self.token
         } else {
             token < self.seen || (token == self.seen && owner != self.owner)
+        }
+    }
+
+    fn accept(&mut self, verb: &str, token: u64, owner: u64, number: u64) {
+        self.seen = self.seen.max(token);
+        self.came = now();
+        if !shares(verb) {
+            (self.token, self.owner) = (token, owner);
+        }
+        if verb == "write" {
+            self.value = number;
         }
     }
 }

@@ -82,41 +82,22 @@ fn worst(facts: &Facts<'_>) -> Vec<(&'static str, Duration)> {
     let longest = |times: &mut dyn Iterator<Item = u64>| {
         Duration::from_micros(times.max().unwrap_or_default() / 1000)
     };
-    let answered = || {
+    let took = |begun: &Event, done: &Event| done.at.saturating_sub(begun.at);
+    let answered = |how: &'static str| {
         let answers = facts.answers.values();
-        answers.filter_map(|answer| Some((facts.asks.get(&answer.id)?, answer)))
+        let asked = answers.filter_map(|answer| Some((facts.asks.get(&answer.id)?, answer)));
+        asked.filter(move |(ask, _)| ask.detail == how)
     };
-    let mut endless = answered().filter(|(ask, _)| ask.detail == "lock");
-    let mut timed = answered().filter(|(ask, _)| ask.detail == "timed");
-    let mut releases = facts
-        .holdings
-        .iter()
-        .filter_map(|one| one.release.zip(one.released));
+    let mut endless = answered("lock").map(|(ask, answer)| took(ask, answer));
+    let mut timed =
+        answered("timed").map(|(ask, answer)| took(ask, answer).saturating_sub(ask.until));
+    let holdings = facts.holdings.iter();
+    let released = holdings.filter_map(|one| one.release.zip(one.released));
+    let mut releases = released.map(|(begun, done)| took(begun, done));
     vec![
-        (
-            "wait for a lock",
-            longest(
-                &mut endless
-                    .by_ref()
-                    .map(|(ask, answer)| answer.at.saturating_sub(ask.at)),
-            ),
-        ),
-        (
-            "timed call, past its timeout",
-            longest(
-                &mut timed.by_ref().map(|(ask, answer)| {
-                    answer.at.saturating_sub(ask.at).saturating_sub(ask.until)
-                }),
-            ),
-        ),
-        (
-            "release",
-            longest(
-                &mut releases
-                    .by_ref()
-                    .map(|(begun, done)| done.at.saturating_sub(begun.at)),
-            ),
-        ),
+        ("wait for a lock", longest(&mut endless)),
+        ("timed call, past its timeout", longest(&mut timed)),
+        ("release", longest(&mut releases)),
     ]
 }
 

@@ -71,53 +71,53 @@ pub(crate) fn is_worker() -> bool {
     is_child(ENTRY)
 }
 
+/// What the driver has told a worker.
+struct Told {
+    dir: PathBuf,
+    index: u32,
+    life: u64,
+    url: String,
+    ttl: Duration,
+    seed: u64,
+}
+
+impl Told {
+    fn read() -> Self {
+        let arg = |name| env::var(name).expect("the driver sets it");
+        let number = |name| arg(name).parse::<u64>().expect("a number");
+        Told {
+            dir: PathBuf::from(arg(DIR)),
+            index: arg(INDEX).parse().expect("a number"),
+            life: number(LIFE),
+            url: arg(URL),
+            ttl: Duration::from_millis(number(TTL)),
+            seed: number(SEED),
+        }
+    }
+
+    fn open_history(&self) -> History {
+        let file = format!("worker-{}-{}.jsonl", self.index, std::process::id());
+        History::open(&self.dir, &file, self.index).expect("open it")
+    }
+}
+
 /// The worker's `main`.
 pub(crate) fn run() {
-    let arg = |name| env::var(name).expect("the driver sets it");
-    let dir = PathBuf::from(arg(DIR));
-    let ttl = Duration::from_millis(arg(TTL).parse().expect("a number"));
-    let index: u32 = arg(INDEX).parse().expect("a number");
-    let life: u64 = arg(LIFE).parse().expect("a number");
-    let seed: u64 = arg(SEED).parse().expect("a number");
-    let pid = std::process::id();
-    let file = format!("worker-{index}-{pid}.jsonl");
-    let open_history = || History::open(&dir, &file, index).expect("open it");
-    let history = open_history();
+    let told = Told::read();
+    let history = told.open_history();
     // Before it may be left without threads.
-    let _probe = watch_process(open_history());
-    let late = open_history();
+    let _probe = watch_process(told.open_history());
+    let late = told.open_history();
     // Until the process ends.
     thread::spawn(move || watch_threads(&late, &AtomicBool::new(false)));
     let before = sockets();
-    let url = arg(URL);
-    let locker = open(&url, ttl);
+    let locker = open(&told.url, told.ttl);
     let (ends, refused) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
         for thread in 0..THREADS {
-            let (locker, history, dir, ends) = (&locker, &history, &dir, &ends);
-            let (url, refused) = (&url, &refused);
-            scope.spawn(move || {
-                let register = Register::connect(dir, index, pid, thread).expect("the register");
-                let worker = Worker {
-                    locker,
-                    url,
-                    refused,
-                    history,
-                    register,
-                    rng: Rng::with_seed(seed ^ u64::from(thread)),
-                    ttl,
-                    life,
-                    of: Event {
-                        process: index,
-                        pid,
-                        thread,
-                        ..Event::default()
-                    },
-                    count: 0,
-                    task: Task::Read,
-                };
-                worker.work(ends);
-            });
+            let (told, locker, history) = (&told, &locker, &history);
+            let (ends, refused) = (&ends, &refused);
+            scope.spawn(move || Worker::new(told, thread, locker, history, refused).work(ends));
         }
         say("ready");
         // Also when the driver is gone.
@@ -232,7 +232,36 @@ struct Worker<'a> {
     task: Task,
 }
 
-impl Worker<'_> {
+impl<'a> Worker<'a> {
+    fn new(
+        told: &'a Told,
+        thread: u32,
+        locker: &'a Locker,
+        history: &'a History,
+        refused: &'a AtomicU64,
+    ) -> Self {
+        let pid = std::process::id();
+        let register = Register::connect(&told.dir, told.index, pid, thread);
+        Worker {
+            locker,
+            url: &told.url,
+            refused,
+            history,
+            register: register.expect("the register"),
+            rng: Rng::with_seed(told.seed ^ u64::from(thread)),
+            ttl: told.ttl,
+            life: told.life,
+            of: Event {
+                process: told.index,
+                pid,
+                thread,
+                ..Event::default()
+            },
+            count: 0,
+            task: Task::Read,
+        }
+    }
+
     fn work(mut self, ends: &AtomicBool) {
         while !ends.load(Relaxed) {
             self.task = Task::any(&mut self.rng, self.of.thread);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::facts::Holding;
+use super::facts::{Holding, Span};
 use super::{Facts, Rules, Violation, nanos, shown, violation};
 use crate::history::Event;
 
@@ -89,48 +89,50 @@ pub(super) fn releases(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
 
 /// Who waits for a lock whose holder is killed has it after its ttl.
 pub(super) fn after_kills(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
-    let mut found = Vec::new();
-    for span in &facts.faults {
-        if !span.kind.name.starts_with("kill ") {
-            continue;
-        }
-        let killed = |pid: u32| u64::from(pid) == span.event.token;
-        for dead in &facts.holdings {
-            let was_held = dead.from() <= span.from && span.from <= dead.end();
-            if !killed(dead.answer.pid) || !was_held || dead.release.is_some() {
-                continue;
-            }
-            let mut later = facts.holdings_of(dead.name());
-            let Some(next) = later.find(|one| one.from() > span.from && !killed(one.answer.pid))
-            else {
-                continue;
+    let kills = facts.faults.iter();
+    let kills = kills.filter(|span| span.kind.name.starts_with("kill "));
+    kills
+        .flat_map(|kill| {
+            let died = move |one: &&Holding<'_>| {
+                let was_held = one.from() <= kill.from && kill.from <= one.end();
+                is_killed(kill, one) && was_held && one.release.is_none()
             };
-            let since = next.ask.map_or(span.from, |ask| ask.at.max(span.from));
-            let took = next.from().saturating_sub(since);
-            // Those that share it with the dead one live on.
-            let ttls = if dead.is_exclusive() { 1 } else { 2 };
-            let most = nanos(rules.ttl * ttls + AFTER_KILL + rules.slack)
-                + their_lateness(facts, dead.name(), since, next.from());
-            let others = facts.faults.iter().filter(|other| {
-                let near = other.until.saturating_add(nanos(rules.ttl));
-                other.event.id != span.event.id && other.from <= next.from() && since <= near
-            });
-            let waits = someone_waits_for_several(facts, rules, dead.name(), since, next.from());
-            if took > most && others.count() == 0 && !waits {
-                let text = format!(
-                    "{}: {:?} after its holder was killed",
-                    dead.name(),
-                    shown(took)
-                );
-                found.push(violation(
-                    "C7",
-                    text,
-                    &[span.event, dead.answer, next.answer],
-                ));
-            }
-        }
-    }
-    found
+            let dead = facts.holdings.iter().filter(died);
+            dead.filter_map(|dead| after_kill(facts, rules, kill, dead))
+        })
+        .collect()
+}
+
+fn is_killed(kill: &Span<'_>, holding: &Holding<'_>) -> bool {
+    u64::from(holding.answer.pid) == kill.event.token
+}
+
+/// The lock of a dead holder that the next has too late, for which nothing else can be the reason.
+fn after_kill(
+    facts: &Facts<'_>,
+    rules: &Rules,
+    kill: &Span<'_>,
+    dead: &Holding<'_>,
+) -> Option<Violation> {
+    let mut later = facts.holdings_of(dead.name());
+    let next = later.find(|one| one.from() > kill.from && !is_killed(kill, one))?;
+    let since = next.ask.map_or(kill.from, |ask| ask.at.max(kill.from));
+    let took = next.from().saturating_sub(since);
+    // Those that share it with the dead one live on.
+    let ttls = if dead.is_exclusive() { 1 } else { 2 };
+    let most = nanos(rules.ttl * ttls + AFTER_KILL + rules.slack)
+        + their_lateness(facts, dead.name(), since, next.from());
+    let is_near = |other: &Span<'_>| {
+        let near = other.until.saturating_add(nanos(rules.ttl));
+        other.event.id != kill.event.id && other.from <= next.from() && since <= near
+    };
+    let is_explained = facts.faults.iter().any(is_near)
+        || someone_waits_for_several(facts, rules, dead.name(), since, next.from());
+    (took > most && !is_explained).then(|| {
+        let (name, took) = (dead.name(), shown(took));
+        let text = format!("{name}: {took:?} after its holder was killed");
+        violation("C7", text, &[kill.event, dead.answer, next.answer])
+    })
 }
 
 /// Whether somebody may have had this lock without knowing, who waited for another beside it.

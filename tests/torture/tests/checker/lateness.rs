@@ -1,5 +1,6 @@
 //! What a process that ran late is excused of, and what not.
 
+use super::server::{key, line};
 use super::*;
 use crosslock_torture::history::{DRIVER, SERVER, WAITED};
 
@@ -189,79 +190,62 @@ fn all_late() -> Vec<Event> {
     all.map(|process| late(process, 1, 4_000)).into()
 }
 
-#[test]
-fn whatever_is_unsafe_is_found_although_all_were_late() {
+/// Histories that break the rules that no lateness excuses.
+fn unsafe_histories() -> [(&'static str, Vec<Event>); 8] {
+    let write = |at, id, token, value| register(at, id, token, "write", "accepted", value);
     let release = event(20, "release", 1);
-    let write = |at, id, token, value| Event {
-        token,
-        ..with(event(at, "register", id), "accepted", "write", value)
-    };
-    let key = |at, owner: &str, counter, until| Event {
-        token: counter,
-        ..with(event(at, "key", 0), "", owner, until)
-    };
-    let found_number = |id, value| with(event(id * 100 + 1, "value", id), "", "", value);
-    let commit = |id| {
-        let begun = with(event(id * 100 + 10, "release", id), "", "commit", 0);
-        [
-            begun,
-            with(event(id * 100 + 11, "released", id), "ok", "", 0),
-        ]
-    };
-    let mut kill = fault(100, 101, "kill waiter", 7);
-    kill[0].token = 7;
-    let line = |at, owners: &str| with(event(at, "line", 0), "", owners, 0);
-    let unsafe_ones: [(&str, Vec<Event>); 8] = [
+    let left = with(event(2, "left", 1), "", "a thread", 0);
+    let keys = [key(15, "x", 5, 410), key(30, "y", 9, 430)];
+    [
         ("C1", vec![taken(10, 1, 5, 400), taken(399, 2, 9, 800)]),
         (
             "C1",
             vec![reading(taken(10, 1, 5, 400)), taken(300, 2, 9, 800)],
         ),
         ("C2", vec![write(10, 1, 5, 1), write(20, 2, 9, 1)]),
-        (
-            "C2",
-            [
-                vec![taken(100, 1, 5, 190), found_number(1, 0)],
-                commit(1).into(),
-                vec![taken(200, 2, 9, 290), found_number(2, 0)],
-                commit(2).into(),
-            ]
-            .concat(),
-        ),
+        ("C2", two_who_find_the_same_number()),
         (
             "C3",
             vec![taken(10, 1, 5, 400), release, taken(30, 2, 3, 400)],
         ),
-        (
-            "C5",
-            vec![
-                event(1, "bare", 1),
-                with(event(2, "left", 1), "", "a thread", 0),
-            ],
-        ),
+        ("C5", vec![event(1, "bare", 1), left]),
         (
             "C6",
-            vec![
-                taken(10, 1, 5, 400),
-                key(15, "x", 5, 410),
-                key(30, "y", 9, 430),
-            ],
+            [taken(10, 1, 5, 400)].into_iter().chain(keys).collect(),
         ),
-        (
-            "C6",
-            [
-                vec![
-                    key(190, "x", 5, 500),
-                    line(200, "u/host/7/1 v/host/2/2"),
-                    key(600, "y", 9, 900),
-                    line(600, "u/host/7/1 v/host/2/2"),
-                ],
-                kill.into(),
-            ]
-            .concat(),
-        ),
+        ("C6", dead_that_stays_first_in_line()),
+    ]
+}
+
+fn two_who_find_the_same_number() -> Vec<Event> {
+    let counts = |id| {
+        let at = |millis| id * 100 + millis;
+        [
+            taken(at(0), id, 4 * id + 1, at(90)),
+            with(event(at(1), "value", id), "", "", 0),
+            with(event(at(10), "release", id), "", "commit", 0),
+            with(event(at(11), "released", id), "ok", "", 0),
+        ]
+    };
+    [counts(1), counts(2)].concat()
+}
+
+fn dead_that_stays_first_in_line() -> Vec<Event> {
+    let mut kill = fault(100, 101, "kill waiter", 7);
+    kill[0].token = 7;
+    let stays = |at| line(at, "u/host/7/1 v/host/2/2");
+    let seen = [
+        key(190, "x", 5, 500),
+        stays(200),
+        key(600, "y", 9, 900),
+        stays(600),
     ];
-    for (rule, history) in unsafe_ones {
+    seen.into_iter().chain(kill).collect()
+}
+
+#[test]
+fn whatever_is_unsafe_is_found_although_all_were_late() {
+    for (rule, history) in unsafe_histories() {
         breaks(rule, history.into_iter().chain(all_late()));
     }
 }
