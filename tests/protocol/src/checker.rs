@@ -40,46 +40,31 @@ impl Model for Setup {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        macro_rules! properties {
-            ($kind:ident, $of:ident, $test:ident, $($which:ident),*) => {
-                [$(Property::<Self>::$kind(
-                    $of::$which.name(),
-                    |_, world| world.judge.$test($of::$which),
-                )),*]
-            };
-        }
-        let rules = properties!(
-            always,
-            Rule,
-            keeps,
-            Exclusion,
-            Tokens,
-            Counter,
-            Service,
-            Order,
-            Ttl,
-            NothingLeft,
-            LostForGood,
-            Unlock,
-            Abandoned
-        );
-        let excuses = properties!(
-            sometimes,
-            Excuse,
-            uses,
-            OverlapAfterForgetting,
-            GrantFromBefore,
-            UnlockAfterForgetting,
-            LateCopyAbandons,
-            UnknownGrantAbandons,
-            AbandonmentForgotten,
-            ReleaseForgotten,
-            PassedOver,
-            LateCopyServed,
-            LineForgotten
-        );
-        rules.into_iter().chain(excuses).collect()
+        rules().into_iter().chain(excuses()).collect()
     }
+}
+
+/// One property for each: its condition is a function, which can't be told for which.
+macro_rules! properties {
+    ($kind:ident, $of:ident, $test:ident: $($which:ident)*) => {
+        vec![$(Property::$kind(
+            $of::$which.name(),
+            |_: &Setup, world: &World| world.judge.$test($of::$which),
+        )),*]
+    };
+}
+
+#[rustfmt::skip]
+fn rules() -> Vec<Property<Setup>> {
+    properties!(always, Rule, keeps:
+        Exclusion Tokens Counter Service Order Ttl NothingLeft LostForGood Unlock Abandoned)
+}
+
+#[rustfmt::skip]
+fn excuses() -> Vec<Property<Setup>> {
+    properties!(sometimes, Excuse, uses:
+        OverlapAfterForgetting GrantFromBefore UnlockAfterForgetting LateCopyAbandons UnknownGrantAbandons
+        AbandonmentForgotten ReleaseForgotten PassedOver LateCopyServed LineForgotten)
 }
 
 /// How many threads go through the states.

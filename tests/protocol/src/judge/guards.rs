@@ -5,6 +5,15 @@ use crate::server::Mode;
 use crate::setup::Setup;
 use crate::world::{Lease, Phase, World};
 
+/// What the records of its names say when there is a new guard.
+struct Before {
+    /// Whether its token is larger than those before.
+    in_order: bool,
+    /// Whether somebody had one of the names, and hasn't released it.
+    is_unreleased: bool,
+    since: Since,
+}
+
 impl World {
     /// No two guards are held at once that exclude each other.
     pub(crate) fn judge_guards(&mut self, setup: &Setup) {
@@ -52,13 +61,29 @@ impl World {
         let Some(lease) = self.clients[client].lease() else {
             return;
         };
-        let names = self.want(setup, client).names;
-        let exclusive = lease.mode.is_exclusive();
         for watch in &mut self.judge.watches {
             watch.unserved = 0;
         }
+        let found = self.record_guard(setup, client, lease, again);
+        if !found.in_order {
+            let forgotten = self.judge.watches[client].forgotten;
+            let excuse = Excuse::GrantFromBefore;
+            self.judge.broke_unless(Rule::Tokens, forgotten, excuse);
+            return;
+        }
+        if !again {
+            let told = lease.token.rem_euclid(4) == 3;
+            self.judge
+                .judge_abandonment(told, found.is_unreleased, found.since);
+        }
+    }
+
+    /// Writes the guard's token down in the records of its names, and tells what they said before.
+    fn record_guard(&mut self, setup: &Setup, client: usize, lease: Lease, again: bool) -> Before {
+        let names = self.want(setup, client).names;
+        let exclusive = lease.mode.is_exclusive();
         let forgotten = self.judge.watches[client].forgotten;
-        let (mut in_order, mut expected) = (true, false);
+        let (mut in_order, mut is_unreleased) = (true, false);
         let mut since = Since::default();
         for at in (0..self.names.len()).filter(|at| names.has(*at)) {
             let record = &mut self.judge.records[at];
@@ -69,7 +94,7 @@ impl World {
             };
             in_order &= lease.token > after;
             record.last = record.last.max(lease.token);
-            expected |= record.unreleased.is_some();
+            is_unreleased |= record.unreleased.is_some();
             since = since.and(record.before).and(record.since);
             if exclusive && lease.token > after {
                 record.last_exclusive = lease.token;
@@ -81,14 +106,10 @@ impl World {
                 }
             }
         }
-        if !in_order {
-            let excuse = Excuse::GrantFromBefore;
-            self.judge.broke_unless(Rule::Tokens, forgotten, excuse);
-            return;
-        }
-        if !again {
-            let told = lease.token.rem_euclid(4) == 3;
-            self.judge.judge_abandonment(told, expected, since);
+        Before {
+            in_order,
+            is_unreleased,
+            since,
         }
     }
 

@@ -1,7 +1,7 @@
 //! `lua/lock/release.lua`, and its two ways for what is usual, which do the same.
 
 use super::script::Script;
-use super::{Messages, Mode, Name, Release, Says, Server, Share};
+use super::{Messages, Mode, Name, Owner, Release, Says, Server, Share, Ticks, Token};
 use crate::mutant::Mutant;
 
 /// What the release scripts answer.
@@ -37,18 +37,7 @@ impl Script<'_> {
         if !(is_its || is_anyones && self.is(Mutant::AnyoneReleases)) {
             return self.leave_exclusive(ask);
         }
-        if self.is(Mutant::CounterSetBack) && knows_token {
-            self.stored -= 8;
-        } else if knows_token {
-            self.stored = ask.counter_after;
-        } else if self.stored.rem_euclid(4) == 1 && !self.is(Mutant::GiveUpAbandons) {
-            self.stored += 1;
-        } else if self.is(Mutant::GiveUpForgets) {
-            self.stored += self.stored.rem_euclid(2);
-        }
-        if self.is(Mutant::PanicIsClean) {
-            self.stored += self.stored.rem_euclid(2);
-        }
+        self.count_release(knows_token.then_some(ask.counter_after));
         self.held = None;
         if let Some(keep) = ask.keep {
             self.set_lock(Says::Kept, keep);
@@ -70,6 +59,22 @@ impl Script<'_> {
         }
         self.keys.value = ask.value.or(self.keys.value);
         Released::Done
+    }
+
+    /// What the counter says after the release of one that knows its token, or of one that gives up.
+    fn count_release(&mut self, counter_after: Option<Token>) {
+        match counter_after {
+            Some(_) if self.is(Mutant::CounterSetBack) => self.stored -= 8,
+            Some(counter) => self.stored = counter,
+            None if self.stored.rem_euclid(4) == 1 && !self.is(Mutant::GiveUpAbandons) => {
+                self.stored += 1;
+            }
+            None if self.is(Mutant::GiveUpForgets) => self.stored += self.stored.rem_euclid(2),
+            None => {}
+        }
+        if self.is(Mutant::PanicIsClean) {
+            self.stored += self.stored.rem_euclid(2);
+        }
     }
 
     /// The lock isn't its own: it leaves the line.
@@ -99,24 +104,10 @@ impl Script<'_> {
         let was_held =
             is_shared && ask.keep.is_none() && self.keys.remove_share(ask.owner, count, false);
         self.look();
-        if let Some(keep) = ask.keep.filter(|_| self.is_shared()) {
-            if self.keys.remove_share(ask.owner, count, false) {
-                let is_new = self.keys.set_share(Share {
-                    owner: ask.owner,
-                    count,
-                    kept: true,
-                    lasts: keep,
-                });
-                if let (Some(Says::Permits(out)), false) = (self.held, is_new) {
-                    self.held = Some(Says::Permits(out - i16::from(count)));
-                }
-                self.keep(self.keys.last_end());
-                self.wake();
-                return Released::Done;
-            }
-            if self.keys.has_share(ask.owner, count, true) {
-                return Released::Done;
-            }
+        if let Some(keep) = ask.keep.filter(|_| self.is_shared())
+            && self.keep_share(ask.owner, count, keep)
+        {
+            return Released::Done;
         }
         if was_held && self.held.is_some() {
             if let Some(Says::Permits(out)) = self.held {
@@ -138,6 +129,25 @@ impl Script<'_> {
             (false, 0) => Released::NotOwner,
             _ => Released::Unclear,
         }
+    }
+
+    /// The share stays taken for a time. Says whether it was the owner's, now or in an earlier copy of the request.
+    fn keep_share(&mut self, owner: Owner, count: u8, lasts: Ticks) -> bool {
+        if !self.keys.remove_share(owner, count, false) {
+            return self.keys.has_share(owner, count, true);
+        }
+        let is_new = self.keys.set_share(Share {
+            owner,
+            count,
+            kept: true,
+            lasts,
+        });
+        if let (Some(Says::Permits(out)), false) = (self.held, is_new) {
+            self.held = Some(Says::Permits(out - i16::from(count)));
+        }
+        self.keep(self.keys.last_end());
+        self.wake();
+        true
     }
 
     /// Has the first of each line ask, which learns for how long the lock stays taken.

@@ -28,20 +28,27 @@ pub fn acquire_all(
         asked = ask_all(names, ask, server, out);
     }
     let Asked { tokens, taken, .. } = asked;
-    let mut token = tokens.iter().flatten().copied().max().unwrap_or(0);
-    if let Some(mut taken) = taken {
-        if ask.wait.is_none() {
-            give_up(names, ask, server, out);
-        }
-        taken.stood = known > 0;
-        if tokens.iter().any(Option::is_some) {
-            taken.length = 0;
-            if server.mutant == Some(Mutant::SomeAreEnough) {
-                return Acquired::Granted { token, value: None };
-            }
-        }
-        return Acquired::Taken(taken);
+    let token = tokens.iter().flatten().copied().max().unwrap_or(0);
+    let Some(mut taken) = taken else {
+        let token = count_together(names, tokens, token);
+        return Acquired::Granted { token, value: None };
+    };
+    if ask.wait.is_none() {
+        give_up(names, ask, server, out);
     }
+    taken.stood = known > 0;
+    if tokens.iter().any(Option::is_some) {
+        taken.length = 0;
+        if server.mutant == Some(Mutant::SomeAreEnough) {
+            return Acquired::Granted { token, value: None };
+        }
+    }
+    Acquired::Taken(taken)
+}
+
+/// Gives all names one token, no smaller than `largest`, which tells that somebody has died if one of theirs does.
+fn count_together(names: &mut [Name], tokens: [Option<Token>; 4], largest: Token) -> Token {
+    let mut token = largest;
     if tokens.iter().flatten().any(|one| one.rem_euclid(4) == 3) {
         token += (3 - token).rem_euclid(8);
     }
@@ -54,7 +61,7 @@ pub fn acquire_all(
             });
         }
     }
-    Acquired::Granted { token, value: None }
+    token
 }
 
 /// What the names answered, one after the other.

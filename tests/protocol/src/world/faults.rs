@@ -60,6 +60,23 @@ impl World {
                 actions.push(Action::Fault(fault, at));
             }
         };
+        self.packet_faults(&mut may);
+        self.client_faults(&mut may);
+        may(Fault::Restart, 0);
+        may(Fault::Forget, 0);
+        if self.replica.is_some() {
+            may(Fault::FailOver, 0);
+        }
+        for (fault, key) in DELETIONS {
+            for (at, name) in self.names.iter().enumerate() {
+                if name.has_key(key) {
+                    may(fault, at);
+                }
+            }
+        }
+    }
+
+    fn packet_faults(&self, may: &mut impl FnMut(Fault, usize)) {
         for (at, packet) in self.wire.iter().enumerate() {
             let (lose, slow) = match packet.body {
                 Body::Request(_) => (Fault::LoseRequest, Fault::SlowRequest),
@@ -75,6 +92,9 @@ impl World {
                 may(Fault::RepeatRequest, at);
             }
         }
+    }
+
+    fn client_faults(&self, may: &mut impl FnMut(Fault, usize)) {
         for (at, client) in self.clients.iter().enumerate() {
             if client.is_dead() || client.phase == Phase::Idle {
                 continue;
@@ -87,18 +107,6 @@ impl World {
             if self.ears[at] == Ear::Hears {
                 may(Fault::CloseInbox, at);
                 may(Fault::HalfOpenInbox, at);
-            }
-        }
-        may(Fault::Restart, 0);
-        may(Fault::Forget, 0);
-        if self.replica.is_some() {
-            may(Fault::FailOver, 0);
-        }
-        for (fault, key) in DELETIONS {
-            for (at, name) in self.names.iter().enumerate() {
-                if name.has_key(key) {
-                    may(fault, at);
-                }
             }
         }
     }
@@ -138,18 +146,21 @@ impl World {
             }
             deletion => {
                 let key = DELETIONS.iter().find(|(fault, _)| *fault == deletion);
-                let key = key.map_or(Key::Lock, |(_, key)| *key);
-                let lost = Lost {
-                    lease: matches!(key, Key::Lock | Key::Shares),
-                    counter: key == Key::Counter,
-                    line: matches!(key, Key::Queue | Key::Readers | Key::Waiters),
-                };
-                self.judge_forgetting(setup, at..at + 1, lost);
-                self.names[at].delete(key);
-                if lost.counter {
-                    self.pass(setup);
-                }
+                self.delete(setup, at, key.map_or(Key::Lock, |(_, key)| *key));
             }
+        }
+    }
+
+    fn delete(&mut self, setup: &Setup, at: usize, key: Key) {
+        let lost = Lost {
+            lease: matches!(key, Key::Lock | Key::Shares),
+            counter: key == Key::Counter,
+            line: matches!(key, Key::Queue | Key::Readers | Key::Waiters),
+        };
+        self.judge_forgetting(setup, at..at + 1, lost);
+        self.names[at].delete(key);
+        if lost.counter {
+            self.pass(setup);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Time passes: what is relative to now changes, so that states which differ in nothing but the hour are the same.
 
-use super::{Body, NOON, News, Phase, Reply, World};
-use crate::server::{Call, Name, Token};
+use super::{Body, Client, NOON, News, Phase, Reply, World};
+use crate::server::{Call, Token};
 use crate::setup::Setup;
 
 /// Far more tokens than are used within one tick.
@@ -49,46 +49,46 @@ impl World {
                 call(token);
             }
         };
-        let counters = |name: &mut Name, token: &mut dyn FnMut(&mut Token)| {
+        let replicas = self.replica.iter_mut().flat_map(|names| names.iter_mut());
+        for name in self.names.iter_mut().chain(replicas) {
             if let Some(counter) = &mut name.counter {
                 token(&mut counter.number);
             }
-        };
-        for name in &mut self.names {
-            counters(name, &mut token);
-        }
-        if let Some(replica) = &mut self.replica {
-            for name in replica.iter_mut() {
-                counters(name, &mut token);
-            }
         }
         for client in &mut self.clients {
-            if let Phase::Holding(lease)
-            | Phase::Downgrading { lease, .. }
-            | Phase::Ending { lease, .. } = &mut client.phase
-            {
-                token(&mut lease.token);
-            }
-            if let Some(seen) = &mut client.seen {
-                token(&mut seen.counter);
-            }
-            if let Some(News::Granted(granted)) = &mut client.news {
-                token(granted);
-            }
+            tokens_of_client(client, &mut token);
         }
         for packet in &mut self.wire {
-            match &mut packet.body {
-                Body::Request(Call::Release(release)) => token(&mut release.counter_after),
-                Body::Request(Call::Downgrade { counter_after, .. }) => token(counter_after),
-                Body::Reply(Reply::Granted(granted) | Reply::Downgraded(granted))
-                | Body::Grant(granted) => token(granted),
-                Body::Reply(Reply::Taken { counter }) => token(counter),
-                Body::Request(_) | Body::Reply(_) => {}
-            }
+            tokens_of_packet(&mut packet.body, &mut token);
         }
         for record in &mut self.judge.records {
             token(&mut record.last_exclusive);
             token(&mut record.last);
         }
+    }
+}
+
+fn tokens_of_client(client: &mut Client, token: &mut impl FnMut(&mut Token)) {
+    if let Phase::Holding(lease) | Phase::Downgrading { lease, .. } | Phase::Ending { lease, .. } =
+        &mut client.phase
+    {
+        token(&mut lease.token);
+    }
+    if let Some(seen) = &mut client.seen {
+        token(&mut seen.counter);
+    }
+    if let Some(News::Granted(granted)) = &mut client.news {
+        token(granted);
+    }
+}
+
+fn tokens_of_packet(body: &mut Body, token: &mut impl FnMut(&mut Token)) {
+    match body {
+        Body::Request(Call::Release(release)) => token(&mut release.counter_after),
+        Body::Request(Call::Downgrade { counter_after, .. }) => token(counter_after),
+        Body::Reply(Reply::Granted(granted) | Reply::Downgraded(granted))
+        | Body::Grant(granted) => token(granted),
+        Body::Reply(Reply::Taken { counter }) => token(counter),
+        Body::Request(_) | Body::Reply(_) => {}
     }
 }

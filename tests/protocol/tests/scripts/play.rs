@@ -107,26 +107,19 @@ impl<'a> Play<'a> {
     }
 
     fn call(&mut self, at: At, step: Step) -> Option<(Names, Call)> {
-        let who = |owner: Option<Owner>| {
-            let name = &self.replayer.names()[usize::from(at)];
-            let owner = owner.or(holder(name)).unwrap_or(0);
-            (owner, self.owners[usize::from(owner)])
-        };
         Some(match step {
             Step::Ask { owner, .. } => {
                 let claim = self.owners[usize::from(owner)].claim;
                 (claim.names, Call::Acquire(ask(claim, step)?))
             }
             Step::Renew { owner, ttl } => {
-                let (owner, player) = who(owner);
+                let (owner, player) = self.who(at, owner);
                 let value = self.next_value(player);
-                (
-                    player.claim.names,
-                    Call::Renew(renew(owner, player, ttl, value)),
-                )
+                let ask = renew(owner, player, ttl, value);
+                (player.claim.names, Call::Renew(ask))
             }
             Step::Release { owner, end, keep } => {
-                let (owner, player) = who(owner);
+                let (owner, player) = self.who(at, owner);
                 let ask = Release {
                     owner,
                     counter_after: player.token.map_or(0, |token| counter_after(token, end)),
@@ -137,7 +130,7 @@ impl<'a> Play<'a> {
                 (player.claim.names, Call::Release(ask))
             }
             Step::Downgrade { owner, more, ttl } => {
-                let (owner, player) = who(owner);
+                let (owner, player) = self.who(at, owner);
                 // It would ask first.
                 let last_used = player.token? + 2 * more;
                 if player.claim.names.count > 1 {
@@ -152,6 +145,13 @@ impl<'a> Play<'a> {
             Step::Again(before) => *self.calls.iter().nth_back(before)?,
             event => unreachable!("{event:?} is no call"),
         })
+    }
+
+    /// The owner that is meant, or whoever has the name.
+    fn who(&self, at: At, owner: Option<Owner>) -> (Owner, Player) {
+        let name = &self.replayer.names()[usize::from(at)];
+        let owner = owner.or(holder(name)).unwrap_or(0);
+        (owner, self.owners[usize::from(owner)])
     }
 
     fn next_value(&mut self, player: Player) -> Option<u16> {
