@@ -89,9 +89,12 @@ impl Core {
         if !self.leases_end() {
             return Ok(None);
         }
-        let what = "the thread that would renew it";
+        let (what, limits) = (
+            "the thread that would renew it",
+            "the limits of this process",
+        );
         let renewer = self.renewers.take();
-        let renewer = renewer.map_err(|e| Error::engine(Some(key.name()), what, e))?;
+        let renewer = renewer.map_err(|e| Error::engine(Some(key.name()), what, limits, e))?;
         Ok(Some(renewer))
     }
 

@@ -85,7 +85,7 @@ fn unanswered() -> Asked {
 }
 
 fn refused() -> Asked {
-    let error = Error::engine(Some("a"), "a script", "refused");
+    let error = Error::engine(Some("a"), "a script", "the script", "refused");
     Err(Unanswered::sent(error))
 }
 

@@ -191,10 +191,11 @@ pub(crate) fn unsupported(place: &str, what: &str) -> Error {
 }
 
 /// The error for a user that may not do this.
-fn denied(name: Option<&str>, place: &str, cause: impl Into<Cause>) -> Error {
+fn denied(name: Option<&str>, place: &str, advice: &'static str, cause: impl Into<Cause>) -> Error {
     Error::Denied {
         name: name.map(String::from),
         engine: place.to_owned(),
+        advice,
         source: cause.into(),
     }
 }

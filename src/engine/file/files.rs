@@ -22,6 +22,10 @@ use crate::base::token::{Token, host_micros};
 use crate::base::value::Stored;
 use crate::engine::{Request, denied};
 
+/// What to check when a user has no access.
+pub(super) const RIGHTS: &str = "the directory's owner and rights";
+const DISK: &str = "the directory, its disk and its rights";
+
 /// One file a name, locked while its lease lasts, holding the counter of its fencing tokens.
 #[derive(Debug)]
 pub(super) struct Files {
@@ -64,7 +68,7 @@ impl Files {
     fn error_at(&self, key: &Key, file: PathBuf, cause: io::Error) -> Error {
         let name = Some(key.name());
         match cause.kind() {
-            ErrorKind::PermissionDenied => denied(name, &self.place, cause),
+            ErrorKind::PermissionDenied => denied(name, &self.place, RIGHTS, cause),
             ErrorKind::IsADirectory => {
                 let path = self.directory.join(file);
                 let (name, key) = (key.name().to_owned(), path.display().to_string());
@@ -74,7 +78,7 @@ impl Files {
                     reason: "it is no regular file".to_owned(),
                 }
             }
-            _ => Error::engine(name, &self.place, cause),
+            _ => Error::engine(name, &self.place, DISK, cause),
         }
     }
 

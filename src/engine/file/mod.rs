@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use self::content::{write_counter, write_kept};
 use self::directory::{directory_of, make, make_private, private_directory};
-use self::files::{Files, HeldFiles, Locked, Locking};
+use self::files::{Files, HeldFiles, Locked, Locking, RIGHTS};
 use self::kept::KeptUntil;
 use self::name::value_name;
 use super::url::invalid_url;
@@ -74,8 +74,12 @@ impl FileEngine {
                 clock,
                 may_block: !options.leases_end(),
             }),
-            Err(e) if e.kind() == ErrorKind::PermissionDenied => Err(denied(None, &place, e)),
-            Err(e) if e.kind() == ErrorKind::ReadOnlyFilesystem => Err(denied(None, &place, e)),
+            Err(e) if e.kind() == ErrorKind::PermissionDenied => {
+                Err(denied(None, &place, RIGHTS, e))
+            }
+            Err(e) if e.kind() == ErrorKind::ReadOnlyFilesystem => {
+                Err(denied(None, &place, RIGHTS, e))
+            }
             Err(e) => {
                 let reason = format!("{}: {e}: name a directory", directory.display());
                 Err(invalid_url(url, &reason))

@@ -23,6 +23,8 @@ pub(in crate::engine) struct TlsConfig {
 #[derive(Debug)]
 pub(in crate::engine) struct Session(Box<ClientConnection>);
 
+const CERTIFICATE: &str = "the certificates of this system, or those of `ca`";
+
 impl TlsConfig {
     /// Trusts the certificates in the file `ca`, or the system's. In errors the server is `shown`.
     pub(in crate::engine) fn new(host: &str, ca: Option<&Path>, shown: &str) -> Result<Self> {
@@ -38,12 +40,12 @@ impl TlsConfig {
         let roots = match ca {
             Some(file) => roots_in(file)
                 .map_err(|e| invalid(format!("ca={}: {e}: give a PEM file", file.display())))?,
-            None => roots_of_system().map_err(|e| Error::engine(None, shown, e))?,
+            None => roots_of_system().map_err(|e| Error::engine(None, shown, CERTIFICATE, e))?,
         };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|e| Error::engine(None, shown, e))?
+            .map_err(|e| Error::engine(None, shown, CERTIFICATE, e))?
             .with_root_certificates(roots)
             .with_no_client_auth();
         Ok(TlsConfig {

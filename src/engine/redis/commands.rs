@@ -22,6 +22,8 @@ use crate::base::value::Stored;
 use crate::engine::heartbeat::{Acquired, IfTaken};
 use crate::engine::{Release, Released, Request, StoreAnswer, Unanswered, denied};
 
+const LOGIN: &str = "user, password and rights";
+
 /// The scripts, and the server that runs them.
 #[derive(Debug)]
 pub(super) struct Commands {
@@ -330,19 +332,28 @@ impl Commands {
             | Failure::TimedOut(cause)
             | Failure::Demoted(cause)
             | Failure::Busy(cause) => Error::unavailable(name, place, cause),
-            Failure::Denied(cause) => denied(name, place, cause),
+            Failure::Denied(cause) => denied(name, place, LOGIN, cause),
             Failure::Conflict(reason) => match key {
                 Some(key) => conflict(key.name(), slice::from_ref(key), &reason),
-                None => Error::engine(name, place, reason),
+                None => Error::engine(name, place, self.advice(), reason),
             },
-            Failure::Other(cause) => Error::engine(name, place, cause),
+            Failure::Other(cause) => Error::engine(name, place, self.advice(), cause),
+        }
+    }
+
+    /// What to check when the server fails.
+    fn advice(&self) -> &'static str {
+        match self.server.place().split_once("://") {
+            Some(("rediss" | "valkeys", _)) => "host, port, certificate and the server's log",
+            Some(("unix", _)) => "the socket and the server's log",
+            _ => "host, port and the server's log",
         }
     }
 
     /// The answer isn't shown: what isn't a Redis server may send back what it was told.
     fn surprised(&self, key: &Key) -> Error {
         let cause = "it doesn't answer a script as a Redis server does";
-        Error::engine(Some(key.name()), self.server.place(), cause)
+        Error::engine(Some(key.name()), self.server.place(), self.advice(), cause)
     }
 }
 
