@@ -44,8 +44,7 @@ impl<C> Pool<C> {
         let mut idle = self.0.lock();
         while let Some(Idle { connection, since }) = idle.pop_back() {
             let idled = now.saturating_duration_since(since);
-            let is_trusted = idled < IN_USE || cfg!(crosslock_mutant = "connection_reused");
-            if is_trusted || (idled < IDLE && is_quiet(&connection)) {
+            if idled < IN_USE || (idled < IDLE && is_quiet(&connection)) {
                 return Some(connection);
             }
         }
