@@ -297,7 +297,7 @@ mod forks_on_redis {
 #[cfg(all(feature = "redis", target_os = "linux"))]
 mod connections {
     use super::*;
-    use support::{RedisServer, sockets};
+    use support::{RedisServer, hear, sockets, wait_until};
 
     #[test]
     fn child_forks_with_idle_connections() {
@@ -315,6 +315,49 @@ mod connections {
         // The parent's work as before.
         both.into_iter().for_each(|guard| guard.unlock().unwrap());
         assert_eq!(sockets(), idle);
+    }
+
+    #[test]
+    fn child_forks_beside_a_waiter() {
+        if !is_child("forks::connections::child_forks_beside_a_waiter") {
+            return;
+        }
+        let lock = locker();
+        let wait = || lock.lock("a").unwrap().unlock().unwrap();
+        thread::scope(|scope| {
+            let waiter = scope.spawn(wait);
+            hear();
+            let pid = forked(|| {
+                let pid = forked(wait);
+                wait();
+                assert_succeeds(pid);
+            });
+            assert_succeeds(pid);
+            waiter.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn forked_children_are_notified_as_their_parent_is() {
+        // A waiter that isn't notified would ask too late.
+        const LONG: Duration = Duration::from_secs(300);
+        let server = RedisServer::start();
+        let lock = Locker::builder(&server.url()).ttl(LONG).build().unwrap();
+        let guard = lock.lock("a").unwrap();
+        let ttl = LONG.as_millis().to_string();
+        let args = [(URL, &*server.url()), (TTL, &*ttl)];
+        let mut child = Child::spawn("forks::connections::child_forks_beside_a_waiter", &args);
+        let await_waiters = |number| {
+            wait_until("the waiters", PATIENCE, || {
+                server.query::<usize>(&["LLEN", "{crosslock:a}:queue"]) == number
+            });
+        };
+        await_waiters(1);
+        child.tell("fork");
+        await_waiters(3);
+        guard.unlock().unwrap();
+        assert!(child.wait(PATIENCE).success());
+        assert_eq!(server.keys(), ["{crosslock:a}:fence"]);
     }
 
     #[test]
