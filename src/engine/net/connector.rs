@@ -39,7 +39,7 @@ impl Connector {
             Target::Tcp(resolver) => Target::Tcp(resolver.after_fork()),
             Target::Unix(path) => Target::Unix(path.clone()),
         };
-        let tls = self.tls.clone();
+        let tls = self.tls.as_ref().map(TlsConfig::after_fork);
         Connector { target, tls }
     }
 

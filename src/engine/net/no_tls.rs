@@ -6,7 +6,7 @@ use std::path::Path;
 use super::socket::Socket;
 use crate::base::error::{Error, Result};
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(in crate::engine) enum TlsConfig {}
 
 #[derive(Debug)]
@@ -16,6 +16,10 @@ impl TlsConfig {
     pub(in crate::engine) fn new(_host: &str, _ca: Option<&Path>, shown: &str) -> Result<Self> {
         let what = format!("{shown} (this build has no TLS): enable crosslock's feature `tls`");
         Err(Error::Unsupported { what })
+    }
+
+    pub(super) fn after_fork(&self) -> Self {
+        match *self {}
     }
 
     pub(super) fn shake_hands(&self, _socket: &mut Socket) -> io::Result<Session> {

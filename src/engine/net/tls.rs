@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore};
@@ -13,7 +14,7 @@ use super::socket::Socket;
 use crate::base::error::{Error, Result};
 
 /// Whom to trust, and the name that the server has to prove.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(in crate::engine) struct TlsConfig {
     config: Arc<ClientConfig>,
     server: ServerName<'static>,
@@ -52,6 +53,16 @@ impl TlsConfig {
             config: Arc::new(config),
             server,
         })
+    }
+
+    /// The same for a child that was forked off: another thread of its parent may have locked the cache of sessions.
+    pub(super) fn after_fork(&self) -> Self {
+        let mut config = ClientConfig::clone(&self.config);
+        config.resumption = Resumption::default();
+        TlsConfig {
+            config: Arc::new(config),
+            server: self.server.clone(),
+        }
     }
 
     /// Shakes hands, by the deadline that the socket has.
@@ -127,4 +138,62 @@ fn roots_of_system() -> io::Result<RootCertStore> {
         ));
     }
     Ok(roots)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::NamedGroup;
+    use rustls::client::{ClientSessionStore, Tls12ClientSessionValue, Tls13ClientSessionValue};
+
+    /// The cache of a parent. A child that looks into it may wait for ever.
+    #[derive(Debug)]
+    struct OfParent;
+
+    impl ClientSessionStore for OfParent {
+        fn set_kx_hint(&self, _: ServerName<'static>, _: NamedGroup) {
+            panic!("it is the parent's")
+        }
+
+        fn kx_hint(&self, _: &ServerName<'_>) -> Option<NamedGroup> {
+            panic!("it is the parent's")
+        }
+
+        fn set_tls12_session(&self, _: ServerName<'static>, _: Tls12ClientSessionValue) {
+            panic!("it is the parent's")
+        }
+
+        fn tls12_session(&self, _: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
+            panic!("it is the parent's")
+        }
+
+        fn remove_tls12_session(&self, _: &ServerName<'static>) {
+            panic!("it is the parent's")
+        }
+
+        fn insert_tls13_ticket(&self, _: ServerName<'static>, _: Tls13ClientSessionValue) {
+            panic!("it is the parent's")
+        }
+
+        fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
+            panic!("it is the parent's")
+        }
+    }
+
+    #[test]
+    fn forked_child_has_a_cache_of_sessions_of_its_own() {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth();
+        config.resumption = Resumption::store(Arc::new(OfParent));
+        let (config, server) = (Arc::new(config), ServerName::try_from("h").unwrap());
+        let parent = TlsConfig { config, server };
+        let child = parent.after_fork();
+        // It looks for a session that it could resume.
+        let hello = ClientConnection::new(child.config, child.server);
+        assert!(hello.unwrap().wants_write());
+    }
 }
