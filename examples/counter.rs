@@ -4,10 +4,10 @@
 //! number, writes the next one, lets go. Nothing but the lock keeps two of them from reading the same number.
 //!
 //! ```text
-//! cargo run --release --example counter                                 # no server: locks in a directory
-//! cargo run --release --example counter -- --url redis://127.0.0.1/     # locks in Redis
-//! cargo run --release --example counter -- --processes 8 --increments 2000
-//! cargo run --release --example counter -- --no-lock                    # see increments get lost
+//! cargo run --example counter                                 # no server: locks in a directory
+//! cargo run --example counter -- --url redis://127.0.0.1/     # locks in Redis
+//! cargo run --example counter -- --processes 8 --increments 2000
+//! cargo run --example counter -- --no-lock                    # see increments get lost
 //! ```
 
 use std::env;
