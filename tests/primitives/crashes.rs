@@ -2,21 +2,21 @@
 
 use crosslock::MutexGuard;
 
-use super::puppet::Puppet;
 use super::*;
 use support::RedisServer;
+use support::puppet::Puppet;
 
 /// How long the next one waits for what `dead` held in vain, after it was killed.
 fn comes_back(dead: &str, next: &str) -> bool {
     const LEASE: Duration = millis(600);
     let server = RedisServer::start();
-    let mut holder = Puppet::start(&server, LEASE);
-    let mut waiter = Puppet::start(&server, Duration::from_secs(10));
-    holder.take(dead);
+    let mut holder = Puppet::start(&server.url(), LEASE);
+    let mut waiter = Puppet::start(&server.url(), Duration::from_secs(10));
+    holder.tell(dead);
     let token = holder.holding().token;
     holder.kill();
     let watch = Stopwatch::start();
-    waiter.take(next);
+    waiter.tell(next);
     let holding = waiter.holding();
     watch.assert_within(LEASE);
     assert!(holding.token > token);
@@ -50,14 +50,16 @@ fn permits_of_a_killed_holder_come_back_after_its_ttl() {
 fn is_not_in_the_way(holding: &str, dead: &str, next: &str) {
     let server = RedisServer::start();
     let lease = Duration::from_secs(10);
-    let mut processes: Vec<_> = (0..3).map(|_| Puppet::start(&server, lease)).collect();
-    processes[0].take(holding);
+    let mut processes: Vec<_> = (0..3)
+        .map(|_| Puppet::start(&server.url(), lease))
+        .collect();
+    processes[0].tell(holding);
     processes[0].holding();
-    processes[1].take(dead);
+    processes[1].tell(dead);
     wait_for_queue(&server, 1);
     processes[1].kill();
     let watch = Stopwatch::start();
-    processes[2].take(next);
+    processes[2].tell(next);
     processes[2].holding();
     watch.assert_within(Duration::ZERO);
 }
@@ -75,8 +77,8 @@ fn killed_waiting_large_request_is_not_in_the_way_of_small_ones() {
 #[test]
 fn writer_that_was_stopped_past_its_ttl_stores_nothing() {
     let server = RedisServer::start();
-    let mut stale = Puppet::start(&server, millis(300));
-    stale.take("store 1");
+    let mut stale = Puppet::start(&server.url(), millis(300));
+    stale.tell("store 1");
     stale.holding();
     stale.stop();
     let next = open(&server).mutex(NAME, 0).unwrap();
@@ -85,7 +87,7 @@ fn writer_that_was_stopped_past_its_ttl_stores_nothing() {
     assert_eq!(*guard, 0);
     *guard = 2;
     stale.cont();
-    assert_eq!(stale.committed(), "lost");
+    assert_eq!(stale.answer("committed"), "lost");
     MutexGuard::unlock(guard).unwrap();
     assert_eq!(next.get().unwrap(), 2);
     assert_nothing_left(&server);
@@ -95,11 +97,11 @@ fn writer_that_was_stopped_past_its_ttl_stores_nothing() {
 fn dead_reader_does_not_live_on_through_others() {
     const LEASE: Duration = millis(1_000);
     let server = RedisServer::start();
-    let mut dead = Puppet::start(&server, Duration::from_secs(10));
-    let mut living = Puppet::start(&server, LEASE);
-    dead.take("read");
+    let mut dead = Puppet::start(&server.url(), Duration::from_secs(10));
+    let mut living = Puppet::start(&server.url(), LEASE);
+    dead.tell("read");
     dead.holding();
-    living.take("read");
+    living.tell("read");
     living.holding();
     // Renewals of the short one shorten nothing, and those of neither make the other's longer.
     let readers = || server.query::<u64>(&["ZCARD", "{crosslock:n}:holders"]);

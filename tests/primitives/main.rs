@@ -17,6 +17,7 @@ use std::env;
 use std::time::Duration;
 
 use crosslock::{LockGuard, Locker};
+use support::puppet::{TTL, URL, place};
 use support::{RedisServer, Stopwatch, wait_until, within};
 
 /// The lock of most tests, and where it is.
@@ -25,10 +26,6 @@ const LOCK: &str = "{crosslock:n}";
 const FENCE: &str = "{crosslock:n}:fence";
 const QUEUE: &str = "{crosslock:n}:queue";
 const VALUE: &str = "{crosslock:n}:value";
-
-/// What children are told.
-const URL: &str = "TEST_URL";
-const TTL: &str = "TEST_TTL_MS";
 
 /// Far more than anything here takes, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -47,8 +44,8 @@ fn open(server: &RedisServer) -> Locker {
 
 /// The locker that the parent's arguments describe.
 fn locker() -> Locker {
-    let ttl = millis(arg(TTL).parse().unwrap());
-    Locker::builder(&arg(URL)).ttl(ttl).build().unwrap()
+    let (url, ttl) = place();
+    Locker::builder(&url).ttl(ttl).build().unwrap()
 }
 
 /// Lets its lease run out.

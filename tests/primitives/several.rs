@@ -2,8 +2,8 @@
 
 use std::thread;
 
-use super::puppet::Puppet;
 use super::*;
+use support::puppet::Puppet;
 use support::{Child, RedisServer, hear, is_child, say};
 
 const LEASE: Duration = millis(600);
@@ -19,13 +19,13 @@ fn assert_only_counters_left(server: &RedisServer) {
 /// How long the next one waits for what `dead` held in vain.
 fn comes_back(dead: &str, next: &str) {
     let server = RedisServer::start();
-    let mut holder = Puppet::start(&server, LEASE);
-    let mut waiter = Puppet::start(&server, Duration::from_secs(10));
-    holder.take(dead);
+    let mut holder = Puppet::start(&server.url(), LEASE);
+    let mut waiter = Puppet::start(&server.url(), Duration::from_secs(10));
+    holder.tell(dead);
     let token = holder.holding().token;
     holder.kill();
     let watch = Stopwatch::start();
-    waiter.take(next);
+    waiter.tell(next);
     let holding = waiter.holding();
     watch.assert_within(LEASE);
     assert!(holding.abandoned && holding.token > token);
@@ -43,16 +43,18 @@ fn names_of_a_killed_holder_are_free_after_its_ttl() {
 #[test]
 fn killed_waiter_keeps_no_name_for_longer_than_its_ttl() {
     let server = RedisServer::start();
-    let mut processes: Vec<_> = (0..3).map(|_| Puppet::start(&server, LEASE)).collect();
-    processes[0].take("write");
+    let mut processes: Vec<_> = (0..3)
+        .map(|_| Puppet::start(&server.url(), LEASE))
+        .collect();
+    processes[0].tell("write");
     processes[0].holding();
     // It has the other two, while it waits for the third.
-    processes[1].take("all a n z");
+    processes[1].tell("all a n z");
     wait_for_queue(&server, 1);
     assert!(server.get("{crosslock:a}").is_some());
     processes[1].kill();
     let watch = Stopwatch::start();
-    processes[2].take("all z a");
+    processes[2].tell("all z a");
     processes[2].holding();
     watch.assert_within(LEASE);
     processes[2].unlock();
@@ -63,17 +65,17 @@ fn killed_waiter_keeps_no_name_for_longer_than_its_ttl() {
 #[test]
 fn stopped_waiter_keeps_nobody_for_longer_than_its_ttl() {
     let server = RedisServer::start();
-    let mut holder = Puppet::start(&server, LEASE);
-    let mut stopped = Puppet::start(&server, LEASE);
-    let mut next = Puppet::start(&server, LEASE);
-    holder.take("write");
+    let mut holder = Puppet::start(&server.url(), LEASE);
+    let mut stopped = Puppet::start(&server.url(), LEASE);
+    let mut next = Puppet::start(&server.url(), LEASE);
+    holder.tell("write");
     holder.holding();
-    stopped.take("all a n");
+    stopped.tell("all a n");
     wait_for_queue(&server, 1);
     stopped.stop();
     holder.unlock();
     let watch = Stopwatch::start();
-    next.take("all n b a");
+    next.tell("all n b a");
     next.holding();
     watch.assert_within(LEASE);
     next.unlock();

@@ -12,6 +12,7 @@ mod lateness;
 mod nursery;
 mod process;
 mod proxy;
+pub mod puppet;
 mod relay;
 mod resources;
 mod resp;
@@ -32,7 +33,14 @@ pub use stopwatch::{Late, Stopwatch, is_in_time, within, worst};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
+
 const POLL: Duration = Duration::from_millis(2);
+
+/// Returns the time on a clock that all processes share.
+pub fn now() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::Monotonic)).expect("it began at zero")
+}
 
 /// Waits until `condition` holds.
 ///

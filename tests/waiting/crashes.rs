@@ -1,12 +1,12 @@
 //! Waiters and holders that are killed, and waiters that stand still.
 
-use super::puppet::Puppet;
 use super::watch::{
     LOCK, WAITERS, assert_nothing_left, assert_served_in_order, holder, line, processes_in_line,
     wait_for_inboxes, wait_for_line,
 };
 use super::*;
 use support::RedisServer;
+use support::puppet::Puppet;
 
 #[test]
 fn killed_waiters_are_passed_over_by_the_release() {
@@ -48,7 +48,7 @@ fn head_of_the_line_follows_a_killed_holder_when_its_ttl_is_over() {
     let server = RedisServer::start();
     let mut delays = Vec::new();
     for _ in 0..3 {
-        let mut holder = Puppet::start_many(1, &server.url(), LEASE).remove(0);
+        let mut holder = Puppet::start(&server.url(), LEASE);
         holder.lock("a");
         let token = holder.holding().token;
         // They learn from the holder's ttl when to look.

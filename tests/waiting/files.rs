@@ -3,8 +3,8 @@
 use std::path::Path;
 use tempfile::TempDir;
 
-use super::puppet::Puppet;
 use super::*;
+use support::puppet::Puppet;
 
 fn place() -> (TempDir, String) {
     let dir = tempfile::tempdir().unwrap();
@@ -39,7 +39,7 @@ fn sleeps(process: u32) -> u64 {
 
 /// A process that waits in the kernel for "a".
 fn blocked(url: &str) -> Puppet {
-    let mut process = Puppet::start_many(1, url, LONG).remove(0);
+    let mut process = Puppet::start(url, LONG);
     process.lock("a");
     wait_until("it to block", PATIENCE, || {
         blocks_in_the_kernel(process.pid())
@@ -72,7 +72,7 @@ fn untimed_waiter_blocks_in_the_kernel_until_the_release() {
 #[test]
 fn untimed_waiter_has_the_lock_as_soon_as_its_holder_is_killed() {
     let (_dir, url) = place();
-    let mut holder = Puppet::start_many(1, &url, LONG).remove(0);
+    let mut holder = Puppet::start(&url, LONG);
     holder.lock("a");
     let token = holder.holding().token;
     let mut process = blocked(&url);

@@ -1,11 +1,11 @@
 //! Waiters that have waited for long enough, and releases that meet them.
 
-use super::puppet::Puppet;
 use super::watch::{
     FENCE, LOCK, assert_nothing_left, assert_served_in_order, holder, line, wait_for_inboxes,
     wait_for_line,
 };
 use super::*;
+use support::puppet::Puppet;
 use support::{Fault, Proxy, RedisServer, eventually};
 
 #[test]

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-use super::puppet::Puppet;
 use super::watch::{assert_nothing_left, wait_for_inboxes, wait_for_line};
 use super::*;
+use support::puppet::Puppet;
 use support::{Child, Proxy, RedisServer, hear, is_child, say};
 
 /// Long enough for all that a test does with one lease.
@@ -132,7 +132,7 @@ fn another_process_gets_its_turn_while_threads_hand_over() {
     const TURNS: usize = 1_000;
     let server = RedisServer::start();
     let lock = Locker::open(&server.url()).unwrap();
-    let mut other = Puppet::start_many(1, &server.url(), Duration::from_secs(10)).remove(0);
+    let mut other = Puppet::start(&server.url(), Duration::from_secs(10));
     let done = AtomicBool::new(false);
     let watch = Stopwatch::start();
     let mut waits = thread::scope(|scope| {
@@ -235,7 +235,7 @@ fn tokens_increase_over_more_hand_overs_than_one_lease_may_make() {
 fn process_in_line_is_next_when_the_slice_is_over() {
     let server = RedisServer::start();
     let (_proxy, lock) = counted(&server, LONG, millis(100));
-    let mut other = Puppet::start_many(1, &server.url(), LONG).remove(0);
+    let mut other = Puppet::start(&server.url(), LONG);
     let mut guard = lock.lock("a").unwrap();
     let threads = queued(&lock, "a", 2);
     other.pass("a");

@@ -5,12 +5,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use fork::Fork;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use super::puppet::{Puppet, locker};
+use super::puppet::locker;
 use super::watch::{
     LOCK, assert_nothing_left, assert_served_in_order, holder, inboxes, line, processes_in_line,
     wait_for_inboxes, wait_for_line,
 };
 use super::*;
+use support::puppet::Puppet;
 use support::{Child, Proxy, RedisServer, hear, is_child, say, threads_named};
 
 const THREAD: &str = "crosslock-inbox";

@@ -1,14 +1,14 @@
 //! Grants that reach a waiter late.
 
-use super::puppet::Puppet;
 use super::watch::{FENCE, LOCK, assert_nothing_left, holder, line, wait_for_line};
 use super::*;
 use support::RedisServer;
+use support::puppet::Puppet;
 
 /// A process that is alone in line for "a", stopped, granted the lock and still stopped.
 fn granted_while_stopped(server: &RedisServer, ttl: Duration) -> Puppet {
     let (_, guard) = holder(server);
-    let mut process = Puppet::start_many(1, &server.url(), ttl).remove(0);
+    let mut process = Puppet::start(&server.url(), ttl);
     process.lock("a");
     wait_for_line(server, 1);
     process.stop();

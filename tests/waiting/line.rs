@@ -2,13 +2,13 @@
 
 use crosslock::Locker;
 
-use super::puppet::Puppet;
 use super::watch::{
     LOCK, assert_nothing_left, assert_served_in_order, holder, line, processes_in_line,
     wait_for_inboxes, wait_for_line,
 };
 use super::*;
 use support::RedisServer;
+use support::puppet::Puppet;
 
 #[test]
 fn processes_are_served_first_come_first_served() {

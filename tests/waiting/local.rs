@@ -2,11 +2,11 @@
 
 use crosslock::Error;
 
-use super::puppet::Puppet;
 use super::watch::{
     FENCE, LOCK, assert_nothing_left, holder, inboxes, line, wait_for_inboxes, wait_for_line,
 };
 use super::*;
+use support::puppet::Puppet;
 use support::{Proxy, RedisServer};
 
 fn opened(server: &RedisServer, ttl: Duration) -> Locker {
@@ -52,7 +52,7 @@ fn place_in_line_passes_to_the_next_thread_when_the_first_gives_up() {
     second.wait_until_asleep();
     let third = waiting(&lock, "a");
     third.wait_until_asleep();
-    let mut other = Puppet::start_many(1, &server.url(), LONG).remove(0);
+    let mut other = Puppet::start(&server.url(), LONG);
     other.pass("a");
     wait_for_line(&server, 2);
 

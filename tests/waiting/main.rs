@@ -41,6 +41,7 @@ mod torture;
 #[cfg(feature = "redis")]
 mod watch;
 
+#[cfg(feature = "redis")]
 use std::env;
 use std::fs;
 use std::sync::mpsc::{self, Receiver};
@@ -50,9 +51,10 @@ use std::time::Duration;
 use crosslock::{Error, LockGuard, Locker, Result};
 use rustix::process::Pid;
 use rustix::thread::gettid;
-use rustix::time::{ClockId, clock_gettime};
 
-use support::{Stopwatch, wait_until};
+#[cfg(feature = "redis")]
+use support::puppet::{TTL, URL};
+use support::{Stopwatch, now, wait_until};
 
 /// Far more than anything here takes, even on a loaded machine, and less than the heartbeats of [`LONG`].
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -60,24 +62,13 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The ttl of those whose heartbeats, which come after 70 s at the earliest, are to play no part.
 const LONG: Duration = Duration::from_secs(300);
 
-const URL: &str = "TEST_URL";
-const TTL: &str = "TEST_TTL_MS";
-
+#[cfg(feature = "redis")]
 fn arg(name: &str) -> String {
     env::var(name).unwrap()
 }
 
 const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
-}
-
-/// The time on a clock that all processes share.
-fn now() -> Duration {
-    let now = clock_gettime(ClockId::Monotonic);
-    Duration::new(
-        now.tv_sec.try_into().unwrap(),
-        now.tv_nsec.try_into().unwrap(),
-    )
 }
 
 /// A number that only a reader of the output judges.

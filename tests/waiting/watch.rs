@@ -5,7 +5,7 @@ use std::time::Duration;
 use crosslock::{LockGuard, Locker};
 
 use super::PATIENCE;
-use super::puppet::Puppet;
+use support::puppet::Puppet;
 use support::{RedisServer, wait_until};
 
 /// The keys of the name "a".
