@@ -105,10 +105,6 @@ impl<K: Label, W: Default> LocalQueues<K, W> {
 
     /// For how many names there is memory.
     #[cfg(test)]
-    #[allow(
-        dead_code,
-        reason = "the model test has this file too, and doesn't ask"
-    )]
     pub(crate) fn room(&self) -> usize {
         self.0.lock().of.capacity()
     }

@@ -12,6 +12,7 @@ mod sync;
 mod world;
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -167,6 +168,20 @@ fn names_have_queues_of_their_own() {
         at_once(vec![takes("one"), takes("other"), takes("third")]);
         assert_eq!(queues.len(), 0);
     });
+}
+
+#[test]
+fn names_that_are_gone_take_no_room() {
+    let threads = || {
+        let queues = Arc::new(LocalQueues::<u32, ()>::default());
+        let takes = |names: Range<u32>| -> Thread {
+            let queues = queues.clone();
+            Box::new(move || drop(names.map(|name| queues.enter(&name)).collect::<Vec<_>>()))
+        };
+        at_once(vec![takes(0..200), takes(200..400)]);
+        assert!(queues.room() < 100, "{}", queues.room());
+    };
+    Runner::new(RandomScheduler::new(10), Config::new()).run(threads);
 }
 
 #[test]

@@ -92,27 +92,7 @@ impl Process {
     }
 
     fn acquire(self: &Arc<Self>, mut patience: Patience) -> Option<Guard> {
-        let began = self.world.book().now();
-        let (right, word) = match self.queues.enter(&NAME) {
-            Entered::First(turn) => (Some(self.sit(turn)), Word::Ask),
-            Entered::Behind(waiter) => match self.stand_in_queue(waiter, &mut patience, began) {
-                Left::Given(turn, word) => {
-                    self.world.book().is_served(self.id, began);
-                    (Some(self.sit(turn)), word)
-                }
-                Left::Gone { taken: true } => {
-                    let was_taken = self.world.book().was_claimed(self.id, began);
-                    assert!(was_taken, "nobody knew that the lock is taken");
-                    self.see(Seen::KnownToBeTaken);
-                    return None;
-                }
-                Left::Gone { taken: false } => {
-                    patience.run_out();
-                    self.see(Seen::AskedWithoutSeat);
-                    (None, Word::Ask)
-                }
-            },
-        };
+        let (right, word) = self.enter(&mut patience)?;
         let place = match word {
             Word::Ask => Place::new(&self.world),
             Word::Wait(place) => {
@@ -137,6 +117,33 @@ impl Process {
             right,
         }
         .run()
+    }
+
+    /// Takes the turn or waits for it, and goes on without it when its patience is at an end; or gives up, because the lock
+    /// is known to be taken.
+    fn enter(self: &Arc<Self>, patience: &mut Patience) -> Option<(Option<Right>, Word)> {
+        let began = self.world.book().now();
+        let waiter = match self.queues.enter(&NAME) {
+            Entered::First(turn) => return Some((Some(self.sit(turn)), Word::Ask)),
+            Entered::Behind(waiter) => waiter,
+        };
+        match self.stand_in_queue(waiter, patience, began) {
+            Left::Given(turn, word) => {
+                self.world.book().is_served(self.id, began);
+                Some((Some(self.sit(turn)), word))
+            }
+            Left::Gone { taken: true } => {
+                let was_taken = self.world.book().was_claimed(self.id, began);
+                assert!(was_taken, "nobody knew that the lock is taken");
+                self.see(Seen::KnownToBeTaken);
+                None
+            }
+            Left::Gone { taken: false } => {
+                patience.run_out();
+                self.see(Seen::AskedWithoutSeat);
+                Some((None, Word::Ask))
+            }
+        }
     }
 
     fn stand_in_queue(

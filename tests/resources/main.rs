@@ -89,15 +89,10 @@ fn smallest_pttl(connection: &mut redis::Connection) -> i64 {
     left.into_iter().min().unwrap()
 }
 
-#[test]
-fn thousand_locks_are_held_for_several_ttls_and_leave_nothing_behind() {
-    let server = RedisServer::start();
-    let url = server.url();
-    let mut child = Child::spawn("child_holds_many_locks", &[(URL, url.as_str())]);
-    child.wait_for("holds", PATIENCE);
-
+/// Returns the smallest time to live that any of the locks has had for so long.
+fn assert_all_are_renewed(server: &RedisServer, during: Duration) -> i64 {
     let mut connection = server.connection();
-    let end = Instant::now() + 3 * TTL;
+    let end = Instant::now() + during;
     let mut smallest = i64::MAX;
     while Instant::now() < end {
         smallest = smallest.min(smallest_pttl(&mut connection));
@@ -108,6 +103,27 @@ fn thousand_locks_are_held_for_several_ttls_and_leave_nothing_behind() {
         );
         thread::sleep(Duration::from_millis(10));
     }
+    smallest
+}
+
+fn assert_only_counters_are_left(server: &RedisServer) {
+    let keys = server.keys();
+    assert_eq!(keys.len(), LOCKS);
+    for key in keys {
+        assert!(key.ends_with("}:fence"), "{key}");
+        let left = server.pttl(&key);
+        assert!(0 < left && left <= DAY_MS, "{key} lives for {left} ms");
+    }
+}
+
+#[test]
+fn thousand_locks_are_held_for_several_ttls_and_leave_nothing_behind() {
+    let server = RedisServer::start();
+    let url = server.url();
+    let mut child = Child::spawn("child_holds_many_locks", &[(URL, url.as_str())]);
+    child.wait_for("holds", PATIENCE);
+
+    let smallest = assert_all_are_renewed(&server, 3 * TTL);
     child.tell("check");
     assert_eq!(child.wait_for("lost", PATIENCE), "0 0");
     let resident: u64 = child.wait_for("resident", PATIENCE).parse().unwrap();
@@ -127,13 +143,7 @@ fn thousand_locks_are_held_for_several_ttls_and_leave_nothing_behind() {
     wait_until("the connections to be closed", PATIENCE, || {
         server.connected_clients() == 0
     });
-    let keys = server.keys();
-    assert_eq!(keys.len(), LOCKS);
-    for key in keys {
-        assert!(key.ends_with("}:fence"), "{key}");
-        let left = server.pttl(&key);
-        assert!(0 < left && left <= DAY_MS, "{key} lives for {left} ms");
-    }
+    assert_only_counters_are_left(&server);
     child.hang_up();
     assert!(child.wait(PATIENCE).success());
 }

@@ -42,6 +42,14 @@ fn killed_waiters_are_passed_over_by_the_release() {
     watch.assert_took(median(delays), millis(5));
 }
 
+/// Between which moments the lease ends: they are read on both sides of the question.
+fn end_of_lease(server: &RedisServer) -> [Duration; 2] {
+    let before = now();
+    let left = server.pttl(LOCK).try_into();
+    let left = millis(left.expect("the lock is still there"));
+    [before + left, now() + left]
+}
+
 #[test]
 fn head_of_the_line_follows_a_killed_holder_when_its_ttl_is_over() {
     const LEASE: Duration = millis(900);
@@ -55,25 +63,14 @@ fn head_of_the_line_follows_a_killed_holder_when_its_ttl_is_over() {
         let mut processes = processes_in_line(&server, 3, LONG);
         let watch = Stopwatch::start();
         holder.kill();
-        // Read on both sides of the question.
-        let before = now();
-        let remaining = millis(
-            server
-                .pttl(LOCK)
-                .try_into()
-                .expect("the lock is still there"),
-        );
-        let after = now();
+        let [earliest, latest] = end_of_lease(&server);
         let first = processes[0].holding();
         assert!(
             first.abandoned && first.token > token,
             "{first:?} after {token}"
         );
-        assert!(
-            first.since + millis(2) >= before + remaining,
-            "in too early"
-        );
-        let late = first.since.saturating_sub(after + remaining);
+        assert!(first.since + millis(2) >= earliest, "in too early");
+        let late = first.since.saturating_sub(latest);
         watch.assert_took(late, millis(100));
         delays.push(late);
         processes[0].unlocked();

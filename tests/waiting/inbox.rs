@@ -40,32 +40,19 @@ fn child_waits_for_many() {
         return;
     }
     let (holder, waiter) = (locker(), locker());
-    let spaces = ["one", "two", "three"];
     let names = ["x", "y", "z"];
-    let all = spaces
-        .iter()
-        .flat_map(|space| names.map(|name| (*space, name)));
-    let all: Vec<_> = all.collect();
-    let within = |lock: &Locker, space: &str| lock.namespace(space).unwrap();
-    let guards: Vec<_> = all
-        .iter()
-        .map(|(space, name)| within(&holder, space).lock(name).unwrap())
-        .collect();
+    let spaces = |lock: &Locker| ["one", "two", "three"].map(|name| lock.namespace(name).unwrap());
+    let lock_all = |space| names.map(|name| Locker::lock(space, name).unwrap());
+    let guards = spaces(&holder).each_ref().map(lock_all);
     // None of this is contention.
-    assert!(
-        waiter
-            .namespace("one")
-            .unwrap()
-            .try_lock("x")
-            .unwrap()
-            .is_none()
-    );
+    let tried = spaces(&waiter).map(|space| space.try_lock("x").unwrap());
+    assert!(tried.iter().all(Option::is_none));
     (0..20).for_each(|_| drop(waiter.lock("free").unwrap()));
     say(&format!("before {}", threads_named(THREAD)));
     hear();
-    let threads = all
-        .iter()
-        .flat_map(|(space, name)| queued(&within(&waiter, space), name, 3));
+    let wait = |space| names.map(|name| queued(space, name, 3));
+    let threads = spaces(&waiter).each_ref().map(wait);
+    let threads = threads.into_iter().flatten().flatten();
     let threads: Vec<_> = threads.collect();
     say("wait");
     hear();
@@ -75,15 +62,20 @@ fn child_waits_for_many() {
     say(&format!("after {}", threads_named(THREAD)));
     hear();
     drop(threads);
-    let clone = waiter.clone();
-    drop(waiter);
+    tell_that_the_inbox_ends_with(waiter);
+    hear();
+}
+
+/// The last locker; but not before its clone.
+fn tell_that_the_inbox_ends_with(last: Locker) {
+    let clone = last.clone();
+    drop(last);
     say(&format!("clone {}", threads_named(THREAD)));
     let watch = Stopwatch::start();
     drop(clone);
     wait_until("the inbox to end", PATIENCE, || threads_named(THREAD) == 0);
     let ended = watch.assert_within(millis(100));
     say(&format!("ended {}", ended.as_millis()));
-    hear();
 }
 
 #[test]
@@ -198,6 +190,17 @@ fn grant_that_could_not_be_published_is_found_by_the_next_heartbeat() {
     assert_nothing_left(&server);
 }
 
+/// Only the connection of the inbox is silent, from the request on that `wait` makes: a second subscription.
+fn silence_inbox<T>(server: &RedisServer, proxy: &Proxy, wait: impl FnOnce() -> T) -> T {
+    proxy.lose_next_reply("subscribe", false);
+    let waiting = wait();
+    wait_until("the request that is answered to nobody", PATIENCE, || {
+        let clients: String = server.query(&["CLIENT", "LIST", "TYPE", "pubsub"]);
+        clients.contains(" sub=2 ")
+    });
+    waiting
+}
+
 #[test]
 fn grants_that_a_silent_connection_swallows_are_found_by_heartbeats() {
     const LEASE: Duration = millis(1_500);
@@ -214,14 +217,9 @@ fn grants_that_a_silent_connection_swallows_are_found_by_heartbeats() {
     guard.unlock().unwrap();
     waiter.result().unlock().unwrap();
 
-    // From its next request on, only the connection of the inbox is silent.
-    proxy.lose_next_reply("subscribe", false);
-    let elsewhere = lock.namespace("elsewhere").unwrap().lock("a").unwrap();
-    let there = waiting(&deaf.namespace("elsewhere").unwrap(), "a");
-    wait_until("the request that is answered to nobody", PATIENCE, || {
-        let clients: String = server.query(&["CLIENT", "LIST", "TYPE", "pubsub"]);
-        clients.contains(" sub=2 ")
-    });
+    let [lock_there, deaf_there] = [&lock, &deaf].map(|lock| lock.namespace("elsewhere").unwrap());
+    let elsewhere = lock_there.lock("a").unwrap();
+    let there = silence_inbox(&server, &proxy, || waiting(&deaf_there, "a"));
     let guard = lock.lock("a").unwrap();
     let here = waiting(&deaf, "a");
     wait_for_line(&server, 1);
