@@ -3,6 +3,8 @@
 #[path = "../../src/engine/redis/lua.rs"]
 mod lua;
 
+use redis::Value;
+
 pub const ACQUIRE: &str = "lock/acquire";
 pub const RENEW: &str = "lock/renew";
 pub const RELEASE: &str = "lock/release";
@@ -12,6 +14,50 @@ pub const RENEW_ALL: &str = "all/renew";
 pub const RELEASE_ALL: &str = "all/release";
 pub const PERMITS: &str = "semaphore/permits";
 
+/// One of the scripts.
+#[derive(Clone, Copy, Debug)]
+pub enum Verb {
+    Acquire,
+    Renew,
+    Release,
+    Downgrade,
+    Permits,
+    AcquireAll,
+    RenewAll,
+    ReleaseAll,
+}
+
+/// In the order of [`Verb`].
+pub const ALL: [&str; 8] = [
+    ACQUIRE,
+    RENEW,
+    RELEASE,
+    DOWNGRADE,
+    PERMITS,
+    ACQUIRE_ALL,
+    RENEW_ALL,
+    RELEASE_ALL,
+];
+
+/// What [`ACQUIRE`] and [`ACQUIRE_ALL`] answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Acquired {
+    /// It has the lock.
+    Token(u64),
+    /// To one who asks for the value, too.
+    Valued(u64, Option<String>),
+    Taken {
+        remaining: i64,
+        counter: u64,
+        stood: bool,
+        known: bool,
+        /// Of the line, the owner included; 0 for one that doesn't wait.
+        length: u64,
+        /// Who holds it, told to one that enters the line.
+        holder: Option<String>,
+    },
+}
+
 /// The script with what it uses, as it is sent to the server.
 pub fn whole(script: &str) -> String {
     lua::whole(script)
@@ -20,4 +66,66 @@ pub fn whole(script: &str) -> String {
 /// What a request to run the script contains.
 pub fn digest(script: &str) -> String {
     redis::Script::new(&whole(script)).get_hash().to_owned()
+}
+
+impl Acquired {
+    /// # Panics
+    ///
+    /// If it is no answer of theirs.
+    pub fn of(answer: &Value) -> Self {
+        match answer {
+            Value::Int(token) => Acquired::Token(natural(*token)),
+            Value::Array(parts) => Acquired::of_parts(parts),
+            other => panic!("an acquisition isn't answered by {other:?}"),
+        }
+    }
+
+    fn of_parts(parts: &[Value]) -> Self {
+        match parts {
+            [Value::Int(token), Value::Nil] => Acquired::Valued(natural(*token), None),
+            [Value::Int(token), value @ Value::BulkString(_)] => {
+                Acquired::Valued(natural(*token), Some(text(value).to_owned()))
+            }
+            [
+                Value::Int(remaining),
+                Value::Int(counter),
+                Value::Int(stood @ 0..=1),
+                Value::Int(known @ 0..=1),
+                Value::Int(length),
+                holder @ ..,
+            ] if holder.len() < 2 => Acquired::Taken {
+                remaining: *remaining,
+                counter: natural(*counter),
+                stood: *stood == 1,
+                known: *known == 1,
+                length: natural(*length),
+                holder: holder.first().map(|holder| text(holder).to_owned()),
+            },
+            _ => panic!("an acquisition isn't answered by {parts:?}"),
+        }
+    }
+
+    /// Of one who has the lock.
+    pub fn token(&self) -> Option<u64> {
+        match self {
+            Acquired::Token(token) | Acquired::Valued(token, _) => Some(*token),
+            Acquired::Taken { .. } => None,
+        }
+    }
+}
+
+/// What a server has answered with a string.
+///
+/// # Panics
+///
+/// If it is none, or no text.
+pub fn text(value: &Value) -> &str {
+    match value {
+        Value::BulkString(bytes) => std::str::from_utf8(bytes).expect("text"),
+        other => panic!("no text: {other:?}"),
+    }
+}
+
+fn natural(number: i64) -> u64 {
+    number.try_into().expect("it isn't negative")
 }

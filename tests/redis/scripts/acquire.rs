@@ -1,10 +1,11 @@
 //! What `lock/acquire.lua` does where nobody waits.
 
-use super::ask::{Acquired, Ask};
+use super::ask::Ask;
 use super::bench::Bench;
 use super::seen::{is_full, next_token};
 use super::{COUNTER_TTL, FULL};
 use support::RedisServer;
+use support::scripts::Acquired;
 
 #[test]
 fn free_lock_is_granted_with_a_token_and_a_ttl() {

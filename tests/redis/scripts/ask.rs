@@ -15,24 +15,6 @@ pub(crate) struct Ask<'a> {
     pub(crate) valued: bool,
 }
 
-/// What `lock/acquire.lua` answers.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Acquired {
-    Token(u64),
-    /// To one who asks for the value, too.
-    Valued(u64, Option<String>),
-    Taken {
-        remaining: i64,
-        counter: u64,
-        stood: bool,
-        known: bool,
-        /// Of the line, the owner included; 0 for one that doesn't wait.
-        length: u64,
-        /// Who holds it, told to one that enters the line.
-        holder: Option<String>,
-    },
-}
-
 impl<'a> Ask<'a> {
     /// Takes the lock or leaves it.
     pub(crate) fn once(owner: &'a str) -> Self {
@@ -77,49 +59,6 @@ impl<'a> Ask<'a> {
             arguments.extend([promise.to_string(), inbox.to_owned()]);
         }
         arguments
-    }
-}
-
-impl Acquired {
-    pub(crate) fn of(answer: Value) -> Self {
-        let token = |number: i64| u64::try_from(number).expect("it isn't negative");
-        match answer {
-            Value::Int(number) => Acquired::Token(token(number)),
-            Value::Array(parts) => match &parts[..] {
-                [Value::Int(number), Value::Nil] => Acquired::Valued(token(*number), None),
-                [Value::Int(number), Value::BulkString(value)] => {
-                    let value = String::from_utf8(value.clone()).expect("text");
-                    Acquired::Valued(token(*number), Some(value))
-                }
-                [
-                    Value::Int(remaining),
-                    Value::Int(counter),
-                    Value::Int(stood @ 0..=1),
-                    Value::Int(known @ 0..=1),
-                    Value::Int(length),
-                    holder @ ..,
-                ] => Acquired::Taken {
-                    remaining: *remaining,
-                    counter: token(*counter),
-                    stood: *stood == 1,
-                    known: *known == 1,
-                    length: token(*length),
-                    holder: holder.first().map(|holder| match holder {
-                        Value::BulkString(text) => String::from_utf8(text.clone()).expect("text"),
-                        other => panic!("{other:?}"),
-                    }),
-                },
-                _ => panic!("{parts:?}"),
-            },
-            other => panic!("{other:?}"),
-        }
-    }
-
-    pub(crate) fn token(&self) -> Option<u64> {
-        match self {
-            Acquired::Token(token) | Acquired::Valued(token, _) => Some(*token),
-            Acquired::Taken { .. } => None,
-        }
     }
 }
 

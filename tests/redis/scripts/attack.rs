@@ -4,9 +4,10 @@ use redis::Value;
 
 use super::TTL;
 use super::ask::Ask;
-use super::bench::{Bench, Verb};
+use super::bench::Bench;
 use super::several_bench::Several;
 use support::RedisServer;
+use support::scripts::Verb;
 
 const INBOX: &str = "";
 

@@ -4,12 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use redis::{Connection, FromRedisValue, RedisResult, Script, Value, cmd};
 
-use super::ask::{Acquired, Ask, is_one, released};
+use super::ask::{Ask, is_one, released};
 use super::seen::Seen;
 use super::{PATIENCE, TTL};
-use support::scripts::{
-    ACQUIRE, ACQUIRE_ALL, DOWNGRADE, PERMITS, RELEASE, RELEASE_ALL, RENEW, RENEW_ALL, whole,
-};
+use support::scripts::{ALL, Acquired, Verb, whole};
 use support::{RedisServer, wait_until};
 
 /// The channel on which [`Ears`](super::seen::Ears) hear that there is nothing more to hear.
@@ -29,29 +27,6 @@ pub(crate) struct Bench {
     pub(crate) value: String,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Verb {
-    Acquire,
-    Renew,
-    Release,
-    Downgrade,
-    Permits,
-    AcquireAll,
-    RenewAll,
-    ReleaseAll,
-}
-
-const CODES: [&str; 8] = [
-    ACQUIRE,
-    RENEW,
-    RELEASE,
-    DOWNGRADE,
-    PERMITS,
-    ACQUIRE_ALL,
-    RENEW_ALL,
-    RELEASE_ALL,
-];
-
 impl Bench {
     /// A name that nothing else uses.
     pub(crate) fn new(server: &RedisServer) -> Self {
@@ -60,7 +35,7 @@ impl Bench {
         let key = |suffix: &str| format!("{lock}:{suffix}");
         Self {
             connection: server.connection(),
-            scripts: CODES.map(|code| Script::new(&whole(code))).into(),
+            scripts: ALL.map(|code| Script::new(&whole(code))).into(),
             fence: key("fence"),
             queue: key("queue"),
             waiters: key("waiters"),
@@ -107,7 +82,7 @@ impl Bench {
     }
 
     pub(crate) fn ask(&mut self, ask: Ask<'_>) -> Acquired {
-        Acquired::of(self.try_ask(ask).expect("acquire"))
+        Acquired::of(&self.try_ask(ask).expect("acquire"))
     }
 
     /// Is granted the lock.

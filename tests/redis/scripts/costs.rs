@@ -6,6 +6,7 @@ use super::TTL;
 use super::ask::Ask;
 use super::bench::Bench;
 use support::RedisServer;
+use support::scripts::Verb;
 
 /// How many commands scripts have carried out since the statistics were reset, EVALSHA itself not counted.
 fn commands(bench: &mut Bench) -> u64 {
@@ -135,7 +136,7 @@ fn who_enters_the_line_is_told_who_holds_the_lock_but_not_its_secret() {
     bench.token(owner);
     let arguments = ["b", "60000", "x", "60000", ""];
     for expected in [Some("host/12/34"), None] {
-        let answer = bench.run(super::bench::Verb::Acquire, false, &arguments);
+        let answer = bench.run(Verb::Acquire, false, &arguments);
         let Value::Array(parts) = answer.unwrap() else {
             panic!("it is taken")
         };

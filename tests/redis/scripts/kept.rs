@@ -2,10 +2,11 @@
 
 use redis::Value;
 
-use super::ask::{Acquired, Ask};
-use super::bench::{Bench, Verb};
+use super::ask::Ask;
+use super::bench::Bench;
 use super::seen::{Ears, is_full};
 use super::{FULL, PATIENCE, TTL};
+use support::scripts::{Acquired, Verb};
 use support::{RedisServer, wait_until};
 
 const INBOX: &str = "an inbox";

@@ -52,15 +52,21 @@ fn sent_again(bench: &mut Bench, first: u64) -> i64 {
     bench.release_answer("x", "a", Some(first), None)
 }
 
-#[test]
-fn release_of_a_late_copy_stores_nothing_over_what_others_stored() {
-    let server = RedisServer::start();
-    let mut bench = Bench::new(&server);
+/// "a" has lost the lock, another has stored "later", and a late copy of what "a" has asked for is granted it anew: the
+/// first token of "a", and that which it doesn't know.
+fn tokens_around_another(bench: &mut Bench) -> [u64; 2] {
     let first = bench.token("a");
     bench.forget_holder();
     let other = bench.token("b");
     assert!(bench.release_as("x", "b", Some(other), Some("later")));
-    bench.token("a");
+    [first, bench.token("a")]
+}
+
+#[test]
+fn release_of_a_late_copy_stores_nothing_over_what_others_stored() {
+    let server = RedisServer::start();
+    let mut bench = Bench::new(&server);
+    let [first, _] = tokens_around_another(&mut bench);
     let answer = bench.release_answer("x", "a", Some(first), Some("earlier"));
     assert_eq!(answer, 2, "its lease was lost");
     let seen = bench.seen();
@@ -72,11 +78,7 @@ fn release_of_a_late_copy_stores_nothing_over_what_others_stored() {
 fn downgrade_of_a_late_copy_is_none() {
     let server = RedisServer::start();
     let mut bench = Bench::new(&server);
-    let first = bench.token("a");
-    bench.forget_holder();
-    let other = bench.token("b");
-    assert!(bench.release_as("x", "b", Some(other), Some("later")));
-    let late = bench.token("a");
+    let [first, late] = tokens_around_another(&mut bench);
     assert_eq!(bench.downgrade("a", first, TTL, Some("earlier")), None);
     let seen = bench.seen();
     assert_eq!(seen.value.as_deref(), Some("later"));

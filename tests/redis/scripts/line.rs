@@ -1,11 +1,12 @@
 //! The line of those that wait: who enters it, who leaves it, and who is served.
 
-use super::ask::{Acquired, Ask};
+use super::ask::Ask;
 use super::bench::Bench;
 use super::counter::EXACT;
 use super::seen::{Ears, is_full};
 use super::{COUNTER_TTL, FULL, TTL};
 use support::RedisServer;
+use support::scripts::Acquired;
 
 pub(crate) const INBOX: &str = "an inbox";
 

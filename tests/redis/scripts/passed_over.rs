@@ -1,10 +1,11 @@
 //! Waiters in line that are passed over, because nobody hears of their grant or their heartbeat is overdue.
 
-use super::ask::{Acquired, Ask};
+use super::ask::Ask;
 use super::bench::Bench;
 use super::line::{INBOX, grant};
 use super::seen::{Ears, is_full};
 use super::{FULL, PATIENCE, TTL};
+use support::scripts::Acquired;
 use support::{RedisServer, wait_until};
 
 #[test]

@@ -1,12 +1,13 @@
 //! Several locks at once: all or none.
 
-use super::ask::{Acquired, Ask};
-use super::bench::{Bench, KEYS, Verb};
+use super::ask::Ask;
+use super::bench::{Bench, KEYS};
 use super::counter::EXACT;
 use super::seen::{Ears, is_full};
 use super::several_bench::Several;
 use super::{COUNTER_TTL, FULL, TTL};
 use support::RedisServer;
+use support::scripts::{Acquired, Verb};
 
 const INBOX: &str = "an inbox";
 

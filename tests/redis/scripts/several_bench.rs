@@ -3,10 +3,11 @@
 use redis::{RedisResult, Value};
 
 use super::TTL;
-use super::ask::{Acquired, Ask, is_one, released};
-use super::bench::{Bench, KEYS, Verb};
+use super::ask::{Ask, is_one, released};
+use super::bench::{Bench, KEYS};
 use super::seen::Seen;
 use support::RedisServer;
+use support::scripts::{Acquired, Verb};
 
 pub(crate) struct Several(pub(crate) Vec<Bench>);
 
@@ -26,7 +27,7 @@ impl Several {
     }
 
     pub(crate) fn ask(&mut self, names: &[usize], ask: Ask<'_>) -> Acquired {
-        Acquired::of(self.try_ask(names, ask).expect("acquire all"))
+        Acquired::of(&self.try_ask(names, ask).expect("acquire all"))
     }
 
     #[track_caller]

@@ -8,10 +8,11 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 use super::TTL;
-use super::ask::{Acquired, Ask};
+use super::ask::Ask;
 use super::seen::Seen;
 use super::several_bench::Several;
 use support::RedisServer;
+use support::scripts::Acquired;
 
 const NAMES: usize = 3;
 const ACTORS: usize = 5;

@@ -1,9 +1,10 @@
 //! Locks that are shared: by readers, or by permits.
 
-use super::ask::{Acquired, Ask};
+use super::ask::Ask;
 use super::bench::Bench;
 use super::seen::{is_full, next_shared_token};
 use super::{COUNTER_TTL, FULL, PATIENCE, TTL};
+use support::scripts::Acquired;
 use support::{RedisServer, wait_until};
 
 pub(crate) const INBOX: &str = "an inbox";

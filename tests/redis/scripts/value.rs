@@ -1,9 +1,10 @@
 //! The value that a lock protects.
 
 use super::TTL;
-use super::ask::{Acquired, Ask};
+use super::ask::Ask;
 use super::bench::Bench;
 use support::RedisServer;
+use support::scripts::Acquired;
 
 fn value(bench: &mut Bench) -> Option<String> {
     bench.seen().value

@@ -4,15 +4,10 @@ use crosslock_protocol::server::{Answer, Call, Ear, Inbox, Key, Messages, Names,
 use redis::{Cmd, Connection, FromRedisValue, Script, Value, cmd};
 
 use super::keys::{FOREIGN, KEYS, Seen, TICK, channel_of, copies_of, inbox_of, keys_of};
-use super::words::{Request, answer_of, message_of, millis, text};
+use super::words::{Request, answer_of, message_of, millis};
 use support::RedisServer;
-use support::scripts::{
-    ACQUIRE, ACQUIRE_ALL, DOWNGRADE, PERMITS, RELEASE, RELEASE_ALL, RENEW, RENEW_ALL, whole,
-};
+use support::scripts::{ALL, text, whole};
 
-/// Those of one name, and those of several, in the order of [`Verb`](super::words::Verb).
-const ONE: [&str; 5] = [ACQUIRE, RENEW, RELEASE, DOWNGRADE, PERMITS];
-const SEVERAL: [&str; 3] = [ACQUIRE_ALL, RENEW_ALL, RELEASE_ALL];
 const LOOK: &str = include_str!("look.lua");
 const TICK_BY: &str = include_str!("tick.lua");
 const COPY: &str = include_str!("copy.lua");
@@ -27,7 +22,7 @@ pub(super) struct Real {
     admin: Connection,
     scripts: Connection,
     subscriber: Connection,
-    /// Of all scripts, in the order of [`Verb`](super::words::Verb).
+    /// Of all scripts, in the order of [`Verb`](support::scripts::Verb).
     digests: Vec<String>,
     look: String,
     tick: String,
@@ -49,14 +44,12 @@ impl Real {
     pub(super) fn start(names: usize, inboxes: usize) -> Self {
         let server = RedisServer::start();
         let mut admin = server.connection();
-        let one = ONE.map(whole).into_iter();
-        let several = SEVERAL.map(whole).into_iter();
         let mut load = |code: String| {
             let digest: String = ask(&mut admin, cmd("SCRIPT").arg("LOAD").arg(&code));
             assert_eq!(digest, Script::new(&code).get_hash());
             digest
         };
-        let digests = one.chain(several).map(&mut load).collect();
+        let digests = ALL.map(whole).into_iter().map(&mut load).collect();
         let [look, tick, copy] = [LOOK, TICK_BY, COPY].map(|code| load(code.to_owned()));
         let mut real = Real {
             scripts: server.connection(),

@@ -2,30 +2,20 @@
 
 use crosslock_protocol::server::{
     Acquire, Acquired, Answer, Call, Message, Names, Release, Released, Remaining, Taken, Ticks,
+    Token,
 };
 use redis::Value;
 
 use super::keys::{
     ENDLESS, TICK, channel_of, holder_of, inbox_of, number, owner_of, text_of, text_of_mode, ticks,
 };
+use support::scripts::{self, Verb};
 
 /// One of the scripts, its arguments, and whether the key of the value is among its keys.
 pub(super) struct Request {
     pub(super) verb: Verb,
     pub(super) arguments: Vec<String>,
     pub(super) valued: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Verb {
-    Acquire,
-    Renew,
-    Release,
-    Downgrade,
-    Permits,
-    AcquireAll,
-    RenewAll,
-    ReleaseAll,
 }
 
 impl Request {
@@ -120,33 +110,31 @@ pub(super) fn answer_of(call: Call, answer: &Value) -> Answer {
 }
 
 fn acquired(answer: &Value) -> Acquired {
-    let granted = |token, value| Acquired::Granted { token, value };
-    let parts = match answer {
-        Value::Int(token) => return granted(*token, None),
-        Value::Array(parts) => parts,
-        other => panic!("an acquisition isn't answered by {other:?}"),
-    };
-    match &parts[..] {
-        [Value::Int(token), Value::Nil] => granted(*token, Some(None)),
-        [Value::Int(token), value @ Value::BulkString(_)] => {
-            granted(*token, Some(Some(number(text(value)))))
-        }
-        [
-            Value::Int(remaining),
-            Value::Int(counter),
-            Value::Int(stood @ 0..=1),
-            Value::Int(known @ 0..=1),
-            Value::Int(length),
-            holder @ ..,
-        ] if holder.len() < 2 => Acquired::Taken(Taken {
-            remaining: remaining_of(*remaining),
-            counter: *counter,
-            stood: *stood == 1,
-            known: *known == 1,
-            length: (*length).try_into().expect("a short line"),
-            holder: holder.first().map(|holder| holder_of(text(holder))),
+    let token = |number: u64| Token::try_from(number).expect("a token");
+    match scripts::Acquired::of(answer) {
+        scripts::Acquired::Token(granted) => Acquired::Granted {
+            token: token(granted),
+            value: None,
+        },
+        scripts::Acquired::Valued(granted, value) => Acquired::Granted {
+            token: token(granted),
+            value: Some(value.map(|value| number(&value))),
+        },
+        scripts::Acquired::Taken {
+            remaining,
+            counter,
+            stood,
+            known,
+            length,
+            holder,
+        } => Acquired::Taken(Taken {
+            remaining: remaining_of(remaining),
+            counter: token(counter),
+            stood,
+            known,
+            length: length.try_into().expect("a short line"),
+            holder: holder.map(|holder| holder_of(&holder)),
         }),
-        _ => panic!("an acquisition isn't answered by {parts:?}"),
     }
 }
 
@@ -164,12 +152,5 @@ pub(super) fn message_of(channel: &str, text: &str) -> Message {
         inbox: inbox_of(channel),
         owner: owner_of(owner),
         token: number(token),
-    }
-}
-
-pub(super) fn text(value: &Value) -> &str {
-    match value {
-        Value::BulkString(bytes) => std::str::from_utf8(bytes).expect("text"),
-        other => panic!("no text: {other:?}"),
     }
 }
