@@ -54,24 +54,30 @@ fn many_permits(url: &str, permits: u32) {
         .collect();
     println!("permits: {permits} taken in {:.1?}", began.elapsed());
     let held_from = Instant::now();
-    let (mut beside_few, mut beside_many) = (Vec::new(), Vec::new());
-    for _ in 0..1_000 {
-        beside_few.push(cycle(&few));
-        beside_many.push(cycle(&many));
-    }
+    let cycles = (0..1_000).map(|_| (cycle(&few), cycle(&many))).unzip();
     let busy = bystander(&stranger, Duration::from_secs(2));
     // Three renewals, each after a third of the ttl.
     thread::sleep(TTL.saturating_sub(held_from.elapsed()));
     let lost = held.iter().filter(|guard| guard.verify().is_err()).count();
     println!("permits: {lost} lost after {:.1?}", held_from.elapsed());
-    beside_few.sort_unstable();
-    beside_many.sort_unstable();
-    let (few, many) = (percentile(&beside_few, 50), percentile(&beside_many, 50));
+    print_cycles(cycles);
+    print_bystander(&quiet, &busy);
+}
+
+/// Of one more permit, beside a few and beside many.
+fn print_cycles((mut few, mut many): (Vec<Duration>, Vec<Duration>)) {
+    few.sort_unstable();
+    many.sort_unstable();
+    let (few, many) = (percentile(&few, 50), percentile(&many, 50));
     println!(
         "permits: one more takes {many:.0} us, beside 10 {few:.0} us: {:.2} x",
         many / few
     );
-    let [before, meanwhile] = [quiet, busy].map(|times| [50, 99].map(|p| percentile(&times, p)));
+}
+
+fn print_bystander(before: &[Duration], meanwhile: &[Duration]) {
+    let [before, meanwhile] =
+        [before, meanwhile].map(|times| [50, 99].map(|p| percentile(times, p)));
     println!(
         "permits: another name p50 {:.0} us, p99 {:.0} us; before {:.0} us, {:.0} us: p99 {:.2} x",
         meanwhile[0],
@@ -103,62 +109,71 @@ fn bystander(locker: &Locker, length: Duration) -> Vec<Duration> {
     times
 }
 
+/// Two lockers of the same options: one whose calls wait, and the holder.
+fn waiter_and_holder(url: &str, ttl: Duration) -> [Locker; 2] {
+    let builder = Locker::builder(url).ttl(ttl);
+    [builder.clone(), builder].map(|builder| builder.build().expect("a server"))
+}
+
+/// How many have been served, are inside, and were inside at once.
+#[derive(Default)]
+struct Served {
+    all: AtomicUsize,
+    inside: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Served {
+    fn lock_both(&self, locker: &Locker) {
+        let both = locker.lock_all(&["one", "other"]).expect("both locks");
+        let inside = self.inside.fetch_add(1, SeqCst) + 1;
+        self.most.fetch_max(inside, SeqCst);
+        self.all.fetch_add(1, SeqCst);
+        self.inside.fetch_sub(1, SeqCst);
+        drop(both);
+    }
+}
+
 fn long_line(url: &str) {
-    let builder = Locker::builder(url).ttl(Duration::from_secs(1));
-    let (locker, holder) = (
-        builder.clone().build().expect("a server"),
-        builder.build().expect("a server"),
-    );
+    let [locker, holder] = waiter_and_holder(url, Duration::from_secs(1));
     let mut admin = connect(url);
     let held = holder.lock_all(&["one", "other"]).expect("free locks");
-    let (inside, most, served) = (
-        AtomicUsize::new(0),
-        AtomicUsize::new(0),
-        AtomicUsize::new(0),
-    );
+    let served = Served::default();
     thread::scope(|scope| {
         for _ in 0..WAITERS {
-            scope.spawn(|| {
-                let both = locker.lock_all(&["one", "other"]).expect("both locks");
-                most.fetch_max(inside.fetch_add(1, SeqCst) + 1, SeqCst);
-                served.fetch_add(1, SeqCst);
-                inside.fetch_sub(1, SeqCst);
-                drop(both);
-            });
+            scope.spawn(|| served.lock_both(&locker));
         }
-        let length = |admin: &mut Connection| {
-            let mut llen = redis::cmd("LLEN");
-            llen.arg("{crosslock:one}:queue");
-            llen.query::<usize>(admin).expect("LLEN")
-        };
-        while length(&mut admin) < WAITERS {
+        while line(&mut admin) < WAITERS {
             thread::sleep(Duration::from_millis(10));
         }
         // Several heartbeats of each.
         thread::sleep(Duration::from_secs(6));
         held.check().expect("still held");
-        let living = length(&mut admin);
+        let living = line(&mut admin);
         let began = Instant::now();
         held.unlock().expect("our locks");
-        while served.load(SeqCst) < WAITERS && began.elapsed() < Duration::from_secs(60) {
+        while served.all.load(SeqCst) < WAITERS && began.elapsed() < Duration::from_secs(60) {
             thread::sleep(Duration::from_millis(10));
         }
         println!(
             "line: {living} in line, {} of {WAITERS} served in {:.1?}, at most {} at once",
-            served.load(SeqCst),
+            served.all.load(SeqCst),
             began.elapsed(),
-            most.load(SeqCst)
+            served.most.load(SeqCst)
         );
     });
 }
 
+/// How many stand in the line of the first name.
+fn line(admin: &mut Connection) -> usize {
+    let mut llen = redis::cmd("LLEN");
+    llen.arg("{crosslock:one}:queue");
+    llen.query(admin).expect("LLEN")
+}
+
 fn many_namespaces(url: &str) {
     // So that no heartbeat falls into it.
-    let builder = Locker::builder(url).ttl(Duration::from_secs(300));
-    let (locker, holder) = (
-        builder.clone().build().expect("a server"),
-        builder.build().expect("a server"),
-    );
+    let [locker, holder] = waiter_and_holder(url, Duration::from_secs(300));
     let names: Vec<_> = (0..NAMESPACES).map(|number| format!("n{number}")).collect();
     let lock = |name: &String| -> LockGuard {
         let locker = holder.namespace(name).expect("a namespace");
@@ -170,34 +185,9 @@ fn many_namespaces(url: &str) {
         .arg("RESETSTAT")
         .query::<()>(&mut admin)
         .expect("CONFIG RESETSTAT");
-    let waiting = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        for name in &names {
-            let (locker, waiting) = (locker.namespace(name).expect("a namespace"), &waiting);
-            scope.spawn(move || {
-                waiting.fetch_add(1, SeqCst);
-                locker.lock("one").expect("the lock").unlock()
-            });
-        }
-        while waiting.load(SeqCst) < NAMESPACES {
-            thread::sleep(Duration::from_millis(10));
-        }
-        thread::sleep(Duration::from_secs(5));
-        for guard in held {
-            guard.unlock().expect("our lock");
-        }
-    });
-    let sent: usize = [
-        "evalsha",
-        "eval",
-        "subscribe",
-        "unsubscribe",
-        "publish",
-        "ping",
-    ]
-    .map(|command| calls(&mut admin, command))
-    .iter()
-    .sum();
+    wait_in_each(&locker, &names, held);
+    let commands = "evalsha eval subscribe unsubscribe publish ping".split(' ');
+    let sent: usize = commands.map(|command| calls(&mut admin, command)).sum();
     let scripts = calls(&mut admin, "evalsha");
     // Each was found taken once, and released once by each side; a release publishes inside its script.
     let least = 3 * NAMESPACES;
@@ -205,6 +195,27 @@ fn many_namespaces(url: &str) {
         "namespaces: {sent} commands, {scripts} of them scripts, for {NAMESPACES} waiters: {:.2} each beyond what is needed",
         support::ratio(sent.saturating_sub(least), NAMESPACES)
     );
+}
+
+/// Each waits until the guards are dropped, and is served.
+fn wait_in_each(locker: &Locker, names: &[String], held: Vec<LockGuard>) {
+    let waiting = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for name in names {
+            let (locker, waiting) = (locker.namespace(name).expect("a namespace"), &waiting);
+            scope.spawn(move || {
+                waiting.fetch_add(1, SeqCst);
+                locker.lock("one").expect("the lock").unlock()
+            });
+        }
+        while waiting.load(SeqCst) < names.len() {
+            thread::sleep(Duration::from_millis(10));
+        }
+        thread::sleep(Duration::from_secs(5));
+        for guard in held {
+            guard.unlock().expect("our lock");
+        }
+    });
 }
 
 fn calls(admin: &mut Connection, command: &str) -> usize {
