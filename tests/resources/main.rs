@@ -4,6 +4,8 @@
 
 #![cfg(all(target_os = "linux", feature = "redis"))]
 
+mod commands;
+
 use std::env;
 use std::fmt::Display;
 use std::thread;
@@ -170,105 +172,6 @@ fn every_key_has_a_ttl_from_the_moment_it_exists() {
     assert_all_end("held", 2);
     guard.unlock().unwrap();
     assert_all_end("released", 1);
-}
-
-// Commands
-
-#[test]
-fn cycle_is_two_commands() {
-    const CYCLES: u64 = 50;
-    let server = RedisServer::start();
-    let proxy = Proxy::start(server.addr());
-    let lock = Locker::open(&proxy.url()).unwrap();
-    // The server learns the scripts.
-    lock.lock("a").unwrap().unlock().unwrap();
-    server.reset_stats();
-    let before = proxy.requests();
-    for cycle in 0..CYCLES {
-        let guard = lock.lock("a").unwrap();
-        if cycle % 2 == 0 {
-            guard.unlock().unwrap();
-        } else {
-            drop(guard);
-        }
-    }
-    assert_eq!(proxy.requests() - before, 2 * CYCLES);
-    assert_eq!(server.command_calls("evalsha"), 2 * CYCLES);
-    assert_eq!(server.failed_calls("evalsha"), 0);
-    for other in [
-        "eval",
-        "ping",
-        "script|load",
-        "hello",
-        "auth",
-        "select",
-        "subscribe",
-        "publish",
-    ] {
-        assert_eq!(server.command_calls(other), 0, "{other}");
-    }
-    assert_eq!(proxy.accepted(), 1, "one connection serves all");
-}
-
-#[test]
-fn first_cycle_teaches_the_scripts_in_four_commands() {
-    let server = RedisServer::start();
-    let proxy = Proxy::start(server.addr());
-    let lock = Locker::open(&proxy.url()).unwrap();
-    let before = proxy.requests();
-    lock.lock("a").unwrap().unlock().unwrap();
-    assert_eq!(proxy.requests() - before, 4);
-    assert_eq!(server.failed_calls("evalsha"), 2);
-    assert_eq!(server.command_calls("eval"), 2);
-}
-
-#[test]
-fn attempt_on_a_taken_lock_is_one_command() {
-    let server = RedisServer::start();
-    let proxy = Proxy::start(server.addr());
-    let lock = Locker::open(&proxy.url()).unwrap();
-    let other = Locker::open(&proxy.url()).unwrap();
-    other.lock("other").unwrap().unlock().unwrap();
-    let _guard = lock.lock("a").unwrap();
-    let before = proxy.requests();
-    for _ in 0..10 {
-        assert!(other.try_lock("a").unwrap().is_none());
-    }
-    // The guard's renewal is seconds away.
-    assert_eq!(proxy.requests() - before, 10);
-}
-
-#[test]
-fn attempt_on_a_lock_that_this_locker_holds_is_no_command() {
-    let server = RedisServer::start();
-    let proxy = Proxy::start(server.addr());
-    let lock = Locker::open(&proxy.url()).unwrap();
-    let guard = lock.lock("a").unwrap();
-    let before = proxy.requests();
-    for lock in [&lock, &lock.clone()] {
-        assert!(lock.try_lock("a").unwrap().is_none());
-        let timeout = Duration::from_millis(20);
-        assert!(lock.try_lock_for("a", timeout).unwrap().is_none());
-    }
-    assert_eq!(proxy.requests(), before);
-    guard.unlock().unwrap();
-    assert!(lock.try_lock("a").unwrap().is_some());
-}
-
-#[test]
-fn local_questions_are_no_commands_and_verify_is_one() {
-    let server = RedisServer::start();
-    let proxy = Proxy::start(server.addr());
-    let lock = Locker::open(&proxy.url()).unwrap();
-    let guard = lock.lock("a").unwrap();
-    let before = proxy.requests();
-    for _ in 0..10 {
-        assert!(guard.is_held() && guard.check().is_ok() && guard.lost().is_empty());
-        assert!(guard.remaining() > Duration::ZERO && !guard.abandoned());
-    }
-    assert_eq!(proxy.requests(), before);
-    guard.verify().unwrap();
-    assert_eq!(proxy.requests() - before, 1);
 }
 
 // Threads
