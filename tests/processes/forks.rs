@@ -15,6 +15,9 @@ use rustix::process::{
 use super::*;
 use support::{Child, Stopwatch, eventually, is_child};
 
+/// Of what children hold, which is renewed several times.
+const LEASE: Duration = Duration::from_millis(400);
+
 /// Runs `body` in a forked child of this process; returns its process id.
 fn forked(body: impl FnOnce()) -> i32 {
     match fork::fork().unwrap() {
@@ -40,7 +43,8 @@ fn succeeds_in_a_process_of_its_own(entry: &str, url: &str) {
     let dir = temp_dir();
     let file = dir.path().join("counter");
     fs::write(&file, "0").unwrap();
-    let args = [(URL, url), (FILE, file.to_str().unwrap()), (TTL, "400")];
+    let ttl = LEASE.as_millis().to_string();
+    let args = [(URL, url), (FILE, file.to_str().unwrap()), (TTL, &ttl)];
     let mut child = Child::spawn(entry, &args);
     assert!(child.wait(PATIENCE).success());
 }
@@ -114,18 +118,18 @@ fn child_forks_while_its_threads_lock() {
         return;
     }
     let (lock, stop) = (locker(), AtomicBool::new(false));
+    let watch = Stopwatch::start();
     let held = lock.lock("held").unwrap();
     thread::scope(|scope| {
         for name in ["x", "x", "y"] {
-            let (lock, stop, held) = (lock.clone(), &stop, &held);
+            let (lock, stop) = (lock.clone(), &stop);
             scope.spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
                     drop(lock.lock(name).unwrap());
-                    assert!(held.is_held());
                 }
             });
         }
-        for round in 0..150 {
+        for round in (0..150).take_while(|_| held.is_held()) {
             let pid = forked(|| {
                 assert!(held.lost().is_empty());
                 for name in ["childs", "childs too"] {
@@ -140,6 +144,9 @@ fn child_forks_while_its_threads_lock() {
         }
         stop.store(true, Ordering::Relaxed);
     });
+    if let Err(error) = held.check() {
+        watch.assert_late(LEASE / 2, LEASE, error);
+    }
 }
 
 #[test]
@@ -181,7 +188,6 @@ fn child_forks_and_both_lock() {
 
 #[test]
 fn child_forks_and_lets_the_child_hold() {
-    const LEASE: Duration = Duration::from_millis(400);
     if !is_child("forks::child_forks_and_lets_the_child_hold") {
         return;
     }
