@@ -59,9 +59,16 @@ pub(super) struct Heartbeat {
     /// How long the queue was when the lock was last found taken.
     queue_length: u64,
     /// The pause that the last question announced.
-    announced: Option<Duration>,
+    announced: Option<Pause>,
     /// The pause that its answer allows.
     allowed: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    duration: Duration,
+    /// Whether it is long, because the waiter hears of grants.
+    is_notified: bool,
 }
 
 impl Heartbeat {
@@ -75,7 +82,7 @@ impl Heartbeat {
         let pause = self.choose(ttl, pace, is_notified);
         (self.announced, self.allowed) = (Some(pause), None);
         // A pause that begins late, or lasts longer than it should, is still within half of it.
-        pause + pause / 2 + HEARTBEAT_LATENESS
+        pause.duration + pause.duration / 2 + HEARTBEAT_LATENESS
     }
 
     /// A question that announced nothing, because its owner doesn't wait yet.
@@ -105,19 +112,26 @@ impl Heartbeat {
         pace: &mut Pace<'_>,
         is_notified: bool,
     ) -> Duration {
-        let announced = self.announced.take();
+        // A question without an answer may not have arrived: what the one before announced is partly over.
+        let is_still_right = |pause: &Pause| is_notified || !pause.is_notified;
+        let announced = self.announced.take().filter(is_still_right);
         let pause = announced.unwrap_or_else(|| self.choose(ttl, pace, is_notified));
         let allowed = self.allowed.take().unwrap_or(Duration::MAX);
-        pause.min(allowed).min(pace.until.remaining())
+        pause.duration.min(allowed).min(pace.until.remaining())
     }
 
-    fn choose(&self, ttl: Duration, pace: &mut Pace<'_>, is_notified: bool) -> Duration {
+    fn choose(&self, ttl: Duration, pace: &mut Pace<'_>, is_notified: bool) -> Pause {
         const JITTER: f64 = 0.3;
         let longest = (ttl / 3).max(self.share_of_queue());
-        if is_notified && !pace.counted {
+        let is_notified = is_notified && !pace.counted;
+        let duration = if is_notified {
             shortened(longest, JITTER)
         } else {
             pace.next_pause().min(longest)
+        };
+        Pause {
+            duration,
+            is_notified,
         }
     }
 
@@ -125,5 +139,74 @@ impl Heartbeat {
     fn share_of_queue(&self) -> Duration {
         let others = self.queue_length.saturating_sub(1);
         HEARTBEAT_SHARE.saturating_mul(others.try_into().unwrap_or(u32::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::Deadline;
+    use crate::base::options::Options;
+
+    const TTL: Duration = Duration::from_secs(30);
+
+    fn taken() -> Taken {
+        Taken {
+            remaining: None,
+            counter: 0,
+            was_queued: true,
+            is_handed_on: true,
+            queue_length: 1,
+            holder: None,
+        }
+    }
+
+    #[test]
+    fn question_after_one_without_an_answer_comes_within_what_was_announced_before() {
+        for _ in 0..100 {
+            let (mut heartbeat, mut backoff) =
+                (Heartbeat::default(), Options::default().backoff.waits());
+            let mut pace = Pace {
+                backoff: &mut backoff,
+                counted: false,
+                until: &Deadline::NEVER,
+            };
+            let within = heartbeat.announce(TTL, &mut pace, true);
+            heartbeat.answered(&taken(), &mut pace);
+            let mut waited = heartbeat.pause(TTL, &mut pace, true);
+            assert!(waited > TTL / 5, "it is notified");
+            // These don't reach the server.
+            for _ in 0..3 {
+                heartbeat.announce(TTL, &mut pace, true);
+                waited += heartbeat.pause(TTL, &mut pace, false);
+            }
+            assert!(waited < within, "{waited:?}, announced {within:?}");
+        }
+    }
+
+    #[test]
+    fn counted_attempts_are_made_after_each_pause_of_the_backoff() {
+        let [mut expected, mut backoff] = [(); 2].map(|()| {
+            let backoff = Options::default().backoff;
+            crate::base::backoff::Backoff {
+                jitter: 0.0,
+                ..backoff
+            }
+            .waits()
+        });
+        let mut pace = Pace {
+            backoff: &mut backoff,
+            counted: true,
+            until: &Deadline::NEVER,
+        };
+        let mut heartbeat = Heartbeat::default();
+        for is_answered in [true, false, false, true, true] {
+            heartbeat.announce(TTL, &mut pace, true);
+            if is_answered {
+                heartbeat.answered(&taken(), &mut pace);
+            }
+            let pause = heartbeat.pause(TTL, &mut pace, is_answered);
+            assert_eq!(Some(pause), expected.next());
+        }
     }
 }

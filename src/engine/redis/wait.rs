@@ -9,7 +9,7 @@
 //! | nothing | asks; with a subscription, or if its caller counts attempts, so that it enters the queue | no |
 //! | without entering | subscribes, and asks at once: the lock may have been released meanwhile | no |
 //! | and entered | waits for a grant, or for its next heartbeat | yes, as far as the last answer said |
-//! | without an answer | waits as before: it may be in the queue, or have the lock | as before |
+//! | without an answer | waits for a grant, or for its caller's next pause to end | perhaps, or it has the lock |
 
 use std::sync::Arc;
 use std::thread;
