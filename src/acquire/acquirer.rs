@@ -112,7 +112,10 @@ impl<'a> Acquirer<'a> {
                 return self.without_lease(Some(began));
             }
             match asked {
-                Asked::Granted(_) | Asked::GrantedTooLate => continue,
+                Asked::Granted(_) | Asked::GrantedTooLate => {
+                    self.log_outage();
+                    continue;
+                }
                 Asked::Taken {
                     is_queued: true,
                     holder,
