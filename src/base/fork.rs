@@ -50,6 +50,11 @@ impl<T: AfterFork> ForkLocal<T> {
         }
     }
 
+    /// The value of whichever process made this, for what is the same in all of them: it costs no system call.
+    pub(crate) fn original(&self) -> &T {
+        &self.value
+    }
+
     /// The value of this process.
     pub(crate) fn get(&self) -> &Arc<T> {
         self.get_in(Process::current())

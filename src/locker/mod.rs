@@ -214,7 +214,8 @@ impl Locker {
     }
 
     pub(crate) fn claim(&self, name: &str, mode: Mode) -> Result<Claim> {
-        self.core().claim(&self.namespace, name, mode)
+        // What an engine can do, and the options, are the same in a child.
+        self.core.original().claim(&self.namespace, name, mode)
     }
 
     /// That of this process.

@@ -29,14 +29,14 @@ mod tests;
 /// A pause is at most this long by the options' bounds; a longer one would only be cut.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Every `memory:` locker of the process shares this one, as they would share a server.
+/// Every `memory:` locker of a process shares one table, as they would share a server.
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryEngine {
     clock: Arc<dyn Clock>,
-    /// A child's memory is another.
-    table: Arc<ForkLocal<Memory>>,
+    memory: Arc<Memory>,
 }
 
+/// The memory of one process: a child's is another.
 #[derive(Debug, Default)]
 struct Memory(Mutex<Table>);
 
@@ -47,21 +47,26 @@ impl AfterFork for Memory {
 }
 
 impl MemoryEngine {
+    /// That of this process.
     pub(crate) fn shared() -> Arc<Self> {
-        static SHARED: LazyLock<Arc<MemoryEngine>> =
-            LazyLock::new(|| Arc::new(MemoryEngine::new(Arc::new(BootClock))));
-        SHARED.clone()
+        static SHARED: LazyLock<ForkLocal<Memory>> =
+            LazyLock::new(|| ForkLocal::new(Memory::default()));
+        Arc::new(MemoryEngine {
+            clock: Arc::new(BootClock),
+            memory: SHARED.get().clone(),
+        })
     }
 
+    #[cfg(test)]
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         MemoryEngine {
             clock,
-            table: Arc::new(ForkLocal::new(Memory::default())),
+            memory: Arc::default(),
         }
     }
 
     fn table(&self) -> &Mutex<Table> {
-        &self.table.get().0
+        &self.memory.0
     }
 
     fn acquire(&self, request: Request<'_>, if_taken: IfTaken<'_>, now: BootInstant) -> Acquired {
@@ -138,6 +143,10 @@ impl Engine for MemoryEngine {
 
     fn sharing(&self) -> Result<&dyn Sharing> {
         Ok(self)
+    }
+
+    fn after_fork(&self) -> Option<Arc<dyn Engine>> {
+        Some(MemoryEngine::shared())
     }
 }
 
