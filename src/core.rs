@@ -1,4 +1,7 @@
 //! What the clones of a locker, and its guards, share in one process: state, and no way to take a lock.
+//!
+//! It uses `base`, `lease`, `queue` and the traits of `engine`. What always holds here: a process uses its own core, and a
+//! child neither uses nor drops its parent's.
 
 use std::sync::Arc;
 

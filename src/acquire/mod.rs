@@ -1,7 +1,10 @@
 //! How a thread comes to a lock: by its turn for the name, or by the local queue.
 //!
-//! Whoever has the turn asks the engine. It then stays with the guard, which hands the lease to the next thread of
-//! the queue, or releases it.
+//! The thread that has the turn asks the engine. The turn then stays with the guard, which hands the lease to the next
+//! thread of the queue, or releases it.
+//!
+//! It uses `guard` and all below. What always holds here: one owner asks for a name in all attempts, and a call that ends
+//! without a lease has passed that owner on, or takes back what its questions may have done.
 
 pub(crate) mod acquirer;
 mod giving_up;

@@ -1,4 +1,7 @@
-//! The guard of a lock.
+//! The guard of a lock: what its holder asks of it, and how it ends.
+//!
+//! It uses `core` and all below. What always holds here: a guard releases its lease once, or hands it over; in a child of its
+//! process it does nothing.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};

@@ -1,4 +1,8 @@
-//! Ownership of a name for a limited time.
+//! Ownership of a name for a limited time: the lease, what watches over it while it is held, the thread that renews it, and
+//! the releases that are still to be made.
+//!
+//! It uses `base` and the traits of `engine`. What always holds here: a lease has one owner, from which it moves to the
+//! next; a lease that was lost is never valid again.
 
 pub(crate) mod deferred_release;
 pub(crate) mod monitor;

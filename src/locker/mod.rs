@@ -1,4 +1,7 @@
-//! Where locks are taken.
+//! Where every program begins: lockers, and how they are made.
+//!
+//! It uses `acquire` and all below. What always holds here: a locker that was made has options within their ranges, and an
+//! engine that was found to be usable.
 
 pub(crate) mod builder;
 mod open;

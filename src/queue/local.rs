@@ -1,11 +1,12 @@
 //! The threads of this process that want one name: one of them has the turn, the others wait here.
 //!
 //! The turn is the right to ask the engine for a name, and to hold it. [`Turn`] is owned by one thread or guard at
-//! a time. Whoever has it may pass it on with a word to the next in line; when it is dropped it goes to the next
-//! with the word's default, or the queue of that name is gone. So nobody waits for a turn that nobody has.
+//! a time. Its owner may pass it to the next thread in the queue, with a hand-off (the type `W`). When it is dropped it
+//! goes to the next thread with the default hand-off; without one, the queue of that name is gone. So no thread waits for
+//! a turn that nobody has.
 //!
-//! A turn is sent to a thread while the queue is locked, and only to one that is in the queue; a thread that has
-//! enough of waiting takes itself out under the same lock. If it isn't there any more, the turn is its own.
+//! A turn is sent to a thread while the queue is locked, and only to one that is in the queue. A thread that ends its wait
+//! takes itself out under the same lock; if it isn't in the queue any more, the turn was sent to it.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -19,21 +20,21 @@ use super::sync::{Mutex, Receiver, Sender, bounded};
 /// The queues of all names in which this process has an interest at the moment.
 pub(crate) struct LocalQueues<K: Label, W: Default>(Arc<Mutex<Queues<K, W>>>);
 
-/// What tells one queue from another.
+/// The name of a queue.
 pub(crate) trait Label: Clone + Eq + Hash {}
 
 impl<K: Clone + Eq + Hash> Label for K {}
 
 struct Queues<K: Label, W: Default> {
     of: HashMap<K, Queue<K, W>>,
-    /// The number of the next to wait.
+    /// The number of the next thread to wait.
     next: u64,
 }
 
-/// The queue of a name whose turn somebody has.
+/// The queue of a name whose turn a thread or a guard has.
 struct Queue<K: Label, W: Default> {
     waiting: VecDeque<Waiting<K, W>>,
-    /// Whether it is known here that the lock is taken.
+    /// Whether this process knows that the lock is taken.
     taken: bool,
 }
 
@@ -47,7 +48,7 @@ struct Waiting<K: Label, W: Default> {
 pub(crate) struct Turn<K: Label, W: Default> {
     queues: Arc<Mutex<Queues<K, W>>>,
     key: K,
-    /// Whether another has it now.
+    /// Whether another thread has it now.
     passed: bool,
 }
 
@@ -67,7 +68,7 @@ pub(crate) enum Entered<K: Label, W: Default> {
     Behind(Waiter<K, W>),
 }
 
-/// How a thread ends that doesn't wait any longer.
+/// How the wait of a thread ends that doesn't wait any longer.
 pub(crate) enum Left<K: Label, W: Default> {
     /// The turn came at the last moment.
     Given(Turn<K, W>, W),
@@ -137,7 +138,7 @@ impl<K: Label, W: Default> Waiter<K, W> {
     pub(crate) fn leave(mut self) -> Left<K, W> {
         let taken = self.take_out();
         match self.given.try_recv() {
-            Ok((turn, word)) => Left::Given(turn, word),
+            Ok((turn, handoff)) => Left::Given(turn, handoff),
             Err(_) => Left::Gone { taken },
         }
     }
@@ -171,14 +172,14 @@ impl<K: Label, W: Default> Turn<K, W> {
         }
     }
 
-    /// Says whether the lock is known to be taken, for those that don't wait for it.
+    /// Says whether the lock is known to be taken, for threads that don't wait for it.
     pub(crate) fn set_taken(&self, taken: bool) {
         if let Some(queue) = self.queues.lock().of.get_mut(&self.key) {
             queue.taken = taken;
         }
     }
 
-    /// Whether there is somebody to pass the turn to.
+    /// Whether a thread waits for the turn.
     pub(crate) fn has_successor(&self) -> bool {
         let locked = self.queues.lock();
         let queue = locked.of.get(&self.key);
@@ -186,21 +187,21 @@ impl<K: Label, W: Default> Turn<K, W> {
     }
 
     /// Gives the turn to the next in the queue, or back if there is none.
-    pub(crate) fn pass(mut self, word: W) -> Result<(), (Self, W)> {
+    pub(crate) fn pass(mut self, handoff: W) -> Result<(), (Self, W)> {
         let queues = self.queues.clone();
         let mut locked = queues.lock();
         let Some(queue) = locked.of.get_mut(&self.key) else {
             drop(locked);
-            return Err((self, word));
+            return Err((self, handoff));
         };
-        match queue.give(word, || Turn::new(queues.clone(), self.key.clone())) {
+        match queue.give(handoff, || Turn::new(queues.clone(), self.key.clone())) {
             Ok(()) => {
                 self.passed = true;
                 Ok(())
             }
-            Err(word) => {
+            Err(handoff) => {
                 drop(locked);
-                Err((self, word))
+                Err((self, handoff))
             }
         }
     }
@@ -225,20 +226,20 @@ impl<K: Label, W: Default> Drop for Turn<K, W> {
 }
 
 impl<K: Label, W: Default> Queue<K, W> {
-    /// Gives a new turn to the first who waits, or the word back if nobody does.
-    fn give(&mut self, mut word: W, turn: impl Fn() -> Turn<K, W>) -> Result<(), W> {
+    /// Gives a new turn to the first thread that waits, or the hand-off back if none does.
+    fn give(&mut self, mut handoff: W, turn: impl Fn() -> Turn<K, W>) -> Result<(), W> {
         while let Some(next) = self.waiting.pop_front() {
             // It has room for this one message, and a receiver for as long as its thread is in the queue.
-            match next.give.try_send((turn(), word)) {
+            match next.give.try_send((turn(), handoff)) {
                 Ok(()) => return Ok(()),
                 Err(unsent) => {
                     let (mut turn, kept) = unsent.into_inner();
                     turn.passed = true;
-                    word = kept;
+                    handoff = kept;
                 }
             }
         }
-        Err(word)
+        Err(handoff)
     }
 }
 

@@ -2,6 +2,9 @@
 //!
 //! There is nothing to renew, and a lease doesn't end by itself. A waiter blocks in the kernel, which promises no order
 //! between processes; where it may not block for as long as it takes, it asks with pauses.
+//!
+//! It uses `base`, the seam and `engine::url`. What always holds here: a file is read and written only while it is locked,
+//! and a lock counts only if its file is still at its path.
 
 use std::fs;
 use std::io::ErrorKind;

@@ -1,4 +1,7 @@
 //! Locks of this process: for tests, and for programs that may do without the others.
+//!
+//! It uses `base`, the seam and `engine::heartbeat`. What always holds here: all changes are made under the lock of one
+//! table, and a name without holders, waiters and an abandonment to tell of has no state.
 
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};

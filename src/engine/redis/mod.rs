@@ -3,6 +3,9 @@
 //! [`Commands`](commands::Commands) knows what is sent about a name, and what the answers mean; `server` sends it. A
 //! waiter's [`RedisWait`](wait::RedisWait) asks by heartbeats, and hears of grants in the `inbox`. The state of a lock
 //! is changed by the scripts of `lua/` alone.
+//!
+//! It uses `base`, the seam, `engine::heartbeat`, `engine::net` and `engine::url`. What always holds here: a connection is
+//! closed after any failure on it, and a command is sent again only where its script makes that harmless.
 
 use std::sync::Arc;
 
