@@ -26,7 +26,7 @@ use crate::base::clock::{BootInstant, Deadline};
 use crate::base::error::{Cause, Error, Result};
 use crate::base::name::Key;
 use crate::base::owner::Owner;
-use crate::base::token::{Ending, Token};
+use crate::base::token::{Ending, HAND_OVERS, Token};
 use crate::base::value::Stored;
 
 #[cfg(feature = "file")]
@@ -168,6 +168,15 @@ impl Default for Capabilities {
 }
 
 impl Capabilities {
+    /// All that there is, with leases that expire.
+    pub(crate) const ALL: Self = Capabilities {
+        shared: true,
+        permits: true,
+        several_names: true,
+        leases_expire: true,
+        hand_overs: HAND_OVERS,
+    };
+
     /// Refuses what the engine at `place` can't do.
     pub(crate) fn check(self, mode: Mode, place: &str) -> Result<()> {
         let (can, what) = match mode {

@@ -18,7 +18,7 @@ use crate::base::clock::{BootClock, BootInstant, Clock, Deadline};
 use crate::base::error::Result;
 use crate::base::fork::{AfterFork, ForkLocal};
 use crate::base::name::Key;
-use crate::base::token::{HAND_OVERS, Token};
+use crate::base::token::Token;
 use crate::base::value::Stored;
 
 mod counter;
@@ -97,13 +97,7 @@ impl Engine for MemoryEngine {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            shared: true,
-            permits: true,
-            several_names: true,
-            leases_expire: true,
-            hand_overs: HAND_OVERS,
-        }
+        Capabilities::ALL
     }
 
     fn new_wait(&self) -> Box<dyn Wait> {

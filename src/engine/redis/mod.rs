@@ -19,7 +19,7 @@ use crate::base::clock::{Clock, Deadline};
 use crate::base::error::Result;
 use crate::base::name::Key;
 use crate::base::options::Options;
-use crate::base::token::{HAND_OVERS, Token};
+use crate::base::token::Token;
 use crate::base::value::Stored;
 
 mod address;
@@ -72,13 +72,7 @@ impl Engine for RedisEngine {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            shared: true,
-            permits: true,
-            several_names: true,
-            leases_expire: true,
-            hand_overs: HAND_OVERS,
-        }
+        Capabilities::ALL
     }
 
     fn new_wait(&self) -> Box<dyn Wait> {

@@ -6,15 +6,21 @@ use super::rights::{OURS, TTL, assert_denied, server_with, url_of, user};
 use super::*;
 use support::{Proxy, wait_until};
 
-#[test]
-fn waiter_that_was_denied_leaves_nothing() {
-    let rights = ["lindex", "llen", "rpush", "hset"];
+/// A server with a user for each right, who has all but that, and a locker of one who has all.
+fn server_that_denies<const N: usize>(rights: [&str; N]) -> (RedisServer, Locker) {
     let mut users: Vec<_> = rights
         .map(|right| user(&format!("no-{right}"), OURS, Some(right)))
         .into();
     users.push(user("app", OURS, None));
     let server = server_with(&users);
     let app = open(&url_of(&server, "app"));
+    (server, app)
+}
+
+#[test]
+fn waiter_that_was_denied_leaves_nothing() {
+    let rights = ["lindex", "llen", "rpush", "hset"];
+    let (server, app) = server_that_denies(rights);
     for right in rights {
         let guard = held(&app);
         // Some are needed by its first heartbeat, after a third of the ttl.
@@ -54,12 +60,7 @@ fn script_that_is_denied_midway_leaves_no_key_for_ever() {
 #[test]
 fn lock_that_was_denied_leaves_no_trace_for_the_next_holder() {
     let rights = ["get", "set", "time", "exists"];
-    let mut users: Vec<_> = rights
-        .map(|right| user(&format!("no-{right}"), OURS, Some(right)))
-        .into();
-    users.push(user("app", OURS, None));
-    let server = server_with(&users);
-    let app = open(&url_of(&server, "app"));
+    let (server, app) = server_that_denies(rights);
     for clean_before in [false, true] {
         for right in rights {
             server.query::<()>(&["FLUSHALL"]);
