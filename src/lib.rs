@@ -84,10 +84,14 @@ mod queue;
 
 pub use base::claim::Prefer;
 pub use base::error::{Error, LostReason, Result};
+pub use base::inspection::{Holder, Inspection, LockState, Party, Waiter, Wants};
+pub use base::observer::{Event, Observer};
+pub use base::ticket::OwnerTicket;
 pub use guard::LockGuard;
 pub use lease::monitor::Lost;
 pub use locker::Locker;
 pub use locker::builder::LockerBuilder;
+pub use locker::operate::Names;
 #[cfg(feature = "value")]
 pub use primitives::mutex::{Mutex, MutexGuard};
 #[cfg(feature = "value")]

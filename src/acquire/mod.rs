@@ -96,7 +96,10 @@ fn acquire(core: &Arc<Core>, claim: &Claim, mut budget: RetryBudget) -> Result<O
             None => (None, renewer),
         },
     };
-    let contender = contender.unwrap_or_else(|| Contender::new(&*core.engine, core.process));
+    let contender = contender.unwrap_or_else(|| {
+        let label = core.options.label.as_deref();
+        Contender::new(&*core.engine, core.process, label)
+    });
     Acquirer::new(core, claim, budget, contender, turn, renewer).acquire()
 }
 

@@ -9,12 +9,13 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::*;
-use crate::base::clock::{BootClock, Cancel, Deadline};
+use crate::base::cancel::Cancel;
+use crate::base::clock::{BootClock, Deadline};
 use crate::base::error::Error;
 use crate::base::options::Options;
 use crate::base::owner::Owner;
 use crate::base::token::Token;
-use crate::engine::{Answer, Engine, Pace, Release, Released, Request, Unanswered, Wait};
+use crate::engine::{Answer, Engine, Pace, Release, Released, Renewed, Request, Unanswered, Wait};
 use crate::lease::Lease;
 use crate::queue::handoff::{LocalQueues, Turn};
 
@@ -56,7 +57,7 @@ impl Engine for Scripted {
         Box::new(self.clone())
     }
 
-    fn renew(&self, _: Request<'_>, _: &Deadline) -> Result<bool> {
+    fn renew(&self, _: Request<'_>, _: &Deadline) -> Result<Renewed> {
         unreachable!("nothing is held")
     }
 

@@ -2,8 +2,12 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
+
+use crossbeam_channel::bounded;
+
+use crate::base::cancel::Cancel;
 
 /// A point in time on a clock that runs on while the machine sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,23 +136,21 @@ impl Deadline {
         self.cancel().is_some_and(Cancel::is_set)
     }
 
+    /// Sleeps for so long, or until this is over.
+    pub(crate) fn sleep(&self, duration: Duration) {
+        let duration = duration.min(self.remaining());
+        let Some(cancel) = &self.cancel else {
+            return thread::sleep(duration);
+        };
+        let (wake, woken) = bounded(1);
+        let _registered = cancel.on_set(Arc::new(move || _ = wake.try_send(())));
+        // A duration past the end of the channel's clock is none.
+        let _ = woken.recv_timeout(duration);
+    }
+
     /// What may end it before its time.
     pub(crate) fn cancel(&self) -> Option<&Cancel> {
         self.cancel.as_ref()
-    }
-}
-
-/// Ends the I/O of a renewal whose guard is gone.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Cancel(Arc<AtomicBool>);
-
-impl Cancel {
-    pub(crate) fn set(&self) {
-        self.0.store(true, Ordering::Release);
-    }
-
-    pub(crate) fn is_set(&self) -> bool {
-        self.0.load(Ordering::Acquire)
     }
 }
 
@@ -211,6 +213,18 @@ pub(crate) mod tests {
         let second = Duration::from_secs(1);
         assert!(Deadline::NEVER.within(second).remaining() <= second);
         assert!(Deadline::after(second).within(2 * second).remaining() <= second);
+    }
+
+    #[test]
+    fn cancel_ends_a_sleep() {
+        let cancel = Cancel::default();
+        let deadline = Deadline::NEVER.or(&cancel);
+        thread::scope(|scope| {
+            let sleeper = scope.spawn(|| deadline.sleep(Duration::from_secs(3600)));
+            cancel.set();
+            sleeper.join().expect("it wakes");
+        });
+        deadline.sleep(Duration::MAX);
     }
 
     #[test]

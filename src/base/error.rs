@@ -16,6 +16,7 @@ pub(crate) type Cause = Box<dyn StdError + Send + Sync>;
 /// | variant | retry? |
 /// |---|---|
 /// | `Busy` | yes: another held the lock at each attempt |
+/// | `Cancelled` | no: this program has asked for it |
 /// | `Unavailable` | yes, later: an outage |
 /// | `Lost` | take the lock anew, and check what the other holder did |
 /// | `Denied`, `Conflict`, `Corrupt` | after somebody has changed rights, key or value |
@@ -82,6 +83,12 @@ pub enum Error {
         name: String,
         /// The number of attempts.
         attempts: u32,
+    },
+    /// The wait was ended: by a [`CancelToken`](crate::CancelToken), or because the locker was closed.
+    #[non_exhaustive]
+    Cancelled {
+        /// The lock's name.
+        name: String,
     },
     /// The lease is over, and another may hold the lock by now.
     #[non_exhaustive]
@@ -190,6 +197,10 @@ pub enum LostReason {
     Expired,
     /// The engine answered that the lock isn't this guard's any more.
     NotOwner,
+    /// Somebody ended the lease by [`Locker::break_lock`](crate::Locker::break_lock).
+    Broken,
+    /// This program closed its locker by [`Locker::close`](crate::Locker::close), which has released the lock.
+    Closed,
 }
 
 impl fmt::Display for LostReason {
@@ -197,6 +208,8 @@ impl fmt::Display for LostReason {
         f.write_str(match self {
             LostReason::Expired => "its lease ran out",
             LostReason::NotOwner => "it belongs to another or to nobody",
+            LostReason::Broken => "somebody broke it",
+            LostReason::Closed => "its locker was closed",
         })
     }
 }
@@ -260,6 +273,12 @@ impl fmt::Display for Error {
                 write!(
                     f,
                     "lock {name:?} is taken, after {attempts} attempts: try again later"
+                )
+            }
+            Error::Cancelled { name } => {
+                write!(
+                    f,
+                    "the wait for lock {name:?} was ended: this program cancelled it, or closed its locker"
                 )
             }
             Error::Lost { name, reason } => {

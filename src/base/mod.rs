@@ -4,16 +4,20 @@
 //! of a lease is that of a clock that runs on while the machine sleeps, and no text shows an owner or a password.
 
 pub(crate) mod backoff;
+pub(crate) mod cancel;
 pub(crate) mod claim;
 pub(crate) mod clock;
 pub(crate) mod error;
 pub(crate) mod fork;
+pub(crate) mod inspection;
 pub(crate) mod limits;
 pub(crate) mod name;
+pub(crate) mod observer;
 pub(crate) mod options;
 pub(crate) mod owner;
 #[cfg(test)]
 pub(crate) mod random;
+pub(crate) mod ticket;
 pub(crate) mod token;
 pub(crate) mod validity;
 pub(crate) mod value;

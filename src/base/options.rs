@@ -1,13 +1,16 @@
 //! What can be set on a `LockerBuilder`, and what is checked of it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::backoff::Backoff;
 use crate::base::claim::Prefer;
 use crate::base::error::{Error, Result};
+use crate::base::observer::Observers;
 
 const TTL: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(24 * 3600));
 const SOCKET_TIMEOUT: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(60));
+const LONGEST_LABEL: usize = 128;
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug)]
@@ -23,6 +26,9 @@ pub(crate) struct Options {
     pub(crate) io_timeout: Duration,
     pub(crate) hand_over: Duration,
     pub(crate) prefer: Prefer,
+    /// What others see of this process's holders and waiters, besides host, process and thread.
+    pub(crate) label: Option<Arc<str>>,
+    pub(crate) observer: Observers,
 }
 
 impl Default for Options {
@@ -43,6 +49,8 @@ impl Default for Options {
             io_timeout: Duration::from_secs(2),
             hand_over: Duration::from_millis(1),
             prefer: Prefer::Nobody,
+            label: None,
+            observer: Observers::default(),
         }
     }
 }
@@ -80,7 +88,20 @@ impl Options {
                 "0 is not in its range, 1 and up".into(),
             ));
         }
+        self.check_label()?;
         self.check_backoff()
+    }
+
+    fn check_label(&self) -> Result<()> {
+        let Some(label) = &self.label else {
+            return Ok(());
+        };
+        if (1..=LONGEST_LABEL).contains(&label.len()) && !label.chars().any(char::is_control) {
+            return Ok(());
+        }
+        let words =
+            format!("it is not 1 to {LONGEST_LABEL} bytes of text without control characters");
+        Err(invalid("label", words))
     }
 
     fn check_backoff(&self) -> Result<()> {

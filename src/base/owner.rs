@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use crate::base::fork::Process;
 
-/// The proof of ownership: `<uuid v4>/<host>/<pid>/<thread>`. Whoever knows it can release the lock, so it is
-/// shown nowhere.
+/// The proof of ownership: `<uuid v4>/<host>/<pid>/<thread>`, and `/<label>` if the locker has one. Whoever knows it can
+/// release the lock, so it is shown nowhere.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Owner {
     text: Arc<str>,
@@ -35,26 +35,31 @@ const RANDOM: usize = 256;
 
 impl Owner {
     /// A new one of this process: the first part is random, the rest tells an operator whom to ask.
-    pub(crate) fn of(process: Process) -> Self {
-        let made = MAKER.try_with(|maker| maker.borrow_mut().make(process));
+    pub(crate) fn of(process: Process, label: Option<&str>) -> Self {
+        let made = MAKER.try_with(|maker| maker.borrow_mut().make(process, label));
         let text = made.unwrap_or_else(|_| {
             // A thread that is ending, in the destructor of another such local or in `atexit`, has none any more.
             let mut maker = Maker::NEW;
-            maker.make(process)
+            maker.make(process, label)
         });
         Owner { text }
     }
 
+    /// One that another process has passed on.
+    pub(crate) fn from_text(text: &str) -> Self {
+        Owner { text: text.into() }
+    }
+
     #[cfg(test)]
     pub(crate) fn new() -> Self {
-        Owner::of(Process::current())
+        Owner::of(Process::current(), None)
     }
 
     pub(crate) fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whom to ask about it: `<host>/<pid>/<thread>`, which proves nothing.
+    /// Whom to ask about it: `<host>/<pid>/<thread>`, and `/<label>`, which proves nothing.
     pub(crate) fn holder(&self) -> &str {
         self.as_str()
             .split_once('/')
@@ -77,7 +82,7 @@ impl Maker {
         used: RANDOM,
     };
 
-    fn make(&mut self, process: Process) -> Arc<str> {
+    fn make(&mut self, process: Process, label: Option<&str>) -> Arc<str> {
         if self.process != Some(process) {
             (self.process, self.suffix, self.used) = (Some(process), suffix_of(process), RANDOM);
         }
@@ -86,6 +91,10 @@ impl Maker {
         self.text
             .push_str(uuid.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
         self.text.push_str(&self.suffix);
+        if let Some(label) = label {
+            self.text.push('/');
+            self.text.push_str(label);
+        }
         self.text.as_str().into()
     }
 
@@ -138,6 +147,16 @@ mod tests {
         assert!(parts[3].parse::<u64>().is_ok(), "{}", parts[3]);
         let other = std::thread::spawn(Owner::new).join().unwrap();
         assert_ne!(other.as_str().split('/').next_back(), Some(parts[3]));
+    }
+
+    #[test]
+    fn label_is_the_last_part() {
+        let owner = Owner::of(Process::current(), Some("deploy 4711"));
+        let parts: Vec<_> = owner.as_str().split('/').collect();
+        assert_eq!(parts.len(), 5, "{}", owner.as_str());
+        assert_eq!(parts[4], "deploy 4711");
+        let next = Owner::new();
+        assert_eq!(next.as_str().split('/').count(), 4);
     }
 
     #[test]

@@ -16,15 +16,15 @@
 )]
 
 use std::fmt;
-use std::sync::Arc;
-use std::thread;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::base::backoff::Waits;
 use crate::base::claim::{Claim, Mode};
 use crate::base::clock::{BootInstant, Deadline};
-use crate::base::error::{Cause, Error, Result};
-use crate::base::name::Key;
+use crate::base::error::{Cause, Error, LostReason, Result};
+use crate::base::inspection::{Holder, Inspection};
+use crate::base::name::{Key, Namespace};
 use crate::base::owner::Owner;
 use crate::base::token::{Ending, HAND_OVERS, Token};
 use crate::base::value::Stored;
@@ -52,8 +52,8 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// The wait of one owner, who hasn't asked for anything yet. Costs no I/O.
     fn new_wait(&self) -> Box<dyn Wait>;
 
-    /// Makes the lease last for another ttl, and says whether it was still the owner's.
-    fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool>;
+    /// Makes the lease last for another ttl, if it is still the owner's.
+    fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed>;
 
     /// Ends the lease, if it is still the owner's. An owner that doesn't know what it has leaves the engine's queue, too.
     fn release(
@@ -64,9 +64,29 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     ) -> Result<Released>;
 
     /// Asks whether the lock is the owner's. An engine that can ask without renewing does so.
-    fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
+    fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
         self.renew(request, deadline)
     }
+
+    /// Makes the lease that another owner has that of `request`, for a ttl, with a token above `last_used`. `None` when it
+    /// wasn't the other's any more. Repeated by the new owner it is done again.
+    fn adopt(
+        &self,
+        _request: Request<'_>,
+        _from: &Owner,
+        _last_used: u64,
+        _deadline: &Deadline,
+    ) -> Result<Option<Grant>> {
+        Err(unsupported(self.place(), "passing a lock on"))
+    }
+
+    /// What it does for operators, who look at names and free them.
+    fn operations(&self) -> Result<&dyn Operations> {
+        Err(unsupported(self.place(), "inspecting and breaking locks"))
+    }
+
+    /// Has the engine tell of leases that somebody else has ended, as far as it hears of them by itself.
+    fn tell_revocations(&self, _to: Weak<dyn Revocations>) {}
 
     /// What it does with values, if it keeps any.
     fn values(&self) -> Result<&dyn Values> {
@@ -104,7 +124,7 @@ pub(crate) trait Wait: Send {
     /// Blocks after a question, until the lock is granted or it is time to ask again.
     fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
         let pause = pace.next_pause().min(request.ttl / 3);
-        thread::sleep(pause.min(pace.until.remaining()));
+        pace.until.sleep(pause);
         None
     }
 }
@@ -138,6 +158,38 @@ pub(crate) trait Sharing {
 
     /// How many permits are free, of so many.
     fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32>;
+}
+
+/// What operators do with names, whoever holds them.
+pub(crate) trait Operations {
+    /// How a name stands. Takes nothing.
+    fn inspect(&self, key: &Key, deadline: &Deadline) -> Result<Inspection>;
+
+    /// Some of the names in use that begin with `prefix`. The first page has the cursor 0. A name may be on two pages.
+    fn list(
+        &self,
+        namespace: &Namespace,
+        prefix: &str,
+        cursor: u64,
+        deadline: &Deadline,
+    ) -> Result<Page>;
+
+    /// Ends all leases of a name, counts its token up, and lets in the next. Says who had them.
+    fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>>;
+}
+
+/// A part of a list of names.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) names: Vec<String>,
+    /// Where the next page begins; `None` after the last.
+    pub(crate) next: Option<u64>,
+}
+
+/// Hears of leases that somebody else has ended. It is called without any lock held.
+pub(crate) trait Revocations: Send + Sync {
+    /// `owner` is the whole text of an owner, whoever that is.
+    fn revoked(&self, owner: &str, reason: LostReason);
 }
 
 /// What an engine can do.
@@ -285,6 +337,26 @@ impl<E> Unanswered<E> {
     }
 }
 
+/// The answer to a renewal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Renewed {
+    Done,
+    NotOwner,
+    /// Not the owner, because somebody broke the lock.
+    Broken,
+}
+
+impl Renewed {
+    /// Done, or not the owner.
+    pub(crate) fn of(is_owner: bool) -> Self {
+        if is_owner {
+            Renewed::Done
+        } else {
+            Renewed::NotOwner
+        }
+    }
+}
+
 /// How a lease is released.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Release<'a> {
@@ -310,6 +382,8 @@ impl Release<'_> {
 pub(crate) enum Released {
     Done,
     NotOwner,
+    /// Not the owner, because somebody broke the lock.
+    Broken,
     /// Not the owner when asked a second time, the answer to the first having been lost.
     Unclear,
 }

@@ -18,7 +18,7 @@ use crate::base::token::Token;
 #[cfg(feature = "value")]
 use crate::base::value::Stored;
 use crate::core::Core;
-use crate::engine::Request;
+use crate::engine::{Renewed, Request};
 use crate::lease::Lease;
 use crate::lease::monitor::{LeaseMonitor, Lost};
 use crate::lease::renewer::{Renewer, Tend};
@@ -281,8 +281,10 @@ impl LockGuard {
             owner: &owner,
             ttl: self.core.options.ttl,
         };
-        if !self.core.engine.is_owner(request, &Deadline::NEVER)? {
-            self.monitor.lose(LostReason::NotOwner);
+        match self.core.engine.is_owner(request, &Deadline::NEVER)? {
+            Renewed::Done => {}
+            Renewed::NotOwner => self.monitor.lose(LostReason::NotOwner),
+            Renewed::Broken => self.monitor.lose(LostReason::Broken),
         }
         self.check()
     }

@@ -247,10 +247,13 @@ impl LockGuard {
         value: Option<&[u8]>,
         deadline: &Deadline,
     ) -> Result<Ended> {
-        let is_gone = self.monitor.lost_reason() == Some(LostReason::NotOwner);
+        let gone = match self.monitor.lost_reason() {
+            Some(reason @ (LostReason::NotOwner | LostReason::Broken)) => Some(reason),
+            _ => None,
+        };
         // Of several the others may still be there.
-        if is_gone && !lease.claim.has_many() {
-            return Ok(Ended::Lost(LostReason::NotOwner));
+        if let Some(reason) = gone.filter(|_| !lease.claim.has_many()) {
+            return Ok(Ended::Lost(reason));
         }
         let release = Release {
             ending: lease.ending(),
@@ -267,6 +270,7 @@ impl LockGuard {
         match released.map_err(|e| e.advising(advice))? {
             Released::Done => Ok(Ended::Ours),
             Released::NotOwner => Ok(Ended::Lost(LostReason::NotOwner)),
+            Released::Broken => Ok(Ended::Lost(LostReason::Broken)),
             Released::Unclear if is_valid => Ok(Ended::Ours),
             Released::Unclear if value.is_none() => Ok(Ended::Lost(LostReason::Expired)),
             Released::Unclear => {

@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::base::cancel::Cancel;
 use crate::base::claim::Claim;
-use crate::base::clock::{BootInstant, Cancel, Clock, Deadline};
+use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::error::Whole;
 use crate::base::limits::{CLOSING, DEFERRED_PAUSES, HEARTBEAT_LATENESS};
 use crate::base::owner::Owner;
@@ -208,7 +209,7 @@ mod tests {
     use super::*;
     use crate::base::clock::tests::ManualClock;
     use crate::base::error::Result;
-    use crate::engine::{Released, Wait};
+    use crate::engine::{Released, Renewed, Wait};
     use crossbeam_channel::{Sender, bounded};
 
     const TTL: Duration = Duration::from_secs(30);
@@ -227,7 +228,7 @@ mod tests {
             unreachable!("nobody waits")
         }
 
-        fn renew(&self, _: Request<'_>, _: &Deadline) -> Result<bool> {
+        fn renew(&self, _: Request<'_>, _: &Deadline) -> Result<Renewed> {
             unreachable!("nothing is renewed")
         }
 

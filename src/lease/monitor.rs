@@ -7,8 +7,9 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use parking_lot::Mutex;
 
+use crate::base::cancel::Cancel;
 use crate::base::claim::Claim;
-use crate::base::clock::{BootInstant, Cancel, Clock, Deadline};
+use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::error::{LostReason, Whole};
 use crate::base::limits::LONGEST_KEEP;
 use crate::base::name::Key;
@@ -16,7 +17,7 @@ use crate::base::owner::Owner;
 use crate::base::validity::valid_until;
 #[cfg(feature = "value")]
 use crate::base::value::Stored;
-use crate::engine::{Engine, Request};
+use crate::engine::{Engine, Renewed, Request};
 use crate::lease::Lease;
 use crate::lease::plan::Plan;
 use crate::lease::renewer::Tend;
@@ -261,8 +262,9 @@ impl<T: Send> LeaseMonitor<T> {
         let t0 = self.clock.now();
         let answer = self.engine.renew(request, &deadline);
         match answer {
-            Ok(true) => self.extend(t0),
-            Ok(false) => self.lose(LostReason::NotOwner),
+            Ok(Renewed::Done) => self.extend(t0),
+            Ok(Renewed::NotOwner) => self.lose(LostReason::NotOwner),
+            Ok(Renewed::Broken) => self.lose(LostReason::Broken),
             Err(e) => {
                 // Once for each outage: there are many tries, and many locks.
                 let level = if self.postpone() {

@@ -10,6 +10,7 @@ use crate::base::clock::{BootClock, Clock};
 use crate::base::error::Result;
 use crate::base::fork::ForkLocal;
 use crate::base::name::Namespace;
+use crate::base::observer::{Observer, Observers};
 use crate::base::options::Options;
 use crate::core::Core;
 use crate::engine;
@@ -34,6 +35,8 @@ use crate::locker::Locker;
 /// | [`unavailable_for`](Self::unavailable_for) | any | 10 s |
 /// | [`connect_timeout`](Self::connect_timeout) | 10 ms to 60 s | 2 s |
 /// | [`io_timeout`](Self::io_timeout) | 10 ms to 60 s | 2 s |
+/// | [`label`](Self::label) | 1 to 128 bytes | none |
+/// | [`observer`](Self::observer) | | none |
 ///
 /// # Examples
 ///
@@ -276,6 +279,34 @@ impl LockerBuilder {
     /// ```
     pub fn prefer(mut self, prefer: Prefer) -> Self {
         self.options.prefer = prefer;
+        self
+    }
+
+    /// Sets a text that others see of this locker's holders and waiters: 1 to 128 bytes without control characters.
+    /// Default: none.
+    ///
+    /// It stands behind host, process and thread: in [`Locker::inspect`], and in the log of those that wait for this
+    /// program. A deploy number, the name of a job or a request's id tell an operator whom to ask. It is stored with the
+    /// lock, as part of the owner, and costs its length in each command.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let locker = crosslock::Locker::builder("memory:").label("deploy 4711").build()?;
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn label(mut self, label: &str) -> Self {
+        self.options.label = Some(label.into());
+        self
+    }
+
+    /// Sets who is told what happens to this locker's locks. Default: nobody, which costs nothing.
+    ///
+    /// # Examples
+    ///
+    /// See [`Observer`].
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.options.observer = Observers::of(observer);
         self
     }
 

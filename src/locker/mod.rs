@@ -5,6 +5,7 @@
 
 pub(crate) mod builder;
 mod open;
+pub(crate) mod operate;
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};

@@ -56,9 +56,9 @@ pub(crate) enum Standing {
 }
 
 impl Contender {
-    pub(crate) fn new(engine: &dyn Engine, process: Process) -> Self {
+    pub(crate) fn new(engine: &dyn Engine, process: Process, label: Option<&str>) -> Self {
         Contender {
-            owner: Owner::of(process),
+            owner: Owner::of(process, label),
             wait: engine.new_wait(),
             standing: Standing::Unknown,
             was_taken: false,

@@ -9,7 +9,6 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -21,8 +20,8 @@ use self::kept::KeptUntil;
 use self::name::value_name;
 use super::url::invalid_url;
 use super::{
-    Answer, Capabilities, Engine, Grant, Pace, Release, Released, Request, StoreAnswer, Unanswered,
-    Values, Wait, denied,
+    Answer, Capabilities, Engine, Grant, Pace, Release, Released, Renewed, Request, StoreAnswer,
+    Unanswered, Values, Wait, denied,
 };
 use crate::base::clock::{Clock, Deadline};
 use crate::base::error::Result;
@@ -116,7 +115,7 @@ impl Engine for FileEngine {
     }
 
     /// There is nothing to renew: the kernel keeps the lock for as long as the process lives.
-    fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
+    fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
         self.is_owner(request, deadline)
     }
 
@@ -155,9 +154,11 @@ impl Engine for FileEngine {
         })
     }
 
-    fn is_owner(&self, request: Request<'_>, _deadline: &Deadline) -> Result<bool> {
+    fn is_owner(&self, request: Request<'_>, _deadline: &Deadline) -> Result<Renewed> {
         let ours = self.files.held.lock();
-        Ok(ours.get(request.owner).is_some_and(HeldFiles::are_kept))
+        Ok(Renewed::of(
+            ours.get(request.owner).is_some_and(HeldFiles::are_kept),
+        ))
     }
 
     fn values(&self) -> Result<&dyn Values> {
@@ -190,7 +191,7 @@ impl Values for FileEngine {
         value: &[u8],
         deadline: &Deadline,
     ) -> Result<StoreAnswer> {
-        if !self.is_owner(request, deadline)? {
+        if self.is_owner(request, deadline)? != Renewed::Done {
             return Ok(StoreAnswer::NotOwner);
         }
         self.files.replace(request.key(), value)?;
@@ -302,7 +303,7 @@ impl Wait for FileWait {
             };
             let pause = pace.next_pause().min(request.ttl / 3);
             let pause = pause.min(left.saturating_add(ROUNDING));
-            thread::sleep(pause.min(pace.until.remaining()));
+            pace.until.sleep(pause);
         }
         None
     }
@@ -342,9 +343,15 @@ mod tests {
         };
         let answer = engine.new_wait().ask(request, None, &Deadline::NEVER);
         assert!(matches!(answer, Ok(Answer::Granted(_))));
-        assert!(engine.is_owner(request, &Deadline::NEVER).unwrap());
+        assert_eq!(
+            engine.is_owner(request, &Deadline::NEVER).unwrap(),
+            Renewed::Done
+        );
         fs::remove_file(directory.path().join(name::file_name(&claim.key))).unwrap();
-        assert!(!engine.is_owner(request, &Deadline::NEVER).unwrap());
+        assert_eq!(
+            engine.is_owner(request, &Deadline::NEVER).unwrap(),
+            Renewed::NotOwner
+        );
         let released = engine
             .release(request, Release::UNKNOWN, &Deadline::NEVER)
             .unwrap();

@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 use self::table::Table;
 use super::heartbeat::{Acquired, Heartbeat, IfTaken};
 use super::{
-    Answer, Capabilities, Engine, Grant, Pace, Release, Released, Request, Sharing, StoreAnswer,
-    Unanswered, Values, Wait,
+    Answer, Capabilities, Engine, Grant, Pace, Release, Released, Renewed, Request, Sharing,
+    StoreAnswer, Unanswered, Values, Wait,
 };
 use crate::base::clock::{BootClock, BootInstant, Clock, Deadline};
 use crate::base::error::Result;
@@ -107,9 +107,9 @@ impl Engine for MemoryEngine {
         })
     }
 
-    fn renew(&self, request: Request<'_>, _deadline: &Deadline) -> Result<bool> {
+    fn renew(&self, request: Request<'_>, _deadline: &Deadline) -> Result<Renewed> {
         let now = self.clock.now();
-        Ok(self.table().lock().renew(request, now))
+        Ok(Renewed::of(self.table().lock().renew(request, now)))
     }
 
     fn release(
@@ -129,9 +129,9 @@ impl Engine for MemoryEngine {
         Ok(Released::Done)
     }
 
-    fn is_owner(&self, request: Request<'_>, _deadline: &Deadline) -> Result<bool> {
+    fn is_owner(&self, request: Request<'_>, _deadline: &Deadline) -> Result<Renewed> {
         let now = self.clock.now();
-        Ok(self.table().lock().holds(request, now))
+        Ok(Renewed::of(self.table().lock().holds(request, now)))
     }
 
     fn values(&self) -> Result<&dyn Values> {

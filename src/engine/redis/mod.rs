@@ -14,7 +14,9 @@ use self::inbox::Inbox;
 use self::keys::{Keys, VALUE};
 use self::server::Server;
 use self::wait::RedisWait;
-use super::{Capabilities, Engine, Release, Released, Request, Sharing, StoreAnswer, Values, Wait};
+use super::{
+    Capabilities, Engine, Release, Released, Renewed, Request, Sharing, StoreAnswer, Values, Wait,
+};
 use crate::base::clock::{Clock, Deadline};
 use crate::base::error::Result;
 use crate::base::name::Key;
@@ -80,8 +82,8 @@ impl Engine for RedisEngine {
         Box::new(RedisWait::new(commands, inbox, self.clock.clone()))
     }
 
-    fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
-        self.commands.renew(request, deadline)
+    fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
+        self.commands.renew(request, deadline).map(Renewed::of)
     }
 
     fn release(
@@ -93,8 +95,8 @@ impl Engine for RedisEngine {
         self.commands.release(request, release, deadline)
     }
 
-    fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
-        self.commands.is_owner(request, deadline)
+    fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
+        self.commands.is_owner(request, deadline).map(Renewed::of)
     }
 
     fn values(&self) -> Result<&dyn Values> {

@@ -12,7 +12,6 @@
 //! | without an answer | waits for a grant, or for its caller's next pause to end | perhaps, or it has the lock |
 
 use std::sync::Arc;
-use std::thread;
 
 use super::commands::Commands;
 use super::inbox::{Inbox, Notification, Subscription};
@@ -105,7 +104,7 @@ impl Wait for RedisWait {
         let is_notified = self.is_notified();
         let pause = self.heartbeat.pause(request.ttl, pace, is_notified);
         let Subscribed::Yes(subscription) = &self.subscribed else {
-            thread::sleep(pause);
+            pace.until.sleep(pause);
             return None;
         };
         match subscription.wait(pause)? {

@@ -26,11 +26,11 @@ impl Engine for Scripted {
         unreachable!("a renewal never acquires")
     }
 
-    fn renew(&self, request: Request<'_>, _: &Deadline) -> Result<bool> {
+    fn renew(&self, request: Request<'_>, _: &Deadline) -> Result<Renewed> {
         assert_eq!(request.ttl, TTL);
         let (takes, answer) = self.answers.lock().pop().expect("no renewal was expected");
         self.clock.advance(takes);
-        answer
+        answer.map(Renewed::of)
     }
 
     fn release(&self, _: Request<'_>, _: Release<'_>, _: &Deadline) -> Result<Released> {

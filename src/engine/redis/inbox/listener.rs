@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::state::State;
 use super::waker::Waker;
-use crate::base::clock::Cancel;
+use crate::base::cancel::Cancel;
 use crate::engine::redis::server::Server;
 
 /// An inbox in use, which its waiters and its thread share.

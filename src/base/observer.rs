@@ -1,0 +1,206 @@
+//! What happens to the locks of a locker, for those who watch: metrics, traces, logs.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::base::error::{Error, LostReason};
+
+/// Is told what happens to the locks of a locker: see [`LockerBuilder::observer`](crate::LockerBuilder::observer).
+///
+/// Events come from the threads that make the calls, from the threads that renew, and while locks are released. So an
+/// observer must be fast, must not block, and must not use the locker that it observes. A panic of it is caught.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+///
+/// use crosslock::{Event, Locker, Observer};
+///
+/// #[derive(Default)]
+/// struct Count(AtomicU64);
+///
+/// impl Observer for Count {
+///     fn event(&self, event: &Event<'_>) {
+///         if let Event::Acquired { .. } = event {
+///             self.0.fetch_add(1, Ordering::Relaxed);
+///         }
+///     }
+/// }
+///
+/// # fn main() -> crosslock::Result<()> {
+/// let count = Arc::new(Count::default());
+/// let locker = Locker::builder("memory:").observer(count.clone()).build()?;
+/// drop(locker.lock("observer-example")?);
+/// assert_eq!(count.0.load(Ordering::Relaxed), 1);
+/// # Ok(())
+/// # }
+/// ```
+pub trait Observer: Send + Sync {
+    /// Is called once for each event.
+    fn event(&self, event: &Event<'_>);
+}
+
+/// Says what has happened: the argument of [`Observer::event`].
+///
+/// For each call that waits there is one `Waiting`, and then one `Acquired` or one `GaveUp`. A call that gets its lock at
+/// once has `Acquired` only. For each `Acquired` there is one `Released` or one `Lost`.
+///
+/// # Examples
+///
+/// ```
+/// use crosslock::Event;
+///
+/// fn line(event: &Event<'_>) -> String {
+///     match event {
+///         Event::Acquired { name, waited, .. } => format!("{name}: after {waited:?}"),
+///         Event::Lost { name, reason, .. } => format!("{name}: lost, {reason}"),
+///         other => format!("{other:?}"),
+///     }
+/// }
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A call waits, because the lock is taken.
+    #[non_exhaustive]
+    Waiting {
+        /// The lock's namespace.
+        namespace: &'a str,
+        /// The lock's name.
+        name: &'a str,
+    },
+    /// A call has the lock.
+    #[non_exhaustive]
+    Acquired {
+        /// The lock's namespace.
+        namespace: &'a str,
+        /// The lock's name.
+        name: &'a str,
+        /// The fencing token.
+        token: u64,
+        /// How long the call took.
+        waited: Duration,
+        /// Whether there was a `Waiting` for this call.
+        was_waiting: bool,
+        /// Whether another thread of this process handed its lease over.
+        handed_over: bool,
+        /// Whether the holder before never released the lock.
+        abandoned: bool,
+    },
+    /// A call that was waiting ends without the lock: by its timeout, its number of attempts, a cancel, or an error.
+    #[non_exhaustive]
+    GaveUp {
+        /// The lock's namespace.
+        namespace: &'a str,
+        /// The lock's name.
+        name: &'a str,
+        /// How long the call took.
+        waited: Duration,
+        /// The error, if it ends with one.
+        error: Option<&'a Error>,
+    },
+    /// A holder has released the lock, or has handed it over or passed it on.
+    #[non_exhaustive]
+    Released {
+        /// The lock's namespace.
+        namespace: &'a str,
+        /// The lock's name.
+        name: &'a str,
+        /// The fencing token.
+        token: u64,
+        /// How long it was held.
+        held: Duration,
+    },
+    /// A lease was renewed.
+    #[non_exhaustive]
+    Renewed {
+        /// The lock's namespace.
+        namespace: &'a str,
+        /// The lock's name.
+        name: &'a str,
+        /// The fencing token.
+        token: u64,
+    },
+    /// A renewal failed, and is tried again.
+    #[non_exhaustive]
+    RenewalFailed {
+        /// The lock's namespace.
+        namespace: &'a str,
+        /// The lock's name.
+        name: &'a str,
+        /// The fencing token.
+        token: u64,
+        /// For how much longer the lease is valid without another renewal.
+        remaining: Duration,
+        /// Why.
+        error: &'a Error,
+    },
+    /// A lease has ended before its holder released it.
+    #[non_exhaustive]
+    Lost {
+        /// The lock's namespace.
+        namespace: &'a str,
+        /// The lock's name.
+        name: &'a str,
+        /// The fencing token.
+        token: u64,
+        /// How long it was held.
+        held: Duration,
+        /// How that was noticed.
+        reason: LostReason,
+    },
+    /// A call or a renewal found that the engine can't be reached, or can't serve. There is one for each call, and one for
+    /// each lease, that finds it.
+    #[non_exhaustive]
+    OutageBegan {
+        /// The namespace of the lock that it was found by.
+        namespace: &'a str,
+        /// The name of that lock.
+        name: &'a str,
+        /// Where locks live, without user and password.
+        engine: &'a str,
+        /// What was found.
+        error: &'a Error,
+    },
+    /// The same call, or a renewal of the same lease, is answered again.
+    #[non_exhaustive]
+    OutageEnded {
+        /// The namespace of the lock that it was found by.
+        namespace: &'a str,
+        /// The name of that lock.
+        name: &'a str,
+        /// Where locks live, without user and password.
+        engine: &'a str,
+        /// How long it has lasted for this call or lease.
+        lasted: Duration,
+    },
+    /// This program has ended the leases of a lock by [`Locker::break_lock`](crate::Locker::break_lock).
+    #[non_exhaustive]
+    Broken {
+        /// The lock's namespace.
+        namespace: &'a str,
+        /// The lock's name.
+        name: &'a str,
+        /// How many leases it has ended.
+        holders: usize,
+    },
+}
+
+/// The observer of a locker, if it has one.
+#[derive(Clone, Default)]
+pub(crate) struct Observers(Option<Arc<dyn Observer>>);
+
+impl Observers {
+    pub(crate) fn of(observer: Arc<dyn Observer>) -> Self {
+        Observers(Some(observer))
+    }
+}
+
+impl fmt::Debug for Observers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Some(..)" } else { "None" })
+    }
+}

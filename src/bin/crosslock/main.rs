@@ -1,0 +1,2 @@
+//! The program `crosslock`.
+fn main() {}

@@ -1,0 +1,157 @@
+//! What operators do: look at locks, list them, free them.
+
+use std::collections::{HashSet, VecDeque};
+
+use super::Locker;
+use crate::base::clock::Deadline;
+use crate::base::error::Result;
+use crate::base::inspection::{Holder, Inspection};
+use crate::base::name::{Key, Namespace};
+
+impl Locker {
+    /// Looks at a lock without taking it: who holds it, and who waits for it. One round trip.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::InvalidName`](crate::Error::InvalidName) for a name that isn't 1 to 512 bytes long.
+    /// - [`Error::Unavailable`](crate::Error::Unavailable), [`Error::Denied`](crate::Error::Denied),
+    ///   [`Error::Conflict`](crate::Error::Conflict) and [`Error::Engine`](crate::Error::Engine) when the engine fails.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> crosslock::Result<()> {
+    /// let locker = crosslock::Locker::open("memory:")?;
+    /// let _guard = locker.lock("inspect-example")?;
+    /// let seen = locker.inspect("inspect-example")?;
+    /// assert_eq!(seen.holders.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn inspect(&self, name: &str) -> Result<Inspection> {
+        let key = Key::new(&self.namespace, name)?;
+        let operations = self.core().engine.operations()?;
+        operations.inspect(&key, &Deadline::NEVER)
+    }
+
+    /// Lists the names in use that begin with `prefix`, in no order. All names begin with an empty one.
+    ///
+    /// A name is in use while somebody holds it. One that is taken or released meanwhile may be listed or not. The server
+    /// is asked for a part at a time, while the iterator goes on; on Redis by `SCAN`, which doesn't block other clients.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`](crate::Error::Unsupported) when the engine can't list. The iterator gives the errors of
+    /// [`inspect`](Self::inspect), and ends with the first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> crosslock::Result<()> {
+    /// let locker = crosslock::Locker::open("memory:")?;
+    /// let _guard = locker.lock("list-example-1")?;
+    /// let names: Vec<String> = locker.list("list-example-")?.collect::<Result<_, _>>()?;
+    /// assert_eq!(names, ["list-example-1"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn list(&self, prefix: &str) -> Result<Names> {
+        self.core().engine.operations()?;
+        Ok(Names {
+            locker: self.clone(),
+            namespace: self.namespace.clone(),
+            prefix: prefix.to_owned(),
+            next: Some(0),
+            page: VecDeque::new(),
+            told: HashSet::new(),
+        })
+    }
+
+    /// Takes a lock from whoever holds it, and gives it to the first that waits. One round trip. Returns whom it was
+    /// taken from; of a lock that is free, nobody.
+    ///
+    /// All leases of the name end, those of readers and of holders of permits too. Their guards are lost, by
+    /// [`LostReason::Broken`](crate::LostReason::Broken): at once if their process hears messages of the server, which it
+    /// does while a thread of it waits for a lock and for a while after; else at the next renewal. Until then a broken
+    /// guard believes that it holds the lock. The fencing token is counted up, so storage that checks tokens refuses its
+    /// writes as soon as the next holder has written.
+    ///
+    /// The next holder finds the lock [`abandoned`](crate::LockGuard::abandoned).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`inspect`](Self::inspect). After [`Error::Unavailable`](crate::Error::Unavailable) it isn't known whether
+    /// the lock was broken.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> crosslock::Result<()> {
+    /// let locker = crosslock::Locker::open("memory:")?;
+    /// let guard = locker.lock("break-example")?;
+    /// let broken = locker.break_lock("break-example")?;
+    /// assert_eq!(broken[0].token, Some(guard.fencing_token()));
+    /// assert!(guard.verify().is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn break_lock(&self, name: &str) -> Result<Vec<Holder>> {
+        let key = Key::new(&self.namespace, name)?;
+        let operations = self.core().engine.operations()?;
+        operations.break_lock(&key, &Deadline::NEVER)
+    }
+}
+
+/// Iterates over the names of locks in use: made by [`Locker::list`].
+///
+/// # Examples
+///
+/// ```
+/// # fn main() -> crosslock::Result<()> {
+/// let locker = crosslock::Locker::open("memory:")?;
+/// for name in locker.list("names-example-")? {
+///     println!("{}", name?);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+#[must_use = "an iterator does nothing until it is asked"]
+pub struct Names {
+    locker: Locker,
+    namespace: Namespace,
+    prefix: String,
+    /// `None` behind the last page.
+    next: Option<u64>,
+    page: VecDeque<String>,
+    /// An engine may give a name on two pages.
+    told: HashSet<String>,
+}
+
+impl Names {
+    fn turn_page(&mut self, cursor: u64) -> Result<()> {
+        let engine = &self.locker.core().engine;
+        let operations = engine.operations()?;
+        let page = operations.list(&self.namespace, &self.prefix, cursor, &Deadline::NEVER)?;
+        (self.page, self.next) = (page.names.into(), page.next);
+        Ok(())
+    }
+}
+
+impl Iterator for Names {
+    type Item = Result<String>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            while let Some(name) = self.page.pop_front() {
+                if self.told.insert(name.clone()) {
+                    return Some(Ok(name));
+                }
+            }
+            let cursor = self.next.take()?;
+            if let Err(e) = self.turn_page(cursor) {
+                return Some(Err(e));
+            }
+        }
+    }
+}
