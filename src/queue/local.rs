@@ -7,12 +7,16 @@
 //!
 //! A turn is sent to a thread while the queue is locked, and only to one that is in the queue. A thread that ends its wait
 //! takes itself out under the same lock; if it isn't in the queue any more, the turn was sent to it.
+//!
+//! Besides the turn a thread is sent one message at most, by whoever has its [`LookAgain`]: to look whether it still wants
+//! to wait. It says nothing about the turn, so it may come at any time, and late.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::sync::{Mutex, Receiver, Sender, bounded};
@@ -40,8 +44,31 @@ struct Queue<K: Label, W: Default> {
 
 struct Waiting<K: Label, W: Default> {
     number: u64,
-    /// Has room for the one turn that is ever sent.
-    give: Sender<(Turn<K, W>, W)>,
+    /// Has room for the one turn, and the one other message, that are ever sent.
+    give: Sender<Message<K, W>>,
+}
+
+/// What is sent to a thread that waits.
+enum Message<K: Label, W: Default> {
+    Turn(Turn<K, W>, W),
+    /// What would end its wait may have come.
+    LookAgain,
+}
+
+/// Has a thread that waits look whether it still wants to, from another thread, once.
+pub(crate) struct LookAgain<K: Label, W: Default> {
+    tell: Sender<Message<K, W>>,
+    told: AtomicBool,
+}
+
+impl<K: Label, W: Default> LookAgain<K, W> {
+    pub(crate) fn tell(&self) {
+        // Once: the room for the turn stays.
+        if !self.told.swap(true, Ordering::Relaxed) {
+            // A thread that doesn't wait any more needn't look.
+            let _ = self.tell.try_send(Message::LookAgain);
+        }
+    }
 }
 
 /// The right of one thread of this process to deal with the engine for a name.
@@ -57,7 +84,9 @@ pub(crate) struct Waiter<K: Label, W: Default> {
     queues: Arc<Mutex<Queues<K, W>>>,
     key: K,
     number: u64,
-    given: Receiver<(Turn<K, W>, W)>,
+    given: Receiver<Message<K, W>>,
+    /// The other end, until somebody may have it look again.
+    tell: Option<Sender<Message<K, W>>>,
     /// Whether it isn't in the queue any more.
     left: bool,
 }
@@ -91,7 +120,8 @@ impl<K: Label, W: Default> LocalQueues<K, W> {
                 return Entered::First(Turn::new(self.0.clone(), key.clone()));
             }
         };
-        let (give, given) = bounded(1);
+        let (give, given) = bounded(2);
+        let tell = Some(give.clone());
         queue.get_mut().waiting.push_back(Waiting { number, give });
         locked.next += 1;
         drop(locked);
@@ -100,6 +130,7 @@ impl<K: Label, W: Default> LocalQueues<K, W> {
             key: key.clone(),
             number,
             given,
+            tell,
             left: false,
         })
     }
@@ -123,24 +154,39 @@ impl<K: Label, W: Default> LocalQueues<K, W> {
 }
 
 impl<K: Label, W: Default> Waiter<K, W> {
-    /// Waits for the turn, until `deadline` at most.
+    /// What has this thread look again; `None` when somebody has that already.
+    pub(crate) fn look_again(&mut self) -> Option<LookAgain<K, W>> {
+        Some(LookAgain {
+            tell: self.tell.take()?,
+            told: AtomicBool::new(false),
+        })
+    }
+
+    /// Waits for the turn, until `deadline` at most, or until it is to look again.
     pub(crate) fn wait(mut self, deadline: Option<Instant>) -> Result<(Turn<K, W>, W), Self> {
-        let given = match deadline {
+        let message = match deadline {
             Some(deadline) => self.given.recv_deadline(deadline).ok(),
-            // The queue keeps the sender until it has sent.
+            // The queue keeps the sender until it has sent the turn.
             None => self.given.recv().ok(),
         };
-        self.left = given.is_some();
-        given.ok_or(self)
+        match message {
+            Some(Message::Turn(turn, handoff)) => {
+                self.left = true;
+                Ok((turn, handoff))
+            }
+            Some(Message::LookAgain) | None => Err(self),
+        }
     }
 
     /// Leaves the queue, unless the turn was given before.
     pub(crate) fn leave(mut self) -> Left<K, W> {
         let taken = self.take_out();
-        match self.given.try_recv() {
-            Ok((turn, handoff)) => Left::Given(turn, handoff),
-            Err(_) => Left::Gone { taken },
+        while let Ok(message) = self.given.try_recv() {
+            if let Message::Turn(turn, handoff) = message {
+                return Left::Given(turn, handoff);
+            }
         }
+        Left::Gone { taken }
     }
 
     /// Whether the lock is known to be taken.
@@ -230,14 +276,14 @@ impl<K: Label, W: Default> Queue<K, W> {
     fn give(&mut self, mut handoff: W, turn: impl Fn() -> Turn<K, W>) -> Result<(), W> {
         while let Some(next) = self.waiting.pop_front() {
             // It has room for this one message, and a receiver for as long as its thread is in the queue.
-            match next.give.try_send((turn(), handoff)) {
-                Ok(()) => return Ok(()),
-                Err(unsent) => {
-                    let (mut turn, kept) = unsent.into_inner();
-                    turn.passed = true;
-                    handoff = kept;
-                }
-            }
+            let Err(unsent) = next.give.try_send(Message::Turn(turn(), handoff)) else {
+                return Ok(());
+            };
+            let Message::Turn(mut turn, kept) = unsent.into_inner() else {
+                return Ok(());
+            };
+            turn.passed = true;
+            handoff = kept;
         }
         Err(handoff)
     }

@@ -71,7 +71,7 @@ impl Asker {
     }
 
     /// Passes the place on to the next that waits, or gives up.
-    fn end(self) {
+    pub(crate) fn end(self) {
         let passed = match self.right {
             Some(right) => right
                 .pass(Word::Wait(self.place))

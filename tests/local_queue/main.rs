@@ -271,6 +271,38 @@ fn processes_whose_threads_give_up_leave_the_line() {
     assert!(seen.contains(&Seen::KnownToBeTaken));
 }
 
+#[test]
+fn thread_that_is_cancelled_takes_nothing_with_it() {
+    let seen = in_orders_with(3, |world| {
+        let process = Process::new(world, 0, true);
+        vec![
+            process.locks(),
+            process.locks_until_cancelled(),
+            process.locks(),
+        ]
+    });
+    assert!(seen.contains(&Seen::CancelledInQueue));
+    assert!(seen.contains(&Seen::CancelMetTurn));
+}
+
+#[test]
+fn cancel_leaves_room_for_the_turn() {
+    try_every_order(None, || {
+        let queues = Queues::default();
+        let (turn, mut waiter) = (first(&queues), behind(&queues));
+        let look_again = waiter.look_again().unwrap();
+        assert!(waiter.look_again().is_none());
+        let cancels: Thread = Box::new(move || (0..3).for_each(|_| look_again.tell()));
+        let waits: Thread = Box::new(move || {
+            // It looks again, and wants to wait for the turn all the same.
+            let given = waiter.wait(None).or_else(|waiter| waiter.wait(None));
+            assert!(given.is_ok());
+        });
+        at_once(vec![Box::new(move || drop(turn)), cancels, waits]);
+        assert_eq!(queues.len(), 0);
+    });
+}
+
 /// Too many even for orders with few interruptions.
 fn crowd(world: &Arc<World>) -> Vec<Thread> {
     let (one, other) = (Process::new(world, 0, true), Process::new(world, 1, false));
@@ -279,6 +311,7 @@ fn crowd(world: &Arc<World>) -> Vec<Thread> {
         one.loses(),
         one.locks_for(2),
         one.tries(),
+        one.locks_until_cancelled(),
         one.locks(),
         other.locks_for(1),
         other.loses(),

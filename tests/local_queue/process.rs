@@ -1,13 +1,14 @@
 //! The threads of one process: they use the local queue as `acquire.rs`, `guard.rs` and `held.rs` do.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::panicking;
 use std::time::Instant;
 
 use crate::asker::{Asker, Patience, Place, Right};
 use crate::guard::Guard;
 use crate::local_queue::{Entered, Left, LocalQueues, Turn, Waiter};
-use crate::sync::spawn;
+use crate::sync::{spawn, step};
 use crate::world::{Lease, Seen, World};
 
 pub(crate) type Key = &'static str;
@@ -45,17 +46,17 @@ impl Process {
     }
 
     fn lock(self: &Arc<Self>) -> Guard {
-        self.acquire(Patience(None))
+        self.acquire(Patience(None), None)
             .expect("who waits for ever gets the lock")
     }
 
     /// Gives up after `looks`, each of which may come at any time.
     fn lock_for(self: &Arc<Self>, looks: u32) -> Option<Guard> {
-        self.acquire(Patience(Some(looks)))
+        self.acquire(Patience(Some(looks)), None)
     }
 
     fn try_lock(self: &Arc<Self>) -> Option<Guard> {
-        self.acquire(Patience(Some(0)))
+        self.acquire(Patience(Some(0)), None)
     }
 
     /// A thread that waits for the lock for ever.
@@ -75,6 +76,16 @@ impl Process {
         Box::new(move || process.try_lock().iter().for_each(Guard::hold))
     }
 
+    /// A thread that waits for the lock until another cancels that, which may come at any time.
+    pub(crate) fn locks_until_cancelled(self: &Arc<Self>) -> Thread {
+        let process = self.clone();
+        Box::new(move || {
+            let cancelled = Arc::new(AtomicBool::new(false));
+            let guard = process.acquire(Patience(None), Some(&cancelled));
+            guard.iter().for_each(Guard::hold);
+        })
+    }
+
     /// A thread that loses its lease, or has dropped its guard by then.
     pub(crate) fn loses(self: &Arc<Self>) -> Thread {
         let process = self.clone();
@@ -91,8 +102,12 @@ impl Process {
         self.world.book().see(seen);
     }
 
-    fn acquire(self: &Arc<Self>, mut patience: Patience) -> Option<Guard> {
-        let (right, word) = self.enter(&mut patience)?;
+    fn acquire(
+        self: &Arc<Self>,
+        mut patience: Patience,
+        cancelled: Cancelled<'_>,
+    ) -> Option<Guard> {
+        let (right, word) = self.enter(&mut patience, cancelled)?;
         let place = match word {
             Word::Ask => Place::new(&self.world),
             Word::Wait(place) => {
@@ -110,27 +125,40 @@ impl Process {
                 Place::new(&self.world)
             }
         };
-        Asker {
+        let asker = Asker {
             process: self.clone(),
             patience,
             place,
             right,
+        };
+        if is_set(cancelled) {
+            self.see(Seen::CancelMetTurn);
+            asker.end();
+            return None;
         }
-        .run()
+        asker.run()
     }
 
     /// Takes the turn or waits for it, and goes on without it when its patience is at an end; or gives up, because the lock
     /// is known to be taken.
-    fn enter(self: &Arc<Self>, patience: &mut Patience) -> Option<(Option<Right>, Word)> {
+    fn enter(
+        self: &Arc<Self>,
+        patience: &mut Patience,
+        cancelled: Cancelled<'_>,
+    ) -> Option<(Option<Right>, Word)> {
         let began = self.world.book().now();
         let waiter = match self.queues.enter(&NAME) {
             Entered::First(turn) => return Some((Some(self.sit(turn)), Word::Ask)),
             Entered::Behind(waiter) => waiter,
         };
-        match self.stand_in_queue(waiter, patience, began) {
+        match self.stand_in_queue(waiter, patience, cancelled, began) {
             Left::Given(turn, word) => {
                 self.world.book().is_served(self.id, began);
                 Some((Some(self.sit(turn)), word))
+            }
+            Left::Gone { .. } if is_set(cancelled) => {
+                self.see(Seen::CancelledInQueue);
+                None
             }
             Left::Gone { taken: true } => {
                 let was_taken = self.world.book().was_claimed(self.id, began);
@@ -150,11 +178,22 @@ impl Process {
         &self,
         mut waiter: Waiter<Key, Word>,
         patience: &mut Patience,
+        cancelled: Cancelled<'_>,
         began: u64,
     ) -> Left<Key, Word> {
+        if let Some(cancelled) = cancelled {
+            let look_again = waiter.look_again().expect("nobody else has it");
+            let cancelled = cancelled.clone();
+            spawn(move || {
+                step();
+                cancelled.store(true, Ordering::SeqCst);
+                look_again.tell();
+                look_again.tell();
+            });
+        }
         self.world.book().waits(self.id, began);
         let deadline = patience.0.is_some().then(Instant::now);
-        while !patience.begin() {
+        while !patience.begin() && !is_set(cancelled) {
             match waiter.wait(deadline) {
                 Ok((turn, word)) => {
                     self.world.book().waits_no_more(self.id, began);
@@ -178,6 +217,13 @@ impl Process {
             process: self.clone(),
         }
     }
+}
+
+/// What ends a wait, if something does.
+type Cancelled<'a> = Option<&'a Arc<AtomicBool>>;
+
+fn is_set(cancelled: Cancelled<'_>) -> bool {
+    cancelled.is_some_and(|cancelled| cancelled.load(Ordering::SeqCst))
 }
 
 impl Drop for Process {

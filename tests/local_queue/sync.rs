@@ -84,7 +84,7 @@ pub(crate) struct Receiver<T>(Arc<sync::Mutex<Channel<T>>>);
 struct Channel<T> {
     messages: VecDeque<T>,
     room: usize,
-    has_sender: bool,
+    senders: usize,
     has_receiver: bool,
     waits: Option<Waker>,
 }
@@ -99,7 +99,7 @@ pub(crate) fn bounded<T>(room: usize) -> (Sender<T>, Receiver<T>) {
     let channel = Channel {
         messages: VecDeque::new(),
         room,
-        has_sender: true,
+        senders: 1,
         has_receiver: true,
         waits: None,
     };
@@ -132,10 +132,17 @@ impl<T> Sender<T> {
     }
 }
 
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        Channel::of(&self.0).senders += 1;
+        Sender(self.0.clone())
+    }
+}
+
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
         let mut channel = Channel::of(&self.0);
-        channel.has_sender = false;
+        channel.senders -= 1;
         channel.wake();
     }
 }
@@ -158,7 +165,7 @@ impl<T> Receiver<T> {
             let mut channel = Channel::of(&self.0);
             match channel.messages.pop_front() {
                 Some(message) => Poll::Ready(Ok(message)),
-                None if channel.has_sender => {
+                None if channel.senders > 0 => {
                     channel.waits = Some(context.waker().clone());
                     Poll::Pending
                 }

@@ -16,6 +16,8 @@ pub(crate) type Inbox = Arc<Sender<u64>>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Seen {
     AskedWithoutSeat,
+    CancelledInQueue,
+    CancelMetTurn,
     ExpiredOnTheWay,
     GivenAtTheLastMoment,
     HandedOver,
@@ -25,8 +27,10 @@ pub(crate) enum Seen {
 }
 
 impl Seen {
-    pub(crate) const ALL: [Seen; 7] = [
+    pub(crate) const ALL: [Seen; 9] = [
         Seen::AskedWithoutSeat,
+        Seen::CancelledInQueue,
+        Seen::CancelMetTurn,
         Seen::ExpiredOnTheWay,
         Seen::GivenAtTheLastMoment,
         Seen::HandedOver,
