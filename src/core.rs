@@ -1,10 +1,14 @@
 //! What the clones of a locker, and its guards, share in one process: state, and no way to take a lock.
 //!
 //! It uses `base`, `lease`, `queue` and the traits of `engine`. What always holds here: a process uses its own core, and a
-//! child neither uses nor drops its parent's.
+//! child neither uses nor drops its parent's; a lease that a closed core still has is being released.
+
+mod close;
+pub(crate) mod guards;
 
 use std::sync::Arc;
 
+use crate::base::cancel::Cancel;
 use crate::base::claim::{Claim, Mode};
 use crate::base::clock::{BootInstant, Clock};
 use crate::base::error::{Error, Result};
@@ -12,7 +16,9 @@ use crate::base::fork::{AfterFork, Process};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::validity::valid_until;
-use crate::engine::{Engine, unsupported};
+use crate::core::close::Closing;
+use crate::core::guards::{Guards, Place};
+use crate::engine::{Engine, Revocations, unsupported};
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredReleases;
 use crate::lease::plan::Plan;
@@ -31,6 +37,8 @@ pub(crate) struct Core {
     pub(crate) renewers: Renewers,
     pub(crate) deferred: DeferredReleases,
     pub(crate) queues: LocalQueues,
+    pub(crate) guards: Arc<Guards>,
+    closing: Closing,
     /// What almost all claims have.
     no_names: Arc<[Key]>,
 }
@@ -46,9 +54,14 @@ impl AfterFork for Core {
 
 impl Core {
     pub(crate) fn new(engine: Arc<dyn Engine>, options: Options, clock: Arc<dyn Clock>) -> Self {
+        let guards = Arc::new(Guards::default());
+        let told: Arc<dyn Revocations> = guards.clone();
+        engine.tell_revocations(Arc::downgrade(&told));
         Core {
             process: Process::current(),
             plan: Plan::of(&options),
+            guards,
+            closing: Closing::default(),
             renewers: Renewers::default(),
             deferred: DeferredReleases::new(engine.clone(), clock.clone()),
             queues: LocalQueues::default(),
@@ -99,6 +112,17 @@ impl Core {
         let renewer = self.renewers.take();
         let renewer = renewer.map_err(|e| Error::engine(Some(key.name()), what, limits, e))?;
         Ok(Some(renewer))
+    }
+
+    /// Set when this is closed.
+    pub(crate) fn closed(&self) -> &Cancel {
+        self.closing.closed()
+    }
+
+    /// A guard is gone, and its lease released.
+    pub(crate) fn remove_guard(&self, place: Place) {
+        self.guards.remove(place);
+        self.closing.one_is_gone();
     }
 
     /// Makes a lease one that was granted now, since which the engine's lease has begun.

@@ -82,6 +82,7 @@ mod locker;
 mod primitives;
 mod queue;
 
+pub use base::cancel::CancelToken;
 pub use base::claim::Prefer;
 pub use base::error::{Error, LostReason, Result};
 pub use base::inspection::{Holder, Inspection, LockState, Party, Waiter, Wants};

@@ -8,6 +8,7 @@
 //! | asking | the turn, the [`Contender`], a renewer | an answer: granted, taken, or none |
 //! | waiting | the same | a grant; or it is time to ask again |
 //! | granted | the turn, the lease, the renewer | they become a guard |
+//! | cancelled | as before | at once: giving up; what a question may have done is left as unclear |
 //! | giving up | the turn, the contender, the renewer | the next thread of the process gets all three; without one, the owner leaves the engine's queue |
 
 use std::sync::Arc;
@@ -85,20 +86,31 @@ impl<'a> Acquirer<'a> {
         if let Ok(Some(lease)) = outcome {
             self.set_taken(true);
             let guard = LockGuard::new(self.core.clone(), lease, self.renewer, self.turn);
-            return Ok(Some(guard));
+            return guard.map(Some);
         }
+        let outcome = if self.budget.is_cancelled() {
+            Err(Error::cancelled(self.claim.key.name()))
+        } else {
+            outcome.map(|_| None)
+        };
         self.give_up(&outcome);
-        outcome.map(|_| None)
+        outcome
     }
 
     /// Gives the lease, or `None` when the budget is used up.
     fn run(&mut self) -> Result<Option<Lease>> {
+        if self.budget.is_cancelled() {
+            return Ok(None);
+        }
         if self.renewer.is_none() {
             // Before anything is taken that nobody would renew.
             self.renewer = self.core.renewer(&self.claim.key)?;
         }
         loop {
             let is_last = self.budget.begin();
+            if self.budget.is_cancelled() {
+                return self.without_lease(None);
+            }
             if is_last && self.leaves_question_to_successor() {
                 return self.without_lease(None);
             }
@@ -299,8 +311,12 @@ impl<'a> Acquirer<'a> {
     }
 
     /// Passes everything on to the next thread of this process that waits. Without one the owner leaves the engine's queue.
-    fn give_up(self, outcome: &Result<Option<Lease>>) {
-        let leave_by = self.budget.leave_by(outcome.is_err());
+    fn give_up(self, outcome: &Result<Option<LockGuard>>) {
+        let has_failed = match outcome {
+            Err(Error::Cancelled { .. }) => self.contender.failing.is_some(),
+            outcome => outcome.is_err(),
+        };
+        let leave_by = self.budget.leave_by(has_failed);
         let (core, claim) = (self.core, self.claim);
         let handoff = Handoff::Resume(Box::new(self.contender), self.renewer);
         let (turn, handoff) = match self.turn {

@@ -16,21 +16,31 @@ use std::time::{Duration, Instant};
 
 use crate::acquire::acquirer::Acquirer;
 use crate::acquire::retry_budget::RetryBudget;
+use crate::base::cancel::{Cancel, Registration};
 use crate::base::claim::Claim;
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
 use crate::base::name::Key;
 use crate::core::Core;
+use crate::engine::Engine;
 use crate::guard::LockGuard;
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
 use crate::queue::handoff::{Contender, Handoff, Turn, Waiter};
 use crate::queue::local::{Entered, Left};
 
-impl Core {
+/// How the calls of one locker take locks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Calls<'a> {
+    pub(crate) core: &'a Arc<Core>,
+    /// What ends them: the end of the core is among it.
+    pub(crate) ended_by: &'a Cancel,
+}
+
+impl Calls<'_> {
     /// Blocks.
-    pub(crate) fn lock(self: &Arc<Self>, claim: &Claim) -> Result<LockGuard> {
-        let attempts = self.options.attempts;
+    pub(crate) fn lock(self, claim: &Claim) -> Result<LockGuard> {
+        let attempts = self.core.options.attempts;
         let guard = self.acquire(claim, Deadline::NEVER, attempts)?;
         // Without a number of attempts there is no end but a guard or an error.
         let attempts = attempts.unwrap_or(u32::MAX);
@@ -40,36 +50,57 @@ impl Core {
         })
     }
 
-    pub(crate) fn try_lock(self: &Arc<Self>, claim: &Claim) -> Result<Option<LockGuard>> {
+    pub(crate) fn try_lock(self, claim: &Claim) -> Result<Option<LockGuard>> {
         self.acquire(claim, Deadline::NEVER, Some(1))
     }
 
     pub(crate) fn try_lock_for(
-        self: &Arc<Self>,
+        self,
         claim: &Claim,
         timeout: Duration,
     ) -> Result<Option<LockGuard>> {
-        self.acquire(claim, Deadline::after(timeout), self.options.attempts)
+        let attempts = self.core.options.attempts;
+        self.acquire(claim, Deadline::after(timeout), attempts)
     }
 
     pub(crate) fn try_lock_until(
-        self: &Arc<Self>,
+        self,
         claim: &Claim,
         deadline: Instant,
     ) -> Result<Option<LockGuard>> {
         // The one attempt after a deadline that has passed takes time as well.
         let deadline = Deadline::at(deadline.max(Instant::now()));
-        self.acquire(claim, deadline, self.options.attempts)
+        self.acquire(claim, deadline, self.core.options.attempts)
+    }
+
+    /// One that asks the engine, and takes nothing.
+    pub(crate) fn ask<T>(
+        self,
+        name: &str,
+        ask: impl FnOnce(&dyn Engine, &Deadline) -> Result<T>,
+    ) -> Result<T> {
+        if self.ended_by.is_set() {
+            return Err(Error::cancelled(name));
+        }
+        let deadline = Deadline::NEVER.or(self.ended_by);
+        match ask(&*self.core.engine, &deadline) {
+            Err(Error::Unavailable { .. }) if deadline.is_cancelled() => {
+                Err(Error::cancelled(name))
+            }
+            answer => answer,
+        }
     }
 
     fn acquire(
-        self: &Arc<Self>,
+        self,
         claim: &Claim,
         deadline: Deadline,
         attempts: Option<u32>,
     ) -> Result<Option<LockGuard>> {
-        let budget = RetryBudget::new(deadline, attempts, &self.options);
-        acquire(self, claim, budget)
+        let _call = self.core.begin(&claim.key, self.ended_by)?;
+        let deadline = deadline.or(self.ended_by);
+        let budget = RetryBudget::new(deadline, attempts, &self.core.options);
+        acquire(self.core, claim, budget)
     }
 }
 
@@ -78,6 +109,9 @@ fn acquire(core: &Arc<Core>, claim: &Claim, mut budget: RetryBudget) -> Result<O
     let (turn, handoff) = if is_queued_locally(claim) {
         match take_turn(core, claim, &mut budget) {
             Left::Given(turn, handoff) => (Some(turn), handoff),
+            Left::Gone { .. } if budget.is_cancelled() => {
+                return Err(Error::cancelled(claim.key.name()));
+            }
             Left::Gone { taken: true } => return Ok(None),
             Left::Gone { taken: false } => {
                 // Nobody here knows how the lock stands: one question, without waiting.
@@ -92,7 +126,7 @@ fn acquire(core: &Arc<Core>, claim: &Claim, mut budget: RetryBudget) -> Result<O
         Handoff::Acquire => (None, None),
         Handoff::Resume(contender, renewer) => (Some(*contender), renewer),
         Handoff::Lease(lease, renewer) => match take_over(core, claim, *lease, turn.as_ref()) {
-            Some(lease) => return Ok(Some(LockGuard::new(core.clone(), lease, renewer, turn))),
+            Some(lease) => return LockGuard::new(core.clone(), lease, renewer, turn).map(Some),
             None => (None, renewer),
         },
     };
@@ -140,6 +174,7 @@ fn stand_in_queue(
     mut waiter: Waiter,
     budget: &mut RetryBudget,
 ) -> Left<Key, Handoff> {
+    let _woken = look_again_when_cancelled(&mut waiter, budget.deadline());
     while !budget.begin() {
         let whose = "this process has or waits for";
         budget.log.wait(claim, &core.engine, whose);
@@ -149,6 +184,19 @@ fn stand_in_queue(
         }
     }
     waiter.leave()
+}
+
+/// While it is registered, a cancel ends the wait of `waiter`.
+fn look_again_when_cancelled(waiter: &mut Waiter, deadline: &Deadline) -> Option<Registration> {
+    let (cancel, look_again) = (deadline.cancel()?, waiter.look_again()?);
+    let cancelled = cancel.clone();
+    // The registration ends this circle.
+    let wake = move || {
+        if cancelled.is_set() {
+            look_again.tell();
+        }
+    };
+    Some(cancel.on_set(Arc::new(wake)))
 }
 
 #[cfg(test)]

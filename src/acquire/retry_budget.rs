@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::acquire::wait_log::WaitLog;
 use crate::base::backoff::Waits;
 use crate::base::clock::Deadline;
-use crate::base::limits::{GRACE, RELEASE};
+use crate::base::limits::{CANCELLED, GRACE, RELEASE};
 use crate::base::options::Options;
 use crate::engine::Pace;
 
@@ -52,10 +52,19 @@ impl RetryBudget {
         }
     }
 
-    /// By when a call that has no lease has to be done. One with a deadline has no time for an engine that doesn't answer.
+    /// By when a call that has no lease has to be done. One with a deadline, or that was cancelled, has no time for an
+    /// engine that doesn't answer.
     pub(crate) fn leave_by(&self, has_failed: bool) -> Deadline {
+        if self.is_cancelled() {
+            return Deadline::after(if has_failed {
+                Duration::ZERO
+            } else {
+                CANCELLED
+            });
+        }
         match (self.deadline.is_never(), has_failed) {
-            (true, _) => Deadline::after(RELEASE),
+            // A cancel ends this, too.
+            (true, _) => self.deadline.within(RELEASE),
             (false, false) => self.deadline.plus(GRACE),
             (false, true) => Deadline::after(Duration::ZERO),
         }
@@ -73,6 +82,10 @@ impl RetryBudget {
 
     pub(crate) fn deadline(&self) -> &Deadline {
         &self.deadline
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.deadline.is_cancelled()
     }
 
     pub(crate) fn counts_attempts(&self) -> bool {

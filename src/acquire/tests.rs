@@ -9,7 +9,6 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::*;
-use crate::base::cancel::Cancel;
 use crate::base::clock::{BootClock, Deadline};
 use crate::base::error::Error;
 use crate::base::options::Options;
@@ -19,8 +18,14 @@ use crate::engine::{Answer, Engine, Pace, Release, Released, Renewed, Request, U
 use crate::lease::Lease;
 use crate::queue::handoff::{LocalQueues, Turn};
 
-/// Far more than anything here takes.
-const LONG: Duration = Duration::from_secs(60);
+/// More than the first questions of a call take, whose time ends in the test.
+const SOON: Duration = Duration::from_secs(1);
+
+fn sleep_until(over: &Deadline) {
+    while !over.is_over() {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
 
 type Asked = Result<Answer, Unanswered>;
 
@@ -95,8 +100,9 @@ struct Scene {
     engine: Arc<Scripted>,
     core: Arc<Core>,
     claim: Claim,
-    /// The end of the first call's time, when it is set.
-    over: Cancel,
+    /// The end of the calls' time.
+    over: Deadline,
+    cancel: Cancel,
 }
 
 fn scene() -> Scene {
@@ -106,7 +112,8 @@ fn scene() -> Scene {
         engine,
         core: Arc::new(core),
         claim: Claim::exclusive("test", "a"),
-        over: Cancel::default(),
+        over: Deadline::after(SOON),
+        cancel: Cancel::default(),
     }
 }
 
@@ -130,8 +137,7 @@ impl Scene {
     }
 
     fn budget(&self) -> RetryBudget {
-        let deadline = Deadline::after(LONG).or(&self.over);
-        RetryBudget::new(deadline, None, &self.core.options)
+        RetryBudget::new(self.over.clone().or(&self.cancel), None, &self.core.options)
     }
 
     fn call(&self, turn: Turn, contender: Contender) -> Result<Option<LockGuard>> {
@@ -156,8 +162,8 @@ impl Scene {
     /// waits: what they return.
     fn two_calls(&self) -> [Result<Option<LockGuard>>; 2] {
         let (turn, second, _third) = (self.first(), self.behind(), self.behind());
-        let first = self.call(turn, Contender::new(&*self.engine, self.core.process));
-        self.over.set();
+        let first = self.call(turn, Contender::new(&*self.engine, self.core.process, None));
+        sleep_until(&self.over);
         let Left::Given(turn, Handoff::Resume(contender, _)) = second.leave() else {
             panic!("the turn comes with the contender")
         };
@@ -171,7 +177,7 @@ fn question_that_the_end_of_a_call_cut_short_is_asked_again_by_the_next_thread()
     let over = scene.over.clone();
     scene.engine.next(taken);
     scene.engine.next(move || {
-        over.set();
+        sleep_until(&over);
         unanswered()
     });
     scene.engine.next(unanswered);
@@ -210,7 +216,7 @@ fn handed_over_lease_that_is_over_says_nothing_about_the_lock() {
         if let Entered::Behind(other) = core.queues.enter(&key) {
             tell.send(other.leave()).expect("the test waits for it");
         }
-        over.set();
+        sleep_until(&over);
         taken()
     });
     let next = thread::scope(|scope| {

@@ -1,10 +1,99 @@
 //! What ends waits and I/O before their time.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
+
+use crate::base::fork::{AfterFork, ForkLocal};
+
+/// Ends the waits of lockers: see [`Locker::cancelled_by`](crate::Locker::cancelled_by).
+///
+/// Clones are one token. A token that was cancelled stays cancelled. It ends waits for locks, and touches no guard.
+///
+/// A child made by `fork` has a token of its own, which begins as its parent's was.
+///
+/// # Examples
+///
+/// ```
+/// use crosslock::{CancelToken, Error, Locker};
+///
+/// # fn main() -> crosslock::Result<()> {
+/// let locker = Locker::open("memory:")?;
+/// let held = locker.lock("token-example")?;
+/// let token = CancelToken::new();
+/// let other = locker.cancelled_by(&token);
+/// let waiter = std::thread::spawn(move || other.lock("token-example"));
+/// token.cancel();
+/// let waited = waiter.join().expect("no panic");
+/// assert!(matches!(waited, Err(Error::Cancelled { .. })));
+/// held.check()
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct CancelToken(Arc<ForkLocal<Cancel>>);
+
+impl CancelToken {
+    /// Makes a token that isn't cancelled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert!(!crosslock::CancelToken::new().is_cancelled());
+    /// ```
+    pub fn new() -> Self {
+        CancelToken(Arc::new(ForkLocal::new(Cancel::default())))
+    }
+
+    /// Cancels it, for good. Has no effect on a token that is cancelled already.
+    ///
+    /// The call doesn't wait for the calls that it ends. Don't make it in a signal handler, but in a thread that the
+    /// handler wakes, as `examples/shutdown.rs` does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let token = crosslock::CancelToken::new();
+    /// token.clone().cancel();
+    /// assert!(token.is_cancelled());
+    /// ```
+    pub fn cancel(&self) {
+        self.cancellation().set();
+    }
+
+    /// Says whether it is cancelled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let token = crosslock::CancelToken::new();
+    /// assert!(!token.is_cancelled());
+    /// ```
+    pub fn is_cancelled(&self) -> bool {
+        self.cancellation().is_set()
+    }
+
+    /// That of this process.
+    pub(crate) fn cancellation(&self) -> &Cancel {
+        self.0.get()
+    }
+}
+
+impl Default for CancelToken {
+    fn default() -> Self {
+        CancelToken::new()
+    }
+}
+
+impl fmt::Debug for CancelToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CancelToken")
+            .field("cancelled", &self.is_cancelled())
+            .finish_non_exhaustive()
+    }
+}
 
 /// Ends waits and I/O: it is set once, for good. What blocks meanwhile is woken by [`on_set`](Self::on_set); I/O looks
 /// at it every few milliseconds.
@@ -20,7 +109,7 @@ struct Shared {
 /// What is to be called, each by its number.
 #[derive(Default)]
 struct Wakes {
-    all: Vec<(u64, Wake)>,
+    all: BTreeMap<u64, Wake>,
     next: u64,
 }
 
@@ -35,6 +124,22 @@ pub(crate) struct Registration {
 }
 
 impl Cancel {
+    /// One that is set as soon as any of `parents` is, while the registrations live. It keeps none of them.
+    pub(crate) fn of_any<'a>(
+        parents: impl IntoIterator<Item = &'a Cancel>,
+    ) -> (Self, Vec<Registration>) {
+        let any = Cancel::default();
+        let follow = |parent: &Cancel| {
+            let (child, of) = (any.clone(), Arc::downgrade(&parent.0));
+            parent.on_set(Arc::new(move || match of.upgrade() {
+                Some(parent) if parent.is_set.load(Ordering::SeqCst) => child.set(),
+                _ => child.wake(),
+            }))
+        };
+        let registrations = parents.into_iter().map(follow).collect();
+        (any, registrations)
+    }
+
     pub(crate) fn set(&self) {
         self.0.is_set.store(true, Ordering::SeqCst);
         self.wake();
@@ -49,7 +154,7 @@ impl Cancel {
         // Called without the lock: a wake may take locks of its own, under which others register.
         let wakes: Vec<_> = {
             let wakes = self.0.wakes.lock();
-            wakes.all.iter().map(|(_, wake)| wake.clone()).collect()
+            wakes.all.values().cloned().collect()
         };
         wakes.iter().for_each(|wake| wake());
     }
@@ -60,7 +165,7 @@ impl Cancel {
             let mut wakes = self.0.wakes.lock();
             let number = wakes.next;
             wakes.next += 1;
-            wakes.all.push((number, wake.clone()));
+            wakes.all.insert(number, wake.clone());
             number
         };
         // Looked at after it is registered: whoever sets it later finds the wake.
@@ -74,13 +179,20 @@ impl Cancel {
     }
 }
 
+/// Whoever waits in the parent isn't woken from a child.
+impl AfterFork for Cancel {
+    fn after_fork(&self) -> Self {
+        let own = Cancel::default();
+        own.0.is_set.store(self.is_set(), Ordering::SeqCst);
+        own
+    }
+}
+
 impl Drop for Registration {
     fn drop(&mut self) {
-        let mut wakes = self.cancel.0.wakes.lock();
-        let at = wakes.all.iter().position(|(one, _)| *one == self.number);
-        if let Some(at) = at {
-            wakes.all.swap_remove(at);
-        }
+        let wake = self.cancel.0.wakes.lock().all.remove(&self.number);
+        // Not under the lock: it may own what registers elsewhere.
+        drop(wake);
     }
 }
 
@@ -128,5 +240,48 @@ mod tests {
         cancel.set();
         let _late = cancel.on_set(wake);
         assert_eq!(count.load(Ordering::SeqCst), 1);
+    }
+    #[test]
+    fn either_of_two_sets_the_one_that_follows_both() {
+        for which in 0..2 {
+            let parents = [(); 2].map(|()| Cancel::default());
+            let (any, _registrations) = Cancel::of_any(&parents);
+            assert!(!any.is_set());
+            parents[which].set();
+            assert!(any.is_set());
+            assert!(!parents[1 - which].is_set());
+            let (late, _registrations) = Cancel::of_any(&parents);
+            assert!(late.is_set());
+        }
+    }
+
+    #[test]
+    fn wake_of_one_that_is_not_set_wakes_those_that_follow_and_sets_none() {
+        let (parent, (count, wake)) = (Cancel::default(), counter());
+        let (any, _registrations) = Cancel::of_any([&parent]);
+        let _woken = any.on_set(wake);
+        parent.wake();
+        assert_eq!(count.load(Ordering::SeqCst), 1);
+        assert!(!any.is_set());
+    }
+
+    #[test]
+    fn nothing_of_one_that_followed_stays() {
+        let parent = Cancel::default();
+        let (any, registrations) = Cancel::of_any([&parent]);
+        let weak = Arc::downgrade(&any.0);
+        drop((any, registrations));
+        assert!(weak.upgrade().is_none());
+        assert!(parent.0.wakes.lock().all.is_empty());
+    }
+
+    #[test]
+    fn token_is_cancelled_for_all_its_clones() {
+        let token = CancelToken::default();
+        let clone = token.clone();
+        clone.cancel();
+        clone.cancel();
+        assert!(token.is_cancelled());
+        assert_eq!(format!("{token:?}"), "CancelToken { cancelled: true, .. }");
     }
 }

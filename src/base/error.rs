@@ -226,6 +226,11 @@ impl Error {
         Error::Lost { name, reason }
     }
 
+    pub(crate) fn cancelled(name: &str) -> Self {
+        let name = name.to_owned();
+        Error::Cancelled { name }
+    }
+
     pub(crate) fn unavailable(name: Option<&str>, engine: &str, cause: impl Into<Cause>) -> Self {
         let (name, engine, source) = (name.map(String::from), engine.to_owned(), cause.into());
         Error::Unavailable {

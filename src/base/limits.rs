@@ -45,3 +45,10 @@ pub(crate) const LONGEST_KEEP: Duration = Duration::from_secs(100 * 365 * 24 * 3
 
 /// How long memory remembers that a lock was abandoned, as the counter on a server does: nothing stays behind for longer.
 pub(crate) const ABANDONMENT: Duration = Duration::from_secs(24 * 3600);
+
+/// What a call that was cancelled may take to leave the engine's queue, before a thread does it. Keeps the end of a wait
+/// within 50 ms, together with the time in which I/O looks for it.
+pub(crate) const CANCELLED: Duration = Duration::from_millis(10);
+
+/// What closing a locker may take. Keeps `close` within 500 ms.
+pub(crate) const CLOSE: Duration = Duration::from_millis(430);

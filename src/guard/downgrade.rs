@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::LockGuard;
 use crate::base::claim::Claim;
 use crate::base::clock::Deadline;
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, LostReason, Result};
 use crate::base::limits::RELEASE;
 use crate::base::token::Ending;
 use crate::lease::Lease;
@@ -67,7 +67,8 @@ impl LockGuard {
                 core.restart(&mut lease, asked);
                 // The others of this process ask for themselves.
                 drop(turn);
-                Ok(LockGuard::new(core, lease, self.renewer.take(), None))
+                let reading = LockGuard::new(core, lease, self.renewer.take(), None);
+                reading.map_err(|_| Error::lost(self.name(), LostReason::Closed))
             }
             Ok(None) => {
                 self.return_renewer();

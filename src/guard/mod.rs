@@ -18,6 +18,7 @@ use crate::base::token::Token;
 #[cfg(feature = "value")]
 use crate::base::value::Stored;
 use crate::core::Core;
+use crate::core::guards::Place;
 use crate::engine::{Renewed, Request};
 use crate::lease::Lease;
 use crate::lease::monitor::{LeaseMonitor, Lost};
@@ -77,6 +78,8 @@ pub struct LockGuard {
     renewer: Option<Renewer>,
     claim: Claim,
     token: Token,
+    /// In the registry of the core, until the lease is released.
+    place: Option<Place>,
     /// Whether the thread was unwinding already when the lock was taken.
     panicking: bool,
     /// What `lost` gives in a child.
@@ -84,12 +87,15 @@ pub struct LockGuard {
 }
 
 impl LockGuard {
+    /// # Errors
+    ///
+    /// `Cancelled` when the locker was closed meanwhile: the lease is released again.
     pub(crate) fn new(
         core: Arc<Core>,
         lease: Lease,
         renewer: Option<Renewer>,
         turn: Option<Turn>,
-    ) -> Self {
+    ) -> Result<Self> {
         let (claim, token) = (lease.claim.clone(), lease.token);
         let (engine, clock) = (core.engine.clone(), core.clock.clone());
         let monitor = Arc::new(LeaseMonitor::new(engine, clock, core.plan, lease, turn));
@@ -98,7 +104,8 @@ impl LockGuard {
             let tended: Arc<dyn Tend> = monitor.clone();
             renewer.tend(Arc::downgrade(&tended), monitor.first_look());
         }
-        LockGuard {
+        let guard = LockGuard {
+            place: Some(core.guards.add(&monitor)),
             core,
             monitor,
             renewer,
@@ -106,7 +113,13 @@ impl LockGuard {
             token,
             panicking: thread::panicking(),
             silent: OnceLock::new(),
+        };
+        // Looked at after it is in the registry: whoever closes the core later finds it there.
+        if guard.core.closed().is_set() {
+            guard.core.close_late(&guard.monitor);
+            return Err(Error::cancelled(guard.name()));
         }
+        Ok(guard)
     }
 
     /// Returns the name of the lock. For several locks, the text has all names.
@@ -357,7 +370,7 @@ impl LockGuard {
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        if self.monitor.has_ended() {
+        if self.monitor.has_ended() && self.place.is_none() {
             return;
         }
         if self.is_inherited() {
@@ -365,6 +378,21 @@ impl Drop for LockGuard {
             std::mem::forget((self.renewer.take(), self.monitor.clone(), self.core.clone()));
             return;
         }
+        if !self.monitor.has_ended() {
+            self.release_dropped();
+        }
+        self.leave_registry();
+    }
+}
+
+impl LockGuard {
+    fn leave_registry(&mut self) {
+        if let Some(place) = self.place.take() {
+            self.core.remove_guard(place);
+        }
+    }
+
+    fn release_dropped(&mut self) {
         let panicked = self.is_panicked();
         // A logger that panics must not end a process whose thread is unwinding.
         let _ = catch_unwind(AssertUnwindSafe(|| {

@@ -140,7 +140,8 @@ impl LockGuard {
     ) -> Result<()> {
         let was_held = !self.monitor.remaining().is_zero();
         let Some((mut lease, mut turn)) = self.monitor.end() else {
-            return Ok(());
+            // Its locker was closed, and has released it.
+            return Err(self.lost_error());
         };
         lease.panicked = panicked;
         let value = value.filter(|_| was_held);
@@ -151,6 +152,7 @@ impl LockGuard {
             (true, None) => self.hand_over_or_release(lease, &mut turn, &deadline),
             (true, Some(value)) => self.store_and_hand_over(lease, &mut turn, value, &deadline),
         };
+        self.leave_registry();
         self.return_renewer();
         // The next thread of this process asks for itself, behind the other processes.
         drop(turn);

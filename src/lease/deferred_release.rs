@@ -57,6 +57,8 @@ struct Shared {
     queue: Mutex<Queue>,
     /// Notified when the locker is gone.
     closing: Condvar,
+    /// Notified when the thread ends.
+    done: Condvar,
     /// Set then, for a release that is on the wire.
     closed: Cancel,
 }
@@ -75,12 +77,13 @@ const MOST: usize = 1024;
 
 impl DeferredReleases {
     pub(crate) fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> Self {
-        let (queue, closing, closed) = Default::default();
+        let (queue, closing, done, closed) = Default::default();
         DeferredReleases(Arc::new(Shared {
             engine,
             clock,
             queue,
             closing,
+            done,
             closed,
         }))
     }
@@ -97,6 +100,19 @@ impl DeferredReleases {
         if !queue.has_worker {
             queue.has_worker = self.start();
         }
+    }
+
+    /// Makes a release by `deadline`, or else leaves it to the thread.
+    pub(crate) fn make(&self, release: DeferredRelease, deadline: &Deadline) {
+        if deadline.is_over() || !self.0.send(&release, deadline) {
+            self.leave(release);
+        }
+    }
+
+    /// Waits until all are made, until then at most.
+    pub(crate) fn await_all(&self, by: Instant) {
+        let mut queue = self.0.queue.lock();
+        while queue.has_worker && !self.0.done.wait_until(&mut queue, by).timed_out() {}
     }
 
     fn start(&self) -> bool {
@@ -144,6 +160,7 @@ impl Shared {
         let is_closed = queue.close_by.is_some_and(|by| by <= now);
         let Some((release, over)) = queue.waiting.pop_front().filter(|_| !is_closed) else {
             queue.has_worker = false;
+            self.done.notify_all();
             return None;
         };
         let deadline = match queue.close_by {

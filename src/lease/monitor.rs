@@ -73,6 +73,8 @@ struct State<T> {
     failing: bool,
     /// For good: a lease that was lost is never valid again.
     lost: Option<LostReason>,
+    /// Whether its locker was closed, and not its guard released it.
+    closed: bool,
     /// The other end of the receiver, once there is one. Dropped after its one message, so that every clone of the
     /// receiver learns of it.
     tell: Option<Sender<Lost>>,
@@ -106,6 +108,7 @@ impl<T: Send> LeaseMonitor<T> {
             turn,
             failing: false,
             lost: None,
+            closed: false,
             tell: None,
         };
         let (state, ended) = (Mutex::new(state), Cancel::default());
@@ -179,6 +182,13 @@ impl<T: Send> LeaseMonitor<T> {
             .map(|lease| lease.owner.clone())
     }
 
+    /// Whether the lease is of the owner with that text.
+    pub(crate) fn is_of(&self, owner: &str) -> bool {
+        let state = self.state.lock();
+        let lease = state.lease.as_ref();
+        lease.is_some_and(|lease| lease.owner.as_str() == owner)
+    }
+
     /// The value that came with the lease.
     #[cfg(feature = "value")]
     pub(crate) fn value(&self) -> Option<Stored> {
@@ -191,6 +201,29 @@ impl<T: Send> LeaseMonitor<T> {
         let mut state = self.state.lock();
         state.tell = None;
         Some((state.lease.take()?, state.turn.take()))
+    }
+
+    /// Ends it as [`end`](Self::end) does, for a locker that is closed, and tells its holder.
+    pub(crate) fn close(&self) -> Option<(Lease, Option<T>)> {
+        // Made now if nobody has asked for it: the message tells the lease's name.
+        self.lost();
+        let mut state = self.state.lock();
+        let lease = state.lease.take()?;
+        state.closed = true;
+        let reason = *state.lost.get_or_insert(LostReason::Closed);
+        if let Some(tell) = state.tell.take() {
+            tell_lost(&tell, &lease.claim.key, reason);
+        }
+        let turn = state.turn.take();
+        drop(state);
+        self.ended.set();
+        Some((lease, turn))
+    }
+
+    /// Whether its guard has ended it, and may not have released it yet.
+    pub(crate) fn is_being_released(&self) -> bool {
+        let state = self.state.lock();
+        state.lease.is_none() && !state.closed
     }
 
     pub(crate) fn has_ended(&self) -> bool {

@@ -6,12 +6,15 @@
 pub(crate) mod builder;
 mod open;
 pub(crate) mod operate;
+mod stop;
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use self::stop::Stop;
+use crate::acquire::Calls;
 use crate::base::claim::{Claim, Mode};
 use crate::base::error::Result;
 use crate::base::fork::ForkLocal;
@@ -56,11 +59,17 @@ use crate::guard::LockGuard;
 pub struct Locker {
     namespace: Namespace,
     core: Arc<ForkLocal<Core>>,
+    /// What else ends its calls, besides the end of the core.
+    stop: Option<Arc<ForkLocal<Stop>>>,
 }
 
 impl Locker {
     pub(crate) fn new(namespace: Namespace, core: Arc<ForkLocal<Core>>) -> Self {
-        Locker { namespace, core }
+        Locker {
+            namespace,
+            core,
+            stop: None,
+        }
     }
 
     /// Returns a clone whose names are kept apart from those of other namespaces.
@@ -85,7 +94,7 @@ impl Locker {
     pub fn namespace(&self, namespace: &str) -> Result<Self> {
         Ok(Locker {
             namespace: Namespace::new(namespace)?,
-            core: self.core.clone(),
+            ..self.clone()
         })
     }
 
@@ -109,6 +118,8 @@ impl Locker {
     /// - [`Error::InvalidName`](crate::Error::InvalidName) when `name` isn't 1 to 512 bytes long.
     /// - [`Error::Busy`](crate::Error::Busy) when the lock was taken at each of
     ///   [`LockerBuilder::attempts`](crate::LockerBuilder::attempts); without that option, never.
+    /// - [`Error::Cancelled`](crate::Error::Cancelled) when the locker was closed, or a token of
+    ///   [`cancelled_by`](Self::cancelled_by) was cancelled, before the call or in it.
     /// - [`Error::Unavailable`](crate::Error::Unavailable) when the server couldn't be reached for
     ///   [`LockerBuilder::unavailable_for`](crate::LockerBuilder::unavailable_for).
     /// - [`Error::Denied`](crate::Error::Denied) when the server refuses the user, or the directory can't be used.
@@ -128,7 +139,7 @@ impl Locker {
     /// # }
     /// ```
     pub fn lock(&self, name: &str) -> Result<LockGuard> {
-        self.core().lock(&self.exclusive(name)?)
+        self.calls().lock(&self.exclusive(name)?)
     }
 
     /// Tries to take a lock once, without waiting. Returns `None` when it is taken.
@@ -164,7 +175,7 @@ impl Locker {
     /// # }
     /// ```
     pub fn try_lock(&self, name: &str) -> Result<Option<LockGuard>> {
-        self.core().try_lock(&self.exclusive(name)?)
+        self.calls().try_lock(&self.exclusive(name)?)
     }
 
     /// Tries to take a lock for as long as `timeout`. Returns `None` when it is taken to the end.
@@ -189,7 +200,7 @@ impl Locker {
     /// # }
     /// ```
     pub fn try_lock_for(&self, name: &str, timeout: Duration) -> Result<Option<LockGuard>> {
-        self.core().try_lock_for(&self.exclusive(name)?, timeout)
+        self.calls().try_lock_for(&self.exclusive(name)?, timeout)
     }
 
     /// Tries to take a lock until `deadline`, as [`try_lock_for`](Self::try_lock_for) does.
@@ -210,7 +221,8 @@ impl Locker {
     /// # }
     /// ```
     pub fn try_lock_until(&self, name: &str, deadline: Instant) -> Result<Option<LockGuard>> {
-        self.core().try_lock_until(&self.exclusive(name)?, deadline)
+        self.calls()
+            .try_lock_until(&self.exclusive(name)?, deadline)
     }
 
     fn exclusive(&self, name: &str) -> Result<Claim> {
@@ -220,6 +232,16 @@ impl Locker {
     pub(crate) fn claim(&self, name: &str, mode: Mode) -> Result<Claim> {
         // What an engine can do, and the options, are the same in a child.
         self.core.original().claim(&self.namespace, name, mode)
+    }
+
+    /// How its calls take locks.
+    pub(crate) fn calls(&self) -> Calls<'_> {
+        let core = self.core();
+        let ended_by = match &self.stop {
+            Some(stop) => stop.get().cancel(),
+            None => core.closed(),
+        };
+        Calls { core, ended_by }
     }
 
     /// That of this process.

@@ -7,6 +7,7 @@ use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
+use crate::engine::Engine;
 
 impl Locker {
     /// Looks at a lock without taking it: who holds it, and who waits for it. One round trip.
@@ -30,8 +31,8 @@ impl Locker {
     /// ```
     pub fn inspect(&self, name: &str) -> Result<Inspection> {
         let key = Key::new(&self.namespace, name)?;
-        let operations = self.core().engine.operations()?;
-        operations.inspect(&key, &Deadline::NEVER)
+        let ask = |engine: &dyn Engine, by: &Deadline| engine.operations()?.inspect(&key, by);
+        self.calls().ask(name, ask)
     }
 
     /// Lists the names in use that begin with `prefix`, in no order. All names begin with an empty one.
@@ -97,8 +98,8 @@ impl Locker {
     /// ```
     pub fn break_lock(&self, name: &str) -> Result<Vec<Holder>> {
         let key = Key::new(&self.namespace, name)?;
-        let operations = self.core().engine.operations()?;
-        operations.break_lock(&key, &Deadline::NEVER)
+        let ask = |engine: &dyn Engine, by: &Deadline| engine.operations()?.break_lock(&key, by);
+        self.calls().ask(name, ask)
     }
 }
 
@@ -130,9 +131,11 @@ pub struct Names {
 
 impl Names {
     fn turn_page(&mut self, cursor: u64) -> Result<()> {
-        let engine = &self.locker.core().engine;
-        let operations = engine.operations()?;
-        let page = operations.list(&self.namespace, &self.prefix, cursor, &Deadline::NEVER)?;
+        let (namespace, prefix) = (&self.namespace, &self.prefix);
+        let ask = |engine: &dyn Engine, by: &Deadline| {
+            engine.operations()?.list(namespace, prefix, cursor, by)
+        };
+        let page = self.locker.calls().ask(prefix, ask)?;
         (self.page, self.next) = (page.names.into(), page.next);
         Ok(())
     }

@@ -52,7 +52,7 @@ impl Locker {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn lock_all(&self, names: &[impl AsRef<str>]) -> Result<LockGuard> {
-        self.core().lock(&self.several(names)?)
+        self.calls().lock(&self.several(names)?)
     }
 
     /// Tries to take several locks once, all or none, without waiting.
@@ -73,7 +73,7 @@ impl Locker {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_lock_all(&self, names: &[impl AsRef<str>]) -> Result<Option<LockGuard>> {
-        self.core().try_lock(&self.several(names)?)
+        self.calls().try_lock(&self.several(names)?)
     }
 
     /// Tries to take several locks, all or none, for as long as `timeout`.
@@ -100,7 +100,7 @@ impl Locker {
         names: &[impl AsRef<str>],
         timeout: Duration,
     ) -> Result<Option<LockGuard>> {
-        self.core().try_lock_for(&self.several(names)?, timeout)
+        self.calls().try_lock_for(&self.several(names)?, timeout)
     }
 
     /// Tries to take several locks until a point in time, as [`try_lock_all_for`](Self::try_lock_all_for) does for a
@@ -124,7 +124,7 @@ impl Locker {
         names: &[impl AsRef<str>],
         deadline: Instant,
     ) -> Result<Option<LockGuard>> {
-        self.core().try_lock_until(&self.several(names)?, deadline)
+        self.calls().try_lock_until(&self.several(names)?, deadline)
     }
 
     fn several(&self, names: &[impl AsRef<str>]) -> Result<Claim> {

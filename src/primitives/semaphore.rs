@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::base::claim::{Claim, Mode};
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
+use crate::engine::Engine;
 use crate::guard::LockGuard;
 use crate::locker::Locker;
 
@@ -124,7 +125,7 @@ impl Semaphore {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn acquire(&self) -> Result<LockGuard> {
-        self.locker.core().lock(&self.claim)
+        self.locker.calls().lock(&self.claim)
     }
 
     /// Tries to take a permit once, without waiting.
@@ -145,7 +146,7 @@ impl Semaphore {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_acquire(&self) -> Result<Option<LockGuard>> {
-        self.locker.core().try_lock(&self.claim)
+        self.locker.calls().try_lock(&self.claim)
     }
 
     /// Tries to take a permit for as long as `timeout`.
@@ -167,7 +168,7 @@ impl Semaphore {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_acquire_for(&self, timeout: Duration) -> Result<Option<LockGuard>> {
-        self.locker.core().try_lock_for(&self.claim, timeout)
+        self.locker.calls().try_lock_for(&self.claim, timeout)
     }
 
     /// Tries to take a permit until a point in time, as [`try_acquire_for`](Self::try_acquire_for) does for a time.
@@ -187,7 +188,7 @@ impl Semaphore {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_acquire_until(&self, deadline: Instant) -> Result<Option<LockGuard>> {
-        self.locker.core().try_lock_until(&self.claim, deadline)
+        self.locker.calls().try_lock_until(&self.claim, deadline)
     }
 
     /// Takes `count` permits at once, blocking until as many are free.
@@ -209,7 +210,7 @@ impl Semaphore {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn acquire_many(&self, count: u32) -> Result<LockGuard> {
-        self.locker.core().lock(&self.many(count)?)
+        self.locker.calls().lock(&self.many(count)?)
     }
 
     /// Tries to take `count` permits at once, without waiting.
@@ -230,7 +231,7 @@ impl Semaphore {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_acquire_many(&self, count: u32) -> Result<Option<LockGuard>> {
-        self.locker.core().try_lock(&self.many(count)?)
+        self.locker.calls().try_lock(&self.many(count)?)
     }
 
     /// Tries to take `count` permits at once, for as long as `timeout`.
@@ -253,7 +254,9 @@ impl Semaphore {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_acquire_many_for(&self, count: u32, timeout: Duration) -> Result<Option<LockGuard>> {
-        self.locker.core().try_lock_for(&self.many(count)?, timeout)
+        self.locker
+            .calls()
+            .try_lock_for(&self.many(count)?, timeout)
     }
 
     /// Tries to take `count` permits at once until a point in time, as
@@ -279,7 +282,7 @@ impl Semaphore {
         deadline: Instant,
     ) -> Result<Option<LockGuard>> {
         self.locker
-            .core()
+            .calls()
             .try_lock_until(&self.many(count)?, deadline)
     }
 
@@ -302,8 +305,9 @@ impl Semaphore {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn available_permits(&self) -> Result<u32> {
-        let sharing = self.locker.core().engine.sharing()?;
-        sharing.free_permits(&self.claim.key, self.permits, &Deadline::NEVER)
+        let (key, of) = (&self.claim.key, self.permits);
+        let ask = |engine: &dyn Engine, by: &Deadline| engine.sharing()?.free_permits(key, of, by);
+        self.locker.calls().ask(key.name(), ask)
     }
 
     fn many(&self, count: u32) -> Result<Claim> {

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::base::claim::{Claim, Mode};
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
+use crate::engine::Engine;
 use crate::guard::LockGuard;
 use crate::locker::Locker;
 
@@ -56,35 +57,37 @@ impl<T: Serialize + DeserializeOwned> ValueLock<T> {
     }
 
     pub(crate) fn lock(&self) -> Result<WithValue<T>> {
-        let lease = self.locker.core().lock(&self.claim)?;
+        let lease = self.locker.calls().lock(&self.claim)?;
         self.read(lease, &Deadline::NEVER)
     }
 
     pub(crate) fn try_lock(&self) -> Result<Option<WithValue<T>>> {
-        let lease = self.locker.core().try_lock(&self.claim)?;
+        let lease = self.locker.calls().try_lock(&self.claim)?;
         self.read_if_held(lease, &Deadline::NEVER)
     }
 
     pub(crate) fn try_lock_for(&self, timeout: Duration) -> Result<Option<WithValue<T>>> {
         let by = Deadline::after(timeout);
-        let lease = self.locker.core().try_lock_for(&self.claim, timeout)?;
+        let lease = self.locker.calls().try_lock_for(&self.claim, timeout)?;
         self.read_if_held(lease, &by)
     }
 
     pub(crate) fn try_lock_until(&self, deadline: Instant) -> Result<Option<WithValue<T>>> {
-        let lease = self.locker.core().try_lock_until(&self.claim, deadline)?;
+        let lease = self.locker.calls().try_lock_until(&self.claim, deadline)?;
         self.read_if_held(lease, &Deadline::at(deadline))
     }
 
     pub(crate) fn get(&self) -> Result<T> {
-        let values = self.locker.core().engine.values()?;
-        let stored = values.load(&self.claim.key, &Deadline::NEVER)?;
+        let key = &self.claim.key;
+        let load = |engine: &dyn Engine, by: &Deadline| engine.values()?.load(key, by);
+        let stored = self.locker.calls().ask(key.name(), load)?;
         self.parse(stored.as_deref())
     }
 
     pub(crate) fn remove(&self) -> Result<()> {
-        let values = self.locker.core().engine.values()?;
-        values.remove(&self.claim.key, &Deadline::NEVER)
+        let key = &self.claim.key;
+        let remove = |engine: &dyn Engine, by: &Deadline| engine.values()?.remove(key, by);
+        self.locker.calls().ask(key.name(), remove)
     }
 
     fn read_if_held(

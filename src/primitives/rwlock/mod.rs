@@ -62,7 +62,7 @@ impl Locker {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn read(&self, name: &str) -> Result<LockGuard> {
-        self.core().lock(&self.reading(name)?)
+        self.calls().lock(&self.reading(name)?)
     }
 
     /// Tries to take a lock to read once, without waiting.
@@ -82,7 +82,7 @@ impl Locker {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_read(&self, name: &str) -> Result<Option<LockGuard>> {
-        self.core().try_lock(&self.reading(name)?)
+        self.calls().try_lock(&self.reading(name)?)
     }
 
     /// Tries to take a lock to read for as long as `timeout`.
@@ -103,7 +103,7 @@ impl Locker {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_read_for(&self, name: &str, timeout: Duration) -> Result<Option<LockGuard>> {
-        self.core().try_lock_for(&self.reading(name)?, timeout)
+        self.calls().try_lock_for(&self.reading(name)?, timeout)
     }
 
     /// Tries to take a lock to read until a point in time, as [`try_read_for`](Self::try_read_for) does for a time.
@@ -122,7 +122,7 @@ impl Locker {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_read_until(&self, name: &str, deadline: Instant) -> Result<Option<LockGuard>> {
-        self.core().try_lock_until(&self.reading(name)?, deadline)
+        self.calls().try_lock_until(&self.reading(name)?, deadline)
     }
 
     /// Takes a lock to write, alone, blocking while readers or another writer hold it.
@@ -146,7 +146,7 @@ impl Locker {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn write(&self, name: &str) -> Result<LockGuard> {
-        self.core().lock(&self.writing(name)?)
+        self.calls().lock(&self.writing(name)?)
     }
 
     /// Tries to take a lock to write once, without waiting.
@@ -166,7 +166,7 @@ impl Locker {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_write(&self, name: &str) -> Result<Option<LockGuard>> {
-        self.core().try_lock(&self.writing(name)?)
+        self.calls().try_lock(&self.writing(name)?)
     }
 
     /// Tries to take a lock to write for as long as `timeout`.
@@ -187,7 +187,7 @@ impl Locker {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_write_for(&self, name: &str, timeout: Duration) -> Result<Option<LockGuard>> {
-        self.core().try_lock_for(&self.writing(name)?, timeout)
+        self.calls().try_lock_for(&self.writing(name)?, timeout)
     }
 
     /// Tries to take a lock to write until a point in time, as [`try_write_for`](Self::try_write_for) does for a time.
@@ -206,7 +206,7 @@ impl Locker {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_write_until(&self, name: &str, deadline: Instant) -> Result<Option<LockGuard>> {
-        self.core().try_lock_until(&self.writing(name)?, deadline)
+        self.calls().try_lock_until(&self.writing(name)?, deadline)
     }
 
     fn reading(&self, name: &str) -> Result<Claim> {

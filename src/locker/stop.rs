@@ -1,0 +1,123 @@
+//! How the calls of a locker are ended: by a token, or for good.
+//!
+//! A call has one [`Cancel`]. Of a locker without tokens it is that of the core, which `close` sets; of a locker with tokens
+//! it follows theirs and the core's, for as long as the locker lives.
+
+use std::sync::Arc;
+
+use super::Locker;
+use crate::base::cancel::{Cancel, CancelToken, Registration};
+use crate::base::fork::{AfterFork, ForkLocal};
+use crate::core::Core;
+
+/// What ends the calls of a locker with tokens.
+#[derive(Debug)]
+pub(super) struct Stop {
+    tokens: Vec<CancelToken>,
+    core: Arc<ForkLocal<Core>>,
+    any: Cancel,
+    _registrations: Vec<Registration>,
+}
+
+impl Stop {
+    fn new(tokens: Vec<CancelToken>, core: Arc<ForkLocal<Core>>) -> Self {
+        let parents = tokens.iter().map(CancelToken::cancellation);
+        let (any, registrations) = Cancel::of_any(parents.chain([core.get().closed()]));
+        Stop {
+            tokens,
+            core,
+            any,
+            _registrations: registrations,
+        }
+    }
+
+    pub(super) fn cancel(&self) -> &Cancel {
+        &self.any
+    }
+}
+
+impl AfterFork for Stop {
+    fn after_fork(&self) -> Self {
+        Stop::new(self.tokens.clone(), self.core.clone())
+    }
+}
+
+impl Locker {
+    /// Returns a clone whose waits end when `token` is cancelled.
+    ///
+    /// It shares connections, and the queue of threads, with this locker. When the token is cancelled, each of its calls
+    /// that waits or asks returns [`Error::Cancelled`](crate::Error::Cancelled) within 50 ms, whatever the network does,
+    /// and leaves the lock's queue as a call does whose timeout is over. A later call returns it at once, and asks
+    /// nothing; so does [`try_lock`](Self::try_lock). What is made of the clone, such as a
+    /// [`semaphore`](Self::semaphore), ends by the token too.
+    ///
+    /// If the lock is granted at the moment of the cancel, the call may return the guard. Guards stay as they are.
+    ///
+    /// Of a locker that has a token already, either of them ends the calls of the clone.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use crosslock::{CancelToken, Error, Locker};
+    ///
+    /// # fn main() -> crosslock::Result<()> {
+    /// let locker = Locker::open("memory:")?;
+    /// let token = CancelToken::new();
+    /// let cancelled = locker.cancelled_by(&token);
+    /// let guard = cancelled.lock("cancel-example")?;
+    /// token.cancel();
+    /// assert!(guard.is_held());
+    /// assert!(matches!(cancelled.lock("other-example"), Err(Error::Cancelled { .. })));
+    /// drop(locker.lock("other-example")?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use = "it is the clone that ends by the token"]
+    pub fn cancelled_by(&self, token: &CancelToken) -> Self {
+        let mut tokens = match &self.stop {
+            Some(stop) => stop.get().tokens.clone(),
+            None => Vec::new(),
+        };
+        tokens.push(token.clone());
+        let stop = Stop::new(tokens, self.core.clone());
+        Locker {
+            stop: Some(Arc::new(ForkLocal::new(stop))),
+            ..self.clone()
+        }
+    }
+
+    /// Ends the locker and all its clones: for a program that shuts down, when its work has stopped.
+    ///
+    /// - **Waits end**, in all namespaces: the calls return [`Error::Cancelled`](crate::Error::Cancelled) within 50 ms.
+    ///   So does every later call, at once.
+    /// - **Guards are lost**, by [`LostReason::Closed`](crate::LostReason::Closed), and their locks are released: the next
+    ///   waiter gets them. Their [`at_least_for`](crate::LockGuard::at_least_for) counts, a value that was changed and not
+    ///   stored is dropped. What isn't released in time is free when its ttl is over.
+    /// - **It waits** until that is done, and until other threads' calls and releases are over, but returns within 500 ms,
+    ///   whatever the network does. Then the program may exit.
+    ///
+    /// Any thread may call it, also several, and again. In a child made by `fork` it closes the locker of the child only.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use crosslock::{Error, Locker, LostReason};
+    ///
+    /// # fn main() -> crosslock::Result<()> {
+    /// let locker = Locker::open("memory:")?;
+    /// let guard = locker.lock("close-example")?;
+    /// locker.close();
+    /// let lost = guard.lost().recv().expect("one message");
+    /// assert_eq!(lost.reason, LostReason::Closed);
+    /// assert!(matches!(locker.lock("close-example"), Err(Error::Cancelled { .. })));
+    ///
+    /// let other = Locker::open("memory:")?;
+    /// assert!(other.try_lock("close-example")?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn close(&self) {
+        self.core().close();
+    }
+}
