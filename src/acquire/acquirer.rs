@@ -31,7 +31,7 @@ use crate::queue::handoff::{Contender, Handoff, Standing, Turn};
 pub(crate) struct Acquirer<'a> {
     core: &'a Arc<Core>,
     claim: &'a Claim,
-    budget: RetryBudget,
+    budget: &'a mut RetryBudget,
     contender: Contender,
     /// `None` for a single question beside the thread that has the turn.
     turn: Option<Turn>,
@@ -64,7 +64,7 @@ impl<'a> Acquirer<'a> {
     pub(crate) fn new(
         core: &'a Arc<Core>,
         claim: &'a Claim,
-        budget: RetryBudget,
+        budget: &'a mut RetryBudget,
         contender: Contender,
         turn: Option<Turn>,
         renewer: Option<Renewer>,
@@ -85,6 +85,10 @@ impl<'a> Acquirer<'a> {
         let outcome = self.run();
         if let Ok(Some(lease)) = outcome {
             self.set_taken(true);
+            // A grant that was heard is an answer too.
+            self.budget.log.answer(self.claim, self.core);
+            let since = self.budget.since();
+            self.budget.log.acquired(self.core, &lease, since, false);
             let guard = LockGuard::new(self.core.clone(), lease, self.renewer, self.turn);
             return guard.map(Some);
         }
@@ -160,7 +164,7 @@ impl<'a> Acquirer<'a> {
         let mut pace = (!is_last).then(|| self.budget.pace());
         match wait.ask(request, pace.as_mut(), &deadline) {
             Ok(answer) => {
-                self.budget.log.answer(self.claim, &self.core.engine);
+                self.budget.log.answer(self.claim, self.core);
                 Ok(self.answered(answer, began))
             }
             Err(unanswered) => self.unanswered(unanswered, began, &deadline),
@@ -295,12 +299,13 @@ impl<'a> Acquirer<'a> {
             Some(holder) => &format!("{holder} has"),
             None => "is taken",
         };
-        self.budget.log.wait(self.claim, &self.core.engine, whose);
+        self.budget.log.wait(self.claim, self.core, whose);
     }
 
     fn log_outage(&mut self) {
-        if let Some(outage) = &self.outage {
-            self.budget.log.outage(&outage.error);
+        if let Some(Outage { since, error }) = &self.outage {
+            let log = &mut self.budget.log;
+            log.outage(self.claim, self.core, *since, error);
         }
     }
 

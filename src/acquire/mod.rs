@@ -41,17 +41,17 @@ impl Calls<'_> {
     /// Blocks.
     pub(crate) fn lock(self, claim: &Claim) -> Result<LockGuard> {
         let attempts = self.core.options.attempts;
-        let guard = self.acquire(claim, Deadline::NEVER, attempts)?;
-        // Without a number of attempts there is no end but a guard or an error.
-        let attempts = attempts.unwrap_or(u32::MAX);
-        guard.ok_or_else(|| Error::Busy {
+        let busy = || Error::Busy {
             name: claim.key.name().to_owned(),
-            attempts,
-        })
+            // Without a number of attempts there is no end but a guard or an error.
+            attempts: attempts.unwrap_or(u32::MAX),
+        };
+        let or_busy = |guard: Option<LockGuard>| guard.ok_or_else(busy);
+        self.acquire(claim, Deadline::NEVER, attempts, or_busy)
     }
 
     pub(crate) fn try_lock(self, claim: &Claim) -> Result<Option<LockGuard>> {
-        self.acquire(claim, Deadline::NEVER, Some(1))
+        self.acquire(claim, Deadline::NEVER, Some(1), Ok)
     }
 
     pub(crate) fn try_lock_for(
@@ -60,7 +60,7 @@ impl Calls<'_> {
         timeout: Duration,
     ) -> Result<Option<LockGuard>> {
         let attempts = self.core.options.attempts;
-        self.acquire(claim, Deadline::after(timeout), attempts)
+        self.acquire(claim, Deadline::after(timeout), attempts, Ok)
     }
 
     pub(crate) fn try_lock_until(
@@ -70,7 +70,7 @@ impl Calls<'_> {
     ) -> Result<Option<LockGuard>> {
         // The one attempt after a deadline that has passed takes time as well.
         let deadline = Deadline::at(deadline.max(Instant::now()));
-        self.acquire(claim, deadline, self.core.options.attempts)
+        self.acquire(claim, deadline, self.core.options.attempts, Ok)
     }
 
     /// One that asks the engine, and takes nothing.
@@ -91,23 +91,32 @@ impl Calls<'_> {
         }
     }
 
-    fn acquire(
+    /// Makes one call. What it has to say of its end is what `finish` makes of it.
+    fn acquire<T>(
         self,
         claim: &Claim,
         deadline: Deadline,
         attempts: Option<u32>,
-    ) -> Result<Option<LockGuard>> {
+        finish: impl FnOnce(Option<LockGuard>) -> Result<T>,
+    ) -> Result<T> {
         let _call = self.core.begin(&claim.key, self.ended_by)?;
         let deadline = deadline.or(self.ended_by);
-        let budget = RetryBudget::new(deadline, attempts, &self.core.options);
-        acquire(self.core, claim, budget)
+        let mut budget = RetryBudget::new(deadline, attempts, &self.core.options);
+        let guard = acquire(self.core, claim, &mut budget);
+        let has_lock = matches!(guard, Ok(Some(_)));
+        let outcome = guard.and_then(finish);
+        if !has_lock {
+            let error = outcome.as_ref().err();
+            budget.log.gave_up(claim, self.core, budget.since(), error);
+        }
+        outcome
     }
 }
 
 /// Takes a lock, or gives `None` when it is still taken at the end of `budget`.
-fn acquire(core: &Arc<Core>, claim: &Claim, mut budget: RetryBudget) -> Result<Option<LockGuard>> {
+fn acquire(core: &Arc<Core>, claim: &Claim, budget: &mut RetryBudget) -> Result<Option<LockGuard>> {
     let (turn, handoff) = if is_queued_locally(claim) {
-        match take_turn(core, claim, &mut budget) {
+        match take_turn(core, claim, budget) {
             Left::Given(turn, handoff) => (Some(turn), handoff),
             Left::Gone { .. } if budget.is_cancelled() => {
                 return Err(Error::cancelled(claim.key.name()));
@@ -126,7 +135,10 @@ fn acquire(core: &Arc<Core>, claim: &Claim, mut budget: RetryBudget) -> Result<O
         Handoff::Acquire => (None, None),
         Handoff::Resume(contender, renewer) => (Some(*contender), renewer),
         Handoff::Lease(lease, renewer) => match take_over(core, claim, *lease, turn.as_ref()) {
-            Some(lease) => return LockGuard::new(core.clone(), lease, renewer, turn).map(Some),
+            Some(lease) => {
+                budget.log.acquired(core, &lease, budget.since(), true);
+                return LockGuard::new(core.clone(), lease, renewer, turn).map(Some);
+            }
             None => (None, renewer),
         },
     };
@@ -177,7 +189,7 @@ fn stand_in_queue(
     let _woken = look_again_when_cancelled(&mut waiter, budget.deadline());
     while !budget.begin() {
         let whose = "this process has or waits for";
-        budget.log.wait(claim, &core.engine, whose);
+        budget.log.wait(claim, core, whose);
         match waiter.wait(budget.next_look()) {
             Ok((turn, handoff)) => return Left::Given(turn, handoff),
             Err(still) => waiter = still,

@@ -144,7 +144,7 @@ impl Scene {
         Acquirer::new(
             &self.core,
             &self.claim,
-            self.budget(),
+            &mut self.budget(),
             contender,
             Some(turn),
             None,
@@ -220,7 +220,7 @@ fn handed_over_lease_that_is_over_says_nothing_about_the_lock() {
         taken()
     });
     let next = thread::scope(|scope| {
-        let next = scope.spawn(|| acquire(&scene.core, &scene.claim, scene.budget()));
+        let next = scope.spawn(|| acquire(&scene.core, &scene.claim, &mut scene.budget()));
         while !turn.has_successor() {
             thread::yield_now();
         }

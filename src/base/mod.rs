@@ -13,6 +13,7 @@ pub(crate) mod inspection;
 pub(crate) mod limits;
 pub(crate) mod name;
 pub(crate) mod observer;
+pub(crate) mod observers;
 pub(crate) mod options;
 pub(crate) mod owner;
 #[cfg(test)]

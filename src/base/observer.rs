@@ -1,15 +1,20 @@
 //! What happens to the locks of a locker, for those who watch: metrics, traces, logs.
 
-use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::error::{Error, LostReason};
 
 /// Is told what happens to the locks of a locker: see [`LockerBuilder::observer`](crate::LockerBuilder::observer).
 ///
-/// Events come from the threads that make the calls, from the threads that renew, and while locks are released. So an
-/// observer must be fast, must not block, and must not use the locker that it observes. A panic of it is caught.
+/// Events come from the thread to which they happen: from that of the call, from that which renews a lease, and from any that
+/// asks a guard whether it is held, and so finds its lease over. The call goes on when the observer returns. So an observer
+/// must be fast, must not block, and must not use the locker that it observes. The library holds no lock of its own
+/// meanwhile. A panic of the observer is caught, and changes nothing.
+///
+/// # Forks
+///
+/// A guard that a child made by `fork` has inherited tells nothing there. The child's own locks are told to its copy of the
+/// observer, which goes on from what its parent's had counted.
 ///
 /// # Examples
 ///
@@ -45,8 +50,19 @@ pub trait Observer: Send + Sync {
 
 /// Says what has happened: the argument of [`Observer::event`].
 ///
-/// For each call that waits there is one `Waiting`, and then one `Acquired` or one `GaveUp`. A call that gets its lock at
-/// once has `Acquired` only. For each `Acquired` there is one `Released` or one `Lost`.
+/// What always holds:
+///
+/// - For each call that waits there is one `Waiting`, and then one `Acquired` or one `GaveUp`. A call that gets its lock at
+///   once has `Acquired` only. A call that doesn't wait, and finds the lock taken, tells nothing.
+/// - For each `Acquired` there is one `Released` or one `Lost`, of the same token. A guard that is lost, and dropped later,
+///   has `Lost` only. One that is forgotten has neither: it is held on.
+/// - A lease that is handed over is `Released` by one thread, and then `Acquired` by the next.
+/// - [`LockGuard::downgrade`](crate::LockGuard::downgrade) is `Released` for the exclusive lock, and `Acquired` for the
+///   reading one, which has a token of its own.
+/// - Events of one lease come in the order in which they happen. Those of several threads may overtake each other.
+///
+/// The name of several locks that are held by one guard is that of
+/// [`LockGuard::name`](crate::LockGuard::name): the text has all names.
 ///
 /// # Examples
 ///
@@ -81,7 +97,7 @@ pub enum Event<'a> {
         name: &'a str,
         /// The fencing token.
         token: u64,
-        /// How long the call took.
+        /// How long the call took. Zero for a downgrade.
         waited: Duration,
         /// Whether there was a `Waiting` for this call.
         was_waiting: bool,
@@ -99,10 +115,11 @@ pub enum Event<'a> {
         name: &'a str,
         /// How long the call took.
         waited: Duration,
-        /// The error, if it ends with one.
+        /// The error, if it ends with one. A call with a timeout ends with `None`, and so without an error.
         error: Option<&'a Error>,
     },
-    /// A holder has released the lock, or has handed it over or passed it on.
+    /// A holder has released the lock, or has handed it over or passed it on. If the engine can't be reached, the release
+    /// goes on in the background.
     #[non_exhaustive]
     Released {
         /// The lock's namespace.
@@ -111,7 +128,7 @@ pub enum Event<'a> {
         name: &'a str,
         /// The fencing token.
         token: u64,
-        /// How long it was held.
+        /// How long it was held, until its holder began to release it.
         held: Duration,
     },
     /// A lease was renewed.
@@ -138,7 +155,7 @@ pub enum Event<'a> {
         /// Why.
         error: &'a Error,
     },
-    /// A lease has ended before its holder released it.
+    /// A lease has ended before its holder released it. A release that finds so tells it too.
     #[non_exhaustive]
     Lost {
         /// The lock's namespace.
@@ -152,8 +169,8 @@ pub enum Event<'a> {
         /// How that was noticed.
         reason: LostReason,
     },
-    /// A call or a renewal found that the engine can't be reached, or can't serve. There is one for each call, and one for
-    /// each lease, that finds it.
+    /// A call can't reach the engine, or the engine can't serve; or a renewal failed, after one that didn't. There is one
+    /// for each call, and one for each lease, that finds it.
     #[non_exhaustive]
     OutageBegan {
         /// The namespace of the lock that it was found by.
@@ -165,7 +182,8 @@ pub enum Event<'a> {
         /// What was found.
         error: &'a Error,
     },
-    /// The same call, or a renewal of the same lease, is answered again.
+    /// The same call, or a renewal of the same lease, is answered again. There is none for a call or a lease that ends
+    /// before.
     #[non_exhaustive]
     OutageEnded {
         /// The namespace of the lock that it was found by.
@@ -177,7 +195,8 @@ pub enum Event<'a> {
         /// How long it has lasted for this call or lease.
         lasted: Duration,
     },
-    /// This program has ended the leases of a lock by [`Locker::break_lock`](crate::Locker::break_lock).
+    /// This program has ended the leases of a lock by [`Locker::break_lock`](crate::Locker::break_lock). Breaking one that
+    /// is free tells nothing.
     #[non_exhaustive]
     Broken {
         /// The lock's namespace.
@@ -187,20 +206,4 @@ pub enum Event<'a> {
         /// How many leases it has ended.
         holders: usize,
     },
-}
-
-/// The observer of a locker, if it has one.
-#[derive(Clone, Default)]
-pub(crate) struct Observers(Option<Arc<dyn Observer>>);
-
-impl Observers {
-    pub(crate) fn of(observer: Arc<dyn Observer>) -> Self {
-        Observers(Some(observer))
-    }
-}
-
-impl fmt::Debug for Observers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Some(..)" } else { "None" })
-    }
 }

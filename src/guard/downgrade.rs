@@ -54,6 +54,7 @@ impl LockGuard {
         let Some((mut lease, turn)) = self.monitor.end() else {
             return Err(self.lost_error());
         };
+        self.note_end(&lease);
         let (last_used, deadline) = (lease.token.number, Deadline::after(RELEASE));
         // Read before sending: the server's lease starts no earlier than this.
         let asked = core.clock.now();
@@ -65,12 +66,16 @@ impl LockGuard {
                 (lease.claim, lease.token) = (reading, token);
                 lease.value = value.map(Some).or(lease.value);
                 core.restart(&mut lease, asked);
+                self.tell_released();
+                let observer = &core.options.observer;
+                observer.acquired_at_once(&lease.claim.key, token);
                 // The others of this process ask for themselves.
                 drop(turn);
                 let reading = LockGuard::new(core, lease, self.renewer.take(), None);
                 reading.map_err(|_| Error::lost(self.name(), LostReason::Closed))
             }
             Ok(None) => {
+                self.tell_lost(LostReason::NotOwner);
                 self.return_renewer();
                 Err(self.lost_error())
             }

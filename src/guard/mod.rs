@@ -28,6 +28,7 @@ use crate::queue::handoff::Turn;
 mod downgrade;
 pub(crate) mod held_by_thread;
 mod release;
+mod telling;
 
 /// Holds a lock, and releases it when dropped.
 ///
@@ -82,6 +83,8 @@ pub struct LockGuard {
     place: Option<Place>,
     /// Whether the thread was unwinding already when the lock was taken.
     panicking: bool,
+    /// How long it was held, from its end until the observer is told.
+    held: Option<Duration>,
     /// What `lost` gives in a child.
     silent: OnceLock<Receiver<Lost>>,
 }
@@ -98,7 +101,9 @@ impl LockGuard {
     ) -> Result<Self> {
         let (claim, token) = (lease.claim.clone(), lease.token);
         let (engine, clock) = (core.engine.clone(), core.clock.clone());
-        let monitor = Arc::new(LeaseMonitor::new(engine, clock, core.plan, lease, turn));
+        let observer = core.options.observer.clone();
+        let monitor = LeaseMonitor::new(engine, clock, core.plan, observer, lease, turn);
+        let monitor = Arc::new(monitor);
         held_by_thread::remember(&monitor, claim.mode, core.process);
         if let Some(renewer) = &renewer {
             let tended: Arc<dyn Tend> = monitor.clone();
@@ -112,6 +117,7 @@ impl LockGuard {
             claim,
             token,
             panicking: thread::panicking(),
+            held: None,
             silent: OnceLock::new(),
         };
         // Looked at after it is in the registry: whoever closes the core later finds it there.
@@ -371,6 +377,7 @@ impl LockGuard {
 impl Drop for LockGuard {
     fn drop(&mut self) {
         if self.monitor.has_ended() && self.place.is_none() {
+            self.tell_released();
             return;
         }
         if self.is_inherited() {
@@ -378,7 +385,10 @@ impl Drop for LockGuard {
             std::mem::forget((self.renewer.take(), self.monitor.clone(), self.core.clone()));
             return;
         }
-        if !self.monitor.has_ended() {
+        if self.monitor.has_ended() {
+            // A release that panicked hasn't told it.
+            self.tell_released();
+        } else {
             self.release_dropped();
         }
         self.leave_registry();
@@ -400,6 +410,7 @@ impl LockGuard {
                 log::warn!("not released on drop: {}", Whole(&e));
             }
         }));
+        self.tell_released();
     }
 }
 

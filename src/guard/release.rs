@@ -39,7 +39,7 @@ pub(super) const UNSTORED: &str =
 /// | `Unclear` | yes | `Ours`: nobody else can have ended it | the same |
 /// | `Unclear` | no | `Lost`: it may have run out, and another may have had it | an error: it may be stored or not |
 /// | an error | or not | an error: it may be released or not | the same |
-enum Ended {
+pub(super) enum Ended {
     /// It was the caller's to the end.
     Ours,
     Lost(LostReason),
@@ -143,6 +143,7 @@ impl LockGuard {
             // Its locker was closed, and has released it.
             return Err(self.lost_error());
         };
+        self.note_end(&lease);
         lease.panicked = panicked;
         let value = value.filter(|_| was_held);
         let deadline = by.within(RELEASE);
@@ -153,6 +154,7 @@ impl LockGuard {
             (true, Some(value)) => self.store_and_hand_over(lease, &mut turn, value, &deadline),
         };
         self.leave_registry();
+        self.tell_end(ended.as_ref().ok());
         self.return_renewer();
         // The next thread of this process asks for itself, behind the other processes.
         drop(turn);
@@ -231,6 +233,8 @@ impl LockGuard {
         let Some(own) = turn.take() else {
             return Some(Box::new(lease));
         };
+        // Before the next thread tells that it has the lock.
+        self.tell_released();
         let handoff = Handoff::Lease(Box::new(lease), self.renewer.take());
         match own.pass(handoff) {
             // It comes back as it was given.

@@ -13,6 +13,7 @@ use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::error::{LostReason, Whole};
 use crate::base::limits::LONGEST_KEEP;
 use crate::base::name::Key;
+use crate::base::observers::Observers;
 use crate::base::owner::Owner;
 use crate::base::validity::valid_until;
 #[cfg(feature = "value")]
@@ -21,6 +22,8 @@ use crate::engine::{Engine, Renewed, Request};
 use crate::lease::Lease;
 use crate::lease::plan::Plan;
 use crate::lease::renewer::Tend;
+
+mod telling;
 
 /// Tells a holder that its lock is lost: the message of [`LockGuard::lost`](crate::LockGuard::lost).
 ///
@@ -54,6 +57,7 @@ pub(crate) struct LeaseMonitor<T> {
     engine: Arc<dyn Engine>,
     clock: Arc<dyn Clock>,
     plan: Plan,
+    observer: Observers,
     /// Renewals end here.
     stop: BootInstant,
     state: Mutex<State<T>>,
@@ -69,8 +73,8 @@ struct State<T> {
     lease: Option<Lease>,
     /// The right to hold the name in this process: given up with the guard, or when the lease is lost.
     turn: Option<T>,
-    /// Whether the last renewal failed.
-    failing: bool,
+    /// Since when renewals fail.
+    failing: Option<BootInstant>,
     /// For good: a lease that was lost is never valid again.
     lost: Option<LostReason>,
     /// Whether its locker was closed, and not its guard released it.
@@ -97,6 +101,7 @@ impl<T: Send> LeaseMonitor<T> {
         engine: Arc<dyn Engine>,
         clock: Arc<dyn Clock>,
         plan: Plan,
+        observer: Observers,
         lease: Lease,
         turn: Option<T>,
     ) -> Self {
@@ -106,7 +111,7 @@ impl<T: Send> LeaseMonitor<T> {
         let state = State {
             lease: Some(lease),
             turn,
-            failing: false,
+            failing: None,
             lost: None,
             closed: false,
             tell: None,
@@ -116,6 +121,7 @@ impl<T: Send> LeaseMonitor<T> {
             engine,
             clock,
             plan,
+            observer,
             stop,
             state,
             lost: OnceLock::new(),
@@ -210,6 +216,7 @@ impl<T: Send> LeaseMonitor<T> {
         let mut state = self.state.lock();
         let lease = state.lease.take()?;
         state.closed = true;
+        let was_lost = state.lost.is_some();
         let reason = *state.lost.get_or_insert(LostReason::Closed);
         if let Some(tell) = state.tell.take() {
             tell_lost(&tell, &lease.claim.key, reason);
@@ -217,6 +224,11 @@ impl<T: Send> LeaseMonitor<T> {
         let turn = state.turn.take();
         drop(state);
         self.ended.set();
+        if !was_lost {
+            let held = || self.clock.now().since(lease.held_since);
+            let token = lease.token.number;
+            self.observer.lost(&lease.claim.key, token, held, reason);
+        }
         Some((lease, turn))
     }
 
@@ -231,18 +243,21 @@ impl<T: Send> LeaseMonitor<T> {
     }
 
     pub(crate) fn lose(&self, reason: LostReason) {
-        let (key, owner, turn) = {
+        let (key, owner, turn, (token, since)) = {
             let mut state = self.state.lock();
             let (Some(lease), None) = (&state.lease, state.lost) else {
                 return;
             };
             let (key, owner) = (lease.claim.key.clone(), lease.owner.clone());
+            let held = (lease.token.number, lease.held_since);
             state.lost = Some(reason);
             if let Some(tell) = state.tell.take() {
                 tell_lost(&tell, &key, reason);
             }
-            (key, owner, state.turn.take())
+            (key, owner, state.turn.take(), held)
         };
+        let held = || self.clock.now().since(since);
+        self.observer.lost(&key, token, held, reason);
         self.engine.forget(&owner);
         // The others of this process needn't wait until the guard is dropped.
         drop(turn);
@@ -294,16 +309,25 @@ impl<T: Send> LeaseMonitor<T> {
         // Read before sending: the server's lease starts no earlier than this.
         let t0 = self.clock.now();
         let answer = self.engine.renew(request, &deadline);
+        if answer.is_ok() {
+            self.tell_answer(&claim.key);
+        }
         match answer {
-            Ok(Renewed::Done) => self.extend(t0),
+            Ok(Renewed::Done) => {
+                if let Some(token) = self.extend(t0) {
+                    self.observer.renewed(&claim.key, token);
+                }
+            }
             Ok(Renewed::NotOwner) => self.lose(LostReason::NotOwner),
             Ok(Renewed::Broken) => self.lose(LostReason::Broken),
             Err(e) => {
+                let is_first = self.postpone();
+                self.tell_failure(&claim.key, is_first, &e);
                 // Once for each outage: there are many tries, and many locks.
-                let level = if self.postpone() {
-                    log::Level::Debug
-                } else {
+                let level = if is_first {
                     log::Level::Warn
+                } else {
+                    log::Level::Debug
                 };
                 if !self.ended.is_set() {
                     log::log!(level, "renewal failed, and is tried again: {}", Whole(&e));
@@ -312,34 +336,35 @@ impl<T: Send> LeaseMonitor<T> {
         }
     }
 
-    fn extend(&self, t0: BootInstant) {
+    /// Gives the token of the lease, if it goes on.
+    fn extend(&self, t0: BootInstant) -> Option<u64> {
         let (due, valid_until) = (self.plan.due(t0), valid_until(t0, self.plan.ttl));
         let mut state = self.state.lock();
-        state.failing = false;
         let now = self.clock.now();
         // What was lost meanwhile stays lost: its holder may have been told.
         let lost = state.lost.is_some();
-        let Some(lease) = state.lease.as_mut().filter(|_| !lost) else {
-            return;
-        };
+        let lease = state.lease.as_mut().filter(|_| !lost)?;
         if lease.is_valid(now) {
             (lease.due, lease.valid_until) = (due, valid_until);
-            return;
+            return Some(lease.token.number);
         }
         drop(state);
         // Nobody has looked since it ran out. Another may have had the lock before the renewal reached the server, and
         // a late copy of this owner's acquire may have taken it once more.
         self.lose(LostReason::Expired);
+        None
     }
 
-    /// The old deadline stays: the renewal may have been applied or not. Says whether the one before failed too.
+    /// The old deadline stays: the renewal may have been applied or not. Says whether it is the first that failed.
     fn postpone(&self) -> bool {
         let now = self.clock.now();
         let mut state = self.state.lock();
         if let Some(lease) = &mut state.lease {
             lease.due = now.plus(self.plan.pause(lease.remaining(now)));
         }
-        std::mem::replace(&mut state.failing, true)
+        let is_first = state.failing.is_none();
+        state.failing.get_or_insert(now);
+        is_first
     }
 }
 

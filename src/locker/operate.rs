@@ -7,6 +7,7 @@ use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
+use crate::base::observer::Event;
 use crate::engine::Engine;
 
 impl Locker {
@@ -99,7 +100,15 @@ impl Locker {
     pub fn break_lock(&self, name: &str) -> Result<Vec<Holder>> {
         let key = Key::new(&self.namespace, name)?;
         let ask = |engine: &dyn Engine, by: &Deadline| engine.operations()?.break_lock(&key, by);
-        self.calls().ask(name, ask)
+        let broken = self.calls().ask(name, ask)?;
+        if !broken.is_empty() {
+            self.core().options.observer.tell(|| Event::Broken {
+                namespace: key.namespace(),
+                name: key.name(),
+                holders: broken.len(),
+            });
+        }
+        Ok(broken)
     }
 }
 

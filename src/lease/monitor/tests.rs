@@ -70,7 +70,8 @@ fn scene(every: Option<Duration>, max_hold: Option<Duration>) -> Scene {
     );
     (lease.valid_until, lease.due) = (valid_until(now, TTL), plan.due(now));
     (lease.granted, lease.held_since) = (now, now);
-    let held = LeaseMonitor::new(engine.clone(), clock.clone(), plan, lease, None);
+    let (to, observer) = (engine.clone(), Observers::default());
+    let held = LeaseMonitor::new(to, clock.clone(), plan, observer, lease, None);
     Scene {
         clock,
         engine,

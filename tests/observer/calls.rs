@@ -1,0 +1,227 @@
+//! Calls: those that get the lock at once, those that wait, and those that wait in vain.
+
+use std::thread;
+
+use super::*;
+
+/// The flags of the acquisitions of a lock: was waiting, handed over, abandoned.
+fn flags(kept: &Kept, name: &str) -> Vec<(bool, bool, bool)> {
+    let told = kept.of(name).into_iter();
+    told.filter_map(|told| match told {
+        Told::Acquired {
+            was_waiting,
+            handed_over,
+            abandoned,
+            ..
+        } => Some((was_waiting, handed_over, abandoned)),
+        _ => None,
+    })
+    .collect()
+}
+
+#[test]
+fn call_that_need_not_wait_has_one_event() {
+    each_url(|url| {
+        let (locker, kept) = observed(url, |builder| builder);
+        let guard = locker.lock("at-once").unwrap();
+        let told = kept.of("at-once");
+        let [Told::Acquired { token, .. }] = told[..] else {
+            panic!("{url}: {told:?}")
+        };
+        assert_eq!(token, guard.fencing_token());
+        assert_eq!(flags(&kept, "at-once"), [(false, false, false)], "{url}");
+    });
+}
+
+#[test]
+fn call_that_finds_the_lock_taken_and_does_not_wait_tells_nothing() {
+    each_url(|url| {
+        let (holder, _) = observed(url, |builder| builder);
+        let (locker, kept) = observed(url, |builder| builder);
+        let guard = holder.lock("taken").unwrap();
+        assert!(locker.try_lock("taken").unwrap().is_none());
+        assert_eq!(kept.of("taken"), []);
+        drop(guard);
+    });
+}
+
+#[test]
+fn call_that_waits_for_another_process_tells_when_it_waits_and_when_it_has_the_lock() {
+    each_url(|url| {
+        let (holder, _) = observed(url, |builder| builder);
+        let (locker, kept) = observed(url, |builder| builder);
+        let guard = holder.lock("between").unwrap();
+        thread::scope(|scope| {
+            let waiter = scope.spawn(|| locker.lock("between").unwrap());
+            kept.wait_for("the waiting", "between", is_waiting);
+            thread::sleep(SHORT);
+            drop(guard);
+            drop(waiter.join().unwrap());
+        });
+        let told = kept.of("between");
+        let [
+            Told::Waiting,
+            Told::Acquired { waited, .. },
+            Told::Released { .. },
+        ] = told[..]
+        else {
+            panic!("{url}: {told:?}")
+        };
+        assert!(waited >= SHORT, "{url}: {waited:?}");
+        assert_eq!(flags(&kept, "between"), [(true, false, false)], "{url}");
+    });
+}
+
+/// Two threads, of which the second waits for the first.
+fn one_after_the_other(locker: &Locker, kept: &Kept, name: &str) {
+    let guard = locker.lock(name).unwrap();
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| drop(locker.lock(name).unwrap()));
+        kept.wait_for("the waiting", name, is_waiting);
+        drop(guard);
+        waiter.join().unwrap();
+    });
+}
+
+#[test]
+fn lease_that_is_handed_over_is_released_before_the_next_thread_has_it() {
+    each_url(|url| {
+        let (locker, kept) = observed(url, |builder| builder.hand_over(PATIENCE));
+        one_after_the_other(&locker, &kept, "handed-over");
+        let told = kept.of("handed-over");
+        let [
+            Told::Acquired { token: first, .. },
+            Told::Waiting,
+            Told::Released { token: ended, .. },
+            Told::Acquired { token: second, .. },
+            Told::Released { token: last, .. },
+        ] = told[..]
+        else {
+            panic!("{url}: {told:?}")
+        };
+        assert_eq!((first, second), (ended, last), "{url}");
+        assert!(first < second, "{url}");
+        let expected = [(false, false, false), (true, true, false)];
+        assert_eq!(flags(&kept, "handed-over"), expected, "{url}");
+    });
+}
+
+#[test]
+fn thread_that_waits_for_another_and_asks_for_itself_was_waiting() {
+    each_url(|url| {
+        let (locker, kept) = observed(url, |builder| builder.hand_over(Duration::ZERO));
+        one_after_the_other(&locker, &kept, "own-lease");
+        let expected = [(false, false, false), (true, false, false)];
+        assert_eq!(flags(&kept, "own-lease"), expected, "{url}");
+        assert_eq!(kept.of("own-lease").len(), 5, "{url}");
+    });
+}
+
+#[test]
+fn holder_after_a_panic_finds_the_lock_abandoned() {
+    each_url(|url| {
+        let (locker, kept) = observed(url, |builder| builder);
+        let panicked = thread::scope(|scope| {
+            let holder = scope.spawn(|| {
+                let _guard = locker.lock("abandoned").unwrap();
+                panic!("on purpose");
+            });
+            holder.join()
+        });
+        assert!(panicked.is_err());
+        drop(locker.lock("abandoned").unwrap());
+        let expected = [(false, false, false), (false, false, true)];
+        assert_eq!(flags(&kept, "abandoned"), expected, "{url}");
+    });
+}
+
+#[test]
+fn call_whose_time_is_over_gave_up_without_an_error() {
+    each_url(|url| {
+        let (holder, _) = observed(url, |builder| builder);
+        let (locker, kept) = observed(url, |builder| builder);
+        let guard = holder.lock("timeout").unwrap();
+        assert!(locker.try_lock_for("timeout", SHORT).unwrap().is_none());
+        let told = kept.of("timeout");
+        let [
+            Told::Waiting,
+            Told::GaveUp {
+                waited,
+                error: None,
+            },
+        ] = told[..]
+        else {
+            panic!("{url}: {told:?}")
+        };
+        assert!(waited >= SHORT, "{url}: {waited:?}");
+        drop(guard);
+    });
+}
+
+/// Behind a thread of the same locker, which the engine isn't asked for.
+#[test]
+fn thread_whose_time_is_over_behind_another_gave_up() {
+    each_url(|url| {
+        let (locker, kept) = observed(url, |builder| builder);
+        let guard = locker.lock("behind").unwrap();
+        assert!(locker.try_lock_for("behind", SHORT).unwrap().is_none());
+        let gave_up = |told: &Told| matches!(told, Told::GaveUp { error: None, .. });
+        assert_eq!(kept.count("behind", gave_up), 1, "{url}");
+        assert_eq!(kept.count("behind", is_waiting), 1, "{url}");
+        drop(guard);
+    });
+}
+
+#[test]
+fn call_whose_attempts_are_used_up_gave_up_as_busy() {
+    each_url(|url| {
+        let (holder, _) = observed(url, |builder| builder);
+        let (locker, kept) = observed(url, |builder| builder.attempts(3));
+        let guard = holder.lock("attempts").unwrap();
+        assert!(locker.lock("attempts").is_err());
+        let told = kept.of("attempts");
+        let [
+            Told::Waiting,
+            Told::GaveUp {
+                error: Some(ref error),
+                ..
+            },
+        ] = told[..]
+        else {
+            panic!("{url}: {told:?}")
+        };
+        assert!(error.starts_with("Busy"), "{url}: {error}");
+        drop(guard);
+    });
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn waiting_call_that_ends_with_an_error_gave_up_with_it() {
+    let server = RedisServer::start();
+    let (holder, _) = observed(&server.url(), |builder| builder);
+    let (locker, kept) = observed(&server.url(), |builder| {
+        builder.unavailable_for(Duration::ZERO)
+    });
+    let guard = holder.lock("error").unwrap();
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| locker.lock("error").map(drop));
+        kept.wait_for("the waiting", "error", is_waiting);
+        server.kill();
+        assert!(waiter.join().unwrap().is_err());
+    });
+    let told = kept.of("error");
+    let [
+        Told::Waiting,
+        Told::OutageBegan { .. },
+        Told::GaveUp {
+            error: Some(ref error),
+            ..
+        },
+    ] = told[..]
+    else {
+        panic!("{told:?}")
+    };
+    assert!(error.starts_with("Unavailable"), "{error}");
+    std::mem::forget(guard);
+}

@@ -1,0 +1,201 @@
+//! Holds: each has one beginning and one end.
+
+use std::thread;
+
+use super::*;
+
+/// The tokens that were acquired, and those of which an end was told.
+fn tokens(kept: &Kept, name: &str) -> (Vec<u64>, Vec<u64>) {
+    let (mut begun, mut ended) = (Vec::new(), Vec::new());
+    for told in kept.of(name) {
+        match told {
+            Told::Acquired { token, .. } => begun.push(token),
+            Told::Released { token, .. } | Told::Lost { token, .. } => ended.push(token),
+            _ => {}
+        }
+    }
+    (begun, ended)
+}
+
+#[track_caller]
+fn assert_held_and_released(kept: &Kept, name: &str, times: usize, url: &str) {
+    let (begun, ended) = tokens(kept, name);
+    assert_eq!(begun, ended, "{url}, {name}");
+    assert_eq!(begun.len(), times, "{url}, {name}");
+    assert_eq!(kept.of(name).len(), 2 * times, "{url}, {name}");
+}
+
+#[test]
+fn released_guard_tells_how_long_it_was_held() {
+    each_url(|url| {
+        let (locker, kept) = observed(url, |builder| builder);
+        let guard = locker.lock("held").unwrap();
+        thread::sleep(SHORT);
+        guard.unlock().unwrap();
+        let told = kept.of("held");
+        let [Told::Acquired { .. }, Told::Released { held, .. }] = told[..] else {
+            panic!("{url}: {told:?}")
+        };
+        assert!(held >= SHORT, "{url}: {held:?}");
+    });
+}
+
+#[test]
+fn each_kind_of_guard_is_acquired_and_released_once() {
+    each_url(|url| {
+        let (locker, kept) = observed(url, |builder| builder);
+        drop(locker.lock("dropped").unwrap());
+        locker.lock("unlocked").unwrap().unlock().unwrap();
+        drop(locker.lock_all(&["one", "other"]).unwrap());
+        for (name, times) in [("dropped", 1), ("unlocked", 1), ("one, other", 1)] {
+            assert_held_and_released(&kept, name, times, url);
+        }
+        let Ok(reading) = locker.read("shared") else {
+            return;
+        };
+        drop((locker.read("shared").unwrap(), reading));
+        drop(locker.write("shared").unwrap());
+        drop(locker.semaphore("permits", 3).unwrap().acquire_many(2));
+        assert_eq!(kept.of("shared").len(), 6, "{url}");
+        assert_held_and_released(&kept, "permits", 1, url);
+    });
+}
+
+#[cfg(feature = "value")]
+#[test]
+fn guard_with_a_value_is_released_once_however_it_ends() {
+    each_url(|url| {
+        let (locker, kept) = observed(url, |builder| builder);
+        let mutex = locker.mutex::<u32>("number", 0).unwrap();
+        *mutex.lock().unwrap() += 1;
+        let mut guard = mutex.lock().unwrap();
+        *guard += 1;
+        crosslock::MutexGuard::unlock(guard).unwrap();
+        let _ = thread::scope(|scope| {
+            let holder = scope.spawn(|| {
+                let _guard = mutex.lock().unwrap();
+                panic!("on purpose");
+            });
+            holder.join()
+        });
+        assert_held_and_released(&kept, "number", 3, url);
+    });
+}
+
+#[test]
+fn downgraded_guard_is_released_and_reads_with_a_token_of_its_own() {
+    each_url(|url| {
+        let (locker, kept) = observed(url, |builder| builder);
+        let Ok(writing) = locker.write("downgraded") else {
+            return;
+        };
+        let written = writing.fencing_token();
+        let reading = writing.downgrade().unwrap();
+        let read = reading.fencing_token();
+        drop(reading);
+        assert_eq!(tokens(&kept, "downgraded").0, [written, read], "{url}");
+        assert_held_and_released(&kept, "downgraded", 2, url);
+    });
+}
+
+#[test]
+fn guard_that_can_not_be_downgraded_is_released() {
+    each_url(|url| {
+        let (locker, kept) = observed(url, |builder| builder);
+        assert!(
+            locker
+                .lock_all(&["first-of-two", "second-of-two"])
+                .unwrap()
+                .downgrade()
+                .is_err()
+        );
+        assert_held_and_released(&kept, "first-of-two, second-of-two", 1, url);
+    });
+}
+
+#[test]
+fn forgotten_guard_is_held_on() {
+    let (locker, kept) = observed("memory:", |builder| builder);
+    std::mem::forget(locker.lock("forgotten").unwrap());
+    let told = kept.of("forgotten");
+    assert!(matches!(told[..], [Told::Acquired { .. }]), "{told:?}");
+}
+
+#[test]
+fn lock_that_is_broken_tells_of_how_many_leases() {
+    each_url(|url| {
+        let (holder, theirs) = observed(url, |builder| builder);
+        let (operator, kept) = observed(url, |builder| builder);
+        let guard = holder.lock("broken").unwrap();
+        if operator.break_lock("broken").is_err() {
+            return;
+        }
+        assert_eq!(kept.of("broken"), [Told::Broken { holders: 1 }], "{url}");
+        assert!(operator.break_lock("free").unwrap().is_empty());
+        assert_eq!(kept.of("free"), []);
+        assert!(guard.verify().is_err());
+        drop(guard);
+        let told = theirs.of("broken");
+        let [
+            Told::Acquired { .. },
+            Told::Lost {
+                reason: LostReason::Broken,
+                ..
+            },
+        ] = told[..]
+        else {
+            panic!("{url}: {told:?}")
+        };
+    });
+}
+
+/// A server that can't be reached doesn't keep the holder from letting go.
+#[cfg(feature = "redis")]
+#[test]
+fn guard_whose_release_fails_is_released() {
+    let server = RedisServer::start();
+    let (locker, kept) = observed(&server.url(), |builder| builder);
+    let guard = locker.lock("unanswered").unwrap();
+    server.kill();
+    assert!(guard.unlock().is_err());
+    let told = kept.of("unanswered");
+    let released = |told: &Told| matches!(told, Told::Released { .. });
+    assert_eq!(kept.count("unanswered", released), 1, "{told:?}");
+    assert_eq!(tokens(&kept, "unanswered").1.len(), 1, "{told:?}");
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn loss_that_the_release_finds_is_told_in_place_of_it() {
+    let server = RedisServer::start();
+    let (locker, kept) = observed(&server.url(), |builder| builder);
+    let guard = locker.lock("deleted").unwrap();
+    let _: () = server.query(&["FLUSHALL"]);
+    assert!(guard.unlock().is_err());
+    let told = kept.of("deleted");
+    let [
+        Told::Acquired { .. },
+        Told::Lost {
+            reason: LostReason::NotOwner,
+            ..
+        },
+    ] = told[..]
+    else {
+        panic!("{told:?}")
+    };
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn loss_that_a_downgrade_finds_is_told_in_place_of_it() {
+    let server = RedisServer::start();
+    let (locker, kept) = observed(&server.url(), |builder| builder);
+    let guard = locker.write("deleted").unwrap();
+    let _: () = server.query(&["FLUSHALL"]);
+    assert!(guard.downgrade().is_err());
+    let told = kept.of("deleted");
+    assert!(
+        matches!(told[..], [Told::Acquired { .. }, Told::Lost { .. }]),
+        "{told:?}"
+    );
+}

@@ -1,0 +1,236 @@
+//! What an observer is told: each event once, with what belongs to it.
+
+mod calls;
+mod forks;
+mod holds;
+mod leases;
+#[cfg(feature = "redis")]
+mod outages;
+mod panics;
+mod storms;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crosslock::{Event, Locker, LockerBuilder, LostReason, Observer};
+#[cfg(feature = "redis")]
+use support::RedisServer;
+use support::wait_until;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const SHORT: Duration = Duration::from_millis(50);
+const NAMESPACE: &str = "watched";
+
+/// An event, to be looked at later. Errors are their texts.
+#[derive(Clone, Debug, PartialEq)]
+enum Told {
+    Waiting,
+    Acquired {
+        token: u64,
+        waited: Duration,
+        was_waiting: bool,
+        handed_over: bool,
+        abandoned: bool,
+    },
+    GaveUp {
+        waited: Duration,
+        error: Option<String>,
+    },
+    Released {
+        token: u64,
+        held: Duration,
+    },
+    Renewed {
+        token: u64,
+    },
+    RenewalFailed {
+        token: u64,
+        remaining: Duration,
+        error: String,
+    },
+    Lost {
+        token: u64,
+        held: Duration,
+        reason: LostReason,
+    },
+    OutageBegan {
+        engine: String,
+        error: String,
+    },
+    OutageEnded {
+        engine: String,
+        lasted: Duration,
+    },
+    Broken {
+        holders: usize,
+    },
+}
+
+/// Keeps what it is told, with the names of the locks.
+#[derive(Default)]
+struct Kept(Mutex<Vec<(String, Told)>>);
+
+impl Observer for Kept {
+    fn event(&self, event: &Event<'_>) {
+        let (namespace, name, told) = kept(event);
+        assert_eq!(namespace, NAMESPACE);
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push((name.to_owned(), told));
+    }
+}
+
+impl Kept {
+    /// What is known of a lock, in order.
+    fn of(&self, name: &str) -> Vec<Told> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = all.iter().filter(|(one, _)| one == name);
+        own.map(|(_, told)| told.clone()).collect()
+    }
+
+    fn count(&self, name: &str, is: impl Fn(&Told) -> bool) -> usize {
+        self.of(name).iter().filter(|told| is(told)).count()
+    }
+
+    #[track_caller]
+    fn wait_for(&self, what: &str, name: &str, is: impl Fn(&Told) -> bool) {
+        wait_until(what, PATIENCE, || self.count(name, &is) > 0);
+    }
+}
+
+fn kept<'a>(event: &Event<'a>) -> (&'a str, &'a str, Told) {
+    match *event {
+        Event::Waiting {
+            namespace, name, ..
+        } => (namespace, name, Told::Waiting),
+        Event::Acquired {
+            namespace,
+            name,
+            token,
+            waited,
+            was_waiting,
+            handed_over,
+            abandoned,
+            ..
+        } => {
+            let told = Told::Acquired {
+                token,
+                waited,
+                was_waiting,
+                handed_over,
+                abandoned,
+            };
+            (namespace, name, told)
+        }
+        Event::GaveUp {
+            namespace,
+            name,
+            waited,
+            error,
+            ..
+        } => {
+            let error = error.map(|e| format!("{e:?}"));
+            (namespace, name, Told::GaveUp { waited, error })
+        }
+        Event::Released {
+            namespace,
+            name,
+            token,
+            held,
+            ..
+        } => (namespace, name, Told::Released { token, held }),
+        Event::Renewed {
+            namespace,
+            name,
+            token,
+            ..
+        } => (namespace, name, Told::Renewed { token }),
+        Event::Lost {
+            namespace,
+            name,
+            token,
+            held,
+            reason,
+            ..
+        } => {
+            let told = Told::Lost {
+                token,
+                held,
+                reason,
+            };
+            (namespace, name, told)
+        }
+        Event::Broken {
+            namespace,
+            name,
+            holders,
+            ..
+        } => (namespace, name, Told::Broken { holders }),
+        _ => kept_trouble(event),
+    }
+}
+
+fn kept_trouble<'a>(event: &Event<'a>) -> (&'a str, &'a str, Told) {
+    match *event {
+        Event::RenewalFailed {
+            namespace,
+            name,
+            token,
+            remaining,
+            error,
+            ..
+        } => {
+            let error = format!("{error:?}");
+            let told = Told::RenewalFailed {
+                token,
+                remaining,
+                error,
+            };
+            (namespace, name, told)
+        }
+        Event::OutageBegan {
+            namespace,
+            name,
+            engine,
+            error,
+            ..
+        } => {
+            let (engine, error) = (engine.to_owned(), format!("{error:?}"));
+            (namespace, name, Told::OutageBegan { engine, error })
+        }
+        Event::OutageEnded {
+            namespace,
+            name,
+            engine,
+            lasted,
+            ..
+        } => {
+            let engine = engine.to_owned();
+            (namespace, name, Told::OutageEnded { engine, lasted })
+        }
+        ref other => panic!("what is it? {other:?}"),
+    }
+}
+
+/// A locker, and what its observer keeps.
+fn observed(url: &str, set: impl FnOnce(LockerBuilder) -> LockerBuilder) -> (Locker, Arc<Kept>) {
+    let kept = Arc::new(Kept::default());
+    let builder = Locker::builder(url).namespace(NAMESPACE);
+    let locker = set(builder.observer(kept.clone())).build().unwrap();
+    (locker, kept)
+}
+
+/// With a place where locks live, for each engine.
+fn each_url(test: impl Fn(&str)) {
+    test("memory:");
+    #[cfg(feature = "file")]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        test(&format!("file://{}", dir.path().display()));
+    }
+    #[cfg(feature = "redis")]
+    test(&RedisServer::start().url());
+}
+
+fn is_waiting(told: &Told) -> bool {
+    matches!(told, Told::Waiting)
+}
