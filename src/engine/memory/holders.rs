@@ -21,6 +21,10 @@ pub(super) struct Holder {
     pub(super) who: Who,
     /// How many permits; 1 for others.
     pub(super) count: u32,
+    /// Of how many permits; 0 for others.
+    pub(super) of: u32,
+    /// Since when it is taken.
+    pub(super) since: BootInstant,
     /// Until when, if it isn't renewed.
     pub(super) until: BootInstant,
 }
@@ -37,12 +41,18 @@ pub(super) enum Who {
 }
 
 impl Holder {
-    pub(super) fn new(who: Who, mode: Mode, until: BootInstant) -> Self {
-        let count = match mode {
-            Mode::Exclusive | Mode::Shared => 1,
-            Mode::Permits { count, .. } => count,
+    pub(super) fn new(who: Who, mode: Mode, since: BootInstant, until: BootInstant) -> Self {
+        let (count, of) = match mode {
+            Mode::Exclusive | Mode::Shared => (1, 0),
+            Mode::Permits { count, of } => (count, of),
         };
-        Holder { who, count, until }
+        Holder {
+            who,
+            count,
+            of,
+            since,
+            until,
+        }
     }
 
     pub(super) fn token(&self) -> Option<Token> {
@@ -52,11 +62,15 @@ impl Holder {
         }
     }
 
-    fn is_of(&self, one: &Owner) -> bool {
+    pub(super) fn owner(&self) -> Option<&Owner> {
         match &self.who {
-            Who::Granted(owner) | Who::Owner(owner, _) => owner == one,
-            Who::Nobody => false,
+            Who::Granted(owner) | Who::Owner(owner, _) => Some(owner),
+            Who::Nobody => None,
         }
+    }
+
+    fn is_of(&self, one: &Owner) -> bool {
+        self.owner() == Some(one)
     }
 
     /// Whether it is still there. An owner that asks just now is alive, and takes the place that is kept for it.
@@ -127,7 +141,7 @@ impl Holders {
             };
         };
         let place = holders.iter().position(|holder| holder.is_of(owner))?;
-        let holder = holders.swap_remove(place);
+        let holder = holders.remove(place);
         self.settle();
         Some(holder)
     }
@@ -146,6 +160,15 @@ impl Holders {
                 self.settle();
                 None
             }
+        }
+    }
+
+    /// Removes all, in the order in which they came.
+    pub(super) fn take(&mut self) -> Vec<Holder> {
+        match std::mem::take(self) {
+            Holders::Nobody => Vec::new(),
+            Holders::Exclusive(holder) => vec![holder],
+            Holders::Readers(holders) | Holders::Permits(holders) => holders,
         }
     }
 

@@ -3,28 +3,33 @@
 //! It uses `base`, the seam and `engine::heartbeat`. What always holds here: all changes are made under the lock of one
 //! table, and a name without holders, waiters and an abandonment to tell of has no state.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Weak};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
+use self::receivers::Receivers;
 use self::table::Table;
 use super::heartbeat::{Acquired, Heartbeat, IfTaken};
 use super::{
-    Answer, Capabilities, Engine, Grant, Pace, Release, Released, Renewed, Request, Sharing,
-    StoreAnswer, Unanswered, Values, Wait,
+    Answer, Capabilities, Engine, Grant, Operations, Pace, Release, Released, Renewed, Request,
+    Revocations, Sharing, StoreAnswer, Unanswered, Values, Wait,
 };
+use crate::base::cancel::Wake;
+
 use crate::base::clock::{BootClock, BootInstant, Clock, Deadline};
 use crate::base::error::Result;
 use crate::base::fork::{AfterFork, ForkLocal};
 use crate::base::name::Key;
+use crate::base::owner::Owner;
 use crate::base::token::Token;
 use crate::base::value::Stored;
 
 mod counter;
 mod holders;
 mod name_state;
-
+mod operations;
+mod receivers;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -41,7 +46,11 @@ pub(crate) struct MemoryEngine {
 
 /// The memory of one process: a child's is another.
 #[derive(Debug, Default)]
-struct Memory(Mutex<Table>);
+struct Memory {
+    table: Mutex<Table>,
+    /// The lockers that hear of leases which somebody else has ended. Called without the table's lock.
+    receivers: Receivers,
+}
 
 impl AfterFork for Memory {
     fn after_fork(&self) -> Self {
@@ -69,7 +78,7 @@ impl MemoryEngine {
     }
 
     fn table(&self) -> &Mutex<Table> {
-        &self.memory.0
+        &self.memory.table
     }
 
     fn acquire(&self, request: Request<'_>, if_taken: IfTaken<'_>, now: BootInstant) -> Acquired {
@@ -78,16 +87,30 @@ impl MemoryEngine {
 
     /// Waits on the owner's condition variable. A waiter that isn't in the queue any more, because it was let in or came
     /// too late with its heartbeat, is to ask at once.
-    fn wait(&self, request: Request<'_>, timeout: Duration) {
-        let until = Instant::now() + timeout.min(LONGEST_PAUSE);
+    fn wait(&self, request: Request<'_>, timeout: Duration, until: &Deadline) {
+        let end = Instant::now() + timeout.min(LONGEST_PAUSE);
+        let waits = self.table().lock().waits(request, self.clock.now());
+        let Some((condvar, _)) = waits else { return };
+        let wake = || self.wake(condvar.clone());
+        let _registered = until.cancel().map(|cancel| cancel.on_set(wake()));
         let mut table = self.table().lock();
-        while let Some((condvar, changes)) = table.waits(request) {
+        while let Some((_, changes)) = table.waits(request, self.clock.now()) {
             let left = changes.since(self.clock.now());
-            let left = left.min(until.saturating_duration_since(Instant::now()));
-            if condvar.wait_for(&mut table, left).timed_out() {
+            let left = left.min(end.saturating_duration_since(Instant::now()));
+            if until.is_over() || condvar.wait_for(&mut table, left).timed_out() {
                 return;
             }
         }
+    }
+
+    /// Has a waiter look again.
+    fn wake(&self, condvar: Arc<Condvar>) -> Wake {
+        let memory = self.memory.clone();
+        Arc::new(move || {
+            // Under the table's lock: a waiter that has looked before waits by now, and is notified.
+            let _table = memory.table.lock();
+            condvar.notify_all();
+        })
     }
 }
 
@@ -109,7 +132,7 @@ impl Engine for MemoryEngine {
 
     fn renew(&self, request: Request<'_>, _deadline: &Deadline) -> Result<Renewed> {
         let now = self.clock.now();
-        Ok(Renewed::of(self.table().lock().renew(request, now)))
+        Ok(self.table().lock().renew(request, now))
     }
 
     fn release(
@@ -120,18 +143,41 @@ impl Engine for MemoryEngine {
     ) -> Result<Released> {
         let now = self.clock.now();
         let mut table = self.table().lock();
-        if !table.release(request, release, now) {
-            return Ok(Released::NotOwner);
-        }
-        if let Some(value) = release.value {
+        let released = table.release(request, release, now);
+        if let (Released::Done, Some(value)) = (released, release.value) {
             table.set_value(request.key(), value);
         }
-        Ok(Released::Done)
+        Ok(released)
     }
 
     fn is_owner(&self, request: Request<'_>, _deadline: &Deadline) -> Result<Renewed> {
         let now = self.clock.now();
-        Ok(Renewed::of(self.table().lock().holds(request, now)))
+        Ok(self.table().lock().is_owner(request, now))
+    }
+
+    fn adopt(
+        &self,
+        request: Request<'_>,
+        from: &Owner,
+        last_used: u64,
+        _deadline: &Deadline,
+    ) -> Result<Option<Grant>> {
+        let since = self.clock.now();
+        let mut table = self.table().lock();
+        let token = table.adopt(request, from, last_used, since);
+        Ok(token.map(|token| Grant {
+            token,
+            value: request.claim.valued.then(|| table.value(request.key())),
+            since,
+        }))
+    }
+
+    fn operations(&self) -> Result<&dyn Operations> {
+        Ok(self)
+    }
+
+    fn tell_revocations(&self, to: Weak<dyn Revocations>) {
+        self.memory.receivers.add(to);
     }
 
     fn values(&self) -> Result<&dyn Values> {
@@ -244,7 +290,7 @@ impl Wait for MemoryWait {
 
     fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
         let pause = self.heartbeat.pause(request.ttl, pace, false);
-        self.engine.wait(request, pause);
+        self.engine.wait(request, pause, pace.until);
         None
     }
 }

@@ -4,6 +4,8 @@
 //! kept until the time of its next heartbeat, with which it gets its lease. So no waiter in the queue could be let in
 //! now, unless the time of a holder is over; the next owner that asks finds that.
 
+mod operations;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +39,8 @@ struct Waiter {
     mode: Mode,
     /// Whether it goes before readers.
     goes_first: bool,
+    /// When it came.
+    since: BootInstant,
     /// Its next heartbeat is due by then.
     overdue: BootInstant,
     /// Notified when the name is granted to it.
@@ -60,17 +64,15 @@ impl NameState {
         counter: &mut Counter,
     ) -> Token {
         let (owner, mode) = (request.owner, request.claim.mode);
-        let had = self
-            .holders
-            .get_mut(owner, mode)
-            .and_then(|one| one.token());
-        let token = had.unwrap_or_else(|| counter.next(self.abandoned.is_some()));
+        let had = self.holders.get_mut(owner, mode);
+        let had = had.and_then(|one| Some((one.token()?, one.since)));
+        let (token, since) = had.unwrap_or_else(|| (counter.next(self.abandoned.is_some()), now));
         if mode == Mode::Exclusive {
             // Readers are told as well, but it stays until a holder was told that may mend it.
             self.abandoned = None;
         }
         let who = Who::Owner(owner.clone(), token);
-        let holder = Holder::new(who, mode, now.plus(request.ttl));
+        let holder = Holder::new(who, mode, since, now.plus(request.ttl));
         match self.holders.get_mut(owner, mode) {
             Some(place) => *place = holder,
             None => {
@@ -111,6 +113,7 @@ impl NameState {
                 owner: request.owner.clone(),
                 mode: claim.mode,
                 goes_first: claim.mode == Mode::Exclusive && claim.prefer == Prefer::Writers,
+                since: now,
                 overdue,
                 condvar: condvar.clone(),
             });
@@ -165,7 +168,8 @@ impl NameState {
         // The holder was told of an abandonment when it got the lock.
         let token = counter.next(false);
         let who = Who::Owner(request.owner.clone(), token);
-        let holder = Holder::new(who, Mode::Shared, now.plus(request.ttl));
+        let since = self.holders.holders().first().map_or(now, |one| one.since);
+        let holder = Holder::new(who, Mode::Shared, since, now.plus(request.ttl));
         self.holders = Holders::Readers(vec![holder]);
         self.let_in(true, now, None);
         token
@@ -252,7 +256,7 @@ impl NameState {
             if !is_gone {
                 waiter.condvar.notify_one();
                 let who = Who::Granted(waiter.owner);
-                let holder = Holder::new(who, waiter.mode, waiter.overdue);
+                let holder = Holder::new(who, waiter.mode, now, waiter.overdue);
                 self.holders.add(waiter.mode, holder);
             }
         }

@@ -1,5 +1,7 @@
 //! All names in use, and what they protect.
 
+mod operations;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +12,12 @@ use super::counter::Counter;
 use super::name_state::NameState;
 use crate::base::clock::BootInstant;
 use crate::base::name::Key;
+use crate::base::owner::Owner;
 use crate::base::token::Token;
 use crate::base::value::Stored;
 use crate::engine::heartbeat::{Acquired, IfTaken, Taken};
-use crate::engine::{Release, Request};
+use crate::engine::{Release, Released, Renewed, Request};
+use operations::BrokenOwners;
 
 /// All names in use, and what they protect.
 #[derive(Debug, Default)]
@@ -21,6 +25,7 @@ pub(super) struct Table {
     names: HashMap<Key, NameState>,
     pub(super) values: HashMap<Key, Arc<[u8]>>,
     counter: Counter,
+    broken: BrokenOwners,
     purge_at: usize,
 }
 
@@ -32,6 +37,9 @@ impl Table {
         now: BootInstant,
     ) -> Acquired {
         self.purge(now);
+        if let Some(until) = self.broken.get(request.owner, now) {
+            return self.taken(false, Some(until.since(now)), None);
+        }
         if request.claim.has_many() {
             return self.acquire_all(request, if_taken, now);
         }
@@ -145,8 +153,8 @@ impl Table {
         }
     }
 
-    /// Whether all of it is the owner's, now for another ttl.
-    pub(super) fn renew(&mut self, request: Request<'_>, now: BootInstant) -> bool {
+    /// Gives it for another ttl, if all of it is the owner's.
+    pub(super) fn renew(&mut self, request: Request<'_>, now: BootInstant) -> Renewed {
         let mut renewed = true;
         for key in request.claim.keys() {
             let state = self.names.get_mut(key);
@@ -155,7 +163,20 @@ impl Table {
                 None => renewed = false,
             }
         }
-        renewed
+        self.standing(renewed, request.owner, now)
+    }
+
+    /// Whether all of it is the owner's, and why not.
+    pub(super) fn is_owner(&mut self, request: Request<'_>, now: BootInstant) -> Renewed {
+        let holds = self.holds(request, now);
+        self.standing(holds, request.owner, now)
+    }
+
+    fn standing(&self, holds: bool, owner: &Owner, now: BootInstant) -> Renewed {
+        match holds {
+            false if self.broken.get(owner, now).is_some() => Renewed::Broken,
+            holds => Renewed::of(holds),
+        }
     }
 
     /// Whether all of it is the owner's.
@@ -166,13 +187,13 @@ impl Table {
         })
     }
 
-    /// Ends the lease, and says whether all of it was the owner's.
+    /// Ends the lease, if it is the owner's.
     pub(super) fn release(
         &mut self,
         request: Request<'_>,
         release: Release<'_>,
         now: BootInstant,
-    ) -> bool {
+    ) -> Released {
         let mut released = true;
         for key in request.claim.keys() {
             let Some(state) = self.names.get_mut(key) else {
@@ -188,7 +209,11 @@ impl Table {
             }
             released &= was_held;
         }
-        released
+        match self.standing(released, request.owner, now) {
+            Renewed::Done => Released::Done,
+            Renewed::NotOwner => Released::NotOwner,
+            Renewed::Broken => Released::Broken,
+        }
     }
 
     /// Gives the token, if it was the owner's, and whether that was done before.
@@ -227,7 +252,14 @@ impl Table {
     }
 
     /// What notifies the owner when it may be its turn, and when it may be without that; `None` when it may be now.
-    pub(super) fn waits(&self, request: Request<'_>) -> Option<(Arc<Condvar>, BootInstant)> {
+    pub(super) fn waits(
+        &self,
+        request: Request<'_>,
+        now: BootInstant,
+    ) -> Option<(Arc<Condvar>, BootInstant)> {
+        if let Some(until) = self.broken.get(request.owner, now) {
+            return Some((Arc::default(), until));
+        }
         let (mut condvar, mut changes) = (None, BootInstant::MAX);
         for key in request.claim.keys() {
             let state = self.names.get(key)?;

@@ -8,6 +8,7 @@ use crate::engine::heartbeat::Taken;
 
 mod calls;
 mod modes;
+mod operators;
 mod steps;
 mod waits;
 

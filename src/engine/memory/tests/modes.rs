@@ -236,7 +236,9 @@ fn who_lost_one_of_its_places_enters_all_lines_anew() {
         scope.spawn(|| assert_eq!(world.waits(&other), None));
     });
     let begun = Instant::now();
-    world.engine.wait(late.request(), LONGEST_PAUSE);
+    world
+        .engine
+        .wait(late.request(), LONGEST_PAUSE, &Deadline::NEVER);
     assert!(begun.elapsed() < PROMISE / 2, "there was a reason to ask");
     assert_eq!(world.waits(&late), None);
     world.ends(&holder);

@@ -1,6 +1,7 @@
 //! How a waiter is notified, and when it goes on by itself.
 
 use super::*;
+use crate::base::cancel::Cancel;
 
 /// What a thread does that waits: it asks, and waits until it has the lock. Gives how often it asked.
 fn wait_for(world: &World, client: &Client) -> usize {
@@ -8,7 +9,9 @@ fn wait_for(world: &World, client: &Client) -> usize {
         if world.waits(client).is_some() {
             return asked;
         }
-        world.engine.wait(client.request(), LONGEST_PAUSE);
+        world
+            .engine
+            .wait(client.request(), LONGEST_PAUSE, &Deadline::NEVER);
     }
     unreachable!("it asks on and on")
 }
@@ -66,7 +69,9 @@ fn release_between_question_and_wait_is_not_missed() {
     let waiter = world.waiter(WRITE);
     world.ends(&holder);
     let begun = Instant::now();
-    world.engine.wait(waiter.request(), LONGEST_PAUSE);
+    world
+        .engine
+        .wait(waiter.request(), LONGEST_PAUSE, &Deadline::NEVER);
     assert!(begun.elapsed() < LONGEST_PAUSE / 2);
     world.takes(&waiter);
 }
@@ -79,7 +84,9 @@ fn wait_ends_when_one_in_front_breaks_its_promise() {
     assert_eq!(world.waits_for(&dead, Duration::from_millis(20)), None);
     let reader = world.waiter(READ);
     let begun = Instant::now();
-    world.engine.wait(reader.request(), LONGEST_PAUSE);
+    world
+        .engine
+        .wait(reader.request(), LONGEST_PAUSE, &Deadline::NEVER);
     assert!(begun.elapsed() < TTL / 2);
 }
 
@@ -98,8 +105,48 @@ fn wait_ends_with_the_lease_it_is_for() {
         if let Some(token) = token(answer) {
             break token;
         }
-        engine.wait(waiter.request(), LONGEST_PAUSE);
+        engine.wait(waiter.request(), LONGEST_PAUSE, &Deadline::NEVER);
     };
     assert!(token.abandoned);
     assert!(begun.elapsed() < LONGEST_PAUSE / 2);
+}
+
+#[test]
+fn cancelled_wait_ends_at_once() {
+    let world = World::new();
+    world.holder(WRITE);
+    let waiter = world.waiter(WRITE);
+    for set_before in [true, false] {
+        let cancel = Cancel::default();
+        let until = Deadline::NEVER.or(&cancel);
+        let begun = Instant::now();
+        std::thread::scope(|scope| {
+            if set_before {
+                cancel.set();
+            }
+            scope.spawn(|| world.engine.wait(waiter.request(), LONGEST_PAUSE, &until));
+            cancel.set();
+        });
+        assert!(begun.elapsed() < LONGEST_PAUSE / 2);
+    }
+}
+
+#[test]
+fn woken_wait_goes_on() {
+    let world = World::new();
+    let holder = world.holder(WRITE);
+    let waiter = world.waiter(WRITE);
+    let cancel = Cancel::default();
+    let until = Deadline::NEVER.or(&cancel);
+    std::thread::scope(|scope| {
+        let wait = scope.spawn(|| world.engine.wait(waiter.request(), LONGEST_PAUSE, &until));
+        for _ in 0..100 {
+            cancel.wake();
+            std::thread::yield_now();
+        }
+        assert!(!wait.is_finished());
+        world.ends(&holder);
+        wait.join().expect("it ends");
+    });
+    world.takes(&waiter);
 }

@@ -1,0 +1,123 @@
+//! What operators see of all names and do with them, and how a lease passes to another process.
+
+use std::collections::HashMap;
+
+use super::Table;
+use crate::base::clock::BootInstant;
+use crate::base::inspection::{Holder, Inspection, LockState};
+use crate::base::name::{Key, Namespace};
+use crate::base::owner::Owner;
+use crate::base::token::Token;
+use crate::engine::Request;
+
+/// The owners whose lock was broken, each for as long as its lease would have lasted. Until then it is told so, and gets
+/// nothing: a late copy of its question must not take the lock again.
+#[derive(Debug, Default)]
+pub(in super::super) struct BrokenOwners(HashMap<Owner, BootInstant>);
+
+/// What a break did.
+#[derive(Debug)]
+pub(in super::super) struct Broken {
+    /// Who had the lock.
+    pub(in super::super) holders: Vec<Holder>,
+    /// Whose leases have ended.
+    pub(in super::super) owners: Vec<Owner>,
+}
+
+impl BrokenOwners {
+    fn add(&mut self, owner: &Owner, until: BootInstant, now: BootInstant) {
+        self.0.retain(|_, until| now < *until);
+        self.0.insert(owner.clone(), until);
+    }
+
+    /// Until when, if it is one.
+    pub(in super::super) fn get(&self, owner: &Owner, now: BootInstant) -> Option<BootInstant> {
+        // Almost always: no look at the owner's text.
+        if self.0.is_empty() {
+            return None;
+        }
+        self.0.get(owner).copied().filter(|until| now < *until)
+    }
+}
+
+impl Table {
+    pub(in super::super) fn inspect(&self, key: &Key, now: BootInstant) -> Inspection {
+        let state = self.names.get(key);
+        let last_used = Some(self.counter.last_used()).filter(|last| *last > 0);
+        let held = state.and_then(|state| state.largest_token());
+        Inspection {
+            name: key.name().to_owned(),
+            state: state.map_or(LockState::Free, |state| state.lock_state(now)),
+            holders: state.map_or_else(Vec::new, |state| state.seen_holders(now)),
+            waiters: state.map_or_else(Vec::new, |state| state.seen_waiters(now)),
+            // The counter is that of all names: while nobody holds this one, its own last token isn't known better.
+            last_token: held.or(last_used),
+        }
+    }
+
+    /// The names of a namespace that are taken and begin with `prefix`.
+    pub(in super::super) fn list(
+        &self,
+        namespace: &Namespace,
+        prefix: &str,
+        now: BootInstant,
+    ) -> Vec<String> {
+        let is_one =
+            |key: &&Key| key.namespace() == namespace.as_str() && key.name().starts_with(prefix);
+        let taken = self.names.iter().filter(|(_, state)| state.is_taken(now));
+        let names = taken.map(|(key, _)| key).filter(is_one);
+        names.map(|key| key.name().to_owned()).collect()
+    }
+
+    /// Takes a lock from whoever has it, and lets in the next.
+    pub(in super::super) fn break_lock(&mut self, key: &Key, now: BootInstant) -> Broken {
+        let Some(state) = self.names.get_mut(key) else {
+            return Broken {
+                holders: Vec::new(),
+                owners: Vec::new(),
+            };
+        };
+        let ended = state.end_all(now);
+        if state.is_free(now) {
+            self.names.remove(key);
+        }
+        let holders = ended.iter().filter_map(|one| one.seen(now)).collect();
+        let mut owners = Vec::new();
+        // One to whom the lock was granted, and who doesn't know it yet, may ask anew.
+        for one in ended.iter().filter(|one| one.token().is_some()) {
+            if let Some(owner) = one.owner() {
+                self.broken.add(owner, one.until, now);
+                owners.push(owner.clone());
+            }
+        }
+        Broken { holders, owners }
+    }
+
+    /// Makes a lease of `from` that of the request. `None` when a part of it isn't the other's any more: then nothing
+    /// changes.
+    pub(in super::super) fn adopt(
+        &mut self,
+        request: Request<'_>,
+        from: &Owner,
+        last_used: u64,
+        now: BootInstant,
+    ) -> Option<Token> {
+        let keys = request.claim.keys();
+        let names = &mut self.names;
+        let is_whole = keys.iter().all(|key| {
+            let state = names.get_mut(key);
+            state.is_some_and(|state| state.is_of_either(request, from, now))
+        });
+        if !is_whole {
+            return None;
+        }
+        self.counter.used(last_used);
+        let tokens = keys.iter().filter_map(|key| {
+            let state = self.names.get_mut(key)?;
+            state.adopt(request, from, now, &mut self.counter)
+        });
+        let token = tokens.reduce(Token::and)?;
+        self.counter.used(token.number);
+        Some(token)
+    }
+}
