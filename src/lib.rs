@@ -84,6 +84,7 @@ mod queue;
 
 pub use base::cancel::CancelToken;
 pub use base::claim::Prefer;
+pub use base::diagnosis::{Finding, Verdict};
 pub use base::error::{Error, LostReason, Result};
 pub use base::inspection::{Holder, Inspection, LockState, Party, Waiter, Wants};
 pub use base::observer::{Event, Observer};

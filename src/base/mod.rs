@@ -7,6 +7,7 @@ pub(crate) mod backoff;
 pub(crate) mod cancel;
 pub(crate) mod claim;
 pub(crate) mod clock;
+pub(crate) mod diagnosis;
 pub(crate) mod error;
 pub(crate) mod fork;
 pub(crate) mod inspection;

@@ -22,9 +22,11 @@ use std::time::Duration;
 use crate::base::backoff::Waits;
 use crate::base::claim::{Claim, Mode};
 use crate::base::clock::{BootInstant, Deadline};
+use crate::base::diagnosis::Finding;
 use crate::base::error::{Cause, Error, LostReason, Result};
 use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
+use crate::base::options::Options;
 use crate::base::owner::Owner;
 use crate::base::token::{Ending, HAND_OVERS, Token};
 use crate::base::value::Stored;
@@ -83,6 +85,16 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// What it does for operators, who look at names and free them.
     fn operations(&self) -> Result<&dyn Operations> {
         Err(unsupported(self.place(), "inspecting and breaking locks"))
+    }
+
+    /// What it is like here, and which promise doesn't hold. It leaves nothing behind, and shows no secret.
+    fn diagnose(
+        &self,
+        _namespace: &Namespace,
+        _options: &Options,
+        _deadline: &Deadline,
+    ) -> Result<Vec<Finding>> {
+        Ok(Vec::new())
     }
 
     /// Has the engine tell of leases that somebody else has ended, as far as it hears of them by itself.

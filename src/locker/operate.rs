@@ -4,6 +4,7 @@ use std::collections::{HashSet, VecDeque};
 
 use super::Locker;
 use crate::base::clock::Deadline;
+use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
 use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
@@ -109,6 +110,36 @@ impl Locker {
             });
         }
         Ok(broken)
+    }
+
+    /// Looks at the place where the locks live: its version, what it keeps through a restart, what this user may do, how
+    /// fast it answers, and which guarantee doesn't hold there.
+    ///
+    /// It takes no lock. On Redis it sends about 150 commands, one after the other; they use one key of this namespace, which
+    /// expires. In a directory it locks a file of its own, and removes it.
+    ///
+    /// What the server doesn't show to this user is [`Unknown`](crate::Verdict::Unknown). No finding has a password.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`](crate::Error::Unavailable) and [`Error::Denied`](crate::Error::Denied) when the place can't be
+    /// reached or entered.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> crosslock::Result<()> {
+    /// let locker = crosslock::Locker::open("memory:")?;
+    /// for finding in locker.diagnose()? {
+    ///     println!("{} is {}: {}", finding.check, finding.verdict, finding.found);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn diagnose(&self) -> Result<Vec<Finding>> {
+        let core = self.core();
+        core.engine
+            .diagnose(&self.namespace, &core.options, &Deadline::NEVER)
     }
 }
 

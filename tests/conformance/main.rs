@@ -2,6 +2,7 @@
 
 mod at_least;
 mod at_least_shared;
+mod diagnosis;
 mod downgrade;
 mod exclusion;
 mod lease;
@@ -196,6 +197,10 @@ for_every_engine! {
             max_hold_ends_renewal
             forgotten_guard_ends_with_its_ttl_and_is_told_to_the_next_holder_once
             clean_release_is_no_abandonment
+        }
+        diagnosis {
+            each_finding_has_a_check_of_its_own_and_words
+            looking_at_the_place_leaves_its_locks_alone
         }
         at_least {
             lock_released_early_stays_taken_until_its_time

@@ -24,7 +24,7 @@ use crate::engine::{Request, denied};
 
 /// What to check when a user has no access.
 pub(super) const RIGHTS: &str = "the directory's owner and rights";
-const DISK: &str = "the directory, its disk and its rights";
+pub(super) const DISK: &str = "the directory, its disk and its rights";
 
 /// One file a name, locked while its lease lasts, holding the counter of its fencing tokens.
 #[derive(Debug)]

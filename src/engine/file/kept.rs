@@ -88,7 +88,7 @@ fn is_boot(text: &str) -> bool {
 }
 
 /// What tells this boot of the host from others; `None` where nothing does.
-fn boot() -> Option<&'static str> {
+pub(super) fn boot() -> Option<&'static str> {
     static BOOT_ID: LazyLock<Option<String>> = LazyLock::new(|| {
         let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         Some(id.trim().to_owned()).filter(|id| is_boot(id))

@@ -24,8 +24,9 @@ use super::{
     Unanswered, Values, Wait, denied,
 };
 use crate::base::clock::{Clock, Deadline};
-use crate::base::error::Result;
-use crate::base::name::Key;
+use crate::base::diagnosis::Finding;
+use crate::base::error::{Error, Result};
+use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
 use crate::base::token::{HAND_OVERS, Token};
@@ -33,6 +34,7 @@ use crate::base::value::Stored;
 
 mod content;
 mod create;
+mod diagnosis;
 mod directory;
 mod files;
 mod kept;
@@ -163,6 +165,17 @@ impl Engine for FileEngine {
 
     fn values(&self) -> Result<&dyn Values> {
         Ok(self)
+    }
+
+    fn diagnose(
+        &self,
+        _namespace: &Namespace,
+        _options: &Options,
+        _deadline: &Deadline,
+    ) -> Result<Vec<Finding>> {
+        let directory = &self.files.directory;
+        diagnosis::diagnose(directory)
+            .map_err(|e| Error::engine(None, &self.files.place, files::DISK, e))
     }
 
     /// A child has copies of its parent's files, and nothing to do with them.

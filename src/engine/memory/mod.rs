@@ -16,11 +16,12 @@ use super::{
     Revocations, Sharing, StoreAnswer, Unanswered, Values, Wait,
 };
 use crate::base::cancel::Wake;
-
 use crate::base::clock::{BootClock, BootInstant, Clock, Deadline};
+use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
 use crate::base::fork::{AfterFork, ForkLocal};
-use crate::base::name::Key;
+use crate::base::name::{Key, Namespace};
+use crate::base::options::Options;
 use crate::base::owner::Owner;
 use crate::base::token::Token;
 use crate::base::value::Stored;
@@ -186,6 +187,16 @@ impl Engine for MemoryEngine {
 
     fn sharing(&self) -> Result<&dyn Sharing> {
         Ok(self)
+    }
+
+    fn diagnose(
+        &self,
+        _namespace: &Namespace,
+        _options: &Options,
+        _deadline: &Deadline,
+    ) -> Result<Vec<Finding>> {
+        let found = "locks of this process: other processes have others, and they end with it";
+        Ok(vec![Finding::fine("engine", found)])
     }
 
     fn after_fork(&self) -> Option<Arc<dyn Engine>> {

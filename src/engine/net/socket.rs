@@ -1,7 +1,7 @@
 //! A stream socket on which every call ends by a deadline.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr};
+use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
@@ -105,6 +105,12 @@ impl Socket {
 
     pub(in crate::engine) fn closer(&self) -> Closer {
         Closer(self.socket.clone())
+    }
+
+    /// The address of the other end; `None` of a unix socket.
+    pub(in crate::engine) fn peer(&self) -> Option<IpAddr> {
+        let address = self.socket.peer_addr().ok()?.as_socket()?;
+        Some(address.ip())
     }
 
     /// Discards what wasn't delivered yet when this is closed.

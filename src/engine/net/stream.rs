@@ -26,6 +26,10 @@ impl Stream {
         &mut self.socket
     }
 
+    pub(in crate::engine) fn is_encrypted(&self) -> bool {
+        self.session.is_some()
+    }
+
     /// Whether there is nothing to read, and no end either. An encrypted stream is told things unasked, so only its
     /// end counts.
     pub(in crate::engine) fn is_quiet(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::Write;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use ::redis::{Cmd, ServerError, Value};
@@ -115,6 +116,15 @@ impl Connection {
     /// caller has gone.
     pub(super) fn is_quiet(&self) -> bool {
         self.stream.is_quiet()
+    }
+
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.stream.is_encrypted()
+    }
+
+    /// The server's address; `None` of a unix socket.
+    pub(super) fn peer(&self) -> Option<IpAddr> {
+        self.stream.socket().peer()
     }
 
     /// Sends a command that has to be answered by OK.

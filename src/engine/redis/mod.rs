@@ -18,8 +18,9 @@ use super::{
     Capabilities, Engine, Release, Released, Renewed, Request, Sharing, StoreAnswer, Values, Wait,
 };
 use crate::base::clock::{Clock, Deadline};
+use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
-use crate::base::name::Key;
+use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::token::Token;
 use crate::base::value::Stored;
@@ -28,6 +29,7 @@ mod address;
 mod answers;
 mod commands;
 mod connection;
+mod diagnosis;
 mod failure;
 mod inbox;
 mod keys;
@@ -105,6 +107,16 @@ impl Engine for RedisEngine {
 
     fn sharing(&self) -> Result<&dyn Sharing> {
         Ok(self)
+    }
+
+    fn diagnose(
+        &self,
+        namespace: &Namespace,
+        options: &Options,
+        deadline: &Deadline,
+    ) -> Result<Vec<Finding>> {
+        let parts = (&*self.server, &*self.commands);
+        diagnosis::diagnose(parts, namespace, options, deadline)
     }
 
     fn after_fork(&self) -> Option<Arc<dyn Engine>> {

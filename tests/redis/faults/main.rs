@@ -7,6 +7,7 @@ mod busy;
 mod channels;
 mod contents;
 mod denials;
+mod diagnosis;
 mod lost_releases;
 mod lost_replies;
 mod networks;

@@ -1,0 +1,252 @@
+//! What this user may do.
+//!
+//! A server checks a user's rights after the number of a command's arguments, and before anything else. So each command is
+//! sent to a key that holds a text, on which those for queues, tables and sets fail without a trace: an error of any other
+//! kind than a refusal shows that it is allowed.
+
+use ::redis::{Cmd, Value};
+use uuid::Uuid;
+
+use super::probe::{Asked, Probe};
+use crate::base::diagnosis::Finding;
+use crate::base::error::Result;
+use crate::base::name::{Key, Namespace};
+use crate::engine::redis::connection::Connection;
+use crate::engine::redis::keys::Keys;
+
+const CHECK: &str = "rights";
+const INBOX: &str = "inbox";
+
+/// How the key is made: it expires whatever happens next.
+const MAKE: &str = "SET KEY text PX 60000";
+
+/// What the scripts and the library send. `KEY` and `CHANNEL` stand for ours. The last ones end it.
+const LOCKS: &[&str] = &[
+    "PING",
+    "TIME",
+    "GET KEY",
+    "MGET KEY",
+    "EXISTS KEY",
+    "PTTL KEY",
+    "PEXPIRE KEY 60000",
+    "INCR KEY",
+    "INCRBY KEY 1",
+    "LINDEX KEY 0",
+    "LLEN KEY",
+    "LPOP KEY",
+    "LREM KEY 0 text",
+    "RPUSH KEY text",
+    "HGET KEY text",
+    "HGETALL KEY",
+    "HSET KEY text text",
+    "HDEL KEY text",
+    "EVAL return(1) 1 KEY",
+    "EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 1 KEY",
+    "DEL KEY",
+];
+
+/// What those of several holders need besides.
+const SHARED: &[&str] = &[
+    "PEXPIREAT KEY 4102444800000",
+    "ZADD KEY 1 text",
+    "ZREM KEY text",
+    "ZSCORE KEY text",
+    "ZRANGE KEY 0 -1",
+    "ZREMRANGEBYSCORE KEY 0 1",
+];
+
+/// What operators need besides.
+const OPERATORS: &[&str] = &["SCAN 0 COUNT 1"];
+
+const CHANNEL: &[&str] = &["PUBLISH CHANNEL text", "PUBSUB NUMSUB CHANNEL"];
+
+pub(super) fn rights(probe: &Probe<'_>, namespace: &Namespace) -> Result<Vec<Finding>> {
+    let trial = Trial::new(probe, namespace)?;
+    let locks = trial.locks()?;
+    Ok(vec![locks, trial.inbox()?])
+}
+
+struct Trial<'a> {
+    probe: &'a Probe<'a>,
+    key: String,
+    channel: String,
+}
+
+impl<'a> Trial<'a> {
+    fn new(probe: &'a Probe<'a>, namespace: &Namespace) -> Result<Self> {
+        let id = Uuid::new_v4();
+        let key = Key::new(namespace, &format!("crosslock-doctor-{id}"))?;
+        Ok(Trial {
+            probe,
+            key: Keys::of(&key).lock,
+            channel: format!("{}:inbox:{id}", namespace.as_str()),
+        })
+    }
+
+    fn locks(&self) -> Result<Finding> {
+        if self.is_denied(MAKE)? {
+            return Ok(missing(&["SET"], "no lock can be taken"));
+        }
+        let shared = self.denied(SHARED)?;
+        let operators = self.denied(OPERATORS)?;
+        // It removes the key.
+        let locks = self.denied(LOCKS)?;
+        Ok(if !locks.is_empty() {
+            missing(
+                &locks,
+                "locks can't be taken, or fail when others want them",
+            )
+        } else if !shared.is_empty() {
+            missing(&shared, "read-write locks and semaphores fail")
+        } else if !operators.is_empty() {
+            missing(&operators, "locks can't be listed")
+        } else {
+            Finding::fine(CHECK, "this user may do all that locks need")
+        })
+    }
+
+    /// Whether this user may hear of grants, and tell others of theirs.
+    fn inbox(&self) -> Result<Finding> {
+        let mut denied = self.denied(CHANNEL)?;
+        denied.extend(self.denied_subscriptions()?);
+        if denied.is_empty() {
+            return Ok(Finding::fine(
+                INBOX,
+                "this user may tell waiters of grants, and hear of them",
+            ));
+        }
+        Ok(Finding::weak(
+            INBOX,
+            format!(
+                "this user may not {} on {}",
+                denied.join(", "),
+                shape(&self.channel)
+            ),
+            "waiters aren't told of grants: they find them by asking, at a third of the ttl at the latest, and the order in \
+             which they came is lost",
+            "see `Access rights` in docs/redis.md",
+        ))
+    }
+
+    /// By a connection of their own, which is closed after them.
+    fn denied_subscriptions(&self) -> Result<Vec<&'static str>> {
+        let probe = self.probe;
+        let connection = probe.server.connect(probe.deadline);
+        let mut connection = connection.map_err(|e| probe.commands.error(None, e))?;
+        let mut denied = Vec::new();
+        for verb in ["SUBSCRIBE", "UNSUBSCRIBE"] {
+            if self.is_denied_on(&mut connection, &command(&format!("{verb} CHANNEL"), self))? {
+                denied.push(verb);
+            }
+        }
+        Ok(denied)
+    }
+
+    fn is_denied_on(&self, connection: &mut Connection, command: &Cmd) -> Result<bool> {
+        let probe = self.probe;
+        let deadline = probe.deadline.within(probe.server.io_timeout());
+        let answer = connection.request(&command.get_packed_command(), &deadline);
+        let failure = match answer {
+            Ok(Value::ServerError(error)) => error.into(),
+            Ok(_) => return Ok(false),
+            Err(failure) => failure,
+        };
+        Ok(matches!(probe.without_answer(failure)?, Asked::Denied))
+    }
+
+    /// Those of the commands that this user may not send.
+    fn denied(&self, commands: &[&'static str]) -> Result<Vec<&'static str>> {
+        let mut denied = Vec::new();
+        for template in commands {
+            if self.is_denied(template)? {
+                denied.push(verb(template));
+            }
+        }
+        Ok(denied)
+    }
+
+    fn is_denied(&self, template: &str) -> Result<bool> {
+        let asked = self.probe.ask(&command(template, self))?;
+        Ok(matches!(asked, Asked::Denied))
+    }
+}
+
+fn command(template: &str, trial: &Trial<'_>) -> Cmd {
+    let mut words = template.split(' ');
+    let mut command = ::redis::cmd(words.next().unwrap_or_default());
+    for word in words {
+        command.arg(match word {
+            "KEY" => &trial.key,
+            "CHANNEL" => &trial.channel,
+            "return(1)" => "return 1",
+            word => word,
+        });
+    }
+    command
+}
+
+/// As rights are named: `PUBSUB NUMSUB` is one.
+fn verb(template: &'static str) -> &'static str {
+    match template.split_once(" CHANNEL").or(template.split_once(' ')) {
+        Some((verb, _)) => verb,
+        None => template,
+    }
+}
+
+/// The channels of a namespace.
+fn shape(channel: &str) -> String {
+    let namespace = channel.split(':').next().unwrap_or_default();
+    format!("the channels {namespace}:inbox:*")
+}
+
+fn missing(commands: &[&str], consequence: &str) -> Finding {
+    Finding::weak(
+        CHECK,
+        format!("this user may not use {} on its keys", commands.join(", ")),
+        consequence,
+        "see `Access rights` in docs/redis.md",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::redis::lua::FILES;
+
+    /// The commands that a script calls.
+    fn calls(code: &str) -> impl Iterator<Item = &str> {
+        let lines = code
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("--"));
+        let calls = lines.flat_map(|line| line.split("call('").skip(1));
+        calls.filter_map(|rest| rest.split('\'').next())
+    }
+
+    #[test]
+    fn each_command_of_the_scripts_is_tried() {
+        let lists = [&[MAKE][..], LOCKS, SHARED, OPERATORS, CHANNEL];
+        let tried: Vec<_> = lists.concat();
+        let mut seen = 0;
+        for (script, code) in FILES {
+            for call in calls(code) {
+                let is_it = |template: &&str| template.split(' ').next() == Some(call);
+                assert!(tried.iter().any(is_it), "{script} calls {call}");
+                seen += 1;
+            }
+        }
+        assert!(seen > 50, "only {seen} calls are found");
+    }
+
+    #[test]
+    fn rights_are_named_as_the_server_names_them() {
+        for (template, name) in [
+            ("PUBSUB NUMSUB CHANNEL", "PUBSUB NUMSUB"),
+            ("PUBLISH CHANNEL text", "PUBLISH"),
+            ("LREM KEY 0 text", "LREM"),
+            ("PING", "PING"),
+        ] {
+            assert_eq!(verb(template), name);
+        }
+        assert_eq!(shape("app:inbox:id"), "the channels app:inbox:*");
+    }
+}

@@ -1,0 +1,194 @@
+//! What is told about a server that may lose locks, or that shows little of itself.
+
+use crosslock::{Error, Finding, Locker, Verdict};
+
+use super::rights::{OURS, PASSWORD, server_with, url_of, user};
+use super::*;
+use support::RedisServer;
+
+fn diagnosed(url: &str) -> Vec<Finding> {
+    open(url).diagnose().expect("it can be looked at")
+}
+
+/// In one word.
+fn verdict(findings: &[Finding], check: &str) -> String {
+    found(findings, check).verdict.to_string()
+}
+
+#[track_caller]
+fn found<'a>(findings: &'a [Finding], check: &str) -> &'a Finding {
+    let found = findings.iter().find(|finding| finding.check == check);
+    found.unwrap_or_else(|| panic!("no {check} in {findings:?}"))
+}
+
+#[test]
+fn server_that_keeps_everything_is_fine() {
+    let server = RedisServer::builder().append_only().start();
+    let findings = diagnosed(&server.url());
+    let others = findings
+        .iter()
+        .filter(|finding| finding.verdict != Verdict::Fine);
+    // A busy machine may be slow.
+    let others: Vec<_> = others
+        .filter(|finding| finding.check != "latency")
+        .collect();
+    assert!(others.is_empty(), "{others:?}");
+    for check in [
+        "version",
+        "network",
+        "persistence",
+        "eviction",
+        "replication",
+        "rights",
+        "inbox",
+        "latency",
+        "clock",
+    ] {
+        found(&findings, check);
+    }
+}
+
+#[test]
+fn looking_leaves_nothing_behind() {
+    let server = RedisServer::start();
+    let locker = open(&server.url());
+    let guard = held(&locker);
+    let keys = server.keys();
+    locker.diagnose().expect("it can be looked at");
+    assert_eq!(server.keys(), keys);
+    guard.verify().expect("the lock is still ours");
+    assert_eq!(
+        server.query::<Vec<String>>(&["PUBSUB", "CHANNELS"]),
+        [""; 0]
+    );
+}
+
+#[test]
+fn each_way_to_lose_locks_is_weak() {
+    let limit = (64 << 20).to_string();
+    for (settings, check) in [
+        (&[("appendonly", "no")][..], "persistence"),
+        (
+            &[("appendonly", "yes"), ("appendfsync", "everysec")],
+            "persistence",
+        ),
+        (
+            &[("maxmemory", &*limit), ("maxmemory-policy", "allkeys-lru")],
+            "eviction",
+        ),
+        (
+            &[("maxmemory", &limit), ("maxmemory-policy", "volatile-ttl")],
+            "eviction",
+        ),
+    ] {
+        let builder = RedisServer::builder().append_only();
+        let builder = settings.iter().fold(builder, |builder, (name, value)| {
+            builder.config(name, value)
+        });
+        let findings = diagnosed(&builder.start().url());
+        let finding = found(&findings, check);
+        let Verdict::Weak {
+            consequence,
+            advice,
+            ..
+        } = &finding.verdict
+        else {
+            panic!("{settings:?}: {finding:?}")
+        };
+        assert!(!consequence.is_empty() && !advice.is_empty());
+    }
+}
+
+#[test]
+fn replica_is_a_way_to_lose_locks() {
+    let primary = RedisServer::builder().append_only().start();
+    let _replica = RedisServer::builder().replica_of(primary.port()).start();
+    wait_until("the replica", PATIENCE, || {
+        primary.info("connected_slaves").as_deref() == Some("1")
+    });
+    let findings = diagnosed(&primary.url());
+    assert_eq!(verdict(&findings, "replication"), "weak");
+    assert!(found(&findings, "replication").found.contains("1 replica"));
+}
+
+#[test]
+fn user_with_the_least_rights_is_told_what_it_may_not_see() {
+    let server = server_with(&[user("app", OURS, None)]);
+    let findings = diagnosed(&url_of(&server, "app"));
+    for (check, is) in [
+        ("version", "fine"),
+        ("persistence", "unknown"),
+        ("eviction", "unknown"),
+        ("replication", "unknown"),
+        ("inbox", "fine"),
+        ("clock", "fine"),
+    ] {
+        assert_eq!(verdict(&findings, check), is, "{check}");
+    }
+    assert!(!format!("{findings:?}").contains(PASSWORD));
+    assert!(server.keys().is_empty());
+}
+
+#[test]
+fn right_that_is_missing_is_named() {
+    for (right, check) in [
+        ("set", "rights"),
+        ("rpush", "rights"),
+        ("evalsha", "rights"),
+        ("zadd", "rights"),
+        ("publish", "inbox"),
+        ("subscribe", "inbox"),
+        ("pubsub|numsub", "inbox"),
+    ] {
+        let server = server_with(&[user("app", OURS, Some(right))]);
+        let findings = diagnosed(&url_of(&server, "app"));
+        let finding = found(&findings, check);
+        assert_eq!(finding.verdict.to_string(), "weak", "{right}: {finding:?}");
+        let name = right.to_uppercase().replace('|', " ");
+        assert!(finding.found.contains(&name), "{right}: {finding:?}");
+        wait_until("the key to go", PATIENCE, || server.keys().is_empty());
+    }
+}
+
+#[test]
+fn user_of_other_keys_is_told() {
+    let server = server_with(&[user(
+        "other",
+        "~{other:* resetchannels &other:inbox:*",
+        None,
+    )]);
+    let url = url_of(&server, "other");
+    let findings = diagnosed(&url);
+    assert_eq!(verdict(&findings, "rights"), "weak");
+    assert_eq!(verdict(&findings, "inbox"), "weak");
+    let own = open(&url).namespace("other").expect("a namespace");
+    assert_eq!(verdict(&own.diagnose().expect("findings"), "inbox"), "fine");
+}
+
+#[test]
+fn server_without_config_and_hello_is_looked_at_all_the_same() {
+    let builder = RedisServer::builder().append_only().without_hello();
+    let server = builder.config("rename-command", "CONFIG \"\"").start();
+    let findings = diagnosed(&server.url());
+    assert_eq!(verdict(&findings, "version"), "fine");
+    assert_eq!(verdict(&findings, "persistence"), "unknown");
+    assert_eq!(verdict(&findings, "eviction"), "fine");
+}
+
+#[test]
+fn server_that_is_gone_is_an_error() {
+    let server = RedisServer::start();
+    let builder = Locker::builder(&server.url()).io_timeout(millis(500));
+    let locker = builder.build().expect("open");
+    drop(server);
+    let error = locker.diagnose().expect_err("nobody answers");
+    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+}
+
+#[cfg(feature = "tls")]
+#[test]
+fn encryption_is_told() {
+    let server = RedisServer::builder().tls().start();
+    let findings = diagnosed(&server.tls_url());
+    assert!(found(&findings, "network").found.contains("TLS"));
+}
