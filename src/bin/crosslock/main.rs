@@ -1,2 +1,77 @@
-//! The program `crosslock`.
-fn main() {}
+//! The program `crosslock`: runs commands under a lock, and shows who holds locks and who waits for them.
+//!
+//! Each verb is a module with its arguments and its work. What they share: `args` has the options that stand before the
+//! verb, `duration` reads and writes times, `status` has the exit statuses, `output` what is said to people and programs.
+
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{ArgMatches, Command};
+
+use crate::args::Globals;
+use crate::status::{Failure, Outcome};
+
+mod args;
+mod duration;
+mod output;
+mod status;
+mod test;
+mod wait;
+
+/// What the program can do: the arguments of a verb, and its work.
+struct Verb {
+    command: fn() -> Command,
+    run: fn(&Globals, &ArgMatches) -> Outcome,
+}
+
+/// In the order in which the help lists them.
+const VERBS: [Verb; 2] = [
+    Verb {
+        command: wait::command,
+        run: wait::run,
+    },
+    Verb {
+        command: test::command,
+        run: test::run,
+    },
+];
+
+fn main() -> ExitCode {
+    let matches = match command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(e) => return told_by_clap(&e),
+    };
+    let globals = Globals::of(&matches);
+    match dispatch(&globals, &matches) {
+        Ok(status) => status.into(),
+        Err(failure) => {
+            output::failure(&globals, &failure);
+            failure.status.into()
+        }
+    }
+}
+
+/// The whole program's arguments.
+fn command() -> Command {
+    args::command().subcommands(VERBS.iter().map(|verb| (verb.command)()))
+}
+
+fn dispatch(globals: &Globals, matches: &ArgMatches) -> Outcome {
+    globals.set_up_log();
+    let (name, matches) = matches.subcommand().unwrap_or(("", matches));
+    let verb = VERBS
+        .iter()
+        .find(|verb| (verb.command)().get_name() == name);
+    let verb = verb.ok_or_else(|| Failure::usage("a verb is missing: see crosslock --help"))?;
+    (verb.run)(globals, matches)
+}
+
+/// Help and version are no failures; what clap refuses is wrong usage.
+fn told_by_clap(error: &clap::Error) -> ExitCode {
+    // Nothing can be told to somebody who has closed the output.
+    let _ = error.print();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => status::OK.into(),
+        _ => status::USAGE.into(),
+    }
+}

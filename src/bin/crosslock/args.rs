@@ -1,0 +1,126 @@
+//! The options that all verbs share.
+
+use std::env;
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use crosslock::{Locker, LockerBuilder};
+
+use crate::output;
+use crate::status::Failure;
+
+/// Where locks live when `--url` doesn't say it.
+const VARIABLE: &str = "CROSSLOCK_URL";
+
+/// What all verbs heed.
+#[derive(Debug)]
+pub(crate) struct Globals {
+    /// It may hold a password: it is shown to nobody.
+    url: Secret,
+    namespace: Option<String>,
+    /// Whether what is said is JSON, a value a line.
+    pub(crate) json: bool,
+    pub(crate) quiet: bool,
+    pub(crate) verbose: bool,
+}
+
+/// A text that isn't shown.
+struct Secret(String);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("..")
+    }
+}
+
+pub(crate) fn command() -> Command {
+    Command::new("crosslock")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Locks across processes and machines")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .args(globals())
+}
+
+fn globals() -> [Arg; 5] {
+    let url = Arg::new("url")
+        .long("url")
+        .value_name("URL")
+        .global(true)
+        .help("Where locks live: file:, file:///dir, redis://host/ [default: $CROSSLOCK_URL, else file:]");
+    let namespace = Arg::new("namespace")
+        .long("namespace")
+        .value_name("NAMESPACE")
+        .global(true)
+        .help("Which application's locks [default: crosslock]");
+    let json = flag("json").long("json").global(true);
+    let quiet = flag("quiet").short('q').long("quiet").global(true);
+    let verbose = flag("verbose").short('v').long("verbose").global(true);
+    [
+        url,
+        namespace,
+        json.help("Say everything as JSON, a value a line"),
+        quiet.help("Say nothing but results"),
+        verbose
+            .help("Also say what the library logs")
+            .conflicts_with("quiet"),
+    ]
+}
+
+/// An option without a value.
+pub(crate) fn flag(name: &'static str) -> Arg {
+    Arg::new(name).action(ArgAction::SetTrue)
+}
+
+/// The name of one lock.
+pub(crate) fn name() -> Arg {
+    Arg::new("name")
+        .value_name("NAME")
+        .required(true)
+        .help("The name of the lock")
+}
+
+/// The text of an argument that may be absent.
+pub(crate) fn text<'a>(matches: &'a ArgMatches, name: &str) -> Option<&'a str> {
+    matches.get_one::<String>(name).map(String::as_str)
+}
+
+impl Globals {
+    pub(crate) fn of(matches: &ArgMatches) -> Self {
+        let url = text(matches, "url").map(str::to_owned);
+        let url = url.or_else(|| env::var(VARIABLE).ok().filter(|url| !url.is_empty()));
+        Globals {
+            url: Secret(url.unwrap_or_else(|| "file:".to_owned())),
+            namespace: text(matches, "namespace").map(str::to_owned),
+            json: matches.get_flag("json"),
+            quiet: matches.get_flag("quiet"),
+            verbose: matches.get_flag("verbose"),
+        }
+    }
+
+    /// The URL as it was given, with a password if it has one: never shown.
+    pub(crate) fn url(&self) -> &str {
+        &self.url.0
+    }
+
+    /// A builder for the locks that are meant.
+    pub(crate) fn builder(&self) -> LockerBuilder {
+        let builder = Locker::builder(self.url());
+        match &self.namespace {
+            Some(namespace) => builder.namespace(namespace),
+            None => builder,
+        }
+    }
+
+    /// A locker without options of the verb.
+    pub(crate) fn locker(&self) -> Result<Locker, Failure> {
+        Ok(self.builder().build()?)
+    }
+
+    /// With `-v` the library's log goes to standard error.
+    pub(crate) fn set_up_log(&self) {
+        if self.verbose {
+            output::log_to_stderr();
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! How times are written: `500ms`, `10s`, `5m`, `1h`; a number alone is seconds.
+
+use std::time::Duration;
+
+/// Reads a time, as a parser of an argument.
+pub(crate) fn parse(text: &str) -> Result<Duration, String> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let (number, unit) = text.split_at(end.unwrap_or(text.len()));
+    let seconds = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(USE.to_owned()),
+    };
+    let number: f64 = number.parse().map_err(|_| USE.to_owned())?;
+    Duration::try_from_secs_f64(number * seconds).map_err(|_| USE.to_owned())
+}
+
+const USE: &str = "write a time as 500ms, 10s, 5m or 1h; a number alone is seconds";
+
+/// Writes a time for people: `350 ms`, `12 s`, `3 min`, `2 h`, each with its next smaller unit where that matters.
+pub(crate) fn text(duration: Duration) -> String {
+    let (millis, seconds) = (duration.as_millis(), duration.as_secs());
+    let with = |large: u64, unit: &str, small: u64, rest: &str| match small {
+        0 => format!("{large} {unit}"),
+        _ => format!("{large} {unit} {small} {rest}"),
+    };
+    match seconds {
+        0 => format!("{millis} ms"),
+        1..60 => format!("{seconds} s"),
+        60..3600 => with(seconds / 60, "min", seconds % 60, "s"),
+        _ => with(seconds / 3600, "h", seconds / 60 % 60, "min"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_with_their_units() {
+        for (text, millis) in [
+            ("500ms", 500),
+            ("10s", 10_000),
+            ("5m", 300_000),
+            ("1h", 3_600_000),
+            ("3", 3_000),
+            ("0", 0),
+            ("0.5", 500),
+            ("1.5m", 90_000),
+        ] {
+            assert_eq!(parse(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "s", "1d", "-1", "1 s", "1.2.3", "1e3", "ms", "inf"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_are_written_for_people() {
+        for (millis, text) in [
+            (0, "0 ms"),
+            (350, "350 ms"),
+            (12_900, "12 s"),
+            (60_000, "1 min"),
+            (75_000, "1 min 15 s"),
+            (7_260_000, "2 h 1 min"),
+        ] {
+            assert_eq!(super::text(Duration::from_millis(millis)), text);
+        }
+    }
+}
