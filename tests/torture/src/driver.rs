@@ -42,10 +42,11 @@ pub(crate) struct Driver<'a> {
     pub(crate) forgot_at: u64,
     /// Whom the workers run as.
     uid: Option<u32>,
-    history: History,
+    pub(crate) history: History,
     class: Class,
     lives: u64,
-    faults: u64,
+    /// How many were fired.
+    pub(crate) faults: u64,
 }
 
 /// What a run came to.
@@ -226,19 +227,20 @@ impl<'a> Driver<'a> {
             // Nobody was there: it isn't counted.
             return;
         };
-        let pid = match target {
+        let pid = match target.process {
             ALL => 0,
             index => self.worker(index).pid().into(),
         };
         let told = Event {
-            process: target,
+            process: target.process,
+            name: target.name.clone(),
             id,
             token: pid,
             detail: kind.name.to_owned(),
             ..Event::now("fault")
         };
         self.history.tell(&told);
-        let hit = faults::fire(self, kind, target);
+        let hit = faults::fire(self, kind, &target);
         if kind.forgets {
             self.forgot_at = history::now();
         }

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use redis::{Connection, RedisError, cmd};
 
+use super::breaks::{break_lock, stop_and_break};
 use super::driver::{Driver, WORKERS};
 use super::history::ALL;
 use super::kinds::Kind;
 use super::names::{NAMES, key_of};
-use super::register::Moment;
+use super::register::{Moment, Target};
 use super::watcher::admin;
 use super::worker;
 use support::scripts::{ACQUIRE, ACQUIRE_ALL, DOWNGRADE, RELEASE, RENEW, digest};
@@ -25,13 +26,14 @@ const fn millis(millis: u64) -> Duration {
 }
 
 /// Waits for the moment, and says whom the fault is to hit; `None` when it didn't come.
-pub(crate) fn aim(driver: &mut Driver<'_>, kind: &Kind) -> Option<u32> {
+pub(crate) fn aim(driver: &mut Driver<'_>, kind: &Kind) -> Option<Target> {
     let long = driver.ttl.mul_f64(0.6);
     let moment = match kind.name {
         "kill releasing" | "lose reply to release" => Moment::Releases,
-        "delay and kill holder" | "lose reply to renew" | "stop holder past ttl" => {
-            Moment::Holds(long)
-        }
+        "delay and kill holder"
+        | "lose reply to renew"
+        | "stop holder past ttl"
+        | "stop holder and break" => Moment::Holds(long),
         _ => Moment::Has(millis(20)),
     };
     if kind.name == "fail over to a stale replica" && !driver.servers.await_replica(PATIENCE) {
@@ -41,7 +43,14 @@ pub(crate) fn aim(driver: &mut Driver<'_>, kind: &Kind) -> Option<u32> {
         return None;
     }
     let holder = driver.register.await_moment(moment, AIMING)?;
-    Some(target(driver, kind.name, holder))
+    let process = target(driver, kind.name, holder.process);
+    let name = match kind.name {
+        // Whoever has it, or waits for it.
+        "break" if driver.rng.u8(0..3) == 0 => NAMES[driver.rng.usize(0..NAMES.len())].to_owned(),
+        _ if kind.breaks() => holder.name,
+        _ => String::new(),
+    };
+    Some(Target { process, name })
 }
 
 /// Whom a fault hits when this process holds a lock.
@@ -64,6 +73,7 @@ fn target(driver: &mut Driver<'_>, kind: &str, holder: u32) -> u32 {
         | "delete counter"
         | "server clock forward"
         | "server clock back"
+        | "break"
         // Whoever is first.
         | "lose reply to downgrade"
         | "lose reply to acquire several" => ALL,
@@ -85,7 +95,15 @@ fn is_remembered(driver: &Driver<'_>) -> bool {
 }
 
 /// Breaks something, waits, and mends it. Says whether it did what it was to do.
-pub(crate) fn fire(driver: &mut Driver<'_>, kind: &Kind, target: u32) -> bool {
+pub(crate) fn fire(driver: &mut Driver<'_>, kind: &Kind, target: &Target) -> bool {
+    match kind.name {
+        "break" => break_lock(driver, &target.name),
+        "stop holder and break" => stop_and_break(driver, target),
+        _ => fire_at(driver, kind, target.process),
+    }
+}
+
+fn fire_at(driver: &mut Driver<'_>, kind: &Kind, target: u32) -> bool {
     match kind.name {
         name if name.starts_with("lose reply") => lose_reply(driver, target, name),
         name if target == ALL => on_server(driver, name),

@@ -39,12 +39,13 @@ pub enum Mode {
 /// | `ask` | before a call | `id`, `name` (or two), `mode`, `detail` lock, timed, try or open, `until` its timeout |
 /// | `answer` | after it, or after a downgrade | `id`, `mode`, `outcome`, `token`, `until` when the lease ends |
 /// | `look` | the guard is valid | `id`, `until` when the lease ends |
-/// | `lost` | the guard isn't valid | `id`, `outcome` |
+/// | `lost` | the guard isn't valid | `id`, `detail` why |
 /// | `value` | the value that the lock protects | `id`, `name`, `until` the value |
 /// | `release` | before a release | `id`, `detail` how, `until` when the lease ends |
-/// | `released` | after it | `id`, `outcome` |
+/// | `released` | after it | `id`, `outcome`, `detail` why it was lost |
 /// | `register` | the register has answered | `id`, `name`, `token`, `detail` its verb, `outcome`, `until` its value |
-/// | `fault`, `faulted` | before and after a fault | `id`, `process` its target, `detail` its kind, `outcome` whom it hit |
+/// | `fault`, `faulted` | before and after a fault | `id`, `process` its target, `name` of the lock that it breaks, `detail` its kind, `outcome` whom it hit |
+/// | `broke` | a break has ended a lease | `id` of the fault, `name`, `token` of the lease, zero when it isn't known, `until` before it |
 /// | `late` | threads of a process that were due then ran so late, or waited for the disk, or the server answered so late | `process`, `pid`, `until` when they did, `detail` waited or tried |
 /// | `key` | a lock as the server has it | `name`, `detail` its owner, or mark, `token` its counter, `until` its expiry |
 /// | `line` | who waits, as the server has it | `name`, `detail` their owners, first come first |

@@ -62,7 +62,7 @@ const fn harmful(name: &'static str, forgets: bool) -> Kind {
     }
 }
 
-pub const KINDS: [Kind; 37] = [
+pub const KINDS: [Kind; 39] = [
     safe("stop holder", OUTAGE, true),
     safe("stop waiter", OUTAGE, true),
     safe("stop holder past ttl", OUTAGE, true),
@@ -92,6 +92,8 @@ pub const KINDS: [Kind; 37] = [
     safe("acl revoked", REFUSAL, true),
     safe("descriptors exhausted", OUTAGE, true),
     safe("threads exhausted", &["engine"], false),
+    safe("break", &[], false),
+    safe("stop holder and break", OUTAGE, true),
     harmful("restart server without aof", true),
     harmful("flushall", true),
     harmful("delete lock", false),
@@ -103,9 +105,14 @@ pub const KINDS: [Kind; 37] = [
 ];
 
 impl Kind {
-    /// Whether a lock may be found abandoned because of it. A reply that is lost abandons nothing.
+    /// Whether a lock may be found abandoned because of it, of any name. A reply that is lost abandons nothing.
     pub fn abandons(&self) -> bool {
         self.loses || self.name.starts_with("kill ")
+    }
+
+    /// Whether somebody breaks a lock, whose name its event has.
+    pub fn breaks(&self) -> bool {
+        self.name.ends_with("break")
     }
 
     /// Whether it is one of these, which are separated by commas; every one is when none is named.

@@ -1,5 +1,6 @@
 //! The torture program, and the checker that judges what it has written down.
 
+mod breaks;
 pub mod checker;
 mod clock;
 mod delays;

@@ -26,6 +26,13 @@ pub(crate) enum Moment {
     Releases,
 }
 
+/// Whom a fault hits.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) process: u32,
+    pub(crate) name: String,
+}
+
 /// The register of a run.
 #[derive(Debug)]
 pub(crate) struct Register(Arc<Shared>);
@@ -41,8 +48,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     cells: HashMap<String, Cell>,
-    /// Who was let in last, and how often anybody was.
-    last: Option<(u32, Moment)>,
+    /// Who was let in last, to which name, and how often anybody was.
+    last: Option<(Target, Moment)>,
     count: u64,
 }
 
@@ -90,8 +97,8 @@ impl Register {
         !waited.expect("no panics").1.timed_out()
     }
 
-    /// Waits for such a moment, and says whose it is.
-    pub(crate) fn await_moment(&self, moment: Moment, timeout: Duration) -> Option<u32> {
+    /// Waits for such a moment, and says whose it is, and with which lock.
+    pub(crate) fn await_moment(&self, moment: Moment, timeout: Duration) -> Option<Target> {
         let deadline = Instant::now() + timeout;
         let mut state = self.0.state.lock().expect("no panics");
         let mut count = state.count;
@@ -102,14 +109,14 @@ impl Register {
                 continue;
             }
             count = state.count;
-            let (process, last) = state.last?;
-            let is_it = match (last, moment) {
+            let (target, last) = state.last.as_ref()?;
+            let is_it = match (*last, moment) {
                 (Moment::Holds(planned), Moment::Has(least) | Moment::Holds(least))
                 | (Moment::Has(planned), Moment::Has(least)) => planned >= least,
                 (last, moment) => last == moment,
             };
             if is_it {
-                return Some(process);
+                return Some(target.clone());
             }
         }
     }
@@ -169,7 +176,11 @@ impl Shared {
             "peek" => Moment::Has(Duration::from_micros(number)),
             _ => Moment::Releases,
         };
-        state.last = Some((of.process, moment));
+        let target = Target {
+            process: of.process,
+            name: name.to_owned(),
+        };
+        state.last = Some((target, moment));
         state.count += 1;
         self.seen.notify_all();
         Some(value.to_string())

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use crosslock::{Error, Locker, LockerBuilder};
+use crosslock::{Error, Locker, LockerBuilder, LostReason};
 use fastrand::Rng;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -351,6 +351,20 @@ impl<'a> Worker<'a> {
             }
         }
         None
+    }
+}
+
+/// Why a lease was lost.
+fn reason(error: &Error) -> &'static str {
+    match error {
+        Error::Lost { reason, .. } => match reason {
+            LostReason::Expired => "expired",
+            LostReason::NotOwner => "not the owner",
+            LostReason::Broken => "broken",
+            LostReason::Closed => "closed",
+            _ => "another reason",
+        },
+        _ => "",
     }
 }
 

@@ -124,7 +124,8 @@ fn after_kill(
         + their_lateness(facts, dead.name(), since, next.from());
     let is_near = |other: &Span<'_>| {
         let near = other.until.saturating_add(nanos(rules.ttl));
-        other.event.id != kill.event.id && other.from <= next.from() && since <= near
+        let concerns = other.event.id != kill.event.id && other.concerns(facts, dead.name());
+        concerns && other.from <= next.from() && since <= near
     };
     let is_explained = facts.faults.iter().any(is_near)
         || someone_waits_for_several(facts, rules, dead.name(), since, next.from());
@@ -162,11 +163,11 @@ fn waited_until(facts: &Facts<'_>, rules: &Rules, ask: &Event) -> u64 {
 
 /// When a lock was free, or the last of its leases was over.
 #[derive(Clone, Copy)]
-struct Free<'a> {
+pub(super) struct Free<'a> {
     /// Before it was released.
-    begun: u64,
-    at: u64,
-    event: &'a Event,
+    pub(super) begun: u64,
+    pub(super) at: u64,
+    pub(super) event: &'a Event,
 }
 
 impl<'a> Free<'a> {
@@ -220,7 +221,7 @@ pub(super) fn after_releases(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation>
     found
 }
 
-fn is_too_late(
+pub(super) fn is_too_late(
     facts: &Facts<'_>,
     rules: &Rules,
     free: Free<'_>,
@@ -235,14 +236,20 @@ fn is_too_late(
     let since = free.at.saturating_sub(nanos(2 * rules.ttl));
     let mut holdings = facts.holdings_of(next.name());
     let may_share = holdings.any(|one| !one.is_exclusive());
-    let excused = facts.faults.iter().any(|span| {
+    let is_break_itself = |span: &Span<'_>| span.event.id == free.event.id && span.kind.breaks();
+    let mut spans = facts
+        .faults
+        .iter()
+        .filter(|span| span.concerns(facts, next.name()));
+    let excused = spans.any(|span| {
         let (from, after) = match span.kind.name.starts_with("kill ") {
             // One that shared it may have died before it knew.
             true if may_share => (free.begun.saturating_sub(nanos(rules.ttl)), CLOSED),
             true => (free.begun, CLOSED),
             false => (since, rules.ttl),
         };
-        span.from <= next.from() && from <= span.until.saturating_add(nanos(after))
+        let is_near = span.from <= next.from() && from <= span.until.saturating_add(nanos(after));
+        is_near && !is_break_itself(span)
     });
     !excused
         && took > most + their_lateness(facts, next.name(), free.at, next.from())

@@ -15,7 +15,15 @@ pub(super) fn losses(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         let (from, process) = (holding.from(), holding.answer.process);
         if let Some(lost) = holding.lost {
             let mut faults = facts.faults_near(process, from, lost.at, ttl);
-            if !faults.any(|span| span.kind.loses) && !was_too_late(facts, rules, holding, lost) {
+            let is_explained = match lost.detail.as_str() {
+                "broken" => was_broken_before(facts, lost),
+                // What is lost is lost for good.
+                "held again" => false,
+                _ => {
+                    faults.any(|span| span.kind.loses) || was_too_late(facts, rules, holding, lost)
+                }
+            };
+            if !is_explained {
                 let text = format!("{} lost without a cause", holding.name());
                 found.push(violation("C4", text, &[holding.answer, lost]));
             }
@@ -31,13 +39,24 @@ pub(super) fn losses(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             let faulty =
                 spans.any(|span| span.kind.abandons() && span.from <= from && since <= span.until);
             let panicked = panicked_within((since, from), holding, &panics);
-            if !faulty && !panicked && !was_one_late(facts, rules, holding, since) {
+            let broken = facts.was_broken(&holding.answer.name, since, from);
+            if !faulty && !broken && !panicked && !was_one_late(facts, rules, holding, since) {
                 let text = format!("{} found abandoned without a cause", holding.name());
                 found.push(violation("C4", text, &[holding.answer]));
             }
         }
     }
     found
+}
+
+/// Whether somebody had broken one of the names of this call before it was told.
+fn was_broken_before(facts: &Facts<'_>, lost: &Event) -> bool {
+    let mut holdings = facts.holdings_of_call(lost.id);
+    holdings.any(|one| {
+        facts
+            .break_of(one)
+            .is_some_and(|broken| broken.from <= lost.at)
+    })
 }
 
 /// When exclusive holders of each name panicked.

@@ -1,7 +1,8 @@
 //! What a history tells, put together.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use super::breaks::Break;
 use super::lateness::Lateness;
 use crate::history::{ALL, Event, Mode};
 use crate::kinds::{self, Kind};
@@ -17,6 +18,9 @@ pub(crate) struct Facts<'a> {
     pub(crate) asks: HashMap<u64, &'a Event>,
     pub(crate) answers: HashMap<u64, &'a Event>,
     pub(crate) faults: Vec<Span<'a>>,
+    pub(crate) breaks: Vec<Break<'a>>,
+    /// Names that were asked for together.
+    together: HashSet<(&'a str, &'a str)>,
     pub(crate) lateness: Lateness,
 }
 
@@ -80,6 +84,11 @@ impl<'a> Holding<'a> {
 }
 
 impl Span<'_> {
+    /// Whether it may have had an effect on whoever wants this lock, or one that is locked together with it.
+    pub(crate) fn concerns(&self, facts: &Facts<'_>, name: &str) -> bool {
+        self.kind.name != "break" || facts.go_together(name, &self.event.name)
+    }
+
     /// Whether it may have had an effect on `process` between the two times, if that lasts for `after`.
     pub(crate) fn touches(&self, process: u32, from: u64, until: u64, after: u64) -> bool {
         let concerns = self.process == ALL || self.process == process;
@@ -96,6 +105,8 @@ impl<'a> Facts<'a> {
             asks: HashMap::new(),
             answers: HashMap::new(),
             faults: Vec::new(),
+            breaks: Vec::new(),
+            together: HashSet::new(),
             lateness: Lateness::default(),
         };
         for event in events {
@@ -106,7 +117,14 @@ impl<'a> Facts<'a> {
 
     fn take_in(&mut self, event: &'a Event) {
         match event.op.as_str() {
-            "ask" => drop(self.asks.insert(event.id, event)),
+            "ask" => {
+                self.asks.insert(event.id, event);
+                for one in event.name.split(' ') {
+                    self.together
+                        .extend(event.name.split(' ').map(|other| (one, other)));
+                }
+            }
+            "broke" => self.breaks.push(Break::of(event)),
             "answer" => {
                 self.answers.insert(event.id, event);
                 if event.outcome == "held" {
@@ -150,6 +168,11 @@ impl<'a> Facts<'a> {
             lost: None,
             value: None,
         }
+    }
+
+    /// Whether they are the same, or somebody wanted both at once.
+    pub(crate) fn go_together(&self, one: &str, other: &str) -> bool {
+        one == other || self.together.contains(&(one, other))
     }
 
     /// The processes that asked for a lock then, or waited for it, or had it.

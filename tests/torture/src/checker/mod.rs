@@ -17,6 +17,7 @@
 //! proxies it reaches the server, and the server. What is unsafe has no excuse.
 
 mod bounds;
+mod breaks;
 mod explained;
 mod facts;
 mod lateness;
@@ -90,6 +91,9 @@ pub fn judge(events: &[Event], rules: &Rules) -> Vec<Violation> {
         bounds::after_kills,
         bounds::after_releases,
         bounds::after_outages,
+        breaks::told,
+        breaks::served,
+        breaks::in_turn,
         work::done,
     ];
     judges

@@ -57,7 +57,10 @@ pub(super) fn owners(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         let released = holding
             .release
             .is_some_and(|release| release.at <= event.at);
-        if !released && !forgot(facts, rules, before.at, event.at) {
+        let mut breaks = facts.breaks.iter();
+        let broken = breaks
+            .any(|one| one.name() == event.name && one.from <= event.at && before.at <= one.until);
+        if !released && !broken && !forgot(facts, rules, before.at, event.at) {
             let text = format!("{} was taken from its holder", event.name);
             let shown = [holding.answer, holding.last, before, event];
             found.push(violation("C6", text, &shown));
@@ -103,11 +106,14 @@ pub(super) fn lines(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             continue;
         }
         let mut spans = facts.faults.iter();
-        let faulty = spans
-            .any(|span| span.from <= event.at && before.at <= span.until.saturating_add(after));
+        // A break drops nobody from the line.
+        let faulty = spans.any(|span| {
+            let is_near = span.from <= event.at && before.at <= span.until.saturating_add(after);
+            is_near && span.kind.name != "break"
+        });
         let since = before.at.saturating_sub(after);
         let was_late = |owner: &str| {
-            let pid = pid(owner).unwrap_or_default();
+            let pid = pid_of(owner).unwrap_or_default();
             let lateness = facts.lateness.on_the_way_of_pid(pid, since, event.at);
             lateness >= nanos(rules.ttl) / 2
         };
@@ -155,7 +161,7 @@ pub(super) fn dead(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
 fn death<'a, 'b>(facts: &'b Facts<'a>, owner: &str, by: u64) -> Option<&'b Span<'a>> {
     // A request of its may still have been on the way.
     const LAST_WORDS: u64 = 50_000_000;
-    let pid = pid(owner)?;
+    let pid = pid_of(owner)?;
     let killed = facts.death(pid, 0)?;
     // A number may come again.
     let answers = facts.answers.values();
@@ -201,21 +207,21 @@ fn ends_of(event: &Event) -> impl Iterator<Item = (&str, u64)> {
 
 /// What the server showed of a name at one time.
 #[derive(Clone, Copy, Default)]
-struct Look<'a> {
-    at: u64,
-    key: Option<&'a Event>,
-    line: Option<&'a Event>,
+pub(super) struct Look<'a> {
+    pub(super) at: u64,
+    pub(super) key: Option<&'a Event>,
+    pub(super) line: Option<&'a Event>,
 }
 
 impl<'a> Look<'a> {
-    fn first(&self) -> &'a str {
+    pub(super) fn first(&self) -> &'a str {
         let owners = self.line.map_or("", |line| &line.detail);
         owners.split(' ').next().unwrap_or_default()
     }
 }
 
 /// Those that showed something new.
-fn looks<'a>(facts: &Facts<'a>, name: &str) -> Vec<Look<'a>> {
+pub(super) fn looks<'a>(facts: &Facts<'a>, name: &str) -> Vec<Look<'a>> {
     let mut looks: Vec<Look<'a>> = Vec::new();
     for event in facts.events.iter().filter(|event| event.name == name) {
         let mut look = looks.last().copied().unwrap_or_default();
@@ -234,7 +240,7 @@ fn looks<'a>(facts: &Facts<'a>, name: &str) -> Vec<Look<'a>> {
 }
 
 /// The process of an owner.
-fn pid(owner: &str) -> Option<u32> {
+pub(super) fn pid_of(owner: &str) -> Option<u32> {
     owner.split('/').nth(2)?.parse().ok()
 }
 
@@ -242,7 +248,7 @@ fn pid(owner: &str) -> Option<u32> {
 /// others when it came too late to keep the place.
 fn gave_up(facts: &Facts<'_>, owner: &str, before: &Event, after: &Event) -> bool {
     const NEAR: u64 = 50_000_000;
-    let pid = pid(owner);
+    let pid = pid_of(owner);
     let mut answers = facts.answers.values();
     answers.any(|answer| {
         Some(answer.pid) == pid

@@ -13,6 +13,9 @@ pub(super) fn exclusion(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     for name in facts.names() {
         for (next, mut inside) in facts.together(name) {
             inside.retain(|before| {
+                if let Some(believes) = broken_overlap(facts, rules, before, next) {
+                    return believes;
+                }
                 let (end, allowed) = match rules.class {
                     Class::Safe => (before.end(), 0),
                     Class::Unsafe => unsafe_overlap(facts, rules, before, next),
@@ -50,6 +53,39 @@ fn in_the_way<'a, 'b>(
     others.filter(|one| !fits(one)).collect()
 }
 
+/// Whether one whose lease was broken believed in it for too long, while the other had the lock. `None` when it wasn't.
+fn broken_overlap(
+    facts: &Facts<'_>,
+    rules: &Rules,
+    before: &Holding<'_>,
+    next: &Holding<'_>,
+) -> Option<bool> {
+    let (lost, other) = in_order_of_tokens(before, next);
+    let broken = facts.break_of(lost)?;
+    let believed = found_valid(lost);
+    let may = facts.may_believe_until(rules, lost, broken);
+    Some(believed > other.from().max(may))
+}
+
+/// The server knows the one that it let in later, whoever was told first.
+fn in_order_of_tokens<'a, 'b>(
+    before: &'b Holding<'a>,
+    next: &'b Holding<'a>,
+) -> (&'b Holding<'a>, &'b Holding<'a>) {
+    if before.token() < next.token() {
+        (before, next)
+    } else {
+        (next, before)
+    }
+}
+
+/// When it was last found valid; what its holder might have believed after that hurt nobody.
+fn found_valid(holding: &Holding<'_>) -> u64 {
+    holding
+        .release
+        .map_or(holding.seen, |event| event.at.min(holding.seen))
+}
+
 /// Until when the one that had lost its lease believed in it, and for how long it may have: until its next renewal, and
 /// as long as that may take. Without an unsafe fault before it may not at all.
 fn unsafe_overlap(
@@ -63,16 +99,8 @@ fn unsafe_overlap(
     if !faults.any(|span| span.kind.class == Class::Unsafe) {
         return (before.end(), 0);
     }
-    // The server knows the one that it let in later, whoever was told first.
-    let lost = if before.token() < next.token() {
-        before
-    } else {
-        next
-    };
-    // It was found valid then; what it might have believed after that hurt nobody.
-    let end = lost
-        .release
-        .map_or(lost.seen, |event| event.at.min(lost.seen));
+    let (lost, _) = in_order_of_tokens(before, next);
+    let end = found_valid(lost);
     let allowed = rules.ttl / 3 + rules.io_timeout + rules.slack;
     // Its renewal may come as late as it does.
     let process = lost.answer.process;
@@ -105,7 +133,14 @@ pub(super) fn order(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             } else {
                 largest_exclusive
             };
-            if let Some(before) = before.filter(|before| is_late(before, next, ignorance)) {
+            // The same where a lease was broken that it doesn't know of, or a grant was on its way.
+            let believes = |may| next.from() <= may;
+            let broken = facts.break_of(next);
+            let is_excused =
+                broken.is_some_and(|one| believes(facts.may_believe_until(rules, next, one)));
+            if let Some(before) =
+                before.filter(|before| is_late(before, next, ignorance) && !is_excused)
+            {
                 let text = format!("{name}: a later holder has a smaller token");
                 found.push(violation("C3", text, &[before.answer, next.answer]));
             }

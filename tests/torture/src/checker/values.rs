@@ -115,7 +115,9 @@ pub(super) fn readings(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
                 };
                 let lost = holding.lost.is_some_and(|lost| lost.at <= event.at);
                 let was_valid = event.at < holding.end() && !lost;
-                let excused = forgot(facts, rules, holding.from(), event.at);
+                // The register has refused one whose lease was broken.
+                let refused = event.outcome == "stale" && facts.break_of(holding).is_some();
+                let excused = refused || forgot(facts, rules, holding.from(), event.at);
                 if was_valid && before.until != event.until && !excused {
                     let text = format!("{}: somebody wrote while it was read", event.name);
                     found.push(violation("C2", text, &[holding.answer, before, event]));

@@ -1,14 +1,15 @@
 //! What a thread does with a lock that it has.
 
+use std::borrow::Borrow;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread;
 use std::time::Duration;
 
-use crosslock::{LockGuard, MutexGuard};
+use crosslock::{Error, LockGuard, MutexGuard};
 
 use super::task::{Guard, Task};
-use super::{Worker, kind};
+use super::{Worker, kind, reason};
 use crate::history::{Event, Mode, now};
 use crate::names::{COUNTER, LONG};
 
@@ -85,10 +86,11 @@ impl Worker<'_> {
         }
         if !lost {
             event.op = "lost".to_owned();
-            event.outcome = guard
-                .lease()
-                .check()
-                .map_or_else(|e| e.to_string(), |()| "held again".into());
+            event.detail = match guard.lease().check() {
+                Ok(()) => "held again",
+                Err(error) => reason(&error),
+            }
+            .to_owned();
             self.history.tell(&event);
         }
         true
@@ -169,9 +171,10 @@ impl Worker<'_> {
         guard
     }
 
-    fn tell_released(&self, outcome: &str) {
+    fn tell_released(&self, (outcome, reason): Said) {
         self.history.tell(&Event {
             outcome: outcome.to_owned(),
+            detail: reason.to_owned(),
             ..self.event("released")
         });
     }
@@ -188,12 +191,18 @@ impl Worker<'_> {
     }
 }
 
-fn said<T>(outcome: Result<T, impl std::borrow::Borrow<crosslock::Error>>) -> &'static str {
-    outcome.map_or_else(|error| kind(error.borrow()), |_| "ok")
+/// The outcome of a release, and why the lease was lost.
+type Said = (&'static str, &'static str);
+
+fn said<T>(outcome: Result<T, impl Borrow<Error>>) -> Said {
+    match outcome {
+        Ok(_) => ("ok", ""),
+        Err(error) => (kind(error.borrow()), reason(error.borrow())),
+    }
 }
 
 /// Drops, by a panic or not.
-fn let_go(how: &str, guard: Guard) -> &'static str {
+fn let_go(how: &str, guard: Guard) -> Said {
     if how == "panic" {
         let unwound = catch_unwind(AssertUnwindSafe(|| {
             let _guard = guard;
@@ -203,7 +212,7 @@ fn let_go(how: &str, guard: Guard) -> &'static str {
     } else {
         drop(guard);
     }
-    "dropped"
+    ("dropped", "")
 }
 
 /// Zero when it isn't valid; `at` was read before.

@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 mod bounds;
+mod breaks;
 mod lateness;
 mod server;
 mod sharing;

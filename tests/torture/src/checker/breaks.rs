@@ -1,0 +1,244 @@
+//! C4, C6 and C7, where somebody broke a lock: its holder is told, and the first in line has it.
+
+use std::time::Duration;
+
+use super::bounds::{Free, is_too_late};
+use super::facts::Holding;
+use super::server::{looks, pid_of};
+use super::{Facts, Rules, Violation, nanos, shown, violation};
+use crate::history::Event;
+
+/// A break that has ended a lease.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Break<'a> {
+    pub(crate) event: &'a Event,
+    /// Before it.
+    pub(crate) from: u64,
+    /// After it.
+    pub(crate) until: u64,
+}
+
+/// So often a lease may be handed over in its process, and so often a token is added to 2.
+const HAND_OVERS: u64 = 1024;
+/// Who hears messages is told within this time.
+const TOLD: Duration = Duration::from_millis(100);
+
+impl<'a> Break<'a> {
+    pub(super) fn of(event: &'a Event) -> Self {
+        Break {
+            event,
+            from: event.until,
+            until: event.at,
+        }
+    }
+
+    pub(crate) fn name(&self) -> &'a str {
+        &self.event.name
+    }
+
+    /// Whether it isn't known what it ended, if anything.
+    fn is_vague(&self) -> bool {
+        self.event.token == 0
+    }
+
+    /// Whether this is the lease that it ended, which may have been handed over.
+    fn ended(&self, holding: &Holding<'_>) -> bool {
+        let (first, token) = (self.event.token, holding.token());
+        if self.name() != holding.name() {
+            return false;
+        }
+        if self.is_vague() {
+            let asked = holding.ask.map_or(holding.from(), |ask| ask.at);
+            return asked <= self.until && self.from <= holding.end();
+        }
+        let may_be_handed_over = holding.is_exclusive() && is_exclusive(first);
+        let steps = token.wrapping_sub(first) / 2;
+        first == token
+            || (may_be_handed_over
+                && holding.answer.pid == self.event.pid
+                && token > first
+                && token % 2 == first % 2
+                && steps <= HAND_OVERS)
+    }
+}
+
+/// As `lua/README.md` has it.
+fn is_exclusive(token: u64) -> bool {
+    token % 4 == 1 || token % 8 == 3
+}
+
+impl<'a> Facts<'a> {
+    /// What has ended its lease.
+    pub(super) fn break_of(&self, holding: &Holding<'_>) -> Option<&Break<'a>> {
+        self.breaks.iter().find(|one| one.ended(holding))
+    }
+
+    /// Whether somebody broke one of these names then, or one that is locked together with one of them.
+    pub(super) fn was_broken(&self, names: &str, from: u64, until: u64) -> bool {
+        let concerns = |one: &Break<'_>| {
+            names
+                .split(' ')
+                .any(|name| self.go_together(name, one.name()))
+        };
+        let mut breaks = self.breaks.iter();
+        breaks.any(|one| one.from <= until && from <= one.until && concerns(one))
+    }
+
+    /// Until when the holder of this lease may believe in it, which was broken: until its next renewal, and as long as
+    /// that may take; or until the lease is over, when something kept it from renewing.
+    pub(super) fn may_believe_until(
+        &self,
+        rules: &Rules,
+        holding: &Holding<'_>,
+        broken: &Break<'_>,
+    ) -> u64 {
+        let (process, seen) = (holding.answer.process, holding.seen);
+        let over = broken.until + nanos(rules.ttl);
+        let after = nanos(rules.io_timeout + rules.slack);
+        let mut faults = self.faults_near(process, broken.from, seen, after);
+        if faults.any(|span| !span.kind.errors.is_empty()) {
+            return over;
+        }
+        let lateness = self.lateness.on_the_way(process, broken.from, seen);
+        let renewed = broken.until + nanos(rules.ttl / 3);
+        over.min(renewed + after + lateness)
+    }
+
+    /// Whether a thread of this process waited then, so that the process hears messages: as the server had its lines
+    /// before and after.
+    fn hears(&self, pid: u32, from: u64, until: u64) -> bool {
+        self.names().into_iter().any(|name| {
+            let lines = self
+                .events
+                .iter()
+                .filter(|event| event.op == "line" && event.name == name);
+            let mut owners: Option<Vec<&str>> = None;
+            let mut line = "";
+            for event in lines.take_while(|event| event.at <= until) {
+                if event.at > from && owners.is_none() {
+                    owners = Some(line.split(' ').collect());
+                }
+                line = &event.detail;
+                if let Some(owners) = &mut owners {
+                    owners.retain(|owner| line.split(' ').any(|one| one == *owner));
+                }
+            }
+            let owners = owners.unwrap_or_else(|| line.split(' ').collect());
+            owners.iter().any(|owner| pid_of(owner) == Some(pid))
+        })
+    }
+}
+
+/// C4: who holds a lock that is broken is told: at once where its process hears messages, otherwise at its next renewal.
+pub(super) fn told(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for holding in &facts.holdings {
+        let Some(broken) = facts.break_of(holding) else {
+            continue;
+        };
+        let had = holding.from() < broken.from && broken.until < holding.seen;
+        if broken.is_vague() || !had {
+            continue;
+        }
+        let by = told_by(facts, rules, holding, broken);
+        if holding.seen > by {
+            let late = shown(holding.seen - broken.until);
+            let text = format!(
+                "{}: {late:?} after it was broken its holder isn't told",
+                holding.name()
+            );
+            found.push(violation(
+                "C4",
+                text,
+                &[broken.event, holding.answer, holding.last],
+            ));
+        }
+    }
+    found
+}
+
+fn told_by(facts: &Facts<'_>, rules: &Rules, holding: &Holding<'_>, broken: &Break<'_>) -> u64 {
+    /// A look at the server is so old at most.
+    const LOOKS: u64 = 40_000_000;
+    let renewed = facts.may_believe_until(rules, holding, broken);
+    let process = holding.answer.process;
+    let since = broken.from.saturating_sub(nanos(rules.ttl));
+    let mut faults = facts.faults_near(process, since, holding.seen, 0);
+    let faulty = faults.any(|span| !span.kind.errors.is_empty() || !span.kind.breaks());
+    if faulty || !facts.hears(holding.answer.pid, broken.from, broken.until + LOOKS) {
+        return renewed;
+    }
+    let lateness = facts
+        .lateness
+        .on_the_way(process, broken.from, holding.seen);
+    renewed.min(broken.until + nanos(TOLD + rules.slack) + lateness)
+}
+
+/// C7: who waits for a lock that is broken has it soon.
+pub(super) fn served(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for broken in facts.breaks.iter().filter(|one| !one.is_vague()) {
+        let is_next = |one: &&Holding<'_>| {
+            one.from() > broken.from && one.token() > broken.event.token && !broken.ended(one)
+        };
+        let next = facts.holdings_of(broken.name()).find(is_next);
+        let Some((next, ask)) = next.and_then(|next| Some((next, next.ask?))) else {
+            continue;
+        };
+        let free = Free {
+            begun: broken.from,
+            at: broken.until,
+            event: broken.event,
+        };
+        if is_too_late(facts, rules, free, next, ask) {
+            let took = shown(next.from().saturating_sub(broken.until));
+            let text = format!("{}: {took:?} after it was broken", broken.name());
+            found.push(violation("C7", text, &[broken.event, ask, next.answer]));
+        }
+    }
+    found
+}
+
+/// C6: a lock that is broken goes to the first in line, and not past it.
+pub(super) fn in_turn(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let after = nanos(2 * rules.ttl + rules.slack);
+    for name in facts.names() {
+        if !facts.breaks.iter().any(|one| one.name() == name) {
+            continue;
+        }
+        for pair in looks(facts, name).windows(2) {
+            let [before, next] = [pair[0], pair[1]];
+            let (Some(line), Some(key)) = (before.line, next.key) else {
+                continue;
+            };
+            let first = before.first();
+            let passes = first == next.first()
+                && line
+                    .detail
+                    .split(' ')
+                    .skip(1)
+                    .any(|owner| owner == key.detail);
+            let mut breaks = facts.breaks.iter();
+            let broken = breaks
+                .find(|one| one.name() == name && one.from <= next.at && before.at <= one.until);
+            let Some(broken) = broken.filter(|_| passes) else {
+                continue;
+            };
+            let mut spans = facts.faults.iter();
+            let since = before.at.saturating_sub(after);
+            let faulty = spans.any(|span| {
+                span.kind.name != "break" && span.from <= next.at && since <= span.until
+            });
+            let late =
+                facts
+                    .lateness
+                    .on_the_way_of_pid(pid_of(first).unwrap_or_default(), since, next.at);
+            if !faulty && late < nanos(rules.ttl) / 2 {
+                let text = format!("{name} was broken, and went past the first in line");
+                found.push(violation("C6", text, &[broken.event, line, key]));
+            }
+        }
+    }
+    found
+}
