@@ -5,6 +5,8 @@
 #[cfg(feature = "redis")]
 mod attack;
 #[cfg(feature = "redis")]
+mod cancel;
+#[cfg(feature = "redis")]
 mod crashes;
 #[cfg(feature = "redis")]
 mod errors;

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::{Domain, SockAddr, Type};
 
+use super::limits::CANCEL_LATENESS;
 use crate::base::clock::Deadline;
 use crate::base::limits::LONGEST_SLEEP;
 
@@ -159,8 +160,9 @@ impl Socket {
         if left.is_zero() {
             return Err(timed_out());
         }
-        // A tick that was set for an earlier call is good enough when it isn't much too short.
-        if self.tick > left || self.tick < left.min(LONG) / 64 {
+        // A tick that was set for an earlier call is good enough when it isn't much too short. That of a call that can be
+        // cancelled always is, so that such calls and others can alternate without a system call for each.
+        if self.tick > left || self.tick < (left.min(LONG) / 64).min(CANCEL_LATENESS) {
             let tick = if left < SHORT {
                 left
             } else {

@@ -103,6 +103,13 @@ impl Server {
                     // A replica has refused it.
                     repeated = !matches!(failure, Failure::Demoted(_));
                     self.distrust(&failure, began, deadline);
+                    if deadline.is_over() {
+                        // Sent again, it might arrive after the release that follows.
+                        return Err(Unanswered {
+                            error: failure,
+                            sent: repeated,
+                        });
+                    }
                 }
                 answer => return answered(answer, false),
             }

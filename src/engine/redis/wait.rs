@@ -107,7 +107,7 @@ impl Wait for RedisWait {
             pace.until.sleep(pause);
             return None;
         };
-        match subscription.wait(pause)? {
+        match subscription.wait(pause, pace.until)? {
             Notification::Granted(token) => self.granted(request, token),
             Notification::AskAgain => None,
         }

@@ -147,7 +147,7 @@ mod tests {
         let subscription = Subscription::new(listener.clone(), owner, CHANNEL.into(), false);
         let received = pubsub::received(value)?;
         listener.state.lock().deliver(&received);
-        subscription.wait(Duration::ZERO)
+        subscription.wait(Duration::ZERO, &Deadline::NEVER)
     }
 
     fn message(payload: &[u8]) -> Value {

@@ -9,6 +9,7 @@ use parking_lot::{Condvar, MutexGuard};
 use super::listener::Listener;
 use super::pubsub::PubSub;
 use super::state::{Custody, State};
+use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
 use crate::engine::net::limits::CHANNEL_UNUSED;
 use crate::engine::redis::failure::Failure;
@@ -16,11 +17,12 @@ use crate::engine::redis::failure::Failure;
 /// Who reads, and for how long.
 #[derive(Clone, Copy)]
 pub(super) enum Reader<'a> {
-    /// A waiter, until it has a notification, or that time has come; `None` is never.
+    /// A waiter, until it has a notification, or that time has come, or it is cancelled; `None` is never.
     Waiter {
         channel: &'a str,
         owner: &'a str,
         until: Option<Instant>,
+        cancel: Option<&'a Cancel>,
     },
     /// The thread, until a waiter had better read, or nobody needs the connection.
     Thread,
@@ -33,10 +35,12 @@ impl Reader<'_> {
                 channel,
                 owner,
                 until,
+                cancel,
             } => {
                 let notification = state.notification(channel, owner);
                 let is_notified = notification.is_some_and(|one| one.is_some());
-                is_notified || until.is_some_and(|until| until <= now)
+                let is_over = until.is_some_and(|until| until <= now);
+                is_notified || is_over || cancel.is_some_and(Cancel::is_set)
             }
             Reader::Thread => state.thread_is_done(now),
         }

@@ -8,6 +8,7 @@ use parking_lot::{Condvar, MutexGuard};
 use super::listener::Listener;
 use super::reading::Reader;
 use super::state::{Custody, Notification, State, Waiter};
+use crate::base::cancel::{Cancel, Registration};
 use crate::base::clock::Deadline;
 use crate::base::owner::Owner;
 use crate::engine::net::limits::FIRST_SUBSCRIPTION;
@@ -58,20 +59,27 @@ impl Subscription {
         is_subscribed.then_some(&*self.channel)
     }
 
-    /// Blocks until there is a notification, at most for `timeout`.
-    pub(in crate::engine::redis) fn wait(&self, timeout: Duration) -> Option<Notification> {
+    /// Blocks until there is a notification, at most for `timeout`, or until `deadline` is cancelled.
+    pub(in crate::engine::redis) fn wait(
+        &self,
+        timeout: Duration,
+        deadline: &Deadline,
+    ) -> Option<Notification> {
+        let _woken = self.wake_when_cancelled(deadline);
         // A timeout past the end of the clock is none.
         let until = Instant::now().checked_add(timeout);
         let mut state = self.listener.state.lock();
         loop {
             let notification = self.take_notification(&mut state);
-            if notification.is_some() || until.is_some_and(|until| until <= Instant::now()) {
+            let is_over = until.is_some_and(|until| until <= Instant::now());
+            if notification.is_some() || is_over || deadline.is_cancelled() {
                 return notification;
             }
             state = match state.take() {
                 Some(pubsub) => {
                     drop(state);
-                    self.listener.read(pubsub, self.reader(until))
+                    let reader = self.reader(until, deadline.cancel());
+                    self.listener.read(pubsub, reader)
                 }
                 None => {
                     self.sleep(&mut state, until);
@@ -95,7 +103,7 @@ impl Subscription {
     pub(super) fn check_connection(&self) {
         let pubsub = self.listener.state.lock().take();
         if let Some(pubsub) = pubsub {
-            let reader = self.reader(Some(Instant::now()));
+            let reader = self.reader(Some(Instant::now()), None);
             drop(self.listener.read(pubsub, reader));
         }
     }
@@ -103,7 +111,7 @@ impl Subscription {
     /// Waits a moment for the confirmation of the channel.
     pub(super) fn await_confirmation(&self, deadline: &Deadline) {
         if self.channel().is_none() {
-            self.wait(FIRST_SUBSCRIPTION.min(deadline.remaining()));
+            self.wait(FIRST_SUBSCRIPTION.min(deadline.remaining()), deadline);
         }
         let mut state = self.listener.state.lock();
         if let Some(waiter) = state.channels.waiter(&self.channel, &self.owner) {
@@ -112,12 +120,25 @@ impl Subscription {
         }
     }
 
+    /// While it is registered, a cancel wakes this waiter, whether it sleeps or reads.
+    fn wake_when_cancelled(&self, deadline: &Deadline) -> Option<Registration> {
+        let (listener, condvar) = (self.listener.clone(), self.condvar.clone());
+        let wake = move || {
+            // Under the lock, so that it finds a waiter that is about to sleep. If another reads, that one looks in vain.
+            let mut state = listener.state.lock();
+            condvar.notify_one();
+            listener.waker.wake(&mut state.wake_pending);
+        };
+        Some(deadline.cancel()?.on_set(Arc::new(wake)))
+    }
+
     /// Itself, as the reader of the connection.
-    fn reader(&self, until: Option<Instant>) -> Reader<'_> {
+    fn reader<'a>(&'a self, until: Option<Instant>, cancel: Option<&'a Cancel>) -> Reader<'a> {
         Reader::Waiter {
             channel: &self.channel,
             owner: &self.owner,
             until,
+            cancel,
         }
     }
 
