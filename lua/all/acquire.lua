@@ -16,7 +16,8 @@
 -- An owner that waits enters all queues at once, and has each lock when its turn comes: so of two that wait, one is
 -- before the other wherever they meet, and none waits for one behind it. An owner that has lost its place in one queue,
 -- or a lock that it had, gives up the others and enters all queues anew.
--- use: time, several, name, refuse, take, take_in_turn, release
+-- An owner whose lease of one name was broken has none of the others after this.
+-- use: time, several, name, broken, refuse, take, take_in_turn, release
 
 local names, ask, now = keys_of_each(KEYS), ARGV, server_time()
 
@@ -24,6 +25,10 @@ local function acquire(keys, ask, now)
   local name, failure = read_name(keys, redis.pcall('GET', keys[COUNTER]), now)
   if failure then
     return failure
+  end
+  if is_broken(name, ask[OWNER]) then
+    local remaining = string.match(name[BROKEN], '%d+') - math.floor(now / 1000)
+    return {remaining, name[STORED], 1, 1, 0, is_broken = true}
   end
   local lock = redis.call('GET', keys[LOCK])
   read_holders(name, lock)
@@ -78,13 +83,17 @@ local function join_refusals(taken, answer)
 end
 
 -- Asks for one name after the other, until one fails, or is taken while the owner doesn't wait. Gives the tokens, by
--- the key of the counter; the answer of those that are taken, and whether the owner has entered a queue; or a failure.
+-- the key of the counter; the answer of those that are taken, and whether the owner has entered a queue; or a failure, or
+-- the answer of one whose lease was broken.
 local function ask_all(names, ask, now)
   local asked = {tokens = {}}
   for _, keys in ipairs(names) do
     local ok, answer = pcall(acquire, keys, ask, now)
     if not ok or (type(answer) == 'table' and answer.err) then
       asked.failure = error_of(answer)
+      return asked
+    elseif type(answer) == 'table' and answer.is_broken then
+      asked.failure = answer
       return asked
     elseif type(answer) == 'number' then
       asked.tokens[keys[COUNTER]] = answer
@@ -126,7 +135,7 @@ local function unite(names, tokens)
   end
   for _, keys in ipairs(names) do
     if tokens[keys[COUNTER]] ~= token then
-      local letters = string.match(redis.call('GET', keys[COUNTER]), '%a*$')
+      local letters = string.match(redis.call('GET', keys[COUNTER]), '^%d+(.*)$')
       redis.call('SET', keys[COUNTER], string.format('%d', token) .. letters, 'PX', DAY)
     end
   end

@@ -7,6 +7,7 @@
 --   1  all were released, now or by the same command before
 --   0  one at least wasn't the owner's; the others were released
 --   2  the same, and each that wasn't may have been released by the same command before
+--   3  the lease of one at least was broken; the others were released
 -- use: several
 
 local owner, counter_after, keep_for = ARGV[1], tonumber(ARGV[2]), ARGV[5]
@@ -48,7 +49,7 @@ for _, other in ipairs(others) do
   local ok, answer = pcall(release, keys, lock, counter, now, owner, counter_after, keep_for)
   if not ok then
     failure = error_of(answer)
-  elseif answer == 0 or released == 1 then
+  elseif answer == 3 or (answer == 0 and released ~= 3) or released == 1 then
     released = answer
   end
 end

@@ -6,13 +6,15 @@
 -- Returns
 --   1  renewed
 --   0  one at least isn't the owner's; nothing was changed
+--   2  the same, because its lease was broken
 -- use: several
 
 local names, owner, ttl = keys_of_each(KEYS), ARGV[1], ARGV[2]
 
 for _, keys in ipairs(names) do
   if redis.call('GET', keys[LOCK]) ~= owner then
-    return 0
+    local entry = ':' .. string.sub(owner, 1, ID_LENGTH) .. ' '
+    return string.find(tostring(redis.pcall('GET', keys[COUNTER])), entry, 1, true) and 2 or 0
   end
 end
 if ttl == '0' then

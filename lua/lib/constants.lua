@@ -5,7 +5,7 @@
 -- The keys of a name, as they are passed to a script, and as they stand in the table of lib/name.lua.
 local LOCK, COUNTER, QUEUE, WAITERS, READERS, HOLDERS, VALUE = 1, 2, 3, 4, 5, 6, 7
 -- What else stands there.
-local NOW, CLOCK, IS_COUNTED, STORED, LETTERS, HELD, USED, POPPED = 8, 9, 10, 11, 12, 13, 14, 15
+local NOW, CLOCK, IS_COUNTED, STORED, LETTERS, HELD, USED, OF, POPPED, BROKEN = 8, 9, 10, 11, 12, 13, 14, 15, 16, 17
 
 -- The arguments of an acquisition, and whether a reader goes before owners that wait for the lock exclusively.
 local OWNER, TTL, MODE, HEARTBEAT_WITHIN, INBOX, GOES_FIRST = 1, 2, 3, 4, 5, 6
@@ -19,21 +19,29 @@ local HAND_OVERS = 1024
 -- A counter is below 2^53 - 2^12: numbers are exact up to 2^53, so the next tokens are, too.
 local LARGEST = 9007199254736896
 
--- What the lock's key says where it names no exclusive owner: readers have it; permits are out, and how many; or nobody
--- has it, and nobody is let in until it expires.
+-- What the lock's key says where it names no exclusive owner: readers have it; permits are out, and how many of how many;
+-- or nobody has it, and nobody is let in until it expires.
 local MARK_READERS = 'crosslock:readers'
 local MARK_PERMITS = 'crosslock:permits'
 local MARK_KEPT = 'crosslock:kept'
--- The form of the first two, and of the second with its number.
+-- The form of the first two, and of the second with its numbers.
 local SHARED = '^crosslock:[rp]'
-local PERMITS_OUT = '^crosslock:permits (%d+)$'
+local PERMITS_OUT = '^crosslock:permits (%d+)(/?%d*)$'
 
--- The forms of a counter: a number, and a letter for each queue that there may be; and of one where nobody waits to
--- read.
+-- The forms of a counter: a number, and a letter for each queue that there may be; of one that names owners whose leases
+-- were broken, see lib/broken.lua; and of one where nobody waits to read.
 local ANY_COUNTER = '^(%d+)(q?r?)$'
+local COUNTER_AND_BROKEN = '^(%d+)(q?r?)(b(%d+) .+)$'
 local COUNTER_AND_QUEUE = '^(%d+)q$'
 
 -- The forms of a waiter: when its heartbeat is overdue, its ttl, its mode and its inbox; and of one that wants the lock
 -- exclusively and can hear.
 local ANY_WAITER = '^(%d+) (%d+) (%S+) (.*)$'
 local EXCLUSIVE_WAITER = '^(%d+) (%d+) [xw] (.+)$'
+
+-- The form of an owner, behind whose id is what others may see; and how many characters the id has.
+local OWNER_FORM = '^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x/'
+local ID_LENGTH = 36
+
+-- How many holders, and how many waiters of each queue, are told to those who look at a name.
+local MOST_SHOWN = 1000

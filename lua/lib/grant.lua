@@ -2,27 +2,30 @@
 -- use: token, mode, holders
 
 local function write_counter(name)
-  redis.call('SET', name[COUNTER], string.format('%d', name[STORED]) .. name[LETTERS], 'PX', DAY)
+  local behind = name[LETTERS] .. (name[BROKEN] or '')
+  redis.call('SET', name[COUNTER], string.format('%d', name[STORED]) .. behind, 'PX', DAY)
   name[IS_COUNTED] = true
 end
 
 -- Lets in the first of those that share.
 local function open_to(name, owner, mode, ends)
   name[HELD], name[USED] = mode == 'r' and MARK_READERS or MARK_PERMITS, count_of(mode)
+  name[OF] = string.match(mode, '/%d+')
   -- A command that is denied or refused leaves nothing that stays: the first needs memory, and the second deletes
   -- holders of a lock that somebody deleted, or finds that no ttl may be set.
   redis.call('SET', name[LOCK], mark_of(name), 'PXAT', ends)
   redis.call('PEXPIREAT', name[HOLDERS], 1)
-  redis.call('ZADD', name[HOLDERS], ends, member_of(owner, mode))
+  redis.call('ZADD', name[HOLDERS], ends, member_of(owner, mode), -name[STORED], token_of(owner))
   redis.call('PEXPIREAT', name[HOLDERS], ends)
 end
 
 -- Lets in one more of those that share, or one of them again.
 local function join(name, owner, mode, ends)
   local last = math.max(last_end(name), ends)
-  if redis.call('ZADD', name[HOLDERS], ends, member_of(owner, mode)) == 1 then
+  if redis.call('ZADD', name[HOLDERS], ends, member_of(owner, mode), -name[STORED], token_of(owner)) > 0 then
     name[USED] = name[USED] + count_of(mode)
   end
+  name[OF] = string.match(mode, '/%d+')
   keep_until(name, last)
 end
 

@@ -2,7 +2,7 @@
 --
 -- A release, a waiter that leaves, and a waiter that is found to be gone let in the next in the same script. So if a
 -- waiter could be let in, its lock has expired or was deleted, and the next script that looks lets it in.
--- use: mode, holders, grant, queue
+-- use: mode, holders, grant, queue, broken
 
 -- The first of a queue. Those before it whose heartbeat is overdue are dropped; `asking`, the owner that has sent this
 -- request, lives. With `take` the owner is taken off the queue, though it stays among the waiters. Gives owner, ttl,
@@ -91,7 +91,7 @@ local function hand_off(name, asking, after_exclusive, leaving)
     if owner ~= asking then
       listeners = listeners_of(inbox)
     end
-    local is_gone = listeners == 0 or owner == leaving
+    local is_gone = listeners == 0 or owner == leaving or is_broken(name, owner)
     if not is_gone and not fits(name, mode) then
       break
     end

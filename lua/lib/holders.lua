@@ -6,15 +6,18 @@ end
 
 -- What the lock's key says.
 local function mark_of(name)
-  return name[HELD] == MARK_PERMITS and string.format('%s %d', MARK_PERMITS, name[USED]) or name[HELD]
+  return name[HELD] == MARK_PERMITS and string.format('%s %d%s', MARK_PERMITS, name[USED], name[OF]) or name[HELD]
 end
 
 -- Leases that are over are no more, and their permits are counted back. That costs as much as there are of them,
 -- however many permits are out.
 local function drop_ended(name)
-  local ended = redis.call('ZRANGE', name[HOLDERS], '-inf', name[CLOCK], 'BYSCORE')
+  local ended = redis.call('ZRANGE', name[HOLDERS], '0', name[CLOCK], 'BYSCORE')
   if #ended > 0 then
-    redis.call('ZREMRANGEBYSCORE', name[HOLDERS], '-inf', name[CLOCK])
+    redis.call('ZREMRANGEBYSCORE', name[HOLDERS], '0', name[CLOCK])
+    for _, member in ipairs(ended) do
+      redis.call('ZREM', name[HOLDERS], (string.gsub(member, '^%d+', '0')))
+    end
   end
   if redis.call('EXISTS', name[HOLDERS]) == 0 then
     name[HELD], name[USED] = nil, 0
@@ -30,9 +33,12 @@ end
 local function read_holders(name, lock)
   name[CLOCK] = math.floor(name[NOW] / 1000)
   name[HELD], name[USED] = lock or nil, 0
-  local used = lock and string.match(lock, PERMITS_OUT)
+  local used, of
+  if lock then
+    used, of = string.match(lock, PERMITS_OUT)
+  end
   if used then
-    name[HELD], name[USED] = MARK_PERMITS, tonumber(used)
+    name[HELD], name[USED], name[OF] = MARK_PERMITS, tonumber(used), of
   end
   if is_shared(name) then
     drop_ended(name)

@@ -6,18 +6,24 @@
 --   name[IS_COUNTED]  whether there is a counter
 --   name[STORED]      the number that the counter holds: 0 without a counter, nil where the key holds no counter
 --   name[LETTERS]     which queues there may be: 'q', 'r', both or none
+--   name[BROKEN]      the owners whose leases were broken, as the counter's key has them; nil without any
 --   name[POPPED]      an owner that the script has taken off the queue, and that is still the next
 -- and, as soon as lib/holders.lua has read them:
 --   name[CLOCK]       the server's time in milliseconds
 --   name[HELD]        nil, MARK_READERS, MARK_PERMITS, MARK_KEPT, or the exclusive owner
 --   name[USED]        how many permits are out
+--   name[OF]          of how many, behind a slash; empty where that isn't known
 
 -- `counter` is what the counter's key says: a text, false, or an error. Gives also the answer of an acquisition where
 -- the key holds no counter.
 local function read_name(keys, counter, now, popped)
-  local stored, letters, failure = 0, nil, nil
+  local stored, letters, broken, until_then, failure = 0, nil, nil, nil, nil
   if type(counter) == 'string' then
     stored, letters = string.match(counter, ANY_COUNTER)
+    if not stored then
+      stored, letters, broken, until_then = string.match(counter, COUNTER_AND_BROKEN)
+      broken = broken and until_then * 1000 > now and broken or nil
+    end
     stored = tonumber(stored)
     stored = stored and stored < LARGEST and stored or nil
   elseif counter then
@@ -31,7 +37,7 @@ local function read_name(keys, counter, now, popped)
   end
   local name = {
     keys[LOCK], keys[COUNTER], keys[QUEUE], keys[WAITERS], keys[READERS], keys[HOLDERS], keys[VALUE],
-    now, nil, counter and true, stored, letters or 'qr', nil, nil, popped,
+    now, nil, counter and true, stored, letters or 'qr', nil, nil, nil, popped, broken,
   }
   return name, failure
 end

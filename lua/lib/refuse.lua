@@ -59,7 +59,8 @@ local function enter(name, ask)
   end
   if name[IS_COUNTED] and not string.find(name[LETTERS], letter, 1, true) then
     name[LETTERS] = letter == 'q' and 'q' .. name[LETTERS] or name[LETTERS] .. 'r'
-    redis.call('SET', name[COUNTER], string.format('%d', name[STORED]) .. name[LETTERS], 'PX', DAY)
+    local behind = name[LETTERS] .. (name[BROKEN] or '')
+    redis.call('SET', name[COUNTER], string.format('%d', name[STORED]) .. behind, 'PX', DAY)
   end
   if not is_new or length % 16 == 0 then
     drop_overdue(name, queue, ask)
@@ -79,7 +80,7 @@ local function refuse(name, ask, lock)
     redis.call('LREM', ask[MODE] == 'r' and name[READERS] or name[QUEUE], 1, ask[OWNER])
   end
   -- Of a semaphore the next permit may come back before the last.
-  local next_end = name[HELD] == MARK_PERMITS and redis.call('ZRANGE', name[HOLDERS], 0, 0, 'WITHSCORES')[2]
+  local next_end = name[HELD] == MARK_PERMITS and redis.call('ZRANGE', name[HOLDERS], '0', '+inf', 'BYSCORE', 'LIMIT', '0', '1', 'WITHSCORES')[2]
   local remaining = next_end and next_end - name[CLOCK] or redis.call('PTTL', name[LOCK])
   local held = name[HELD]
   local is_mark = held == MARK_READERS or held == MARK_PERMITS or held == MARK_KEPT

@@ -1,5 +1,5 @@
 -- Ends an exclusive lease. `name` is the table that name.lua describes.
--- use: token, holders, grant, queue, hand_off
+-- use: token, holders, grant, queue, broken, hand_off
 
 -- Lets in the next, and says whether the lock is held then. A queue that can't be read hinders no release: its waiters
 -- find that the lock is free.
@@ -33,6 +33,9 @@ end
 -- below that of its release, or none, knows of no release.
 local function leave_exclusively(name, owner, counter_after)
   local left, failure = pcall(leave, name, name[QUEUE], owner)
+  if is_broken(name, owner) then
+    return 3
+  end
   if counter_after > 0 then
     local counter = name[IS_COUNTED] and name[STORED] or 0
     return counter == counter_after and 1 or counter > counter_after and 2 or 0

@@ -14,6 +14,7 @@
 --   0  the lock isn't the owner's; nothing was changed, but that the owner has left the queue
 --   2  the same, and the same command may have released it before: it was shared, or others were let in since. What the
 --      owner got anew meanwhile, by a late copy of its request, is released
+--   3  not the owner's, because its lease was broken
 --
 -- The counter never goes back. Where it is above what the release brings, the owner has the lock anew, and doesn't know
 -- the token: that is released as if ARGV[2] were 0, without the value, since others may have stored a later one.
@@ -78,7 +79,7 @@ end
 
 local was_holder = false
 if not exclusive and not keep_for and lock and string.find(lock, SHARED) then
-  was_holder = redis.call('ZREM', KEYS[HOLDERS], member_of(owner, mode)) == 1
+  was_holder = redis.call('ZREM', KEYS[HOLDERS], member_of(owner, mode), token_of(owner)) > 0
   if was_holder and stored and redis.call('EXISTS', KEYS[HOLDERS]) == 0 then
     redis.call('DEL', KEYS[LOCK])
     return 1
@@ -96,7 +97,7 @@ read_holders(name, lock)
 -- What a holder leaves taken is nobody's: a renewal that comes late doesn't find it. Says whether it is taken.
 local function stay_taken(name, owner, mode, keep_for)
   local kept = count_of(mode) .. ' kept ' .. owner
-  if redis.call('ZREM', name[HOLDERS], member_of(owner, mode)) == 0 then
+  if redis.call('ZREM', name[HOLDERS], member_of(owner, mode), token_of(owner)) == 0 then
     return redis.call('ZSCORE', name[HOLDERS], kept)
   end
   if redis.call('ZADD', name[HOLDERS], name[CLOCK] + keep_for, kept) == 0 then
@@ -126,4 +127,4 @@ if name[LETTERS] ~= '' then
     try_hand_off(name, not name[HELD] and is_abandoned(name[STORED]))
   end
 end
-return was_holder and 1 or counter_after == 0 and 0 or 2
+return was_holder and 1 or is_broken(name, owner) and 3 or counter_after == 0 and 0 or 2

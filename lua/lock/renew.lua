@@ -10,12 +10,14 @@
 -- Returns
 --   1  renewed
 --   0  the lock isn't the owner's; nothing was changed
+--   2  the same, because its lease was broken
 
 local owner, ttl, mode = ARGV[1], ARGV[2], ARGV[3]
 
 if mode == 'x' or mode == 'w' then
   if redis.call('GET', KEYS[LOCK]) ~= owner then
-    return 0
+    local entry = ':' .. string.sub(owner, 1, ID_LENGTH) .. ' '
+    return string.find(tostring(redis.pcall('GET', KEYS[COUNTER])), entry, 1, true) and 2 or 0
   end
   if ttl == '0' then
     return 1
@@ -36,7 +38,8 @@ local clock = math.floor(server_time() / 1000)
 local lock, member = redis.call('GET', KEYS[LOCK]), member_of(owner, mode)
 local ends = lock and string.find(lock, SHARED) and redis.call('ZSCORE', KEYS[HOLDERS], member)
 if not ends or tonumber(ends) <= clock then
-  return 0
+  local entry = ':' .. string.sub(owner, 1, ID_LENGTH) .. ' '
+  return string.find(tostring(redis.pcall('GET', KEYS[COUNTER])), entry, 1, true) and 2 or 0
 end
 if ttl == '0' then
   return 1

@@ -13,6 +13,10 @@ pub const ACQUIRE_ALL: &str = "all/acquire";
 pub const RENEW_ALL: &str = "all/renew";
 pub const RELEASE_ALL: &str = "all/release";
 pub const PERMITS: &str = "semaphore/permits";
+pub const INSPECT: &str = "lock/inspect";
+pub const BREAK: &str = "lock/break";
+pub const ADOPT: &str = "lock/adopt";
+pub const ADOPT_ALL: &str = "all/adopt";
 
 /// One of the scripts.
 #[derive(Clone, Copy, Debug)]
@@ -25,10 +29,14 @@ pub enum Verb {
     AcquireAll,
     RenewAll,
     ReleaseAll,
+    Inspect,
+    Break,
+    Adopt,
+    AdoptAll,
 }
 
 /// In the order of [`Verb`].
-pub const ALL: [&str; 8] = [
+pub const ALL: [&str; 12] = [
     ACQUIRE,
     RENEW,
     RELEASE,
@@ -37,6 +45,10 @@ pub const ALL: [&str; 8] = [
     ACQUIRE_ALL,
     RENEW_ALL,
     RELEASE_ALL,
+    INSPECT,
+    BREAK,
+    ADOPT,
+    ADOPT_ALL,
 ];
 
 /// What [`ACQUIRE`] and [`ACQUIRE_ALL`] answer.

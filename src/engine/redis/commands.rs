@@ -20,7 +20,10 @@ use crate::base::name::Key;
 use crate::base::token::{Ending, Token};
 use crate::base::value::Stored;
 use crate::engine::heartbeat::{Acquired, IfTaken};
-use crate::engine::{Release, Released, Request, StoreAnswer, Unanswered, denied};
+use crate::engine::{Release, Released, Renewed, Request, StoreAnswer, Unanswered, denied};
+
+mod adopt;
+mod operate;
 
 const LOGIN: &str = "user, password and rights";
 
@@ -33,6 +36,10 @@ pub(super) struct Commands {
     release: Pair,
     downgrade: Script,
     permits: Script,
+    adopt: Pair,
+    inspect: Script,
+    break_lock: Script,
+    are_locks: Script,
 }
 
 /// A script for one name, and the one for several.
@@ -43,6 +50,13 @@ struct Pair {
 }
 
 impl Pair {
+    fn new(name: &str) -> Self {
+        Pair {
+            one: Script::new(&["lock/", name].concat()),
+            all: Script::new(&["all/", name].concat()),
+        }
+    }
+
     fn of(&self, claim: &Claim) -> &Script {
         if claim.has_many() {
             &self.all
@@ -74,20 +88,15 @@ impl Commands {
     pub(super) fn new(server: Arc<Server>) -> Self {
         Commands {
             server,
-            acquire: Pair {
-                one: Script::new("lock/acquire"),
-                all: Script::new("all/acquire"),
-            },
-            renew: Pair {
-                one: Script::new("lock/renew"),
-                all: Script::new("all/renew"),
-            },
-            release: Pair {
-                one: Script::new("lock/release"),
-                all: Script::new("all/release"),
-            },
+            acquire: Pair::new("acquire"),
+            renew: Pair::new("renew"),
+            release: Pair::new("release"),
             downgrade: Script::new("lock/downgrade"),
             permits: Script::new("semaphore/permits"),
+            adopt: Pair::new("adopt"),
+            inspect: Script::new("lock/inspect"),
+            break_lock: Script::new("lock/break"),
+            are_locks: Script::new("list/locks"),
         }
     }
 
@@ -127,21 +136,40 @@ impl Commands {
         acquired(answer.value).ok_or_else(|| Unanswered::sent(self.surprised(request.key())))
     }
 
-    /// Whether the lease was still the owner's; it lasts for another ttl then.
-    pub(super) fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
-        let change = Change::new(millis(request.ttl), mode(request.claim, false));
-        let script = self.renew.of(request.claim);
-        let (renewed, _) = self.change(script, request, change, deadline)?;
-        Ok(renewed == 1)
+    /// If the lease is still the owner's, it lasts for another ttl then.
+    pub(super) fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
+        self.renew_for(millis(request.ttl), request, deadline)
     }
 
-    pub(super) fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
-        if !request.claim.is_exclusive() || request.claim.has_many() {
-            let change = Change::new("0", mode(request.claim, false));
-            let script = self.renew.of(request.claim);
-            let (held, _) = self.change(script, request, change, deadline)?;
-            return Ok(held == 1);
+    fn renew_for(
+        &self,
+        ttl: impl Into<Cow<'static, str>>,
+        request: Request<'_>,
+        deadline: &Deadline,
+    ) -> Result<Renewed> {
+        let change = Change::new(ttl, mode(request.claim, false));
+        let script = self.renew.of(request.claim);
+        Ok(match self.change(script, request, change, deadline)? {
+            (1, _) => Renewed::Done,
+            (2, _) => Renewed::Broken,
+            _ => Renewed::NotOwner,
+        })
+    }
+
+    pub(super) fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
+        let look = || self.renew_for("0", request, deadline);
+        if !request.claim.is_exclusive()
+            || request.claim.has_many()
+            || !self.holds(request, deadline)?
+        {
+            // It also says why it isn't the owner's.
+            return look();
         }
+        Ok(Renewed::Done)
+    }
+
+    /// Whether one name is held exclusively by the owner.
+    fn holds(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
         let mut get = ::redis::cmd("GET");
         get.arg(Keys::of(request.key()).lock);
         match self.server.call(&get, deadline) {
@@ -195,6 +223,7 @@ impl Commands {
         Ok(match self.change(script, request, change, deadline)? {
             (1, _) => Released::Done,
             (2, true) => Released::Unclear,
+            (3, _) => Released::Broken,
             _ => Released::NotOwner,
         })
     }

@@ -5,14 +5,20 @@
 const CONSTANTS: &str = include_str!("../../../lua/lib/constants.lua");
 
 /// The other files of `lua/`, by their names.
-pub(super) const FILES: [(&str, &str); 21] = [
+pub(super) const FILES: [(&str, &str); 28] = [
     (
         "lock/acquire",
         include_str!("../../../lua/lock/acquire.lua"),
     ),
+    ("lock/adopt", include_str!("../../../lua/lock/adopt.lua")),
+    ("lock/break", include_str!("../../../lua/lock/break.lua")),
     (
         "lock/downgrade",
         include_str!("../../../lua/lock/downgrade.lua"),
+    ),
+    (
+        "lock/inspect",
+        include_str!("../../../lua/lock/inspect.lua"),
     ),
     (
         "lock/release",
@@ -20,12 +26,15 @@ pub(super) const FILES: [(&str, &str); 21] = [
     ),
     ("lock/renew", include_str!("../../../lua/lock/renew.lua")),
     ("all/acquire", include_str!("../../../lua/all/acquire.lua")),
+    ("all/adopt", include_str!("../../../lua/all/adopt.lua")),
     ("all/release", include_str!("../../../lua/all/release.lua")),
     ("all/renew", include_str!("../../../lua/all/renew.lua")),
+    ("list/locks", include_str!("../../../lua/list/locks.lua")),
     (
         "semaphore/permits",
         include_str!("../../../lua/semaphore/permits.lua"),
     ),
+    ("lib/broken", include_str!("../../../lua/lib/broken.lua")),
     ("lib/grant", include_str!("../../../lua/lib/grant.lua")),
     (
         "lib/hand_off",
@@ -37,6 +46,7 @@ pub(super) const FILES: [(&str, &str); 21] = [
     ("lib/queue", include_str!("../../../lua/lib/queue.lua")),
     ("lib/refuse", include_str!("../../../lua/lib/refuse.lua")),
     ("lib/release", include_str!("../../../lua/lib/release.lua")),
+    ("lib/shown", include_str!("../../../lua/lib/shown.lua")),
     ("lib/several", include_str!("../../../lua/lib/several.lua")),
     ("lib/take", include_str!("../../../lua/lib/take.lua")),
     (

@@ -7,7 +7,7 @@
 //! It uses `base`, the seam, `engine::heartbeat`, `engine::net` and `engine::url`. What always holds here: a connection is
 //! closed after any failure on it, and a command is sent again only where its script makes that harmless.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use self::commands::Commands;
 use self::inbox::Inbox;
@@ -15,13 +15,16 @@ use self::keys::{Keys, VALUE};
 use self::server::Server;
 use self::wait::RedisWait;
 use super::{
-    Capabilities, Engine, Release, Released, Renewed, Request, Sharing, StoreAnswer, Values, Wait,
+    Capabilities, Engine, Grant, Operations, Page, Release, Released, Renewed, Request,
+    Revocations, Sharing, StoreAnswer, Values, Wait,
 };
 use crate::base::clock::{Clock, Deadline};
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
+use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
+use crate::base::owner::Owner;
 use crate::base::token::Token;
 use crate::base::value::Stored;
 
@@ -38,6 +41,7 @@ mod reply;
 mod role;
 mod script;
 mod server;
+mod shown;
 mod wait;
 
 #[derive(Debug)]
@@ -85,7 +89,7 @@ impl Engine for RedisEngine {
     }
 
     fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
-        self.commands.renew(request, deadline).map(Renewed::of)
+        self.commands.renew(request, deadline)
     }
 
     fn release(
@@ -98,7 +102,32 @@ impl Engine for RedisEngine {
     }
 
     fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
-        self.commands.is_owner(request, deadline).map(Renewed::of)
+        self.commands.is_owner(request, deadline)
+    }
+
+    fn adopt(
+        &self,
+        request: Request<'_>,
+        from: &Owner,
+        last_used: u64,
+        deadline: &Deadline,
+    ) -> Result<Option<Grant>> {
+        // Read before sending: the server's lease starts no earlier than this.
+        let since = self.clock.now();
+        let adopted = self.commands.adopt(request, from, last_used, deadline)?;
+        Ok(adopted.map(|(token, value)| Grant {
+            token,
+            value,
+            since,
+        }))
+    }
+
+    fn operations(&self) -> Result<&dyn Operations> {
+        Ok(self)
+    }
+
+    fn tell_revocations(&self, to: Weak<dyn Revocations>) {
+        self.inbox.tell_revocations(to);
     }
 
     fn values(&self) -> Result<&dyn Values> {
@@ -122,6 +151,26 @@ impl Engine for RedisEngine {
     fn after_fork(&self) -> Option<Arc<dyn Engine>> {
         let (server, clock) = (self.server.after_fork(), self.clock.clone());
         Some(Arc::new(RedisEngine::of(server, clock)))
+    }
+}
+
+impl Operations for RedisEngine {
+    fn inspect(&self, key: &Key, deadline: &Deadline) -> Result<Inspection> {
+        self.commands.inspect(key, deadline)
+    }
+
+    fn list(
+        &self,
+        namespace: &Namespace,
+        prefix: &str,
+        cursor: u64,
+        deadline: &Deadline,
+    ) -> Result<Page> {
+        self.commands.list(namespace, prefix, cursor, deadline)
+    }
+
+    fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {
+        self.commands.break_lock(key, deadline)
     }
 }
 

@@ -121,6 +121,20 @@ impl Server {
         answered(self.exchange(connection, command, deadline), repeated)
     }
 
+    /// Sends a command that mustn't be carried out twice: never again after it may have reached the server.
+    pub(super) fn call_once(
+        &self,
+        command: &dyn Command,
+        deadline: &Deadline,
+    ) -> Result<Answer, Unanswered<Failure>> {
+        let idle = self.pool.take(Instant::now(), Connection::is_quiet);
+        let connection = match idle {
+            Some(connection) => connection,
+            None => self.connect(deadline).map_err(Unanswered::unsent)?,
+        };
+        answered(self.exchange(connection, command, deadline), false)
+    }
+
     /// A connection that fails is dropped here, and so never used again.
     fn exchange(
         &self,

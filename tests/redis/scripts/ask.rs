@@ -62,10 +62,10 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// 1 released, 0 not the owner's, 2 that or released before.
+/// 1 released, 0 not the owner's, 2 that or released before, 3 broken.
 pub(crate) fn released(answer: &RedisResult<Value>) -> i64 {
     match answer {
-        Ok(Value::Int(answer @ 0..=2)) => *answer,
+        Ok(Value::Int(answer @ 0..=3)) => *answer,
         other => panic!("{other:?}"),
     }
 }

@@ -3,12 +3,15 @@
 #![cfg(feature = "redis")]
 
 mod acquire;
+mod adopt;
 mod ask;
 mod attack;
 mod bench;
+mod breaks;
 mod costs;
 mod counter;
 mod downgrade;
+mod inspect;
 mod kept;
 mod late_copies;
 mod line;

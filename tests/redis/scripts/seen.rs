@@ -13,16 +13,21 @@ use super::{COUNTER_TTL, HAND_OVERS};
 pub(crate) struct Seen {
     /// What the lock says, but not how many permits are out.
     pub(crate) holder: Option<String>,
-    /// How many permits are out, as the lock says it.
+    /// How many permits are out, as the lock says it, and of how many.
     pub(crate) out: Option<u64>,
+    pub(crate) of: Option<u64>,
     pub(crate) counter: Option<u64>,
     /// The letters behind the counter: which lines there may be.
     pub(crate) letters: String,
+    /// The ids of owners that it names, whose leases were broken, and until when it does, in milliseconds.
+    pub(crate) broken: BTreeMap<String, u64>,
     pub(crate) line: Vec<String>,
     pub(crate) waiters: BTreeMap<String, String>,
     pub(crate) readers: Vec<String>,
     /// Who shares the lock, and when its lease ends, in milliseconds.
     pub(crate) shares: BTreeMap<String, u64>,
+    /// Their tokens, by owner.
+    pub(crate) tokens: BTreeMap<String, u64>,
     pub(crate) value: Option<String>,
     /// Of all keys, in the order of the scripts.
     pub(crate) pttls: [i64; KEYS + 1],
@@ -50,22 +55,27 @@ impl Seen {
         let answers = &mut answers.into_iter();
         let lock: Option<String> = next(answers);
         let permits = lock.as_deref().and_then(|text| text.strip_prefix(PERMITS));
-        let out = permits.map(|count| count.trim_start().parse().expect("digits"));
+        let out = permits.map(|out| out.trim_start().split_once('/').expect("of how many"));
         let holder = permits.map_or(lock.clone(), |_| Some(PERMITS.to_owned()));
         let counter: Option<String> = next(answers);
         let (line, waiters, readers) = (next(answers), next(answers), next(answers));
-        let (shares, value) = (next(answers), next(answers));
+        let members: BTreeMap<String, f64> = next(answers);
+        let (shares, tokens) = shares_of(&members);
+        let value = next(answers);
         let pttls = [(); KEYS + 1].map(|()| next(answers));
         let (seconds, micros): (u64, u64) = next(answers);
         Seen {
             holder,
-            out,
+            out: out.map(|(out, _)| out.parse().expect("digits")),
+            of: out.map(|(_, of)| of.parse().expect("digits")),
             counter: counter.as_ref().map(|text| number_of(text)),
-            letters: counter.map_or_else(String::new, |text| letters_of(&text).to_owned()),
+            letters: letters_of(counter.as_deref().unwrap_or_default()).to_owned(),
+            broken: broken_of(counter.as_deref().unwrap_or_default()),
             line,
             waiters,
             readers,
             shares,
+            tokens,
             value,
             pttls,
             micros: seconds * 1_000_000 + micros,
@@ -109,15 +119,50 @@ impl Seen {
 }
 
 fn letters_of(counter: &str) -> &str {
-    let letters = counter.trim_start_matches(|c: char| c.is_ascii_digit());
+    let behind = counter.trim_start_matches(|c: char| c.is_ascii_digit());
+    let letters = behind.split('b').next().expect("one part at least");
     assert!(["", "q", "r", "qr"].contains(&letters), "{counter}");
     letters
 }
 
+/// Behind the letters: when the last of these leases would have ended; and for each "until:id".
+fn broken_of(counter: &str) -> BTreeMap<String, u64> {
+    let Some((_, behind)) = counter.split_once('b') else {
+        return BTreeMap::new();
+    };
+    assert!(behind.ends_with(' '), "{counter}");
+    let (last, entries) = behind.split_once(' ').expect("the last end");
+    let entries = entries.split_terminator(' ').map(|entry| {
+        let (until, id) = entry.split_once(':').expect("an end and an id");
+        (id.to_owned(), until.parse().expect("digits"))
+    });
+    let broken: BTreeMap<_, _> = entries.collect();
+    assert_eq!(broken.values().max(), Some(&last.parse().expect("digits")));
+    broken
+}
+
+/// What the members of the holders say: when each lease ends, and its token.
+fn shares_of(members: &BTreeMap<String, f64>) -> (BTreeMap<String, u64>, BTreeMap<String, u64>) {
+    let (mut shares, mut tokens) = (BTreeMap::new(), BTreeMap::new());
+    for (member, score) in members {
+        match member.strip_prefix("0 ") {
+            Some(owner) => tokens.insert(owner.to_owned(), -score as u64),
+            None => shares.insert(member.clone(), *score as u64),
+        };
+    }
+    let owners = shares.keys().filter_map(|member| member.split_once(' '));
+    let owners = owners.filter(|(_, owner)| !owner.starts_with("kept "));
+    let mut owners: Vec<_> = owners.map(|(_, owner)| owner.to_owned()).collect();
+    owners.sort_unstable();
+    owners.dedup();
+    assert!(owners.iter().eq(tokens.keys()), "{members:?}");
+    (shares, tokens)
+}
+
 /// The number that a counter holds.
 pub(crate) fn number_of(counter: &str) -> u64 {
-    let digits = counter.strip_suffix(letters_of(counter));
-    digits.expect("its end").parse().expect("digits")
+    let digits = counter.split(|c: char| !c.is_ascii_digit()).next();
+    digits.expect("its start").parse().expect("digits")
 }
 
 fn next<T: FromRedisValue>(answers: &mut impl Iterator<Item = Value>) -> T {

@@ -48,18 +48,43 @@ impl Several {
     }
 
     pub(crate) fn release(&mut self, names: &[usize], owner: &str, token: Option<u64>) -> bool {
+        self.release_answer(names, owner, token) == 1
+    }
+
+    pub(crate) fn release_answer(
+        &mut self,
+        names: &[usize],
+        owner: &str,
+        token: Option<u64>,
+    ) -> i64 {
         let counter = token.map_or(0, |token| token + 1).to_string();
         let arguments = [owner.to_owned(), counter, "x".to_owned()];
-        released(&self.run(Verb::ReleaseAll, names, &arguments)) == 1
+        released(&self.run(Verb::ReleaseAll, names, &arguments))
+    }
+
+    pub(crate) fn adopt(
+        &mut self,
+        names: &[usize],
+        owner: &str,
+        from: &str,
+        last_used: u64,
+    ) -> Option<u64> {
+        let (ttl, counter) = (TTL.to_string(), (last_used + 1).to_string());
+        let arguments = [owner, &ttl, "x", from, &counter].map(str::to_owned);
+        match self.run(Verb::AdoptAll, names, &arguments) {
+            Ok(Value::Int(token)) => Some(token.cast_unsigned()).filter(|token| *token > 0),
+            other => panic!("{other:?}"),
+        }
     }
 
     pub(crate) fn renew(&mut self, names: &[usize], owner: &str, ttl: u64) -> bool {
+        is_one(&self.renewal(names, owner, ttl))
+    }
+
+    pub(crate) fn renewal(&mut self, names: &[usize], owner: &str, ttl: u64) -> Value {
         let arguments = [owner.to_owned(), ttl.to_string(), "x".to_owned()];
-        is_one(
-            &self
-                .run(Verb::RenewAll, names, &arguments)
-                .expect("renew all"),
-        )
+        let answer = self.run(Verb::RenewAll, names, &arguments);
+        answer.expect("renew all")
     }
 
     pub(crate) fn seen(&mut self) -> Vec<Seen> {

@@ -45,7 +45,7 @@
 //! - *A fork*: the child's engine has an inbox of its own, and touches nothing of this one.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 
@@ -55,6 +55,7 @@ pub(super) use self::subscription::Subscription;
 use super::server::Server;
 use crate::base::clock::Deadline;
 use crate::base::owner::Owner;
+use crate::engine::Revocations;
 
 mod channels;
 mod listener;
@@ -65,10 +66,16 @@ mod subscription;
 mod thread;
 mod waker;
 
+/// The channel on which the inboxes of a namespace hear whose leases were broken.
+pub(super) fn broken_channel(namespace: &str) -> String {
+    format!("{namespace}:inbox:broken")
+}
+
 /// Where a locker is notified of grants. There is a thread and a connection only from the first subscription on.
 pub(super) struct Inbox {
     server: Arc<Server>,
     listener: Mutex<Option<Arc<Listener>>>,
+    revocations: Arc<OnceLock<Weak<dyn Revocations>>>,
 }
 
 impl Inbox {
@@ -76,7 +83,13 @@ impl Inbox {
         Inbox {
             server,
             listener: Mutex::default(),
+            revocations: Arc::default(),
         }
+    }
+
+    /// Has it tell of leases that were broken, while it hears of grants. The first receiver stays.
+    pub(super) fn tell_revocations(&self, to: Weak<dyn Revocations>) {
+        let _ = self.revocations.set(to);
     }
 
     /// Subscribes a waiter to the channel of its namespace.

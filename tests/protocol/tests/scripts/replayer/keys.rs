@@ -160,7 +160,7 @@ fn says_of(text: &str) -> Option<Says> {
         "crosslock:readers" => Says::Readers,
         "crosslock:kept" => Says::Kept,
         text => match text.strip_prefix("crosslock:permits ") {
-            Some(out) => Says::Permits(number(out)),
+            Some(out) => Says::Permits(number(out.split('/').next().expect("how many"))),
             None => Says::Owner(owner_of(text)),
         },
     })
@@ -214,8 +214,13 @@ fn shares_of(text: &str, clock: i64) -> List<Share> {
     let mut shares: List<Share> = List::new();
     let mut fields = text.split('|').filter(|field| !field.is_empty());
     while let Some(member) = fields.next() {
-        let ends: i64 = number(fields.next().expect("a score of each member"));
+        let ends = fields.next().expect("a score of each member");
         let (count, owner) = member.split_once(' ').expect("a count and an owner");
+        if count == "0" {
+            // Its token.
+            continue;
+        }
+        let ends = number::<i64>(ends);
         let kept = owner.strip_prefix("kept ");
         shares.push(Share {
             owner: owner_of(kept.unwrap_or(owner)),

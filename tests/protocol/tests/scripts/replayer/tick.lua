@@ -18,7 +18,10 @@ for at = 0, #KEYS - 1, 7 do
   local lock, waiters, shares = KEYS[at + 1], KEYS[at + 4], KEYS[at + 6]
   shorten(lock)
   for _, member in ipairs(redis.call('ZRANGE', shares, '0', '-1')) do
-    redis.call('ZINCRBY', shares, -passed, member)
+    -- A token stands there as well, by itself.
+    if string.sub(member, 1, 2) ~= '0 ' then
+      redis.call('ZINCRBY', shares, -passed, member)
+    end
   end
   shorten(shares)
   local all = redis.call('HGETALL', waiters)

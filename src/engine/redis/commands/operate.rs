@@ -1,0 +1,141 @@
+//! What operators ask of a server: how a lock stands, which there are, and to break one.
+
+use std::fmt::Write;
+
+use ::redis::{FromRedisValue, Value};
+
+use super::Commands;
+use crate::base::clock::Deadline;
+use crate::base::error::Result;
+use crate::base::inspection::{Holder, Inspection};
+use crate::base::name::{Key, Namespace};
+use crate::engine::Page;
+use crate::engine::redis::failure::Failure;
+use crate::engine::redis::inbox::broken_channel;
+use crate::engine::redis::keys::{Keys, VALUE};
+use crate::engine::redis::script::Command;
+use crate::engine::redis::shown::{broken, inspection};
+
+/// How many keys the server looks at for one page of a list. It does nothing else meanwhile: this takes it less than 1 ms.
+const PAGE: usize = 1_000;
+
+const STRANGE: &str = "it doesn't answer SCAN as a Redis server does";
+
+impl Commands {
+    pub(in crate::engine::redis) fn inspect(
+        &self,
+        key: &Key,
+        deadline: &Deadline,
+    ) -> Result<Inspection> {
+        let keys = Keys::of(key);
+        let keys = keys.all();
+        let call = self.inspect.call(&keys[..VALUE], &[]);
+        let value = self.answer(Some(key), &call, deadline)?;
+        inspection(key, value).ok_or_else(|| self.surprised(key))
+    }
+
+    /// It isn't sent again, unlike other commands: the second would break the lease of the next.
+    pub(in crate::engine::redis) fn break_lock(
+        &self,
+        key: &Key,
+        deadline: &Deadline,
+    ) -> Result<Vec<Holder>> {
+        let keys = Keys::of(key);
+        let keys = keys.all();
+        let channel = broken_channel(key.namespace());
+        let arguments = [channel.as_bytes()];
+        let call = self.break_lock.call(&keys[..VALUE], &arguments);
+        let answer = self.server.call_once(&call, deadline);
+        let answer = answer.map_err(|e| self.error(Some(key), e.error))?;
+        broken(answer.value).ok_or_else(|| self.surprised(key))
+    }
+
+    pub(in crate::engine::redis) fn list(
+        &self,
+        namespace: &Namespace,
+        prefix: &str,
+        cursor: u64,
+        deadline: &Deadline,
+    ) -> Result<Page> {
+        let (before, behind) = around(namespace);
+        let mut scan = ::redis::cmd("SCAN");
+        scan.arg(cursor)
+            .arg("MATCH")
+            .arg(pattern(&before, prefix, behind));
+        scan.arg("COUNT").arg(PAGE).arg("TYPE").arg("string");
+        let value = self.answer(None, &scan, deadline)?;
+        let (next, keys) = <(u64, Vec<Vec<u8>>)>::from_redis_value(value)
+            .map_err(|_| self.error(None, Failure::Other(STRANGE.into())))?;
+        let texts = keys
+            .into_iter()
+            .filter_map(|key| String::from_utf8(key).ok());
+        let mut keys: Vec<String> = texts.collect();
+        if namespace.as_str().is_empty() {
+            self.retain_locks(&mut keys, deadline)?;
+        }
+        let name =
+            |key: &String| Some(key.strip_prefix(&*before)?.strip_suffix(behind)?.to_owned());
+        Ok(Page {
+            names: keys.iter().filter_map(name).collect(),
+            next: (next > 0).then_some(next),
+        })
+    }
+
+    /// Without a namespace a lock's key is its name, and other programs have keys, too.
+    fn retain_locks(&self, keys: &mut Vec<String>, deadline: &Deadline) -> Result<()> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let passed: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let call = self.are_locks.call(&passed, &[]);
+        let value = self.answer(None, &call, deadline)?;
+        let mut are_locks = <Vec<i64>>::from_redis_value(value)
+            .unwrap_or_default()
+            .into_iter();
+        keys.retain(|_| are_locks.next() == Some(1));
+        Ok(())
+    }
+
+    fn answer(&self, key: Option<&Key>, call: &dyn Command, deadline: &Deadline) -> Result<Value> {
+        let answer = self.server.call(call, deadline);
+        Ok(answer.map_err(|e| self.error(key, e.error))?.value)
+    }
+}
+
+/// What stands before and behind a name in the key of its lock.
+fn around(namespace: &Namespace) -> (String, &'static str) {
+    match namespace.as_str() {
+        "" => (String::new(), ""),
+        namespace => (format!("{{{namespace}:"), "}"),
+    }
+}
+
+/// The pattern of the keys of locks whose names begin with `prefix`.
+fn pattern(before: &str, prefix: &str, behind: &str) -> String {
+    let mut pattern = before.to_owned();
+    for c in prefix.chars() {
+        if matches!(c, '*' | '?' | '[' | ']' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    let _ = write!(pattern, "*{behind}");
+    pattern
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefix_is_matched_literally() {
+        let namespace = Namespace::new("app").unwrap();
+        let (before, behind) = around(&namespace);
+        assert_eq!(
+            pattern(&before, "a*b[c]?\\", behind),
+            r"{app:a\*b\[c\]\?\\*}"
+        );
+        let (before, behind) = around(&Namespace::new("").unwrap());
+        assert_eq!(pattern(&before, "", behind), "*");
+    }
+}

@@ -1,0 +1,159 @@
+//! What the scripts tell of a lock to those who look at it: see `lua/lock/inspect.lua`.
+
+use std::time::Duration;
+
+use ::redis::{FromRedisValue, Value};
+
+use crate::base::inspection::{Holder, Inspection, LockState, Party, Waiter, Wants};
+use crate::base::name::Key;
+
+/// What others may see of a holder, its permits, for how long its lease lasts, and its token.
+type ShownHolder = (String, u32, i64, i64);
+/// What others may see of a waiter, and its mode.
+type ShownWaiter = (String, String);
+/// The state, the server's time, the counter, for how long the lock stays taken, how many permits are out and of how many,
+/// the holders, and both queues.
+type Shown = (
+    String,
+    i64,
+    i64,
+    i64,
+    u32,
+    String,
+    Vec<ShownHolder>,
+    Vec<ShownWaiter>,
+    Vec<ShownWaiter>,
+);
+
+pub(super) fn inspection(key: &Key, value: Value) -> Option<Inspection> {
+    let shown = Shown::from_redis_value(value).ok()?;
+    let (state, now, counter, remaining, out, of, holders, queue, readers) = shown;
+    // As the release decides that lets in the next: see `lua/lib/hand_off.lua`.
+    let after_exclusive = match &*state {
+        "exclusive" | "kept" => true,
+        "free" => counter % 2 == 1 && counter % 8 != 7,
+        _ => false,
+    };
+    let state = match &*state {
+        "free" => LockState::Free,
+        "exclusive" => LockState::Exclusive,
+        "readers" => LockState::Shared,
+        "permits" => LockState::Permits {
+            taken: out,
+            of: of.strip_prefix('/').and_then(|of| of.parse().ok()),
+        },
+        "kept" => LockState::Kept {
+            remaining: millis(remaining),
+        },
+        _ => return None,
+    };
+    Some(Inspection {
+        name: key.name().to_owned(),
+        state,
+        holders: holders.into_iter().map(|one| holder(one, now)).collect(),
+        waiters: in_turn(queue, readers, after_exclusive),
+        last_token: counter.try_into().ok().filter(|number| *number > 0),
+    })
+}
+
+/// Those that had a lock that was broken.
+pub(super) fn broken(value: Value) -> Option<Vec<Holder>> {
+    let (now, holders) = <(i64, Vec<ShownHolder>)>::from_redis_value(value).ok()?;
+    Some(holders.into_iter().map(|one| holder(one, now)).collect())
+}
+
+fn holder((public, permits, remaining, token): ShownHolder, now: i64) -> Holder {
+    Holder {
+        party: Party::of(&public),
+        permits,
+        held_for: held_for(token, now),
+        remaining: millis(remaining),
+        token: token.try_into().ok().filter(|number| *number > 0),
+    }
+}
+
+/// A token is the server's time of its grant, in microseconds, but where the counter is ahead of the clock: a little after
+/// a lease that was never released, else because the clock was set back.
+fn held_for(token: i64, now: i64) -> Option<Duration> {
+    const LITTLE: i64 = 1_000_000;
+    let is_time = token > 0 && token - now < LITTLE;
+    let micros = u64::try_from(now - token).unwrap_or(0);
+    is_time.then_some(Duration::from_micros(micros))
+}
+
+/// `None` below 0, which the server says of what has no end.
+fn millis(left: i64) -> Option<Duration> {
+    left.try_into().ok().map(Duration::from_millis)
+}
+
+/// All waiters in the order in which they will have the lock: the readers go in together, after an exclusive holder, unless
+/// the first of the others goes before readers; or when nobody else waits.
+fn in_turn(
+    queue: Vec<ShownWaiter>,
+    readers: Vec<ShownWaiter>,
+    mut after_exclusive: bool,
+) -> Vec<Waiter> {
+    let mut all = Vec::with_capacity(queue.len() + readers.len());
+    let mut readers = Some(readers);
+    for one in queue {
+        if after_exclusive && one.1 != "w" {
+            all.extend(readers.take().into_iter().flatten());
+        }
+        after_exclusive = matches!(&*one.1, "x" | "w");
+        all.push(one);
+    }
+    all.extend(readers.into_iter().flatten());
+    all.into_iter().map(waiter).collect()
+}
+
+fn waiter((public, mode): ShownWaiter) -> Waiter {
+    Waiter {
+        party: Party::of(&public),
+        wants: match mode.split_once('/') {
+            Some((count, _)) => Wants::Permits {
+                count: count.parse().unwrap_or(1),
+            },
+            None if mode == "r" => Wants::Shared,
+            None => Wants::Exclusive,
+        },
+        waited_for: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(queue: &[(&str, &str)], readers: &[&str], after_exclusive: bool) -> Vec<u64> {
+        let own = |(number, mode): &(&str, &str)| (format!("host/1/{number}"), (*mode).to_owned());
+        let queue = queue.iter().map(own).collect();
+        let readers = readers.iter().map(|number| own(&(*number, "r"))).collect();
+        let waiters = in_turn(queue, readers, after_exclusive);
+        let party = waiters.into_iter().map(|one| one.party.unwrap());
+        party.map(|party| party.thread).collect()
+    }
+
+    #[test]
+    fn waiters_are_told_in_the_order_in_which_they_are_served() {
+        let both = [("1", "x"), ("2", "x")];
+        assert_eq!(order(&both, &["3", "4"], true), [3, 4, 1, 2]);
+        assert_eq!(order(&both, &["3", "4"], false), [1, 3, 4, 2]);
+        let writers = [("1", "w"), ("2", "w"), ("3", "x")];
+        assert_eq!(order(&writers, &["4"], true), [1, 2, 4, 3]);
+        assert_eq!(order(&[], &["1", "2"], false), [1, 2]);
+        assert_eq!(order(&[("1", "1/3"), ("2", "2/3")], &[], false), [1, 2]);
+    }
+
+    #[test]
+    fn holder_has_held_the_lock_since_the_time_that_its_token_is() {
+        let second = Some(Duration::from_secs(1));
+        assert_eq!(held_for(5_000_001, 6_000_001), second);
+        assert_eq!(held_for(6_000_101, 6_000_001), Some(Duration::ZERO));
+        assert_eq!(
+            held_for(9_000_001, 6_000_001),
+            None,
+            "the clock was set back"
+        );
+        assert_eq!(held_for(0, 6_000_001), None);
+    }
+}
