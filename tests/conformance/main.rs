@@ -2,15 +2,22 @@
 
 mod at_least;
 mod at_least_shared;
+mod break_lock;
+mod break_shared;
 mod diagnosis;
 mod downgrade;
 mod exclusion;
+mod inspect;
+mod inspect_shared;
 mod lease;
+mod list;
 #[cfg(feature = "value")]
 mod mutex;
 #[cfg(feature = "value")]
 mod mutex_contents;
 mod names;
+#[cfg(feature = "value")]
+mod operated_values;
 mod options;
 mod release;
 mod rwlock;
@@ -236,6 +243,44 @@ for_every_engine! {
             errors_hide_owner_and_password
             errors_name_the_lock
         }
+        inspect {
+            free_lock_is_seen_as_free
+            holder_is_seen
+            label_is_seen
+            owners_secret_is_not_seen
+            look_takes_nothing
+            tokens_go_on_from_the_last_that_is_seen
+            lease_that_ran_out_is_not_seen
+            kept_lock_is_seen_as_kept
+            each_of_several_names_is_seen
+            names_and_namespaces_are_told_apart
+        }
+        list {
+            names_in_use_are_listed
+            prefix_has_no_special_characters
+            namespaces_are_listed_apart
+            each_of_many_names_is_listed_once
+            kept_lock_is_listed
+            several_names_of_one_guard_are_listed
+        }
+        break_lock {
+            broken_lock_is_the_next_holders
+            next_renewal_tells_the_holder
+            unlock_tells_the_holder
+            token_of_a_broken_lock_is_counted_up
+            break_of_a_free_lock_takes_it_from_nobody
+            break_leaves_other_locks_alone
+            break_ends_the_time_that_a_lock_is_kept
+            break_lets_in_who_waits
+            broken_thread_leaves_the_lock_to_another_of_its_locker
+            holders_that_break_each_other_exclude_each_other
+            broken_name_of_several_ends_their_guard
+        }
+        #[cfg(feature = "value")]
+        operated_values {
+            value_that_nobody_locks_is_not_listed
+            broken_guard_stores_nothing
+        }
         #[cfg(feature = "value")]
         value_methods {
             mutex_guard_hides_none
@@ -295,6 +340,20 @@ for_every_engine! {
         }
     }
     {
+        inspect_shared {
+            readers_are_seen
+            permits_are_seen
+            waiters_are_seen_in_their_order
+            what_waiters_want_is_seen
+            waiter_that_gave_up_is_not_seen
+        }
+        break_shared {
+            names_that_many_hold_are_listed
+            break_keeps_the_order_of_those_who_wait
+            broken_readers_let_in_a_writer
+            broken_permits_come_back
+            break_frees_what_a_waiter_for_several_names_has
+        }
         at_least_shared {
             reader_keeps_out_writers_and_no_readers
             writer_gets_in_when_the_readers_time_is_over

@@ -1,0 +1,191 @@
+//! A lock is taken from whoever has it.
+
+use std::thread;
+use std::time::Duration;
+
+use crosslock::{Error, LockGuard, LockState, LostReason};
+
+use crate::{PATIENCE, Place};
+
+/// Long enough that nothing but the break ends a lease, on a busy machine too.
+const TTL: Duration = Duration::from_secs(20);
+
+#[track_caller]
+pub(crate) fn assert_broken(guard: &LockGuard) {
+    let verified = guard.verify();
+    let Err(Error::Lost { reason, .. }) = verified else {
+        panic!("{verified:?}")
+    };
+    assert_eq!(reason, LostReason::Broken);
+    assert!(!guard.is_held());
+    assert_eq!(guard.remaining(), Duration::ZERO);
+    let lost = guard.lost().recv_timeout(PATIENCE).unwrap();
+    assert_eq!(
+        (lost.name.as_str(), lost.reason),
+        (guard.name(), LostReason::Broken)
+    );
+}
+
+pub(crate) fn broken_lock_is_the_next_holders(place: &Place) {
+    let guard = place.lock("a").unwrap();
+    let other = place.builder().build().unwrap();
+    let broken = other.break_lock("a").unwrap();
+    let [holder] = &broken[..] else {
+        panic!("{broken:?}")
+    };
+    assert_eq!(holder.token, Some(guard.fencing_token()));
+    let party = holder.party.as_ref().expect("it is a crosslock program");
+    assert_eq!(party.pid, std::process::id());
+    assert_eq!(place.inspect("a").unwrap().state, LockState::Free);
+
+    let next = other.try_lock("a").unwrap().expect("it is free");
+    assert!(next.abandoned());
+    assert!(next.fencing_token() > guard.fencing_token());
+    assert_broken(&guard);
+    drop(guard);
+    // The broken guard's end is nobody else's.
+    next.verify().unwrap();
+    assert!(place.try_lock("a").unwrap().is_none());
+    next.unlock().unwrap();
+    assert!(!place.lock("a").unwrap().abandoned());
+}
+
+pub(crate) fn next_renewal_tells_the_holder(place: &Place) {
+    // Nobody listens, so that no message tells it.
+    let lock = place.builder().ttl(TTL);
+    let lock = lock.renew_every(Duration::from_millis(50)).build().unwrap();
+    let guard = lock.lock("a").unwrap();
+    assert_eq!(place.break_lock("a").unwrap().len(), 1);
+    let lost = guard.lost().recv_timeout(PATIENCE).unwrap();
+    assert_eq!(lost.reason, LostReason::Broken);
+    assert!(matches!(guard.check(), Err(Error::Lost { .. })));
+    // The thread that holds it could take it again.
+    assert!(lock.try_lock("a").unwrap().expect("it is free").abandoned());
+}
+
+pub(crate) fn unlock_tells_the_holder(place: &Place) {
+    let lock = place.builder().ttl(TTL).build().unwrap();
+    let guard = lock.lock("a").unwrap();
+    place.break_lock("a").unwrap();
+    let Err(Error::Lost { reason, .. }) = guard.unlock() else {
+        panic!("it was lost")
+    };
+    assert_eq!(reason, LostReason::Broken);
+    assert!(place.try_lock("a").unwrap().is_some());
+}
+
+pub(crate) fn token_of_a_broken_lock_is_counted_up(place: &Place) {
+    let guard = place.lock("a").unwrap();
+    place.break_lock("a").unwrap();
+    let last = place.inspect("a").unwrap().last_token;
+    assert!(last.is_some_and(|last| last >= guard.fencing_token()));
+    assert!(place.lock("a").unwrap().fencing_token() > last.unwrap());
+}
+
+pub(crate) fn break_of_a_free_lock_takes_it_from_nobody(place: &Place) {
+    assert_eq!(place.break_lock("a").unwrap(), []);
+    assert!(!place.lock("a").unwrap().abandoned());
+    assert_eq!(place.break_lock("a").unwrap(), []);
+    assert!(!place.lock("a").unwrap().abandoned());
+    let guard = place.lock("a").unwrap();
+    assert_eq!(place.break_lock("a").unwrap().len(), 1);
+    assert_eq!(place.break_lock("a").unwrap(), []);
+    assert_broken(&guard);
+    assert_eq!(place.break_lock("b").unwrap(), []);
+    let result = place.break_lock("");
+    assert!(
+        matches!(result, Err(Error::InvalidName { .. })),
+        "{result:?}"
+    );
+}
+
+pub(crate) fn break_leaves_other_locks_alone(place: &Place) {
+    let other = place.namespace("other").unwrap();
+    let guards = [place.lock("b").unwrap(), other.lock("a").unwrap()];
+    let guard = place.lock("a").unwrap();
+    place.break_lock("a").unwrap();
+    assert_broken(&guard);
+    guards.iter().for_each(|guard| guard.verify().unwrap());
+}
+
+pub(crate) fn break_ends_the_time_that_a_lock_is_kept(place: &Place) {
+    let guard = place.lock("a").unwrap();
+    guard.at_least_for(Duration::from_secs(3600));
+    guard.unlock().unwrap();
+    assert_eq!(place.break_lock("a").unwrap(), []);
+    let next = place.try_lock("a").unwrap().expect("it is free");
+    assert!(!next.abandoned(), "its holder had released it");
+}
+
+pub(crate) fn break_lets_in_who_waits(place: &Place) {
+    let guard = place.lock("a").unwrap();
+    thread::scope(|scope| {
+        let other = place.builder().build().unwrap();
+        let waits = scope.spawn(move || other.lock("a").unwrap().abandoned());
+        // On some engines nobody sees who waits.
+        thread::sleep(Duration::from_millis(50));
+        place.break_lock("a").unwrap();
+        assert!(waits.join().unwrap());
+    });
+    assert_broken(&guard);
+    assert!(!place.lock("a").unwrap().abandoned());
+}
+
+pub(crate) fn broken_thread_leaves_the_lock_to_another_of_its_locker(place: &Place) {
+    let lock = place.builder().ttl(TTL);
+    let lock = lock.renew_every(Duration::from_millis(50)).build().unwrap();
+    let guard = lock.lock("a").unwrap();
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| lock.lock("a").unwrap().abandoned());
+        thread::sleep(Duration::from_millis(20));
+        place.break_lock("a").unwrap();
+        // The guard isn't dropped, and the lock is free all the same.
+        assert!(waits.join().unwrap());
+    });
+    assert_broken(&guard);
+}
+
+pub(crate) fn holders_that_break_each_other_exclude_each_other(place: &Place) {
+    const ROUNDS: usize = 25;
+    thread::scope(|scope| {
+        for number in 0..4 {
+            let lock = place.builder().build().unwrap();
+            scope.spawn(move || {
+                let mut last = 0;
+                for _ in 0..ROUNDS {
+                    if number == 0 {
+                        lock.break_lock("a").unwrap();
+                    }
+                    let Some(guard) = lock.try_lock_for("a", PATIENCE).unwrap() else {
+                        panic!("nobody keeps it")
+                    };
+                    assert!(guard.fencing_token() > last);
+                    last = guard.fencing_token();
+                    match guard.unlock() {
+                        Ok(()) => {}
+                        Err(Error::Lost { reason, .. }) => assert_eq!(reason, LostReason::Broken),
+                        Err(other) => panic!("{other:?}"),
+                    }
+                }
+            });
+        }
+    });
+    place.break_lock("a").unwrap();
+    assert!(place.try_lock("a").unwrap().is_some());
+}
+
+pub(crate) fn broken_name_of_several_ends_their_guard(place: &Place) {
+    let lock = place.builder().ttl(TTL).build().unwrap();
+    let guard = lock.lock_all(&["a", "b", "c"]).unwrap();
+    assert_eq!(place.break_lock("b").unwrap().len(), 1);
+    let next = place.try_lock("b").unwrap().expect("it is free");
+    assert!(next.abandoned() && next.fencing_token() > guard.fencing_token());
+    assert!(place.try_lock("a").unwrap().is_none());
+    assert_broken(&guard);
+    drop(guard);
+    // Its end releases the others, and leaves the next holder alone.
+    for name in ["a", "c"] {
+        assert!(place.try_lock(name).unwrap().is_some(), "{name} is taken");
+    }
+    next.verify().unwrap();
+}
