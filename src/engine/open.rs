@@ -6,17 +6,17 @@ use super::url::invalid_url;
 use super::{Engine, memory};
 use crate::base::clock::Clock;
 use crate::base::error::{Error, Result};
+use crate::base::name::Namespace;
 use crate::base::options::Options;
 
-const SCHEMES: &str = "use memory:, file:, file:///dir, redis://, rediss://, valkey://, valkeys:// or \
-                       unix:///path.sock";
+const SCHEMES: &str = "use memory:, memory:name, file:, file:///dir, redis://, rediss://, valkey://, valkeys:// \
+                       or unix:///path.sock";
 
 /// The engine that `url` names, found to be usable.
 pub(crate) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>> {
     let (scheme, rest) = url.split_once(':').unwrap_or_default();
     match scheme.to_ascii_lowercase().as_str() {
-        "memory" if rest.is_empty() => Ok(memory::MemoryEngine::shared()),
-        "memory" => Err(invalid_url(url, "memory: has no further parts")),
+        "memory" => open_memory(url, rest),
         "file" => open_file(url, rest, options, clock),
         "rediss" | "valkeys" if !cfg!(feature = "tls") => {
             Err(without_feature("rediss:// and valkeys://", "tls"))
@@ -25,6 +25,16 @@ pub(crate) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Resul
         _ => Err(invalid_url(
             url,
             &format!("its scheme isn't known: {SCHEMES}"),
+        )),
+    }
+}
+
+fn open_memory(url: &str, name: &str) -> Result<Arc<dyn Engine>> {
+    match Namespace::new(name) {
+        Ok(_) => Ok(memory::MemoryEngine::open(&format!("memory:{name}"))),
+        Err(_) => Err(invalid_url(
+            url,
+            "a memory's name is up to 64 of the characters A-Z a-z 0-9 . _ -",
         )),
     }
 }
@@ -74,6 +84,7 @@ fn without_feature(schemes: &str, feature: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Locker;
     use crate::base::clock::BootClock;
     use crate::base::random::for_any;
 
@@ -85,7 +96,9 @@ mod tests {
             "memory",
             "http://x/",
             "127.0.0.1:6379",
-            "memory:x",
+            "memory:x/y",
+            "memory:/x",
+            "memory:Ü",
             "Ünknown:",
         ] {
             match open(url, &Options::default(), Arc::new(BootClock)) {
@@ -94,6 +107,42 @@ mod tests {
                 }
                 other => panic!("{url}: {other:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn memories_of_a_name_are_one_and_apart_from_all_others() {
+        let urls = ["memory:", "memory:one", "memory:two", "memory:One"];
+        let guards = urls.map(|url| {
+            let guard = Locker::open(url).expect(url).try_lock("open-memories");
+            guard.expect(url).expect("nobody else has it")
+        });
+        for url in urls {
+            let locker = Locker::open(url).expect(url);
+            assert!(locker.try_lock("open-memories").expect(url).is_none());
+        }
+        // A guard keeps its memory; with the last user it is gone.
+        let tokens = guards.map(|guard| guard.fencing_token());
+        let memory = Locker::open("memory:one").expect("it is valid");
+        assert_eq!(
+            memory.inspect("open-memories").map(|it| it.last_token).ok(),
+            Some(None)
+        );
+        assert!(tokens.iter().all(|token| *token > 0));
+    }
+
+    #[test]
+    fn name_of_a_memory_is_checked() {
+        for (name, is_right) in [
+            ("A-z_0.9".to_owned(), true),
+            ("x".repeat(64), true),
+            ("x".repeat(65), false),
+            ("a b".to_owned(), false),
+            ("//a".to_owned(), false),
+            ("a?b=1".to_owned(), false),
+        ] {
+            let opened = Locker::open(&format!("memory:{name}"));
+            assert_eq!(opened.is_ok(), is_right, "{opened:?}");
         }
     }
 

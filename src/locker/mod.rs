@@ -33,6 +33,7 @@ use crate::guard::LockGuard;
 /// | URL | locks live in | exclude each other |
 /// |---|---|---|
 /// | `memory:` | this process | its threads |
+/// | `memory:name` | the same, apart from all other names; gone with its last locker | its threads |
 /// | `file:` | `/tmp/crosslock-<uid>`, mode 0700 | all processes of this user on this host |
 /// | `file:///dir` | that directory, made if it doesn't exist; not one on a network | all processes of this host that may write there |
 /// | `redis://[[user]:password@]host[:6379][/db]` | a Redis (6.2 and up) or Valkey server | all its clients |

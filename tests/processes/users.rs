@@ -109,7 +109,7 @@ fn environment_with_the_variable_opens_what_it_names() {
 
 #[test]
 fn wrong_variable_is_an_invalid_url_that_names_it() {
-    for url in ["", " ", "nonsense", "memory:x", "carrier-pigeon://roof/"] {
+    for url in ["", " ", "nonsense", "memory:/x", "carrier-pigeon://roof/"] {
         let said = run_as(None, "users::child_opens", &[("CROSSLOCK_URL", url)]);
         assert_says(&said, "InvalidUrl", "CROSSLOCK_URL");
     }

@@ -29,18 +29,23 @@ use crate::base::value::Stored;
 mod counter;
 mod holders;
 mod name_state;
+mod named;
 mod operations;
 mod receivers;
 mod table;
 #[cfg(test)]
 mod tests;
 
+const PLACE: &str = "memory:";
+
 /// A pause is at most this long by the options' bounds; a longer one would only be cut.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Every `memory:` locker of a process shares one table, as they would share a server.
+/// Every `memory:` locker of a process shares one table, as they would share a server; so do those of one name.
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryEngine {
+    /// `memory:`, and the name if it has one.
+    place: Arc<str>,
     clock: Arc<dyn Clock>,
     memory: Arc<Memory>,
 }
@@ -60,19 +65,30 @@ impl AfterFork for Memory {
 }
 
 impl MemoryEngine {
-    /// That of this process.
-    pub(crate) fn shared() -> Arc<Self> {
+    /// That of a place, `memory:` or `memory:<name>`.
+    pub(crate) fn open(place: &str) -> Arc<Self> {
+        let memory = match place.strip_prefix(PLACE) {
+            Some(name) if !name.is_empty() => named::memory_of(name),
+            _ => MemoryEngine::shared(),
+        };
+        Arc::new(MemoryEngine {
+            place: place.into(),
+            clock: Arc::new(BootClock),
+            memory,
+        })
+    }
+
+    /// The memory that has no name.
+    fn shared() -> Arc<Memory> {
         static SHARED: LazyLock<ForkLocal<Memory>> =
             LazyLock::new(|| ForkLocal::new(Memory::default()));
-        Arc::new(MemoryEngine {
-            clock: Arc::new(BootClock),
-            memory: SHARED.get().clone(),
-        })
+        SHARED.get().clone()
     }
 
     #[cfg(test)]
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         MemoryEngine {
+            place: PLACE.into(),
             clock,
             memory: Arc::default(),
         }
@@ -117,7 +133,7 @@ impl MemoryEngine {
 
 impl Engine for MemoryEngine {
     fn place(&self) -> &str {
-        "memory:"
+        &self.place
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -200,7 +216,7 @@ impl Engine for MemoryEngine {
     }
 
     fn after_fork(&self) -> Option<Arc<dyn Engine>> {
-        Some(MemoryEngine::shared())
+        Some(MemoryEngine::open(&self.place))
     }
 }
 
@@ -230,7 +246,8 @@ impl Values for MemoryEngine {
     }
 
     fn value_key(&self, key: &Key) -> String {
-        format!("memory:{}", key.name())
+        let apart = if *self.place == *PLACE { "" } else { "/" };
+        format!("{}{apart}{}", self.place, key.name())
     }
 }
 
