@@ -65,6 +65,7 @@
 //! | `file` | yes | locks in a directory of this host |
 //! | `value` | yes | `Mutex<T>` and `RwLock<T>`, whose values are stored as JSON |
 //! | `tls` | no | `rediss://` and `valkeys://`, with rustls and its ring provider |
+//! | `metrics` | no | `metrics::MetricsObserver`, an [`Observer`] for the `metrics` crate |
 //!
 //! `memory:` is always there. The crate is tested on Linux, and written for macOS too.
 // On docs.rs each item says which feature it needs.
@@ -79,6 +80,8 @@ mod engine;
 mod guard;
 mod lease;
 mod locker;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 mod primitives;
 mod queue;
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 /// From the bottom to the top. A module belongs to the longest of these names that begins its path.
-const LAYERS: [&str; 16] = [
+const LAYERS: [&str; 17] = [
     "base",
     "engine",
     "engine::heartbeat",
@@ -23,6 +23,7 @@ const LAYERS: [&str; 16] = [
     "acquire",
     "locker",
     "primitives",
+    "metrics",
 ];
 
 /// The modules that each module uses.

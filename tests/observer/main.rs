@@ -4,6 +4,8 @@ mod calls;
 mod forks;
 mod holds;
 mod leases;
+#[cfg(feature = "metrics")]
+mod metrics;
 #[cfg(feature = "redis")]
 mod outages;
 mod panics;

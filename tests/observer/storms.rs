@@ -5,14 +5,14 @@ use std::thread;
 
 use super::*;
 
-const THREADS: u64 = 8;
+pub(crate) const THREADS: u64 = 8;
 const CALLS: u64 = 60;
 const NAMES: [&str; 3] = ["storm-1", "storm-2", "storm-3"];
 /// Some holders are slower than this.
 const LEASE: Duration = Duration::from_millis(100);
 
 /// Holders that are lost, that panic, that are handed leases over; callers that give up.
-fn work(locker: &Locker, number: u64) {
+pub(crate) fn work(locker: &Locker, number: u64) {
     let mut random = fastrand::Rng::with_seed(number);
     for call in 0..CALLS {
         let name = NAMES[random.usize(..NAMES.len())];

@@ -1,0 +1,291 @@
+//! An observer for the [`metrics`](https://docs.rs/metrics) crate (feature `metrics`).
+//!
+//! It counts what happens to the locks of a program by the recorder that the program has installed, such as that of
+//! Prometheus:
+//!
+//! | name | type | unit | labels besides `namespace` and `lock` | what |
+//! |---|---|---|---|---|
+//! | `crosslock_wait_seconds` | histogram | seconds | | how long calls took that got their lock |
+//! | `crosslock_hold_seconds` | histogram | seconds | | how long locks were held, until released or found lost |
+//! | `crosslock_held` | gauge | locks | | guards that hold a lock now |
+//! | `crosslock_waiting` | gauge | calls | | calls that wait for a lock now |
+//! | `crosslock_acquired_total` | counter | locks | | locks that were taken |
+//! | `crosslock_abandoned_total` | counter | locks | | of these, those that the holder before never released |
+//! | `crosslock_lost_total` | counter | locks | `reason`: `expired`, `not_owner`, `broken`, `closed` | leases that ended before their holder released them |
+//! | `crosslock_gave_up_total` | counter | calls | `why`: `timeout`, `attempts`, `cancelled`, `unavailable`, `error` | calls that waited in vain |
+//! | `crosslock_renewals_failed_total` | counter | renewals | | renewals without an answer |
+//! | `crosslock_outages_total` | counter | outages | | outages, one for each call and each lease that met it |
+//! | `crosslock_broken_total` | counter | locks | | locks that this program took from their holders |
+//!
+//! The label `namespace` is that of the locker. The label `lock` is there only if a function gives it: see
+//! [`MetricsObserver::labelled`]. A million names are a million series otherwise, for which recorders have no room.
+//!
+//! What exactly counts is said at [`Event`].
+//!
+//! # Examples
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use crosslock::Locker;
+//! use crosslock::metrics::MetricsObserver;
+//!
+//! # fn main() -> crosslock::Result<()> {
+//! // Install the recorder before.
+//! let observer = Arc::new(MetricsObserver::new());
+//! let locker = Locker::builder("memory:").observer(observer).build()?;
+//! drop(locker.lock("metrics-example")?);
+//! # Ok(())
+//! # }
+//! ```
+// It uses `base` alone. What always holds here: what an event adds to a gauge, another takes away from the same series.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::metrics::{Label, SharedString, Unit, counter, gauge, histogram};
+use ::metrics::{describe_counter, describe_gauge, describe_histogram};
+
+use crate::base::error::{Error, LostReason};
+use crate::base::observer::{Event, Observer};
+
+const WAIT: &str = "crosslock_wait_seconds";
+const HOLD: &str = "crosslock_hold_seconds";
+const HELD: &str = "crosslock_held";
+const WAITING: &str = "crosslock_waiting";
+const ACQUIRED: &str = "crosslock_acquired_total";
+const ABANDONED: &str = "crosslock_abandoned_total";
+const LOST: &str = "crosslock_lost_total";
+const GAVE_UP: &str = "crosslock_gave_up_total";
+const RENEWALS_FAILED: &str = "crosslock_renewals_failed_total";
+const OUTAGES: &str = "crosslock_outages_total";
+const BROKEN: &str = "crosslock_broken_total";
+
+/// Counts what happens to locks, by the recorder of the `metrics` crate that the program has installed: see
+/// [the table](self).
+///
+/// One may serve all lockers of a program. The recorder has to be installed before: what is counted without one is
+/// forgotten, and a gauge that misses its first events is wrong for ever.
+///
+/// # Examples
+///
+/// See [the module](self).
+#[derive(Default)]
+pub struct MetricsObserver {
+    label: Option<Box<Labelling>>,
+}
+
+type Labelling = dyn Fn(&str, &str) -> Option<SharedString> + Send + Sync;
+
+impl MetricsObserver {
+    /// Makes one that tells namespaces apart, and not the names of locks.
+    ///
+    /// It describes the series to the recorder that is installed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let observer = crosslock::metrics::MetricsObserver::new();
+    /// ```
+    pub fn new() -> Self {
+        describe();
+        MetricsObserver::default()
+    }
+
+    /// Makes one that tells locks apart by what `label` says of a namespace and a name: the value of the label `lock`.
+    /// `None` leaves the label out.
+    ///
+    /// There is a series for each value, so there must be few: a name that has a number or an id in it is best reduced to
+    /// what such names have in common. The function is called for each event, and must say the same of the same name.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use crosslock::metrics::MetricsObserver;
+    ///
+    /// // "order/4711" and "order/4712" are both "order".
+    /// let kinds = MetricsObserver::labelled(|_namespace, name| {
+    ///     let (kind, _id) = name.split_once('/')?;
+    ///     Some(kind.to_owned())
+    /// });
+    ///
+    /// // Only these have series of their own.
+    /// let some = MetricsObserver::labelled(|_namespace, name| match name {
+    ///     "migration" => Some("migration"),
+    ///     name if name.starts_with("nightly-") => Some("nightly"),
+    ///     _ => None,
+    /// });
+    /// ```
+    pub fn labelled<L: Into<Cow<'static, str>>>(
+        label: impl Fn(&str, &str) -> Option<L> + Send + Sync + 'static,
+    ) -> Self {
+        describe();
+        let label = move |namespace: &str, name: &str| {
+            let value: Cow<'static, str> = label(namespace, name)?.into();
+            Some(value.into())
+        };
+        MetricsObserver {
+            label: Some(Box::new(label)),
+        }
+    }
+
+    fn series(&self, namespace: &str, name: &str) -> Series {
+        let lock = self.label.as_ref();
+        let lock = lock.and_then(|label| label(namespace, name));
+        let namespace = SharedString::from_shared(Arc::from(namespace));
+        let mut labels = vec![Label::new("namespace", namespace)];
+        labels.extend(lock.map(|lock| Label::new("lock", lock)));
+        Series(labels)
+    }
+}
+
+impl Observer for MetricsObserver {
+    fn event(&self, event: &Event<'_>) {
+        match *event {
+            Event::Waiting { namespace, name } => self.series(namespace, name).add(WAITING, 1.0),
+            Event::Acquired {
+                namespace,
+                name,
+                waited,
+                was_waiting,
+                abandoned,
+                ..
+            } => {
+                let series = self.series(namespace, name);
+                series.acquired(waited, was_waiting, abandoned);
+            }
+            Event::GaveUp {
+                namespace,
+                name,
+                error,
+                ..
+            } => {
+                let series = self.series(namespace, name);
+                series.add(WAITING, -1.0);
+                series.with("why", why(error)).count(GAVE_UP);
+            }
+            Event::Released {
+                namespace,
+                name,
+                held,
+                ..
+            } => self.series(namespace, name).ended(held),
+            Event::Lost {
+                namespace,
+                name,
+                held,
+                reason,
+                ..
+            } => {
+                let series = self.series(namespace, name);
+                series.ended(held);
+                series.with("reason", reason_label(reason)).count(LOST);
+            }
+            Event::RenewalFailed {
+                namespace, name, ..
+            } => self.series(namespace, name).count(RENEWALS_FAILED),
+            Event::OutageBegan {
+                namespace, name, ..
+            } => self.series(namespace, name).count(OUTAGES),
+            Event::Broken {
+                namespace, name, ..
+            } => self.series(namespace, name).count(BROKEN),
+            Event::Renewed { .. } | Event::OutageEnded { .. } => {}
+        }
+    }
+}
+
+impl fmt::Debug for MetricsObserver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MetricsObserver").finish_non_exhaustive()
+    }
+}
+
+/// The series of one lock, or of all that have its labels.
+struct Series(Vec<Label>);
+
+impl Series {
+    fn with(mut self, key: &'static str, value: &'static str) -> Self {
+        self.0.push(Label::from_static_parts(key, value));
+        self
+    }
+
+    fn count(&self, name: &'static str) {
+        counter!(name, self.0.clone()).increment(1);
+    }
+
+    fn add(&self, name: &'static str, difference: f64) {
+        gauge!(name, self.0.clone()).increment(difference);
+    }
+
+    fn record(&self, name: &'static str, duration: Duration) {
+        histogram!(name, self.0.clone()).record(duration);
+    }
+
+    fn acquired(&self, waited: Duration, was_waiting: bool, abandoned: bool) {
+        if was_waiting {
+            self.add(WAITING, -1.0);
+        }
+        self.add(HELD, 1.0);
+        self.record(WAIT, waited);
+        self.count(ACQUIRED);
+        if abandoned {
+            self.count(ABANDONED);
+        }
+    }
+
+    fn ended(&self, held: Duration) {
+        self.add(HELD, -1.0);
+        self.record(HOLD, held);
+    }
+}
+
+fn why(error: Option<&Error>) -> &'static str {
+    match error {
+        None => "timeout",
+        Some(Error::Busy { .. }) => "attempts",
+        Some(Error::Cancelled { .. }) => "cancelled",
+        Some(Error::Unavailable { .. }) => "unavailable",
+        Some(_) => "error",
+    }
+}
+
+fn reason_label(reason: LostReason) -> &'static str {
+    match reason {
+        LostReason::Expired => "expired",
+        LostReason::NotOwner => "not_owner",
+        LostReason::Broken => "broken",
+        LostReason::Closed => "closed",
+    }
+}
+
+fn describe() {
+    let waits = "How long calls took that got their lock.";
+    describe_histogram!(WAIT, Unit::Seconds, waits);
+    let holds = "How long locks were held, until released or found lost.";
+    describe_histogram!(HOLD, Unit::Seconds, holds);
+    let gauges = [
+        (HELD, "Guards that hold a lock now."),
+        (WAITING, "Calls that wait for a lock now."),
+    ];
+    for (name, text) in gauges {
+        describe_gauge!(name, Unit::Count, text);
+    }
+    let counters = [
+        (ACQUIRED, "Locks that were taken."),
+        (ABANDONED, "Locks that the holder before never released."),
+        (LOST, "Leases that ended before their holder released them."),
+        (GAVE_UP, "Calls that waited in vain."),
+        (RENEWALS_FAILED, "Renewals without an answer."),
+        (
+            OUTAGES,
+            "Outages, one for each call and each lease that met it.",
+        ),
+        (BROKEN, "Locks that this program took from their holders."),
+    ];
+    for (name, text) in counters {
+        describe_counter!(name, Unit::Count, text);
+    }
+}
