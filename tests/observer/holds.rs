@@ -166,6 +166,21 @@ fn guard_whose_release_fails_is_released() {
 
 #[cfg(feature = "redis")]
 #[test]
+fn guard_whose_downgrade_fails_is_released() {
+    let server = RedisServer::start();
+    let (locker, kept) = observed(&server.url(), |builder| builder);
+    let guard = locker.write("undecided").unwrap();
+    server.kill();
+    assert!(guard.downgrade().is_err());
+    let told = kept.of("undecided");
+    assert!(
+        matches!(told[..], [Told::Acquired { .. }, Told::Released { .. }]),
+        "{told:?}"
+    );
+}
+
+#[cfg(feature = "redis")]
+#[test]
 fn loss_that_the_release_finds_is_told_in_place_of_it() {
     let server = RedisServer::start();
     let (locker, kept) = observed(&server.url(), |builder| builder);
