@@ -16,6 +16,8 @@
 )]
 
 use std::fmt;
+use std::fs::File;
+use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -99,6 +101,12 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
 
     /// Has the engine tell of leases that somebody else has ended, as far as it hears of them by itself.
     fn tell_revocations(&self, _to: Weak<dyn Revocations>) {}
+
+    /// Copies of the open files by which the kernel knows that this owner has the lock: whoever has one of them open keeps
+    /// it taken. Empty where no file is locked.
+    fn lock_files(&self, _owner: &Owner) -> io::Result<Vec<File>> {
+        Ok(Vec::new())
+    }
 
     /// What it does with values, if it keeps any.
     fn values(&self) -> Result<&dyn Values> {

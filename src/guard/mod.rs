@@ -4,6 +4,8 @@
 //! process it does nothing.
 
 use std::fmt;
+use std::fs::File;
+use std::io;
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -341,6 +343,16 @@ impl LockGuard {
         // A process that was stopped past its ttl finds the message here, also before its renewer has run.
         let _ = self.monitor.remaining();
         self.monitor.lost()
+    }
+
+    /// Copies of the open files by which the kernel knows that the lock is held, for the program `crosslock`: whoever has one
+    /// open keeps the lock taken, until this guard releases it.
+    #[doc(hidden)]
+    pub fn lock_files(&self) -> io::Result<Vec<File>> {
+        match self.monitor.owner() {
+            Some(owner) if !self.is_inherited() => self.core.engine.lock_files(&owner),
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// Whether it is the parent's, and this a child made by `fork`.

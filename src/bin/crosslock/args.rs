@@ -5,7 +5,7 @@ use std::env;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use crosslock::{Locker, LockerBuilder};
 
-use crate::output;
+use crate::output::{self, Words};
 use crate::status::Failure;
 
 /// Where locks live when `--url` doesn't say it.
@@ -96,6 +96,10 @@ impl Globals {
             quiet: matches.get_flag("quiet"),
             verbose: matches.get_flag("verbose"),
         }
+    }
+
+    pub(crate) fn words(&self) -> Words {
+        Words::of(self.json, self.quiet)
     }
 
     /// The URL as it was given, with a password if it has one: never shown.

@@ -3,20 +3,86 @@
 use std::env;
 use std::io::{IsTerminal, Write as _, stderr, stdout};
 
+use serde_json::{Map, Value};
+
 use crate::args::Globals;
 use crate::status::Failure;
 
-/// Tells of a failure. Only `-q` doesn't hold it back: without it nobody would know why nothing was done.
+/// Tells of a failure, also with `-q`: without it nobody would know why nothing was done.
 pub(crate) fn failure(globals: &Globals, failure: &Failure) {
-    if globals.json {
-        let told = serde_json::json!({
-            "event": "failed",
-            "status": failure.status.0,
-            "reason": failure.text,
-        });
-        line(&told.to_string());
-    } else {
-        line(&format!("crosslock: {}", failure.text));
+    let facts = [
+        ("status", failure.status.0.into()),
+        ("reason", failure.text.as_str().into()),
+    ];
+    globals.words().insist("failed", &facts, &failure.text);
+}
+
+/// How the program says on standard error what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Words {
+    /// For people.
+    Text,
+    /// For programs: an object a line, whose field `event` says what it is about.
+    Json,
+    /// Failures only.
+    Quiet,
+    /// Failures only, for programs.
+    QuietJson,
+}
+
+impl Words {
+    pub(crate) fn of(json: bool, quiet: bool) -> Self {
+        match (json, quiet) {
+            (false, false) => Words::Text,
+            (true, false) => Words::Json,
+            (false, true) => Words::Quiet,
+            (true, true) => Words::QuietJson,
+        }
+    }
+
+    /// For the command line of a child.
+    pub(crate) fn to_arg(self) -> &'static str {
+        if self.is_json() { "json" } else { "text" }
+    }
+
+    pub(crate) fn from_arg(arg: &str) -> Self {
+        Words::of(arg == "json", false)
+    }
+
+    pub(crate) fn is_json(self) -> bool {
+        matches!(self, Words::Json | Words::QuietJson)
+    }
+
+    pub(crate) fn is_quiet(self) -> bool {
+        matches!(self, Words::Quiet | Words::QuietJson)
+    }
+
+    /// Says what happened, unless that isn't wanted.
+    pub(crate) fn say(self, event: &str, facts: &[(&str, Value)], text: &str) {
+        if !self.is_quiet() {
+            self.insist(event, facts, text);
+        }
+    }
+
+    /// Says what nobody may miss.
+    pub(crate) fn insist(self, event: &str, facts: &[(&str, Value)], text: &str) {
+        if !self.is_json() {
+            return line(&format!("crosslock: {text}"));
+        }
+        let mut told = Map::from_iter([("event".to_owned(), event.into())]);
+        told.extend(
+            facts
+                .iter()
+                .map(|(key, fact)| ((*key).to_owned(), fact.clone())),
+        );
+        line(&Value::Object(told).to_string());
+    }
+
+    /// Says what only programs want to know.
+    pub(crate) fn note(self, event: &str, facts: &[(&str, Value)]) {
+        if self == Words::Json {
+            self.insist(event, facts, "");
+        }
     }
 }
 

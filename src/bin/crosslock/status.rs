@@ -19,10 +19,16 @@ pub(crate) const FAILED: Status = Status(70);
 /// Somebody has the lock.
 pub(crate) const TAKEN: Status = Status(75);
 /// The lock was lost, and the command therefore stopped.
-#[allow(dead_code)]
 pub(crate) const LOST: Status = Status(76);
 /// The engine refuses this user.
 pub(crate) const DENIED: Status = Status(77);
+
+/// The command had run for as long as `--max-run` allows.
+pub(crate) const RAN_TOO_LONG: Status = Status(124);
+/// The command is there, but can't be executed.
+pub(crate) const CANT_EXECUTE: Status = Status(126);
+/// There is no such command.
+pub(crate) const NOT_FOUND: Status = Status(127);
 
 /// What a verb ends with.
 pub(crate) type Outcome = Result<Status, Failure>;
@@ -32,6 +38,13 @@ pub(crate) type Outcome = Result<Status, Failure>;
 pub(crate) struct Failure {
     pub(crate) status: Status,
     pub(crate) text: String,
+}
+
+impl Status {
+    /// Of what a signal has ended.
+    pub(crate) fn of_signal(signal: i32) -> Self {
+        Status(u8::try_from(128 + signal).unwrap_or(u8::MAX))
+    }
 }
 
 impl Failure {

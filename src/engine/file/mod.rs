@@ -6,8 +6,8 @@
 //! It uses `base`, the seam and `engine::url`. What always holds here: a file is read and written only while it is locked,
 //! and a lock counts only if its file is still at its path.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -161,6 +161,12 @@ impl Engine for FileEngine {
         Ok(Renewed::of(
             ours.get(request.owner).is_some_and(HeldFiles::are_kept),
         ))
+    }
+
+    fn lock_files(&self, owner: &Owner) -> io::Result<Vec<File>> {
+        let ours = self.files.held.lock();
+        let files = ours.get(owner).map_or(&[][..], |held| &held.files);
+        files.iter().map(|locked| locked.file.try_clone()).collect()
     }
 
     fn values(&self) -> Result<&dyn Values> {

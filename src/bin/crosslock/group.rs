@@ -1,0 +1,139 @@
+//! A process group: how it is signalled, and whether anything in it still runs.
+
+use std::fs;
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+
+/// The group that a command leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Group(pub(crate) Pid);
+
+impl Group {
+    /// Whoever is gone already needs no signal.
+    pub(crate) fn signal(self, signal: Signal) {
+        if let Err(e) = kill_process_group(self.0, signal) {
+            log::debug!(
+                "can't signal process group {}: {e}",
+                self.0.as_raw_nonzero()
+            );
+        }
+    }
+
+    /// Whether one of its processes can still run. A zombie can't, though a signal finds it.
+    pub(crate) fn lives(self) -> bool {
+        if test_kill_process_group(self.0) == Err(rustix::io::Errno::SRCH) {
+            return false;
+        }
+        let group = self.0.as_raw_nonzero().get();
+        // Where there is no /proc, what a signal finds counts.
+        processes().is_none_or(|all| all.iter().any(|one| one.group == group && one.can_run))
+    }
+
+    /// Waits until nothing in it can run any more. Says whether that came within `most`.
+    pub(crate) fn wait_until_dead(self, most: Duration) -> bool {
+        const PAUSE: Duration = Duration::from_millis(1);
+        let start = Instant::now();
+        while self.lives() {
+            if start.elapsed() > most {
+                return false;
+            }
+            // Seldom, once it takes long: each look reads all of /proc.
+            thread::sleep((start.elapsed() / 8).max(PAUSE));
+        }
+        true
+    }
+}
+
+/// What is known of a process.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    pub(crate) parent: i32,
+    pub(crate) group: i32,
+    can_run: bool,
+}
+
+/// All processes of this host, or `None` where there is no /proc.
+pub(crate) fn processes() -> Option<Vec<Process>> {
+    let entries = fs::read_dir("/proc").ok()?;
+    let is_number = |name: &str| name.bytes().all(|b| b.is_ascii_digit());
+    let all: Vec<_> = entries
+        .flatten()
+        .filter(|entry| entry.file_name().to_str().is_some_and(is_number))
+        // One that ended meanwhile can't be read.
+        .filter_map(|entry| read(&entry.path().join("stat").to_string_lossy()).ok()?)
+        .collect();
+    (!all.is_empty()).then_some(all)
+}
+
+/// One process.
+pub(crate) fn process(pid: Pid) -> Option<Process> {
+    read(&format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?
+}
+
+fn read(path: &str) -> io::Result<Option<Process>> {
+    // The program's name may be any bytes.
+    let stat = fs::read(path)?;
+    Ok(parse(&String::from_utf8_lossy(&stat)))
+}
+
+/// From proc(5): `pid (name) state ppid pgrp ..`, the number of threads being the 20th.
+fn parse(stat: &str) -> Option<Process> {
+    const THREADS: usize = 20 - 3;
+    let (pid, rest) = stat.split_once(' ')?;
+    // The name may have brackets and blanks.
+    let fields: Vec<_> = rest.rsplit_once(") ")?.1.split(' ').collect();
+    let number = |at: usize| fields.get(at)?.parse::<i32>().ok();
+    let is_zombie = matches!(*fields.first()?, "Z" | "X");
+    Some(Process {
+        pid: pid.parse().ok()?,
+        parent: number(1)?,
+        group: number(2)?,
+        // A first thread that has ended looks like a zombie while others run.
+        can_run: !is_zombie || number(THREADS)? > 1,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REST: &str = "0 -1 4194560 94 0 0 0 0 0 0 0 20 0";
+
+    #[test]
+    fn process_is_read_from_its_line() {
+        let line = format!("12 (a) b (c) S 3 4 5 {REST} 1 0 77");
+        let expected = Process {
+            pid: 12,
+            parent: 3,
+            group: 4,
+            can_run: true,
+        };
+        assert_eq!(parse(&line), Some(expected));
+        assert_eq!(parse(""), None);
+        assert_eq!(parse("12 (a) S"), None);
+    }
+
+    #[test]
+    fn zombie_can_run_only_with_other_threads() {
+        let can_run = |threads: u32| {
+            let line = format!("12 (a) Z 3 4 5 {REST} {threads} 0 77");
+            parse(&line).expect("it is one").can_run
+        };
+        assert!(!can_run(1));
+        assert!(can_run(2));
+    }
+
+    #[test]
+    fn this_process_is_among_all() {
+        let own = std::process::id();
+        let all = processes().expect("there is a /proc");
+        assert!(
+            all.iter()
+                .any(|one| one.pid.unsigned_abs() == own && one.can_run)
+        );
+    }
+}

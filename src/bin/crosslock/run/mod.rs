@@ -1,0 +1,120 @@
+//! `run`: takes a lock, runs a command, and gives its exit status.
+//!
+//! The lock is released when the command has ended. A command whose lock is lost is stopped: see `timing` for when, and
+//! `supervise` for how.
+
+mod child;
+mod options;
+mod supervise;
+mod take;
+mod timing;
+mod waiting_line;
+
+use clap::ArgMatches;
+use crosslock::{LockGuard, Locker};
+use rustix::process::Signal;
+
+use self::options::Options;
+pub(crate) use self::options::command;
+use self::supervise::Supervisor;
+use self::waiting_line::WaitingLine;
+use crate::args::Globals;
+use crate::cancel::CancelToken;
+use crate::output::Words;
+use crate::signals::Listener;
+use crate::status::{FAILED, Failure, Outcome, Status};
+
+pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
+    let options = Options::of(matches)?;
+    let token = CancelToken::new();
+    let cancel = token.clone();
+    let listener = Listener::start(move |_| cancel.cancel());
+    let listener = listener.map_err(|e| broken("signals can't be heard", &e))?;
+    let locker = locker(globals, &options)?;
+    let words = globals.words();
+    let taken = take::take(&locker, &options, &token, &WaitingLine::new(words));
+    // A signal that came while the lock was granted ends the wait too: the lock is released.
+    if let Some(signal) = listener.end_of_wait() {
+        return Ok(Status::of_signal(signal.as_raw()));
+    }
+    match taken? {
+        Some(guard) => under_lock(guard, &options, words, listener),
+        None => {
+            tell_taken(&locker, &options, words);
+            Ok(options.taken)
+        }
+    }
+}
+
+fn locker(globals: &Globals, options: &Options) -> Result<Locker, Failure> {
+    let timing = &options.timing;
+    let builder = globals.builder().ttl(timing.ttl);
+    let builder = builder.renew_every(timing.renew_every());
+    let builder = match &options.label {
+        Some(label) => builder.label(label),
+        None => builder,
+    };
+    Ok(builder.build()?)
+}
+
+fn under_lock(guard: LockGuard, options: &Options, words: Words, listener: Listener) -> Outcome {
+    if let Some(least) = options.at_least {
+        guard.at_least_for(least);
+    }
+    let facts = [
+        ("name", options.name().into()),
+        ("token", guard.fencing_token().into()),
+    ];
+    words.note("acquired", &facts);
+    let status = Supervisor::start(&guard, options, words, listener)?.until_over()?;
+    release(guard, options, words);
+    Ok(status)
+}
+
+/// What goes wrong here changes nothing of what the command has done.
+fn release(guard: LockGuard, options: &Options, words: Words) {
+    if options.inherit {
+        // Whoever has inherited the lock keeps it; unlocking would take it away.
+        return std::mem::forget(guard);
+    }
+    if !guard.is_held() {
+        // That was told, or the command was over before.
+        return;
+    }
+    if let Err(e) = guard.unlock() {
+        let failure = Failure::from(e);
+        words.say(
+            "release_failed",
+            &[("reason", failure.text.as_str().into())],
+            &failure.text,
+        );
+    }
+}
+
+fn tell_taken(locker: &Locker, options: &Options, words: Words) {
+    if options.is_skipped || words.is_quiet() {
+        return;
+    }
+    let seen = options.names.iter().find_map(|name| {
+        let seen = locker.inspect(name).ok()?;
+        (!seen.holders.is_empty()).then_some(seen)
+    });
+    let name = options.name();
+    let text = match &seen {
+        Some(seen) => format!("{name} is taken: {}", waiting_line::holders(seen)),
+        None => format!("{name} is taken"),
+    };
+    let lock = serde_json::to_value(&seen).unwrap_or_default();
+    words.say("taken", &[("name", name.into()), ("lock", lock)], &text);
+}
+
+/// A part of this program or system that doesn't work.
+fn broken(what: &str, error: &dyn std::fmt::Display) -> Failure {
+    Failure::new(FAILED, format!("{what}: {error}"))
+}
+
+/// How people know a signal.
+fn signal_name(signal: Signal) -> String {
+    nix::sys::signal::Signal::try_from(signal.as_raw())
+        .map_or_else(|_| signal.as_raw().to_string(), |signal| signal.to_string())
+}

@@ -1,0 +1,306 @@
+//! The arguments of `run`.
+
+use std::env;
+use std::ffi::OsString;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use nix::sys::signal::Signal as NixSignal;
+use rustix::process::Signal;
+
+use super::timing::Timing;
+use crate::args::{self, flag};
+use crate::duration;
+use crate::status::{Failure, OK, Status, TAKEN};
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) names: Vec<String>,
+    pub(crate) mode: Mode,
+    pub(crate) patience: Patience,
+    /// The status when somebody else has the lock.
+    pub(crate) taken: Status,
+    /// Whether a taken lock is no reason to say anything.
+    pub(crate) is_skipped: bool,
+    pub(crate) timing: Timing,
+    pub(crate) at_least: Option<Duration>,
+    pub(crate) max_run: Option<Duration>,
+    pub(crate) signal: Signal,
+    pub(crate) label: Option<String>,
+    pub(crate) inherit: bool,
+    /// The program, and its arguments.
+    pub(crate) command: Vec<OsString>,
+}
+
+/// How the lock is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Exclusive,
+    Shared,
+    Permits { count: u32, of: u32 },
+}
+
+/// How long to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    None,
+    For(Duration),
+    Endless,
+}
+
+pub(crate) fn command() -> Command {
+    Command::new("run")
+        .about("Take a lock, run a command, and exit with its status")
+        .override_usage("crosslock run [OPTIONS] NAME... -- COMMAND [ARG]...\n       crosslock run [OPTIONS] NAME... -c STRING")
+        .args([names(), command_and_args(), shell()])
+        .args(waiting())
+        .args(holding())
+        .args(stopping())
+        .after_help(AFTER)
+}
+
+const AFTER: &str = "DUR is a time: 500ms, 10s, 5m, 1h; a number alone is seconds.
+
+Exit status: the command's, or 128+N if signal N has ended it; 64 wrong usage; 69 locks can't be reached;
+75 taken; 76 the lock was lost, and the command therefore stopped; 77 denied; 124 stopped by --max-run;
+126 the command can't be executed; 127 there is no such command.";
+
+fn names() -> Arg {
+    Arg::new("names")
+        .value_name("NAME")
+        .num_args(1..)
+        .required(true)
+        .help("The lock; of several the command gets all, or waits for all")
+}
+
+fn command_and_args() -> Arg {
+    Arg::new("command")
+        .value_name("COMMAND")
+        .num_args(1..)
+        .last(true)
+        .required_unless_present("shell")
+        .value_parser(value_parser!(OsString))
+        .help("The command and its arguments")
+}
+
+fn shell() -> Arg {
+    Arg::new("shell")
+        .short('c')
+        .long("command")
+        .value_name("STRING")
+        .conflicts_with("command")
+        .value_parser(value_parser!(OsString))
+        .help("Have the shell ($SHELL, else /bin/sh) run STRING")
+}
+
+fn time(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name)
+        .long(name)
+        .value_name("DUR")
+        .value_parser(duration::parse)
+        .help(help)
+}
+
+fn waiting() -> [Arg; 4] {
+    [
+        flag("nonblock")
+            .short('n')
+            .long("nonblock")
+            .conflicts_with("wait")
+            .help("Don't wait: exit with 75 if the lock is taken"),
+        time("wait", "Wait for so long at most, and exit with 75 then").short('w'),
+        Arg::new("conflict-exit-code")
+            .short('E')
+            .long("conflict-exit-code")
+            .value_name("CODE")
+            .value_parser(value_parser!(u8))
+            .help("Exit with CODE in place of 75 if the lock is taken"),
+        flag("skip")
+            .long("skip")
+            .conflicts_with("conflict-exit-code")
+            .help("Exit with 0, and without a word, if the lock is taken"),
+    ]
+}
+
+fn holding() -> [Arg; 6] {
+    [
+        flag("shared")
+            .short('s')
+            .long("shared")
+            .conflicts_with("permit")
+            .help("Share the lock with others that share it"),
+        Arg::new("permit")
+            .short('p')
+            .long("permit")
+            .value_name("COUNT/OF")
+            .value_parser(permits)
+            .help("Take a permit of several: 1/3 lets three commands run at a time"),
+        time("ttl", "How long the lock stays taken if this machine crashes [default: 20s, longer with a long --kill-after]"),
+        time("at-least", "Keep the lock taken for so long from the start, also when the command is quicker"),
+        Arg::new("label")
+            .long("label")
+            .value_name("TEXT")
+            .help("What others see of this holder, besides host and process"),
+        flag("inherit")
+            .long("inherit")
+            .conflicts_with_all(["at-least"])
+            .help("On file: the command and its children keep the lock, also without this process, as flock's do"),
+    ]
+}
+
+fn stopping() -> [Arg; 3] {
+    [
+        time(
+            "max-run",
+            "Stop the command after so long, and exit with 124",
+        ),
+        time(
+            "kill-after",
+            "How long a command that is to stop has until it is killed",
+        )
+        .default_value("5s"),
+        Arg::new("signal")
+            .long("signal")
+            .value_name("SIG")
+            .default_value("TERM")
+            .value_parser(signal)
+            .action(ArgAction::Set)
+            .help("The signal that tells a command to stop"),
+    ]
+}
+
+/// `1/3`.
+fn permits(text: &str) -> Result<Mode, String> {
+    const USE: &str = "write permits as COUNT/OF, such as 1/3";
+    let (count, of) = text.split_once('/').ok_or(USE)?;
+    let number = |text: &str| text.parse::<u32>().map_err(|_| USE);
+    let (count, of) = (number(count)?, number(of)?);
+    Ok(Mode::Permits { count, of })
+}
+
+/// `TERM`, `SIGTERM` or `15`.
+fn signal(text: &str) -> Result<Signal, String> {
+    let upper = text.to_ascii_uppercase();
+    let named = |name: &str| NixSignal::from_str(name).ok().map(|signal| signal as i32);
+    let number = upper.parse().ok();
+    let number = number
+        .or_else(|| named(&upper))
+        .or_else(|| named(&format!("SIG{upper}")));
+    let signal = number.and_then(Signal::from_named_raw);
+    signal.ok_or_else(|| "no signal has this name or number: use one such as TERM".to_owned())
+}
+
+impl Options {
+    pub(crate) fn of(matches: &ArgMatches) -> Result<Self, Failure> {
+        let time = |name: &str| matches.get_one::<Duration>(name).copied();
+        let names = matches.get_many::<String>("names").into_iter().flatten();
+        let names: Vec<_> = names.cloned().collect();
+        let timing = Timing::new(time("ttl"), time("kill-after").unwrap_or_default());
+        Ok(Options {
+            mode: mode(matches, names.len())?,
+            names,
+            patience: match time("wait") {
+                _ if matches.get_flag("nonblock") => Patience::None,
+                Some(most) => Patience::For(most),
+                None => Patience::Endless,
+            },
+            taken: taken(matches),
+            is_skipped: matches.get_flag("skip"),
+            timing: timing.map_err(Failure::usage)?,
+            at_least: time("at-least"),
+            max_run: time("max-run"),
+            signal: matches.get_one("signal").copied().unwrap_or(Signal::TERM),
+            label: args::text(matches, "label").map(str::to_owned),
+            inherit: matches.get_flag("inherit"),
+            command: program(matches),
+        })
+    }
+
+    /// How the command and people see what is locked.
+    pub(crate) fn name(&self) -> String {
+        self.names.join(" ")
+    }
+}
+
+fn mode(matches: &ArgMatches, names: usize) -> Result<Mode, Failure> {
+    let permits = matches.get_one::<Mode>("permit").copied();
+    let shared = matches.get_flag("shared").then_some(Mode::Shared);
+    match permits.or(shared) {
+        Some(_) if names > 1 => Err(Failure::usage(
+            "-s and -p take one name: several names are taken exclusively",
+        )),
+        mode => Ok(mode.unwrap_or(Mode::Exclusive)),
+    }
+}
+
+fn taken(matches: &ArgMatches) -> Status {
+    let own = matches.get_one::<u8>("conflict-exit-code");
+    match own {
+        _ if matches.get_flag("skip") => OK,
+        Some(code) => Status(*code),
+        None => TAKEN,
+    }
+}
+
+fn program(matches: &ArgMatches) -> Vec<OsString> {
+    if let Some(text) = matches.get_one::<OsString>("shell") {
+        let shell = env::var_os("SHELL").filter(|shell| !shell.is_empty());
+        let shell = shell.unwrap_or_else(|| "/bin/sh".into());
+        return vec![shell, "-c".into(), text.clone()];
+    }
+    let command = matches.get_many::<OsString>("command");
+    command.into_iter().flatten().cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(args: &[&str]) -> Result<Options, String> {
+        let args = ["run"].iter().chain(args);
+        let matches = command().try_get_matches_from(args);
+        let matches = matches.map_err(|e| e.to_string())?;
+        Options::of(&matches).map_err(|failure| failure.text)
+    }
+
+    #[test]
+    fn options_are_read() {
+        let options = parse(&["a", "b", "-w", "1m", "-E", "9", "--", "echo", "-n"]).expect("valid");
+        assert_eq!(options.names, ["a", "b"]);
+        assert_eq!(options.patience, Patience::For(Duration::from_secs(60)));
+        assert_eq!(options.taken, Status(9));
+        assert_eq!(options.command, ["echo", "-n"]);
+        assert_eq!(options.mode, Mode::Exclusive);
+        assert_eq!(options.signal, Signal::TERM);
+    }
+
+    #[test]
+    fn permits_and_signals_have_several_forms() {
+        let options = parse(&["a", "-p", "2/3", "--signal", "int", "--", "x"]).expect("valid");
+        assert_eq!(options.mode, Mode::Permits { count: 2, of: 3 });
+        assert_eq!(options.signal, Signal::INT);
+        for (text, expected) in [("SIGUSR1", Signal::USR1), ("9", Signal::KILL)] {
+            assert_eq!(signal(text), Ok(expected));
+        }
+        assert!(signal("TERMINATE").is_err());
+        assert!(permits("3").is_err());
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        for args in [
+            &["a"][..],
+            &["--", "x"],
+            &["a", "b", "-s", "--", "x"],
+            &["a", "-s", "-p", "1/2", "--", "x"],
+            &["a", "-n", "-w", "1", "--", "x"],
+            &["a", "--skip", "-E", "3", "--", "x"],
+            &["a", "--ttl", "1s", "--", "x"],
+            &["a", "-c", "x", "--", "x"],
+        ] {
+            assert!(parse(args).is_err(), "{args:?}");
+        }
+    }
+}

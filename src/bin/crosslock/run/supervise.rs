@@ -1,0 +1,371 @@
+//! Watches over the command, its lock and the signals until the command is over.
+
+use std::fs::File;
+use std::io;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, never, select};
+use crosslock::{LockGuard, Lost, LostReason};
+use rustix::process::Signal;
+
+use super::child::{Child, Exit};
+use super::options::Options;
+use super::{broken, signal_name};
+use crate::boot_timer::since_boot;
+use crate::output::Words;
+use crate::signals::{Heard, Listener};
+use crate::status::{Failure, LOST, Outcome, RAN_TOO_LONG, Status};
+use crate::terminal::{self, Terminal};
+use crate::watchdog::{Ended, Watchdog};
+
+/// What can't be killed in this time sleeps in the kernel, on a disk that doesn't answer.
+const DIES_WITHIN: Duration = Duration::from_secs(60);
+/// Looked at so often where nothing is expected.
+const IDLE: Duration = Duration::from_secs(3600);
+
+/// Watches over a command that runs under a lock.
+pub(crate) struct Supervisor<'a> {
+    guard: &'a LockGuard,
+    options: &'a Options,
+    words: Words,
+    listener: Listener,
+    lost: Receiver<Lost>,
+    files: Vec<File>,
+    child: Child,
+    /// `None` if the command goes on without this process.
+    watchdog: Option<Watchdog>,
+    terminal: Option<Terminal>,
+    started: Instant,
+    is_stopped: bool,
+    ending: Option<Ending>,
+}
+
+/// A command that is being ended.
+#[derive(Clone, Copy, Debug)]
+struct Ending {
+    status: Status,
+    /// When it gets SIGKILL.
+    kill_at: Instant,
+    is_killed: bool,
+}
+
+impl<'a> Supervisor<'a> {
+    /// Starts the command, and what watches over it.
+    pub(crate) fn start(
+        guard: &'a LockGuard,
+        options: &'a Options,
+        words: Words,
+        listener: Listener,
+    ) -> Result<Self, Failure> {
+        let files = guard.lock_files();
+        let files = files.map_err(|e| broken("the lock's files can't be opened again", &e))?;
+        let (watched, inherited) = if options.inherit {
+            (None, &files[..])
+        } else {
+            (Some(&files[..]), &[][..])
+        };
+        let until = until(guard.remaining(), options);
+        let watchdog = watched
+            .map(|files| Watchdog::start(files, until))
+            .transpose();
+        let watchdog = watchdog.map_err(|e| broken("no watchdog can be started", &e))?;
+        let child = Child::start(options, guard.fencing_token(), inherited, words);
+        let child = child.map_err(|e| broken("the command can't be started", &e))?;
+        let mut supervisor = Supervisor {
+            guard,
+            options,
+            words,
+            listener,
+            lost: guard.lost().clone(),
+            files,
+            child,
+            watchdog,
+            terminal: Terminal::open(),
+            started: Instant::now(),
+            is_stopped: false,
+            ending: None,
+        };
+        supervisor.introduce();
+        Ok(supervisor)
+    }
+
+    /// Tells the watchdog and the terminal of the command.
+    fn introduce(&mut self) {
+        let group = self.child.group;
+        if let Some(watchdog) = &mut self.watchdog {
+            // If it has ended meanwhile, another takes its place.
+            let _ = watchdog.watch(group);
+        }
+        if let Some(terminal) = &mut self.terminal {
+            terminal.give_to_interactive(group);
+        }
+    }
+
+    /// Returns when the command is over, with the status of this program.
+    pub(crate) fn until_over(mut self) -> Outcome {
+        let watched = |e: &io::Error| broken("the command can't be watched", e);
+        while !self.child.has_ended().map_err(|e| watched(&e))? {
+            if let Some(signal) = self.child.take_stop().map_err(|e| watched(&e))? {
+                self.command_has_stopped(signal);
+            }
+            self.look_at_lock();
+            self.look_at_watchdog();
+            self.wait();
+        }
+        self.finish()
+    }
+
+    /// Until something happens, or is due.
+    fn wait(&mut self) {
+        let pause = self.pause();
+        let heard = select! {
+            recv(self.listener.heard) -> heard => heard.ok(),
+            recv(self.lost) -> lost => {
+                // It is closed after its one message.
+                self.lost = never();
+                if let Ok(lost) = lost {
+                    self.lock_is_lost(lost.reason);
+                }
+                None
+            }
+            default(pause) => None,
+        };
+        match heard {
+            Some(Heard::Forward(signal)) => self.child.group.signal(signal),
+            Some(Heard::Stop) => self.child.group.signal(Signal::TSTP),
+            Some(Heard::Continued) => self.continued(),
+            Some(Heard::Child) | None => {}
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        if let Some(ending) = &self.ending {
+            return match ending.is_killed {
+                true => IDLE,
+                false => ending.kill_at.saturating_duration_since(Instant::now()),
+            };
+        }
+        let remaining = self.guard.remaining();
+        let mut pause = IDLE;
+        if remaining < Duration::MAX {
+            let timing = &self.options.timing;
+            // Also to tell the watchdog of renewals.
+            pause = pause.min(remaining.saturating_sub(timing.notice()));
+            pause = pause.min(timing.renew_every());
+        }
+        match self.options.max_run {
+            Some(most) => pause.min(most.saturating_sub(self.started.elapsed())),
+            None => pause,
+        }
+    }
+}
+
+/// What ends a command.
+impl Supervisor<'_> {
+    fn look_at_lock(&mut self) {
+        let remaining = self.guard.remaining();
+        let timing = self.options.timing;
+        let is_lost = remaining.is_zero();
+        match &mut self.ending {
+            None if is_lost => self.lock_is_lost(self.lost_reason()),
+            None if remaining <= timing.notice() => {
+                let why = "the lock can't be renewed: the command is stopped before it is lost";
+                let time = timing
+                    .kill_after
+                    .min(remaining.saturating_sub(timing.margin()));
+                self.end(LOST, "renewal_failed", why, time);
+            }
+            None if self
+                .options
+                .max_run
+                .is_some_and(|most| most <= self.started.elapsed()) =>
+            {
+                let time = timing.kill_after;
+                let time = time.min(remaining.saturating_sub(timing.margin()));
+                self.end(
+                    RAN_TOO_LONG,
+                    "max_run",
+                    "the command has run for too long",
+                    time,
+                );
+            }
+            None => {}
+            Some(ending) if ending.is_killed => {}
+            Some(ending) => {
+                // One that is stopped for another reason has to be dead before the lease has ended, too.
+                let has_no_time = !is_lost && remaining <= timing.margin();
+                if has_no_time || ending.kill_at <= Instant::now() {
+                    self.kill();
+                }
+            }
+        }
+    }
+
+    fn lost_reason(&self) -> LostReason {
+        self.lost
+            .try_recv()
+            .map_or(LostReason::Expired, |lost| lost.reason)
+    }
+
+    /// The command has the usual time to stop if somebody took the lock away, as another may have it already. It has none if
+    /// the lease has run out: it should be dead.
+    fn lock_is_lost(&mut self, reason: LostReason) {
+        let time = match reason {
+            LostReason::Expired => Duration::ZERO,
+            _ => self.options.timing.kill_after,
+        };
+        if self.ending.is_none() {
+            let why = format!("the lock is lost, {reason}: the command is stopped");
+            self.end(LOST, "lost", &why, time);
+        }
+    }
+
+    fn end(&mut self, status: Status, event: &str, why: &str, time: Duration) {
+        let facts = [("name", self.options.name().into()), ("reason", why.into())];
+        let name = self.options.name();
+        self.words.say(event, &facts, &format!("{name}: {why}"));
+        let (group, signal) = (self.child.group, self.options.signal);
+        log::debug!("process group {:?} gets {}", group, signal_name(signal));
+        group.signal(signal);
+        // A stopped command would never see it. While it holds the lock it may go on.
+        if !self.guard.remaining().is_zero() {
+            group.signal(Signal::CONT);
+        }
+        self.ending = Some(Ending {
+            status,
+            kill_at: Instant::now() + time,
+            is_killed: false,
+        });
+    }
+
+    fn kill(&mut self) {
+        if let Some(ending) = &mut self.ending {
+            ending.is_killed = true;
+        }
+        self.words
+            .note("killed", &[("name", self.options.name().into())]);
+        self.child.group.signal(Signal::KILL);
+    }
+}
+
+/// What happens to the command and its companions.
+impl Supervisor<'_> {
+    fn command_has_stopped(&mut self, signal: i32) {
+        let group = self.child.group;
+        let asks_for_terminal = [Signal::TTIN.as_raw(), Signal::TTOU.as_raw()].contains(&signal);
+        let Some(terminal) = &mut self.terminal else {
+            // Nobody stops jobs here. The lock is kept.
+            self.is_stopped = true;
+            return;
+        };
+        if asks_for_terminal && terminal.give(group) {
+            return group.signal(Signal::CONT);
+        }
+        self.is_stopped = true;
+        if !asks_for_terminal && signal != Signal::TSTP.as_raw() {
+            return;
+        }
+        terminal.take_back(group);
+        // Its renewals stop too: when it goes on, the lock may be lost.
+        if !terminal::stop_own_job() {
+            self.continued();
+        }
+    }
+
+    /// This process goes on after it was stopped, or was told to.
+    fn continued(&mut self) {
+        // Another may have the lock by now: then the command must not go on.
+        if self.guard.remaining().is_zero() {
+            return self.look_at_lock();
+        }
+        let group = self.child.group;
+        if let Some(terminal) = &mut self.terminal {
+            terminal.give_again(group);
+        }
+        if std::mem::take(&mut self.is_stopped) {
+            group.signal(Signal::CONT);
+        }
+    }
+
+    /// Tells it until when the command may run, and puts another in its place if it was killed.
+    fn look_at_watchdog(&mut self) {
+        let until = self.until();
+        let Some(watchdog) = &mut self.watchdog else {
+            return;
+        };
+        let told = watchdog.allow_until(until);
+        match watchdog.has_ended() {
+            None => log::trace!("the watchdog was told: {told:?}"),
+            // The command is dead, too.
+            Some(Ended::HasKilled) => {}
+            Some(_) => match watchdog.replaced(&self.files) {
+                Ok(other) => *watchdog = other,
+                Err(e) => {
+                    let text = format!("no watchdog can be started: {e}");
+                    self.words
+                        .say("warning", &[("reason", text.as_str().into())], &text);
+                    self.watchdog = None;
+                }
+            },
+        }
+    }
+
+    /// When the watchdog kills the command, as a time since boot.
+    fn until(&self) -> Option<Duration> {
+        let remaining = self.guard.remaining();
+        let by_lease = until(remaining, self.options);
+        let Some(ending) = &self.ending else {
+            return by_lease;
+        };
+        let left = ending.kill_at.saturating_duration_since(Instant::now());
+        let by_ending = since_boot() + left + self.options.timing.last_margin();
+        Some(match by_lease {
+            Some(by_lease) if !remaining.is_zero() => by_lease.min(by_ending),
+            _ => by_ending,
+        })
+    }
+
+    /// The command has ended. What is left of its group ends with it only if the command was stopped.
+    fn finish(self) -> Outcome {
+        let group = self.child.group;
+        if self.ending.is_some() {
+            // The group can't be another's: its leader isn't reaped.
+            group.signal(Signal::KILL);
+            if !group.wait_until_dead(DIES_WITHIN) {
+                let text = "a process of the command can't be killed: it sleeps in the kernel";
+                self.words
+                    .insist("warning", &[("reason", text.into())], text);
+            }
+        }
+        let watchdog = self.watchdog.map(Watchdog::dismiss);
+        if let Some(terminal) = &self.terminal {
+            terminal.take_back(group);
+        }
+        let exit = self.child.reap();
+        let exit = exit.map_err(|e| broken("the command's status can't be read", &e))?;
+        if let (Some(terminal), Exit::Signal(signal)) = (&self.terminal, exit) {
+            terminal.restore();
+            terminal.pass_on(signal);
+        }
+        let is_killed = exit == Exit::Signal(Signal::KILL.as_raw());
+        let status = match self.ending {
+            Some(ending) => ending.status,
+            None if is_killed && watchdog == Some(Ended::HasKilled) => {
+                let why = "the lock is lost: the command was killed while this process was stopped";
+                let name = self.options.name();
+                self.words
+                    .say("lost", &[("reason", why.into())], &format!("{name}: {why}"));
+                LOST
+            }
+            None => exit.status(),
+        };
+        self.words.note("ended", &[("status", status.0.into())]);
+        Ok(status)
+    }
+}
+
+/// Until when a command may run whose lease lasts for so much longer, as a time since boot; `None`: for ever.
+fn until(remaining: Duration, options: &Options) -> Option<Duration> {
+    (remaining < Duration::MAX)
+        .then(|| since_boot() + remaining.saturating_sub(options.timing.last_margin()))
+}

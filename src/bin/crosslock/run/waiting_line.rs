@@ -1,0 +1,152 @@
+//! The line that tells a person whom a command waits for.
+
+use std::io::{IsTerminal, Write, stderr};
+use std::process;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
+use crosslock::{Inspection, LockState, Locker, Party};
+use parking_lot::Mutex;
+
+use super::options::Options;
+use crate::duration::text;
+use crate::output::Words;
+
+/// A wait that is shorter is nobody's concern.
+const FIRST: Duration = Duration::from_secs(1);
+/// How often the line is renewed.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Shows whom a command waits for, where somebody sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WaitingLine {
+    words: Words,
+    is_shown: bool,
+}
+
+/// While this lives, the line is shown.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    line: Arc<Mutex<Line>>,
+    /// Dropped with it, which ends the thread.
+    _end: Sender<()>,
+}
+
+#[derive(Debug, Default)]
+struct Line {
+    is_drawn: bool,
+    /// The thread may still ask the server, but draws nothing any more.
+    is_over: bool,
+}
+
+impl WaitingLine {
+    pub(crate) fn new(words: Words) -> Self {
+        let is_shown = words == Words::Json || (words == Words::Text && stderr().is_terminal());
+        WaitingLine { words, is_shown }
+    }
+
+    /// From a second on, until the result is dropped.
+    pub(crate) fn show(self, locker: &Locker, options: &Options) -> Option<Shown> {
+        if !self.is_shown {
+            return None;
+        }
+        let (end, ended) = bounded(0);
+        let line = Arc::new(Mutex::new(Line::default()));
+        let shown = Shown {
+            line: line.clone(),
+            _end: end,
+        };
+        let (locker, names) = (locker.clone(), options.names.clone());
+        let draw = move || {
+            let mut pause = FIRST;
+            while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+                self.draw(&locker, &names, &line);
+                if self.words.is_json() {
+                    // For programs once is enough.
+                    return;
+                }
+                pause = PAUSE;
+            }
+        };
+        let thread = thread::Builder::new().name("crosslock-line".to_owned());
+        // Without a thread there is no line.
+        thread.spawn(draw).ok().map(|_| shown)
+    }
+
+    /// An engine that can't be asked, or doesn't answer, has no line.
+    fn draw(self, locker: &Locker, names: &[String], line: &Mutex<Line>) {
+        // Of several names, the first that is taken.
+        let mut seen = names.iter().filter_map(|name| locker.inspect(name).ok());
+        let Some(seen) = seen.find(|seen| seen.state != LockState::Free) else {
+            return;
+        };
+        let mut line = line.lock();
+        if line.is_over {
+            return;
+        }
+        if self.words.is_json() {
+            let facts = serde_json::to_value(&seen).unwrap_or_default();
+            self.words.note("waiting", &[("lock", facts)]);
+        } else {
+            draw_over(&describe(&seen, process::id()));
+            line.is_drawn = true;
+        }
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        let mut line = self.line.lock();
+        line.is_over = true;
+        if line.is_drawn {
+            draw_over("");
+        }
+    }
+}
+
+/// `waiting for deploy: web-2/4711 "deploy 4711" has it since 12 s, 2 before you`.
+fn describe(seen: &Inspection, own_pid: u32) -> String {
+    let mut line = format!("waiting for {}: {}", seen.name, holders(seen));
+    let is_own = |party: &Option<Party>| party.as_ref().is_some_and(|party| party.pid == own_pid);
+    let before = seen.waiters.iter().position(|waiter| is_own(&waiter.party));
+    if let Some(before @ 1..) = before {
+        line += &format!(", {before} before you");
+    }
+    line
+}
+
+/// Who has a lock, for people.
+pub(crate) fn holders(seen: &Inspection) -> String {
+    let Some(holder) = seen.holders.first() else {
+        return match seen.state {
+            LockState::Kept { .. } => "nobody has it, it is kept".to_owned(),
+            _ => "somebody has it".to_owned(),
+        };
+    };
+    let party = holder.party.as_ref().map(Party::to_string);
+    let mut line = party.unwrap_or_else(|| "a program that isn't crosslock".to_owned());
+    line += match seen.holders.len() {
+        1 => " has it",
+        _ => " and others have it",
+    };
+    if let Some(held) = holder.held_for {
+        line += &format!(" since {}", text(held));
+    }
+    line
+}
+
+/// Replaces the line, in one write. A line that is wider than the terminal would stay.
+fn draw_over(line: &str) {
+    let width = rustix::termios::tcgetwinsize(stderr()).map_or(80, |size| size.ws_col);
+    let width = usize::from(width).max(20) - 1;
+    let line: String = line
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(width)
+        .collect();
+    let _ = stderr()
+        .lock()
+        .write_all(format!("\r\x1b[K{line}").as_bytes());
+}

@@ -1,0 +1,119 @@
+//! The signals that end a wait, and that a command gets from this process.
+
+use std::fs;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use crossbeam_channel::{Receiver, unbounded};
+use rustix::process::{Signal, getpid, kill_process};
+use signal_hook::consts::{
+    SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2,
+};
+use signal_hook::iterator::Signals;
+
+/// They end a wait, and are forwarded to the command.
+const FORWARDED: [i32; 6] = [SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2];
+
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// The command is to get it, or the wait to end.
+    Forward(Signal),
+    /// A child has ended, stopped, or goes on.
+    Child,
+    /// This process goes on after it was stopped.
+    Continued,
+    /// The terminal asks to stop.
+    Stop,
+}
+
+/// Hears signals on a thread of its own.
+pub(crate) struct Listener {
+    pub(crate) heard: Receiver<Heard>,
+    /// While this is set, a request to stop stops this process at once.
+    waiting: Arc<AtomicBool>,
+}
+
+impl Listener {
+    /// `on_forward` is called by that thread as soon as a signal comes that is to be forwarded.
+    pub(crate) fn start(on_forward: impl Fn(Signal) + Send + 'static) -> io::Result<Self> {
+        let ignored = ignored();
+        let ours = FORWARDED.into_iter().chain([SIGTSTP]);
+        // What was ignored stays so, for the command too: that is how nohup works.
+        let ours = ours.filter(|signal| !is_in(ignored, *signal));
+        let mut signals = Signals::new(ours.chain([SIGCHLD, SIGCONT]))?;
+        let (told, heard) = unbounded();
+        let waiting = Arc::new(AtomicBool::new(true));
+        let is_waiting = waiting.clone();
+        let listen = move || {
+            for signal in signals.forever() {
+                let heard = meaning(signal);
+                if heard == Some(Heard::Stop) && is_waiting.load(Ordering::SeqCst) {
+                    stop_alone();
+                }
+                if let Some(Heard::Forward(signal)) = heard {
+                    on_forward(signal);
+                }
+                if heard.is_some_and(|heard| told.send(heard).is_err()) {
+                    return;
+                }
+            }
+        };
+        thread::Builder::new()
+            .name("crosslock-signals".to_owned())
+            .spawn(listen)?;
+        Ok(Listener { heard, waiting })
+    }
+
+    /// From now on the receiver decides what a request to stop does. Says which signal has come before that was to end the
+    /// wait.
+    pub(crate) fn end_of_wait(&self) -> Option<Signal> {
+        self.waiting.store(false, Ordering::SeqCst);
+        let forwarded = |heard| match heard {
+            Heard::Forward(signal) => Some(signal),
+            _ => None,
+        };
+        self.heard.try_iter().find_map(forwarded)
+    }
+}
+
+fn meaning(signal: i32) -> Option<Heard> {
+    Some(match signal {
+        SIGCHLD => Heard::Child,
+        SIGCONT => Heard::Continued,
+        SIGTSTP => Heard::Stop,
+        _ => Heard::Forward(Signal::from_named_raw(signal)?),
+    })
+}
+
+/// As the terminal has asked. Where nobody could continue this process, it goes on.
+fn stop_alone() {
+    if crate::terminal::may_stop() {
+        let _ = kill_process(getpid(), Signal::STOP);
+    }
+}
+
+/// A bit for each signal that whoever has started this process has ignored.
+fn ignored() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
+}
+
+fn is_in(mask: u64, signal: i32) -> bool {
+    mask >> (signal - 1) & 1 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rust_programs_ignore_sigpipe() {
+        assert!(is_in(ignored(), signal_hook::consts::SIGPIPE));
+        assert!(!is_in(ignored(), SIGTERM));
+    }
+}

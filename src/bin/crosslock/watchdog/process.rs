@@ -1,0 +1,134 @@
+//! `__watch`: what the watchdog's process does. Users don't call it.
+
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use nix::sys::signal::SigSet;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::message::{LENGTH, Message};
+use crate::boot_timer::BootTimer;
+use crate::group::{Group, processes};
+use crate::status::FAILED;
+
+/// The verb's name on the command line.
+pub(crate) const VERB: &str = "__watch";
+
+/// The exit status after the command's time had come. Nobody but the parent sees it.
+pub(crate) const HAS_KILLED: i32 = 3;
+
+/// What can't be killed in this time sleeps in the kernel, on a disk that doesn't answer.
+const DIES_WITHIN: Duration = Duration::from_secs(60);
+
+/// What the watchdog knows.
+#[derive(Debug)]
+struct Watch {
+    /// The process that runs the command.
+    parent: i32,
+    /// The command's, once it was told.
+    group: Option<Group>,
+    timer: BootTimer,
+}
+
+/// What the watchdog does next.
+enum Next {
+    GoOn,
+    Kill,
+    End,
+}
+
+pub(crate) fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
+    let parent = args.next().and_then(|arg| arg.to_str()?.parse().ok());
+    // Only SIGKILL and SIGSTOP reach it: it has to outlive what ends the others.
+    let blocked = SigSet::all().thread_block();
+    let (Some(parent), Ok(()), Ok(timer)) = (parent, blocked, BootTimer::new()) else {
+        return FAILED.into();
+    };
+    let mut watch = Watch {
+        parent,
+        group: None,
+        timer,
+    };
+    loop {
+        match watch.next() {
+            Ok(Next::GoOn) => {}
+            Ok(Next::End) => return ExitCode::SUCCESS,
+            // A watchdog that can't hear is none: the command doesn't run without.
+            Ok(Next::Kill) | Err(_) => {
+                watch.kill();
+                return ExitCode::from(HAS_KILLED.unsigned_abs().to_le_bytes()[0]);
+            }
+        }
+    }
+}
+
+impl Watch {
+    fn next(&mut self) -> io::Result<Next> {
+        let stdin = io::stdin();
+        let (is_told, is_time) = {
+            let mut fds = [
+                PollFd::new(&stdin, PollFlags::IN),
+                PollFd::new(&self.timer, PollFlags::IN),
+            ];
+            match poll(&mut fds, None) {
+                Err(rustix::io::Errno::INTR) => return Ok(Next::GoOn),
+                polled => polled?,
+            };
+            (!fds[0].revents().is_empty(), !fds[1].revents().is_empty())
+        };
+        // What it was told first: a later time may be among it.
+        if is_told {
+            return self.hear();
+        }
+        Ok(if is_time && self.timer.is_over() {
+            Next::Kill
+        } else {
+            Next::GoOn
+        })
+    }
+
+    /// The end of the stream is the end of the parent.
+    fn hear(&mut self) -> io::Result<Next> {
+        let (mut bytes, mut length) = ([0; LENGTH], 0);
+        while length < LENGTH {
+            // Unbuffered, so that poll(2) sees what is left.
+            match rustix::io::read(io::stdin(), &mut bytes[length..])? {
+                0 => return Ok(Next::Kill),
+                read => length += read,
+            }
+        }
+        match Message::from_bytes(bytes) {
+            Some(Message::Group(group)) => self.group = Some(group),
+            Some(Message::Until(until)) => self.timer.set(until)?,
+            Some(Message::Over) => return Ok(Next::End),
+            None => return Ok(Next::Kill),
+        }
+        Ok(Next::GoOn)
+    }
+
+    /// Nothing of the command runs on when this returns. Its locks are kept so long.
+    fn kill(&self) {
+        let Some(group) = self.group else {
+            return self.kill_children();
+        };
+        group.signal(Signal::KILL);
+        group.wait_until_dead(DIES_WITHIN);
+    }
+
+    /// The parent was stopped before it could tell what it had started.
+    fn kill_children(&self) {
+        let own = rustix::process::getpid().as_raw_nonzero().get();
+        let all = processes().unwrap_or_default();
+        let children = all
+            .iter()
+            .filter(|one| one.parent == self.parent && one.pid != own);
+        for pid in children.filter_map(|one| Pid::from_raw(one.pid)) {
+            let _ = kill_process(pid, Signal::KILL);
+            Group(pid).signal(Signal::KILL);
+            Group(pid).wait_until_dead(DIES_WITHIN);
+        }
+    }
+}
