@@ -1,0 +1,39 @@
+//! Many tools at once.
+
+use support::RedisServer;
+
+use crate::tool::{Place, Running};
+
+/// Adds one to a number, in a way that loses it when another does the same meanwhile.
+const ADD: &str = "n=$(cat number); sleep 0.005; echo $((n + 1)) > number";
+
+fn count(place: &Place, options: &str) {
+    const TOOLS: usize = 8;
+    const ROUNDS: usize = 3;
+    std::fs::write(place.path("number"), "0\n").unwrap();
+    for _ in 0..ROUNDS {
+        let tools: Vec<Running> = (0..TOOLS)
+            .map(|_| place.run(options, ADD).start())
+            .collect();
+        for tool in tools {
+            let done = tool.done();
+            assert_eq!(done.code(), 0, "{}", done.err);
+        }
+    }
+    let number: usize = place.read("number").trim().parse().expect("a number");
+    assert_eq!(number, TOOLS * ROUNDS);
+}
+
+#[test]
+fn no_addition_is_lost_with_files() {
+    count(&Place::with_files(), "a");
+    count(&Place::with_files(), "a b");
+}
+
+#[test]
+fn no_addition_is_lost_with_a_server() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    count(&place, "a");
+    count(&place, "a b");
+}

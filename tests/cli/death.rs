@@ -1,0 +1,114 @@
+//! What becomes of the command when the tool dies.
+
+use rustix::process::{Signal, kill_process};
+use support::{RedisServer, wait_until};
+
+use crate::PATIENCE;
+use crate::beats::{BEAT, BEAT_BELOW, BEAT_ON};
+use crate::tool::{Place, children, is_running};
+
+#[test]
+fn command_and_what_it_has_started_die_with_the_tool() {
+    for script in [BEAT, BEAT_ON, BEAT_BELOW] {
+        let place = Place::with_files();
+        let mut tool = place.run("a", script).start();
+        place.wait_for_more_beats(5);
+        tool.kill();
+        wait_until("the command to be dead", PATIENCE, || place.is_silent());
+    }
+}
+
+/// The kernel frees the lock of a dead process before it kills the process's children.
+#[test]
+fn next_one_enters_when_the_command_of_a_killed_tool_is_dead() {
+    let place = Place::with_files();
+    for round in 1..=10 {
+        let mut first = place.run("a", BEAT_BELOW).start();
+        place.wait_for_beats_of(2 * round - 1);
+        let mut second = place.run("a", BEAT).start();
+        first.kill();
+        place.wait_for_beats_of(2 * round);
+        second.kill();
+    }
+    place.assert_that_none_ran_beside_another();
+}
+
+#[test]
+fn command_dies_also_when_tool_and_watchdog_are_killed() {
+    let place = Place::with_files();
+    let mut tool = place.run("a", "echo $$ > pid; sleep 60").start();
+    let command = place.wait_for("pid");
+    // Stopped, so that it can't start another.
+    tool.signal(Signal::STOP);
+    kill_process(watchdog(&tool), Signal::KILL).expect("kill the watchdog");
+    tool.kill();
+    wait_until("the command to be dead", PATIENCE, || !is_running(&command));
+}
+
+#[test]
+fn watchdog_that_was_killed_is_replaced() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let mut tool = place
+        .run("a --ttl 2s --kill-after 200ms", BEAT_BELOW)
+        .start();
+    place.wait_for_beats_of(1);
+    let first = watchdog(&tool);
+    kill_process(first, Signal::KILL).expect("kill the watchdog");
+    wait_until("another watchdog", PATIENCE, || watchdog(&tool) != first);
+    place.wait_for_more_beats(5);
+    tool.kill();
+    wait_until("the command to be dead", PATIENCE, || place.is_silent());
+}
+
+#[test]
+fn command_may_inherit_the_lock() {
+    let place = Place::with_files();
+    let mut tool = place
+        .run(
+            "a --inherit",
+            "echo $$ > pid; sleep 2; echo > done; exec sleep 60",
+        )
+        .start();
+    let command = place.wait_for("pid");
+    tool.kill();
+    assert_eq!(place.tool("run a -n -- true").done().code(), 75);
+    // It isn't stopped.
+    place.wait_for("done");
+    assert_eq!(place.tool("run a -n -- true").done().code(), 75);
+    let command = command
+        .trim()
+        .parse()
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    kill_process(command.expect("a number"), Signal::KILL).expect("kill the command");
+    assert_eq!(place.tool("run a -- true").done().code(), 0);
+}
+
+#[test]
+fn what_inherited_the_lock_keeps_it_behind_the_command() {
+    let place = Place::with_files();
+    let done = place
+        .run(
+            "a --inherit",
+            "(echo > runs; while ! test -e end; do sleep 0.02; done) > /dev/null & exit 3",
+        )
+        .done();
+    assert_eq!(done.code(), 3);
+    place.wait_for("runs");
+    assert_eq!(place.tool("run a -n -- true").done().code(), 75);
+    std::fs::write(place.path("end"), "").unwrap();
+    assert_eq!(place.tool("run a -- true").done().code(), 0);
+}
+
+fn watchdog(tool: &crate::tool::Running) -> rustix::process::Pid {
+    let mut found = None;
+    wait_until("a watchdog", PATIENCE, || {
+        let children = children(tool.pid());
+        found = children
+            .into_iter()
+            .find(|(_, line)| line.contains("__watch"));
+        found.is_some()
+    });
+    found.expect("there is one").0
+}

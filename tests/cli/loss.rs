@@ -1,0 +1,187 @@
+//! A command whose lock is lost, or can't be renewed, is stopped before another enters.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use support::{Fault, Proxy, RedisServer, Stopwatch, wait_until};
+
+use crate::PATIENCE;
+use crate::beats::{BEAT, BEAT_BELOW, BEAT_ON};
+use crate::tool::Place;
+
+const KEY: &str = "{crosslock:a}";
+
+/// A lease of a second and a half, of which the last 300 ms are for stopping.
+const SHORT: &str = "a --ttl 1500ms --kill-after 200ms";
+
+#[test]
+fn command_runs_longer_than_a_ttl() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let done = place.run(SHORT, "sleep 4; echo whole").done();
+    assert_eq!((done.code(), &*done.out), (0, "whole\n"), "{}", done.err);
+}
+
+#[test]
+fn deleted_key_stops_the_command() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let script = "trap 'echo told; exit 0' TERM; echo > runs; while :; do sleep 0.05; done";
+    let tool = place.run(SHORT, script).start();
+    place.wait_for("runs");
+    let keys = server.keys();
+    assert!(keys.iter().any(|key| key == KEY), "{keys:?}");
+    let _: u64 = server.query(&["DEL", KEY]);
+    let done = tool.done();
+    assert_eq!((done.code(), &*done.out), (76, "told\n"), "{}", done.err);
+    assert!(done.err.contains("the lock is lost"), "{}", done.err);
+}
+
+/// The first one's connection answers no more, and the server keeps its lease till the end.
+#[test]
+fn command_is_dead_before_its_lease_can_have_ended() {
+    for script in [BEAT, BEAT_ON, BEAT_BELOW] {
+        let server = RedisServer::start();
+        let proxy = Proxy::start(server.addr());
+        let place = Place::with_locks_at(&server.url());
+        let args = ["--url", &proxy.url(), "run"];
+        let args: Vec<_> = args
+            .into_iter()
+            .chain(SHORT.split(' '))
+            .chain(["--", "sh", "-c", script])
+            .collect();
+        let first = place.tool_with(&args).start();
+        place.wait_for_beats_of(1);
+        let second = place.run(SHORT, BEAT).start();
+        place.wait_for_more_beats(5);
+        proxy.set(Fault::BlackHole);
+        place.wait_for_beats_of(2);
+        place.wait_for_more_beats(5);
+        assert_eq!(first.done().code(), 76);
+        drop(second);
+        place.assert_that_none_ran_beside_another();
+    }
+}
+
+#[test]
+fn server_that_is_gone_stops_the_command_in_time() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let tool = place.run(SHORT, BEAT_ON).start();
+    place.wait_for_beats_of(1);
+    let watch = Stopwatch::start();
+    server.kill();
+    let done = tool.done();
+    assert_eq!(done.code(), 76, "{}", done.err);
+    assert!(done.err.contains("can't be renewed"), "{}", done.err);
+    watch.assert_within(Duration::from_millis(1500));
+    assert!(place.is_silent());
+}
+
+#[test]
+fn short_outage_stops_nothing() {
+    let server = RedisServer::start();
+    let proxy = Proxy::start(server.addr());
+    let place = Place::with_locks_at(&proxy.url());
+    let tool = place
+        .run(
+            "a --ttl 10s --kill-after 1s",
+            "echo > runs; while ! test -e end; do sleep 0.05; done",
+        )
+        .start();
+    place.wait_for("runs");
+    proxy.set(Fault::Refuse);
+    crate::tool::pause(3_000);
+    proxy.set(Fault::None);
+    crate::tool::pause(3_000);
+    std::fs::write(place.path("end"), "").unwrap();
+    assert_eq!(tool.done().code(), 0);
+}
+
+#[test]
+fn tool_that_is_stopped_past_its_lease_lets_no_two_commands_run() {
+    for script in [BEAT, BEAT_ON, BEAT_BELOW] {
+        let server = RedisServer::start();
+        let place = Place::with_locks_at(&server.url());
+        let first = place.run(SHORT, script).start();
+        place.wait_for_beats_of(1);
+        let second = place.run(SHORT, BEAT).start();
+        place.wait_for_more_beats(5);
+        first.signal(Signal::STOP);
+        place.wait_for_beats_of(2);
+        place.wait_for_more_beats(5);
+        first.signal(Signal::CONT);
+        let done = first.done();
+        assert_eq!(done.code(), 76, "{}", done.err);
+        place.wait_for_more_beats(5);
+        drop(second);
+        place.assert_that_none_ran_beside_another();
+    }
+}
+
+#[test]
+fn tool_that_is_stopped_for_a_short_time_goes_on() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let tool = place
+        .run(
+            "a --ttl 20s",
+            "echo > runs; while ! test -e end; do sleep 0.05; done",
+        )
+        .start();
+    place.wait_for("runs");
+    tool.signal(Signal::STOP);
+    crate::tool::pause(500);
+    tool.signal(Signal::CONT);
+    crate::tool::pause(500);
+    std::fs::write(place.path("end"), "").unwrap();
+    assert_eq!(tool.done().code(), 0);
+}
+
+/// What the command has left behind in its group holds no lock, and is stopped only with the command.
+#[test]
+fn whole_group_dies_when_the_command_ends_by_the_signal() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let script =
+        "(trap '' TERM; while :; do echo $CROSSLOCK_TOKEN >> beats; sleep 0.01; done) & wait";
+    let tool = place.run(SHORT, script).start();
+    place.wait_for_beats_of(1);
+    let _: u64 = server.query(&["DEL", KEY]);
+    assert_eq!(tool.done().code(), 76);
+    assert!(place.is_silent());
+}
+
+#[test]
+fn removed_file_stops_the_command() {
+    let place = Place::with_files();
+    let tool = place.run("a --ttl 1500ms --kill-after 200ms", BEAT).start();
+    place.wait_for_beats_of(1);
+    for file in std::fs::read_dir(place.path("locks")).expect("the directory is there") {
+        std::fs::remove_file(file.expect("an entry").path()).expect("remove it");
+    }
+    assert_eq!(tool.done().code(), 76);
+    wait_until("the command to be dead", PATIENCE, || place.is_silent());
+}
+
+/// Nobody reads what the command writes, so it blocks, but not the tool.
+#[test]
+fn full_pipe_doesnt_keep_the_tool_from_its_work() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let mut tool = place.run(SHORT, "echo > runs; cat /dev/zero; echo never > ended");
+    tool.command.stdout(std::process::Stdio::piped());
+    let mut process = tool.command.spawn().expect("start the tool");
+    place.wait_for("runs");
+    crate::tool::pause(2_000);
+    assert!(process.try_wait().expect("wait for it").is_none());
+    assert!(server.keys().iter().any(|key| key == KEY));
+    let _: u64 = server.query(&["DEL", KEY]);
+    let mut status = None;
+    wait_until("the tool to end", PATIENCE, || {
+        status = process.try_wait().expect("wait for it");
+        status.is_some()
+    });
+    assert_eq!(status.expect("it has ended").code(), Some(76));
+    assert!(!place.path("ended").exists());
+}

@@ -1,0 +1,17 @@
+//! The program `crosslock`: what its verbs print, with which status they end, and what becomes of commands under a lock.
+
+mod beats;
+mod command;
+mod contention;
+mod death;
+mod loss;
+mod signals;
+mod statuses;
+mod terminal;
+mod tool;
+mod wait_and_test;
+
+use std::time::Duration;
+
+/// Far more than anything here takes, even on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,0 +1,107 @@
+//! Signals that the tool gets: they end a wait, or are the command's.
+
+use rustix::process::Signal;
+use support::{RedisServer, wait_until};
+
+use crate::PATIENCE;
+use crate::tool::{Place, is_running};
+
+const FORWARDED: [(Signal, &str, i32); 6] = [
+    (Signal::TERM, "TERM", 143),
+    (Signal::INT, "INT", 130),
+    (Signal::HUP, "HUP", 129),
+    (Signal::QUIT, "QUIT", 131),
+    (Signal::USR1, "USR1", 138),
+    (Signal::USR2, "USR2", 140),
+];
+
+#[test]
+fn each_is_forwarded_to_the_command() {
+    for (signal, name, _) in FORWARDED {
+        let place = Place::with_files();
+        let script = format!(
+            "trap 'echo got {name}; exit 7' {name}; echo > runs; while :; do sleep 0.02; done"
+        );
+        let tool = place.run("a", &script).start();
+        place.wait_for("runs");
+        tool.signal(signal);
+        let done = tool.done();
+        assert_eq!((done.code(), done.out), (7, format!("got {name}\n")));
+    }
+}
+
+#[test]
+fn each_ends_the_command_that_doesnt_heed_it() {
+    for (signal, _, code) in FORWARDED {
+        let place = Place::with_files();
+        let tool = place
+            .run("a", "ulimit -c 0; echo > runs; exec sleep 60")
+            .start();
+        place.wait_for("runs");
+        crate::tool::pause(50);
+        tool.signal(signal);
+        assert_eq!(tool.done().code(), code);
+    }
+}
+
+#[test]
+fn second_one_is_forwarded_too() {
+    let place = Place::with_files();
+    let script = "n=0; trap 'n=$((n+1)); echo $n; echo $n > n$n; test $n = 2 && exit 0' TERM; echo > runs; while :; do sleep 0.02; done";
+    let tool = place.run("a", script).start();
+    place.wait_for("runs");
+    tool.signal(Signal::TERM);
+    place.wait_for("n1");
+    tool.signal(Signal::TERM);
+    assert_eq!(tool.done().out, "1\n2\n");
+}
+
+#[test]
+fn grandchildren_get_it() {
+    let place = Place::with_files();
+    let script = "sh -c 'trap \"echo below; exit\" USR1; echo > runs; while :; do sleep 0.02; done' & trap : USR1; wait; wait";
+    let tool = place.run("a", script).start();
+    place.wait_for("runs");
+    tool.signal(Signal::USR1);
+    assert_eq!(tool.done().out, "below\n");
+}
+
+#[test]
+fn each_ends_the_wait() {
+    let server = RedisServer::start();
+    for place in [Place::with_files(), Place::with_locks_at(&server.url())] {
+        let holder = place.run("a", "echo > runs; sleep 60").start();
+        place.wait_for("runs");
+        for (signal, _, code) in FORWARDED {
+            let tool = place.run("a", "echo > entered").start();
+            crate::tool::pause(200);
+            tool.signal(signal);
+            assert_eq!(tool.done().code(), code);
+        }
+        assert!(!place.path("entered").exists());
+        drop(holder);
+        // Nobody stands in the line any more.
+        assert_eq!(place.run("a -w 30s", "true").done().code(), 0);
+    }
+}
+
+#[test]
+fn tool_and_command_stop_and_go_on_together() {
+    let place = Place::with_files();
+    let script = "echo $$ > pid; while :; do echo $CROSSLOCK_TOKEN >> beats; sleep 0.01; done";
+    let tool = place.run("a", script).start();
+    let command = place.wait_for("pid");
+    tool.signal(Signal::TSTP);
+    wait_until("the command to stop", PATIENCE, || state(&command) == "T");
+    tool.signal(Signal::CONT);
+    place.wait_for_more_beats(5);
+    assert!(is_running(&command));
+    tool.signal(Signal::TERM);
+    assert_eq!(tool.done().code(), 143);
+}
+
+fn state(pid: &str) -> String {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    rest.chars().take(1).collect()
+}

@@ -1,0 +1,144 @@
+//! Exit statuses.
+
+use support::RedisServer;
+
+use crate::tool::Place;
+
+fn code(place: &Place, args: &str) -> i32 {
+    place.tool(args).done().code()
+}
+
+#[test]
+fn commands_status_is_given() {
+    let place = Place::with_files();
+    for code in [0, 1, 3, 75, 255] {
+        let done = place.run("a", &format!("exit {code}")).done();
+        assert_eq!(done.code(), code);
+        assert_eq!(done.err, "");
+    }
+}
+
+#[test]
+fn command_that_a_signal_ended_gives_128_and_the_signal() {
+    let place = Place::with_files();
+    for (signal, code) in [("TERM", 143), ("KILL", 137), ("INT", 130)] {
+        let script = format!("kill -{signal} $$");
+        assert_eq!(place.run("a", &script).done().code(), code);
+    }
+}
+
+#[test]
+fn taken_lock_gives_75_or_what_was_asked_for() {
+    let place = Place::with_files();
+    let holder = place.run("a", "echo > runs; sleep 60").start();
+    place.wait_for("runs");
+    for (options, expected) in [
+        ("-n", 75),
+        ("-w 50ms", 75),
+        ("-n -E 9", 9),
+        ("-n --skip", 0),
+    ] {
+        let done = place
+            .tool(&format!("run a {options} -- touch entered"))
+            .done();
+        assert_eq!(done.code(), expected, "{options}");
+        assert_eq!(
+            done.err.contains("a is taken"),
+            expected != 0,
+            "{}",
+            done.err
+        );
+    }
+    assert!(!place.path("entered").exists());
+    assert_eq!(code(&place, "run b a -n -- true"), 75);
+    assert_eq!(code(&place, "-q run a -n -- true"), 75);
+    drop(holder);
+}
+
+#[test]
+fn command_that_cant_be_run_gives_what_env_gives() {
+    let place = Place::with_files();
+    std::fs::write(place.path("file"), "").unwrap();
+    for (command, expected) in [
+        ("./nothing", 127),
+        ("./file", 126),
+        ("no-such-command", 127),
+    ] {
+        let done = place.tool(&format!("run a -- {command}")).done();
+        assert_eq!(done.code(), expected, "{command}");
+        let text = format!("crosslock: can't run {command}: ");
+        assert!(done.err.starts_with(&text), "{}", done.err);
+    }
+    // It holds nothing afterwards.
+    assert_eq!(code(&place, "run a -n -- true"), 0);
+}
+
+#[test]
+fn wrong_usage_gives_64() {
+    let place = Place::with_files();
+    for args in [
+        "",
+        "walk",
+        "run",
+        "run a",
+        "run -- true",
+        "run a --nonsense -- true",
+        "run a -w soon -- true",
+        "run a b -s -- true",
+        "run a -p 4/3 -- true",
+        "run a --ttl 1s -- true",
+        "run a --signal NONE -- true",
+        "--url carrier-pigeon://roof/ run a -- true",
+        "--namespace a/b run a -- true",
+        "-q -v run a -- true",
+    ] {
+        assert_eq!(code(&place, args), 64, "{args}");
+    }
+    assert_eq!(code(&place, "--help"), 0);
+    assert_eq!(code(&place, "--version"), 0);
+}
+
+#[test]
+fn server_that_cant_be_reached_gives_69_and_its_password_isnt_shown() {
+    let server = RedisServer::start();
+    let url = server.url_as("user:hunter2");
+    server.kill();
+    let place = Place::with_locks_at(&url);
+    for args in [
+        "run a -n -- true",
+        "-v run a -n -- true",
+        "--json run a -n -- true",
+        "test a",
+    ] {
+        let done = place.tool(args).done();
+        assert_eq!(done.code(), 69, "{}", done.err);
+        assert!(!done.err.contains("hunter2"), "{}", done.err);
+    }
+}
+
+#[test]
+fn server_that_refuses_the_user_gives_77() {
+    let server = RedisServer::builder().password("right").start();
+    let place = Place::with_locks_at(&server.url_as(":wrong"));
+    let done = place.tool("run a -n -- true").done();
+    assert_eq!(done.code(), 77, "{}", done.err);
+    assert!(!done.err.contains("wrong"), "{}", done.err);
+}
+
+#[test]
+fn command_that_runs_too_long_gives_124() {
+    let place = Place::with_files();
+    let done = place.run("a --max-run 200ms", "sleep 60").done();
+    assert_eq!(done.code(), 124);
+    // One that ignores the signal is killed.
+    let options = "a --max-run 200ms --kill-after 200ms";
+    let script = "trap : TERM; while :; do sleep 0.05; done";
+    let done = place.run(options, script).done();
+    assert_eq!(done.code(), 124);
+    assert!(done.err.contains("has run for too long"), "{}", done.err);
+    // The signal can be chosen, and the command can clean up.
+    let script = "trap 'echo clean; exit 0' INT; while :; do sleep 0.05; done";
+    let done = place.run("a --max-run 500ms --signal INT", script).done();
+    assert_eq!((done.code(), &*done.out), (124, "clean\n"));
+    assert_eq!(place.run("a --max-run 60s", "exit 3").done().code(), 3);
+}

@@ -1,0 +1,225 @@
+//! Starts the program, and watches it.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use support::wait_until;
+use tempfile::TempDir;
+
+use crate::PATIENCE;
+
+/// A directory with locks, and with what the tool and its commands write.
+pub struct Place {
+    dir: TempDir,
+    url: String,
+}
+
+impl Place {
+    /// Locks in files.
+    pub fn with_files() -> Self {
+        let dir = tempfile::tempdir().expect("make a directory");
+        let url = format!("file://{}/locks", dir.path().display());
+        Place { dir, url }
+    }
+
+    /// Locks elsewhere.
+    pub fn with_locks_at(url: &str) -> Self {
+        let dir = tempfile::tempdir().expect("make a directory");
+        let url = url.to_owned();
+        Place { dir, url }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// What was written there so far.
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// Waits until something was written there.
+    #[track_caller]
+    pub fn wait_for(&self, name: &str) -> String {
+        wait_until(name, PATIENCE, || self.read(name).ends_with('\n'));
+        self.read(name)
+    }
+
+    /// The tool with these arguments, a blank between two. The command's working directory is this place.
+    pub fn tool(&self, args: &str) -> Tool {
+        let args: Vec<_> = args.split(' ').collect();
+        self.tool_with(&args)
+    }
+
+    pub fn tool_with(&self, args: &[&str]) -> Tool {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_crosslock"));
+        command.args(args).env("CROSSLOCK_URL", &self.url);
+        command.current_dir(self.dir.path()).stdin(Stdio::null());
+        Tool {
+            command,
+            input: Vec::new(),
+        }
+    }
+
+    /// `run` with these options, and a command for the shell.
+    pub fn run(&self, options: &str, script: &str) -> Tool {
+        let mut args = vec!["run"];
+        args.extend(options.split(' '));
+        args.extend(["--", "sh", "-c", script]);
+        self.tool_with(&args)
+    }
+
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+}
+
+/// The program, before it is started.
+pub struct Tool {
+    pub command: Command,
+    input: Vec<u8>,
+}
+
+impl Tool {
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// What it reads from its standard input.
+    pub fn input(mut self, bytes: &[u8]) -> Self {
+        self.input = bytes.to_vec();
+        self
+    }
+
+    pub fn start(mut self) -> Running {
+        let dir = tempfile::tempdir().expect("make a directory");
+        let file = |name: &str| fs::File::create(dir.path().join(name)).expect("make a file");
+        self.command.stdout(file("out")).stderr(file("err"));
+        if !self.input.is_empty() {
+            self.command.stdin(Stdio::piped());
+        }
+        let mut process = self.command.spawn().expect("start the tool");
+        if let Some(mut stdin) = process.stdin.take() {
+            // A command that doesn't read it has closed it.
+            let _ = stdin.write_all(&self.input);
+        }
+        Running { process, dir }
+    }
+
+    /// Runs it to its end.
+    #[track_caller]
+    pub fn done(self) -> Done {
+        self.start().done()
+    }
+}
+
+/// The program while it runs; dropping it kills it.
+pub struct Running {
+    process: Child,
+    dir: TempDir,
+}
+
+impl Running {
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(&self.process)
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).expect("signal the tool");
+    }
+
+    /// Kills it with SIGKILL.
+    pub fn kill(&mut self) {
+        self.process.kill().expect("kill the tool");
+        self.process.wait().expect("reap the tool");
+    }
+
+    pub fn is_over(&mut self) -> bool {
+        self.process
+            .try_wait()
+            .expect("wait for the tool")
+            .is_some()
+    }
+
+    pub fn err(&self) -> String {
+        self.read("err")
+    }
+
+    #[track_caller]
+    pub fn done(mut self) -> Done {
+        let mut status = None;
+        wait_until("the tool to end", PATIENCE, || {
+            status = self.process.try_wait().expect("wait for the tool");
+            status.is_some()
+        });
+        Done {
+            status: status.expect("it has ended"),
+            out: self.read("out"),
+            err: self.read("err"),
+        }
+    }
+
+    fn read(&self, name: &str) -> String {
+        let bytes = fs::read(self.dir.path().join(name)).expect("read what the tool wrote");
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail only for a process that has been reaped.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// What came of the program.
+#[derive(Debug)]
+pub struct Done {
+    status: ExitStatus,
+    pub out: String,
+    pub err: String,
+}
+
+impl Done {
+    /// Its exit status.
+    #[track_caller]
+    pub fn code(&self) -> i32 {
+        let signal = self.status.signal();
+        self.status
+            .code()
+            .unwrap_or_else(|| panic!("signal {signal:?} has ended it: {}", self.err))
+    }
+}
+
+/// Whether a process of that number can run: it isn't a zombie.
+pub fn is_running(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    let state = stat
+        .rsplit_once(") ")
+        .and_then(|(_, rest)| rest.chars().next());
+    state.is_some_and(|state| !"ZX".contains(state))
+}
+
+/// The children of a process, with their command lines.
+pub fn children(pid: Pid) -> Vec<(Pid, String)> {
+    let pid = pid.as_raw_nonzero();
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let children = fs::read_to_string(path).unwrap_or_default();
+    let children = children.split_whitespace().filter_map(|pid| {
+        let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
+        Some((Pid::from_raw(pid.parse().ok()?)?, line.replace('\0', " ")))
+    });
+    children.collect()
+}
+
+/// Waits for as long as a condition must hold to be believed.
+pub fn pause(millis: u64) {
+    std::thread::sleep(Duration::from_millis(millis));
+}

@@ -1,0 +1,40 @@
+//! `wait` and `test`.
+
+use support::RedisServer;
+
+use crate::tool::Place;
+
+#[test]
+fn test_says_whether_a_lock_is_free() {
+    let server = RedisServer::start();
+    for place in [Place::with_files(), Place::with_locks_at(&server.url())] {
+        assert_eq!(place.tool("test a").done().code(), 0);
+        let holder = place
+            .run("a", "echo > runs; while ! test -e end; do sleep 0.02; done")
+            .start();
+        place.wait_for("runs");
+        assert_eq!(place.tool("test a").done().code(), 75);
+        std::fs::write(place.path("end"), "").unwrap();
+        assert_eq!(holder.done().code(), 0);
+        assert_eq!(place.tool("test a").done().code(), 0);
+    }
+}
+
+#[test]
+fn wait_ends_when_the_lock_is_free_and_takes_nothing() {
+    let server = RedisServer::start();
+    for place in [Place::with_files(), Place::with_locks_at(&server.url())] {
+        assert_eq!(place.tool("wait a").done().code(), 0);
+        let holder = place
+            .run("a", "echo > runs; while ! test -e end; do sleep 0.02; done")
+            .start();
+        place.wait_for("runs");
+        assert_eq!(place.tool("wait a -w 100ms").done().code(), 75);
+        let mut waits = place.tool("wait a").start();
+        crate::tool::pause(300);
+        assert!(!waits.is_over());
+        std::fs::write(place.path("end"), "").unwrap();
+        assert_eq!(holder.done().code(), 0);
+        assert_eq!(waits.done().code(), 0);
+    }
+}
