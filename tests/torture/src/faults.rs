@@ -30,6 +30,7 @@ pub(crate) fn aim(driver: &mut Driver<'_>, kind: &Kind) -> Option<Target> {
     let long = driver.ttl.mul_f64(0.6);
     let moment = match kind.name {
         "kill releasing" | "lose reply to release" => Moment::Releases,
+        "kill passing" => Moment::Passes,
         "delay and kill holder"
         | "lose reply to renew"
         | "stop holder past ttl"
@@ -116,7 +117,12 @@ fn fire_at(driver: &mut Driver<'_>, kind: &Kind, target: u32) -> bool {
             stop(driver, target, time)
         }
         "stop waiter and delay grants" => stop_and_delay(driver, target),
-        "kill holder" | "kill waiter" | "kill releasing" => kill(driver, target),
+        "kill holder" | "kill waiter" | "kill releasing" | "kill passing" => kill(driver, target),
+        "close" => {
+            driver.worker(target).tell("close");
+            driver.worker(target).wait_for("closed", PATIENCE);
+            true
+        }
         "delay and kill holder" => {
             let delay = millis(driver.rng.u64(25..60));
             driver.proxy(target).set(Fault::Delay(delay));

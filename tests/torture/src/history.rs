@@ -31,12 +31,14 @@ pub enum Mode {
 
 /// What an event tells of.
 ///
-/// The outcome of an `answer` is held, none, opened, or an error. A `release` is by unlock, downgrade, drop or panic;
-/// of a value by commit, drop, panic, discard, or unchanged.
+/// One asks by lock, timed, try, adopt, open or close. The outcome of an `answer` is held, none, opened, closed, or an
+/// error. A `release` is by unlock, downgrade, drop, panic or pass; of a value by commit, drop, panic, discard, or
+/// unchanged.
 ///
 /// | op | tells | fields |
 /// |---|---|---|
-/// | `ask` | before a call | `id`, `name` (or two), `mode`, `detail` lock, timed, try or open, `until` its timeout |
+/// | `ask` | before a call | `id`, `name` (or two), `mode`, `token` the number of its locker, `detail` how, `until` its timeout, or the call that an adopted lease is from |
+/// | `cancel` | before a call is cancelled | `id` |
 /// | `answer` | after it, or after a downgrade | `id`, `mode`, `outcome`, `token`, `until` when the lease ends |
 /// | `look` | the guard is valid | `id`, `until` when the lease ends |
 /// | `lost` | the guard isn't valid | `id`, `detail` why |

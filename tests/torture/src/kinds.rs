@@ -62,7 +62,7 @@ const fn harmful(name: &'static str, forgets: bool) -> Kind {
     }
 }
 
-pub const KINDS: [Kind; 39] = [
+pub const KINDS: [Kind; 41] = [
     safe("stop holder", OUTAGE, true),
     safe("stop waiter", OUTAGE, true),
     safe("stop holder past ttl", OUTAGE, true),
@@ -92,6 +92,8 @@ pub const KINDS: [Kind; 39] = [
     safe("acl revoked", REFUSAL, true),
     safe("descriptors exhausted", OUTAGE, true),
     safe("threads exhausted", &["engine"], false),
+    safe("kill passing", &[], false),
+    safe("close", &[], false),
     safe("break", &[], false),
     safe("stop holder and break", OUTAGE, true),
     harmful("restart server without aof", true),

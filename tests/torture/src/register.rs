@@ -3,7 +3,7 @@
 //! Those that share a lock have their tokens in no order: none of them makes the other stale, but all make those stale
 //! that had the lock for themselves before, and are made so by those that have it after.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::chown;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -24,6 +24,8 @@ pub(crate) enum Moment {
     Holds(Duration),
     /// Somebody is about to release.
     Releases,
+    /// Somebody has just passed a lease on.
+    Passes,
 }
 
 /// Whom a fault hits.
@@ -51,7 +53,12 @@ struct State {
     /// Who was let in last, to which name, and how often anybody was.
     last: Option<(Target, Moment)>,
     count: u64,
+    /// Tickets that were passed on, and how often each may still be taken.
+    passed: VecDeque<Event>,
 }
+
+/// So many tickets are kept: an older one is of a lease that is over.
+const TICKETS: usize = 8;
 
 /// What is known of one name.
 #[derive(Debug, Default)]
@@ -142,7 +149,17 @@ impl Shared {
 
     /// `read name token owner micros` or `write name token owner value`; of who shares the lock `peek name token owner
     /// micros` and `leave name token owner 0`.
+    ///
+    /// `post ticket` passes a lease on, and `take other` or `take any` takes one.
     fn answer(&self, of: &Event, line: &str) -> Option<String> {
+        if let Some(passed) = line.strip_prefix("post ") {
+            self.post(Event::from_json(passed)?);
+            return Some(String::new());
+        }
+        if let Some(whose) = line.strip_prefix("take ") {
+            let taken = self.take(of.process, whose == "any");
+            return Some(taken.map_or(String::new(), |passed| passed.to_json()));
+        }
         let words: Vec<_> = line.split(' ').collect();
         let [verb, name, token, owner, number] = words[..] else {
             return None;
@@ -176,14 +193,36 @@ impl Shared {
             "peek" => Moment::Has(Duration::from_micros(number)),
             _ => Moment::Releases,
         };
-        let target = Target {
-            process: of.process,
-            name: name.to_owned(),
-        };
-        state.last = Some((target, moment));
+        self.tell_moment(&mut state, of.process, name, moment);
+        Some(value.to_string())
+    }
+
+    fn tell_moment(&self, state: &mut State, process: u32, name: &str, moment: Moment) {
+        let name = name.to_owned();
+        state.last = Some((Target { process, name }, moment));
         state.count += 1;
         self.seen.notify_all();
-        Some(value.to_string())
+    }
+
+    fn post(&self, passed: Event) {
+        let mut state = self.state.lock().expect("no panics");
+        self.tell_moment(&mut state, passed.process, &passed.name, Moment::Passes);
+        state.passed.push_back(passed);
+        if state.passed.len() > TICKETS {
+            state.passed.pop_front();
+        }
+    }
+
+    fn take(&self, process: u32, takes_own: bool) -> Option<Event> {
+        let mut state = self.state.lock().expect("no panics");
+        let mut passed = state.passed.iter();
+        let at = passed.position(|one| takes_own || one.process != process)?;
+        let taken = state.passed[at].clone();
+        state.passed[at].until -= 1;
+        if taken.until == 1 {
+            state.passed.remove(at);
+        }
+        Some(taken)
     }
 }
 

@@ -2,23 +2,28 @@
 
 use std::env;
 use std::io::{self, BufRead, BufReader, Write};
+use std::mem;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use crosslock::{Error, Locker, LockerBuilder, LostReason};
+use crosslock::{CancelToken, Error, Locker, LockerBuilder, LostReason, Result};
 use fastrand::Rng;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use self::task::{Guard, Task};
+use self::cancelling::Canceller;
+use self::task::{Guard, How, Task};
 use super::delays::watch_threads;
 use super::history::{Event, History, now};
 use super::watcher::watch_process;
 use support::{Child, eventually, hear, is_child, say, sockets, threads_named};
 
+mod cancelling;
 mod holding;
+mod passing;
 mod task;
 
 pub(crate) const IO_TIMEOUT: Duration = Duration::from_millis(150);
@@ -29,6 +34,8 @@ pub(crate) const THREADS: u32 = 4;
 const OPENS_WITHIN: Duration = Duration::from_millis(400);
 /// One call in so many opens a locker of its own.
 const OWN_LOCKER_EVERY: u8 = 15;
+/// One call in so many is cancelled, if it isn't over before.
+const CANCELLED_EVERY: u8 = 8;
 
 const ENTRY: &str = "torture worker";
 const DIR: &str = "TORTURE_WORKER_DIR";
@@ -111,7 +118,7 @@ pub(crate) fn run() {
     // Until the process ends.
     thread::spawn(move || watch_threads(&late, &AtomicBool::new(false)));
     let before = sockets();
-    let locker = open(&told.url, told.ttl);
+    let locker = Shared::open(&told);
     let (ends, refused) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -122,7 +129,10 @@ pub(crate) fn run() {
         say("ready");
         // Also when the driver is gone.
         while let Some(order) = hear().filter(|order| order != "end") {
-            exhaust(&order, &refused);
+            match order.as_str() {
+                "close" => locker.close(&told, &history),
+                order => exhaust(order, &refused),
+            }
         }
         ends.store(true, Relaxed);
     });
@@ -130,6 +140,50 @@ pub(crate) fn run() {
     tell_what_is_left(&history, before);
     say("done");
     hear();
+}
+
+/// The locker of the process's threads, with its number. It is closed now and then, and they go on with the next.
+struct Shared(Mutex<(Locker, u64)>);
+
+impl Shared {
+    fn open(told: &Told) -> Self {
+        Shared(Mutex::new((open(&told.url, told.ttl), 1)))
+    }
+
+    fn get(&self) -> (Locker, u64) {
+        self.0.lock().expect("no panics").clone()
+    }
+
+    fn close(&self, told: &Told, history: &History) {
+        let next = open(&told.url, told.ttl);
+        let (closed, number) = {
+            let mut shared = self.0.lock().expect("no panics");
+            let number = shared.1 + 1;
+            mem::replace(&mut *shared, (next, number))
+        };
+        let of = Event {
+            process: told.index,
+            pid: std::process::id(),
+            id: (told.life << 32) | (u64::from(THREADS) << 24) | number,
+            token: number,
+            ..Event::default()
+        };
+        let event = |op: &str| Event {
+            at: now(),
+            op: op.to_owned(),
+            ..of.clone()
+        };
+        history.tell(&Event {
+            detail: "close".to_owned(),
+            ..event("ask")
+        });
+        closed.close();
+        history.tell(&Event {
+            outcome: "closed".to_owned(),
+            ..event("answer")
+        });
+        say("closed");
+    }
 }
 
 fn builder(url: &str, ttl: Duration) -> LockerBuilder {
@@ -213,11 +267,25 @@ impl Register {
         self.0.read_line(&mut answer)?;
         Ok(answer.trim().parse().ok())
     }
+
+    /// Leaves a ticket there, as many times as it may be taken.
+    fn post(&mut self, passed: &Event) -> io::Result<()> {
+        self.call(&format!("post {}", passed.to_json())).map(drop)
+    }
+
+    /// Gives a ticket that was left by any process, or by another than this.
+    fn take(&mut self, whose: &str) -> io::Result<Option<Event>> {
+        let mut answer = String::new();
+        writeln!(self.0.get_ref(), "take {whose}")?;
+        self.0.read_line(&mut answer)?;
+        Ok(Event::from_json(answer.trim()))
+    }
 }
 
 /// One thread.
 struct Worker<'a> {
-    locker: &'a Locker,
+    locker: &'a Shared,
+    canceller: Canceller,
     url: &'a str,
     /// Counts the calls that were refused with an error of the engine.
     refused: &'a AtomicU64,
@@ -236,7 +304,7 @@ impl<'a> Worker<'a> {
     fn new(
         told: &'a Told,
         thread: u32,
-        locker: &'a Locker,
+        locker: &'a Shared,
         history: &'a History,
         refused: &'a AtomicU64,
     ) -> Self {
@@ -244,6 +312,7 @@ impl<'a> Worker<'a> {
         let register = Register::connect(&told.dir, told.index, pid, thread);
         Worker {
             locker,
+            canceller: Canceller::start(told.open_history()),
             url: &told.url,
             refused,
             history,
@@ -264,24 +333,34 @@ impl<'a> Worker<'a> {
 
     fn work(mut self, ends: &AtomicBool) {
         while !ends.load(Relaxed) {
-            self.task = Task::any(&mut self.rng, self.of.thread);
-            (self.of.name, self.of.mode) = (self.task.name(), self.task.mode());
-            let own = if self.rng.u8(0..OWN_LOCKER_EVERY) == 0 {
-                let Some(own) = self.open() else { continue };
-                Some(own)
-            } else {
-                None
-            };
-            self.begin();
-            match self.ask(own.as_ref().unwrap_or(self.locker)) {
-                // The driver is gone, or is about to end this process.
-                Some(guard) => match self.hold(guard) {
-                    Ok(()) => {}
-                    Err(_) => return,
-                },
-                None => thread::sleep(Duration::from_micros(self.rng.u64(0..3000))),
+            // Otherwise the driver is gone, or is about to end this process.
+            if self.work_once().is_err() {
+                return;
             }
         }
+    }
+
+    fn work_once(&mut self) -> io::Result<()> {
+        let (locker, number) = self.locker.get();
+        if let Some(guard) = self.adopt(&locker, number)? {
+            return self.hold(guard);
+        }
+        self.task = Task::any(&mut self.rng, self.of.thread);
+        (self.of.name, self.of.mode) = (self.task.name(), self.task.mode());
+        let (locker, number) = if self.rng.u8(0..OWN_LOCKER_EVERY) == 0 {
+            let Some(own) = self.open() else {
+                return Ok(());
+            };
+            (own, 0)
+        } else {
+            (locker, number)
+        };
+        self.begin();
+        if let Some(guard) = self.ask(&locker, number) {
+            return self.hold(guard);
+        }
+        thread::sleep(Duration::from_micros(self.rng.u64(0..3000)));
+        Ok(())
     }
 
     fn begin(&mut self) {
@@ -325,15 +404,39 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn ask(&mut self, locker: &Locker) -> Option<Guard> {
+    /// By a locker with this number; zero is one for this call.
+    fn ask(&mut self, locker: &Locker, number: u64) -> Option<Guard> {
         let how = self.task.how(&mut self.rng, self.ttl);
         self.history.tell(&Event {
             detail: how.name().to_owned(),
+            token: number,
             until: how.timeout().as_nanos().try_into().expect("it is short"),
             ..self.event("ask")
         });
-        let outcome = self.task.call(locker, how);
-        let mut event = self.event("answer");
+        let outcome = if self.rng.u8(0..CANCELLED_EVERY) == 0 {
+            self.call_cancelled(locker, how)
+        } else {
+            self.task.call(locker, how)
+        };
+        let event = self.event("answer");
+        self.tell_answer(outcome, event)
+    }
+
+    fn call_cancelled(&mut self, locker: &Locker, how: How) -> Result<Option<Guard>> {
+        let token = CancelToken::default();
+        let after = self.ttl.mul_f64(self.rng.f64().powi(2));
+        let locker = locker.cancelled_by(&token);
+        self.canceller.cancel(token, after, self.event("cancel"));
+        let outcome = self.task.call(&locker, how);
+        if self.rng.bool() {
+            // Otherwise it is cancelled while it holds what it has got.
+            self.canceller.leave();
+        }
+        outcome
+    }
+
+    /// `event` was made when the call was over.
+    fn tell_answer(&self, outcome: Result<Option<Guard>>, mut event: Event) -> Option<Guard> {
         match outcome {
             Ok(Some(guard)) => {
                 self.tell_held(&guard, event);
@@ -371,6 +474,7 @@ fn reason(error: &Error) -> &'static str {
 fn kind(error: &Error) -> &'static str {
     match error {
         Error::Busy { .. } => "busy",
+        Error::Cancelled { .. } => "cancelled",
         Error::Lost { .. } => "lost",
         Error::Unavailable { .. } => "unavailable",
         Error::Denied { .. } => "denied",

@@ -7,6 +7,8 @@ use super::{Facts, Rules, Violation, nanos, shown, violation};
 use crate::history::Event;
 
 const TIMED: Duration = Duration::from_millis(100);
+const CANCELLED: Duration = Duration::from_millis(50);
+const CLOSE: Duration = Duration::from_millis(500);
 const RELEASE: Duration = Duration::from_millis(500);
 const AFTER_KILL: Duration = Duration::from_millis(250);
 const AFTER_RELEASE: Duration = Duration::from_millis(100);
@@ -34,13 +36,12 @@ pub(super) fn timed(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         let Some(ask) = facts.asks.get(&answer.id) else {
             continue;
         };
-        if !matches!(ask.detail.as_str(), "timed" | "try" | "open") {
-            continue;
-        }
         // An attempt without a timeout takes what its connection and its answer may take.
         let timeout = match ask.detail.as_str() {
             "timed" => ask.until,
-            _ => nanos(3 * rules.io_timeout),
+            "try" | "open" => nanos(3 * rules.io_timeout),
+            "close" => nanos(CLOSE - TIMED),
+            _ => continue,
         };
         let most = timeout + nanos(TIMED + rules.slack);
         let took = answer.at.saturating_sub(ask.at);
@@ -52,12 +53,43 @@ pub(super) fn timed(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     found
 }
 
+/// A call that waits is over 50 ms after it was cancelled, or its locker closed.
+pub(super) fn cancelled(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for answer in facts.answers.values() {
+        let ask = facts.asks.get(&answer.id);
+        let Some((ask, ended)) = ask.and_then(|ask| Some((ask, ended(facts, ask)?))) else {
+            continue;
+        };
+        let since = ask.at.max(ended.at);
+        let took = answer.at.saturating_sub(since);
+        let most = nanos(CANCELLED + rules.slack);
+        if took > most && took > most + own_lateness(facts, answer, since) {
+            let text = format!("a call took {:?} after it was cancelled", shown(took));
+            found.push(violation("C7", text, &[ask, ended, answer]));
+        }
+    }
+    found
+}
+
+/// What ended a call first.
+pub(super) fn ended<'a>(facts: &Facts<'a>, ask: &Event) -> Option<&'a Event> {
+    if matches!(ask.detail.as_str(), "open" | "close") {
+        return None;
+    }
+    let its = |close: &&&'a Event| close.pid == ask.pid && close.token == ask.token;
+    let closes = facts.closes.iter().filter(its);
+    let cancels = facts.cancels.get(&ask.id).into_iter();
+    closes.chain(cancels).copied().min_by_key(|event| event.at)
+}
+
 /// Nobody starves.
 pub(super) fn endless(facts: &Facts<'_>, _: &Rules) -> Vec<Violation> {
     let mut found = Vec::new();
     for answer in facts.answers.values() {
         let ask = facts.asks.get(&answer.id);
-        let Some(ask) = ask.filter(|ask| ask.detail == "lock") else {
+        let is_endless = |ask: &&&Event| matches!(ask.detail.as_str(), "lock" | "adopt");
+        let Some(ask) = ask.filter(is_endless) else {
             continue;
         };
         let took = answer.at.saturating_sub(ask.at);
@@ -172,6 +204,9 @@ pub(super) struct Free<'a> {
 
 impl<'a> Free<'a> {
     fn after(facts: &Facts<'a>, rules: &Rules, holding: &Holding<'a>) -> Option<Self> {
+        if holding.was_passed_on() {
+            return Self::after_passing(rules, holding);
+        }
         if let Some(event) = holding.released {
             let begun = holding.release.map_or(event.at, |event| event.at);
             let at = event.at;
@@ -187,6 +222,14 @@ impl<'a> Free<'a> {
             at,
             event,
         })
+    }
+
+    /// A lease that nobody adopts lasts for its ttl. One that is adopted is another's, or nobody knows how it ended.
+    fn after_passing(rules: &Rules, holding: &Holding<'a>) -> Option<Self> {
+        let event = holding.released.filter(|_| holding.adopted.is_none())?;
+        let at = event.at + nanos(rules.ttl + AFTER_KILL - AFTER_RELEASE);
+        let begun = event.at;
+        Some(Free { begun, at, event })
     }
 
     /// When this is over, and what was there before.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::facts::Holding;
-use super::{Facts, Rules, Violation, nanos, shown, violation};
+use super::{Facts, Rules, Violation, bounds, nanos, passing, shown, violation};
 use crate::history::{Event, Mode};
 
 /// What is lost, or abandoned, without a fault.
@@ -17,6 +17,7 @@ pub(super) fn losses(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             let mut faults = facts.faults_near(process, from, lost.at, ttl);
             let is_explained = match lost.detail.as_str() {
                 "broken" => was_broken_before(facts, lost),
+                "closed" => holding.closed.is_some(),
                 // What is lost is lost for good.
                 "held again" => false,
                 _ => {
@@ -38,7 +39,8 @@ pub(super) fn losses(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             let mut spans = facts.faults.iter();
             let faulty =
                 spans.any(|span| span.kind.abandons() && span.from <= from && since <= span.until);
-            let panicked = panicked_within((since, from), holding, &panics);
+            let panicked = panicked_within((since, from), holding, &panics)
+                || passing::was_passed_on(facts, holding, since);
             let broken = facts.was_broken(&holding.answer.name, since, from);
             if !faulty && !broken && !panicked && !was_one_late(facts, rules, holding, since) {
                 let text = format!("{} found abandoned without a cause", holding.name());
@@ -128,16 +130,19 @@ pub(super) fn errors(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     let after = nanos(rules.ttl + rules.slack);
     let mut found = Vec::new();
     for event in facts.events {
-        let error = match event.op.as_str() {
-            "answer" if !matches!(event.outcome.as_str(), "held" | "none" | "opened") => {
-                &event.outcome
-            }
+        let is_error = match (event.op.as_str(), event.outcome.as_str()) {
+            ("answer", "held" | "none" | "opened" | "closed") => false,
             // What was lost is another rule's.
-            "released" if !matches!(event.outcome.as_str(), "ok" | "dropped" | "lost") => {
-                &event.outcome
-            }
-            _ => continue,
+            ("released", "ok" | "dropped" | "passed" | "lost") => false,
+            ("answer", "lost") => !passing::is_adoption(facts, event),
+            ("answer", "cancelled") => !was_cancelled(facts, event),
+            ("answer" | "released", _) => true,
+            _ => false,
         };
+        if !is_error {
+            continue;
+        }
+        let error = &event.outcome;
         let from = facts.asks.get(&event.id).map_or(event.at, |ask| ask.at);
         let mut faults = facts.faults_near(event.process, from, event.at, after);
         let allowed = faults.any(|span| span.kind.errors.contains(&error.as_str()));
@@ -149,6 +154,12 @@ pub(super) fn errors(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         }
     }
     found
+}
+
+fn was_cancelled(facts: &Facts<'_>, answer: &Event) -> bool {
+    let ask = facts.asks.get(&answer.id);
+    let ended = ask.and_then(|ask| bounds::ended(facts, ask));
+    ended.is_some_and(|ended| ended.at <= answer.at)
 }
 
 /// Less than this is too short to ask in, whatever the machine does.

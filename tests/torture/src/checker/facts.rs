@@ -19,6 +19,12 @@ pub(crate) struct Facts<'a> {
     pub(crate) answers: HashMap<u64, &'a Event>,
     pub(crate) faults: Vec<Span<'a>>,
     pub(crate) breaks: Vec<Break<'a>>,
+    /// By the call's number.
+    pub(crate) cancels: HashMap<u64, &'a Event>,
+    /// Calls that close a locker.
+    pub(crate) closes: Vec<&'a Event>,
+    /// Calls that adopt a lease, by the number of the call that had it.
+    pub(crate) adoptions: HashMap<u64, Vec<&'a Event>>,
     /// Names that were asked for together.
     together: HashSet<(&'a str, &'a str)>,
     pub(crate) lateness: Lateness,
@@ -39,6 +45,10 @@ pub(crate) struct Holding<'a> {
     pub(crate) release: Option<&'a Event>,
     pub(crate) released: Option<&'a Event>,
     pub(crate) lost: Option<&'a Event>,
+    /// The first call that adopts it.
+    pub(crate) adopted: Option<&'a Event>,
+    /// The call that closes its locker.
+    pub(crate) closed: Option<&'a Event>,
     /// What the lock protected.
     pub(crate) value: Option<u64>,
 }
@@ -76,10 +86,21 @@ impl<'a> Holding<'a> {
         self.until > 0
     }
 
-    /// The end of the time in which it was valid.
+    /// The end of the time in which it was valid. A lease that is passed on is nobody else's until it is adopted.
     pub(crate) fn end(&self) -> u64 {
-        self.release
-            .map_or(self.until, |event| event.at.min(self.until))
+        let ended = self.release.map(|event| match self.adopted {
+            Some(ask) => ask.at,
+            None if event.detail == "pass" => self.until,
+            None => event.at,
+        });
+        // It may be over as soon as its locker is closed, but not while it is found valid.
+        let closed = self.closed.map(|event| event.at.max(self.seen));
+        let ends = [Some(self.until), ended, closed];
+        ends.into_iter().flatten().min().unwrap_or_default()
+    }
+
+    pub(crate) fn was_passed_on(&self) -> bool {
+        self.release.is_some_and(|event| event.detail == "pass")
     }
 }
 
@@ -106,6 +127,9 @@ impl<'a> Facts<'a> {
             answers: HashMap::new(),
             faults: Vec::new(),
             breaks: Vec::new(),
+            cancels: HashMap::new(),
+            closes: Vec::new(),
+            adoptions: HashMap::new(),
             together: HashSet::new(),
             lateness: Lateness::default(),
         };
@@ -117,13 +141,8 @@ impl<'a> Facts<'a> {
 
     fn take_in(&mut self, event: &'a Event) {
         match event.op.as_str() {
-            "ask" => {
-                self.asks.insert(event.id, event);
-                for one in event.name.split(' ') {
-                    self.together
-                        .extend(event.name.split(' ').map(|other| (one, other)));
-                }
-            }
+            "ask" => self.take_in_ask(event),
+            "cancel" => drop(self.cancels.insert(event.id, event)),
             "broke" => self.breaks.push(Break::of(event)),
             "answer" => {
                 self.answers.insert(event.id, event);
@@ -155,11 +174,44 @@ impl<'a> Facts<'a> {
         }
     }
 
+    fn take_in_ask(&mut self, event: &'a Event) {
+        self.asks.insert(event.id, event);
+        let names = || event.name.split(' ');
+        let pairs = names().flat_map(|one| names().map(move |other| (one, other)));
+        self.together.extend(pairs);
+        match event.detail.as_str() {
+            "adopt" => {
+                self.adoptions.entry(event.until).or_default().push(event);
+                for at in self.by_call.get(&event.until).into_iter().flatten() {
+                    let holding = &mut self.holdings[*at];
+                    holding.adopted = holding.adopted.or(Some(event));
+                }
+            }
+            "close" => {
+                self.closes.push(event);
+                for holding in &mut self.holdings {
+                    if is_by_closed(event, holding.ask, holding.answer) && holding.until > event.at
+                    {
+                        holding.closed = holding.closed.or(Some(event));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
     fn holding(&self, name: &'a str, answer: &'a Event) -> Holding<'a> {
+        let ask = self.asks.get(&answer.id).copied();
+        let mut closes = self.closes.iter().rev();
+        // What is read after writing has no call of its own: a locker was closed while it began, or long before.
+        let is_near = |close: &Event| ask.is_some() || answer.at < close.at + CLOSES;
+        let closed = closes.find(|close| is_by_closed(close, ask, answer) && is_near(close));
         Holding {
             name,
-            ask: self.asks.get(&answer.id).copied(),
+            ask,
             answer,
+            adopted: None,
+            closed: closed.copied(),
             last: answer,
             until: answer.until,
             seen: answer.at,
@@ -274,6 +326,14 @@ impl<'a> Holding<'a> {
             self.last = event;
         }
     }
+}
+
+/// A close takes no longer, whatever goes wrong.
+const CLOSES: u64 = 1_000_000_000;
+
+/// Whether a lock was taken by the locker that is closed.
+fn is_by_closed(close: &Event, ask: Option<&Event>, answer: &Event) -> bool {
+    close.pid == answer.pid && ask.is_none_or(|ask| ask.token == close.token)
 }
 
 fn span(event: &Event) -> Option<Span<'_>> {

@@ -21,6 +21,7 @@ mod breaks;
 mod explained;
 mod facts;
 mod lateness;
+mod passing;
 mod server;
 mod tokens;
 mod values;
@@ -86,11 +87,13 @@ pub fn judge(events: &[Event], rules: &Rules) -> Vec<Violation> {
         server::dead,
         server::sharers,
         bounds::timed,
+        bounds::cancelled,
         bounds::endless,
         bounds::releases,
         bounds::after_kills,
         bounds::after_releases,
         bounds::after_outages,
+        passing::adopted,
         breaks::told,
         breaks::served,
         breaks::in_turn,

@@ -54,9 +54,11 @@ pub(super) fn owners(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         let Some(holding) = last_of_chain(&by_token, before, event.token) else {
             continue;
         };
-        let released = holding
-            .release
-            .is_some_and(|release| release.at <= event.at);
+        let ends = match holding.was_passed_on() {
+            true => [holding.adopted, None],
+            false => [holding.release, holding.closed],
+        };
+        let released = ends.into_iter().flatten().any(|end| end.at <= event.at);
         let mut breaks = facts.breaks.iter();
         let broken = breaks
             .any(|one| one.name() == event.name && one.from <= event.at && before.at <= one.until);

@@ -31,11 +31,12 @@ pub(super) fn done(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
 }
 
 /// How often locks were held in each of the ways that there are, beside the usual one.
-pub(crate) fn sorts(facts: &Facts<'_>) -> [(&'static str, usize); 8] {
+pub(crate) fn sorts(facts: &Facts<'_>) -> [(&'static str, usize); 10] {
     let count = |is: &dyn Fn(&Holding<'_>) -> bool| {
         let holdings = facts.holdings.iter();
         holdings.filter(|holding| is(holding)).count()
     };
+    let answers = facts.answers.values();
     let mode = |holding: &Holding<'_>| holding.answer.mode;
     let ended = |holding: &Holding<'_>, how| {
         let release = holding.release;
@@ -64,6 +65,14 @@ pub(crate) fn sorts(facts: &Facts<'_>) -> [(&'static str, usize); 8] {
         (
             "with another",
             count(&|one| one.answer.name.contains(' ')) / 2,
+        ),
+        (
+            "passed on by another process",
+            count(&|one| one.ask.is_some_and(|ask| ask.detail == "adopt")),
+        ),
+        (
+            "given up because they were cancelled",
+            answers.filter(|one| one.outcome == "cancelled").count(),
         ),
     ]
 }

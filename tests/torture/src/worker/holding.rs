@@ -13,13 +13,16 @@ use super::{Worker, kind, reason};
 use crate::history::{Event, Mode, now};
 use crate::names::{COUNTER, LONG};
 
+/// One lease in so many is passed on to another process.
+const PASSED_ON_EVERY: u8 = 30;
+
 impl Worker<'_> {
     pub(super) fn hold(&mut self, guard: Guard) -> io::Result<()> {
         let pause = self.pause();
         let values = self.come(&guard, pause)?;
         self.stay(&guard, pause);
         self.go(&guard, &values)?;
-        match self.release(guard) {
+        match self.release(guard)? {
             Some(reading) => self.hold(reading),
             None => Ok(()),
         }
@@ -110,18 +113,25 @@ impl Worker<'_> {
     }
 
     /// Gives what is held after it: of a lock that was written to, one that reads.
-    fn release(&mut self, guard: Guard) -> Option<Guard> {
+    fn release(&mut self, guard: Guard) -> io::Result<Option<Guard>> {
         match guard {
             Guard::Lock(guard) => {
                 let may_read_on = self.task == Task::Write && self.of.mode == Mode::Exclusive;
                 if may_read_on && self.rng.bool() {
-                    return self.downgrade(guard);
+                    return Ok(self.downgrade(guard));
+                }
+                let is_one = !self.of.name.contains(' ');
+                if is_one && self.rng.u8(0..PASSED_ON_EVERY) == 0 {
+                    if let Guard::Lock(guard) = self.tell_release("pass", Guard::Lock(guard)) {
+                        self.pass_on(guard)?;
+                    }
+                    return Ok(None);
                 }
                 self.release_lock(guard);
             }
             Guard::Value(guard) => self.release_value(guard),
         }
-        None
+        Ok(None)
     }
 
     fn release_lock(&mut self, guard: LockGuard) {
@@ -171,7 +181,7 @@ impl Worker<'_> {
         guard
     }
 
-    fn tell_released(&self, (outcome, reason): Said) {
+    pub(super) fn tell_released(&self, (outcome, reason): Said) {
         self.history.tell(&Event {
             outcome: outcome.to_owned(),
             detail: reason.to_owned(),

@@ -19,6 +19,8 @@ pub(super) enum Task {
     /// The lock of a number.
     Count,
     Permits(u32),
+    /// Whatever another process passed on.
+    Adopted,
 }
 
 /// How it asks.
@@ -60,6 +62,7 @@ impl Task {
             Task::Several(_) => format!("{BOTH} {SHARED}"),
             Task::Count => COUNTER.to_owned(),
             Task::Permits(_) => PERMITS.to_owned(),
+            Task::Adopted => String::new(),
         }
     }
 
@@ -114,7 +117,7 @@ impl Task {
                 |timeout| locker.try_lock_all_for(&names, timeout),
             ),
             Task::Permits(count) => permits(locker, count, how),
-            Task::Count => unreachable!("it was had above"),
+            Task::Count | Task::Adopted => unreachable!("it is had otherwise"),
         };
         Ok(guard?.map(Guard::Lock))
     }

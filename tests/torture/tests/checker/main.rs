@@ -5,8 +5,10 @@
 mod bounds;
 mod breaks;
 mod lateness;
+mod passing;
 mod server;
 mod sharing;
+mod stopping;
 mod values;
 
 use std::time::Duration;

@@ -186,7 +186,7 @@ fn run_without_readers_or_permits_breaks_c9() {
         of_each_sort: 1,
         ..rules()
     };
-    assert_eq!(judge(&[], &each).len(), 8);
+    assert_eq!(judge(&[], &each).len(), 10);
     let both = Event {
         name: "c d".into(),
         ..taken(10, 8, 5, 400)
@@ -206,6 +206,11 @@ fn run_without_readers_or_permits_breaks_c9() {
         named("r", taken(16, 6, 5, 400)),
         with(event(17, "release", 6), "", "commit", 0),
         both,
+        named("s", ask(18, 17, "adopt", 0)),
+        named("s", taken(19, 17, 5, 400)),
+        ask(20, 18, "lock", 0),
+        event(21, "cancel", 18),
+        with(event(22, "answer", 18), "cancelled", "", 0),
     ];
     assert_eq!(broken(busy, &each), [""; 0]);
 }
