@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use crosslock::{Holder, Locker, Result};
+use crosslock::{Locker, Result};
 use fastrand::Rng;
 
 use super::driver::Driver;
@@ -21,7 +21,7 @@ pub(crate) fn break_lock(driver: &mut Driver<'_>, name: &str) -> bool {
     let (history, id) = (&driver.history, driver.faults);
     let broke = |pause| {
         thread::sleep(pause);
-        tell(history, (id, name), || break_once(&url, name))
+        break_and_tell(history, id, &url, name)
     };
     let broke = &broke;
     thread::scope(|scope| {
@@ -49,21 +49,12 @@ pub(crate) fn stop_and_break(driver: &mut Driver<'_>, target: &Target) -> bool {
     broke
 }
 
-fn break_once(url: &str, name: &str) -> Result<Vec<Holder>> {
-    let locker = Locker::builder(url)
-        .io_timeout(worker::IO_TIMEOUT)
-        .label("operator")
-        .build()?;
-    locker.break_lock(name)
-}
-
 /// Writes down what a break ended. When that isn't known, it may be any lease.
-fn tell(
-    history: &History,
-    (id, name): (u64, &str),
-    break_once: impl FnOnce() -> Result<Vec<Holder>>,
-) -> bool {
-    let from = now();
+fn break_and_tell(history: &History, id: u64, url: &str, name: &str) -> bool {
+    let (from, broken) = match open(url) {
+        Ok(locker) => (now(), locker.break_lock(name)),
+        Err(error) => (now(), Err(error)),
+    };
     let ended = |pid, token| {
         history.tell(&Event {
             id,
@@ -74,7 +65,7 @@ fn tell(
             ..Event::now("broke")
         });
     };
-    match break_once() {
+    match broken {
         Ok(holders) => {
             for holder in &holders {
                 let pid = holder.party.as_ref().map_or(0, |party| party.pid);
@@ -88,4 +79,11 @@ fn tell(
             false
         }
     }
+}
+
+fn open(url: &str) -> Result<Locker> {
+    Locker::builder(url)
+        .io_timeout(worker::IO_TIMEOUT)
+        .label("operator")
+        .build()
 }

@@ -171,7 +171,8 @@ fn told_by(facts: &Facts<'_>, rules: &Rules, holding: &Holding<'_>, broken: &Bre
     let lateness = facts
         .lateness
         .on_the_way(process, broken.from, holding.seen);
-    renewed.min(broken.until + nanos(TOLD + rules.slack) + lateness)
+    // The next renewal isn't much later than that, so there is less slack than elsewhere.
+    renewed.min(broken.until + nanos(TOLD + rules.slack / 5) + lateness)
 }
 
 /// C7: who waits for a lock that is broken has it soon.

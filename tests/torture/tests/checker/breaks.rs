@@ -159,8 +159,8 @@ fn broken_holder_whose_process_hears_is_told_at_once() {
             .chain(broken_lock())
     };
     let waits = line(90, "u/host/1/2");
-    passes(history(250).chain([waits.clone()]));
-    breaks("C4", history(300).chain([waits.clone()]));
+    passes(history(220).chain([waits.clone()]));
+    breaks("C4", history(230).chain([waits.clone()]));
     passes(history(300));
     breaks("C4", history(450));
     // Another process, one that left the line, and one whose connection may be gone.
