@@ -4,6 +4,7 @@
 //! child neither uses nor drops its parent's; a lease that a closed core still has is being released.
 
 mod close;
+mod closing;
 pub(crate) mod guards;
 
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::base::fork::{AfterFork, Process};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::validity::valid_until;
-use crate::core::close::Closing;
+use crate::core::closing::Closing;
 use crate::core::guards::{Guards, Place};
 use crate::engine::{Engine, Revocations, unsupported};
 use crate::lease::Lease;

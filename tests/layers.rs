@@ -51,9 +51,10 @@ fn texts(directory: &Path, path: &str, texts: &mut BTreeMap<String, String>) {
             "" => stem.to_owned(),
             path => format!("{path}::{stem}"),
         };
-        if file.is_dir() {
+        // The program in `bin` uses the library as others do.
+        if file.is_dir() && module != "bin" {
             self::texts(&file, &module, texts);
-        } else if stem != "tests" && stem != "lib" {
+        } else if !["tests", "lib", "bin"].contains(&stem) {
             let module = if stem == "mod" { path } else { &module };
             let text = fs::read_to_string(&file).expect("a module is text");
             texts.insert(module.to_owned(), code(&text));

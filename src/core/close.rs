@@ -11,13 +11,13 @@
 //! No guard slips through: a guard is in the registry before it looks whether the locker is closed, and `close` says that
 //! it is closed before it looks into the registry. In the same way no call slips through that begins meanwhile.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
 use super::Core;
+use super::closing::Call;
 use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, LostReason, Result};
@@ -28,51 +28,6 @@ use crate::lease::deferred_release::DeferredRelease;
 use crate::lease::monitor::LeaseMonitor;
 use crate::queue::handoff::Turn;
 
-/// Whether a locker is closed, and what it still does.
-#[derive(Debug, Default)]
-pub(crate) struct Closing {
-    closed: Cancel,
-    calls: AtomicUsize,
-    /// Notified when a call or a guard is gone that may be waited for.
-    gone: Condvar,
-    waits: Mutex<()>,
-    /// Locked by a `close`.
-    closer: Mutex<()>,
-}
-
-/// A call in progress.
-#[derive(Debug)]
-pub(crate) struct Call<'a>(&'a Closing);
-
-impl Closing {
-    /// Set when the locker is closed.
-    pub(crate) fn closed(&self) -> &Cancel {
-        &self.closed
-    }
-
-    /// A call or a guard is gone.
-    pub(super) fn one_is_gone(&self) {
-        if self.closed.is_set() {
-            // Whoever waits has looked before it was gone, and sleeps, or looks after it.
-            drop(self.waits.lock());
-            self.gone.notify_all();
-        }
-    }
-
-    fn await_until(&self, by: Instant, is_done: impl Fn() -> bool) {
-        let mut waits = self.waits.lock();
-        while !is_done() && !self.gone.wait_until(&mut waits, by).timed_out() {}
-    }
-}
-
-impl Drop for Call<'_> {
-    fn drop(&mut self) {
-        if self.0.calls.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.0.one_is_gone();
-        }
-    }
-}
-
 impl Core {
     /// Begins a call that may take a lease, unless what ends it is set already.
     ///
@@ -80,9 +35,8 @@ impl Core {
     ///
     /// `Cancelled`.
     pub(crate) fn begin(&self, key: &Key, ended_by: &Cancel) -> Result<Call<'_>> {
-        self.closing.calls.fetch_add(1, Ordering::SeqCst);
-        let call = Call(&self.closing);
-        if ended_by.is_set() || self.closing.closed.is_set() {
+        let call = self.closing.begin();
+        if ended_by.is_set() || self.closing.closed().is_set() {
             return Err(Error::cancelled(key.name()));
         }
         Ok(call)
@@ -91,15 +45,13 @@ impl Core {
     /// Ends all waits, and releases what is held, by then at the latest. Later calls are cancelled.
     pub(crate) fn close(&self) {
         let by = Instant::now() + CLOSE;
-        self.closing.closed.set();
-        let Some(_alone) = self.closing.closer.try_lock_until(by) else {
+        self.closing.closed().set();
+        let Some(_alone) = self.closing.close_alone(by) else {
             return;
         };
         self.release_all(&Deadline::at(by));
-        let calls = &self.closing.calls;
-        self.closing.await_until(by, || {
-            calls.load(Ordering::SeqCst) == 0 && !self.is_releasing()
-        });
+        self.closing
+            .await_until(by, || !self.closing.has_calls() && !self.is_releasing());
         self.deferred.await_all(by);
     }
 

@@ -4,6 +4,7 @@
 //! engine that was found to be usable.
 
 pub(crate) mod builder;
+mod ended_by;
 mod open;
 pub(crate) mod operate;
 mod stop;
@@ -13,7 +14,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use self::stop::Stop;
+use self::ended_by::EndedBy;
 use crate::acquire::Calls;
 use crate::base::claim::{Claim, Mode};
 use crate::base::error::Result;
@@ -61,7 +62,7 @@ pub struct Locker {
     namespace: Namespace,
     core: Arc<ForkLocal<Core>>,
     /// What else ends its calls, besides the end of the core.
-    stop: Option<Arc<ForkLocal<Stop>>>,
+    ended_by: Option<Arc<ForkLocal<EndedBy>>>,
 }
 
 impl Locker {
@@ -69,7 +70,7 @@ impl Locker {
         Locker {
             namespace,
             core,
-            stop: None,
+            ended_by: None,
         }
     }
 
@@ -238,8 +239,8 @@ impl Locker {
     /// How its calls take locks.
     pub(crate) fn calls(&self) -> Calls<'_> {
         let core = self.core();
-        let ended_by = match &self.stop {
-            Some(stop) => stop.get().cancel(),
+        let ended_by = match &self.ended_by {
+            Some(ended_by) => ended_by.get().cancel(),
             None => core.closed(),
         };
         Calls { core, ended_by }

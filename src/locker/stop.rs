@@ -1,46 +1,11 @@
 //! How the calls of a locker are ended: by a token, or for good.
-//!
-//! A call has one [`Cancel`]. Of a locker without tokens it is that of the core, which `close` sets; of a locker with tokens
-//! it follows theirs and the core's, for as long as the locker lives.
 
 use std::sync::Arc;
 
 use super::Locker;
-use crate::base::cancel::{Cancel, CancelToken, Registration};
-use crate::base::fork::{AfterFork, ForkLocal};
-use crate::core::Core;
-
-/// What ends the calls of a locker with tokens.
-#[derive(Debug)]
-pub(super) struct Stop {
-    tokens: Vec<CancelToken>,
-    core: Arc<ForkLocal<Core>>,
-    any: Cancel,
-    _registrations: Vec<Registration>,
-}
-
-impl Stop {
-    fn new(tokens: Vec<CancelToken>, core: Arc<ForkLocal<Core>>) -> Self {
-        let parents = tokens.iter().map(CancelToken::cancellation);
-        let (any, registrations) = Cancel::of_any(parents.chain([core.get().closed()]));
-        Stop {
-            tokens,
-            core,
-            any,
-            _registrations: registrations,
-        }
-    }
-
-    pub(super) fn cancel(&self) -> &Cancel {
-        &self.any
-    }
-}
-
-impl AfterFork for Stop {
-    fn after_fork(&self) -> Self {
-        Stop::new(self.tokens.clone(), self.core.clone())
-    }
-}
+use super::ended_by::EndedBy;
+use crate::base::cancel::CancelToken;
+use crate::base::fork::ForkLocal;
 
 impl Locker {
     /// Returns a clone whose waits end when `token` is cancelled.
@@ -75,14 +40,14 @@ impl Locker {
     /// ```
     #[must_use = "it is the clone that ends by the token"]
     pub fn cancelled_by(&self, token: &CancelToken) -> Self {
-        let mut tokens = match &self.stop {
-            Some(stop) => stop.get().tokens.clone(),
+        let mut tokens = match &self.ended_by {
+            Some(ended_by) => ended_by.get().tokens().to_vec(),
             None => Vec::new(),
         };
         tokens.push(token.clone());
-        let stop = Stop::new(tokens, self.core.clone());
+        let ended_by = EndedBy::new(tokens, self.core.clone());
         Locker {
-            stop: Some(Arc::new(ForkLocal::new(stop))),
+            ended_by: Some(Arc::new(ForkLocal::new(ended_by))),
             ..self.clone()
         }
     }
