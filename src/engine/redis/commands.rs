@@ -20,10 +20,11 @@ use crate::base::name::Key;
 use crate::base::token::{Ending, Token};
 use crate::base::value::Stored;
 use crate::engine::heartbeat::{Acquired, IfTaken};
-use crate::engine::{Release, Released, Renewed, Request, StoreAnswer, Unanswered, denied};
+use crate::engine::{Release, Released, Request, StoreAnswer, Unanswered, denied};
 
 mod adopt;
 mod operate;
+mod renew;
 
 const LOGIN: &str = "user, password and rights";
 
@@ -134,55 +135,6 @@ impl Commands {
         let answer = self.run(script, request, request.claim.valued, passed, deadline)?;
         // It may be a grant that was changed on its way.
         acquired(answer.value).ok_or_else(|| Unanswered::sent(self.surprised(request.key())))
-    }
-
-    /// If the lease is still the owner's, it lasts for another ttl then.
-    pub(super) fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
-        self.renew_for(millis(request.ttl), request, deadline)
-    }
-
-    fn renew_for(
-        &self,
-        ttl: impl Into<Cow<'static, str>>,
-        request: Request<'_>,
-        deadline: &Deadline,
-    ) -> Result<Renewed> {
-        let change = Change::new(ttl, mode(request.claim, false));
-        let script = self.renew.of(request.claim);
-        Ok(match self.change(script, request, change, deadline)? {
-            (1, _) => Renewed::Done,
-            (2, _) => Renewed::Broken,
-            _ => Renewed::NotOwner,
-        })
-    }
-
-    pub(super) fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
-        let look = || self.renew_for("0", request, deadline);
-        if !request.claim.is_exclusive()
-            || request.claim.has_many()
-            || !self.holds(request, deadline)?
-        {
-            // It also says why it isn't the owner's.
-            return look();
-        }
-        Ok(Renewed::Done)
-    }
-
-    /// Whether one name is held exclusively by the owner.
-    fn holds(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
-        let mut get = ::redis::cmd("GET");
-        get.arg(Keys::of(request.key()).lock);
-        match self.server.call(&get, deadline) {
-            Ok(answer) => {
-                let owner = request.owner.as_str().as_bytes();
-                Ok(matches!(answer.value, Value::BulkString(held) if held == owner))
-            }
-            Err(Unanswered {
-                error: Failure::Conflict(_),
-                ..
-            }) => Ok(false),
-            Err(e) => Err(self.error(Some(request.key()), e.error)),
-        }
     }
 
     pub(super) fn store(

@@ -21,7 +21,7 @@ pub(crate) fn assert_denied(error: &Error, place: &str) {
 
 /// What the documentation names as enough: keys and channels, and commands.
 pub(crate) const OURS: &str = "~{crosslock:* resetchannels &crosslock:inbox:*";
-const COMMANDS: [&str; 32] = [
+const COMMANDS: [&str; 35] = [
     "eval",
     "evalsha",
     "get",
@@ -54,6 +54,9 @@ const COMMANDS: [&str; 32] = [
     "subscribe",
     "unsubscribe",
     "pubsub|numsub",
+    "lrange",
+    "scan",
+    "getrange",
 ];
 
 /// The rule of a user who may do all of it to `scope`, but `without`.
@@ -169,14 +172,17 @@ enum Call {
     /// `read` beside another.
     ShareToo,
     Unshare,
+    Inspect,
+    List,
 }
 
 /// Each right, and the first call that is denied without it. No call here is denied without `publish`, `subscribe` or
 /// `pubsub|numsub`, which make waiters learn of grants at once, see `channels.rs`; `unsubscribe`, without which a channel
 /// stays open that nobody needs any more; `lpop` and `hget`, by which a release hands the lock on; `hgetall`, by
 /// which waiters of a line that was lost are found; `incr` and `incrby`, in place of
-/// which `set` then counts; or `zremrangebyscore`, by which shares that ended by themselves are counted back.
-const NEEDED_BY: [(&str, Call); COMMANDS.len() - 10] = [
+/// which `set` then counts; `zremrangebyscore`, by which shares that ended by themselves are counted back; or `getrange`, by
+/// which locks are told from other keys in the empty namespace.
+const NEEDED_BY: [(&str, Call); COMMANDS.len() - 11] = [
     ("ping", Call::Open),
     ("evalsha", Call::Lock),
     ("eval", Call::Lock),
@@ -199,6 +205,8 @@ const NEEDED_BY: [(&str, Call); COMMANDS.len() - 10] = [
     ("zrange", Call::ShareToo),
     ("zscore", Call::ShareToo),
     ("zrem", Call::Unshare),
+    ("lrange", Call::Inspect),
+    ("scan", Call::List),
 ];
 
 pub(crate) const TTL: Duration = millis(1_500);
@@ -237,8 +245,19 @@ fn share(locker: &Locker) -> Option<(Call, Error)> {
     if let Err(error) = within(millis(100), || locker.read(NAME)) {
         return Some((Call::ShareToo, error));
     }
-    let error = within(RELEASE, || first.unlock()).err()?;
-    Some((Call::Unshare, error))
+    if let Err(error) = within(RELEASE, || first.unlock()) {
+        return Some((Call::Unshare, error));
+    }
+    operate(locker)
+}
+
+fn operate(locker: &Locker) -> Option<(Call, Error)> {
+    if let Err(error) = within(millis(100), || locker.inspect(NAME)) {
+        return Some((Call::Inspect, error));
+    }
+    let mut names = locker.list("").unwrap();
+    let error = within(millis(100), || names.find_map(|name| name.err()))?;
+    Some((Call::List, error))
 }
 
 fn use_and_release(guard: LockGuard) -> Option<(Call, Error)> {

@@ -171,9 +171,10 @@ fn seen_of(name: &str, keys: &[Key], before: u64, after: u64) -> [Event; 3] {
         ..Event::default()
     };
     let mut held = event("key", text(""));
-    // Behind the number may stand which lines there are.
+    // Behind the number may stand which lines there are, and whose leases were broken.
     let counter = text(":fence");
-    held.token = counter.trim_end_matches(['q', 'r']).parse().unwrap_or(0);
+    let number = counter.split(|c: char| !c.is_ascii_digit()).next();
+    held.token = number.and_then(|number| number.parse().ok()).unwrap_or(0);
     if let Some((_, ttl, _)) = find("") {
         held.until = before + ttl.unsigned_abs() * 1_000_000;
     }

@@ -56,7 +56,7 @@ const SHARED: &[&str] = &[
 ];
 
 /// What operators need besides.
-const OPERATORS: &[&str] = &["SCAN 0 COUNT 1"];
+const OPERATORS: &[&str] = &["SCAN 0 COUNT 1", "GETRANGE KEY 0 1", "LRANGE KEY 0 0"];
 
 const CHANNEL: &[&str] = &["PUBLISH CHANNEL text", "PUBSUB NUMSUB CHANNEL"];
 
@@ -99,7 +99,7 @@ impl<'a> Trial<'a> {
         } else if !shared.is_empty() {
             missing(&shared, "read-write locks and semaphores fail")
         } else if !operators.is_empty() {
-            missing(&operators, "locks can't be listed")
+            missing(&operators, "locks can't be inspected or listed")
         } else {
             Finding::fine(CHECK, "this user may do all that locks need")
         })

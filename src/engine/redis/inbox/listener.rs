@@ -1,7 +1,7 @@
 //! An inbox in use: what its waiters and its thread share.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::{Condvar, Mutex};
 use uuid::Uuid;
@@ -9,6 +9,8 @@ use uuid::Uuid;
 use super::state::State;
 use super::waker::Waker;
 use crate::base::cancel::Cancel;
+use crate::base::error::LostReason;
+use crate::engine::Revocations;
 use crate::engine::redis::server::Server;
 
 /// An inbox in use, which its waiters and its thread share.
@@ -21,10 +23,14 @@ pub(super) struct Listener {
     /// Wakes the reader of the connection.
     pub(super) waker: Waker,
     pub(super) closed: Cancel,
+    revocations: Receiver,
 }
 
+/// Who is told of leases that were broken, if anybody is.
+pub(super) type Receiver = Arc<OnceLock<Weak<dyn Revocations>>>;
+
 impl Listener {
-    pub(super) fn new(server: Arc<Server>) -> io::Result<Self> {
+    pub(super) fn new(server: Arc<Server>, revocations: Receiver) -> io::Result<Self> {
         Ok(Listener {
             server,
             id: Uuid::new_v4().simple().to_string(),
@@ -32,7 +38,16 @@ impl Listener {
             thread_wakes: Condvar::new(),
             waker: Waker::new()?,
             closed: Cancel::default(),
+            revocations,
         })
+    }
+
+    /// Tells of a lease that was broken. To be called without the state's lock.
+    pub(super) fn tell_broken(&self, owner: &str) {
+        let receiver = self.revocations.get().and_then(Weak::upgrade);
+        if let Some(receiver) = receiver {
+            receiver.revoked(owner, LostReason::Broken);
+        }
     }
 
     pub(super) fn close(&self) {

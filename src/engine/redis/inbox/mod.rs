@@ -4,6 +4,9 @@
 //! that has waiters, or had some a short while ago; without any there is no connection. A waiter subscribes its owner
 //! before the server learns of the owner, and a message "owner token" is for the waiter with that owner.
 //!
+//! Beside each such channel there is one on which all inboxes of the namespace hear whose leases were broken. What comes there
+//! is told to the engine's [`Revocations`], so that the guard of that lease knows at once.
+//!
 //! Messages can be lost, late or sent twice: a waiter compares what it is notified of with the last answer of the
 //! server, and asks again in time. When a channel is confirmed, and when the connection is lost, the waiters of the
 //! channel are notified to ask again.
@@ -17,7 +20,7 @@
 //! | custody | who has the connection | left when |
 //! |---|---|---|
 //! | `None` | nobody: no channel is wanted, or the thread connects | the thread has connected: `WithThread` |
-//! | `Free` | nobody, and no waiter sleeps | a waiter comes: `WithWaiter`; none does for 1 s: `WithThread`; no channel is left: `None` |
+//! | `Free` | nobody, and no waiter sleeps | a waiter comes: `WithWaiter`; none does for 50 ms: `WithThread`; no channel is left: `None` |
 //! | `WithWaiter` | the waiter that reads | a notification for it, or its timeout: `Free`, or `Left` if others sleep; an error: `Lost` |
 //! | `Left` | nobody: the thread is woken for it | the thread has taken it: `WithThread` |
 //! | `WithThread` | the thread | one waiter sleeps, and no two did for 20 ms, or no channel is left: `Free`; an error: `Lost` |
@@ -39,17 +42,18 @@
 //! - *The connection is lost*, which its reader finds: under one lock all channels become unsubscribed, and their
 //!   waiters are notified to ask again; the thread is woken to connect anew. *A waiter distrusts the connection*: it is
 //!   shut down, which the reader finds, or the next one.
-//! - *Nobody waits*: the connection is free, and the thread reads it after a while, so that its end is found. A waiter
+//! - *Nobody waits*: the connection is free, and the thread reads it after a while, so that its end is found, and
+//!   leases that were broken. A waiter
 //!   that comes before looks whether the connection is at its end, before it relies on it.
 //! - *The locker is gone*: then nobody waits. The connection is shut down, and the thread ends.
 //! - *A fork*: the child's engine has an inbox of its own, and touches nothing of this one.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use self::listener::Listener;
+use self::listener::{Listener, Receiver};
 pub(super) use self::state::Notification;
 pub(super) use self::subscription::Subscription;
 use super::server::Server;
@@ -68,14 +72,23 @@ mod waker;
 
 /// The channel on which the inboxes of a namespace hear whose leases were broken.
 pub(super) fn broken_channel(namespace: &str) -> String {
-    format!("{namespace}:inbox:broken")
+    [namespace, BROKEN].concat()
+}
+
+/// What it ends in.
+const BROKEN: &str = ":inbox:broken";
+
+/// The same, given the channel of an inbox.
+fn broken_channel_beside(channel: &str) -> String {
+    let namespace = channel.split(':').next();
+    broken_channel(namespace.unwrap_or_default())
 }
 
 /// Where a locker is notified of grants. There is a thread and a connection only from the first subscription on.
 pub(super) struct Inbox {
     server: Arc<Server>,
     listener: Mutex<Option<Arc<Listener>>>,
-    revocations: Arc<OnceLock<Weak<dyn Revocations>>>,
+    revocations: Receiver,
 }
 
 impl Inbox {
@@ -83,7 +96,7 @@ impl Inbox {
         Inbox {
             server,
             listener: Mutex::default(),
-            revocations: Arc::default(),
+            revocations: Receiver::default(),
         }
     }
 
@@ -120,7 +133,7 @@ impl Inbox {
     fn listener(&self, start: bool) -> Option<Arc<Listener>> {
         let mut listener = self.listener.lock();
         if listener.is_none() && start {
-            *listener = Listener::start(self.server.clone());
+            *listener = Listener::start(self.server.clone(), self.revocations.clone());
         }
         listener.clone()
     }
@@ -142,7 +155,10 @@ impl fmt::Debug for Inbox {
 
 #[cfg(test)]
 mod tests {
+    use super::pubsub::Received;
     use super::*;
+    use crate::base::error::LostReason;
+    use crate::base::fork::Process;
     use crate::base::options::Options;
     use crate::base::random::for_any;
     use crate::base::token::Token;
@@ -152,11 +168,15 @@ mod tests {
 
     const CHANNEL: &str = "crosslock:inbox:id";
 
-    /// What an owner is notified of after that message. The inbox has no thread, and never connects.
-    fn notified(owner: &Owner, value: &Value) -> Option<Notification> {
+    fn listener(receiver: Receiver) -> Arc<Listener> {
         let address = address::parse("redis://127.0.0.1:1/").unwrap();
         let server = Arc::new(Server::new(address, &Options::default()).unwrap());
-        let listener = Arc::new(Listener::new(server).unwrap());
+        Arc::new(Listener::new(server, receiver).unwrap())
+    }
+
+    /// What an owner is notified of after that message. The inbox has no thread, and never connects.
+    fn notified(owner: &Owner, value: &Value) -> Option<Notification> {
+        let listener = listener(Receiver::default());
         let subscription = Subscription::new(listener.clone(), owner, CHANNEL.into(), false);
         let received = pubsub::received(value)?;
         listener.state.lock().deliver(&received);
@@ -195,6 +215,64 @@ mod tests {
             let granted = granted.map(|number| Notification::Granted(Token::from_number(number)));
             assert_eq!(told, granted);
         });
+    }
+
+    #[derive(Default)]
+    struct Told(Mutex<Vec<(String, LostReason)>>);
+
+    impl Revocations for Told {
+        fn revoked(&self, owner: &str, reason: LostReason) {
+            self.0.lock().push((owner.to_owned(), reason));
+        }
+    }
+
+    #[test]
+    fn owner_whose_lease_was_broken_is_told_and_no_other_message() {
+        let told = Arc::new(Told::default());
+        let receiver = Receiver::default();
+        let weak: Weak<dyn Revocations> = Arc::downgrade(&(told.clone() as Arc<dyn Revocations>));
+        receiver.set(weak).unwrap();
+        let listener = listener(receiver);
+        let owner = Owner::of(Process::current(), Some("a 0 b"));
+        for (channel, text, is_told) in [
+            (
+                "crosslock:inbox:broken",
+                format!("{} 0", owner.as_str()),
+                true,
+            ),
+            ("crosslock:inbox:broken", owner.as_str().to_owned(), false),
+            (CHANNEL, format!("{} 0", owner.as_str()), false),
+        ] {
+            let channel = channel.to_owned();
+            let received = Received::Message { channel, text };
+            received
+                .broken_owner()
+                .iter()
+                .for_each(|owner| listener.tell_broken(owner));
+            let expected = is_told.then_some((owner.as_str().to_owned(), LostReason::Broken));
+            assert_eq!(told.0.lock().drain(..).next(), expected);
+        }
+        drop(told);
+        listener.tell_broken(owner.as_str());
+    }
+
+    #[test]
+    fn grant_that_was_broken_before_it_was_seen_is_none() {
+        let owner = Owner::new();
+        let listener = listener(Receiver::default());
+        let subscription = Subscription::new(listener.clone(), &owner, CHANNEL.into(), false);
+        let message = |channel: &str, text: String| Received::Message {
+            channel: channel.to_owned(),
+            text,
+        };
+        let broken = message("crosslock:inbox:broken", format!("{} 0", owner.as_str()));
+        listener.state.lock().deliver(&broken);
+        assert_eq!(subscription.wait(Duration::ZERO), None, "it had nothing");
+        let grant = message(CHANNEL, format!("{} 7", owner.as_str()));
+        listener.state.lock().deliver(&grant);
+        listener.state.lock().deliver(&broken);
+        let told = subscription.wait(Duration::ZERO);
+        assert_eq!(told, Some(Notification::AskAgain));
     }
 
     #[test]

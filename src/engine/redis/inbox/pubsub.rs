@@ -2,11 +2,13 @@
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ::redis::{Cmd, Value};
 
 use super::channels::Changes;
+use super::{BROKEN, broken_channel_beside};
 use crate::base::clock::Deadline;
 use crate::engine::net::limits::PUBSUB_SILENCE;
 use crate::engine::redis::connection::Connection;
@@ -61,16 +63,12 @@ impl PubSub {
             subscribe,
         } = changes;
         if !unsubscribe.is_empty() {
-            let expected = Expected::Unsubscribed(unsubscribe.len());
-            let mut command = ::redis::cmd("UNSUBSCRIBE");
-            unsubscribe.iter().for_each(|name| _ = command.arg(&**name));
-            self.send(&command, expected, deadline)?;
+            let expected = Expected::Unsubscribed(2 * unsubscribe.len());
+            self.send(&with_broken("UNSUBSCRIBE", unsubscribe), expected, deadline)?;
         }
         if !subscribe.is_empty() {
-            let expected = Expected::Subscribed(subscribe.len());
-            let mut command = ::redis::cmd("SUBSCRIBE");
-            subscribe.iter().for_each(|name| _ = command.arg(&**name));
-            self.send(&command, expected, deadline)?;
+            let expected = Expected::Subscribed(2 * subscribe.len());
+            self.send(&with_broken("SUBSCRIBE", subscribe), expected, deadline)?;
         }
         Ok(())
     }
@@ -128,6 +126,28 @@ impl PubSub {
     /// Readable when the server has sent more.
     pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
         self.connection.as_fd()
+    }
+}
+
+/// A command for channels, and for those beside them on which broken leases are told: first these, so that they are heard
+/// as soon as the others are confirmed.
+fn with_broken(verb: &str, channels: &[Arc<str>]) -> Cmd {
+    let mut command = ::redis::cmd(verb);
+    for channel in channels {
+        command.arg(broken_channel_beside(channel)).arg(&**channel);
+    }
+    command
+}
+
+impl Received {
+    /// The owner whose lease was broken, if it says that.
+    pub(super) fn broken_owner(&self) -> Option<&str> {
+        match self {
+            Received::Message { channel, text } if channel.ends_with(BROKEN) => {
+                text.strip_suffix(" 0")
+            }
+            _ => None,
+        }
     }
 }
 
@@ -195,6 +215,21 @@ mod tests {
     fn confirmation(verb: &str) -> Value {
         let length = verb.len();
         value(&format!("*3\r\n${length}\r\n{verb}\r\n$1\r\na\r\n:1\r\n"))
+    }
+
+    #[test]
+    fn channels_are_subscribed_together_with_those_of_broken_leases() {
+        let command = with_broken("SUBSCRIBE", &[":inbox:1".into(), "a.b:inbox:2".into()]);
+        let words = [
+            "SUBSCRIBE",
+            ":inbox:broken",
+            ":inbox:1",
+            "a.b:inbox:broken",
+            "a.b:inbox:2",
+        ];
+        let mut expected = ::redis::cmd(words[0]);
+        expected.arg(&words[1..]);
+        assert_eq!(command.get_packed_command(), expected.get_packed_command());
     }
 
     #[test]

@@ -128,6 +128,9 @@ impl Listener {
             let is_done = reader.is_done(&mut state, Instant::now());
             drop(state);
             waiter.iter().for_each(|condvar| _ = condvar.notify_one());
+            if let Some(owner) = received.broken_owner() {
+                self.tell_broken(owner);
+            }
             if is_done {
                 return Ok(true);
             }

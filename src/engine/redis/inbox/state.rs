@@ -180,7 +180,13 @@ impl State {
     /// state, which that waiter needs at once.
     pub(super) fn deliver(&mut self, received: &Received) -> Option<Arc<Condvar>> {
         match received {
-            Received::Message { channel, text } => return self.grant(channel, text),
+            Received::Message { channel, text } => {
+                if let Some(owner) = received.broken_owner() {
+                    self.take_back_grant(owner);
+                    return None;
+                }
+                return self.grant(channel, text);
+            }
             Received::Subscribed { channel } => {
                 self.channels.confirm(channel);
                 // In the engine's queue these waiters have no channel yet: asking again enters it.
@@ -191,6 +197,15 @@ impl State {
             Received::Other => {}
         }
         None
+    }
+
+    /// A waiter that hasn't seen its grant yet has nothing any more: it asks.
+    fn take_back_grant(&mut self, owner: &str) {
+        if let Some(waiter) = self.channels.waiter_on_any(owner)
+            && matches!(waiter.notification, Some(Notification::Granted(_)))
+        {
+            waiter.notification = Some(Notification::AskAgain);
+        }
     }
 
     fn grant(&mut self, channel: &str, message: &str) -> Option<Arc<Condvar>> {

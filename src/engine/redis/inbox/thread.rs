@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
-use super::listener::Listener;
+use super::listener::{Listener, Receiver};
 use super::pubsub::PubSub;
 use super::reading::Reader;
 use super::state::Custody;
@@ -39,8 +39,8 @@ impl Outage {
 
 impl Listener {
     /// `None`, which is logged, if its thread can't be started.
-    pub(super) fn start(server: Arc<Server>) -> Option<Arc<Self>> {
-        let started = Listener::new(server).and_then(|listener| {
+    pub(super) fn start(server: Arc<Server>, revocations: Receiver) -> Option<Arc<Self>> {
+        let started = Listener::new(server, revocations).and_then(|listener| {
             let listener = Arc::new(listener);
             listener.start_thread().map(|()| listener)
         });

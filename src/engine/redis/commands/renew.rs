@@ -1,0 +1,71 @@
+//! Whether a lease is still its owner's, and how it is made to last.
+
+use std::borrow::Cow;
+
+use ::redis::Value;
+
+use super::{Change, Commands, millis, mode};
+use crate::base::clock::Deadline;
+use crate::base::error::Result;
+use crate::engine::redis::failure::Failure;
+use crate::engine::redis::keys::Keys;
+use crate::engine::{Renewed, Request, Unanswered};
+
+impl Commands {
+    /// If the lease is still the owner's, it lasts for another ttl then.
+    pub(in crate::engine::redis) fn renew(
+        &self,
+        request: Request<'_>,
+        deadline: &Deadline,
+    ) -> Result<Renewed> {
+        self.renew_for(millis(request.ttl), request, deadline)
+    }
+
+    fn renew_for(
+        &self,
+        ttl: impl Into<Cow<'static, str>>,
+        request: Request<'_>,
+        deadline: &Deadline,
+    ) -> Result<Renewed> {
+        let change = Change::new(ttl, mode(request.claim, false));
+        let script = self.renew.of(request.claim);
+        Ok(match self.change(script, request, change, deadline)? {
+            (1, _) => Renewed::Done,
+            (2, _) => Renewed::Broken,
+            _ => Renewed::NotOwner,
+        })
+    }
+
+    pub(in crate::engine::redis) fn is_owner(
+        &self,
+        request: Request<'_>,
+        deadline: &Deadline,
+    ) -> Result<Renewed> {
+        let look = || self.renew_for("0", request, deadline);
+        if !request.claim.is_exclusive()
+            || request.claim.has_many()
+            || !self.holds(request, deadline)?
+        {
+            // It also says why it isn't the owner's.
+            return look();
+        }
+        Ok(Renewed::Done)
+    }
+
+    /// Whether one name is held exclusively by the owner.
+    fn holds(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
+        let mut get = ::redis::cmd("GET");
+        get.arg(Keys::of(request.key()).lock);
+        match self.server.call(&get, deadline) {
+            Ok(answer) => {
+                let owner = request.owner.as_str().as_bytes();
+                Ok(matches!(answer.value, Value::BulkString(held) if held == owner))
+            }
+            Err(Unanswered {
+                error: Failure::Conflict(_),
+                ..
+            }) => Ok(false),
+            Err(e) => Err(self.error(Some(request.key()), e.error)),
+        }
+    }
+}

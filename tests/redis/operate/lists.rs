@@ -1,0 +1,151 @@
+//! Which locks there are, among other keys.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use super::*;
+use support::{RedisServer, Stopwatch};
+
+const LOCKS: usize = 10_000;
+
+fn names(locker: &Locker, prefix: &str) -> BTreeSet<String> {
+    let names = locker.list(prefix).expect("list");
+    let names: Vec<String> = names.collect::<Result<_, _>>().expect("names");
+    let set: BTreeSet<_> = names.iter().cloned().collect();
+    assert_eq!(set.len(), names.len(), "each is told once");
+    set
+}
+
+/// Makes keys as locks and their companions are, and as many others as well.
+fn fill(server: &RedisServer, key: impl Fn(usize) -> String) {
+    const OWNER: &str = "00000000-0000-4000-8000-000000000000/host/1/2";
+    let mut connection = server.connection();
+    for start in (0..LOCKS).step_by(1_000) {
+        let mut pipe = redis::pipe();
+        for number in start..start + 1_000 {
+            let (lock, beside) = (key(number), format!("{{other:{number}}}:fence"));
+            pipe.cmd("SET")
+                .arg(&lock)
+                .arg(OWNER)
+                .arg("PX")
+                .arg(600_000)
+                .ignore();
+            pipe.cmd("SET")
+                .arg(format!("{lock}:fence"))
+                .arg("12q")
+                .ignore();
+            pipe.cmd("RPUSH")
+                .arg(format!("{lock}:queue"))
+                .arg(OWNER)
+                .ignore();
+            pipe.cmd("SET").arg(beside).arg("12").ignore();
+            pipe.cmd("HSET")
+                .arg(format!("session:{number}"))
+                .arg("a")
+                .arg("b")
+                .ignore();
+        }
+        pipe.query::<()>(&mut connection).expect("fill");
+    }
+}
+
+/// The longest that a command of that name took at the server, in microseconds.
+fn longest(server: &RedisServer, verbs: &[&str]) -> u64 {
+    let entries: Vec<(u64, u64, u64, Vec<String>, String, String)> =
+        server.query(&["SLOWLOG", "GET", "-1"]);
+    let its = entries
+        .into_iter()
+        .filter(|entry| verbs.contains(&&*entry.3[0].to_lowercase()));
+    its.map(|entry| entry.2).max().unwrap_or(0)
+}
+
+/// Lists all, and gives how long that and the longest command took. The shortest of a few: others use the machine, too.
+fn costs(server: &RedisServer, list: impl Fn() -> usize) -> (Duration, Duration) {
+    let round = |_| {
+        server.query::<()>(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]);
+        server.query::<()>(&["CONFIG", "SET", "slowlog-max-len", "100000"]);
+        server.query::<()>(&["SLOWLOG", "RESET"]);
+        let began = Instant::now();
+        assert_eq!(list(), LOCKS);
+        let took = began.elapsed();
+        let verbs = ["scan", "evalsha", "eval"];
+        (took, Duration::from_micros(longest(server, &verbs)))
+    };
+    let rounds: Vec<_> = (0..5).map(round).collect();
+    let took = rounds.iter().map(|(took, _)| *took).min();
+    let longest = rounds.iter().map(|(_, longest)| *longest).min();
+    (took.expect("a round"), longest.expect("a round"))
+}
+
+#[test]
+fn ten_thousand_locks_are_listed_without_holding_up_the_server() {
+    let server = RedisServer::start();
+    fill(&server, |number| format!("{{crosslock:job {number}}}"));
+    let locker = patient(&server.url());
+    let (took, longest) = costs(&server, || names(&locker, "job ").len());
+    report("10,000 locks among 50,000 keys are listed in", took);
+    report("the longest command", longest);
+    assert!(took < millis(2_000), "{took:?}");
+    assert!(longest < millis(5), "{longest:?}");
+}
+
+#[test]
+fn ten_thousand_locks_of_the_empty_namespace_are_told_from_other_keys() {
+    let server = RedisServer::start();
+    fill(&server, |number| format!("job {number}"));
+    let locker = patient(&server.url()).namespace("").expect("a namespace");
+    let (took, longest) = costs(&server, || names(&locker, "").len());
+    report("10,000 locks of the empty namespace are listed in", took);
+    report("the longest command", longest);
+    assert!(took < millis(2_000), "{took:?}");
+    assert!(longest < millis(5), "{longest:?}");
+}
+
+#[test]
+fn names_are_those_of_locks_that_are_held_and_of_this_namespace() {
+    let server = RedisServer::start();
+    let locker = patient(&server.url());
+    for namespace in ["crosslock", "crosslock2", ""] {
+        let locker = locker.namespace(namespace).expect("a namespace");
+        let all = [
+            "a*b",
+            "a?b",
+            "axb",
+            "a}:fence",
+            "{a}",
+            "a",
+            "\u{e9}\\[x]",
+            "a:b}",
+        ];
+        let guards: Vec<_> = all.iter().map(|name| held(&locker, name)).collect();
+        let reader = locker.read("reader").expect("it is free");
+        let permits = locker.semaphore("permits", 3).expect("a semaphore");
+        let permit = permits.acquire().expect("it is free");
+        let mut expected: BTreeSet<_> = all.map(str::to_owned).into();
+        for (prefix, few) in [("a*", &["a*b"][..]), ("a?", &["a?b"]), ("{", &["{a}"])] {
+            assert_eq!(
+                names(&locker, prefix),
+                few.iter().map(|one| (*one).to_owned()).collect()
+            );
+        }
+        assert_eq!(names(&locker, "\u{e9}\\["), [all[6].to_owned()].into());
+        expected.extend(["reader".to_owned(), "permits".to_owned()]);
+        assert_eq!(names(&locker, ""), expected, "{namespace:?}");
+        drop((reader, permit, guards));
+        assert_eq!(names(&locker, ""), BTreeSet::new());
+    }
+}
+
+#[test]
+fn foreign_holder_is_listed_in_a_namespace_only() {
+    let server = RedisServer::start();
+    let locker = patient(&server.url());
+    server.query::<()>(&["SET", "{crosslock:n}", "theirs"]);
+    server.query::<()>(&["SET", "n", "theirs"]);
+    server.query::<()>(&["RPUSH", "list", "theirs"]);
+    assert_eq!(names(&locker, ""), ["n".to_owned()].into());
+    let watch = Stopwatch::start();
+    let empty = locker.namespace("").expect("a namespace");
+    assert_eq!(names(&empty, ""), BTreeSet::new());
+    watch.assert_within(millis(1_000));
+}

@@ -1,0 +1,36 @@
+//! What operators do with locks on a server: break them, look at them, list them.
+
+#![cfg(feature = "redis")]
+
+mod breaks;
+mod lists;
+mod looks;
+
+use std::time::Duration;
+
+use crosslock::{LockGuard, Locker};
+
+/// Far more than anything here takes, even on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The ttl of those whose renewals, which come after 100 s, are to play no part.
+const LONG: Duration = Duration::from_secs(300);
+
+const fn millis(number: u64) -> Duration {
+    Duration::from_millis(number)
+}
+
+/// A locker whose renewals and heartbeats play no part.
+fn patient(url: &str) -> Locker {
+    Locker::builder(url).ttl(LONG).build().expect("open")
+}
+
+#[track_caller]
+fn held(locker: &Locker, name: &str) -> LockGuard {
+    let guard = locker.try_lock(name).expect("try_lock");
+    guard.expect("it is free")
+}
+
+/// A number that only a reader of the output judges.
+fn report(what: &str, number: impl std::fmt::Debug) {
+    println!("{what}: {number:?}");
+}
