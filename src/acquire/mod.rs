@@ -7,6 +7,7 @@
 //! without a lease has passed that owner on, or takes back what its questions may have done.
 
 pub(crate) mod acquirer;
+mod adopt;
 mod giving_up;
 pub(crate) mod retry_budget;
 mod wait_log;

@@ -29,6 +29,7 @@ use crate::queue::handoff::Turn;
 
 mod downgrade;
 pub(crate) mod held_by_thread;
+mod passing;
 mod release;
 mod telling;
 

@@ -3,6 +3,7 @@
 //! It uses `acquire` and all below. What always holds here: a locker that was made has options within their ranges, and an
 //! engine that was found to be usable.
 
+mod adopt;
 pub(crate) mod builder;
 mod ended_by;
 mod open;
