@@ -83,10 +83,27 @@ fn one_after_the_other(locker: &Locker, kept: &Kept, name: &str) {
     });
 }
 
+/// Whoever releases a lock takes its time to tell so.
+struct Slow(Arc<Kept>);
+
+impl Observer for Slow {
+    fn event(&self, event: &Event<'_>) {
+        if let Event::Released { .. } = event {
+            thread::sleep(SHORT);
+        }
+        self.0.event(event);
+    }
+}
+
 #[test]
 fn lease_that_is_handed_over_is_released_before_the_next_thread_has_it() {
     each_url(|url| {
-        let (locker, kept) = observed(url, |builder| builder.hand_over(PATIENCE));
+        let kept = Arc::new(Kept::default());
+        let builder = Locker::builder(url)
+            .namespace(NAMESPACE)
+            .hand_over(PATIENCE);
+        let locker = builder.observer(Arc::new(Slow(kept.clone()))).build();
+        let locker = locker.unwrap();
         one_after_the_other(&locker, &kept, "handed-over");
         let told = kept.of("handed-over");
         let [
