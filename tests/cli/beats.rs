@@ -8,14 +8,14 @@ use crate::PATIENCE;
 use crate::tool::Place;
 
 /// Writes the lock's token into `beats`, over and over.
-pub const BEAT: &str = "while :; do echo $CROSSLOCK_TOKEN >> beats; sleep 0.01; done";
+pub(crate) const BEAT: &str = "while :; do echo $CROSSLOCK_TOKEN >> beats; sleep 0.01; done";
 
 /// The same, by a child of the shell, and by a child of that one, while the shell waits.
-pub const BEAT_BELOW: &str = "sh -c 'sh -c \"while :; do echo $CROSSLOCK_TOKEN >> beats; sleep 0.01; done\" & \
+pub(crate) const BEAT_BELOW: &str = "sh -c 'sh -c \"while :; do echo $CROSSLOCK_TOKEN >> beats; sleep 0.01; done\" & \
      while :; do echo $CROSSLOCK_TOKEN >> beats; sleep 0.01; done' & wait";
 
 /// The same, and SIGTERM doesn't end it.
-pub const BEAT_ON: &str =
+pub(crate) const BEAT_ON: &str =
     "trap : TERM; while :; do echo $CROSSLOCK_TOKEN >> beats; sleep 0.01; done";
 
 impl Place {
@@ -31,7 +31,7 @@ impl Place {
 
     /// Waits until so many commands have run, each under another token.
     #[track_caller]
-    pub fn wait_for_beats_of(&self, commands: usize) {
+    pub(crate) fn wait_for_beats_of(&self, commands: usize) {
         wait_until("commands to run", PATIENCE, || {
             self.beats().into_iter().collect::<BTreeSet<_>>().len() >= commands
         });
@@ -39,7 +39,7 @@ impl Place {
 
     /// Waits until the one that runs now has told so many times more.
     #[track_caller]
-    pub fn wait_for_more_beats(&self, more: usize) {
+    pub(crate) fn wait_for_more_beats(&self, more: usize) {
         let before = self.beats().len();
         wait_until("a command to run on", PATIENCE, || {
             self.beats().len() >= before + more
@@ -47,7 +47,7 @@ impl Place {
     }
 
     /// Says whether none has told anything for some time.
-    pub fn is_silent(&self) -> bool {
+    pub(crate) fn is_silent(&self) -> bool {
         let before = self.beats().len();
         crate::tool::pause(300);
         self.beats().len() == before
@@ -55,7 +55,7 @@ impl Place {
 
     /// Whoever runs later has a larger token: nobody runs on when the next one has begun.
     #[track_caller]
-    pub fn assert_that_none_ran_beside_another(&self) {
+    pub(crate) fn assert_that_none_ran_beside_another(&self) {
         let beats = self.beats();
         assert!(
             beats.is_sorted(),

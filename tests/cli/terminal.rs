@@ -1,1 +1,229 @@
-//! Job control.
+//! Job control, on a terminal that script(1) makes.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+
+use support::{RedisServer, wait_until};
+
+use crate::PATIENCE;
+use crate::tool::{Place, is_running};
+
+/// A terminal with a shell, which has job control as that of a person.
+struct Terminal<'a> {
+    place: &'a Place,
+    script: Child,
+}
+
+impl<'a> Terminal<'a> {
+    fn open(place: &'a Place) -> Self {
+        let screen = fs::File::create(place.path("screen")).expect("make a file");
+        let tool = env!("CARGO_BIN_EXE_crosslock");
+        let script = Command::new("script")
+            .args([
+                "-q",
+                "-f",
+                "-c",
+                "bash --norc --noprofile --noediting -i",
+                "/dev/null",
+            ])
+            .current_dir(place.dir())
+            .env("CROSSLOCK_URL", place.url())
+            .env("X", tool)
+            .stdin(Stdio::piped())
+            .stdout(screen.try_clone().expect("copy a descriptor"))
+            .stderr(screen)
+            .spawn()
+            .expect("start script(1)");
+        let mut terminal = Terminal { place, script };
+        // No echo of what is typed, so that the screen has only what programs say.
+        terminal.types("stty -echo; PS1=\n");
+        terminal.types("echo $((1 + 1))done\n");
+        terminal.shows("2done");
+        terminal
+    }
+
+    fn types(&mut self, text: &str) {
+        let stdin = self.script.stdin.as_mut().expect("it is piped");
+        stdin
+            .write_all(text.as_bytes())
+            .expect("the terminal reads");
+    }
+
+    fn screen(&self) -> String {
+        let screen = fs::read(self.place.path("screen")).unwrap_or_default();
+        String::from_utf8_lossy(&screen).into_owned()
+    }
+
+    #[track_caller]
+    fn shows(&self, text: &str) {
+        let shown = support::eventually(PATIENCE, || self.screen().contains(text));
+        assert!(shown, "{text:?} isn't shown: {}", self.screen());
+    }
+}
+
+impl Drop for Terminal<'_> {
+    fn drop(&mut self) {
+        // The shell ends with its terminal.
+        let _ = self.script.kill();
+        let _ = self.script.wait();
+    }
+}
+
+#[test]
+fn command_reads_from_the_terminal() {
+    let place = Place::with_files();
+    let mut terminal = Terminal::open(&place);
+    terminal.types("$X run a -- sh -c 'read x; echo got $x'; echo status $?\n");
+    crate::tool::pause(300);
+    terminal.types("typed\n");
+    terminal.shows("got typed");
+    terminal.shows("status 0");
+}
+
+/// The terminal is another program's, so the command gets it only when it asks.
+#[test]
+fn command_in_a_pipeline_reads_from_the_terminal() {
+    let place = Place::with_files();
+    let mut terminal = Terminal::open(&place);
+    terminal.types("$X run a -- sh -c 'read x; echo got $x' | cat; echo status $?\n");
+    crate::tool::pause(300);
+    terminal.types("typed\n");
+    terminal.shows("got typed");
+    terminal.shows("status 0");
+}
+
+#[test]
+fn program_behind_the_command_in_a_pipeline_keeps_the_terminal() {
+    let place = Place::with_files();
+    let mut terminal = Terminal::open(&place);
+    let reader = "sh -c 'read x < /dev/tty; echo got $x; cat > /dev/null'";
+    terminal.types(&format!(
+        "$X run a -- sh -c 'sleep 2; echo end' | {reader}; echo status $?\n"
+    ));
+    crate::tool::pause(300);
+    terminal.types("typed\n");
+    terminal.shows("got typed");
+    terminal.shows("status 0");
+}
+
+#[test]
+fn ctrl_c_ends_the_command_and_the_script_around_it() {
+    let place = Place::with_files();
+    let mut terminal = Terminal::open(&place);
+    terminal.types("$X run a -- sh -c 'echo $$ > pid; exec sleep 60'; echo status $?\n");
+    let command = place.wait_for("pid");
+    terminal.types("\x03");
+    wait_until("the command to be dead", PATIENCE, || !is_running(&command));
+    terminal.shows("status 130");
+    fs::remove_file(place.path("pid")).expect("remove it");
+    terminal.types("sh -c '$X run a -- sh -c \"echo \\$\\$ > pid; exec sleep 60\"; echo went on'; echo status $?\n");
+    let command = place.wait_for("pid");
+    terminal.types("\x03");
+    wait_until("the command to be dead", PATIENCE, || !is_running(&command));
+    terminal.types("echo $((2 + 2))later\n");
+    terminal.shows("4later");
+    assert!(
+        !terminal.screen().contains("went on"),
+        "{}",
+        terminal.screen()
+    );
+}
+
+#[test]
+fn ctrl_z_stops_the_command_and_fg_continues_it() {
+    let server = RedisServer::start();
+    for place in [Place::with_files(), Place::with_locks_at(&server.url())] {
+        let mut terminal = Terminal::open(&place);
+        terminal.types("$X run a -- sh -c 'echo $$ > pid; read x; echo got $x'; echo status $?\n");
+        let command = place.wait_for("pid");
+        crate::tool::pause(200);
+        terminal.types("\x1a");
+        terminal.shows("Stopped");
+        assert_eq!(state(&command), "T");
+        // The shell has the terminal.
+        terminal.types("echo $((3 + 3))shell\n");
+        terminal.shows("6shell");
+        terminal.types("fg\n");
+        wait_until("the command to go on", PATIENCE, || state(&command) == "S");
+        terminal.types("typed\n");
+        terminal.shows("got typed");
+        assert_eq!(place.tool("run a -w 30s -- true").done().code(), 0);
+    }
+}
+
+#[test]
+fn command_that_was_stopped_for_longer_than_its_lease_doesnt_go_on() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let mut terminal = Terminal::open(&place);
+    let options = "--ttl 1500ms --kill-after 200ms";
+    terminal.types(&format!(
+        "$X run a {options} -- sh -c 'echo $$ > pid; read x; echo > went'; echo status $?\n"
+    ));
+    let command = place.wait_for("pid");
+    crate::tool::pause(200);
+    terminal.types("\x1a");
+    terminal.shows("Stopped");
+    let done = place.run("a", "exit 5").done();
+    assert_eq!(done.code(), 5);
+    assert!(!is_running(&command));
+    terminal.types("fg; echo then $?\n");
+    terminal.shows("then 76");
+    assert!(!place.path("went").exists());
+}
+
+#[test]
+fn background_command_stops_when_it_reads_and_goes_on_in_the_foreground() {
+    let place = Place::with_files();
+    let mut terminal = Terminal::open(&place);
+    terminal.types("$X run a -- sh -c 'echo $$ > pid; read x; echo got $x; echo > end' &\n");
+    let command = place.wait_for("pid");
+    wait_until("the command to stop", PATIENCE, || state(&command) == "T");
+    crate::tool::pause(200);
+    terminal.types("fg\n");
+    wait_until("the command to go on", PATIENCE, || state(&command) == "S");
+    terminal.types("typed\n");
+    place.wait_for("end");
+    terminal.shows("got typed");
+}
+
+#[test]
+fn terminal_is_as_before_when_a_command_is_killed() {
+    let place = Place::with_files();
+    let mut terminal = Terminal::open(&place);
+    terminal.types("stty -a > before; $X run a -- sh -c 'stty raw; kill -9 $$'; stty -a > after; echo $((4 + 4))end\n");
+    terminal.shows("8end");
+    assert_eq!(place.read("before"), place.read("after"));
+    assert!(!place.read("before").is_empty());
+}
+
+#[test]
+fn waiting_line_tells_who_has_the_lock_and_is_cleared() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let holder = place
+        .run(
+            "a --label deploy",
+            "echo > runs; while ! test -e end; do sleep 0.02; done",
+        )
+        .start();
+    place.wait_for("runs");
+    let mut terminal = Terminal::open(&place);
+    terminal.types("$X run a -- echo entered; echo status $?\n");
+    terminal.shows("waiting for a: ");
+    terminal.shows(&format!(
+        "/{} \"deploy\" has it since ",
+        holder.pid().as_raw_nonzero()
+    ));
+    fs::write(place.path("end"), "").expect("make a file");
+    terminal.shows("\r\x1b[Kentered");
+    // Not on anything but a terminal, and not with -q.
+    drop(holder);
+}
+
+fn state(pid: &str) -> String {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    rest.chars().take(1).collect()
+}

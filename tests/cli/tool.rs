@@ -14,49 +14,49 @@ use tempfile::TempDir;
 use crate::PATIENCE;
 
 /// A directory with locks, and with what the tool and its commands write.
-pub struct Place {
+pub(crate) struct Place {
     dir: TempDir,
     url: String,
 }
 
 impl Place {
     /// Locks in files.
-    pub fn with_files() -> Self {
+    pub(crate) fn with_files() -> Self {
         let dir = tempfile::tempdir().expect("make a directory");
         let url = format!("file://{}/locks", dir.path().display());
         Place { dir, url }
     }
 
     /// Locks elsewhere.
-    pub fn with_locks_at(url: &str) -> Self {
+    pub(crate) fn with_locks_at(url: &str) -> Self {
         let dir = tempfile::tempdir().expect("make a directory");
         let url = url.to_owned();
         Place { dir, url }
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
     /// What was written there so far.
-    pub fn read(&self, name: &str) -> String {
+    pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
     /// Waits until something was written there.
     #[track_caller]
-    pub fn wait_for(&self, name: &str) -> String {
+    pub(crate) fn wait_for(&self, name: &str) -> String {
         wait_until(name, PATIENCE, || self.read(name).ends_with('\n'));
         self.read(name)
     }
 
     /// The tool with these arguments, a blank between two. The command's working directory is this place.
-    pub fn tool(&self, args: &str) -> Tool {
+    pub(crate) fn tool(&self, args: &str) -> Tool {
         let args: Vec<_> = args.split(' ').collect();
         self.tool_with(&args)
     }
 
-    pub fn tool_with(&self, args: &[&str]) -> Tool {
+    pub(crate) fn tool_with(&self, args: &[&str]) -> Tool {
         let mut command = Command::new(env!("CARGO_BIN_EXE_crosslock"));
         command.args(args).env("CROSSLOCK_URL", &self.url);
         command.current_dir(self.dir.path()).stdin(Stdio::null());
@@ -67,37 +67,41 @@ impl Place {
     }
 
     /// `run` with these options, and a command for the shell.
-    pub fn run(&self, options: &str, script: &str) -> Tool {
+    pub(crate) fn run(&self, options: &str, script: &str) -> Tool {
         let mut args = vec!["run"];
         args.extend(options.split(' '));
         args.extend(["--", "sh", "-c", script]);
         self.tool_with(&args)
     }
 
-    pub fn dir(&self) -> &Path {
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
         self.dir.path()
     }
 }
 
 /// The program, before it is started.
-pub struct Tool {
-    pub command: Command,
+pub(crate) struct Tool {
+    pub(crate) command: Command,
     input: Vec<u8>,
 }
 
 impl Tool {
-    pub fn env(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);
         self
     }
 
     /// What it reads from its standard input.
-    pub fn input(mut self, bytes: &[u8]) -> Self {
+    pub(crate) fn input(mut self, bytes: &[u8]) -> Self {
         self.input = bytes.to_vec();
         self
     }
 
-    pub fn start(mut self) -> Running {
+    pub(crate) fn start(mut self) -> Running {
         let dir = tempfile::tempdir().expect("make a directory");
         let file = |name: &str| fs::File::create(dir.path().join(name)).expect("make a file");
         self.command.stdout(file("out")).stderr(file("err"));
@@ -114,45 +118,45 @@ impl Tool {
 
     /// Runs it to its end.
     #[track_caller]
-    pub fn done(self) -> Done {
+    pub(crate) fn done(self) -> Done {
         self.start().done()
     }
 }
 
 /// The program while it runs; dropping it kills it.
-pub struct Running {
+pub(crate) struct Running {
     process: Child,
     dir: TempDir,
 }
 
 impl Running {
-    pub fn pid(&self) -> Pid {
+    pub(crate) fn pid(&self) -> Pid {
         Pid::from_child(&self.process)
     }
 
-    pub fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         kill_process(self.pid(), signal).expect("signal the tool");
     }
 
     /// Kills it with SIGKILL.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.process.kill().expect("kill the tool");
         self.process.wait().expect("reap the tool");
     }
 
-    pub fn is_over(&mut self) -> bool {
+    pub(crate) fn is_over(&mut self) -> bool {
         self.process
             .try_wait()
             .expect("wait for the tool")
             .is_some()
     }
 
-    pub fn err(&self) -> String {
+    pub(crate) fn err(&self) -> String {
         self.read("err")
     }
 
     #[track_caller]
-    pub fn done(mut self) -> Done {
+    pub(crate) fn done(mut self) -> Done {
         let mut status = None;
         wait_until("the tool to end", PATIENCE, || {
             status = self.process.try_wait().expect("wait for the tool");
@@ -181,16 +185,16 @@ impl Drop for Running {
 
 /// What came of the program.
 #[derive(Debug)]
-pub struct Done {
+pub(crate) struct Done {
     status: ExitStatus,
-    pub out: String,
-    pub err: String,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 impl Done {
     /// Its exit status.
     #[track_caller]
-    pub fn code(&self) -> i32 {
+    pub(crate) fn code(&self) -> i32 {
         let signal = self.status.signal();
         self.status
             .code()
@@ -199,7 +203,7 @@ impl Done {
 }
 
 /// Whether a process of that number can run: it isn't a zombie.
-pub fn is_running(pid: &str) -> bool {
+pub(crate) fn is_running(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
     let state = stat
         .rsplit_once(") ")
@@ -208,7 +212,7 @@ pub fn is_running(pid: &str) -> bool {
 }
 
 /// The children of a process, with their command lines.
-pub fn children(pid: Pid) -> Vec<(Pid, String)> {
+pub(crate) fn children(pid: Pid) -> Vec<(Pid, String)> {
     let pid = pid.as_raw_nonzero();
     let path = format!("/proc/{pid}/task/{pid}/children");
     let children = fs::read_to_string(path).unwrap_or_default();
@@ -220,6 +224,6 @@ pub fn children(pid: Pid) -> Vec<(Pid, String)> {
 }
 
 /// Waits for as long as a condition must hold to be believed.
-pub fn pause(millis: u64) {
+pub(crate) fn pause(millis: u64) {
     std::thread::sleep(Duration::from_millis(millis));
 }

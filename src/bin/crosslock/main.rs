@@ -14,8 +14,6 @@ use crate::status::{Failure, Outcome};
 mod args;
 #[cfg(target_os = "linux")]
 mod boot_timer;
-#[cfg(target_os = "linux")]
-mod cancel;
 mod duration;
 #[cfg(target_os = "linux")]
 mod exec;

@@ -38,7 +38,7 @@ pub(crate) struct Listener {
 
 impl Listener {
     /// `on_forward` is called by that thread as soon as a signal comes that is to be forwarded.
-    pub(crate) fn start(on_forward: impl Fn(Signal) + Send + 'static) -> io::Result<Self> {
+    pub(crate) fn start(on_forward: impl Fn() + Send + 'static) -> io::Result<Self> {
         let ignored = ignored();
         let ours = FORWARDED.into_iter().chain([SIGTSTP]);
         // What was ignored stays so, for the command too: that is how nohup works.
@@ -53,11 +53,12 @@ impl Listener {
                 if heard == Some(Heard::Stop) && is_waiting.load(Ordering::SeqCst) {
                     stop_alone();
                 }
-                if let Some(Heard::Forward(signal)) = heard {
-                    on_forward(signal);
-                }
                 if heard.is_some_and(|heard| told.send(heard).is_err()) {
                     return;
+                }
+                // Told first: whoever is woken by this finds the signal.
+                if matches!(heard, Some(Heard::Forward(_))) {
+                    on_forward();
                 }
             }
         };

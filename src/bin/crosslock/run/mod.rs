@@ -11,7 +11,7 @@ mod timing;
 mod waiting_line;
 
 use clap::ArgMatches;
-use crosslock::{LockGuard, Locker};
+use crosslock::{CancelToken, LockGuard, Locker};
 use rustix::process::Signal;
 
 use self::options::Options;
@@ -19,7 +19,6 @@ pub(crate) use self::options::command;
 use self::supervise::Supervisor;
 use self::waiting_line::WaitingLine;
 use crate::args::Globals;
-use crate::cancel::CancelToken;
 use crate::output::Words;
 use crate::signals::Listener;
 use crate::status::{FAILED, Failure, Outcome, Status};
@@ -28,11 +27,15 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let options = Options::of(matches)?;
     let token = CancelToken::new();
     let cancel = token.clone();
-    let listener = Listener::start(move |_| cancel.cancel());
+    let listener = Listener::start(move || cancel.cancel());
     let listener = listener.map_err(|e| broken("signals can't be heard", &e))?;
     let locker = locker(globals, &options)?;
     let words = globals.words();
-    let taken = take::take(&locker, &options, &token, &WaitingLine::new(words));
+    let taken = take::take(
+        &locker.cancelled_by(&token),
+        &options,
+        WaitingLine::new(words),
+    );
     // A signal that came while the lock was granted ends the wait too: the lock is released.
     if let Some(signal) = listener.end_of_wait() {
         return Ok(Status::of_signal(signal.as_raw()));

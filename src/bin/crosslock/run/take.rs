@@ -1,31 +1,30 @@
 //! Taking the lock, and what is shown meanwhile.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crosslock::{LockGuard, Locker, Result};
 
 use super::options::{Mode, Options, Patience};
 use super::waiting_line::WaitingLine;
-use crate::cancel::CancelToken;
 
 /// Takes what the options ask for. `None` if somebody else has it, for as long as the caller wants to wait.
 pub(crate) fn take(
     locker: &Locker,
     options: &Options,
-    token: &CancelToken,
-    line: &WaitingLine,
+    line: WaitingLine,
 ) -> Result<Option<LockGuard>> {
     let claim = Claim { locker, options };
-    let most = match options.patience {
-        Patience::None => return claim.try_once(),
-        Patience::For(most) => most,
-        Patience::Endless => Duration::MAX,
-    };
-    if let Some(guard) = claim.try_once()? {
-        return Ok(Some(guard));
+    match options.patience {
+        Patience::None => claim.attempt(Duration::ZERO),
+        Patience::For(most) => {
+            let _shown = line.show(locker, options);
+            claim.attempt(most)
+        }
+        Patience::Endless => {
+            let _shown = line.show(locker, options);
+            claim.wait().map(Some)
+        }
     }
-    let _shown = line.show(locker, options);
-    claim.wait(most, token)
 }
 
 struct Claim<'a> {
@@ -34,42 +33,38 @@ struct Claim<'a> {
 }
 
 impl Claim<'_> {
-    fn try_once(&self) -> Result<Option<LockGuard>> {
-        self.attempt(None)
-    }
-
-    /// Waits in slices, because nothing else ends a wait.
-    fn wait(&self, most: Duration, token: &CancelToken) -> Result<Option<LockGuard>> {
-        const SLICE: Duration = Duration::from_millis(100);
-        let start = Instant::now();
-        while !token.is_cancelled() {
-            let left = most.saturating_sub(start.elapsed());
-            let guard = self.attempt(Some(left.min(SLICE)))?;
-            if guard.is_some() || left.is_zero() {
-                return Ok(guard);
-            }
-        }
-        Ok(None)
-    }
-
-    fn attempt(&self, most: Option<Duration>) -> Result<Option<LockGuard>> {
+    fn attempt(&self, most: Duration) -> Result<Option<LockGuard>> {
         let (locker, names) = (self.locker, &self.options.names);
-        let first = names.first().map(String::as_str).unwrap_or_default();
-        match (self.options.mode, most) {
-            (Mode::Exclusive, None) if names.len() > 1 => locker.try_lock_all(names),
-            (Mode::Exclusive, Some(most)) if names.len() > 1 => {
-                locker.try_lock_all_for(names, most)
+        let is_once = most.is_zero();
+        match self.options.mode {
+            Mode::Exclusive if names.len() > 1 && is_once => locker.try_lock_all(names),
+            Mode::Exclusive if names.len() > 1 => locker.try_lock_all_for(names, most),
+            Mode::Exclusive if is_once => locker.try_lock(self.first()),
+            Mode::Exclusive => locker.try_lock_for(self.first(), most),
+            Mode::Shared if is_once => locker.try_read(self.first()),
+            Mode::Shared => locker.try_read_for(self.first(), most),
+            Mode::Permits { count, of } => {
+                let permits = locker.semaphore(self.first(), of)?;
+                if is_once {
+                    permits.try_acquire_many(count)
+                } else {
+                    permits.try_acquire_many_for(count, most)
+                }
             }
-            (Mode::Exclusive, None) => locker.try_lock(first),
-            (Mode::Exclusive, Some(most)) => locker.try_lock_for(first, most),
-            (Mode::Shared, None) => locker.try_read(first),
-            (Mode::Shared, Some(most)) => locker.try_read_for(first, most),
-            (Mode::Permits { count, of }, None) => {
-                locker.semaphore(first, of)?.try_acquire_many(count)
-            }
-            (Mode::Permits { count, of }, Some(most)) => locker
-                .semaphore(first, of)?
-                .try_acquire_many_for(count, most),
         }
+    }
+
+    fn wait(&self) -> Result<LockGuard> {
+        let (locker, names) = (self.locker, &self.options.names);
+        match self.options.mode {
+            Mode::Exclusive if names.len() > 1 => locker.lock_all(names),
+            Mode::Exclusive => locker.lock(self.first()),
+            Mode::Shared => locker.read(self.first()),
+            Mode::Permits { count, of } => locker.semaphore(self.first(), of)?.acquire_many(count),
+        }
+    }
+
+    fn first(&self) -> &str {
+        self.options.names.first().map_or("", String::as_str)
     }
 }
