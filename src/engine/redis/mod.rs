@@ -30,6 +30,7 @@ use crate::base::value::Stored;
 
 mod address;
 mod answers;
+mod channel_names;
 mod commands;
 mod connection;
 mod diagnosis;

@@ -56,6 +56,7 @@ use parking_lot::Mutex;
 use self::listener::{Listener, Receiver};
 pub(super) use self::state::Notification;
 pub(super) use self::subscription::Subscription;
+use super::channel_names::channel;
 use super::server::Server;
 use crate::base::clock::Deadline;
 use crate::base::owner::Owner;
@@ -69,20 +70,6 @@ mod state;
 mod subscription;
 mod thread;
 mod waker;
-
-/// The channel on which the inboxes of a namespace hear whose leases were broken.
-pub(super) fn broken_channel(namespace: &str) -> String {
-    [namespace, BROKEN].concat()
-}
-
-/// What it ends in.
-const BROKEN: &str = ":inbox:broken";
-
-/// The same, given the channel of an inbox.
-fn broken_channel_beside(channel: &str) -> String {
-    let namespace = channel.split(':').next();
-    broken_channel(namespace.unwrap_or_default())
-}
 
 /// Where a locker is notified of grants. There is a thread and a connection only from the first subscription on.
 pub(super) struct Inbox {
@@ -116,7 +103,7 @@ impl Inbox {
         open_by: Option<&Deadline>,
     ) -> Option<Subscription> {
         let listener = self.listener(open_by.is_some())?;
-        let name = format!("{namespace}:inbox:{}", listener.id);
+        let name = channel(namespace, &listener.id);
         let existing = listener.state.lock().channels.existing(&name);
         let channel = match open_by {
             Some(_) => existing.unwrap_or_else(|| name.into()),
@@ -267,11 +254,15 @@ mod tests {
         };
         let broken = message("crosslock:inbox:broken", format!("{} 0", owner.as_str()));
         listener.state.lock().deliver(&broken);
-        assert_eq!(subscription.wait(Duration::ZERO), None, "it had nothing");
+        assert_eq!(
+            subscription.wait(Duration::ZERO, &Deadline::NEVER),
+            None,
+            "it had nothing"
+        );
         let grant = message(CHANNEL, format!("{} 7", owner.as_str()));
         listener.state.lock().deliver(&grant);
         listener.state.lock().deliver(&broken);
-        let told = subscription.wait(Duration::ZERO);
+        let told = subscription.wait(Duration::ZERO, &Deadline::NEVER);
         assert_eq!(told, Some(Notification::AskAgain));
     }
 

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use ::redis::{Cmd, Value};
 
 use super::channels::Changes;
-use super::{BROKEN, broken_channel_beside};
 use crate::base::clock::Deadline;
 use crate::engine::net::limits::PUBSUB_SILENCE;
+use crate::engine::redis::channel_names::{broken_channel_beside, is_of_broken};
 use crate::engine::redis::connection::Connection;
 use crate::engine::redis::failure::Failure;
 
@@ -143,9 +143,7 @@ impl Received {
     /// The owner whose lease was broken, if it says that.
     pub(super) fn broken_owner(&self) -> Option<&str> {
         match self {
-            Received::Message { channel, text } if channel.ends_with(BROKEN) => {
-                text.strip_suffix(" 0")
-            }
+            Received::Message { channel, text } if is_of_broken(channel) => text.strip_suffix(" 0"),
             _ => None,
         }
     }
