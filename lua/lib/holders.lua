@@ -65,6 +65,7 @@ end
 -- Makes the lock last until then: until the same moment, whatever time has passed since the script began.
 local function keep_until(name, last)
   if last > 0 then
+    last = string.format('%d', last)
     redis.call('PEXPIREAT', name[HOLDERS], last)
     redis.call('SET', name[LOCK], mark_of(name), 'PXAT', last)
   else

@@ -10,12 +10,8 @@ local function count_of(mode)
   return tonumber(string.match(mode, '^%d+') or 1)
 end
 
--- What stands for an owner among the holders, by the end of its lease.
+-- What stands for an owner among the holders, by the end of its lease. Beside it stands `0 <owner>`, by its token below 0:
+-- apart from all ends, and written and removed by the same commands.
 local function member_of(owner, mode)
   return count_of(mode) .. ' ' .. owner
-end
-
--- What stands there for its token, by the token below 0: apart from all ends, and gone with them.
-local function token_of(owner)
-  return '0 ' .. owner
 end

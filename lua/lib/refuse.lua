@@ -59,8 +59,8 @@ local function enter(name, ask)
   end
   if name[IS_COUNTED] and not string.find(name[LETTERS], letter, 1, true) then
     name[LETTERS] = letter == 'q' and 'q' .. name[LETTERS] or name[LETTERS] .. 'r'
-    local behind = name[LETTERS] .. (name[BROKEN] or '')
-    redis.call('SET', name[COUNTER], string.format('%d', name[STORED]) .. behind, 'PX', DAY)
+    local number = string.format('%d', name[STORED])
+    redis.call('SET', name[COUNTER], number .. name[LETTERS] .. (name[BROKEN] or ''), 'PX', DAY)
   end
   if not is_new or length % 16 == 0 then
     drop_overdue(name, queue, ask)

@@ -40,7 +40,7 @@ local function adopt_shared(name)
   if not is_shared(name) then
     return 0
   end
-  if redis.call('ZREM', name[HOLDERS], member_of(from, mode), token_of(from)) > 0 then
+  if redis.call('ZREM', name[HOLDERS], member_of(from, mode), '0 ' .. from) > 0 then
     name[USED] = name[USED] - count_of(mode)
   elseif not redis.call('ZSCORE', name[HOLDERS], member_of(owner, mode)) then
     return 0

@@ -79,7 +79,7 @@ end
 
 local was_holder = false
 if not exclusive and not keep_for and lock and string.find(lock, SHARED) then
-  was_holder = redis.call('ZREM', KEYS[HOLDERS], member_of(owner, mode), token_of(owner)) > 0
+  was_holder = redis.call('ZREM', KEYS[HOLDERS], member_of(owner, mode), '0 ' .. owner) > 0
   if was_holder and stored and redis.call('EXISTS', KEYS[HOLDERS]) == 0 then
     redis.call('DEL', KEYS[LOCK])
     return 1
@@ -97,7 +97,7 @@ read_holders(name, lock)
 -- What a holder leaves taken is nobody's: a renewal that comes late doesn't find it. Says whether it is taken.
 local function stay_taken(name, owner, mode, keep_for)
   local kept = count_of(mode) .. ' kept ' .. owner
-  if redis.call('ZREM', name[HOLDERS], member_of(owner, mode), token_of(owner)) == 0 then
+  if redis.call('ZREM', name[HOLDERS], member_of(owner, mode), '0 ' .. owner) == 0 then
     return redis.call('ZSCORE', name[HOLDERS], kept)
   end
   if redis.call('ZADD', name[HOLDERS], name[CLOCK] + keep_for, kept) == 0 then

@@ -30,10 +30,10 @@ pub struct Inspection {
     pub name: String,
     /// How it is held.
     pub state: LockState,
-    /// Who holds it.
+    /// Who holds it. On Redis the first 1,000.
     pub holders: Vec<Holder>,
-    /// Who waits for it in the engine's queue, in the order in which they came. Of the threads of a process that wait for
-    /// the same lock exclusively, the first stands for all.
+    /// Who waits for it in the engine's queue, in the order in which they will have it. Of the threads of a process that wait
+    /// for the same lock exclusively, the first stands for all. On Redis the first 1,000 that read, and of the others.
     pub waiters: Vec<Waiter>,
     /// The last fencing token that was given out, as far as it is known: every later one is larger.
     pub last_token: Option<u64>,

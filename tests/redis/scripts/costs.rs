@@ -2,11 +2,12 @@
 
 use redis::Value;
 
-use super::TTL;
 use super::ask::Ask;
 use super::bench::Bench;
-use support::RedisServer;
+use super::breaks::{break_lock, owner};
+use super::{PATIENCE, TTL};
 use support::scripts::Verb;
+use support::{RedisServer, wait_until};
 
 /// How many commands scripts have carried out since the statistics were reset, EVALSHA itself not counted.
 fn commands(bench: &mut Bench) -> u64 {
@@ -37,6 +38,43 @@ fn uncontended_cycle_is_seven_commands() {
         assert!(bench.release("a", Some(token)));
     }
     assert_eq!(commands(&mut bench), 70);
+}
+
+#[test]
+fn cycle_of_one_that_shares_is_twelve_commands_its_token_included() {
+    let server = RedisServer::start();
+    for mode in ["r", "1/3"] {
+        let mut bench = Bench::new(&server);
+        let token = bench.granted(Ask::once("a").with_mode(mode));
+        assert!(bench.release_as(mode, "a", Some(token), None));
+        reset(&mut bench);
+        for _ in 0..10 {
+            let token = bench.granted(Ask::once("a").with_mode(mode));
+            assert!(bench.release_as(mode, "a", Some(token), None));
+        }
+        assert_eq!(commands(&mut bench), 120, "{mode}");
+    }
+}
+
+#[test]
+fn cycle_after_a_break_is_over_is_as_short_as_before() {
+    let server = RedisServer::start();
+    let mut bench = Bench::new(&server);
+    bench.granted(Ask::once(&owner(1)).with_ttl(50));
+    break_lock(&mut bench);
+    let token = bench.token("b");
+    assert!(bench.release("b", Some(token)));
+    let over = || {
+        bench.seen().broken.is_empty() || {
+            let token = bench.token("b");
+            !bench.release("b", Some(token))
+        }
+    };
+    wait_until("the break to be over", PATIENCE, over);
+    reset(&mut bench);
+    let token = bench.token("b");
+    assert!(bench.release("b", Some(token)));
+    assert_eq!(commands(&mut bench), 7);
 }
 
 #[test]

@@ -13,7 +13,8 @@ use support::{RedisServer, eventually};
 /// What the user of the workers may do, as the documentation has it.
 const USER: &str = "user app on >app ~{crosslock:* resetchannels &crosslock:inbox:* -@all +eval +evalsha +get +set \
     +pexpire +pttl +del +time +ping +exists +mget +incr +incrby +lindex +lpop +llen +lrem +rpush +hget +hgetall +hset +hdel +zadd +zrem +zscore +zrange \
-    +zremrangebyscore +pexpireat +publish +subscribe +unsubscribe +pubsub|numsub";
+    +zremrangebyscore +pexpireat +publish +subscribe +unsubscribe +pubsub|numsub \
+    +scan +lrange +getrange";
 
 /// The servers of a run.
 #[derive(Debug)]
