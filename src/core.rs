@@ -103,7 +103,7 @@ impl Core {
 
     /// A thread for the lease that is about to be taken, if it will need one.
     pub(crate) fn renewer(&self, key: &Key) -> Result<Option<Renewer>> {
-        if !self.leases_end() {
+        if !self.leases_end() && !self.engine.capabilities().breakable {
             return Ok(None);
         }
         let (what, limits) = (
@@ -144,7 +144,7 @@ impl Core {
         }
     }
 
-    /// Whether a lease can end although its process lives.
+    /// Whether a lease ends by itself although its process lives.
     fn leases_end(&self) -> bool {
         self.engine.capabilities().leases_expire || self.options.leases_end()
     }

@@ -2,7 +2,7 @@
 //!
 //! This layer uses `base` alone. What is above it knows three answers: the lock is granted, it is still taken, the
 //! engine can't be reached. How a waiter waits is the engine's own business, behind [`Wait`]: by messages and heartbeats
-//! (Redis), by a condition variable (memory), in the kernel (a file), and by pauses where an engine has nothing better.
+//! (Redis), by a condition variable (memory), by events of the file system (a file), and by pauses where an engine has nothing better.
 //!
 //! What always holds here: every call returns by its deadline, but for an engine's wait without one; to repeat any call
 //! is harmless; only the owner of a lease renews or releases it.
@@ -222,6 +222,8 @@ pub(crate) struct Capabilities {
     pub(crate) several_names: bool,
     /// Whether a lease ends with its ttl by itself. Otherwise it ends with its process.
     pub(crate) leases_expire: bool,
+    /// Whether somebody may end a lease that doesn't expire: then it is looked at as often as others are renewed.
+    pub(crate) breakable: bool,
     /// How often a lease may pass from thread to thread: each uses a token above the one that was granted.
     pub(crate) hand_overs: u64,
 }
@@ -234,6 +236,7 @@ impl Default for Capabilities {
             permits: false,
             several_names: false,
             leases_expire: true,
+            breakable: true,
             hand_overs: 0,
         }
     }
@@ -246,6 +249,7 @@ impl Capabilities {
         permits: true,
         several_names: true,
         leases_expire: true,
+        breakable: true,
         hand_overs: HAND_OVERS,
     };
 
@@ -308,11 +312,6 @@ pub(crate) struct Pace<'a> {
 impl Pace<'_> {
     pub(crate) fn next_pause(&mut self) -> Duration {
         self.backoff.next().unwrap_or_default()
-    }
-
-    /// Whether nothing but the lock, or an error, ends the wait.
-    pub(crate) fn is_endless(&self) -> bool {
-        self.until.is_never() && !self.counted
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Resul
     let (scheme, rest) = url.split_once(':').unwrap_or_default();
     match scheme.to_ascii_lowercase().as_str() {
         "memory" => open_memory(url, rest),
-        "file" => open_file(url, rest, options, clock),
+        "file" => open_file(url, rest, clock),
         "rediss" | "valkeys" if !cfg!(feature = "tls") => {
             Err(without_feature("rediss:// and valkeys://", "tls"))
         }
@@ -40,24 +40,12 @@ fn open_memory(url: &str, name: &str) -> Result<Arc<dyn Engine>> {
 }
 
 #[cfg(feature = "file")]
-fn open_file(
-    url: &str,
-    rest: &str,
-    options: &Options,
-    clock: Arc<dyn Clock>,
-) -> Result<Arc<dyn Engine>> {
-    Ok(Arc::new(super::file::FileEngine::open(
-        url, rest, options, clock,
-    )?))
+fn open_file(url: &str, rest: &str, clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>> {
+    Ok(Arc::new(super::file::FileEngine::open(url, rest, clock)?))
 }
 
 #[cfg(not(feature = "file"))]
-fn open_file(
-    _url: &str,
-    _rest: &str,
-    _options: &Options,
-    _clock: Arc<dyn Clock>,
-) -> Result<Arc<dyn Engine>> {
+fn open_file(_url: &str, _rest: &str, _clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>> {
     Err(without_feature("file:", "file"))
 }
 

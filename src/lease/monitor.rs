@@ -345,7 +345,11 @@ impl<T: Send> LeaseMonitor<T> {
         let lost = state.lost.is_some();
         let lease = state.lease.as_mut().filter(|_| !lost)?;
         if lease.is_valid(now) {
-            (lease.due, lease.valid_until) = (due, valid_until);
+            lease.due = due;
+            // One that doesn't end by itself was only looked at.
+            if lease.valid_until != BootInstant::MAX {
+                lease.valid_until = valid_until;
+            }
             return Some(lease.token.number);
         }
         drop(state);

@@ -36,6 +36,10 @@ impl Plan {
 
     /// How long to wait after a renewal that failed: there are several tries before the lease is over.
     pub(crate) fn pause(&self, remaining: Duration) -> Duration {
-        shortened((remaining / 8).max(SHORTEST_RENEWAL_PAUSE), 0.5)
+        let longest = self.every.unwrap_or(Duration::MAX);
+        shortened(
+            (remaining / 8).min(longest).max(SHORTEST_RENEWAL_PAUSE),
+            0.5,
+        )
     }
 }

@@ -1,7 +1,7 @@
 //! How files come to be: with the rights that their directory gives, and nothing else in their place.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
@@ -9,18 +9,41 @@ use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use uuid::Uuid;
 
+use super::opened::Opened;
+
 /// What is there must be a file of ours: where others may write, it may be a link to something else.
-pub(super) fn open_file(directory: &Path, path: &Path) -> io::Result<File> {
+pub(super) fn open_file(directory: &Path, path: &Path) -> io::Result<Opened> {
     loop {
-        match options().open(path) {
-            Err(e) if e.kind() == ErrorKind::NotFound => create_file(directory, path)?,
-            Err(e) if e.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
-                return Err(no_file());
-            }
-            Err(e) => return Err(e),
-            Ok(file) if file.metadata()?.is_file() => return Ok(file),
-            Ok(_) => return Err(no_file()),
+        match open_to_write(path)? {
+            Some(opened) => return Ok(opened),
+            None => create_file(directory, path)?,
         }
+    }
+}
+
+/// The file at `path`; `None` when there is none.
+pub(super) fn open_to_write(path: &Path) -> io::Result<Option<Opened>> {
+    let opened = open_if_there(&options(), path)?;
+    Ok(opened.map(|(file, found)| Opened::new(file, path.to_owned(), &found)))
+}
+
+/// The same. Nobody who waits for its lock wakes when this is closed.
+pub(super) fn open_to_read(path: &Path) -> io::Result<Option<File>> {
+    let opened = open_if_there(options().write(false), path)?;
+    Ok(opened.map(|(file, _)| file))
+}
+
+fn open_if_there(options: &OpenOptions, path: &Path) -> io::Result<Option<(File, Metadata)>> {
+    let file = match options.open(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(e) if e.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => return Err(no_file()),
+        file => file?,
+    };
+    let found = file.metadata()?;
+    if found.is_file() {
+        Ok(Some((file, found)))
+    } else {
+        Err(no_file())
     }
 }
 
@@ -40,39 +63,75 @@ fn create_file(directory: &Path, path: &Path) -> io::Result<()> {
     })
 }
 
-/// What is at `path` then is all of `content`, or what was there before: also when this process or the host crashes.
-pub(super) fn replace_file(directory: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
-    let rights = fs::metadata(directory)?;
-    // One name for all: only who has the lock writes it, and a crash leaves no more than one.
+/// A file that is about to take the place of the one at its path, or of none. It is removed if it doesn't.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) file: File,
+    draft: PathBuf,
+    path: PathBuf,
+    is_ours: bool,
+}
+
+impl Draft {
+    /// One that nobody else has, for `path`.
+    pub(super) fn new(directory: &Path, path: &Path) -> io::Result<Self> {
+        Draft::at(draft_of(path), directory, path)
+    }
+
+    fn at(draft: PathBuf, directory: &Path, path: &Path) -> io::Result<Self> {
+        let file = options().create_new(true).open(&draft)?;
+        let made = Draft {
+            file,
+            draft,
+            path: path.to_owned(),
+            is_ours: true,
+        };
+        // Some file systems have no rights.
+        let _ = give(&made.file, &fs::metadata(directory)?, 0o6);
+        Ok(made)
+    }
+
+    /// What is at the path then is all of it, or what was there before: also when this process crashes.
+    pub(super) fn publish(&mut self) -> io::Result<()> {
+        fs::rename(&self.draft, &self.path)?;
+        self.is_ours = false;
+        Ok(())
+    }
+
+    /// Leaves what is at its path to another, who may have put it there.
+    pub(super) fn leave(mut self) {
+        self.is_ours = false;
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if self.is_ours {
+            // Whatever failed before says more.
+            let _ = fs::remove_file(&self.draft);
+        }
+    }
+}
+
+/// A draft for a value, which replaces one that a crash has left: there is no more than one for each.
+pub(super) fn draft_value(directory: &Path, path: &Path) -> io::Result<Draft> {
     let draft = path.with_extension("draft");
-    match fs::remove_file(&draft) {
-        Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
-        _ => {}
+    unless_missing(fs::remove_file(&draft))?;
+    Draft::at(draft, directory, path)
+}
+
+pub(super) fn unless_missing(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
-    let mut file = options().create_new(true).open(&draft)?;
-    let written = file.write_all(content).and_then(|()| file.sync_data());
-    // Some file systems have no rights.
-    let _ = give(&file, &rights, 0o6);
-    let replaced = written.and_then(|()| fs::rename(&draft, path));
-    if replaced.is_err() {
-        fs::remove_file(&draft)?;
-    }
-    replaced
 }
 
 /// What is at `path`; `None` when there is nothing.
 pub(super) fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let mut options = OpenOptions::new();
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    options.read(true).custom_flags(flags.bits().cast_signed());
-    let mut file = match options.open(path) {
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(e) if e.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => return Err(no_file()),
-        file => file?,
+    let Some(mut file) = open_to_read(path)? else {
+        return Ok(None);
     };
-    if !file.metadata()?.is_file() {
-        return Err(no_file());
-    }
     let mut content = Vec::new();
     file.read_to_end(&mut content)?;
     Ok(Some(content))

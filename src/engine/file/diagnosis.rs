@@ -7,7 +7,7 @@ use std::path::Path;
 
 use uuid::Uuid;
 
-use super::kept;
+use super::moment;
 use crate::base::diagnosis::Finding;
 
 mod file_system;
@@ -74,7 +74,7 @@ fn locking(directory: &Path) -> io::Result<Finding> {
 /// A kept lock is kept by the clock of one boot.
 fn boot() -> Finding {
     const CHECK: &str = "reboots";
-    if kept::boot().is_some() {
+    if moment::boot().is_some() {
         return Finding::fine(CHECK, "this host tells one boot from another");
     }
     Finding::weak(

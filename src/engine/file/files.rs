@@ -1,38 +1,43 @@
 //! The files of a directory: how they are locked, and what is read and written while they are.
 
 use std::collections::HashMap;
-use std::fs::{self, File, TryLockError};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::MetadataExt;
+use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
-use std::thread;
+use std::sync::{Arc, LazyLock, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::content::{Content, read_content, remove_kept, write_counter};
-use super::create::{open_file, read_file, replace_file};
-use super::kept::KeptUntil;
+use super::breaking::counter_after;
+use super::content::{
+    Content, Held, Record, is_marked_broken, read_content, write_content, write_counter,
+};
+use super::create::{draft_value, open_file, read_file};
+use super::moment::Moment;
 use super::name::{file_name, value_name};
+use super::opened::{Locked, Opened};
+use super::watch::Watches;
 use crate::base::claim::Claim;
 use crate::base::error::{Error, Result};
+use crate::base::fork::{AfterFork, ForkLocal};
 use crate::base::name::Key;
 use crate::base::owner::Owner;
-use crate::base::token::{Token, host_micros};
+use crate::base::token::{Ending, Token, host_micros};
 use crate::base::value::Stored;
-use crate::engine::{Request, denied};
+use crate::engine::{Renewed, Request, Revocations, denied};
 
 /// What to check when a user has no access.
 pub(super) const RIGHTS: &str = "the directory's owner and rights";
 pub(super) const DISK: &str = "the directory, its disk and its rights";
 
 /// One file a name, locked while its lease lasts, holding the counter of its fencing tokens.
-#[derive(Debug)]
 pub(super) struct Files {
     pub(super) directory: PathBuf,
     /// For errors: `file:///dir`.
     pub(super) place: String,
     pub(super) held: Mutex<HashMap<Owner, HeldFiles>>,
+    pub(super) watches: Watches,
+    pub(super) revocations: Mutex<Vec<Weak<dyn Revocations>>>,
 }
 
 /// The files of a lease: one for each of its names.
@@ -49,14 +54,48 @@ pub(super) enum Locking {
     Taken(Option<Duration>),
 }
 
-/// A locked file. The lock belongs to the open file, so whoever drops this releases.
-#[derive(Debug)]
-pub(super) struct Locked {
-    pub(super) file: File,
-    path: PathBuf,
+/// What the lockers of this process use.
+#[derive(Default)]
+struct InUse(Mutex<Vec<Weak<Files>>>);
+
+static IN_USE: LazyLock<ForkLocal<InUse>> = LazyLock::new(|| ForkLocal::new(InUse::default()));
+
+impl AfterFork for InUse {
+    fn after_fork(&self) -> Self {
+        InUse::default()
+    }
 }
 
 impl Files {
+    /// Those of a directory: all lockers of a process use the same.
+    pub(super) fn open(directory: PathBuf, place: String) -> Arc<Self> {
+        let mut all = IN_USE.get().0.lock();
+        all.retain(|files| files.strong_count() > 0);
+        let mut open = all.iter().filter_map(Weak::upgrade);
+        if let Some(files) = open.find(|files| files.directory == directory) {
+            return files;
+        }
+        let files = Arc::new(Files {
+            directory,
+            place,
+            held: Mutex::default(),
+            watches: Watches::default(),
+            revocations: Mutex::default(),
+        });
+        all.push(Arc::downgrade(&files));
+        files
+    }
+
+    pub(super) fn tell_revocations(&self, to: Weak<dyn Revocations>) {
+        let mut listeners = self.revocations.lock();
+        listeners.retain(|listener| listener.strong_count() > 0);
+        listeners.push(to);
+    }
+
+    pub(super) fn path(&self, key: &Key) -> PathBuf {
+        self.directory.join(file_name(key))
+    }
+
     pub(super) fn error(&self, key: &Key, cause: io::Error) -> Error {
         self.error_at(key, file_name(key), cause)
     }
@@ -82,37 +121,43 @@ impl Files {
         }
     }
 
-    /// The locked file of `key`, or `None` when it is taken. To block is to wait in the kernel until it isn't.
-    fn lock(&self, key: &Key, block: bool) -> io::Result<Option<Locked>> {
-        let path = self.directory.join(file_name(key));
+    /// The error for a file that holds something else.
+    pub(super) fn no_counter(&self, key: &Key) -> Error {
+        Error::Conflict {
+            name: key.name().to_owned(),
+            key: self.path(key).display().to_string(),
+            reason: "it doesn't hold a counter".to_owned(),
+        }
+    }
+
+    /// The locked file of `key`, or `None` when it is taken: then it is left open, and is used when it is asked for again.
+    fn lock(&self, key: &Key, left: &mut Option<Opened>) -> io::Result<Option<Locked>> {
+        let path = self.path(key);
+        let mut open = left.take_if(|left| left.path == path);
         loop {
-            let file = open_file(&self.directory, &path)?;
-            match file.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) if block => match file.lock() {
-                    Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-                    locked => locked?,
-                },
-                Err(TryLockError::WouldBlock) => return Ok(None),
-                Err(TryLockError::Error(e)) => return Err(e),
-            }
-            // Somebody may have removed the file between open and lock: then its lock excludes nobody.
-            let locked = Locked {
-                file,
-                path: path.clone(),
+            let is_new = open.is_none();
+            let opened = match open.take() {
+                Some(opened) => opened,
+                None => open_file(&self.directory, &path)?,
             };
-            if locked.is_at_its_path()? {
-                return Ok(Some(locked));
+            match opened.try_lock()? {
+                Ok(locked) => return Ok(Some(locked)),
+                Err(taken) if is_new || taken.is_at_its_path()? => {
+                    *left = Some(taken);
+                    return Ok(None);
+                }
+                // Another file has taken its place.
+                Err(_) => {}
             }
         }
     }
 
     /// The locked files of all names, or `None` when one is taken. They are locked in the order of their names, so
-    /// that nobody who waits for several waits for one that waits for it.
-    fn lock_all(&self, claim: &Claim, block: bool) -> Result<Option<Vec<Locked>>> {
+    /// that of those who want several at the same time one gets them.
+    fn lock_all(&self, claim: &Claim, left: &mut Option<Opened>) -> Result<Option<Vec<Locked>>> {
         let mut files = Vec::with_capacity(claim.keys().len());
         for key in claim.keys() {
-            match self.lock(key, block).map_err(|e| self.error(key, e))? {
+            match self.lock(key, left).map_err(|e| self.error(key, e))? {
                 Some(locked) => files.push(locked),
                 None => return Ok(None),
             }
@@ -120,61 +165,68 @@ impl Files {
         Ok(Some(files))
     }
 
-    /// The locked files of all names and what they hold, or for how much longer one is taken, if that is known. To
-    /// block is to wait until none is.
-    pub(super) fn lock_free(&self, claim: &Claim, block: bool) -> Result<Locking> {
-        // So often one looks whether a lock that is kept was freed by removing its file.
-        const LOOK: Duration = Duration::from_secs(1);
+    /// The locked files of all names and what they hold, or for how much longer one is taken, if that is known. That one
+    /// is `left` open.
+    pub(super) fn lock_free(&self, claim: &Claim, left: &mut Option<Opened>) -> Result<Locking> {
         loop {
-            let Some(files) = self.lock_all(claim, block)? else {
+            let Some(mut files) = self.lock_all(claim, left)? else {
                 return Ok(Locking::Taken(None));
             };
-            let contents = self.read(&claim.key, &files)?;
-            let kept = contents.iter().filter_map(|content| content.kept.as_ref());
-            let remaining = kept.map(KeptUntil::remaining).max().unwrap_or_default();
-            if remaining.is_zero() {
+            let keys = claim.keys().iter();
+            let contents = keys.zip(&files).map(|(key, file)| self.read(key, file));
+            let contents = contents.collect::<Result<Vec<_>>>()?;
+            let kept = contents.iter().map(Content::kept).enumerate();
+            let longest = kept.max_by_key(|(_, remaining)| *remaining);
+            let Some((at, remaining)) = longest.filter(|(_, remaining)| !remaining.is_zero())
+            else {
                 return Ok(Locking::Free(files, contents));
-            }
-            drop(files);
-            if !block {
+            };
+            let error = |e| self.error(&claim.key, e);
+            let unlocked = files.swap_remove(at).unlock().map_err(error)?;
+            if unlocked.is_at_its_path().map_err(error)? {
+                *left = Some(unlocked);
                 return Ok(Locking::Taken(Some(remaining)));
             }
-            thread::sleep(remaining.min(LOOK));
         }
     }
 
-    fn read(&self, key: &Key, files: &[Locked]) -> Result<Vec<Content>> {
-        let read = |locked: &Locked| {
-            let content = read_content(&locked.file).map_err(|e| self.error(key, e))?;
-            content.ok_or_else(|| Error::Conflict {
-                name: key.name().to_owned(),
-                key: locked.path.display().to_string(),
-                reason: "it doesn't hold a counter".to_owned(),
-            })
-        };
-        files.iter().map(read).collect()
+    /// What a file holds that was just locked.
+    fn read(&self, key: &Key, locked: &Locked) -> Result<Content> {
+        let content = read_content(&locked.file).map_err(|e| self.error(key, e))?;
+        let content = content.ok_or_else(|| self.no_counter(key))?;
+        Ok(Content {
+            counter: counter_after(&locked.path, &content),
+            ..content
+        })
     }
 
-    /// Takes the next token of files that were just locked.
+    /// Takes the next token of files that were just locked. `None` when another file has taken the place of one.
+    ///
+    /// The token is written before the look whether the file is still there. So whoever puts another file in its place
+    /// finds every token in it that was ever granted.
     pub(super) fn take(
         &self,
-        key: &Key,
+        request: Request<'_>,
         files: Vec<Locked>,
         contents: &[Content],
-    ) -> Result<HeldFiles> {
+    ) -> Result<Option<HeldFiles>> {
         let tokens = contents
             .iter()
             .map(|content| Token::next(content.counter, host_micros()));
         let token = tokens.fold(Token::from_number(0), Token::and);
-        for (locked, content) in files.iter().zip(contents) {
-            let written = match content.kept {
-                Some(_) => remove_kept(&locked.file),
-                None => Ok(()),
-            };
-            let written = written.and_then(|()| write_counter(&locked.file, token.number));
-            written.map_err(|e| self.error(key, e))?;
+        let held = HeldFiles { files, token };
+        let record = Record::Held(Held {
+            since: Moment::now(),
+            holder: request.owner.holder().to_owned(),
+        });
+        let error = |e| self.error(request.key(), e);
+        let taken = held.write(token.number, &record);
+        if taken.and_then(|()| held.are_kept()).map_err(error)? {
+            return Ok(Some(held));
         }
-        Ok(HeldFiles { files, token })
+        held.write(called_back(token), &Record::None)
+            .map_err(error)?;
+        Ok(None)
     }
 
     /// What comes with the lock, if it was asked for.
@@ -191,40 +243,124 @@ impl Files {
         Ok(read.map(Into::into))
     }
 
-    pub(super) fn replace(&self, key: &Key, value: &[u8]) -> Result<()> {
+    /// Stores the value of a lock, if `is_owner` says so. The lock can't be broken between that and the storing, so a holder
+    /// that has lost it overwrites nothing of the next one's.
+    pub(super) fn replace(
+        &self,
+        key: &Key,
+        value: &[u8],
+        is_owner: impl Fn() -> io::Result<bool>,
+    ) -> Result<bool> {
         let path = self.directory.join(value_name(key));
-        replace_file(&self.directory, &path, value).map_err(|e| self.value_error(key, e))
+        let error = |e| self.value_error(key, e);
+        let mut draft = {
+            let _unbroken = self.keep_from_breaking(key)?;
+            if !is_owner().map_err(error)? {
+                return Ok(false);
+            }
+            draft_value(&self.directory, &path).map_err(error)?
+        };
+        let written = draft.file.write_all(value);
+        let written = written.and_then(|()| draft.file.sync_data());
+        let unbroken = self.keep_from_breaking(key);
+        if unbroken.is_err() || !is_owner().map_err(error)? {
+            // It may be the next holder's.
+            draft.leave();
+            return unbroken.map(|_| false);
+        }
+        written.and_then(|()| draft.publish()).map_err(error)?;
+        Ok(true)
     }
 }
 
 impl HeldFiles {
-    pub(super) fn are_kept(&self) -> bool {
-        self.files.iter().all(Locked::is_kept)
+    /// Whether they still exclude others: they would lock another file if this one was removed.
+    pub(super) fn are_kept(&self) -> io::Result<bool> {
+        for locked in &self.files {
+            if !locked.is_at_its_path()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether this file is one of them.
+    pub(super) fn have(&self, file: &Opened) -> bool {
+        let mut files = self.files.iter();
+        files.any(|locked| locked.is_same(file))
+    }
+
+    /// Whether the lease is still the owner's.
+    pub(super) fn standing(&self) -> io::Result<Renewed> {
+        let mut standing = Renewed::Done;
+        for locked in &self.files {
+            if locked.is_at_its_path()? {
+                continue;
+            }
+            if is_marked_broken(&locked.file)? {
+                return Ok(Renewed::Broken);
+            }
+            standing = Renewed::NotOwner;
+        }
+        Ok(standing)
+    }
+
+    /// The first failure doesn't keep it from the others.
+    pub(super) fn write(&self, counter: u64, record: &Record) -> io::Result<()> {
+        let written = self
+            .files
+            .iter()
+            .map(|locked| write_content(&locked.file, counter, record));
+        written.fold(Ok(()), io::Result::and)
+    }
+
+    /// Ends the lease: by an owner that doesn't know what it has, as if there had been none.
+    pub(super) fn write_end(&self, ending: Ending, keep: Duration) -> io::Result<()> {
+        let counter = ending.counter();
+        let counter = counter.unwrap_or_else(|| called_back(self.token));
+        if !keep.is_zero() {
+            return self.write(counter, &Record::Kept(Moment::in_future(keep)));
+        }
+        if counter % 2 == 1 {
+            // The record would still say who has an odd counter.
+            return self.write(counter, &Record::None);
+        }
+        let written = self
+            .files
+            .iter()
+            .map(|locked| write_counter(&locked.file, counter));
+        written.fold(Ok(()), io::Result::and)
     }
 }
 
-impl Locked {
-    /// Whether the lock still excludes others: they would lock another file if this one was removed.
-    fn is_kept(&self) -> bool {
-        self.is_at_its_path().unwrap_or(false)
-    }
-
-    fn is_at_its_path(&self) -> io::Result<bool> {
-        let ours = self.file.metadata()?;
-        match fs::metadata(&self.path) {
-            Ok(found) => Ok((found.dev(), found.ino()) == (ours.dev(), ours.ino())),
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
-            Err(e) => Err(e),
-        }
+impl std::fmt::Debug for Files {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Files")
+            .field("place", &self.place)
+            .field("held", &self.held)
+            .finish_non_exhaustive()
     }
 }
 
-impl Drop for Locked {
-    fn drop(&mut self) {
-        // A child that is being spawned has a copy of the descriptor for some milliseconds: closing alone
-        // would leave the file locked for as long.
-        if let Err(e) = self.file.unlock() {
-            log::warn!("can't unlock {}: {e}", self.path.display());
-        }
+/// What the counter holds when an acquire is called back whose answer nobody has seen: if it found the lock
+/// abandoned, the next one has to find that again.
+fn called_back(token: Token) -> u64 {
+    if token.abandoned {
+        token.number
+    } else {
+        Token::released(token.number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn abandonment_that_nobody_was_told_of_stays() {
+        let token = Token::next(Token::next(0, 1_000).number, 0);
+        assert!(Token::next(called_back(token), 0).abandoned);
+        let token = Token::next(0, 1_000);
+        assert!(!Token::next(called_back(token), 0).abandoned);
     }
 }

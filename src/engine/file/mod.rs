@@ -1,61 +1,59 @@
 //! Locks in a directory of this host, released by the kernel when a process dies.
 //!
-//! There is nothing to renew, and a lease doesn't end by itself. A waiter blocks in the kernel, which promises no order
-//! between processes; where it may not block for as long as it takes, it asks with pauses.
+//! A lease doesn't end by itself, but somebody may break it, so each is looked at now and then. A waiter sleeps until
+//! something happens to the file, which promises no order.
 //!
-//! It uses `base`, the seam and `engine::url`. What always holds here: a file is read and written only while it is locked,
-//! and a lock counts only if its file is still at its path.
+//! It uses `base`, the seam and `engine::url`. What always holds here: a lock's file is changed only while it is locked, but
+//! for the mark that a break leaves; a lock counts only if its file is still at its path.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
-
-use self::content::{write_counter, write_kept};
+use self::create::unless_missing;
 use self::directory::{directory_of, make, make_private, private_directory};
-use self::files::{Files, HeldFiles, Locked, Locking, RIGHTS};
-use self::kept::KeptUntil;
+use self::files::{Files, RIGHTS};
 use self::name::value_name;
+use self::wait::FileWait;
 use super::url::invalid_url;
 use super::{
-    Answer, Capabilities, Engine, Grant, Pace, Release, Released, Renewed, Request, StoreAnswer,
-    Unanswered, Values, Wait, denied,
+    Capabilities, Engine, Grant, Operations, Page, Release, Released, Renewed, Request,
+    Revocations, StoreAnswer, Values, Wait, denied,
 };
 use crate::base::clock::{Clock, Deadline};
 use crate::base::diagnosis::Finding;
 use crate::base::error::{Error, Result};
+use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
-use crate::base::token::{HAND_OVERS, Token};
+use crate::base::token::HAND_OVERS;
 use crate::base::value::Stored;
 
+mod adopting;
+mod breaking;
 mod content;
 mod create;
 mod diagnosis;
 mod directory;
 mod files;
-mod kept;
+mod kernel_locks;
+mod moment;
 mod name;
+mod opened;
+mod standing;
+mod wait;
+mod watch;
 
 /// One file a name, locked while its lease lasts, holding the counter of its fencing tokens.
 #[derive(Debug)]
 pub(crate) struct FileEngine {
     files: Arc<Files>,
     clock: Arc<dyn Clock>,
-    /// Whether a waiter may block in the kernel: not where leases end by the caller's options.
-    may_block: bool,
 }
 
 impl FileEngine {
-    pub(crate) fn open(
-        url: &str,
-        rest: &str,
-        options: &Options,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self> {
+    pub(crate) fn open(url: &str, rest: &str, clock: Arc<dyn Clock>) -> Result<Self> {
         let private = rest.is_empty();
         let directory = if private {
             private_directory()
@@ -70,13 +68,8 @@ impl FileEngine {
         };
         match checked {
             Ok(()) => Ok(FileEngine {
-                files: Arc::new(Files {
-                    directory,
-                    place,
-                    held: Mutex::default(),
-                }),
+                files: Files::open(directory, place),
                 clock,
-                may_block: !options.leases_end(),
             }),
             Err(e) if e.kind() == ErrorKind::PermissionDenied => {
                 Err(denied(None, &place, RIGHTS, e))
@@ -103,20 +96,16 @@ impl Engine for FileEngine {
             permits: false,
             several_names: true,
             leases_expire: false,
+            breakable: true,
             hand_overs: HAND_OVERS,
         }
     }
 
     fn new_wait(&self) -> Box<dyn Wait> {
-        Box::new(FileWait {
-            files: self.files.clone(),
-            clock: self.clock.clone(),
-            may_block: self.may_block,
-            found: Found::Unknown,
-        })
+        Box::new(FileWait::new(self.files.clone(), self.clock.clone()))
     }
 
-    /// There is nothing to renew: the kernel keeps the lock for as long as the process lives.
+    /// The kernel keeps the lock for as long as the process lives, unless somebody breaks it.
     fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
         self.is_owner(request, deadline)
     }
@@ -131,36 +120,54 @@ impl Engine for FileEngine {
         let Some(held) = held else {
             return Ok(Released::NotOwner);
         };
-        let kept = held.are_kept();
+        let key = request.key();
         let stored = match release.value {
-            Some(value) if kept => self.files.replace(request.key(), value),
-            _ => Ok(()),
+            Some(value) => self.files.replace(key, value, || held.are_kept()).map(drop),
+            None => Ok(()),
         };
-        let counter = release.ending.counter();
-        let counter = counter.unwrap_or_else(|| called_back(held.token));
-        let until = (!release.keep.is_zero()).then(|| KeptUntil::since_now(release.keep));
-        let mut written = Ok(());
-        for Locked { file, .. } in &held.files {
-            written = written.and(match &until {
-                Some(until) => write_kept(file, counter, until),
-                None => write_counter(file, counter),
-            });
-        }
+        let written = held.write_end(release.ending, release.keep);
+        // Whoever breaks it from now on finds in its file that it was released.
+        let standing = written.and_then(|()| held.standing());
         drop(held);
         stored?;
-        written.map_err(|e| self.files.error(request.key(), e))?;
-        Ok(if kept {
-            Released::Done
-        } else {
-            Released::NotOwner
+        let standing = standing.map_err(|e| self.files.error(key, e))?;
+        Ok(match standing {
+            Renewed::Done => Released::Done,
+            Renewed::NotOwner => Released::NotOwner,
+            Renewed::Broken => Released::Broken,
         })
     }
 
     fn is_owner(&self, request: Request<'_>, _deadline: &Deadline) -> Result<Renewed> {
         let ours = self.files.held.lock();
-        Ok(Renewed::of(
-            ours.get(request.owner).is_some_and(HeldFiles::are_kept),
-        ))
+        let standing = ours.get(request.owner).map(|held| held.standing());
+        let standing = standing.unwrap_or(Ok(Renewed::NotOwner));
+        standing.map_err(|e| self.files.error(request.key(), e))
+    }
+
+    fn adopt(
+        &self,
+        request: Request<'_>,
+        from: &Owner,
+        last_used: u64,
+        _deadline: &Deadline,
+    ) -> Result<Option<Grant>> {
+        let Some(token) = self.files.adopt(request, from, last_used)? else {
+            return Ok(None);
+        };
+        Ok(Some(Grant {
+            token,
+            value: self.files.value(request)?,
+            since: self.clock.now(),
+        }))
+    }
+
+    fn operations(&self) -> Result<&dyn Operations> {
+        Ok(self)
+    }
+
+    fn tell_revocations(&self, to: Weak<dyn Revocations>) {
+        self.files.tell_revocations(to);
     }
 
     fn lock_files(&self, owner: &Owner) -> io::Result<Vec<File>> {
@@ -186,14 +193,10 @@ impl Engine for FileEngine {
 
     /// A child has copies of its parent's files, and nothing to do with them.
     fn after_fork(&self) -> Option<Arc<dyn Engine>> {
+        let files = &self.files;
         Some(Arc::new(FileEngine {
-            files: Arc::new(Files {
-                directory: self.files.directory.clone(),
-                place: self.files.place.clone(),
-                held: Mutex::default(),
-            }),
+            files: Files::open(files.directory.clone(), files.place.clone()),
             clock: self.clock.clone(),
-            may_block: self.may_block,
         }))
     }
 
@@ -203,18 +206,46 @@ impl Engine for FileEngine {
     }
 }
 
+impl Operations for FileEngine {
+    fn inspect(&self, key: &Key, _deadline: &Deadline) -> Result<Inspection> {
+        self.files.inspect(key)
+    }
+
+    /// All on one page.
+    fn list(
+        &self,
+        namespace: &Namespace,
+        prefix: &str,
+        _cursor: u64,
+        _deadline: &Deadline,
+    ) -> Result<Page> {
+        let names = self.files.list(namespace, prefix)?;
+        Ok(Page { names, next: None })
+    }
+
+    fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {
+        self.files.break_lock(key, deadline)
+    }
+}
+
 impl Values for FileEngine {
     fn store(
         &self,
         request: Request<'_>,
         value: &[u8],
-        deadline: &Deadline,
+        _deadline: &Deadline,
     ) -> Result<StoreAnswer> {
-        if self.is_owner(request, deadline)? != Renewed::Done {
-            return Ok(StoreAnswer::NotOwner);
-        }
-        self.files.replace(request.key(), value)?;
-        Ok(StoreAnswer::Done)
+        let is_owner = || {
+            let ours = self.files.held.lock();
+            let kept = ours.get(request.owner).map(|held| held.are_kept());
+            kept.unwrap_or(Ok(false))
+        };
+        let stored = self.files.replace(request.key(), value, is_owner)?;
+        Ok(if stored {
+            StoreAnswer::Done
+        } else {
+            StoreAnswer::NotOwner
+        })
     }
 
     fn load(&self, key: &Key, _deadline: &Deadline) -> Result<Stored> {
@@ -222,10 +253,8 @@ impl Values for FileEngine {
     }
 
     fn remove(&self, key: &Key, _deadline: &Deadline) -> Result<()> {
-        match fs::remove_file(self.files.directory.join(value_name(key))) {
-            Err(e) if e.kind() != ErrorKind::NotFound => Err(self.files.value_error(key, e)),
-            _ => Ok(()),
-        }
+        let removed = fs::remove_file(self.files.directory.join(value_name(key)));
+        unless_missing(removed).map_err(|e| self.files.value_error(key, e))
     }
 
     fn value_key(&self, key: &Key) -> String {
@@ -234,126 +263,20 @@ impl Values for FileEngine {
     }
 }
 
-/// How one owner waits.
-struct FileWait {
-    files: Arc<Files>,
-    clock: Arc<dyn Clock>,
-    may_block: bool,
-    found: Found,
-}
-
-/// How the owner found the lock when it last asked.
-enum Found {
-    /// It hasn't asked.
-    Unknown,
-    /// Another holds it; or nobody does, and it stays taken for so much longer.
-    Taken(Option<Duration>),
-}
-
-impl FileWait {
-    /// Whether the next question blocks in the kernel. Not the first, so that the log can tell of the wait.
-    fn blocks(&self, pace: &Pace<'_>) -> bool {
-        self.may_block && pace.is_endless() && matches!(self.found, Found::Taken(_))
-    }
-
-    /// What an owner has that asks again.
-    fn token(&self, request: Request<'_>) -> Option<Token> {
-        let ours = self.files.held.lock();
-        ours.get(request.owner).map(|held| held.token)
-    }
-
-    fn acquire(&mut self, request: Request<'_>, is_queued: bool, block: bool) -> Result<Answer> {
-        if let Some(token) = self.token(request) {
-            return self.granted(request, token);
-        }
-        let (files, contents) = match self.files.lock_free(request.claim, block)? {
-            Locking::Free(files, contents) => (files, contents),
-            Locking::Taken(remaining) => {
-                self.found = Found::Taken(remaining);
-                return Ok(Answer::Taken {
-                    is_queued,
-                    holder: None,
-                });
-            }
-        };
-        // Read first: what fails leaves the lock as it was.
-        let value = self.files.value(request)?;
-        let held = self.files.take(request.key(), files, &contents)?;
-        let token = held.token;
-        let mut ours = self.files.held.lock();
-        ours.insert(request.owner.clone(), held);
-        Ok(self.grant(token, value))
-    }
-
-    fn granted(&self, request: Request<'_>, token: Token) -> Result<Answer> {
-        Ok(self.grant(token, self.files.value(request)?))
-    }
-
-    /// A lease that doesn't end has no beginning that matters, unless the caller's options end it.
-    fn grant(&self, token: Token, value: Option<Stored>) -> Answer {
-        Answer::Granted(Grant {
-            token,
-            value,
-            since: self.clock.now(),
-        })
-    }
-}
-
-impl Wait for FileWait {
-    /// What fails has taken nothing: the files are unlocked again.
-    fn ask(
-        &mut self,
-        request: Request<'_>,
-        pace: Option<&mut Pace<'_>>,
-        _deadline: &Deadline,
-    ) -> Result<Answer, Unanswered> {
-        // The kernel has the queue; it has the owner in it while a question blocks.
-        let is_queued = pace.is_some();
-        let block = pace.is_some_and(|pace| self.blocks(pace));
-        let answer = self.acquire(request, is_queued, block);
-        answer.map_err(Unanswered::unsent)
-    }
-
-    fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
-        if !self.blocks(pace) {
-            let left = match self.found {
-                Found::Taken(left) => left.unwrap_or(Duration::MAX),
-                Found::Unknown => Duration::MAX,
-            };
-            let pause = pace.next_pause().min(request.ttl / 3);
-            let pause = pause.min(left.saturating_add(ROUNDING));
-            pace.until.sleep(pause);
-        }
-        None
-    }
-}
-
-/// What the counter holds when an acquire is called back whose answer nobody has seen: if it found the lock
-/// abandoned, the next one has to find that again.
-fn called_back(token: Token) -> u64 {
-    if token.abandoned {
-        token.number
-    } else {
-        Token::released(token.number)
-    }
-}
-
-/// The file holds whole milliseconds.
-const ROUNDING: Duration = Duration::from_millis(1);
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::base::claim::Claim;
     use crate::base::clock::BootClock;
+    use crate::engine::Answer;
+    use std::time::Duration;
 
     #[test]
     fn file_removed_while_held_is_lost() {
         let directory = tempfile::tempdir().unwrap();
         let url = format!("file://{}", directory.path().display());
         let rest = url.strip_prefix("file:").unwrap();
-        let engine =
-            FileEngine::open(&url, rest, &Options::default(), Arc::new(BootClock)).unwrap();
+        let engine = FileEngine::open(&url, rest, Arc::new(BootClock)).unwrap();
         let (claim, owner) = (Claim::exclusive("x", "y"), Owner::new());
         let request = Request {
             claim: &claim,
@@ -375,13 +298,5 @@ mod tests {
             .release(request, Release::UNKNOWN, &Deadline::NEVER)
             .unwrap();
         assert_eq!(released, Released::NotOwner);
-    }
-
-    #[test]
-    fn abandonment_that_nobody_was_told_of_stays() {
-        let token = Token::next(Token::next(0, 1_000).number, 0);
-        assert!(Token::next(called_back(token), 0).abandoned);
-        let token = Token::next(0, 1_000);
-        assert!(!Token::next(called_back(token), 0).abandoned);
     }
 }

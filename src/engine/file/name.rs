@@ -1,8 +1,8 @@
 //! Which file a name has.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::base::name::Key;
+use crate::base::name::{Key, Namespace};
 
 /// An injective name, also where the file system folds case: `namespace+name.lock`, where all but
 /// `a-z 0-9 . _ -` is `%xx`, and where parts longer than a file name may be are directories.
@@ -25,6 +25,39 @@ pub(super) fn value_name(key: &Key) -> PathBuf {
     file_name(key).with_extension("value")
 }
 
+/// The name whose file this is, if it is one of the namespace.
+pub(super) fn key_of(namespace: &Namespace, path: &Path) -> Option<Key> {
+    let parts: Option<Vec<_>> = path.iter().map(|part| part.to_str()).collect();
+    let parts = parts?;
+    let (last, before) = parts.split_last()?;
+    let mut text = String::new();
+    for part in before {
+        text.push_str(part.strip_suffix('~')?);
+    }
+    text.push_str(last.strip_suffix(".lock")?);
+    let (found, name) = text.split_once('+')?;
+    if unescaped(found)? != namespace.as_str() {
+        return None;
+    }
+    let key = Key::new(namespace, &unescaped(name)?).ok()?;
+    // No other spelling of it is its file.
+    (file_name(&key) == path).then_some(key)
+}
+
+fn unescaped(text: &str) -> Option<String> {
+    let mut bytes = text.bytes();
+    let mut out = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            out.push(byte);
+            continue;
+        }
+        let hex = [bytes.next()?, bytes.next()?];
+        out.push(u8::from_str_radix(str::from_utf8(&hex).ok()?, 16).ok()?);
+    }
+    String::from_utf8(out).ok()
+}
+
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -39,46 +72,24 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::name::Namespace;
     use crate::base::random::{WORD, for_any};
-    use std::path::{Component, Path};
+    use std::path::Component;
 
     fn key(namespace: &str, name: &str) -> Key {
         Key::new(&Namespace::new(namespace).unwrap(), name).unwrap()
-    }
-
-    /// What `file_name` was made of, which can only be told when it is injective.
-    fn unescaped(path: &Path) -> String {
-        let parts: Vec<_> = path.iter().map(|part| part.to_str().unwrap()).collect();
-        let (last, before) = parts.split_last().unwrap();
-        let mut text: String = before
-            .iter()
-            .map(|part| part.strip_suffix('~').unwrap())
-            .collect();
-        text.push_str(last.strip_suffix(".lock").unwrap());
-        let (namespace, name) = text.split_once('+').unwrap();
-        let decode = |text: &str| {
-            let mut bytes = text.bytes();
-            let mut out = Vec::new();
-            while let Some(byte) = bytes.next() {
-                if byte != b'%' {
-                    out.push(byte);
-                    continue;
-                }
-                let hex = [bytes.next().unwrap(), bytes.next().unwrap()];
-                out.push(u8::from_str_radix(str::from_utf8(&hex).unwrap(), 16).unwrap());
-            }
-            String::from_utf8(out).unwrap()
-        };
-        format!("{}:{}", decode(namespace), decode(name))
     }
 
     #[test]
     fn file_names_are_injective_short_and_inside_the_directory() {
         for_any(|random| {
             let (namespace, name) = (random.text_of(WORD, 0..=64), random.text(1..=128));
-            let path = file_name(&key(&namespace, &name));
-            assert_eq!(unescaped(&path), format!("{namespace}:{name}"));
+            let key = key(&namespace, &name);
+            let path = file_name(&key);
+            // Which can only be told when it is injective.
+            assert_eq!(
+                key_of(&Namespace::new(&namespace).unwrap(), &path),
+                Some(key)
+            );
             for part in path.components() {
                 assert!(
                     matches!(part, Component::Normal(p) if p.len() <= 255),
@@ -95,5 +106,31 @@ mod tests {
     fn longest_name_has_short_parts() {
         let path = file_name(&key("x", &"\u{ff}".repeat(256)));
         assert!(path.iter().count() > 5 && path.iter().all(|part| part.len() <= 255));
+    }
+
+    #[test]
+    fn other_files_have_no_name() {
+        let namespace = Namespace::new("x").unwrap();
+        for path in [
+            "",
+            "a",
+            "x+a",
+            "x+.lock",
+            "x+A.lock",
+            "x+%41%.lock",
+            "x+%4.lock",
+            "x+%zz.lock",
+            "y+a.lock",
+            "x+a.value",
+            "x+%ff.lock",
+            "x+%61.lock",
+            "x+a.lock/b",
+            "x+a~/b.lock",
+            ".breaking",
+        ] {
+            assert_eq!(key_of(&namespace, Path::new(path)), None, "{path}");
+        }
+        let key = key_of(&namespace, Path::new("x+%41.lock"));
+        assert_eq!(key.unwrap().name(), "A");
     }
 }
