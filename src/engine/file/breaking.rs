@@ -24,8 +24,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::content::{Content, Record, mark_broken, read_content, write_content};
-use super::create::{Draft, open_file, open_to_read, open_to_write, unless_missing};
+use super::content::{Content, Record, mark_broken, read_content, unmark_broken, write_content};
+use super::create::{
+    Draft, check_replaceable, open_file, open_to_read, open_to_write, unless_missing,
+};
 use super::files::Files;
 use super::kernel_locks::KernelLocks;
 use super::opened::{Locked, Opened};
@@ -71,18 +73,25 @@ impl Files {
 
     /// Puts a new file in the place of one that is locked. Says who had it.
     fn replace_locked(&self, old: &Opened, before: &Content) -> io::Result<Option<Holder>> {
+        check_replaceable(&old.path, &old.file.metadata()?)?;
         let mut new = Draft::new(&self.directory, &old.path)?;
         write_content(&new.file, before.counter | 1, &Record::Unfinished)?;
         new.file.lock()?;
         mark_broken(&old.file)?;
         // Of a file that is unfinished itself, the one that was set aside before still has the counter.
-        if before.record != Record::Unfinished {
-            set_aside(&old.path)?;
+        let keeps = before.record == Record::Unfinished;
+        let set_aside = if keeps { Ok(()) } else { set_aside(&old.path) };
+        if let Err(e) = set_aside.and_then(|()| new.publish()) {
+            unmark_broken(&old.file)?;
+            if !keeps {
+                unless_missing(fs::remove_file(aside(&old.path)))?;
+            }
+            return Err(e);
         }
-        new.publish()?;
         let last = read_content(&old.file)?.unwrap_or_else(|| before.clone());
         let counter = counter_after(&old.path, &last);
-        let holder = match standing(&old.file, &last, KernelLocks::read().as_ref()) {
+        let found = old.file.metadata()?;
+        let holder = match standing(&found, &last, KernelLocks::read().as_ref()) {
             Standing::Held(holder) | Standing::MaybeHeld(holder) => Some(holder),
             Standing::Locked => Some(unknown_holder()),
             Standing::Free | Standing::Kept(_) => None,
@@ -163,7 +172,7 @@ fn aside(path: &Path) -> PathBuf {
 
 /// The counter of a file at `path`: of one that is unfinished, that of the file which was set aside for it.
 pub(super) fn counter_after(path: &Path, content: &Content) -> u64 {
-    let old = || read_content(&open_to_read(&aside(path)).ok()??).ok()?;
+    let old = || read_content(&open_to_read(&aside(path)).ok()??.0).ok()?;
     match content.record {
         Record::Unfinished => old().map_or(content.counter, |old| old.counter),
         _ => content.counter,

@@ -91,6 +91,11 @@ pub(super) fn mark_broken(file: &File) -> io::Result<()> {
     file.write_all_at(BROKEN, WHOLE as u64)
 }
 
+/// Takes that back: nothing else stands there.
+pub(super) fn unmark_broken(file: &File) -> io::Result<()> {
+    file.set_len(WHOLE as u64)
+}
+
 pub(super) fn is_marked_broken(file: &File) -> io::Result<bool> {
     let mut mark = [0; BROKEN.len()];
     let read = read_up_to(file, &mut mark, WHOLE as u64)?;
@@ -123,6 +128,10 @@ fn parse(text: &[u8]) -> Option<Content> {
     let (record, mark) = rest.split_at(rest.len().min(RECORD));
     if !BROKEN.starts_with(mark) {
         return None;
+    }
+    if counter.iter().chain(record).all(|b| *b == 0) {
+        // Marked before its first holder had written anything.
+        return Some(Content::default());
     }
     Some(Content {
         counter: parse_counter(counter)?,
@@ -265,6 +274,9 @@ mod tests {
     #[test]
     fn broken_file_says_so_whatever_is_written_later() {
         let file = tempfile::tempfile().unwrap();
+        mark_broken(&file).unwrap();
+        assert_eq!(read_content(&file).unwrap(), Some(Content::default()));
+        unmark_broken(&file).unwrap();
         assert!(!is_marked_broken(&file).unwrap());
         write_counter(&file, 1).unwrap();
         assert!(!is_marked_broken(&file).unwrap());

@@ -28,9 +28,8 @@ pub(super) fn open_to_write(path: &Path) -> io::Result<Option<Opened>> {
 }
 
 /// The same. Nobody who waits for its lock wakes when this is closed.
-pub(super) fn open_to_read(path: &Path) -> io::Result<Option<File>> {
-    let opened = open_if_there(options().write(false), path)?;
-    Ok(opened.map(|(file, _)| file))
+pub(super) fn open_to_read(path: &Path) -> io::Result<Option<(File, Metadata)>> {
+    open_if_there(options().write(false), path)
 }
 
 fn open_if_there(options: &OpenOptions, path: &Path) -> io::Result<Option<(File, Metadata)>> {
@@ -120,6 +119,20 @@ pub(super) fn draft_value(directory: &Path, path: &Path) -> io::Result<Draft> {
     Draft::at(draft, directory, path)
 }
 
+/// Whether this user may put another file in the place of the one at `path`: in a directory with the sticky bit only the
+/// owners may. The kernel says so too late, when a link to the file has been made that this user may not remove.
+pub(super) fn check_replaceable(path: &Path, found: &Metadata) -> io::Result<()> {
+    const STICKY: u32 = 0o1000;
+    let directory = fs::metadata(path.parent().unwrap_or(path))?;
+    let me = rustix::process::geteuid();
+    let is_owner = [directory.uid(), found.uid()].contains(&me.as_raw());
+    if directory.mode() & STICKY == 0 || is_owner || me.is_root() {
+        return Ok(());
+    }
+    let text = "the file is another user's, in a directory with the sticky bit";
+    Err(io::Error::new(ErrorKind::PermissionDenied, text))
+}
+
 pub(super) fn unless_missing(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
@@ -129,7 +142,7 @@ pub(super) fn unless_missing(removed: io::Result<()>) -> io::Result<()> {
 
 /// What is at `path`; `None` when there is nothing.
 pub(super) fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let Some(mut file) = open_to_read(path)? else {
+    let Some((mut file, _)) = open_to_read(path)? else {
         return Ok(None);
     };
     let mut content = Vec::new();

@@ -1,7 +1,7 @@
 //! How a lock stands, found out without taking it, not for a moment: by what its file holds, and by what the kernel tells
 //! of its locks. Where the kernel doesn't tell, by whether the process lives that the file names.
 
-use std::fs::{self, File};
+use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -38,9 +38,9 @@ struct Look {
 
 impl Files {
     pub(super) fn inspect(&self, key: &Key) -> Result<Inspection> {
-        // To take or release a lock takes microseconds.
-        const LOOKS: u32 = 10;
-        const PAUSE: Duration = Duration::from_micros(500);
+        // To take or release a lock takes microseconds, unless its thread has to wait for a processor.
+        const LOOKS: u32 = 25;
+        const PAUSE: Duration = Duration::from_micros(100);
         let path = self.path(key);
         let mut looks = 0;
         loop {
@@ -51,7 +51,7 @@ impl Files {
             if look.standing.is_clear() || looks == LOOKS {
                 return Ok(look.told(key));
             }
-            thread::sleep(PAUSE);
+            thread::sleep(PAUSE * looks);
         }
     }
 
@@ -90,7 +90,7 @@ impl Files {
 
 /// `None` when the file holds something else. A lock without a file is free.
 fn look(path: &Path, locks: Option<&KernelLocks>) -> io::Result<Option<Look>> {
-    let Some(file) = open_to_read(path)? else {
+    let Some((file, found)) = open_to_read(path)? else {
         return Ok(Some(Look {
             content: Content::default(),
             standing: Standing::Free,
@@ -98,15 +98,19 @@ fn look(path: &Path, locks: Option<&KernelLocks>) -> io::Result<Option<Look>> {
         }));
     };
     let look = read_content(&file)?.map(|content| Look {
-        standing: standing(&file, &content, locks),
-        waiters: waiters(&file, locks),
+        standing: standing(&found, &content, locks),
+        waiters: waiters(&found, locks),
         content,
     });
     Ok(look)
 }
 
 /// How the lock stands whose file holds that.
-pub(super) fn standing(file: &File, content: &Content, locks: Option<&KernelLocks>) -> Standing {
+pub(super) fn standing(
+    found: &Metadata,
+    content: &Content,
+    locks: Option<&KernelLocks>,
+) -> Standing {
     let held = match &content.record {
         Record::Held(held) if content.counter % 2 == 1 => Some(held),
         _ => None,
@@ -116,7 +120,7 @@ pub(super) fn standing(file: &File, content: &Content, locks: Option<&KernelLock
         let running = held.filter(|held| held.is_running());
         return running.map_or_else(|| unlocked(content), |held| Standing::Held(by(held)));
     };
-    let (ours, others) = locks_of(file, locks);
+    let (ours, others) = locks_of(found, locks);
     let is_by_holder = |held: &&Held| {
         let by_others = others
             .iter()
@@ -138,18 +142,18 @@ pub(super) fn standing(file: &File, content: &Content, locks: Option<&KernelLock
 }
 
 /// The locks of a file that are held, and those of files with the same number on other devices.
-fn locks_of<'a>(file: &File, locks: &'a KernelLocks) -> (Vec<&'a KernelLock>, Vec<&'a KernelLock>) {
-    let Ok(found) = file.metadata() else {
-        return Default::default();
-    };
+fn locks_of<'a>(
+    found: &Metadata,
+    locks: &'a KernelLocks,
+) -> (Vec<&'a KernelLock>, Vec<&'a KernelLock>) {
     let lines = locks.of_inode(found.ino()).iter();
     let held = lines.filter(|lock| !lock.is_waiting);
     held.partition(|lock| lock.is_of(found.dev(), found.ino()))
 }
 
 /// Those who wait in the kernel. Ours don't: they are programs that lock such a file otherwise, or an earlier version.
-fn waiters(file: &File, locks: Option<&KernelLocks>) -> Vec<Waiter> {
-    let (Ok(found), Some(locks)) = (file.metadata(), locks) else {
+fn waiters(found: &Metadata, locks: Option<&KernelLocks>) -> Vec<Waiter> {
+    let Some(locks) = locks else {
         return Vec::new();
     };
     let lines = locks.of_inode(found.ino()).iter();

@@ -1,0 +1,158 @@
+//! Looks at locks, which take none.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crosslock::{LockState, Locker, Result};
+use support::puppet::Puppet;
+
+use super::*;
+
+fn listed(lock: &Locker, prefix: &str) -> Vec<String> {
+    let names = lock.list(prefix).unwrap().collect::<Result<Vec<_>>>();
+    let mut names = names.unwrap();
+    names.sort();
+    names
+}
+
+#[test]
+fn holder_of_another_process_is_seen_and_nobody_when_it_is_gone() {
+    let (directory, lock) = place();
+    let url = format!("file://{}", directory.path().display());
+    let mut holder = Puppet::start(&url, Duration::from_secs(10));
+    assert_eq!(lock.inspect("a").unwrap().state, LockState::Free);
+    holder.lock("a");
+    let token = holder.holding().token;
+    let seen = lock.inspect("a").unwrap();
+    assert_eq!(seen.state, LockState::Exclusive);
+    let [one] = &seen.holders[..] else {
+        panic!("{seen:?}");
+    };
+    let party = one.party.as_ref().unwrap();
+    assert_eq!(
+        (party.pid, party.label.as_deref()),
+        (holder.pid(), Some("a puppet"))
+    );
+    assert_eq!(
+        (one.token, one.remaining, seen.last_token),
+        (Some(token), None, Some(token))
+    );
+    let before = one.held_for.unwrap();
+    thread::sleep(Duration::from_millis(20));
+    let later = lock.inspect("a").unwrap().holders[0].held_for.unwrap();
+    assert!(
+        later >= before + Duration::from_millis(20),
+        "{before:?} {later:?}"
+    );
+    assert_eq!(listed(&lock, ""), ["a"]);
+    holder.kill();
+    let seen = lock.inspect("a").unwrap();
+    assert_eq!(
+        (seen.state, seen.last_token),
+        (LockState::Free, Some(token))
+    );
+    assert!(seen.holders.is_empty() && listed(&lock, "").is_empty());
+}
+
+#[test]
+fn panicked_holder_holds_nothing() {
+    let (_directory, lock) = place();
+    let panicked = thread::scope(|scope| {
+        let holder = scope.spawn(|| {
+            let _guard = lock.lock("a").unwrap();
+            panic!("on purpose");
+        });
+        holder.join()
+    });
+    assert!(panicked.is_err());
+    assert_eq!(lock.inspect("a").unwrap().state, LockState::Free);
+    assert!(lock.lock("a").unwrap().abandoned());
+}
+
+#[test]
+fn lock_that_stays_taken_is_seen_as_kept() {
+    let (directory, lock) = place();
+    keep(&directory, &lock, "a");
+    let seen = lock.inspect("a").unwrap();
+    match seen.state {
+        LockState::Kept {
+            remaining: Some(left),
+            ..
+        } => assert!(left > Duration::from_secs(200), "{left:?}"),
+        other => panic!("{other:?}"),
+    }
+    assert!(seen.holders.is_empty());
+    assert_eq!(listed(&lock, ""), ["a"]);
+}
+
+#[test]
+fn looks_let_no_attempt_fail() {
+    let (directory, lock) = place();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let other = open(directory.path());
+                while !done.load(Ordering::Relaxed) {
+                    let holders = other.inspect("a").unwrap().holders;
+                    // Or unknown, if it is stopped for long before it has written who it is.
+                    let is_ours = |party: &crosslock::Party| party.pid == std::process::id();
+                    let mut parties = holders.iter().map(|holder| holder.party.as_ref());
+                    assert!(parties.all(|party| party.is_none_or(is_ours)));
+                    listed(&other, "");
+                }
+            });
+        }
+        for _ in 0..2_000 {
+            let guard = lock.try_lock("a").unwrap().expect("nobody takes it");
+            assert!(!guard.abandoned());
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn what_is_no_lock_is_not_listed_and_a_conflict_to_look_at() {
+    let (directory, lock) = place();
+    fs::write(file_of(&directory, "text"), "not a counter\n").unwrap();
+    assert!(matches!(lock.inspect("text"), Err(Error::Conflict { .. })));
+    assert!(matches!(
+        lock.break_lock("text"),
+        Err(Error::Conflict { .. })
+    ));
+    assert!(listed(&lock, "").is_empty());
+}
+
+#[test]
+fn names_of_one_namespace_are_listed_however_long_and_odd() {
+    let (directory, lock) = place();
+    let url = format!("file://{}", directory.path().display());
+    let other = Locker::builder(&url).namespace("other").build().unwrap();
+    let long = "x".repeat(500);
+    let names = ["a", "A/B \u{fc}", "%61", &long];
+    let _guards = names.map(|name| lock.lock(name).unwrap());
+    let _others = other.lock("a of another").unwrap();
+    drop(lock.lock("free").unwrap());
+    let mut expected = names.map(String::from);
+    expected.sort();
+    assert_eq!(listed(&lock, ""), expected);
+    assert_eq!(listed(&lock, "xxx"), [long]);
+    assert_eq!(listed(&other, "a"), ["a of another"]);
+}
+
+#[test]
+fn ten_thousand_names_are_listed_in_a_moment() {
+    let (_directory, lock) = place();
+    for n in 0..10_000 {
+        let guard = lock.lock(&n.to_string()).unwrap();
+        guard.at_least_for(Duration::from_secs(600));
+        guard.unlock().unwrap();
+    }
+    let _held = lock.lock("held").unwrap();
+    let begun = Instant::now();
+    let found = listed(&lock, "").len();
+    println!("listed {found} in {:?}", begun.elapsed());
+    assert_eq!(found, 10_001);
+}
