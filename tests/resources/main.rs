@@ -217,23 +217,39 @@ fn child_holds_a_file() {
     let dir = tempfile::tempdir().unwrap();
     let url = format!("file://{}", dir.path().display());
     let lock = Locker::open(&url).unwrap();
-    let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
-    let before = threads();
+    let threads = || threads_named("crosslock-renew");
+    let watches = || {
+        let open = std::fs::read_dir("/proc/self/fd").unwrap();
+        let names = open.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok());
+        names
+            .filter(|name| name.to_str() == Some("anon_inode:inotify"))
+            .count()
+    };
+    assert_eq!((threads_named(OURS), watches()), (0, 0));
     let guards = [lock.lock("a").unwrap(), lock.lock("b").unwrap()];
     for lock in [&lock, &Locker::open(&url).unwrap()] {
         assert!(lock.try_lock("a").unwrap().is_none());
     }
-    assert_eq!(threads(), before);
-    assert_eq!(threads_named(OURS), 0);
+    assert_eq!((threads(), watches()), (guards.len(), 0));
+    assert_eq!(threads_named(OURS), guards.len());
     assert_eq!(support::open_files_under(&dir), guards.len());
+    let other = Locker::open(&url).unwrap();
+    let timeout = Duration::from_millis(5);
+    for name in ["a", "b"].repeat(20) {
+        assert!(other.try_lock_for(name, timeout).unwrap().is_none());
+        assert_eq!(support::open_files_under(&dir), guards.len());
+    }
+    assert_eq!(watches(), 1, "one for waits that follow each other");
     drop(guards);
     assert_eq!(support::open_files_under(&dir), 0);
-    assert_eq!(threads(), before);
+    drop((lock, other));
+    assert_eq!(watches(), 0);
+    tell_that_threads_end();
 }
 
 #[cfg(feature = "file")]
 #[test]
-fn guard_of_a_file_has_no_thread_and_its_file_is_closed_with_it() {
+fn guard_of_a_file_has_a_thread_that_looks_and_leaves_nothing_open() {
     let mut child = Child::spawn("child_holds_a_file", &[]);
     assert!(child.wait(PATIENCE).success());
 }

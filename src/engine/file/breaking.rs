@@ -19,15 +19,13 @@
 //! the kernel, and says that it is unfinished: whoever locks it next takes the counter from the file that was set aside,
 //! in which nothing changes any more. What is left over is removed by the next break of the name.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::aside::{counter_after, remove_aside, set_aside};
 use super::content::{Content, Record, mark_broken, read_content, unmark_broken, write_content};
-use super::create::{
-    Draft, check_replaceable, open_file, open_to_read, open_to_write, unless_missing,
-};
+use super::create::{Draft, check_replaceable, open_file, open_to_read, open_to_write};
 use super::files::Files;
 use super::kernel_locks::KernelLocks;
 use super::opened::{Locked, Opened};
@@ -84,7 +82,7 @@ impl Files {
         if let Err(e) = set_aside.and_then(|()| new.publish()) {
             unmark_broken(&old.file)?;
             if !keeps {
-                unless_missing(fs::remove_file(aside(&old.path)))?;
+                remove_aside(&old.path)?;
             }
             return Err(e);
         }
@@ -97,7 +95,7 @@ impl Files {
             Standing::Free | Standing::Kept(_) => None,
         };
         write_content(&new.file, counter, &Record::None)?;
-        unless_missing(fs::remove_file(aside(&old.path)))?;
+        remove_aside(&old.path)?;
         new.file.unlock()?;
         Ok(holder)
     }
@@ -154,27 +152,5 @@ fn end_keeping(free: &Locked) -> io::Result<()> {
             record: Record::Kept(_),
         }) => write_content(&free.file, counter, &Record::None),
         _ => Ok(()),
-    }
-}
-
-/// Gives the file at `path` a second name.
-fn set_aside(path: &Path) -> io::Result<()> {
-    let aside = aside(path);
-    unless_missing(fs::remove_file(&aside))?;
-    // Some file systems have no links. There, a break that crashes halfway leaves the counter as it was before.
-    let _ = fs::hard_link(path, aside);
-    Ok(())
-}
-
-fn aside(path: &Path) -> PathBuf {
-    path.with_extension("broken")
-}
-
-/// The counter of a file at `path`: of one that is unfinished, that of the file which was set aside for it.
-pub(super) fn counter_after(path: &Path, content: &Content) -> u64 {
-    let old = || read_content(&open_to_read(&aside(path)).ok()??.0).ok()?;
-    match content.record {
-        Record::Unfinished => old().map_or(content.counter, |old| old.counter),
-        _ => content.counter,
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::breaking::counter_after;
+use super::aside::counter_after;
 use super::content::{
     Content, Held, Record, is_marked_broken, read_content, write_content, write_counter,
 };

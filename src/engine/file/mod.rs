@@ -31,6 +31,7 @@ use crate::base::token::HAND_OVERS;
 use crate::base::value::Stored;
 
 mod adopting;
+mod aside;
 mod breaking;
 mod content;
 mod create;
@@ -264,39 +265,4 @@ impl Values for FileEngine {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::claim::Claim;
-    use crate::base::clock::BootClock;
-    use crate::engine::Answer;
-    use std::time::Duration;
-
-    #[test]
-    fn file_removed_while_held_is_lost() {
-        let directory = tempfile::tempdir().unwrap();
-        let url = format!("file://{}", directory.path().display());
-        let rest = url.strip_prefix("file:").unwrap();
-        let engine = FileEngine::open(&url, rest, Arc::new(BootClock)).unwrap();
-        let (claim, owner) = (Claim::exclusive("x", "y"), Owner::new());
-        let request = Request {
-            claim: &claim,
-            owner: &owner,
-            ttl: Duration::from_secs(1),
-        };
-        let answer = engine.new_wait().ask(request, None, &Deadline::NEVER);
-        assert!(matches!(answer, Ok(Answer::Granted(_))));
-        assert_eq!(
-            engine.is_owner(request, &Deadline::NEVER).unwrap(),
-            Renewed::Done
-        );
-        fs::remove_file(directory.path().join(name::file_name(&claim.key))).unwrap();
-        assert_eq!(
-            engine.is_owner(request, &Deadline::NEVER).unwrap(),
-            Renewed::NotOwner
-        );
-        let released = engine
-            .release(request, Release::UNKNOWN, &Deadline::NEVER)
-            .unwrap();
-        assert_eq!(released, Released::NotOwner);
-    }
-}
+mod tests;
