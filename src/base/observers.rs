@@ -34,7 +34,7 @@ impl Observers {
         }
     }
 
-    /// A lock was taken by what isn't a call for it and can't wait: by a downgrade, or with another program's lease.
+    /// A lock was taken by what isn't a call for it, and doesn't wait: by a downgrade.
     pub(crate) fn acquired_at_once(&self, key: &Key, token: Token) {
         self.tell(|| Event::Acquired {
             namespace: key.namespace(),

@@ -114,6 +114,26 @@ fn guard_that_can_not_be_downgraded_is_released() {
 }
 
 #[test]
+fn guard_that_is_passed_on_is_released_and_acquired_by_who_adopts_it() {
+    each_url(|url| {
+        let (locker, kept) = observed(url, |builder| builder);
+        let (other, theirs) = observed(url, |builder| builder);
+        let ticket = locker.lock("passed-on").unwrap().into_owner();
+        let Ok(guard) = other.adopt("passed-on", ticket) else {
+            return;
+        };
+        let told = kept.of("passed-on");
+        assert!(
+            matches!(told[..], [Told::Acquired { .. }, Told::Released { .. }]),
+            "{url}: {told:?}"
+        );
+        let token = guard.fencing_token();
+        drop(guard);
+        assert_eq!(tokens(&theirs, "passed-on"), (vec![token], vec![token]));
+    });
+}
+
+#[test]
 fn forgotten_guard_is_held_on() {
     let (locker, kept) = observed("memory:", |builder| builder);
     std::mem::forget(locker.lock("forgotten").unwrap());

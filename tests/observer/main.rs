@@ -9,6 +9,7 @@ mod metrics;
 #[cfg(feature = "redis")]
 mod outages;
 mod panics;
+mod stops;
 mod storms;
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -66,7 +66,7 @@ fn all_that_began_has_ended() {
 }
 
 #[track_caller]
-fn assert_balanced(told: &[Told], url: &str) {
+pub(crate) fn assert_balanced(told: &[Told], url: &str) {
     let (mut waits, mut ends) = (0, 0);
     let mut holds: HashMap<u64, (u32, u32)> = HashMap::new();
     for told in told {
