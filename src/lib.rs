@@ -57,6 +57,8 @@
 //! - At debug level: when a call begins to wait, and for whom if the engine knows; when it meets an outage, and its
 //!   end.
 //!
+//! A program that wants to count or trace what happens to its locks sets an [`Observer`].
+//!
 //! # Features
 //!
 //! | feature | default | brings |
@@ -113,3 +115,7 @@ mod readme {}
 #[cfg(all(doctest, feature = "value"))]
 #[doc = include_str!("../docs/recipes.md")]
 mod recipes {}
+
+#[cfg(all(doctest, feature = "metrics"))]
+#[doc = include_str!("../docs/metrics.md")]
+mod metrics_page {}

@@ -169,8 +169,8 @@ pub enum Event<'a> {
         /// How that was noticed.
         reason: LostReason,
     },
-    /// A call for a lock can't reach the engine, or the engine can't serve; or a renewal failed, after one that didn't. There is one
-    /// for each call, and one for each lease, that finds it.
+    /// A call for a lock can't reach the engine, or the engine can't serve; or a renewal failed, after one that didn't.
+    /// There is one for each call, and one for each lease, that finds it.
     #[non_exhaustive]
     OutageBegan {
         /// The namespace of the lock that it was found by.
