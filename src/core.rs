@@ -103,7 +103,9 @@ impl Core {
 
     /// A thread for the lease that is about to be taken, if it will need one.
     pub(crate) fn renewer(&self, key: &Key) -> Result<Option<Renewer>> {
-        if !self.leases_end() && !self.engine.capabilities().breakable {
+        let may_end = self.leases_end() || self.engine.capabilities().breakable;
+        // What moves the clock renews what is due.
+        if !may_end || self.clock.is_moved() {
             return Ok(None);
         }
         let (what, limits) = (
@@ -113,6 +115,12 @@ impl Core {
         let renewer = self.renewers.take();
         let renewer = renewer.map_err(|e| Error::engine(Some(key.name()), what, limits, e))?;
         Ok(Some(renewer))
+    }
+
+    /// How many calls for locks are in progress.
+    #[cfg(feature = "testing")]
+    pub(crate) fn calls(&self) -> usize {
+        self.closing.calls()
     }
 
     /// Set when this is closed.

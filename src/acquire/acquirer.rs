@@ -12,7 +12,7 @@
 //! | giving up | the turn, the contender, the renewer | the next thread of the process gets all three; without one, the owner leaves the engine's queue |
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::giving_up::release_contender;
 use super::retry_budget::RetryBudget;
@@ -118,7 +118,7 @@ impl<'a> Acquirer<'a> {
             if is_last && self.leaves_question_to_successor() {
                 return self.without_lease(None);
             }
-            let began = Instant::now();
+            let began = self.core.clock.instant();
             let asked = self.ask(is_last, began)?;
             if let Asked::Granted(lease) = asked {
                 return Ok(Some(lease));
@@ -256,7 +256,7 @@ impl<'a> Acquirer<'a> {
             return deadline;
         };
         let unavailable_for = self.core.options.unavailable_for;
-        let left = unavailable_for.saturating_sub(since.elapsed());
+        let left = unavailable_for.saturating_sub(self.passed(since));
         deadline.within(left.max(GRACE))
     }
 
@@ -286,7 +286,11 @@ impl<'a> Acquirer<'a> {
     fn has_failed_for_too_long(&self) -> bool {
         let unavailable_for = self.core.options.unavailable_for;
         let outage = self.outage.as_ref();
-        outage.is_some_and(|outage| outage.since.elapsed() >= unavailable_for)
+        outage.is_some_and(|outage| self.passed(outage.since) >= unavailable_for)
+    }
+
+    fn passed(&self, since: Instant) -> Duration {
+        self.core.clock.instant().saturating_duration_since(since)
     }
 
     fn too_slow(&self) -> Error {

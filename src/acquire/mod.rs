@@ -61,7 +61,8 @@ impl Calls<'_> {
         timeout: Duration,
     ) -> Result<Option<LockGuard>> {
         let attempts = self.core.options.attempts;
-        self.acquire(claim, Deadline::after(timeout), attempts, Ok)
+        let deadline = Deadline::after_by(&*self.core.clock, timeout);
+        self.acquire(claim, deadline, attempts, Ok)
     }
 
     pub(crate) fn try_lock_until(
@@ -70,8 +71,7 @@ impl Calls<'_> {
         deadline: Instant,
     ) -> Result<Option<LockGuard>> {
         // The one attempt after a deadline that has passed takes time as well.
-        let deadline = Deadline::at(deadline.max(Instant::now()));
-        self.acquire(claim, deadline, self.core.options.attempts, Ok)
+        self.try_lock_for(claim, deadline.saturating_duration_since(Instant::now()))
     }
 
     /// One that asks the engine, and takes nothing.
@@ -102,7 +102,8 @@ impl Calls<'_> {
     ) -> Result<T> {
         let _call = self.core.begin(&claim.key, self.ended_by)?;
         let deadline = deadline.or(self.ended_by);
-        let mut budget = RetryBudget::new(deadline, attempts, &self.core.options);
+        let since = self.core.clock.instant();
+        let mut budget = RetryBudget::new(deadline, attempts, &self.core.options, since);
         let guard = acquire(self.core, claim, &mut budget);
         let has_lock = matches!(guard, Ok(Some(_)));
         let outcome = guard.and_then(finish);
@@ -202,10 +203,10 @@ fn stand_in_queue(
 /// While it is registered, a cancel ends the wait of `waiter`.
 fn look_again_when_cancelled(waiter: &mut Waiter, deadline: &Deadline) -> Option<Registration> {
     let (cancel, look_again) = (deadline.cancel()?, waiter.look_again()?);
-    let cancelled = cancel.clone();
-    // The registration ends this circle.
+    let until = deadline.clone();
+    // The registration ends this circle. Of a clock that a test moves, this is how the end of a timeout is heard.
     let wake = move || {
-        if cancelled.is_set() {
+        if until.is_over() {
             look_again.tell();
         }
     };

@@ -21,13 +21,18 @@ pub(crate) struct RetryBudget {
 }
 
 impl RetryBudget {
-    pub(crate) fn new(deadline: Deadline, attempts: Option<u32>, options: &Options) -> Self {
+    pub(crate) fn new(
+        deadline: Deadline,
+        attempts: Option<u32>,
+        options: &Options,
+        since: Instant,
+    ) -> Self {
         RetryBudget {
             deadline,
             attempts,
             made: 0,
             pauses: options.backoff.waits(),
-            since: Instant::now(),
+            since,
             log: WaitLog::default(),
         }
     }

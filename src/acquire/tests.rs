@@ -137,7 +137,8 @@ impl Scene {
     }
 
     fn budget(&self) -> RetryBudget {
-        RetryBudget::new(self.over.clone().or(&self.cancel), None, &self.core.options)
+        let deadline = self.over.clone().or(&self.cancel);
+        RetryBudget::new(deadline, None, &self.core.options, Instant::now())
     }
 
     fn call(&self, turn: Turn, contender: Contender) -> Result<Option<LockGuard>> {

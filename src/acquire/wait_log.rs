@@ -1,6 +1,6 @@
 //! What a call tells the log and the observer.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::base::claim::Claim;
 use crate::base::error::Error;
@@ -53,7 +53,7 @@ impl WaitLog {
         if let Some(since) = self.outage.take() {
             let (name, place) = (claim.key.name(), core.engine.place());
             let observer = &core.options.observer;
-            observer.outage_ended(&claim.key, place, || since.elapsed());
+            observer.outage_ended(&claim.key, place, || passed(core, since));
             log::debug!("lock {name:?}: {place} answers again");
         }
     }
@@ -71,7 +71,7 @@ impl WaitLog {
             namespace: lease.claim.key.namespace(),
             name: lease.claim.key.name(),
             token: lease.token.number,
-            waited: since.elapsed(),
+            waited: passed(core, since),
             was_waiting: self.waits,
             handed_over,
             abandoned: lease.token.abandoned,
@@ -94,9 +94,13 @@ impl WaitLog {
             observer.tell(|| Event::GaveUp {
                 namespace: claim.key.namespace(),
                 name: claim.key.name(),
-                waited: since.elapsed(),
+                waited: passed(core, since),
                 error,
             });
         }
     }
+}
+
+fn passed(core: &Core, since: Instant) -> Duration {
+    core.clock.instant().saturating_duration_since(since)
 }

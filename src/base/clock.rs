@@ -30,9 +30,30 @@ impl BootInstant {
     }
 }
 
-/// Where `now` comes from, so that tests can set it.
+/// Where the time comes from, so that tests can move it.
 pub(crate) trait Clock: Send + Sync + fmt::Debug {
+    /// By which leases are judged.
     fn now(&self) -> BootInstant;
+
+    /// By which calls wait.
+    fn instant(&self) -> Instant {
+        Instant::now()
+    }
+
+    /// Whether it moves only when a test moves it: then no thread need look at it.
+    fn is_moved(&self) -> bool {
+        false
+    }
+
+    /// What calls that wait until then look at, if a test moves it. The clock knows of the time while this lives.
+    fn alarm(&self, _at: Option<Instant>) -> Option<Arc<dyn MovedInstant>> {
+        None
+    }
+}
+
+/// The time by which calls wait, where a test moves it.
+pub(crate) trait MovedInstant: Send + Sync + fmt::Debug {
+    fn now(&self) -> Instant;
 }
 
 #[derive(Debug)]
@@ -60,18 +81,21 @@ pub(crate) struct Deadline {
     /// `None`: never.
     at: Option<Instant>,
     cancel: Option<Cancel>,
+    /// `None`: the time is that of `std`.
+    clock: Option<Arc<dyn MovedInstant>>,
 }
 
 impl Deadline {
     pub(crate) const NEVER: Deadline = Deadline {
         at: None,
         cancel: None,
+        clock: None,
     };
 
     pub(crate) fn at(instant: Instant) -> Self {
         Deadline {
             at: Some(instant),
-            cancel: None,
+            ..Deadline::NEVER
         }
     }
 
@@ -79,7 +103,17 @@ impl Deadline {
     pub(crate) fn after(duration: Duration) -> Self {
         Deadline {
             at: Instant::now().checked_add(duration),
+            ..Deadline::NEVER
+        }
+    }
+
+    /// The same, by that clock.
+    pub(crate) fn after_by(clock: &dyn Clock, duration: Duration) -> Self {
+        let at = clock.instant().checked_add(duration);
+        Deadline {
+            at,
             cancel: None,
+            clock: clock.alarm(at),
         }
     }
 
@@ -93,20 +127,20 @@ impl Deadline {
 
     pub(crate) fn plus(&self, duration: Duration) -> Self {
         let at = self.at.and_then(|at| at.checked_add(duration));
-        Deadline {
-            at,
-            cancel: self.cancel.clone(),
-        }
+        Deadline { at, ..self.clone() }
     }
 
     /// This deadline, but at the latest in `duration` from now.
     pub(crate) fn within(&self, duration: Duration) -> Self {
-        let capped = Instant::now().checked_add(duration);
+        let capped = self.now().checked_add(duration);
         let at = [self.at, capped].into_iter().flatten().min();
-        Deadline {
-            at,
-            cancel: self.cancel.clone(),
-        }
+        Deadline { at, ..self.clone() }
+    }
+
+    fn now(&self) -> Instant {
+        self.clock
+            .as_ref()
+            .map_or_else(Instant::now, |clock| clock.now())
     }
 
     /// Zero when it is over, `Duration::MAX` when it never is.
@@ -114,14 +148,18 @@ impl Deadline {
         if self.is_cancelled() {
             return Duration::ZERO;
         }
-        self.at.map_or(Duration::MAX, |at| {
-            at.saturating_duration_since(Instant::now())
-        })
+        self.at
+            .map_or(Duration::MAX, |at| at.saturating_duration_since(self.now()))
     }
 
-    /// `None`: never.
+    /// When it is over; `None`: never, or when a test says so.
     pub(crate) fn instant(&self) -> Option<Instant> {
-        self.at
+        self.at.filter(|_| !self.is_moved())
+    }
+
+    /// Whether a test moves the time by which it is over.
+    pub(crate) fn is_moved(&self) -> bool {
+        self.clock.is_some()
     }
 
     pub(crate) fn is_never(&self) -> bool {

@@ -35,6 +35,12 @@ impl Closing {
         Call(self)
     }
 
+    /// How many calls are in progress.
+    #[cfg(feature = "testing")]
+    pub(super) fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
+    }
+
     pub(super) fn has_calls(&self) -> bool {
         self.calls.load(Ordering::SeqCst) > 0
     }

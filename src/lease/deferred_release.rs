@@ -91,15 +91,27 @@ impl DeferredReleases {
     /// Leaves a release to the thread, starting it if need be.
     pub(crate) fn leave(&self, release: DeferredRelease) {
         // The server's lease started before now, and the engine drops a waiter no later than this.
-        let over = Instant::now() + release.ttl + HEARTBEAT_LATENESS;
+        let over = self.0.clock.instant() + release.ttl + HEARTBEAT_LATENESS;
         let mut queue = self.0.queue.lock();
         if queue.waiting.len() == MOST {
             queue.waiting.pop_front();
         }
         queue.waiting.push_back((release, over));
-        if !queue.has_worker {
+        // What moves the clock has them tried again.
+        if !queue.has_worker && !self.0.clock.is_moved() {
             queue.has_worker = self.start();
         }
+    }
+
+    /// Tries each once.
+    #[cfg(feature = "testing")]
+    pub(crate) fn try_all(&self) {
+        let waiting = std::mem::take(&mut self.0.queue.lock().waiting);
+        let is_left = |(release, over): &(DeferredRelease, Instant)| {
+            self.0.clock.instant() < *over && !self.0.send(release, &Deadline::NEVER)
+        };
+        let left: Vec<_> = waiting.into_iter().filter(is_left).collect();
+        self.0.queue.lock().waiting.extend(left);
     }
 
     /// Makes a release by `deadline`, or else leaves it to the thread.

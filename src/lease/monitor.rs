@@ -305,7 +305,7 @@ impl<T: Send> LeaseMonitor<T> {
             owner,
             ttl: self.plan.ttl,
         };
-        let deadline = Deadline::after(remaining / 2).or(&self.ended);
+        let deadline = Deadline::after_by(&*self.clock, remaining / 2).or(&self.ended);
         // Read before sending: the server's lease starts no earlier than this.
         let t0 = self.clock.now();
         let answer = self.engine.renew(request, &deadline);

@@ -135,6 +135,14 @@ impl<K: Label, W: Default> LocalQueues<K, W> {
         })
     }
 
+    /// How many threads wait for a turn, of these names.
+    #[allow(dead_code, reason = "a build may leave out what counts them")]
+    pub(crate) fn waiting(&self, is_one: impl Fn(&K) -> bool) -> usize {
+        let locked = self.0.lock();
+        let queues = locked.of.iter().filter(|(key, _)| is_one(key));
+        queues.map(|(_, queue)| queue.waiting.len()).sum()
+    }
+
     /// For how many names there is memory.
     #[cfg(test)]
     pub(crate) fn room(&self) -> usize {

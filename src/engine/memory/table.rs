@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use parking_lot::Condvar;
 
+use super::broken_owners::BrokenOwners;
 use super::counter::Counter;
 use super::name_state::NameState;
 use crate::base::clock::BootInstant;
@@ -17,7 +18,6 @@ use crate::base::token::Token;
 use crate::base::value::Stored;
 use crate::engine::heartbeat::{Acquired, IfTaken, Taken};
 use crate::engine::{Release, Released, Renewed, Request};
-use operations::BrokenOwners;
 
 /// All names in use, and what they protect.
 #[derive(Debug, Default)]

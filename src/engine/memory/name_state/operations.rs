@@ -75,16 +75,18 @@ impl NameState {
         tokens.max()
     }
 
-    /// Takes it from all that have it, and lets in the next. Gives who had it; its time is over for those that kept it.
-    pub(in super::super) fn end_all(&mut self, now: BootInstant) -> Vec<Holder> {
+    /// Takes it from all that have it, and lets in the next. Gives who had it, and whether that one had it exclusively.
+    pub(in super::super) fn end_all(&mut self, now: BootInstant) -> (Vec<Holder>, bool) {
         self.tidy(now, None);
         let was_exclusive = matches!(self.holders, Holders::Exclusive(_));
         let ended = self.holders.take();
-        if was_exclusive && ended.iter().any(|one| one.token().is_some()) {
-            self.abandoned = Some(now);
-        }
         self.let_in(was_exclusive, now, None);
-        ended
+        (ended, was_exclusive)
+    }
+
+    /// Has the next exclusive holder find it abandoned.
+    pub(in super::super) fn abandon(&mut self, now: BootInstant) {
+        self.abandoned = Some(now);
     }
 
     /// Whether the lease is that of one of the two.

@@ -1,7 +1,5 @@
 //! What operators see of all names and do with them, and how a lease passes to another process.
 
-use std::collections::HashMap;
-
 use super::Table;
 use crate::base::clock::BootInstant;
 use crate::base::inspection::{Holder, Inspection, LockState};
@@ -10,11 +8,6 @@ use crate::base::owner::Owner;
 use crate::base::token::Token;
 use crate::engine::Request;
 
-/// The owners whose lock was broken, each for as long as its lease would have lasted. Until then it is told so, and gets
-/// nothing: a late copy of its question must not take the lock again.
-#[derive(Debug, Default)]
-pub(in super::super) struct BrokenOwners(HashMap<Owner, BootInstant>);
-
 /// What a break did.
 #[derive(Debug)]
 pub(in super::super) struct Broken {
@@ -22,22 +15,6 @@ pub(in super::super) struct Broken {
     pub(in super::super) holders: Vec<Holder>,
     /// Whose leases have ended.
     pub(in super::super) owners: Vec<Owner>,
-}
-
-impl BrokenOwners {
-    fn add(&mut self, owner: &Owner, until: BootInstant, now: BootInstant) {
-        self.0.retain(|_, until| now < *until);
-        self.0.insert(owner.clone(), until);
-    }
-
-    /// Until when, if it is one.
-    pub(in super::super) fn get(&self, owner: &Owner, now: BootInstant) -> Option<BootInstant> {
-        // Almost always: no look at the owner's text.
-        if self.0.is_empty() {
-            return None;
-        }
-        self.0.get(owner).copied().filter(|until| now < *until)
-    }
 }
 
 impl Table {
@@ -77,7 +54,10 @@ impl Table {
                 owners: Vec::new(),
             };
         };
-        let ended = state.end_all(now);
+        let (ended, was_exclusive) = state.end_all(now);
+        if was_exclusive && ended.iter().any(|one| one.token().is_some()) {
+            state.abandon(now);
+        }
         if state.is_free(now) {
             self.names.remove(key);
         }
@@ -119,5 +99,28 @@ impl Table {
         let token = tokens.reduce(Token::and)?;
         self.counter.used(token.number);
         Some(token)
+    }
+
+    /// Forgets who has a lock, as a server does that loses its data, or one whose lease has run out, and lets in the next.
+    /// Gives who had it.
+    #[cfg(feature = "testing")]
+    pub(in super::super) fn forget(
+        &mut self,
+        key: &Key,
+        is_abandoned: bool,
+        now: BootInstant,
+    ) -> Vec<Owner> {
+        let state = self.names.entry(key.clone()).or_default();
+        let (ended, _) = state.end_all(now);
+        if is_abandoned {
+            state.abandon(now);
+        }
+        if state.is_free(now) {
+            self.names.remove(key);
+        }
+        ended
+            .iter()
+            .filter_map(|one| one.owner().cloned())
+            .collect()
     }
 }
