@@ -66,6 +66,7 @@
 //! | `redis` | yes | locks in a Redis or Valkey server, by TCP and by unix socket |
 //! | `file` | yes | locks in a directory of this host |
 //! | `value` | yes | `Mutex<T>` and `RwLock<T>`, whose values are stored as JSON |
+//! | `testing` | no | `testing::Fake`: for tests, locks by a clock that the test moves |
 //! | `tls` | no | `rediss://` and `valkeys://`, with rustls and its ring provider |
 //! | `metrics` | no | `metrics::MetricsObserver`, an [`Observer`] for the `metrics` crate |
 //!
@@ -86,6 +87,8 @@ mod locker;
 pub mod metrics;
 mod primitives;
 mod queue;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use base::cancel::CancelToken;
 pub use base::claim::Prefer;

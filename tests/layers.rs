@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 /// From the bottom to the top. A module belongs to the longest of these names that begins its path.
-const LAYERS: [&str; 17] = [
+const LAYERS: [&str; 18] = [
     "base",
     "engine",
     "engine::heartbeat",
@@ -24,6 +24,7 @@ const LAYERS: [&str; 17] = [
     "locker",
     "primitives",
     "metrics",
+    "testing",
 ];
 
 /// The modules that each module uses.

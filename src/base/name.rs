@@ -12,6 +12,13 @@ const LONGEST_NAMESPACE: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Namespace(Arc<str>);
 
+/// That of a locker for which none was set.
+impl Default for Namespace {
+    fn default() -> Self {
+        Namespace("crosslock".into())
+    }
+}
+
 impl Namespace {
     pub(crate) fn new(text: &str) -> Result<Self> {
         let allowed = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);

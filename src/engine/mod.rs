@@ -36,7 +36,7 @@ use crate::base::value::Stored;
 #[cfg(feature = "file")]
 mod file;
 mod heartbeat;
-mod memory;
+pub(crate) mod memory;
 #[cfg(feature = "redis")]
 mod net;
 pub(crate) mod open;

@@ -54,15 +54,32 @@ pub struct LockerBuilder {
     url: String,
     namespace: String,
     options: Options,
+    #[cfg(feature = "testing")]
+    opener: Option<Opener>,
 }
+
+/// Opens what isn't named by a URL.
+#[cfg(feature = "testing")]
+pub(crate) type Opener = Arc<dyn Fn(Options) -> Arc<ForkLocal<Core>> + Send + Sync>;
 
 impl LockerBuilder {
     pub(crate) fn new(url: &str) -> Self {
-        let (url, namespace) = (url.to_owned(), "crosslock".to_owned());
+        let namespace = Namespace::default().as_str().to_owned();
         LockerBuilder {
-            url,
+            url: url.to_owned(),
             namespace,
             options: Options::default(),
+            #[cfg(feature = "testing")]
+            opener: None,
+        }
+    }
+
+    /// One that has no URL.
+    #[cfg(feature = "testing")]
+    pub(crate) fn opened_by(opener: Opener) -> Self {
+        LockerBuilder {
+            opener: Some(opener),
+            ..LockerBuilder::new("")
         }
     }
 
@@ -327,6 +344,10 @@ impl LockerBuilder {
     pub fn build(self) -> Result<Locker> {
         self.options.check()?;
         let namespace = Namespace::new(&self.namespace)?;
+        #[cfg(feature = "testing")]
+        if let Some(open) = self.opener {
+            return Ok(Locker::new(namespace, open(self.options)));
+        }
         let clock: Arc<dyn Clock> = Arc::new(BootClock);
         let engine = engine::open::open(&self.url, &self.options, clock.clone())?;
         let core = ForkLocal::new(Core::new(engine, self.options, clock));

@@ -26,12 +26,15 @@ use crate::base::owner::Owner;
 use crate::base::token::Token;
 use crate::base::value::Stored;
 
+mod broken_owners;
 mod counter;
 mod holders;
 mod name_state;
 mod named;
 mod operations;
 mod receivers;
+#[cfg(feature = "testing")]
+mod staged;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -85,10 +88,11 @@ impl MemoryEngine {
         SHARED.get().clone()
     }
 
-    #[cfg(test)]
-    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+    /// One apart from all others.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn private(place: &str, clock: Arc<dyn Clock>) -> Self {
         MemoryEngine {
-            place: PLACE.into(),
+            place: place.into(),
             clock,
             memory: Arc::default(),
         }

@@ -90,7 +90,7 @@ impl Client {
 impl World {
     fn new() -> Self {
         let clock = ManualClock::new();
-        let engine = MemoryEngine::new(clock.clone());
+        let engine = MemoryEngine::private(PLACE, clock.clone());
         World { engine, clock }
     }
 

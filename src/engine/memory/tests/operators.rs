@@ -224,7 +224,7 @@ fn broken_owner_is_told_so_for_as_long_as_its_lease_had_left() {
 
 #[test]
 fn wait_of_a_broken_owner_ends_with_what_its_lease_had_left() {
-    let engine = MemoryEngine::new(Arc::new(BootClock));
+    let engine = MemoryEngine::private(PLACE, Arc::new(BootClock));
     let client = Client::new(WRITE);
     let request = Request {
         ttl: Duration::from_millis(50),

@@ -92,7 +92,7 @@ fn wait_ends_when_one_in_front_breaks_its_promise() {
 
 #[test]
 fn wait_ends_with_the_lease_it_is_for() {
-    let engine = MemoryEngine::new(Arc::new(BootClock));
+    let engine = MemoryEngine::private(PLACE, Arc::new(BootClock));
     let [dead, waiter] = [Client::new(WRITE), Client::new(WRITE)];
     let request = Request {
         ttl: Duration::from_millis(30),

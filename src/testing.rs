@@ -1,0 +1,363 @@
+//! Locks for the tests of programs that lock: on a memory of their own, by a clock that the test moves.
+//!
+//! It uses `locker` and all below. What always holds here: nothing becomes due while nobody moves the clock; when the
+//! clock has moved, everything that was due has been done.
+
+mod clock;
+mod engine;
+mod waits;
+mod world;
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::base::clock::Clock;
+use crate::base::error::{LostReason, Result};
+use crate::base::fork::ForkLocal;
+use crate::base::limits::LONGEST_KEEP;
+use crate::base::name::{Key, Namespace};
+use crate::base::options::Options;
+use crate::core::Core;
+use crate::locker::Locker;
+use crate::locker::builder::LockerBuilder;
+use engine::FakeEngine;
+use world::World;
+
+/// Opens lockers for a test: on a memory of their own, with a clock that the test moves, and a network that fails when the
+/// test says so. It needs no server, and never sleeps.
+///
+/// Give your code a [`Locker`], and open it by [`locker`](Self::locker) or [`builder`](Self::builder) in its tests. Several
+/// lockers of one fake are to each other as several processes. Clones are the same fake.
+///
+/// # Time
+///
+/// The clock stands still, but for [`advance`](Self::advance), and for requests that [`delay`](Self::delay) makes slow.
+/// Everything goes by it: leases and their renewal, [`at_least_for`](crate::LockGuard::at_least_for),
+/// [`max_hold`](crate::LockerBuilder::max_hold), how long a lock is held, timeouts of calls, and
+/// [`unavailable_for`](crate::LockerBuilder::unavailable_for). Therefore:
+///
+/// - A lock is held for as long as the clock stands, also without renewal.
+/// - A call that waits, timed or not, waits until another thread releases the lock or moves the clock. In a test with one
+///   thread it would wait for ever: use `try_lock` there.
+/// - [`hand_over`](crate::LockerBuilder::hand_over) isn't over while the clock stands: threads of one locker hand a
+///   lock over to each other, up to 1024 times, before another locker gets it.
+/// - [`try_lock_until`](Locker::try_lock_until) takes what is left until its `Instant` as a timeout.
+///
+/// Only the pauses between counted [`attempts`](crate::LockerBuilder::attempts) pass by themselves.
+///
+/// # Other differences from a server
+///
+/// No waiter is taken for dead, and no thread renews: `advance` does. A process that `fork`s has nothing of the fake in its
+/// child.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use crosslock::{LostReason, testing::Fake};
+///
+/// # fn main() -> crosslock::Result<()> {
+/// let fake = Fake::new();
+/// let locker = fake.locker();
+/// let guard = locker.lock("job")?;
+///
+/// // It is renewed for as long as the server answers.
+/// fake.advance(Duration::from_secs(3600));
+/// assert!(guard.is_held());
+///
+/// fake.outage(true);
+/// fake.advance(Duration::from_secs(10));
+/// assert_eq!(guard.lost().recv().expect("one message").reason, LostReason::Expired);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Fake {
+    world: Arc<World>,
+    namespace: Namespace,
+}
+
+impl Fake {
+    /// Makes a fake: no lock is taken, the network works.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use crosslock::testing::Fake;
+    /// let (one, other) = (Fake::new().locker(), Fake::new().locker());
+    /// let _guard = one.lock("fake-example")?;
+    /// assert!(other.try_lock("fake-example")?.is_some());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    #[must_use]
+    pub fn new() -> Self {
+        Fake {
+            world: World::new(),
+            namespace: Namespace::default(),
+        }
+    }
+
+    /// Opens a locker with the default options.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use crosslock::testing::Fake;
+    /// let locker = Fake::new().locker();
+    /// assert!(locker.try_lock("locker-example")?.is_some());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    #[must_use]
+    pub fn locker(&self) -> Locker {
+        Locker::new(self.namespace.clone(), self.open(Options::default()))
+    }
+
+    /// Returns a builder, to set options. Its [`build`](LockerBuilder::build) opens a locker of this fake.
+    ///
+    /// # Errors
+    ///
+    /// `build` gives [`Error::InvalidOption`](crate::Error::InvalidOption) for a value out of its range.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use crosslock::testing::Fake;
+    /// let fake = Fake::new();
+    /// let locker = fake.builder().ttl(Duration::from_secs(30)).renew(false).build()?;
+    /// let guard = locker.lock("builder-example")?;
+    /// fake.advance(Duration::from_secs(30));
+    /// assert!(!guard.is_held());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn builder(&self) -> LockerBuilder {
+        let fake = self.clone();
+        let opener = Arc::new(move |options| fake.open(options));
+        LockerBuilder::opened_by(opener).namespace(self.namespace.as_str())
+    }
+
+    /// Returns a clone whose lockers, and whose [`lose`](Self::lose) and the like, have another namespace than `crosslock`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`](crate::Error::InvalidOption) when `namespace` isn't up to 64 of `A-Z a-z 0-9 . _ -`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use crosslock::testing::Fake;
+    /// let fake = Fake::new();
+    /// let deploy = fake.locker().namespace("deploy")?;
+    /// let guard = deploy.lock("namespace-example")?;
+    /// fake.namespace("deploy")?.lose("namespace-example");
+    /// assert!(!guard.is_held());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn namespace(&self, namespace: &str) -> Result<Self> {
+        Ok(Fake {
+            namespace: Namespace::new(namespace)?,
+            ..self.clone()
+        })
+    }
+
+    /// Moves the clock, and returns when everything is done that was due meanwhile.
+    ///
+    /// It goes in steps, from one thing that is due to the next, each at its time:
+    ///
+    /// - Leases are renewed, and lost if that isn't possible for a ttl: [`lost`](crate::LockGuard::lost) has its message
+    ///   then.
+    /// - Leases that aren't renewed run out, and so does the time that a lock is kept.
+    /// - Calls of other threads that wait get their lock as soon as it is free, and end when their timeout is over. They
+    ///   have their guard when `advance` goes on; what their thread does next isn't awaited.
+    /// - What couldn't be released in an outage is released, if the outage is over.
+    ///
+    /// A thread that is about to wait may be too late for it: see [`await_waiters`](Self::await_waiters). More than 100
+    /// years count as 100.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::{thread, time::Duration};
+    /// # use crosslock::testing::Fake;
+    /// # fn main() -> crosslock::Result<()> {
+    /// let (fake, minute) = (Fake::new(), Duration::from_secs(60));
+    /// let guard = fake.locker().lock("advance-example")?;
+    /// let other = fake.locker();
+    /// let waiter = thread::spawn(move || other.try_lock_for("advance-example", minute));
+    /// fake.await_waiters("advance-example", 1);
+    /// fake.advance(minute);
+    /// assert!(waiter.join().expect("no panic")?.is_none());
+    /// guard.check()
+    /// # }
+    /// ```
+    pub fn advance(&self, duration: Duration) {
+        self.world.advance(duration.min(LONGEST_KEEP));
+    }
+
+    /// Returns by how much the clock has moved since the fake was made.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use crosslock::testing::Fake;
+    /// let fake = Fake::new();
+    /// fake.advance(Duration::from_secs(7));
+    /// assert_eq!(fake.elapsed(), Duration::from_secs(7));
+    /// ```
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.world.clock.elapsed()
+    }
+
+    /// Has the server forget who holds a lock, as one that is restarted without its data, and lets in the next waiter.
+    ///
+    /// When it returns, guards of that name are lost, by [`LostReason::NotOwner`]. The next holder doesn't find the lock
+    /// abandoned.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use crosslock::{LostReason, testing::Fake};
+    /// # fn main() -> crosslock::Result<()> {
+    /// let fake = Fake::new();
+    /// let guard = fake.locker().lock("lose-example")?;
+    /// fake.lose("lose-example");
+    /// assert_eq!(guard.lost().recv().expect("one message").reason, LostReason::NotOwner);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn lose(&self, name: &str) {
+        self.forget(name, false, LostReason::NotOwner);
+    }
+
+    /// Does as if the holder of a lock had crashed, and its lease were over: lets in the next waiter.
+    ///
+    /// When it returns, guards of that name are lost, by [`LostReason::Expired`], and the next exclusive holder finds the
+    /// lock [`abandoned`](crate::LockGuard::abandoned). So it does if the lock was free.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use crosslock::testing::Fake;
+    /// # fn main() -> crosslock::Result<()> {
+    /// let fake = Fake::new();
+    /// fake.abandon("abandon-example");
+    /// assert!(fake.locker().lock("abandon-example")?.abandoned());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn abandon(&self, name: &str) {
+        self.forget(name, true, LostReason::Expired);
+    }
+
+    /// Begins an outage, or ends it: each request fails with [`Error::Unavailable`](crate::Error::Unavailable) meanwhile.
+    ///
+    /// Calls that wait, and calls that begin in the outage, try again when the clock has moved and when the outage ends.
+    /// They give up by their timeout or [`unavailable_for`](crate::LockerBuilder::unavailable_for); `try_lock` fails at
+    /// once. What can't be released is released when the outage ends, before this returns; if its
+    /// locker is gone by then, it is free after its ttl.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use crosslock::{Error, testing::Fake};
+    /// # fn main() -> crosslock::Result<()> {
+    /// let fake = Fake::new();
+    /// let locker = fake.locker();
+    /// fake.outage(true);
+    /// assert!(matches!(locker.try_lock("outage-example"), Err(Error::Unavailable { .. })));
+    /// fake.outage(false);
+    /// assert!(locker.try_lock("outage-example")?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn outage(&self, is_out: bool) {
+        self.world.set_outage(is_out);
+    }
+
+    /// Has each answer come so much later, by the clock; zero ends that.
+    ///
+    /// What is asked is done at once, the answer is late. So less of the lease is left when a call has its lock. If it takes
+    /// as long as [`io_timeout`](crate::LockerBuilder::io_timeout), or as what is left of the call's timeout, the request
+    /// fails with [`Error::Unavailable`](crate::Error::Unavailable) although it was done.
+    ///
+    /// Whoever asks moves the clock, and does what is due meanwhile, as [`advance`](Self::advance) does. Renewals go on
+    /// beside each other: they are late too, and fail if that takes half of what is left of their lease, but they move no
+    /// clock. A waiter is told at once that it has the lock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use crosslock::testing::Fake;
+    /// # fn main() -> crosslock::Result<()> {
+    /// let fake = Fake::new();
+    /// let locker = fake.builder().ttl(Duration::from_secs(10)).build()?;
+    /// fake.delay(Duration::from_secs(1));
+    /// let guard = locker.lock("delay-example")?;
+    /// assert!(guard.remaining() < Duration::from_secs(9));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn delay(&self, delay: Duration) {
+        self.world.set_delay(delay);
+    }
+
+    /// Waits until at least so many threads wait for a lock.
+    ///
+    /// That takes as long as those threads need to come there: no time by the clock.
+    ///
+    /// # Panics
+    ///
+    /// If they don't come within 20 s.
+    ///
+    /// # Examples
+    ///
+    /// See [`advance`](Self::advance).
+    #[track_caller]
+    pub fn await_waiters(&self, name: &str, count: usize) {
+        const LONGEST: Duration = Duration::from_secs(20);
+        let begun = Instant::now();
+        loop {
+            let waiting = self.key(name).map_or(0, |key| self.world.waiting(&key));
+            if waiting >= count {
+                return;
+            }
+            assert!(
+                begun.elapsed() < LONGEST,
+                "{waiting} threads wait for lock {name:?}, and not {count}"
+            );
+            thread::sleep(Duration::from_micros(200));
+        }
+    }
+
+    fn open(&self, options: Options) -> Arc<ForkLocal<Core>> {
+        let engine = FakeEngine::new(self.world.clone(), options.io_timeout);
+        let clock: Arc<dyn Clock> = Arc::new(self.world.clock.clone());
+        let core = ForkLocal::new(Core::new(Arc::new(engine), options, clock));
+        self.world.add(core.get());
+        Arc::new(core)
+    }
+
+    /// `None` for a text that can't be a name: nobody holds it.
+    fn key(&self, name: &str) -> Option<Key> {
+        Key::new(&self.namespace, name).ok()
+    }
+
+    fn forget(&self, name: &str, is_abandoned: bool, reason: LostReason) {
+        if let Some(key) = self.key(name) {
+            self.world.forget(&key, is_abandoned, reason);
+        }
+    }
+}
+
+impl Default for Fake {
+    fn default() -> Self {
+        Fake::new()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,325 @@
+//! The engine of a fake's locker: the memory of the fake, behind a network that fails and is slow when a test says so.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use super::waits::{All, Waiting};
+use super::world::{PLACE, World, cut};
+use crate::base::clock::Deadline;
+use crate::base::diagnosis::Finding;
+use crate::base::error::{Error, Result};
+use crate::base::inspection::{Holder, Inspection};
+use crate::base::name::{Key, Namespace};
+use crate::base::options::Options;
+use crate::base::owner::Owner;
+use crate::base::token::{Ending, Token};
+use crate::base::value::Stored;
+use crate::engine::memory::MemoryEngine;
+use crate::engine::{
+    Answer, Capabilities, Engine, Grant, Operations, Pace, Page, Release, Released, Renewed,
+    Request, Revocations, Sharing, StoreAnswer, Unanswered, Values, Wait,
+};
+
+/// The engine of a fake's locker.
+#[derive(Clone, Debug)]
+pub(super) struct FakeEngine {
+    world: Arc<World>,
+    io_timeout: Duration,
+}
+
+/// Who waits for an answer.
+#[derive(Clone, Copy)]
+enum Asking {
+    /// A call for a lock, by its number.
+    Call(u64),
+    /// Any other caller.
+    Caller,
+    /// Nobody: it comes while a caller does something else.
+    Nobody,
+}
+
+impl FakeEngine {
+    pub(super) fn new(world: Arc<World>, io_timeout: Duration) -> Self {
+        FakeEngine { world, io_timeout }
+    }
+
+    fn memory(&self) -> &MemoryEngine {
+        &self.world.memory
+    }
+
+    /// Sends a request, and waits for its answer. What is asked is done at once, and the answer is late.
+    fn request<T>(
+        &self,
+        name: Option<&str>,
+        deadline: &Deadline,
+        asking: Asking,
+        ask: impl FnOnce(&MemoryEngine) -> T,
+    ) -> Result<T, Unanswered> {
+        let unavailable = |cause: &str| Error::unavailable(name, PLACE, cause);
+        if self.world.is_out() {
+            return Err(Unanswered::unsent(unavailable("the test says so")));
+        }
+        let answer = ask(self.memory());
+        self.world.waits.look_again();
+        let delay = self.world.delay();
+        if delay.is_zero() {
+            return Ok(answer);
+        }
+        let most = cut(Duration::MAX, self.io_timeout, deadline);
+        // Those that renew do so side by side, and take no time of each other.
+        if !World::is_moving_here() {
+            match asking {
+                Asking::Call(number) => self.world.await_answer(Some(number), delay.min(most)),
+                Asking::Caller => self.world.await_answer(None, delay.min(most)),
+                Asking::Nobody => {}
+            }
+        }
+        if delay >= most {
+            return Err(Unanswered::sent(unavailable(
+                "its answer was late, because the test says so",
+            )));
+        }
+        Ok(answer)
+    }
+
+    /// The same, of a caller that needn't know what may have been done.
+    fn caller<T>(
+        &self,
+        name: Option<&str>,
+        deadline: &Deadline,
+        ask: impl FnOnce(&MemoryEngine) -> Result<T>,
+    ) -> Result<T> {
+        let answer = self.request(name, deadline, Asking::Caller, ask);
+        answer.map_err(|unanswered| unanswered.error)?
+    }
+}
+
+impl Engine for FakeEngine {
+    fn place(&self) -> &str {
+        PLACE
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::ALL
+    }
+
+    fn new_wait(&self) -> Box<dyn Wait> {
+        Box::new(FakeWait {
+            engine: self.clone(),
+            number: self.world.next_number(),
+            epoch: self.world.epoch(),
+            is_queued: false,
+        })
+    }
+
+    fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
+        let never = Deadline::NEVER;
+        self.caller(Some(request.key().name()), deadline, |memory| {
+            memory.renew(request, &never)
+        })
+    }
+
+    fn release(
+        &self,
+        request: Request<'_>,
+        release: Release<'_>,
+        deadline: &Deadline,
+    ) -> Result<Released> {
+        let asking = match release.ending {
+            // A call for a lock that gives up: its time is over already.
+            Ending::Unknown => Asking::Nobody,
+            _ => Asking::Caller,
+        };
+        let name = Some(request.key().name());
+        let released = self.request(name, deadline, asking, |memory| {
+            memory.release(request, release, &Deadline::NEVER)
+        });
+        released.map_err(|unanswered| unanswered.error)?
+    }
+
+    fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
+        self.caller(Some(request.key().name()), deadline, |memory| {
+            memory.is_owner(request, &Deadline::NEVER)
+        })
+    }
+
+    fn adopt(
+        &self,
+        request: Request<'_>,
+        from: &Owner,
+        last_used: u64,
+        deadline: &Deadline,
+    ) -> Result<Option<Grant>> {
+        self.caller(Some(request.key().name()), deadline, |memory| {
+            memory.adopt(request, from, last_used, &Deadline::NEVER)
+        })
+    }
+
+    fn operations(&self) -> Result<&dyn Operations> {
+        Ok(self)
+    }
+
+    fn tell_revocations(&self, to: Weak<dyn Revocations>) {
+        self.memory().tell_revocations(to);
+    }
+
+    fn values(&self) -> Result<&dyn Values> {
+        Ok(self)
+    }
+
+    fn sharing(&self) -> Result<&dyn Sharing> {
+        Ok(self)
+    }
+
+    fn diagnose(
+        &self,
+        _namespace: &Namespace,
+        _options: &Options,
+        _deadline: &Deadline,
+    ) -> Result<Vec<Finding>> {
+        Ok(vec![Finding::fine("engine", "a fake, for tests")])
+    }
+
+    /// The test moves its own world, not that of a child.
+    fn after_fork(&self) -> Option<Arc<dyn Engine>> {
+        Some(Arc::new(FakeEngine::new(World::new(), self.io_timeout)))
+    }
+}
+
+impl Values for FakeEngine {
+    fn store(
+        &self,
+        request: Request<'_>,
+        value: &[u8],
+        deadline: &Deadline,
+    ) -> Result<StoreAnswer> {
+        self.caller(Some(request.key().name()), deadline, |memory| {
+            memory.store(request, value, &Deadline::NEVER)
+        })
+    }
+
+    fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored> {
+        self.caller(Some(key.name()), deadline, |memory| {
+            memory.load(key, &Deadline::NEVER)
+        })
+    }
+
+    fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()> {
+        self.caller(Some(key.name()), deadline, |memory| {
+            Values::remove(memory, key, &Deadline::NEVER)
+        })
+    }
+
+    fn value_key(&self, key: &Key) -> String {
+        self.memory().value_key(key)
+    }
+}
+
+impl Sharing for FakeEngine {
+    fn downgrade(
+        &self,
+        request: Request<'_>,
+        last_used: u64,
+        value: Option<&[u8]>,
+        deadline: &Deadline,
+    ) -> Result<Option<Token>> {
+        self.caller(Some(request.key().name()), deadline, |memory| {
+            memory.downgrade(request, last_used, value, &Deadline::NEVER)
+        })
+    }
+
+    fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32> {
+        self.caller(Some(key.name()), deadline, |memory| {
+            memory.free_permits(key, of, &Deadline::NEVER)
+        })
+    }
+}
+
+impl Operations for FakeEngine {
+    fn inspect(&self, key: &Key, deadline: &Deadline) -> Result<Inspection> {
+        self.caller(Some(key.name()), deadline, |memory| {
+            Operations::inspect(memory, key, &Deadline::NEVER)
+        })
+    }
+
+    fn list(
+        &self,
+        namespace: &Namespace,
+        prefix: &str,
+        cursor: u64,
+        deadline: &Deadline,
+    ) -> Result<Page> {
+        self.caller(None, deadline, |memory| {
+            memory.list(namespace, prefix, cursor, &Deadline::NEVER)
+        })
+    }
+
+    fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {
+        self.caller(Some(key.name()), deadline, |memory| {
+            memory.break_lock(key, &Deadline::NEVER)
+        })
+    }
+}
+
+/// How a call waits: until something has changed for it. It sends no heartbeats.
+struct FakeWait {
+    engine: FakeEngine,
+    number: u64,
+    /// That of the world when it asked last.
+    epoch: u64,
+    /// Whether it was told that it waits in the queue: then it hears of its grant, and doesn't ask for it.
+    is_queued: bool,
+}
+
+impl Wait for FakeWait {
+    fn ask(
+        &mut self,
+        request: Request<'_>,
+        pace: Option<&mut Pace<'_>>,
+        deadline: &Deadline,
+    ) -> Result<Answer, Unanswered> {
+        self.epoch = self.engine.world.epoch();
+        let asking = match std::mem::take(&mut self.is_queued) {
+            true => Asking::Nobody,
+            false => Asking::Call(self.number),
+        };
+        let name = Some(request.key().name());
+        let answer = self.engine.request(name, deadline, asking, |memory| {
+            memory.ask(request, pace.is_some())
+        })?;
+        self.is_queued = matches!(
+            answer,
+            Answer::Taken {
+                is_queued: true,
+                ..
+            }
+        );
+        Ok(answer)
+    }
+
+    fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
+        let world = &self.engine.world;
+        // Attempts that are counted are made although no time passes: else they would never end.
+        let by = pace.counted.then(|| Instant::now() + pace.next_pause());
+        let woken = world.clone();
+        let look_again = move || woken.waits.look_again();
+        let cancel = pace.until.cancel();
+        let _registered = cancel.map(|cancel| cancel.on_set(Arc::new(look_again)));
+        let waiting = Waiting::Turn {
+            claim: request.claim.clone(),
+            owner: request.owner.clone(),
+            until: pace.until.clone(),
+            epoch: self.epoch,
+        };
+        world
+            .waits
+            .during(self.number, waiting, |all: &mut All<'_>| {
+                while !all.get(&self.number).is_some_and(|own| world.is_due(own)) {
+                    if !world.waits.await_change(all, by) {
+                        return;
+                    }
+                }
+            });
+        None
+    }
+}

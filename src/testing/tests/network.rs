@@ -1,0 +1,224 @@
+//! What outages and delays do.
+
+use super::*;
+
+#[test]
+fn short_outage_is_survived_and_a_long_one_is_not() {
+    let fake = Fake::new();
+    let guard = lock(&fake.builder().ttl(TTL).build().expect("it is valid"));
+    for _ in 0..20 {
+        fake.outage(true);
+        fake.advance(TTL / 2);
+        fake.outage(false);
+        fake.advance(TTL / 2);
+        assert_held(&guard);
+    }
+    fake.outage(true);
+    fake.advance(TTL);
+    assert_lost(&guard, LostReason::Expired);
+}
+
+#[test]
+fn each_request_fails_in_an_outage() {
+    let fake = Fake::new();
+    let locker = fake.locker();
+    let guard = locker.lock("b").expect("it answers");
+    fake.outage(true);
+    let results = [
+        locker.try_lock("a").map(drop),
+        locker.try_lock_all(&["a", "b"]).map(drop),
+        locker.inspect("a").map(drop),
+        locker.break_lock("a").map(drop),
+        guard.verify(),
+        guard.unlock(),
+    ];
+    for result in results {
+        assert!(
+            matches!(result, Err(Error::Unavailable { .. })),
+            "{result:?}"
+        );
+    }
+    let names: Result<Vec<_>> = locker.list("").and_then(Iterator::collect);
+    assert!(matches!(names, Err(Error::Unavailable { .. })), "{names:?}");
+}
+
+#[test]
+fn what_was_released_in_an_outage_is_free_when_it_ends() {
+    let fake = Fake::new();
+    let locker = fake.locker();
+    let guard = lock(&locker);
+    fake.outage(true);
+    drop(guard);
+    fake.advance(SECOND);
+    fake.outage(false);
+    assert!(!lock(&locker).abandoned());
+}
+
+#[test]
+fn what_a_locker_that_is_gone_had_to_release_is_free_after_its_ttl() {
+    let fake = Fake::new();
+    let guard = lock(&unrenewed(&fake));
+    fake.outage(true);
+    drop(guard);
+    fake.outage(false);
+    assert_taken(&fake.locker());
+    fake.advance(TTL);
+    assert!(lock(&fake.locker()).abandoned());
+}
+
+#[test]
+fn waiter_goes_on_after_an_outage() {
+    let fake = Fake::new();
+    let locker = fake.locker();
+    let guard = lock(&locker);
+    let other = fake.locker();
+    let (tell, told) = bounded(1);
+    let waiter = thread::spawn(move || tell.send(other.lock("a")).is_ok());
+    fake.await_waiters("a", 1);
+    fake.outage(true);
+    drop(guard);
+    fake.advance(SECOND);
+    assert!(told.is_empty());
+    fake.outage(false);
+    assert!(told.recv().expect("it comes").is_ok());
+    assert!(waiter.join().expect("no panic"));
+}
+
+#[test]
+fn call_that_begins_in_an_outage_gives_up_after_a_while_by_the_clock() {
+    let fake = Fake::new();
+    fake.outage(true);
+    let waiters = [TTL, 3 * TTL].map(|patience| {
+        let locker = fake.builder().unavailable_for(patience).build();
+        let locker = locker.expect("it is valid");
+        let (asked, asks) = bounded(1);
+        let waiter = thread::spawn(move || {
+            asked.send(()).expect("the test listens");
+            locker.lock("a")
+        });
+        asks.recv().expect("it begins");
+        waiter
+    });
+    let [impatient, patient] = waiters;
+    // They have to have asked before the time passes.
+    while fake.world.waits.lock().len() < 2 {
+        thread::yield_now();
+    }
+    fake.advance(TTL - SECOND);
+    assert!(!impatient.is_finished());
+    fake.advance(SECOND);
+    let ended = impatient.join().expect("no panic");
+    assert!(matches!(ended, Err(Error::Unavailable { .. })), "{ended:?}");
+    assert!(!patient.is_finished());
+    fake.outage(false);
+    assert!(patient.join().expect("no panic").is_ok());
+}
+
+#[test]
+fn late_answer_leaves_less_of_the_lease() {
+    let fake = Fake::new();
+    let locker = fake.builder().ttl(TTL).build().expect("it is valid");
+    let prompt = locker.lock("b").expect("it answers").remaining();
+    fake.delay(SECOND);
+    let guard = lock(&locker);
+    assert_eq!(fake.elapsed(), SECOND);
+    assert_eq!(guard.remaining(), prompt - SECOND);
+    guard.verify().expect("it is held");
+    assert_eq!(fake.elapsed(), 2 * SECOND);
+    // Renewals are in time, and move no clock.
+    fake.advance(10 * TTL);
+    assert_eq!(fake.elapsed(), 2 * SECOND + 10 * TTL);
+    assert_held(&guard);
+    guard.unlock().expect("it is held");
+    assert_eq!(fake.elapsed(), 3 * SECOND + 10 * TTL);
+}
+
+#[test]
+fn answer_that_is_too_late_fails_although_the_request_was_done() {
+    let fake = Fake::new();
+    let locker = fake.builder().ttl(TTL).build().expect("it is valid");
+    fake.delay(2 * SECOND);
+    let failed = locker.try_lock("a");
+    assert!(
+        matches!(failed, Err(Error::Unavailable { .. })),
+        "{failed:?}"
+    );
+    assert_eq!(fake.elapsed(), 2 * SECOND);
+    fake.delay(Duration::ZERO);
+    // It was taken, and released when that was possible.
+    assert!(!lock(&locker).abandoned());
+
+    let guard = lock(&locker);
+    fake.delay(2 * SECOND);
+    let failed = guard.unlock();
+    assert!(
+        matches!(failed, Err(Error::Unavailable { .. })),
+        "{failed:?}"
+    );
+    fake.delay(Duration::ZERO);
+    assert!(!lock(&locker).abandoned());
+}
+
+#[test]
+fn call_gives_up_by_the_clock_that_its_late_answers_move() {
+    let fake = Fake::new();
+    let locker = fake.builder().unavailable_for(10 * SECOND).build();
+    let locker = locker.expect("it is valid");
+    fake.delay(60 * SECOND);
+    let failed = locker.lock("a");
+    assert!(
+        matches!(failed, Err(Error::Unavailable { .. })),
+        "{failed:?}"
+    );
+    assert_eq!(fake.elapsed(), 10 * SECOND);
+    // The end of a timeout cuts the wait for an answer.
+    let failed = locker.try_lock_for("a", SECOND);
+    assert!(
+        matches!(failed, Err(Error::Unavailable { .. })),
+        "{failed:?}"
+    );
+    let elapsed = fake.elapsed();
+    assert!(
+        elapsed >= 11 * SECOND && elapsed < 12 * SECOND,
+        "{elapsed:?}"
+    );
+}
+
+#[test]
+fn renewals_that_come_too_late_lose_the_lease() {
+    let fake = Fake::new();
+    let locker = fake.builder().ttl(SECOND).build().expect("it is valid");
+    let guard = lock(&locker);
+    fake.delay(SECOND / 2);
+    fake.advance(SECOND);
+    assert_lost(&guard, LostReason::Expired);
+}
+
+#[test]
+fn others_are_renewed_while_one_waits_for_its_answer() {
+    let fake = Fake::new();
+    let patient = fake.builder().io_timeout(60 * SECOND).build();
+    let patient = patient.expect("it is valid");
+    let guard = lock(&fake.builder().ttl(TTL).build().expect("it is valid"));
+    let unrenewed = unrenewed(&fake).lock("b").expect("it answers");
+    fake.delay(SECOND);
+    for _ in 0..20 {
+        patient.inspect("c").expect("it answers");
+    }
+    assert_held(&guard);
+    assert_lost(&unrenewed, LostReason::Expired);
+}
+
+#[test]
+fn callers_wait_for_late_answers_beside_each_other() {
+    let fake = Fake::new();
+    fake.delay(SECOND);
+    let threads = [(); 4].map(|()| {
+        let locker = fake.locker();
+        thread::spawn(move || drop(locker.lock("a").expect("it answers")))
+    });
+    for thread in threads {
+        thread.join().expect("no panic");
+    }
+    assert!(fake.elapsed() >= SECOND);
+}
