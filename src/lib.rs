@@ -115,7 +115,7 @@ pub use primitives::value_guard::ValueGuard;
 #[doc = include_str!("../README.md")]
 mod readme {}
 
-#[cfg(all(doctest, feature = "value"))]
+#[cfg(all(doctest, feature = "testing", feature = "value"))]
 #[doc = include_str!("../docs/recipes.md")]
 mod recipes {}
 
