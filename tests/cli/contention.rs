@@ -10,7 +10,7 @@ const ADD: &str = "n=$(cat number); sleep 0.005; echo $((n + 1)) > number";
 fn count(place: &Place, options: &str) {
     const TOOLS: usize = 8;
     const ROUNDS: usize = 3;
-    std::fs::write(place.path("number"), "0\n").unwrap();
+    std::fs::write(place.path("number"), "0\n").expect("write a file");
     for _ in 0..ROUNDS {
         let tools: Vec<Running> = (0..TOOLS)
             .map(|_| place.run(options, ADD).start())

@@ -97,7 +97,7 @@ fn what_inherited_the_lock_keeps_it_behind_the_command() {
     assert_eq!(done.code(), 3);
     place.wait_for("runs");
     assert_eq!(place.tool("run a -n -- true").done().code(), 75);
-    std::fs::write(place.path("end"), "").unwrap();
+    std::fs::write(place.path("end"), "").expect("make a file");
     assert_eq!(place.tool("run a -- true").done().code(), 0);
 }
 

@@ -11,14 +11,14 @@ use crate::tool::Place;
 
 const KEY: &str = "{crosslock:a}";
 
-/// A lease of a second and a half, of which the last 300 ms are for stopping.
-const SHORT: &str = "a --ttl 1500ms --kill-after 200ms";
+/// A lease of which the last 700 ms are for stopping, and the last 200 ms for a machine that is late.
+const SHORT: &str = "a --ttl 4s --kill-after 300ms";
 
 #[test]
 fn command_runs_longer_than_a_ttl() {
     let server = RedisServer::start();
     let place = Place::with_locks_at(&server.url());
-    let done = place.run(SHORT, "sleep 4; echo whole").done();
+    let done = place.run(SHORT, "sleep 9; echo whole").done();
     assert_eq!((done.code(), &*done.out), (0, "whole\n"), "{}", done.err);
 }
 
@@ -74,7 +74,7 @@ fn server_that_is_gone_stops_the_command_in_time() {
     let done = tool.done();
     assert_eq!(done.code(), 76, "{}", done.err);
     assert!(done.err.contains("can't be renewed"), "{}", done.err);
-    watch.assert_within(Duration::from_millis(1500));
+    watch.assert_within(Duration::from_secs(4));
     assert!(place.is_silent());
 }
 
@@ -94,7 +94,7 @@ fn short_outage_stops_nothing() {
     crate::tool::pause(3_000);
     proxy.set(Fault::None);
     crate::tool::pause(3_000);
-    std::fs::write(place.path("end"), "").unwrap();
+    std::fs::write(place.path("end"), "").expect("make a file");
     assert_eq!(tool.done().code(), 0);
 }
 
@@ -134,7 +134,7 @@ fn tool_that_is_stopped_for_a_short_time_goes_on() {
     crate::tool::pause(500);
     tool.signal(Signal::CONT);
     crate::tool::pause(500);
-    std::fs::write(place.path("end"), "").unwrap();
+    std::fs::write(place.path("end"), "").expect("make a file");
     assert_eq!(tool.done().code(), 0);
 }
 
@@ -155,7 +155,7 @@ fn whole_group_dies_when_the_command_ends_by_the_signal() {
 #[test]
 fn removed_file_stops_the_command() {
     let place = Place::with_files();
-    let tool = place.run("a --ttl 1500ms --kill-after 200ms", BEAT).start();
+    let tool = place.run(SHORT, BEAT).start();
     place.wait_for_beats_of(1);
     for file in std::fs::read_dir(place.path("locks")).expect("the directory is there") {
         std::fs::remove_file(file.expect("an entry").path()).expect("remove it");
@@ -173,7 +173,7 @@ fn full_pipe_doesnt_keep_the_tool_from_its_work() {
     tool.command.stdout(std::process::Stdio::piped());
     let mut process = tool.command.spawn().expect("start the tool");
     place.wait_for("runs");
-    crate::tool::pause(2_000);
+    crate::tool::pause(6_000);
     assert!(process.try_wait().expect("wait for it").is_none());
     assert!(server.keys().iter().any(|key| key == KEY));
     let _: u64 = server.query(&["DEL", KEY]);

@@ -58,7 +58,7 @@ fn taken_lock_gives_75_or_what_was_asked_for() {
 #[test]
 fn command_that_cant_be_run_gives_what_env_gives() {
     let place = Place::with_files();
-    std::fs::write(place.path("file"), "").unwrap();
+    std::fs::write(place.path("file"), "").expect("make a file");
     for (command, expected) in [
         ("./nothing", 127),
         ("./file", 126),

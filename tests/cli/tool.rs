@@ -151,10 +151,6 @@ impl Running {
             .is_some()
     }
 
-    pub(crate) fn err(&self) -> String {
-        self.read("err")
-    }
-
     #[track_caller]
     pub(crate) fn done(mut self) -> Done {
         let mut status = None;

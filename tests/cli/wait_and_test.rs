@@ -14,7 +14,7 @@ fn test_says_whether_a_lock_is_free() {
             .start();
         place.wait_for("runs");
         assert_eq!(place.tool("test a").done().code(), 75);
-        std::fs::write(place.path("end"), "").unwrap();
+        std::fs::write(place.path("end"), "").expect("make a file");
         assert_eq!(holder.done().code(), 0);
         assert_eq!(place.tool("test a").done().code(), 0);
     }
@@ -33,7 +33,7 @@ fn wait_ends_when_the_lock_is_free_and_takes_nothing() {
         let mut waits = place.tool("wait a").start();
         crate::tool::pause(300);
         assert!(!waits.is_over());
-        std::fs::write(place.path("end"), "").unwrap();
+        std::fs::write(place.path("end"), "").expect("make a file");
         assert_eq!(holder.done().code(), 0);
         assert_eq!(waits.done().code(), 0);
     }

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgMatches, Command};
-use crosslock::LockState;
+use crosslock::{Error, LockState};
 
 use crate::args::{self, Globals};
 use crate::duration;
@@ -12,6 +12,8 @@ use crate::status::{OK, Outcome, TAKEN};
 
 /// How often one looks.
 const PAUSE: Duration = Duration::from_millis(100);
+/// A server that can't be reached for so long is told of.
+const UNAVAILABLE_FOR: Duration = Duration::from_secs(10);
 
 pub(crate) fn command() -> Command {
     let wait = Arg::new("wait")
@@ -28,13 +30,21 @@ pub(crate) fn command() -> Command {
 pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let name = args::text(matches, "name").unwrap_or_default();
     let most = matches.get_one::<Duration>("wait");
-    let deadline = most.and_then(|most| Instant::now().checked_add(*most));
+    let start = Instant::now();
     let locker = globals.locker()?;
-    while locker.inspect(name)?.state != LockState::Free {
-        if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+    let mut last_answer = start;
+    loop {
+        match locker.inspect(name) {
+            Ok(seen) if seen.state == LockState::Free => return Ok(OK),
+            Ok(_) => last_answer = Instant::now(),
+            // As a call that takes the lock does.
+            Err(Error::Unavailable { .. }) if last_answer.elapsed() < UNAVAILABLE_FOR => {}
+            Err(e) => return Err(e.into()),
+        }
+        let left = most.map_or(PAUSE, |most| most.saturating_sub(start.elapsed()));
+        if left.is_zero() {
             return Ok(TAKEN);
         }
-        thread::sleep(PAUSE);
+        thread::sleep(left.min(PAUSE));
     }
-    Ok(OK)
 }

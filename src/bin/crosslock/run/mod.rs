@@ -21,7 +21,7 @@ use self::waiting_line::WaitingLine;
 use crate::args::Globals;
 use crate::output::Words;
 use crate::signals::Listener;
-use crate::status::{FAILED, Failure, Outcome, Status};
+use crate::status::{FAILED, Failure, LOST, Outcome, Status};
 
 pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let options = Options::of(matches)?;
@@ -70,6 +70,10 @@ fn under_lock(guard: LockGuard, options: &Options, words: Words, listener: Liste
     ];
     words.note("acquired", &facts);
     let status = Supervisor::start(&guard, options, words, listener)?.until_over()?;
+    if status == LOST {
+        // That was told. There is nothing to release.
+        return Ok(status);
+    }
     release(guard, options, words);
     Ok(status)
 }
@@ -79,10 +83,6 @@ fn release(guard: LockGuard, options: &Options, words: Words) {
     if options.inherit {
         // Whoever has inherited the lock keeps it; unlocking would take it away.
         return std::mem::forget(guard);
-    }
-    if !guard.is_held() {
-        // That was told, or the command was over before.
-        return;
     }
     if let Err(e) = guard.unlock() {
         let failure = Failure::from(e);

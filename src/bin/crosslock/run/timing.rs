@@ -42,7 +42,7 @@ impl Timing {
 
     /// How much of the lease is left when the last process has to be dead, as far as this process sees to it.
     pub(crate) fn margin(&self) -> Duration {
-        (self.ttl / 20).clamp(SHORTEST_MARGIN, LONGEST_MARGIN)
+        (self.ttl / 10).clamp(SHORTEST_MARGIN, LONGEST_MARGIN)
     }
 
     /// The same, as far as the watchdog sees to it.

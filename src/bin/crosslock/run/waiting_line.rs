@@ -139,8 +139,10 @@ pub(crate) fn holders(seen: &Inspection) -> String {
 
 /// Replaces the line, in one write. A line that is wider than the terminal would stay.
 fn draw_over(line: &str) {
-    let width = rustix::termios::tcgetwinsize(stderr()).map_or(80, |size| size.ws_col);
-    let width = usize::from(width).max(20) - 1;
+    let size = rustix::termios::tcgetwinsize(stderr());
+    // Some terminals don't know it.
+    let width = size.map_or(0, |size| usize::from(size.ws_col));
+    let width = if width == 0 { 80 } else { width } - 1;
     let line: String = line
         .chars()
         .filter(|c| !c.is_control())
