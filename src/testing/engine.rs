@@ -150,9 +150,12 @@ impl Engine for FakeEngine {
         last_used: u64,
         deadline: &Deadline,
     ) -> Result<Option<Grant>> {
-        self.caller(Some(request.key().name()), deadline, |memory| {
+        let asking = Asking::Call(self.world.next_number());
+        let name = Some(request.key().name());
+        let adopted = self.request(name, deadline, asking, |memory| {
             memory.adopt(request, from, last_used, &Deadline::NEVER)
-        })
+        });
+        adopted.map_err(|unanswered| unanswered.error)?
     }
 
     fn operations(&self) -> Result<&dyn Operations> {
