@@ -4,6 +4,10 @@ mod at_least;
 mod at_least_shared;
 mod break_lock;
 mod break_shared;
+mod cancel;
+#[cfg(feature = "value")]
+mod cancelled_values;
+mod close;
 mod diagnosis;
 mod downgrade;
 mod exclusion;
@@ -19,6 +23,8 @@ mod names;
 #[cfg(feature = "value")]
 mod operated_values;
 mod options;
+mod passing;
+mod passing_shared;
 mod release;
 mod rwlock;
 #[cfg(feature = "value")]
@@ -276,6 +282,35 @@ for_every_engine! {
             holders_that_break_each_other_exclude_each_other
             broken_name_of_several_ends_their_guard
         }
+        cancel {
+            call_that_waits_ends
+            timed_call_ends_with_the_error
+            call_for_several_names_ends
+            thread_behind_another_ends
+            later_call_ends_at_once
+            wrong_arguments_are_told_first
+            pauses_between_attempts_end
+        }
+        close {
+            locks_are_free_and_their_guards_know
+            waits_end_in_all_namespaces
+            closed_locker_takes_nothing
+            waiters_of_others_are_served
+            lock_that_is_kept_stays_taken
+            nothing_stays_taken_whatever_meets_the_close
+        }
+        passing {
+            lease_goes_on_with_a_token_above
+            ticket_is_used_once
+            ticket_is_used_once_by_many_threads
+            adopted_lease_is_renewed
+            threads_that_wait_are_not_disturbed
+            several_names_are_passed_on_together
+            ticket_of_a_lost_guard_adopts_nothing
+            lease_that_was_broken_is_not_adopted
+            ticket_of_another_lock_is_refused_and_still_good
+            closed_locker_adopts_nothing_and_leaves_the_ticket
+        }
         #[cfg(feature = "value")]
         operated_values {
             value_that_nobody_locks_is_not_listed
@@ -284,6 +319,10 @@ for_every_engine! {
         #[cfg(feature = "value")]
         value_methods {
             mutex_guard_hides_none
+        }
+        #[cfg(feature = "value")]
+        cancelled_values {
+            lock_with_a_value_ends
         }
         #[cfg(feature = "value")]
         mutex {
@@ -340,6 +379,10 @@ for_every_engine! {
         }
     }
     {
+        passing_shared {
+            readers_and_permits_are_passed_on
+            ticket_that_nobody_uses_lasts_for_its_ttl
+        }
         inspect_shared {
             readers_are_seen
             permits_are_seen

@@ -1,0 +1,132 @@
+//! A token ends calls, and nothing else.
+
+use std::thread;
+use std::time::Duration;
+
+use crosslock::{CancelToken, Error, LockGuard, Result};
+
+use crate::{PATIENCE, Place};
+use support::Stopwatch;
+
+/// How long a call may take to end.
+const BOUND: Duration = Duration::from_millis(50);
+
+#[track_caller]
+pub(crate) fn assert_cancelled<T>(outcome: Result<T>) {
+    match outcome {
+        Err(Error::Cancelled { name, .. }) => assert_eq!(name, "a"),
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("it isn't cancelled"),
+    }
+}
+
+/// Cancels a call that waits for "a", which this test holds.
+fn ends(place: &Place, wait: impl FnOnce(&crosslock::Locker) -> Result<Option<LockGuard>> + Send) {
+    let guard = place.lock("a").unwrap();
+    let token = CancelToken::new();
+    // As in another process.
+    let other = place.builder().build().unwrap().cancelled_by(&token);
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| wait(&other));
+        thread::sleep(Duration::from_millis(100));
+        assert!(!waiter.is_finished());
+        let watch = Stopwatch::start();
+        token.cancel();
+        let outcome = waiter.join().expect("no panic");
+        watch.assert_within(BOUND);
+        assert_cancelled(outcome);
+    });
+    assert!(guard.is_held());
+    guard.unlock().unwrap();
+    let next = place.try_lock_for("a", PATIENCE).unwrap();
+    assert!(!next.expect("nobody waits any more").abandoned());
+}
+
+pub(crate) fn call_that_waits_ends(place: &Place) {
+    ends(place, |lock| lock.lock("a").map(Some));
+}
+
+pub(crate) fn timed_call_ends_with_the_error(place: &Place) {
+    ends(place, |lock| lock.try_lock_for("a", 10 * PATIENCE));
+}
+
+pub(crate) fn call_for_several_names_ends(place: &Place) {
+    let guard = place.lock("b").unwrap();
+    let token = CancelToken::new();
+    let other = place.builder().build().unwrap().cancelled_by(&token);
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| other.lock_all(&["a", "b"]));
+        thread::sleep(Duration::from_millis(100));
+        let watch = Stopwatch::start();
+        token.cancel();
+        let outcome = waiter.join().expect("no panic");
+        watch.assert_within(BOUND);
+        assert!(matches!(outcome, Err(Error::Cancelled { .. })));
+    });
+    drop(guard);
+    let all = place.try_lock_all_for(&["a", "b"], PATIENCE).unwrap();
+    all.expect("nobody waits any more").unlock().unwrap();
+}
+
+pub(crate) fn thread_behind_another_ends(place: &Place) {
+    let token = CancelToken::new();
+    let cancelled = place.cancelled_by(&token);
+    let guard = place.lock("a").unwrap();
+    thread::scope(|scope| {
+        // The guard's own locker has the turn.
+        let waiters = [(); 3].map(|()| scope.spawn(|| cancelled.lock("a")));
+        let patient = scope.spawn(|| place.lock("a"));
+        thread::sleep(Duration::from_millis(100));
+        let watch = Stopwatch::start();
+        token.cancel();
+        for waiter in waiters {
+            assert_cancelled(waiter.join().expect("no panic"));
+        }
+        watch.assert_within(BOUND);
+        guard.unlock().unwrap();
+        patient.join().expect("no panic").unwrap().unlock().unwrap();
+    });
+}
+
+pub(crate) fn later_call_ends_at_once(place: &Place) {
+    let token = CancelToken::new();
+    let cancelled = place.cancelled_by(&token);
+    let held = cancelled.lock("held").unwrap();
+    token.cancel();
+    assert!(token.is_cancelled());
+    assert_cancelled(cancelled.lock("a"));
+    assert_cancelled(cancelled.try_lock("a"));
+    assert_cancelled(cancelled.try_lock_for("a", Duration::ZERO));
+    assert_cancelled(cancelled.inspect("a"));
+    assert_cancelled(cancelled.break_lock("a"));
+    assert_cancelled(cancelled.list("a").unwrap().next().expect("an error"));
+    // The token is nobody else's, and guards stay.
+    place.lock("a").unwrap().unlock().unwrap();
+    held.verify().unwrap();
+    held.unlock().unwrap();
+}
+
+pub(crate) fn wrong_arguments_are_told_first(place: &Place) {
+    let token = CancelToken::new();
+    token.cancel();
+    let outcome = place.cancelled_by(&token).lock("");
+    assert!(matches!(outcome, Err(Error::InvalidName { .. })));
+}
+
+pub(crate) fn pauses_between_attempts_end(place: &Place) {
+    let minute = Duration::from_secs(60);
+    let builder = place.builder().attempts(9).backoff(minute, minute, 0.0);
+    let guard = place.lock("a").unwrap();
+    let token = CancelToken::new();
+    let other = builder.build().unwrap().cancelled_by(&token);
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| other.lock("a"));
+        thread::sleep(Duration::from_millis(100));
+        let watch = Stopwatch::start();
+        token.cancel();
+        let outcome = waiter.join().expect("no panic");
+        watch.assert_within(BOUND);
+        assert_cancelled(outcome);
+    });
+    guard.unlock().unwrap();
+}

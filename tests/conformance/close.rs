@@ -1,0 +1,174 @@
+//! A locker is closed: its calls end, and its locks are free.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+use crosslock::{Error, LockGuard, Locker, LostReason};
+
+use crate::{PATIENCE, Place};
+use support::Stopwatch;
+
+const BOUND: Duration = Duration::from_millis(500);
+
+fn other(place: &Place) -> Locker {
+    place.builder().build().unwrap()
+}
+
+#[track_caller]
+fn close_in_time(lock: &Locker) {
+    let watch = Stopwatch::start();
+    lock.close();
+    watch.assert_within(BOUND);
+}
+
+#[track_caller]
+fn assert_closed(guard: &LockGuard) {
+    assert!(!guard.is_held());
+    assert_eq!(guard.remaining(), Duration::ZERO);
+    for error in [guard.check().unwrap_err(), guard.verify().unwrap_err()] {
+        let Error::Lost { reason, .. } = error else {
+            panic!("{error}")
+        };
+        assert_eq!(reason, LostReason::Closed);
+    }
+}
+
+pub(crate) fn locks_are_free_and_their_guards_know(place: &Place) {
+    let lock = other(place);
+    let [asked, unasked] = ["a", "b"].map(|name| lock.lock(name).unwrap());
+    let clone = asked.lost().clone();
+    close_in_time(&lock);
+    let free = ["a", "b"].map(|name| place.try_lock(name).unwrap());
+    for guard in [&asked, &unasked] {
+        assert_closed(guard);
+        let lost = guard.lost().recv_timeout(PATIENCE).unwrap();
+        assert_eq!(
+            (lost.name.as_str(), lost.reason),
+            (guard.name(), LostReason::Closed)
+        );
+        assert!(guard.lost().recv().is_err(), "there is one message");
+    }
+    assert!(clone.recv().is_err(), "it is closed for its clones too");
+    let unlocked = asked.unlock();
+    assert!(matches!(
+        unlocked,
+        Err(Error::Lost {
+            reason: LostReason::Closed,
+            ..
+        })
+    ));
+    drop(unasked);
+    for guard in free {
+        let guard = guard.expect("it was released");
+        assert!(!guard.abandoned());
+        guard.verify().unwrap();
+    }
+}
+
+pub(crate) fn waits_end_in_all_namespaces(place: &Place) {
+    let lock = other(place);
+    let apart = lock.namespace("apart").unwrap();
+    let _guards = [place.lock("a").unwrap(), lock.lock("b").unwrap()];
+    let _apart = place.namespace("apart").unwrap();
+    let _apart = _apart.lock("a").unwrap();
+    thread::scope(|scope| {
+        let waiters = [
+            scope.spawn(|| lock.lock("a")),
+            // Behind its own thread.
+            scope.spawn(|| lock.lock("b")),
+            scope.spawn(|| apart.lock("a")),
+        ];
+        thread::sleep(Duration::from_millis(100));
+        close_in_time(&lock.clone());
+        for waiter in waiters {
+            let outcome = waiter.join().expect("no panic");
+            assert!(
+                matches!(outcome, Err(Error::Cancelled { .. })),
+                "{outcome:?}"
+            );
+        }
+    });
+}
+
+pub(crate) fn closed_locker_takes_nothing(place: &Place) {
+    let lock = other(place);
+    lock.close();
+    lock.close();
+    for outcome in [
+        lock.lock("a").map(Some),
+        lock.try_lock("a"),
+        lock.try_lock_for("a", PATIENCE),
+        lock.lock_all(&["a", "b"]).map(Some),
+    ] {
+        assert!(
+            matches!(outcome, Err(Error::Cancelled { .. })),
+            "{outcome:?}"
+        );
+    }
+    assert!(matches!(lock.inspect("a"), Err(Error::Cancelled { .. })));
+    // Others are as they were.
+    place.lock("a").unwrap().unlock().unwrap();
+}
+
+pub(crate) fn waiters_of_others_are_served(place: &Place) {
+    let lock = other(place);
+    let _guard = lock.lock("a").unwrap();
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| place.try_lock_for("a", PATIENCE));
+        thread::sleep(Duration::from_millis(100));
+        close_in_time(&lock);
+        let served = waiter.join().expect("no panic").unwrap();
+        assert!(!served.expect("it is its turn").abandoned());
+    });
+}
+
+pub(crate) fn lock_that_is_kept_stays_taken(place: &Place) {
+    let lock = other(place);
+    let guard = lock.lock("a").unwrap();
+    guard.at_least_for(Duration::from_secs(600));
+    lock.close();
+    assert!(place.try_lock("a").unwrap().is_none());
+}
+
+pub(crate) fn nothing_stays_taken_whatever_meets_the_close(place: &Place) {
+    const THREADS: usize = 4;
+    for round in 0..20_u64 {
+        let lock = other(place);
+        let taken = AtomicU32::new(0);
+        thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (lock, taken) = (lock.clone(), &taken);
+                scope.spawn(move || {
+                    let name = ["a", "b"][thread % 2];
+                    let ended = loop {
+                        match lock.lock(name) {
+                            // Dropped, unlocked, or still there when it is closed.
+                            Ok(guard) if thread == 0 => drop(guard),
+                            Ok(guard) => match guard.unlock() {
+                                Ok(()) => _ = taken.fetch_add(1, Relaxed),
+                                Err(Error::Lost { reason, .. }) => {
+                                    assert_eq!(reason, LostReason::Closed);
+                                }
+                                Err(error) => panic!("{error}"),
+                            },
+                            Err(error) => break error,
+                        }
+                    };
+                    assert!(matches!(ended, Error::Cancelled { .. }), "{ended}");
+                });
+            }
+            thread::sleep(Duration::from_millis(round));
+            let closers = [(); 2].map(|()| scope.spawn(|| close_in_time(&lock)));
+            for closer in closers {
+                closer.join().expect("no panic");
+            }
+            // When it has returned, not a little later.
+            for name in ["a", "b"] {
+                let guard = place.try_lock(name).unwrap();
+                guard.expect("it was released").unlock().unwrap();
+            }
+        });
+        assert!(taken.into_inner() > 0 || round == 0);
+    }
+}

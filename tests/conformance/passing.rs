@@ -1,0 +1,173 @@
+//! A lease is passed on: nobody else has the lock in between.
+
+use std::thread;
+use std::time::Duration;
+
+use crosslock::{Error, Locker, LostReason, OwnerTicket, Result};
+
+use crate::{PATIENCE, Place};
+
+fn other(place: &Place) -> Locker {
+    place.builder().build().unwrap()
+}
+
+#[track_caller]
+pub(crate) fn assert_lost<T>(outcome: Result<T>) {
+    match outcome {
+        Err(Error::Lost { name, .. }) => assert!(!name.is_empty()),
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("it has a lease"),
+    }
+}
+
+pub(crate) fn lease_goes_on_with_a_token_above(place: &Place) {
+    let guard = place.lock("a").unwrap();
+    let token = guard.fencing_token();
+    let lost = guard.lost().clone();
+    let ticket = guard.into_owner();
+    assert!(lost.recv().is_err(), "it isn't lost");
+    assert!(place.try_lock("a").unwrap().is_none());
+    let ticket: OwnerTicket = ticket.as_secret().parse().unwrap();
+    let guard = place.adopt(ticket.name(), &ticket).unwrap();
+    assert!(guard.fencing_token() > token);
+    assert!(!guard.abandoned());
+    assert!(guard.is_held());
+    guard.verify().unwrap();
+    assert!(other(place).try_lock("a").unwrap().is_none());
+    let token = guard.fencing_token();
+    guard.unlock().unwrap();
+    let next = other(place).try_lock("a").unwrap().expect("it is free");
+    assert!(next.fencing_token() > token && !next.abandoned());
+}
+
+pub(crate) fn ticket_is_used_once(place: &Place) {
+    let ticket = place.lock("a").unwrap().into_owner();
+    let again: OwnerTicket = ticket.as_secret().parse().unwrap();
+    let guard = place.adopt("a", &ticket).unwrap();
+    assert_lost(place.adopt("a", &ticket));
+    assert_lost(place.adopt("a", again));
+    guard.verify().unwrap();
+    guard.unlock().unwrap();
+    assert_lost(place.adopt("a", ticket));
+    assert!(place.try_lock("a").unwrap().is_some());
+}
+
+pub(crate) fn ticket_is_used_once_by_many_threads(place: &Place) {
+    for _ in 0..20 {
+        let ticket = place.lock("a").unwrap().into_owner();
+        let adopted = thread::scope(|scope| {
+            let adopt = || scope.spawn(|| place.adopt("a", &ticket));
+            let threads = [(); 4].map(|()| adopt());
+            threads.map(|thread| thread.join().expect("no panic").ok())
+        });
+        let guards: Vec<_> = adopted.into_iter().flatten().collect();
+        assert_eq!(guards.len(), 1);
+    }
+}
+
+pub(crate) fn adopted_lease_is_renewed(place: &Place) {
+    let lock = place
+        .builder()
+        .ttl(Duration::from_millis(400))
+        .build()
+        .unwrap();
+    let guard = lock.lock("a").unwrap().into_owner();
+    let guard = lock.adopt("a", guard).unwrap();
+    thread::sleep(Duration::from_millis(1_200));
+    guard.verify().unwrap();
+    assert!(guard.lost().is_empty());
+}
+
+pub(crate) fn threads_that_wait_are_not_disturbed(place: &Place) {
+    let guard = place.lock("a").unwrap();
+    thread::scope(|scope| {
+        let waiters = [(); 3].map(|()| {
+            scope.spawn(|| {
+                let guard = place.lock("a")?;
+                guard.verify()?;
+                guard.unlock()
+            })
+        });
+        thread::sleep(Duration::from_millis(50));
+        let ticket = guard.into_owner();
+        thread::sleep(Duration::from_millis(50));
+        let guard = place.adopt("a", ticket).unwrap();
+        thread::sleep(Duration::from_millis(50));
+        guard.verify().unwrap();
+        assert!(waiters.iter().all(|waiter| !waiter.is_finished()));
+        guard.unlock().unwrap();
+        for waiter in waiters {
+            waiter.join().expect("no panic").unwrap();
+        }
+    });
+}
+
+pub(crate) fn several_names_are_passed_on_together(place: &Place) {
+    let guard = place.lock_all(&["b", "a"]).unwrap();
+    let (name, token) = (guard.name().to_owned(), guard.fencing_token());
+    let ticket: OwnerTicket = guard.into_owner().as_secret().parse().unwrap();
+    for one in ["a", "b"] {
+        assert!(place.try_lock(one).unwrap().is_none());
+    }
+    let guard = place.adopt(&name, ticket).unwrap();
+    assert!(guard.fencing_token() > token);
+    guard.verify().unwrap();
+    guard.unlock().unwrap();
+    assert!(place.try_lock_all(&["a", "b"]).unwrap().is_some());
+}
+
+pub(crate) fn ticket_of_a_lost_guard_adopts_nothing(place: &Place) {
+    let guard = place.lock("a").unwrap();
+    place.break_lock("a").unwrap();
+    assert!(guard.verify().is_err());
+    assert_lost(place.adopt("a", guard.into_owner()));
+    let lock = other(place);
+    let guard = lock.lock("a").unwrap();
+    lock.close();
+    assert_lost(place.adopt("a", guard.into_owner()));
+    assert!(place.try_lock("a").unwrap().is_some());
+}
+
+pub(crate) fn lease_that_was_broken_is_not_adopted(place: &Place) {
+    let ticket = place.lock("a").unwrap().into_owner();
+    let next = thread::scope(|scope| {
+        let waiter = scope.spawn(|| other(place).try_lock_for("a", PATIENCE));
+        place.break_lock("a").unwrap();
+        waiter.join().expect("no panic").unwrap()
+    });
+    let next = next.expect("it is free");
+    let outcome = place.adopt("a", ticket);
+    assert!(matches!(
+        outcome,
+        Err(Error::Lost {
+            reason: LostReason::NotOwner,
+            ..
+        })
+    ));
+    next.verify().unwrap();
+}
+
+pub(crate) fn ticket_of_another_lock_is_refused_and_still_good(place: &Place) {
+    let ticket = place.lock("a").unwrap().into_owner();
+    let outcome = place.adopt("b", &ticket);
+    assert!(
+        matches!(outcome, Err(Error::InvalidName { .. })),
+        "{outcome:?}"
+    );
+    let outcome = place.namespace("other").unwrap().adopt("a", &ticket);
+    let Err(Error::InvalidOption { option, reason, .. }) = outcome else {
+        panic!("{outcome:?}")
+    };
+    assert_eq!(option, "ticket");
+    assert!(reason.contains("namespace"), "{reason}");
+    place.adopt("a", &ticket).unwrap().unlock().unwrap();
+}
+
+pub(crate) fn closed_locker_adopts_nothing_and_leaves_the_ticket(place: &Place) {
+    let ticket = place.lock("a").unwrap().into_owner();
+    let lock = other(place);
+    lock.close();
+    let outcome = lock.adopt("a", &ticket);
+    assert!(matches!(outcome, Err(Error::Cancelled { .. })));
+    place.adopt("a", &ticket).unwrap().unlock().unwrap();
+}
