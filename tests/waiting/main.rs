@@ -7,6 +7,8 @@ mod attack;
 #[cfg(feature = "redis")]
 mod cancel;
 #[cfg(feature = "redis")]
+mod close;
+#[cfg(feature = "redis")]
 mod crashes;
 #[cfg(feature = "redis")]
 mod errors;
