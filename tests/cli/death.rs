@@ -86,6 +86,20 @@ fn command_may_inherit_the_lock() {
 }
 
 #[test]
+fn only_locks_in_files_can_be_inherited() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let done = place.tool("run a --inherit -- true").done();
+    assert_eq!(done.code(), 64);
+    assert!(
+        done.err.contains("--inherit needs locks in files"),
+        "{}",
+        done.err
+    );
+    assert_eq!(place.tool("run a -n -- true").done().code(), 0);
+}
+
+#[test]
 fn what_inherited_the_lock_keeps_it_behind_the_command() {
     let place = Place::with_files();
     let done = place

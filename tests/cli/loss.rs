@@ -37,6 +37,21 @@ fn deleted_key_stops_the_command() {
     assert!(done.err.contains("the lock is lost"), "{}", done.err);
 }
 
+#[test]
+fn broken_lock_stops_the_command() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let tool = place.run(SHORT, BEAT_ON).start();
+    place.wait_for_beats_of(1);
+    let locker = crosslock::Locker::open(&server.url()).expect("open a locker");
+    let broken = locker.break_lock("a").expect("break the lock");
+    assert_eq!(broken.len(), 1);
+    let done = tool.done();
+    assert_eq!(done.code(), 76);
+    assert!(done.err.contains("somebody broke it"), "{}", done.err);
+    assert!(place.is_silent());
+}
+
 /// The first one's connection answers no more, and the server keeps its lease till the end.
 #[test]
 fn command_is_dead_before_its_lease_can_have_ended() {

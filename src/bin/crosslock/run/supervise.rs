@@ -59,6 +59,10 @@ impl<'a> Supervisor<'a> {
     ) -> Result<Self, Failure> {
         let files = guard.lock_files();
         let files = files.map_err(|e| broken("the lock's files can't be opened again", &e))?;
+        if options.inherit && files.is_empty() {
+            let why = "--inherit needs locks in files: leave it out, or use file:";
+            return Err(Failure::usage(why));
+        }
         let (watched, inherited) = if options.inherit {
             (None, &files[..])
         } else {
