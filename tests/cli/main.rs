@@ -1,10 +1,15 @@
 //! The program `crosslock`: what its verbs print, with which status they end, and what becomes of commands under a lock.
 
 mod beats;
+mod breaks;
 mod command;
 mod contention;
 mod death;
+mod golden;
+mod holders;
 mod loss;
+mod ls_and_show;
+mod screen;
 mod signals;
 mod statuses;
 mod terminal;

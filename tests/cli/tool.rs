@@ -151,6 +151,14 @@ impl Running {
             .is_some()
     }
 
+    pub(crate) fn out(&self) -> String {
+        self.read("out")
+    }
+
+    pub(crate) fn err(&self) -> String {
+        self.read("err")
+    }
+
     #[track_caller]
     pub(crate) fn done(mut self) -> Done {
         let mut status = None;

@@ -107,6 +107,10 @@ impl Globals {
         &self.url.0
     }
 
+    pub(crate) fn namespace(&self) -> &str {
+        self.namespace.as_deref().unwrap_or("crosslock")
+    }
+
     /// A builder for the locks that are meant.
     pub(crate) fn builder(&self) -> LockerBuilder {
         let builder = Locker::builder(self.url());

@@ -14,20 +14,27 @@ use crate::status::{Failure, Outcome};
 mod args;
 #[cfg(target_os = "linux")]
 mod boot_timer;
+mod break_lock;
 mod duration;
 #[cfg(target_os = "linux")]
 mod exec;
 #[cfg(target_os = "linux")]
 mod group;
+mod ls;
 mod output;
+mod results;
 #[cfg(target_os = "linux")]
 mod run;
+mod show;
+mod shown;
 #[cfg(target_os = "linux")]
 mod signals;
 mod status;
+mod table;
 #[cfg(target_os = "linux")]
 mod terminal;
 mod test;
+mod visible;
 mod wait;
 #[cfg(target_os = "linux")]
 mod watchdog;
@@ -53,6 +60,18 @@ const VERBS: &[Verb] = &[
     Verb {
         command: test::command,
         run: test::run,
+    },
+    Verb {
+        command: ls::command,
+        run: ls::run,
+    },
+    Verb {
+        command: show::command,
+        run: show::run,
+    },
+    Verb {
+        command: break_lock::command,
+        run: break_lock::run,
     },
 ];
 

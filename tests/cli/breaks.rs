@@ -1,0 +1,85 @@
+//! `break`.
+
+use support::RedisServer;
+
+use crate::holders::{end, holder, json, pid};
+use crate::screen::on_terminal;
+use crate::tool::Place;
+
+#[test]
+fn lock_is_broken_with_yes_and_its_holder_is_named() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let old = holder(&place, "--label old deploy", "never");
+    let done = place.tool("break --yes deploy").done();
+    assert_eq!(done.code(), 0, "{}", done.err);
+    let whom = format!("/{} \"old\" since ", pid(&old));
+    assert!(
+        done.out.starts_with("broke deploy, held by "),
+        "{}",
+        done.out
+    );
+    assert!(done.out.contains(&whom), "{}", done.out);
+    // It learns of it by its next renewal at the latest.
+    assert_eq!(old.done().code(), 76);
+    assert_eq!(place.tool("test deploy").done().code(), 0);
+}
+
+#[test]
+fn nobody_to_ask_is_a_wrong_usage() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let _holder = holder(&place, "deploy", "end");
+    let done = place.tool("break deploy").input(b"y\n").done();
+    assert_eq!(done.code(), 64);
+    assert!(done.err.contains("--yes"), "{}", done.err);
+    assert_eq!(place.tool("test deploy").done().code(), 75);
+    end(&place, "end");
+}
+
+#[test]
+fn free_lock_is_no_failure() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let done = place.tool("break --yes deploy").done();
+    assert_eq!(
+        (done.code(), &*done.out),
+        (0, "deploy is free: nobody had it\n")
+    );
+    let done = place.tool("--json break --yes deploy").done();
+    assert_eq!(
+        json(&done.out),
+        serde_json::json!({"name": "deploy", "broken": []})
+    );
+    let done = on_terminal(&place, "$X break deploy", "");
+    assert_eq!(done.code(), 0);
+    assert!(!done.out.contains("[y/N]"), "{}", done.out);
+}
+
+#[test]
+fn person_is_asked() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let old = holder(&place, "--label old deploy", "never");
+    for answer in ["n\n", "\n", "what\n"] {
+        let done = on_terminal(&place, "$X break deploy", answer);
+        assert_eq!(done.code(), 75, "{answer:?}: {}", done.out);
+        let question = format!("/{} \"old\" since ", pid(&old));
+        assert!(done.out.contains(&question), "{}", done.out);
+        assert!(done.out.contains("? [y/N] "), "{}", done.out);
+        assert_eq!(place.tool("test deploy").done().code(), 75);
+    }
+    let done = on_terminal(&place, "$X break deploy", "y\n");
+    assert_eq!(done.code(), 0, "{}", done.out);
+    assert!(done.out.contains("broke deploy, held by "), "{}", done.out);
+    assert_eq!(old.done().code(), 76);
+}
+
+#[test]
+fn json_names_the_holders() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let old = holder(&place, "deploy", "never");
+    let told = json(&place.tool("--json break --yes deploy").done().out);
+    assert_eq!(told["broken"][0]["party"]["pid"], pid(&old));
+}
