@@ -15,6 +15,7 @@ mod statuses;
 mod terminal;
 mod tool;
 mod wait_and_test;
+mod watch;
 
 use std::time::Duration;
 

@@ -21,6 +21,7 @@ mod exec;
 #[cfg(target_os = "linux")]
 mod group;
 mod ls;
+mod moment;
 mod output;
 mod results;
 #[cfg(target_os = "linux")]
@@ -36,8 +37,10 @@ mod terminal;
 mod test;
 mod visible;
 mod wait;
+mod watch;
 #[cfg(target_os = "linux")]
 mod watchdog;
+mod window;
 
 /// What the program can do: the arguments of a verb, and its work.
 struct Verb {
@@ -72,6 +75,10 @@ const VERBS: &[Verb] = &[
     Verb {
         command: break_lock::command,
         run: break_lock::run,
+    },
+    Verb {
+        command: watch::command,
+        run: watch::run,
     },
 ];
 

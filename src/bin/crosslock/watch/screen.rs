@@ -1,0 +1,206 @@
+//! The locks on a screen of their own, drawn anew at each look.
+
+use std::io::{Write as _, stdout};
+use std::time::{Instant, SystemTime};
+
+use super::Watch;
+use super::changes::hand_offs;
+use super::pause::Signals;
+use super::rate::Rate;
+use super::view::{View, look};
+use crate::status::{Failure, OK, Outcome, UNAVAILABLE};
+use crate::table::{Style, Table, bold, dim};
+use crate::visible::visible;
+use crate::window::Window;
+use crate::{duration, ls, moment, results, show, shown};
+
+/// The terminal's other screen, without a cursor; dropping it brings back the first one.
+struct Screen;
+
+impl Screen {
+    fn enter() -> Self {
+        // Who can't write finds that out by the first drawing.
+        let _ = results::print("\x1b[?1049h\x1b[?25l");
+        Screen
+    }
+
+    /// `false`: the terminal is gone.
+    fn draw(&self, lines: &[Line]) -> Result<bool, Failure> {
+        let Window { columns, rows } = Window::now();
+        let mut text = "\x1b[H".to_owned();
+        for (row, line) in fit(lines, rows).iter().enumerate() {
+            let end = if row > 0 { "\r\n" } else { "" };
+            text += &format!("{end}{}\x1b[K", line.drawn(columns));
+        }
+        text += "\x1b[J";
+        results::print(&text)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let mut out = stdout().lock();
+        // A terminal that is gone needs nothing.
+        let _ = out
+            .write_all(b"\x1b[?25h\x1b[?1049l")
+            .and_then(|()| out.flush());
+    }
+}
+
+/// A line without control characters, and how it looks.
+#[derive(Clone, Debug, PartialEq)]
+struct Line {
+    text: String,
+    look: Look,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    Plain,
+    Bold,
+    Dim,
+}
+
+impl Line {
+    fn new(text: impl Into<String>, look: Look) -> Self {
+        let text = text.into();
+        Line { text, look }
+    }
+
+    fn drawn(&self, columns: usize) -> String {
+        let text: String = self.text.chars().take(columns).collect();
+        match (self.look, Style::of_terminal()) {
+            (Look::Plain, _) | (_, Style::Plain) => text,
+            (Look::Bold, Style::Coloured) => bold(&text),
+            (Look::Dim, Style::Coloured) => dim(&text),
+        }
+    }
+}
+
+pub(super) fn run(watch: &Watch) -> Outcome {
+    let signals = Signals::listen()?;
+    // Before the other screen: what fails at once is told on the usual one.
+    let mut view = look(&watch.locker, watch.name.as_deref())?;
+    let mut rate = Rate::new(Instant::now());
+    let screen = Screen::enter();
+    loop {
+        let began = Instant::now();
+        let outage = match look(&watch.locker, watch.name.as_deref()) {
+            Ok(now) => {
+                rate.add(began, hand_offs(&view, &now));
+                view = now;
+                None
+            }
+            Err(failure) if failure.status == UNAVAILABLE => Some(failure.text),
+            Err(failure) => return Err(failure),
+        };
+        let lines = lines(watch, &view, &rate.text(began), outage.as_deref());
+        if !screen.draw(&lines)? {
+            return Ok(OK);
+        }
+        if let Some(status) = signals.pause_until(watch.next(began)) {
+            return Ok(status);
+        }
+        if watch.is_over() {
+            return Ok(OK);
+        }
+    }
+}
+
+fn lines(watch: &Watch, view: &View, rate: &str, outage: Option<&str>) -> Vec<Line> {
+    let mut lines = head(watch, view, rate);
+    if let Some(outage) = outage {
+        let text = format!("{}; what follows is from before", visible(outage));
+        lines.push(Line::new(text, Look::Bold));
+    }
+    lines.push(Line::new("", Look::Plain));
+    match &watch.name {
+        Some(name) => lines.extend(one(view, name)),
+        None => lines.extend(all(view)),
+    }
+    lines
+}
+
+fn head(watch: &Watch, view: &View, rate: &str) -> Vec<Line> {
+    let taken = view
+        .values()
+        .filter(|seen| !seen.holders.is_empty())
+        .count();
+    let waiting: usize = view.values().map(|seen| seen.waiters.len()).sum();
+    let title = format!(
+        "crosslock watch, namespace {}, every {}, {}",
+        watch.namespace,
+        duration::text(watch.interval),
+        moment::text(SystemTime::now()),
+    );
+    let counts = format!("{taken} taken, {waiting} waiting, {rate} hand-offs");
+    vec![Line::new(title, Look::Dim), Line::new(counts, Look::Bold)]
+}
+
+fn one(view: &View, name: &str) -> Vec<Line> {
+    let Some(seen) = view.get(name) else {
+        return vec![Line::new(format!("{}: free", visible(name)), Look::Plain)];
+    };
+    let lines = show::for_people(seen, Style::Plain).into_iter();
+    lines.map(|line| Line::new(line, Look::Plain)).collect()
+}
+
+/// A line a lock, and one for its waiters.
+fn all(view: &View) -> Vec<Line> {
+    const NAMED: usize = 5;
+    let mut table = Table::new(ls::HEAD);
+    view.values().for_each(|seen| table.push(ls::row(seen)));
+    let mut rows = table.for_people(Style::Plain).into_iter();
+    let mut lines: Vec<_> = rows
+        .next()
+        .map(|head| Line::new(head, Look::Bold))
+        .into_iter()
+        .collect();
+    for (row, seen) in rows.zip(view.values()) {
+        lines.push(Line::new(row, Look::Plain));
+        if seen.waiters.is_empty() {
+            continue;
+        }
+        let mut waiters: Vec<_> = seen.waiters.iter().take(NAMED).map(shown::waiter).collect();
+        if seen.waiters.len() > NAMED {
+            waiters.push(format!("{} more", seen.waiters.len() - NAMED));
+        }
+        lines.push(Line::new(
+            format!("  waiting: {}", waiters.join(", ")),
+            Look::Dim,
+        ));
+    }
+    lines
+}
+
+/// As many lines as there are rows; the last one tells of those that are missing.
+fn fit(lines: &[Line], rows: usize) -> Vec<Line> {
+    if lines.len() <= rows {
+        return lines.to_vec();
+    }
+    let mut fitting = lines[..rows.saturating_sub(1)].to_vec();
+    let missing = lines.len() - fitting.len();
+    fitting.push(Line::new(format!("and {missing} lines more"), Look::Dim));
+    fitting
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_counted() {
+        let lines: Vec<_> = ["a", "b", "c"]
+            .map(|text| Line::new(text, Look::Plain))
+            .into();
+        assert_eq!(fit(&lines, 3), lines);
+        let fitting = fit(&lines, 2);
+        assert_eq!(fitting.len(), 2);
+        assert_eq!(fitting[1].text, "and 2 lines more");
+    }
+
+    #[test]
+    fn lines_are_cut_at_the_terminals_edge() {
+        assert_eq!(Line::new("äbcdef", Look::Plain).drawn(3), "äbc");
+    }
+}

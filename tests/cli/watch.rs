@@ -1,0 +1,161 @@
+//! `watch`.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use rustix::process::Signal;
+use support::{RedisServer, wait_until};
+
+use crate::PATIENCE;
+use crate::golden::assert_golden;
+use crate::holders::{end, holder, json, pid, wait_for_waiters};
+use crate::screen::terminal;
+use crate::tool::{Place, Running};
+
+#[track_caller]
+fn wait_for(watch: &Running, text: &str, count: usize) {
+    let shown = support::eventually(PATIENCE, || watch.out().matches(text).count() >= count);
+    assert!(shown, "{count} times {text:?}: {}", watch.out());
+}
+
+/// A holder, a waiter that gives up, one that gets the lock, and the end of it.
+fn events(place: &Place, watch: &Running) -> Vec<u32> {
+    wait_for(watch, "holds", 1);
+    let next = holder(place, "other", "end-other");
+    wait_for(watch, "acquired", 1);
+    let impatient = place.tool("run -w 500ms deploy -- true").start();
+    wait_for(watch, "waiting", 1);
+    let pids = vec![pid(&next), pid(&impatient)];
+    assert_eq!(impatient.done().code(), 75);
+    wait_for(watch, "left", 1);
+    end(place, "end-other");
+    wait_for(watch, "released", 1);
+    assert_eq!(next.done().code(), 0);
+    pids
+}
+
+#[test]
+fn events_are_lines_in_a_pipe() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let first = holder(&place, "--label first deploy", "end");
+    let watch = place.tool("watch --interval 20ms").start();
+    let mut pids = vec![pid(&first)];
+    pids.extend(events(&place, &watch));
+    watch.signal(Signal::INT);
+    let done = watch.done();
+    assert_eq!((done.code(), &*done.err), (0, ""));
+    assert_golden("watch.pipe", &done.out, &pids);
+    end(&place, "end");
+}
+
+#[test]
+fn json_has_a_line_for_each_event() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let first = holder(&place, "--label first deploy", "end");
+    let watch = place.tool("--json watch --interval 20ms").start();
+    events(&place, &watch);
+    watch.signal(Signal::TERM);
+    let done = watch.done();
+    assert_eq!(done.code(), 143);
+    let events: Vec<_> = done.out.lines().map(json).collect();
+    let words: Vec<_> = events
+        .iter()
+        .map(|event| event["event"].as_str().unwrap())
+        .collect();
+    assert_eq!(words, ["holds", "acquired", "waiting", "left", "released"]);
+    assert_eq!(events[0]["party"]["label"], "first");
+    assert_eq!(events[0]["party"]["pid"], pid(&first));
+    assert_eq!(events[0]["name"], "deploy");
+    assert!(events[0]["token"].as_u64().is_some());
+    assert!(events[0]["time"].as_str().unwrap().ends_with('Z'));
+    end(&place, "end");
+}
+
+#[test]
+fn one_lock_is_watched_by_its_name_and_for_as_long_as_asked() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let _holders = ["deploy", "other"].map(|name| holder(&place, name, "end"));
+    let done = place.tool("watch deploy --for 300ms").done();
+    assert_eq!(done.code(), 0);
+    assert!(done.out.contains("\tholds\tdeploy\t"), "{}", done.out);
+    assert_eq!(done.out.lines().count(), 1, "{}", done.out);
+    assert_eq!(place.tool("watch --interval 0").done().code(), 64);
+    end(&place, "end");
+}
+
+#[test]
+fn reader_that_goes_ends_it_without_a_word() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let _holder = holder(&place, "deploy", "end");
+    let mut tool = place.tool("watch");
+    let command = tool.command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().expect("start the tool");
+    let mut line = String::new();
+    let mut reader = BufReader::new(process.stdout.take().expect("it is piped"));
+    reader.read_line(&mut line).expect("read a line");
+    assert!(line.contains("holds"), "{line}");
+    // Nothing happens to the lock that there would be to write.
+    drop(reader);
+    wait_until("the tool to end", PATIENCE, || {
+        process.try_wait().expect("wait for the tool").is_some()
+    });
+    let output = process.wait_with_output().expect("it has ended");
+    assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]));
+    end(&place, "end");
+}
+
+#[test]
+fn outage_is_told_and_survived() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let watch = place.tool("watch --interval 50ms").start();
+    let _before = holder(&place, "before", "end");
+    wait_for(&watch, "\tacquired\tbefore\t", 1);
+    server.kill();
+    wait_for(&watch, "\tunreachable\t-\t", 1);
+    server.restart();
+    wait_for(&watch, "\treachable\t-\t", 1);
+    watch.signal(Signal::INT);
+    assert_eq!(watch.done().out.matches("unreachable").count(), 1);
+}
+
+#[test]
+fn terminal_shows_who_has_it_and_gets_its_screen_back() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let first = holder(&place, "--label first deploy", "end");
+    let _second = place.tool("run --label second deploy -- true").start();
+    wait_for_waiters(&place, "deploy", 1);
+    for (signal, status) in [("INT", 0), ("TERM", 143)] {
+        let script = format!("echo $$ > pid; exec $X watch --interval 20ms; echo {signal}");
+        let watch = terminal(&place, &script).start();
+        let pid_of_watch = place.wait_for("pid");
+        wait_for(&watch, "waiting: ", 3);
+        let out = watch.out();
+        assert!(out.starts_with("\x1b[?1049h\x1b[?25l"), "{out:?}");
+        assert!(
+            out.contains("1 taken, 1 waiting, 0.0/s hand-offs"),
+            "{out:?}"
+        );
+        assert!(out.contains(&format!("/{}  first", pid(&first))), "{out:?}");
+        assert!(out.contains("\"second\""), "{out:?}");
+        let kill = format!("kill -{signal} {}", pid_of_watch.trim());
+        let mut shell = std::process::Command::new("sh");
+        assert!(
+            shell
+                .args(["-c", &kill])
+                .status()
+                .expect("run a shell")
+                .success()
+        );
+        let done = watch.done();
+        assert_eq!(done.code(), status, "{:?}", done.out);
+        assert!(done.out.ends_with("\x1b[?25h\x1b[?1049l"), "{:?}", done.out);
+        std::fs::remove_file(place.path("pid")).expect("remove it");
+    }
+    end(&place, "end");
+}
