@@ -1,10 +1,12 @@
 //! The program `crosslock`: what its verbs print, with which status they end, and what becomes of commands under a lock.
 
 mod beats;
+mod bench;
 mod breaks;
 mod command;
 mod contention;
 mod death;
+mod doctor;
 mod golden;
 mod holders;
 mod loss;

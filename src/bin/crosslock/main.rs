@@ -12,9 +12,11 @@ use crate::args::Globals;
 use crate::status::{Failure, Outcome};
 
 mod args;
+mod bench;
 #[cfg(target_os = "linux")]
 mod boot_timer;
 mod break_lock;
+mod doctor;
 mod duration;
 #[cfg(target_os = "linux")]
 mod exec;
@@ -79,6 +81,14 @@ const VERBS: &[Verb] = &[
     Verb {
         command: watch::command,
         run: watch::run,
+    },
+    Verb {
+        command: doctor::command,
+        run: doctor::run,
+    },
+    Verb {
+        command: bench::command,
+        run: bench::run,
     },
 ];
 

@@ -1,0 +1,68 @@
+//! `bench`: what locks cost here, next to the least that they could.
+//!
+//! It measures what `benches/uncontended` and `benches/hand_off` do, in a few seconds and where the locks really live. The
+//! names are its own, and nothing of them is left.
+
+use std::time::Duration;
+
+use clap::{Arg, ArgMatches, Command};
+
+use self::place::Place;
+use self::report::Report;
+use crate::args::Globals;
+use crate::status::{Failure, OK, Outcome};
+use crate::{duration, results};
+
+mod contended;
+mod floor;
+mod place;
+mod report;
+mod times;
+mod uncontended;
+
+const LENGTH: Duration = Duration::from_secs(6);
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// How many want the same lock.
+const CROWDS: [usize; 2] = [2, 8];
+
+pub(crate) fn command() -> Command {
+    let length = Arg::new("for")
+        .long("for")
+        .value_name("DUR")
+        .value_parser(duration::parse)
+        .help("How long to measure, 10s at most [default: 6s]");
+    Command::new("bench")
+        .about("Measure what locks cost here, against the least that they could")
+        .arg(length)
+}
+
+pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
+    let length = matches.get_one::<Duration>("for").copied();
+    let length = length.unwrap_or(LENGTH);
+    if length > LONGEST {
+        return Err(Failure::usage("--for is 10s at most"));
+    }
+    let report = Report::new(globals.json);
+    if !results::print(&report.machine())? {
+        return Ok(OK);
+    }
+    let place = Place::of(globals)?;
+    let outcome = measure(&place, length / 3, report);
+    place.clean();
+    outcome
+}
+
+fn measure(place: &Place, length: Duration, report: Report) -> Outcome {
+    let uncontended = uncontended::measure(place, length)?;
+    if !results::print(&report.uncontended(&uncontended))? {
+        return Ok(OK);
+    }
+    for crowd in CROWDS {
+        let contended = contended::measure(place, crowd, length)?;
+        if !results::print(&report.contended(&contended))? {
+            return Ok(OK);
+        }
+    }
+    Ok(OK)
+}

@@ -1,0 +1,171 @@
+//! Where it is measured: names, and on `file:` a directory, that nothing else uses.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process;
+
+use crosslock::Locker;
+
+use super::floor::Floor;
+use crate::args::Globals;
+use crate::status::Failure;
+
+/// A place for locks, and its floor.
+pub(super) struct Place {
+    url: String,
+    namespace: String,
+    name: String,
+    kind: Kind,
+}
+
+/// What the floor is made of.
+#[derive(Debug)]
+enum Kind {
+    Memory,
+    /// A directory of our own, below that of the URL.
+    Directory(PathBuf),
+    Server,
+    /// Over TLS there is no client here but the library.
+    EncryptedServer,
+}
+
+impl Place {
+    /// Finds out whether locks can be had there.
+    pub(super) fn of(globals: &Globals) -> Result<Self, Failure> {
+        drop(globals.locker()?);
+        let name = format!("crosslock-bench-{}", process::id());
+        let url = globals.url();
+        let (scheme, rest) = url.split_once(':').unwrap_or_default();
+        let kind = match scheme.to_ascii_lowercase().as_str() {
+            "memory" => Kind::Memory,
+            "file" => Kind::Directory(directory_of(rest).join(format!(".{name}"))),
+            "rediss" | "valkeys" => Kind::EncryptedServer,
+            _ => Kind::Server,
+        };
+        let url = match &kind {
+            Kind::Directory(directory) => url_of(directory),
+            _ => url.to_owned(),
+        };
+        Ok(Place {
+            url,
+            namespace: globals.namespace().to_owned(),
+            name,
+            kind,
+        })
+    }
+
+    /// A locker that knows nothing of others, as if it were in another process.
+    pub(super) fn locker(&self) -> Result<Locker, Failure> {
+        let builder = Locker::builder(&self.url).namespace(&self.namespace);
+        Ok(builder.build()?)
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Why there is none is a text.
+    pub(super) fn floor(&self) -> Result<Floor, String> {
+        match &self.kind {
+            Kind::Memory => Ok(Floor::memory()),
+            Kind::Directory(directory) => Floor::file(&directory.join("floor")),
+            Kind::Server => Floor::redis(&self.url, &self.key_of("floor")),
+            Kind::EncryptedServer => Err("over TLS there is no other client here".to_owned()),
+        }
+    }
+
+    /// The key of a lock on a server.
+    fn key_of(&self, part: &str) -> String {
+        let Place {
+            namespace, name, ..
+        } = self;
+        format!("{{{namespace}:{name}}}:{part}")
+    }
+
+    /// Removes what is left of names that nobody holds. Where it can't, the keys expire by themselves.
+    pub(super) fn clean(&self) {
+        match &self.kind {
+            Kind::Memory | Kind::EncryptedServer => {}
+            Kind::Directory(directory) => {
+                if let Err(e) = fs::remove_dir_all(directory) {
+                    log::debug!("{}: {e}", directory.display());
+                }
+            }
+            Kind::Server => {
+                let keys = ["fence", "queue", "waiters", "readers", "holders"];
+                let keys = keys.map(|part| self.key_of(part));
+                if let Err(e) = super::floor::remove(&self.url, &keys) {
+                    log::debug!("the keys of {} are left to expire: {e}", self.name);
+                }
+            }
+        }
+    }
+}
+
+/// That of a URL without its scheme, which the library has found right.
+fn directory_of(rest: &str) -> PathBuf {
+    if rest.is_empty() {
+        let user = rustix::process::geteuid().as_raw();
+        return format!("/tmp/crosslock-{user}").into();
+    }
+    let path = rest.strip_prefix("//").map_or(rest, |behind| {
+        let slash = behind.find('/').unwrap_or(0);
+        &behind[slash..]
+    });
+    path_of(path)
+}
+
+/// Without escapes.
+fn path_of(text: &str) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt as _;
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, behind @ ..] = rest {
+        let digits = behind
+            .get(..2)
+            .and_then(|digits| str::from_utf8(digits).ok());
+        let escaped = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        (rest, _) = match escaped.filter(|_| *first == b'%') {
+            Some(byte) => (&behind[2..], bytes.push(byte)),
+            None => (behind, bytes.push(*first)),
+        };
+    }
+    std::ffi::OsString::from_vec(bytes).into()
+}
+
+fn url_of(directory: &Path) -> String {
+    use std::os::unix::ffi::OsStrExt as _;
+    let mut url = "file://".to_owned();
+    for byte in directory.as_os_str().as_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => {
+                url.push((*byte).into())
+            }
+            _ => url += &format!("%{byte:02x}"),
+        }
+    }
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_are_those_that_the_library_reads_from_the_url() {
+        for (rest, directory) in [
+            ("///a/b", "/a/b"),
+            ("/a/b", "/a/b"),
+            ("//localhost/a%20b", "/a b"),
+            ("///100%25", "/100%"),
+        ] {
+            assert_eq!(directory_of(rest), Path::new(directory), "{rest}");
+        }
+        assert!(directory_of("").starts_with("/tmp"));
+        let path = Path::new("/a b/ü%?#");
+        assert_eq!(
+            directory_of(url_of(path).strip_prefix("file:").unwrap()),
+            path
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! `doctor`: which guarantee doesn't hold where the locks live, and why.
+
+use clap::{ArgMatches, Command};
+use crosslock::{Finding, Verdict};
+
+use crate::args::Globals;
+use crate::status::{OK, Outcome, Status};
+use crate::table::{Cell, Style, Table, bold, dim};
+use crate::visible::visible;
+use crate::window::{Window, wrapped};
+use crate::{output, results};
+
+/// Something is weak.
+const WEAK: Status = Status(1);
+
+/// The width of their column.
+const VERDICTS: usize = 7;
+
+pub(crate) fn command() -> Command {
+    Command::new("doctor")
+        .about("Look for what breaks locks here: settings of the server or the directory, rights, latency")
+        .after_help("Exits with 0 if nothing is weak, with 1 else.")
+}
+
+pub(crate) fn run(globals: &Globals, _matches: &ArgMatches) -> Outcome {
+    let findings = globals.locker()?.diagnose()?;
+    let text = if globals.json {
+        results::json_lines(&findings)?
+    } else if output::is_terminal() {
+        for_people(&findings, Style::of_terminal(), Window::now().columns)
+    } else {
+        for_programs(&findings)
+    };
+    results::print(&text)?;
+    let is_weak = |finding: &Finding| matches!(finding.verdict, Verdict::Weak { .. });
+    Ok(if findings.iter().any(is_weak) {
+        WEAK
+    } else {
+        OK
+    })
+}
+
+/// The consequence and the advice of a finding, where there are.
+fn rest(finding: &Finding) -> [Option<&str>; 2] {
+    match &finding.verdict {
+        Verdict::Weak {
+            consequence,
+            advice,
+            ..
+        } => [Some(consequence), Some(advice)],
+        Verdict::Unknown { advice, .. } => [None, Some(advice)],
+        _ => [None, None],
+    }
+}
+
+fn for_programs(findings: &[Finding]) -> String {
+    let mut table = Table::new(&["VERDICT", "CHECK", "FOUND", "CONSEQUENCE", "ADVICE"]);
+    for finding in findings {
+        let [consequence, advice] = rest(finding);
+        table.push(vec![
+            Cell::text(&finding.verdict.to_string()),
+            Cell::text(finding.check),
+            Cell::text(&finding.found),
+            Cell::or_nothing(consequence, Cell::text),
+            Cell::or_nothing(advice, Cell::text),
+        ]);
+    }
+    table.for_programs()
+}
+
+fn for_people(findings: &[Finding], style: Style, columns: usize) -> String {
+    let width = findings.iter().map(|finding| finding.check.len()).max();
+    let width = width.unwrap_or(0);
+    let indent = VERDICTS + 2 + width + 2;
+    let mut text = String::new();
+    for finding in findings {
+        let verdict = drawn(&finding.verdict, style);
+        text += &format!("{verdict}  {:width$}  ", finding.check);
+        let mut words = visible(&finding.found);
+        let [consequence, advice] = rest(finding);
+        for (word, more) in [("So", consequence), ("Try", advice)] {
+            if let Some(more) = more {
+                words += &format!("\n{word}: {}", visible(more));
+            }
+        }
+        let lines = words
+            .lines()
+            .flat_map(|line| wrapped(line, columns.saturating_sub(indent)));
+        let lines: Vec<_> = lines.collect();
+        text += &lines.join(&format!("\n{:indent$}", ""));
+        text.push('\n');
+    }
+    text
+}
+
+fn drawn(verdict: &Verdict, style: Style) -> String {
+    let word = format!("{verdict:VERDICTS$}");
+    match (verdict, style) {
+        (Verdict::Fine, _) | (_, Style::Plain) => word,
+        (Verdict::Weak { .. }, Style::Coloured) => bold(&word),
+        (_, Style::Coloured) => dim(&word),
+    }
+}

@@ -1,0 +1,59 @@
+//! `bench`.
+
+use support::RedisServer;
+
+use crate::holders::json;
+use crate::tool::Place;
+
+/// What is there before is there after, and nothing else.
+#[test]
+fn it_measures_and_leaves_nothing_behind() {
+    let server = RedisServer::start();
+    let elsewhere = Place::with_locks_at("memory:");
+    let (files, redis) = (Place::with_files(), Place::with_locks_at(&server.url()));
+    for place in [&elsewhere, &files, &redis] {
+        let done = place.tool("--json bench --for 600ms").done();
+        assert_eq!(done.code(), 0, "{}", done.err);
+        let lines: Vec<_> = done.out.lines().map(json).collect();
+        let measures: Vec<_> = lines
+            .iter()
+            .map(|line| line["measure"].as_str().unwrap())
+            .collect();
+        let expected = [
+            "machine",
+            "uncontended",
+            "uncontended",
+            "contended",
+            "contended",
+        ];
+        assert_eq!(measures, expected, "{}", done.out);
+        assert!(lines[2]["ratio"].as_f64().unwrap() > 0.0, "{}", done.out);
+        for contended in &lines[3..] {
+            assert!(
+                contended["per_second"].as_f64().unwrap() > 0.0,
+                "{contended}"
+            );
+            assert!(contended["gap_p99_us"].as_f64().is_some(), "{contended}");
+        }
+    }
+    let left = std::fs::read_dir(files.path("locks")).expect("the directory");
+    assert_eq!(left.count(), 0);
+    assert!(server.keys().is_empty(), "{:?}", server.keys());
+}
+
+#[test]
+fn people_get_a_table_and_a_bound() {
+    let place = Place::with_files();
+    let done = place.tool("bench --for 300ms").done();
+    for words in [
+        "CPUs",
+        "floor: open, flock, unlock",
+        "lock, unlock",
+        "2 want it",
+        "8 want it",
+        "fairness",
+    ] {
+        assert!(done.out.contains(words), "{words}: {}", done.out);
+    }
+    assert_eq!(place.tool("bench --for 11s").done().code(), 64);
+}

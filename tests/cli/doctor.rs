@@ -1,0 +1,79 @@
+//! `doctor`.
+
+use support::RedisServer;
+
+use crate::golden::assert_golden;
+use crate::holders::json;
+use crate::screen::on_terminal;
+use crate::tool::Place;
+
+/// Without what differs from server to server, and from machine to machine.
+fn stable(printed: &str) -> String {
+    const VARYING: [&str; 5] = ["version", "network", "latency", "clock", "clients"];
+    let mut is_kept = true;
+    let lines = printed.lines().filter(|line| {
+        // A finding begins at the left margin, and may go on in the lines below.
+        if !line.starts_with(' ') {
+            let mut words = line
+                .split(['\t', ' '])
+                .filter(|word| word.starts_with(char::is_alphabetic));
+            is_kept = words.nth(1).is_none_or(|check| !VARYING.contains(&check));
+        }
+        is_kept
+    });
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn weak_server_is_told_with_status_1() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let done = place.tool("doctor").done();
+    assert_eq!((done.code(), &*done.err), (1, ""));
+    assert_golden("doctor.pipe", &stable(&done.out), &[]);
+    let done = on_terminal(&place, "$X doctor", "");
+    assert_eq!(done.code(), 1);
+    assert_golden(
+        "doctor.terminal",
+        &stable(
+            &done
+                .out
+                .replace("\r\n", "\n")
+                .replace("\x1b[1m", "")
+                .replace("\x1b[0m", ""),
+        ),
+        &[],
+    );
+}
+
+#[test]
+fn server_that_keeps_everything_is_told_with_status_0() {
+    let server = RedisServer::builder().append_only().start();
+    let place = Place::with_locks_at(&server.url());
+    let done = place.tool("--json doctor").done();
+    let findings: Vec<_> = done.out.lines().map(json).collect();
+    let not_fine: Vec<_> = findings
+        .iter()
+        .filter(|it| it["verdict"] != "fine")
+        .collect();
+    // A machine that is busy enough answers slowly.
+    if not_fine.iter().all(|finding| finding["check"] != "latency") {
+        assert!(not_fine.is_empty(), "{not_fine:?}");
+        assert_eq!(done.code(), 0);
+    }
+    assert!(findings.iter().any(|it| it["check"] == "persistence"));
+}
+
+#[test]
+fn directory_is_looked_at() {
+    let place = Place::with_files();
+    let done = place.tool("doctor").done();
+    for check in ["directory", "file system", "locking", "space"] {
+        assert!(done.out.contains(&format!("\t{check}\t")), "{}", done.out);
+    }
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(place.path("locks"), mode).expect("change the mode");
+    let done = place.tool("doctor").done();
+    assert_eq!(done.code(), 1);
+    assert!(done.out.contains("weak\tdirectory\t"), "{}", done.out);
+}
