@@ -7,6 +7,7 @@ mod command;
 mod contention;
 mod death;
 mod doctor;
+mod documents;
 mod golden;
 mod holders;
 mod loss;

@@ -16,6 +16,7 @@ mod bench;
 #[cfg(target_os = "linux")]
 mod boot_timer;
 mod break_lock;
+mod completions;
 mod doctor;
 mod duration;
 #[cfg(target_os = "linux")]
@@ -23,6 +24,7 @@ mod exec;
 #[cfg(target_os = "linux")]
 mod group;
 mod ls;
+mod man;
 mod moment;
 mod output;
 mod results;
@@ -89,6 +91,14 @@ const VERBS: &[Verb] = &[
     Verb {
         command: bench::command,
         run: bench::run,
+    },
+    Verb {
+        command: completions::command,
+        run: completions::run,
+    },
+    Verb {
+        command: man::command,
+        run: man::run,
     },
 ];
 
