@@ -155,10 +155,6 @@ impl Running {
         self.read("out")
     }
 
-    pub(crate) fn err(&self) -> String {
-        self.read("err")
-    }
-
     #[track_caller]
     pub(crate) fn done(mut self) -> Done {
         let mut status = None;

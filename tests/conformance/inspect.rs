@@ -151,7 +151,8 @@ pub(crate) fn kept_lock_is_seen_as_kept(place: &Place) {
     let LockState::Kept { remaining, .. } = seen.state else {
         panic!("{seen:?}")
     };
-    assert!(remaining.is_none_or(|left| left <= Duration::from_secs(60)));
+    // Engines round up to their clock's ticks.
+    assert!(remaining.is_none_or(|left| left <= Duration::from_secs(61)));
     assert!(seen.holders.is_empty(), "{seen:?}");
 }
 
