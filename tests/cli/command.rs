@@ -4,6 +4,7 @@ use std::process::Command;
 
 use support::RedisServer;
 
+use crate::program::program;
 use crate::tool::Place;
 
 #[test]
@@ -75,7 +76,7 @@ fn command_has_the_signals_that_it_has_without_the_tool() {
 #[test]
 fn ignored_signal_stays_ignored() {
     let place = Place::with_files();
-    let program = env!("CARGO_BIN_EXE_crosslock");
+    let program = program();
     let script = format!(
         "trap '' HUP; exec {program} run a -- sh -c 'kill -HUP $PPID; kill -HUP $$; echo alive'"
     );
@@ -94,7 +95,7 @@ fn ignored_signal_stays_ignored() {
 #[test]
 fn lock_is_free_when_the_command_has_ended_and_not_before() {
     let place = Place::with_files();
-    let script = format!("{} test a; echo $?", env!("CARGO_BIN_EXE_crosslock"));
+    let script = format!("{} test a; echo $?", program());
     let url = format!("CROSSLOCK_URL=file://{}/locks", place.dir().display());
     let done = place.run("a", &format!("{url} {script}")).done();
     assert_eq!(done.out, "75\n", "{}", done.err);

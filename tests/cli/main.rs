@@ -12,6 +12,7 @@ mod golden;
 mod holders;
 mod loss;
 mod ls_and_show;
+mod program;
 mod screen;
 mod signals;
 mod statuses;

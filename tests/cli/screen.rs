@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use crate::program::program;
 use crate::tool::{Done, Place, Tool};
 
 /// What a shell does there with the tool, which is `$X`, while somebody types `input`.
@@ -18,9 +19,7 @@ pub(crate) fn terminal(place: &Place, script: &str) -> Tool {
             .get_envs()
             .filter_map(|(name, value)| Some((name, value?))),
     );
-    command
-        .env("X", env!("CARGO_BIN_EXE_crosslock"))
-        .env_remove("NO_COLOR");
+    command.env("X", program()).env_remove("NO_COLOR");
     command.current_dir(place.dir());
     tool.command = command;
     tool

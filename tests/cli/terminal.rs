@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use support::{RedisServer, wait_until};
 
 use crate::PATIENCE;
+use crate::program::program;
 use crate::tool::{Place, is_running};
 
 /// A terminal with a shell, which has job control as that of a person.
@@ -18,7 +19,7 @@ struct Terminal<'a> {
 impl<'a> Terminal<'a> {
     fn open(place: &'a Place) -> Self {
         let screen = fs::File::create(place.path("screen")).expect("make a file");
-        let tool = env!("CARGO_BIN_EXE_crosslock");
+        let tool = program();
         let script = Command::new("script")
             .args([
                 "-q",
