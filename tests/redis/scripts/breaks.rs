@@ -177,9 +177,8 @@ fn owner_that_was_broken_is_not_let_in_from_the_line() {
     bench.token(&a);
     bench.wait(&b, "");
     // A late copy of its request has put it there.
-    for (key, text) in [(bench.queue.clone(), &a)] {
-        bench.query::<()>(&["LPUSH", &key, text]);
-    }
+    let queue = bench.queue.clone();
+    bench.query::<()>(&["LPUSH", &queue, &a]);
     let waiter: String = bench.query(&["HGET", &bench.waiters.clone(), &b]);
     bench.query::<()>(&["HSET", &bench.waiters.clone(), &a, &waiter]);
     break_lock(&mut bench);
@@ -214,7 +213,7 @@ fn all_that_share_are_broken_at_once() {
         assert_eq!((seen.holder.as_deref(), seen.shares().len()), (None, 0));
         let counter = seen.counter.unwrap();
         assert!(
-            counter > tokens[2] && counter % 8 == 0,
+            counter > tokens[2] && counter.is_multiple_of(8),
             "nothing was abandoned: {counter}"
         );
         assert_eq!(seen.broken.len(), 3);

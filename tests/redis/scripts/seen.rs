@@ -59,7 +59,7 @@ impl Seen {
         let holder = permits.map_or(lock.clone(), |_| Some(PERMITS.to_owned()));
         let counter: Option<String> = next(answers);
         let (line, waiters, readers) = (next(answers), next(answers), next(answers));
-        let members: BTreeMap<String, f64> = next(answers);
+        let members: BTreeMap<String, i64> = next(answers);
         let (shares, tokens) = shares_of(&members);
         let value = next(answers);
         let pttls = [(); KEYS + 1].map(|()| next(answers));
@@ -142,12 +142,12 @@ fn broken_of(counter: &str) -> BTreeMap<String, u64> {
 }
 
 /// What the members of the holders say: when each lease ends, and its token.
-fn shares_of(members: &BTreeMap<String, f64>) -> (BTreeMap<String, u64>, BTreeMap<String, u64>) {
+fn shares_of(members: &BTreeMap<String, i64>) -> (BTreeMap<String, u64>, BTreeMap<String, u64>) {
     let (mut shares, mut tokens) = (BTreeMap::new(), BTreeMap::new());
     for (member, score) in members {
         match member.strip_prefix("0 ") {
-            Some(owner) => tokens.insert(owner.to_owned(), -score as u64),
-            None => shares.insert(member.clone(), *score as u64),
+            Some(owner) => tokens.insert(owner.to_owned(), score.unsigned_abs()),
+            None => shares.insert(member.clone(), score.unsigned_abs()),
         };
     }
     let owners = shares.keys().filter_map(|member| member.split_once(' '));
