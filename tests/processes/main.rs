@@ -7,6 +7,8 @@ mod exclusion;
 mod exits;
 mod forks;
 mod holders;
+#[cfg(feature = "redis")]
+mod passing;
 mod threads;
 mod users;
 mod waiters;
