@@ -9,14 +9,16 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::*;
-use crate::base::clock::{BootClock, Deadline};
-use crate::base::error::Error;
+use crate::base::clock::{BootClock, Clock, Deadline};
+use crate::base::error::{Error, LostReason};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
 use crate::base::token::Token;
-use crate::engine::{Answer, Engine, Pace, Release, Released, Renewed, Request, Unanswered, Wait};
+use crate::engine::{
+    Answer, Engine, Grant, Pace, Release, Released, Renewed, Request, Revocations, Unanswered, Wait,
+};
 use crate::lease::Lease;
-use crate::queue::handoff::{LocalQueues, Turn};
+use crate::queue::handoff::{LocalQueues, Standing, Turn};
 
 /// More than the first questions of a call take, whose time ends in the test.
 const SOON: Duration = Duration::from_secs(1);
@@ -31,18 +33,22 @@ type Asked = Result<Answer, Unanswered>;
 
 /// What the next questions do, and how they are answered.
 #[derive(Clone, Default)]
-struct Scripted(Arc<Mutex<VecDeque<Script>>>);
+struct Scripted {
+    scripts: Arc<Mutex<VecDeque<Script>>>,
+    /// How often something was released.
+    released: Arc<Mutex<u32>>,
+}
 
 type Script = Box<dyn FnOnce() -> Asked + Send>;
 
 impl Scripted {
     fn next(&self, answer: impl FnOnce() -> Asked + Send + 'static) {
-        self.0.lock().push_back(Box::new(answer));
+        self.scripts.lock().push_back(Box::new(answer));
     }
 
     #[track_caller]
     fn assert_all_asked(&self) {
-        let left = self.0.lock().len();
+        let left = self.scripts.lock().len();
         assert_eq!(left, 0, "so many questions weren't asked");
     }
 }
@@ -67,13 +73,14 @@ impl Engine for Scripted {
     }
 
     fn release(&self, _: Request<'_>, _: Release<'_>, _: &Deadline) -> Result<Released> {
+        *self.released.lock() += 1;
         Ok(Released::Done)
     }
 }
 
 impl Wait for Scripted {
     fn ask(&mut self, _: Request<'_>, _: Option<&mut Pace<'_>>, _: &Deadline) -> Asked {
-        let answer = self.0.lock().pop_front();
+        let answer = self.scripts.lock().pop_front();
         answer.expect("no question was expected")()
     }
 }
@@ -232,4 +239,155 @@ fn handed_over_lease_that_is_over_says_nothing_about_the_lock() {
     assert!(matches!(next, Ok(None)), "{next:?}");
     let left = told.recv().expect("it left");
     assert!(matches!(left, Left::Gone { taken: false }));
+}
+
+fn granted() -> Asked {
+    Ok(Answer::Granted(Grant {
+        token: Token::next(0, 0),
+        value: None,
+        since: BootClock.now(),
+    }))
+}
+
+impl Scene {
+    fn acquire(&self) -> Result<Option<LockGuard>> {
+        acquire(&self.core, &self.claim, &mut self.budget())
+    }
+}
+
+#[track_caller]
+fn assert_cancelled<T: fmt::Debug>(outcome: &Result<T>) {
+    assert!(
+        matches!(outcome, Err(Error::Cancelled { name, .. }) if name == "a"),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn call_that_is_cancelled_before_it_asks_asks_nothing() {
+    let scene = scene();
+    scene.cancel.set();
+    assert_cancelled(&scene.acquire());
+    assert_eq!(scene.queues().len(), 0);
+}
+
+#[test]
+fn question_that_a_cancel_cut_short_is_asked_again_by_the_next_thread() {
+    let scene = scene();
+    let (turn, second, _third) = (scene.first(), scene.behind(), scene.behind());
+    let cancel = scene.cancel.clone();
+    scene.engine.next(move || {
+        cancel.set();
+        unanswered()
+    });
+    let first = scene.call(
+        turn,
+        Contender::new(&*scene.engine, scene.core.process, None),
+    );
+    assert_cancelled(&first);
+    let Left::Given(turn, Handoff::Resume(contender, _)) = second.leave() else {
+        panic!("the turn comes with the contender")
+    };
+    assert_eq!(contender.standing, Standing::Unclear);
+    // Its time is over, and nobody knows how the lock stands.
+    sleep_until(&scene.over);
+    scene.engine.next(taken);
+    let mut budget = RetryBudget::new(scene.over.clone(), None, &scene.core.options);
+    let (core, claim) = (&scene.core, &scene.claim);
+    let second = Acquirer::new(core, claim, &mut budget, *contender, Some(turn), None).acquire();
+    assert!(matches!(second, Ok(None)), "{second:?}");
+    scene.engine.assert_all_asked();
+}
+
+#[test]
+fn place_in_the_engines_queue_goes_on_to_the_next_thread_when_a_call_is_cancelled() {
+    let scene = scene();
+    let (turn, second) = (scene.first(), scene.behind());
+    let cancel = scene.cancel.clone();
+    scene.engine.next(move || {
+        cancel.set();
+        taken()
+    });
+    let first = scene.call(
+        turn,
+        Contender::new(&*scene.engine, scene.core.process, None),
+    );
+    assert_cancelled(&first);
+    let Left::Given(_turn, Handoff::Resume(contender, _)) = second.leave() else {
+        panic!("the turn comes with the contender")
+    };
+    assert_eq!(contender.standing, Standing::Queued);
+    assert!(contender.failing.is_none());
+}
+
+#[test]
+fn grant_that_meets_a_cancel_is_the_callers() {
+    let scene = scene();
+    let cancel = scene.cancel.clone();
+    scene.engine.next(move || {
+        cancel.set();
+        granted()
+    });
+    let guard = scene.acquire().unwrap().expect("it has the lock");
+    assert!(guard.is_held());
+    guard.unlock().unwrap();
+}
+
+#[test]
+fn grant_that_meets_a_close_is_released() {
+    let scene = scene();
+    let core = scene.core.clone();
+    scene.engine.next(move || {
+        core.close();
+        granted()
+    });
+    assert_cancelled(&scene.acquire());
+    assert_eq!(*scene.engine.released.lock(), 1);
+    assert_eq!(scene.queues().len(), 0);
+    assert!(scene.core.guards.monitors().is_empty());
+}
+
+#[test]
+fn guard_whose_locker_is_closed_is_lost_and_releases_nothing_more() {
+    let scene = scene();
+    scene.engine.next(granted);
+    let guard = scene.acquire().unwrap().expect("it has the lock");
+    let waiter = scene.behind();
+    scene.core.close();
+    assert_eq!(*scene.engine.released.lock(), 1);
+    let lost = guard.lost().recv().expect("one message");
+    assert_eq!(lost.reason, LostReason::Closed);
+    assert!(
+        matches!(waiter.leave(), Left::Given(..)),
+        "the turn is free"
+    );
+    let unlocked = guard.unlock();
+    let reason = LostReason::Closed;
+    assert!(matches!(unlocked, Err(Error::Lost { reason: found, .. }) if found == reason));
+    assert_eq!(*scene.engine.released.lock(), 1);
+    assert!(scene.core.guards.monitors().is_empty());
+}
+
+#[test]
+fn guard_is_told_by_its_owner_that_somebody_broke_its_lock() {
+    let scene = scene();
+    let guards: Vec<_> = (0..3)
+        .map(|_| {
+            let mut lease = scene.expired();
+            scene.core.restart(&mut lease, BootClock.now());
+            LockGuard::new(scene.core.clone(), lease, None, None).unwrap()
+        })
+        .collect();
+    let broken = scene.core.guards.monitors()[1]
+        .owner()
+        .expect("it has a lease");
+    scene.core.guards.revoked("nobody", LostReason::Broken);
+    scene
+        .core
+        .guards
+        .revoked(broken.as_str(), LostReason::Broken);
+    let held: Vec<_> = guards.iter().map(LockGuard::is_held).collect();
+    assert_eq!(held, [true, false, true]);
+    let lost = guards[1].lost().recv().expect("one message");
+    assert_eq!(lost.reason, LostReason::Broken);
 }
