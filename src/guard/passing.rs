@@ -1,6 +1,7 @@
 //! How a guard ends whose lease goes on in another process.
 
 use super::LockGuard;
+use crate::base::fork::Process;
 use crate::base::owner::Owner;
 use crate::base::ticket::OwnerTicket;
 use crate::lease::deferred_release::DeferredRelease;
@@ -37,7 +38,7 @@ impl LockGuard {
             None
         };
         // An owner that no engine knows has nothing to give.
-        let owner = owner.unwrap_or_else(|| Owner::of(self.core.process, None));
+        let owner = owner.unwrap_or_else(|| Owner::of(Process::current(), None));
         OwnerTicket::new(self.claim.clone(), owner, self.token.number)
     }
 

@@ -19,7 +19,7 @@ use support::{Child, Stopwatch, eventually, is_child};
 const LEASE: Duration = Duration::from_millis(400);
 
 /// Runs `body` in a forked child of this process; returns its process id.
-fn forked(body: impl FnOnce()) -> i32 {
+pub(super) fn forked(body: impl FnOnce()) -> i32 {
     match fork::fork().unwrap() {
         Fork::Parent(pid) => pid,
         Fork::Child => {
@@ -32,14 +32,14 @@ fn forked(body: impl FnOnce()) -> i32 {
 }
 
 #[track_caller]
-fn assert_succeeds(pid: i32) {
+pub(super) fn assert_succeeds(pid: i32) {
     let status = fork::waitpid(pid).unwrap();
     assert!(fork::WIFEXITED(status), "{status}");
     assert_eq!(fork::WEXITSTATUS(status), 0);
 }
 
 /// Runs the test `entry` in a process of its own, for each engine.
-fn succeeds_in_a_process_of_its_own(entry: &str, url: &str) {
+pub(super) fn succeeds_in_a_process_of_its_own(entry: &str, url: &str) {
     let dir = temp_dir();
     let file = dir.path().join("counter");
     fs::write(&file, "0").unwrap();
@@ -99,7 +99,7 @@ fn child_forks_with_guards() {
 }
 
 /// That of a forked child, which is killed if it doesn't end.
-fn exit_status(pid: i32) -> Option<i32> {
+pub(super) fn exit_status(pid: i32) -> Option<i32> {
     let pid = Pid::from_raw(pid).unwrap();
     let mut ended = None;
     let ends = eventually(PATIENCE, || {

@@ -6,6 +6,7 @@ mod directories;
 mod exclusion;
 mod exits;
 mod forks;
+mod forks_stopping;
 mod holders;
 #[cfg(feature = "redis")]
 mod passing;
