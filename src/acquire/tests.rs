@@ -292,7 +292,12 @@ fn question_that_a_cancel_cut_short_is_asked_again_by_the_next_thread() {
     // Its time is over, and nobody knows how the lock stands.
     sleep_until(&scene.over);
     scene.engine.next(taken);
-    let mut budget = RetryBudget::new(scene.over.clone(), None, &scene.core.options);
+    let mut budget = RetryBudget::new(
+        scene.over.clone(),
+        None,
+        &scene.core.options,
+        Instant::now(),
+    );
     let (core, claim) = (&scene.core, &scene.claim);
     let second = Acquirer::new(core, claim, &mut budget, *contender, Some(turn), None).acquire();
     assert!(matches!(second, Ok(None)), "{second:?}");

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crossbeam_channel::Receiver;
 
 use crate::base::claim::Claim;
 use crate::base::clock::Deadline;
-use crate::base::error::{Error, LostReason, Result, Whole};
+use crate::base::error::{Error, LostReason, Result};
 use crate::base::token::Token;
 #[cfg(feature = "value")]
 use crate::base::value::Stored;
@@ -28,6 +28,7 @@ use crate::lease::renewer::{Renewer, Tend};
 use crate::queue::handoff::Turn;
 
 mod downgrade;
+mod dropping;
 pub(crate) mod held_by_thread;
 mod passing;
 mod release;
@@ -361,11 +362,6 @@ impl LockGuard {
         !self.core.process.is_current()
     }
 
-    /// Whether this thread is unwinding by a panic that began while it was held.
-    pub(crate) fn is_panicked(&self) -> bool {
-        thread::panicking() && !self.panicking
-    }
-
     fn lost_error(&self) -> Error {
         // In a child that inherited this guard nothing may be locked: its other threads stayed in the parent.
         let known = if self.is_inherited() {
@@ -384,46 +380,6 @@ impl LockGuard {
     /// What the lock protects: it came with the lease.
     pub(crate) fn value(&self) -> Stored {
         self.monitor.value().flatten()
-    }
-}
-
-impl Drop for LockGuard {
-    fn drop(&mut self) {
-        if self.monitor.has_ended() && self.place.is_none() {
-            self.tell_released();
-            return;
-        }
-        if self.is_inherited() {
-            // The parent's: not even its channel may be closed here.
-            std::mem::forget((self.renewer.take(), self.monitor.clone(), self.core.clone()));
-            return;
-        }
-        if self.monitor.has_ended() {
-            // A release that panicked hasn't told it.
-            self.tell_released();
-        } else {
-            self.release_dropped();
-        }
-        self.leave_registry();
-    }
-}
-
-impl LockGuard {
-    fn leave_registry(&mut self) {
-        if let Some(place) = self.place.take() {
-            self.core.remove_guard(place);
-        }
-    }
-
-    fn release_dropped(&mut self) {
-        let panicked = self.is_panicked();
-        // A logger that panics must not end a process whose thread is unwinding.
-        let _ = catch_unwind(AssertUnwindSafe(|| {
-            if let Err(e) = self.release(None, &Deadline::NEVER, panicked) {
-                log::warn!("not released on drop: {}", Whole(&e));
-            }
-        }));
-        self.tell_released();
     }
 }
 
