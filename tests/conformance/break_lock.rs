@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use crosslock::{Error, LockGuard, LockState, LostReason};
+use crosslock::{Error, LockGuard, LockState, Locker, LostReason};
 
 use crate::{PATIENCE, Place};
 
@@ -24,6 +24,13 @@ pub(crate) fn assert_broken(guard: &LockGuard) {
         (lost.name.as_str(), lost.reason),
         (guard.name(), LostReason::Broken)
     );
+}
+
+/// Bounded, so that a test fails whose lock isn't broken, and doesn't hang.
+#[track_caller]
+pub(crate) fn waits_for(lock: &Locker) -> LockGuard {
+    let guard = lock.try_lock_for("a", PATIENCE).unwrap();
+    guard.expect("it becomes free")
 }
 
 pub(crate) fn broken_lock_is_the_next_holders(place: &Place) {
@@ -121,7 +128,7 @@ pub(crate) fn break_lets_in_who_waits(place: &Place) {
     let guard = place.lock("a").unwrap();
     thread::scope(|scope| {
         let other = place.builder().build().unwrap();
-        let waits = scope.spawn(move || other.lock("a").unwrap().abandoned());
+        let waits = scope.spawn(move || waits_for(&other).abandoned());
         // On some engines nobody sees who waits.
         thread::sleep(Duration::from_millis(50));
         place.break_lock("a").unwrap();
@@ -136,7 +143,7 @@ pub(crate) fn broken_thread_leaves_the_lock_to_another_of_its_locker(place: &Pla
     let lock = lock.renew_every(Duration::from_millis(50)).build().unwrap();
     let guard = lock.lock("a").unwrap();
     thread::scope(|scope| {
-        let waits = scope.spawn(|| lock.lock("a").unwrap().abandoned());
+        let waits = scope.spawn(|| waits_for(&lock).abandoned());
         thread::sleep(Duration::from_millis(20));
         place.break_lock("a").unwrap();
         // The guard isn't dropped, and the lock is free all the same.

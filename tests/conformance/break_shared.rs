@@ -4,7 +4,7 @@ use std::thread;
 
 use crosslock::{LockGuard, Locker};
 
-use super::break_lock::assert_broken;
+use super::break_lock::{assert_broken, waits_for};
 use super::inspect::look_until;
 use super::list::listed;
 use crate::{PATIENCE, Place};
@@ -16,7 +16,7 @@ pub(crate) fn break_keeps_the_order_of_those_who_wait(place: &Place) {
         for number in 0..3 {
             let (lock, tell) = (place.builder().build().unwrap(), tell.clone());
             scope.spawn(move || {
-                let guard = lock.lock("a").unwrap();
+                let guard = waits_for(&lock);
                 tell.send((number, guard.abandoned())).unwrap();
             });
             look_until(place, "a", |seen| seen.waiters.len() == number + 1);
@@ -63,11 +63,12 @@ pub(crate) fn break_frees_what_a_waiter_for_several_names_has(place: &Place) {
     let guard = place.lock("b").unwrap();
     thread::scope(|scope| {
         let (both, single) = (locker(place), locker(place));
-        let waits = scope.spawn(move || both.lock_all(&["a", "b"]).map(drop));
+        let waits = scope.spawn(move || both.try_lock_all_for(&["a", "b"], PATIENCE));
         look_until(place, "b", |seen| !seen.waiters.is_empty());
         place.break_lock("a").unwrap();
         place.break_lock("b").unwrap();
-        waits.join().unwrap().unwrap();
+        let both = waits.join().unwrap().unwrap();
+        drop(both.expect("both become free"));
         assert!(single.try_lock_for("a", PATIENCE).unwrap().is_some());
     });
     assert_broken(&guard);

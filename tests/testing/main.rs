@@ -1,0 +1,165 @@
+//! Programs that lock, tested as their authors would: by a fake, without a server and without sleeping.
+
+use std::sync::{Arc, Mutex as StdMutex};
+use std::thread;
+use std::time::Duration;
+
+use crosslock::testing::Fake;
+use crosslock::{Error, Event, LockState, Locker, LostReason, Observer, OwnerTicket, Result};
+
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A leader does its work until it isn't one any more.
+struct Leader {
+    guard: crosslock::LockGuard,
+    terms: u32,
+}
+
+impl Leader {
+    fn elect(locker: &Locker) -> Result<Option<Leader>> {
+        let guard = locker.try_lock("leader")?;
+        Ok(guard.map(|guard| Leader { guard, terms: 0 }))
+    }
+
+    fn work(&mut self) -> Result<u32> {
+        self.guard.check()?;
+        self.terms += 1;
+        Ok(self.terms)
+    }
+}
+
+#[test]
+fn leader_goes_on_for_hours_and_another_takes_over_when_it_is_cut_off() {
+    let fake = Fake::new();
+    let [first, second] = [fake.locker(), fake.locker()];
+    let mut leader = Leader::elect(&first).unwrap().expect("nobody else is");
+    for term in 1..=24 {
+        fake.advance(HOUR);
+        assert_eq!(leader.work().unwrap(), term);
+        assert!(Leader::elect(&second).unwrap().is_none());
+    }
+    fake.outage(true);
+    fake.advance(HOUR);
+    let ended = leader.work();
+    assert!(matches!(ended, Err(Error::Lost { .. })), "{ended:?}");
+    fake.outage(false);
+    let next = Leader::elect(&second).unwrap().expect("the first is none");
+    assert!(next.guard.abandoned());
+    assert!(next.guard.fencing_token() > leader.guard.fencing_token());
+}
+
+#[test]
+fn requests_of_a_second_are_limited() {
+    let fake = Fake::new();
+    let limit = fake.locker().semaphore("requests", 3).unwrap();
+    let mut sent = 0;
+    for _ in 0..10 {
+        while let Some(permit) = limit.try_acquire().unwrap() {
+            permit.at_least_for(SECOND);
+            sent += 1;
+        }
+        fake.advance(SECOND);
+    }
+    assert_eq!(sent, 30);
+}
+
+#[cfg(feature = "value")]
+#[test]
+fn change_of_a_holder_that_lost_its_lock_is_not_stored() {
+    let fake = Fake::new();
+    let [one, other] = [fake.locker(), fake.locker()].map(|it| it.mutex("stock", 10).unwrap());
+    one.update(|stock| *stock -= 1).unwrap();
+    let mut late = one.lock().unwrap();
+    *late -= 1;
+    fake.abandon("stock");
+    other.update(|stock| *stock -= 5).unwrap();
+    assert!(matches!(
+        crosslock::MutexGuard::unlock(late),
+        Err(Error::Lost { .. })
+    ));
+    assert_eq!(other.get().unwrap(), 4);
+}
+
+#[test]
+fn readers_and_writers_wait_for_each_other() {
+    let fake = Fake::new();
+    let reader = fake.locker().read("config").unwrap();
+    let other = fake.locker();
+    let writer = thread::spawn(move || other.write("config").map(drop));
+    fake.await_waiters("config", 1);
+    assert!(fake.locker().try_read("config").unwrap().is_none());
+    drop(reader);
+    writer.join().unwrap().unwrap();
+    assert!(fake.locker().try_read("config").unwrap().is_some());
+}
+
+#[test]
+fn child_goes_on_with_the_lock_of_its_parent() {
+    let fake = Fake::new();
+    let secret = fake.locker().lock("job").unwrap().into_owner().as_secret();
+    assert!(fake.locker().try_lock("job").unwrap().is_none());
+    let child = fake.locker();
+    let ticket: OwnerTicket = secret.parse().unwrap();
+    fake.delay(SECOND);
+    let guard = child.adopt("job", &ticket).unwrap();
+    assert_eq!(fake.elapsed(), SECOND);
+    fake.advance(HOUR);
+    guard.unlock().unwrap();
+    fake.delay(Duration::ZERO);
+
+    // Nobody renews a lease that is on its way.
+    let ticket = fake.locker().lock("job").unwrap().into_owner();
+    fake.advance(HOUR);
+    let late = child.adopt("job", ticket);
+    assert!(matches!(late, Err(Error::Lost { .. })), "{late:?}");
+}
+
+#[test]
+fn operator_sees_and_frees_a_lock_that_is_held_for_too_long() {
+    let fake = Fake::new();
+    let stuck = fake.builder().label("nightly").build().unwrap();
+    let guard = stuck.lock("job").unwrap();
+    fake.advance(HOUR);
+    let operator = fake.locker();
+    let names: Result<Vec<_>> = operator.list("").unwrap().collect();
+    assert_eq!(names.unwrap(), ["job"]);
+    let holder = operator.inspect("job").unwrap().holders.remove(0);
+    assert_eq!(holder.held_for, Some(HOUR));
+    assert_eq!(holder.party.unwrap().label.as_deref(), Some("nightly"));
+    operator.break_lock("job").unwrap();
+    assert_eq!(guard.lost().try_recv().unwrap().reason, LostReason::Broken);
+    assert_eq!(operator.inspect("job").unwrap().state, LockState::Free);
+}
+
+#[test]
+fn observer_is_told_times_by_the_clock() {
+    #[derive(Default)]
+    struct Told(StdMutex<Vec<String>>);
+
+    impl Observer for Told {
+        fn event(&self, event: &Event<'_>) {
+            let line = match event {
+                Event::Acquired { waited, .. } => format!("acquired after {waited:?}"),
+                Event::Released { held, .. } => format!("released after {held:?}"),
+                Event::Waiting { .. } => "waiting".to_owned(),
+                _ => return,
+            };
+            self.0.lock().unwrap().push(line);
+        }
+    }
+
+    let fake = Fake::new();
+    let told = Arc::new(Told::default());
+    let guard = fake.locker().lock("job").unwrap();
+    let observed = fake.builder().observer(told.clone()).build().unwrap();
+    let waiter = thread::spawn(move || observed.lock("job").unwrap());
+    fake.await_waiters("job", 1);
+    fake.advance(7 * SECOND);
+    drop(guard);
+    let guard = waiter.join().unwrap();
+    fake.advance(5 * SECOND);
+    drop(guard);
+    let expected = ["waiting", "acquired after 7s", "released after 5s"];
+    assert_eq!(*told.0.lock().unwrap(), expected);
+}
