@@ -36,7 +36,7 @@ mod telling;
 
 /// Holds a lock, and releases it when dropped.
 ///
-/// While the guard lives, a thread of its own renews the lease (`file:` has nothing to renew).
+/// While the guard lives, a thread of its own renews the lease (on `file:` it looks whether somebody broke the lock).
 ///
 /// # What to do with a lease that may end
 ///

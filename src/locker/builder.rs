@@ -103,7 +103,8 @@ impl LockerBuilder {
     ///
     /// Others wait for so long after a holder has crashed. A short ttl costs more renewals, and a process that can't
     /// renew for as long (a pause, a slow disk, a network that is down) loses its locks. On `file:` a crashed
-    /// holder's lock is free at once, and the ttl matters only when leases aren't renewed.
+    /// holder's lock is free at once. There the ttl matters when leases aren't renewed; else a third of it says how often
+    /// a holder looks whether its lock was broken.
     ///
     /// # Examples
     ///
@@ -171,8 +172,8 @@ impl LockerBuilder {
     /// Sets the polling interval where grant notifications aren't available. Default: 1 ms, 100 ms, 0.5.
     ///
     /// That concerns calls with a number of [`attempts`](Self::attempts), calls that wait for another program's lock,
-    /// and all calls while the server can't be reached or its messages don't arrive. On `file:` it concerns timed
-    /// calls, and all calls where leases end.
+    /// and all calls while the server can't be reached or its messages don't arrive. On `file:` it also concerns systems
+    /// without inotify.
     ///
     /// The pauses double from `base` (100 us and up) to `cap` (at most 60 s). Each is shortened at random by up to
     /// `jitter` (0.0 to 1.0) of its length. On Redis each attempt is one command. A pause never lasts longer than the

@@ -111,10 +111,7 @@ impl Locker {
     /// [`LockerBuilder::unavailable_for`](crate::LockerBuilder::unavailable_for). If another program's key of that
     /// name never expires, the call waits for as long as the key exists.
     ///
-    /// On `file:` the call waits in the kernel, which promises no order between processes. Where leases end there too
-    /// ([`LockerBuilder::renew`](crate::LockerBuilder::renew),
-    /// [`LockerBuilder::max_hold`](crate::LockerBuilder::max_hold)), it polls with the pauses of
-    /// [`LockerBuilder::backoff`](crate::LockerBuilder::backoff).
+    /// On `file:` the call sleeps until something happens to the lock's file, which promises no order between processes.
     ///
     /// # Errors
     ///
