@@ -191,7 +191,11 @@ fn break_of_one_of_several_names_ends_the_lease_of_all() {
     let lost = guard.lost().recv_timeout(PATIENCE).unwrap();
     assert_eq!(lost.reason, LostReason::Broken);
     let other = open(directory.path());
-    assert!(other.lock("a").unwrap().abandoned() && other.lock("b").unwrap().abandoned());
+    assert!(other.lock("b").unwrap().abandoned());
+    // What the other name protects may still be in use.
+    assert!(other.try_lock("a").unwrap().is_none());
+    assert!(matches!(guard.unlock(), Err(Error::Lost { reason, .. }) if reason == lost.reason));
+    assert!(!other.lock("a").unwrap().abandoned());
 }
 
 #[test]

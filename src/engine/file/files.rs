@@ -45,6 +45,8 @@ pub(super) struct Files {
 pub(super) struct HeldFiles {
     pub(super) files: Vec<Locked>,
     pub(super) token: Token,
+    /// `Done` until it is known that some of the files aren't its own any more.
+    known: Renewed,
 }
 
 /// What comes of locking all files of a claim.
@@ -214,7 +216,11 @@ impl Files {
             .iter()
             .map(|content| Token::next(content.counter, host_micros()));
         let token = tokens.fold(Token::from_number(0), Token::and);
-        let held = HeldFiles { files, token };
+        let held = HeldFiles {
+            files,
+            token,
+            known: Renewed::Done,
+        };
         let record = Record::Held(Held {
             since: Moment::now(),
             holder: request.owner.holder().to_owned(),
@@ -281,7 +287,7 @@ impl HeldFiles {
                 return Ok(false);
             }
         }
-        Ok(true)
+        Ok(self.known == Renewed::Done)
     }
 
     /// Whether this file is one of them.
@@ -292,7 +298,7 @@ impl HeldFiles {
 
     /// Whether the lease is still the owner's.
     pub(super) fn standing(&self) -> io::Result<Renewed> {
-        let mut standing = Renewed::Done;
+        let mut standing = self.known;
         for locked in &self.files {
             if locked.is_at_its_path()? {
                 continue;
@@ -303,6 +309,18 @@ impl HeldFiles {
             standing = Renewed::NotOwner;
         }
         Ok(standing)
+    }
+
+    /// Ends a lease that is lost. Of several names whose files are still there, the holder may be at work on what they
+    /// protect: they stay locked until it releases, unless the lease has ended by itself. Says whether any is left.
+    pub(super) fn lose(&mut self) -> bool {
+        let Ok(standing @ (Renewed::NotOwner | Renewed::Broken)) = self.standing() else {
+            return false;
+        };
+        self.known = standing;
+        self.files
+            .retain(|locked| locked.is_at_its_path().unwrap_or(false));
+        !self.files.is_empty()
     }
 
     /// The first failure doesn't keep it from the others.

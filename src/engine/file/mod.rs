@@ -203,7 +203,10 @@ impl Engine for FileEngine {
 
     /// The counter stays odd: the next holder sees that this one never released.
     fn forget(&self, owner: &Owner) {
-        self.files.held.lock().remove(owner);
+        let mut ours = self.files.held.lock();
+        if ours.get_mut(owner).is_some_and(|held| !held.lose()) {
+            ours.remove(owner);
+        }
     }
 }
 

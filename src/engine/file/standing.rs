@@ -203,7 +203,9 @@ impl Look {
         let (state, holders) = match self.standing {
             Standing::Free | Standing::MaybeHeld(_) => (LockState::Free, Vec::new()),
             Standing::Kept(remaining) => {
-                let remaining = Some(remaining);
+                // The file holds milliseconds, rounded up: no more than the holder asked for.
+                let millis = remaining.as_millis().try_into().unwrap_or(u64::MAX);
+                let remaining = Some(Duration::from_millis(millis));
                 (LockState::Kept { remaining }, Vec::new())
             }
             Standing::Held(holder) => (LockState::Exclusive, vec![holder]),
