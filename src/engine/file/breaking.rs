@@ -27,9 +27,8 @@ use super::aside::{counter_after, remove_aside, set_aside};
 use super::content::{Content, Record, mark_broken, read_content, unmark_broken, write_content};
 use super::create::{Draft, check_replaceable, open_file, open_to_read, open_to_write};
 use super::files::Files;
-use super::kernel_locks::KernelLocks;
 use super::opened::{Locked, Opened};
-use super::standing::{Standing, standing, unknown_holder};
+use super::standing::{holder, named_holder};
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, LostReason, Result};
 use crate::base::inspection::Holder;
@@ -88,11 +87,11 @@ impl Files {
         }
         let last = read_content(&old.file)?.unwrap_or_else(|| before.clone());
         let counter = counter_after(&old.path, &last);
-        let found = old.file.metadata()?;
-        let holder = match standing(&found, &last, KernelLocks::read().as_ref()) {
-            Standing::Held(holder) | Standing::MaybeHeld(holder) => Some(holder),
-            Standing::Locked => Some(unknown_holder()),
-            Standing::Free | Standing::Kept(_) => None,
+        let holder = match old.file.try_lock() {
+            // Its holder has noticed already; or there is none, because the lock was released just before.
+            Ok(()) => named_holder(&last),
+            Err(TryLockError::WouldBlock) => Some(holder(&old.file.metadata()?, &last)),
+            Err(TryLockError::Error(e)) => return Err(e),
         };
         write_content(&new.file, counter, &Record::None)?;
         remove_aside(&old.path)?;

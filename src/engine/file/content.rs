@@ -53,6 +53,14 @@ pub(super) struct Held {
 }
 
 impl Content {
+    /// Who has the lock, if somebody has it.
+    pub(super) fn held(&self) -> Option<&Held> {
+        match &self.record {
+            Record::Held(held) if self.counter % 2 == 1 => Some(held),
+            _ => None,
+        }
+    }
+
     /// For how much longer the lock stays taken, if nobody has it.
     pub(super) fn kept(&self) -> Duration {
         match &self.record {

@@ -22,8 +22,7 @@ pub(super) struct KernelLock {
 
 impl KernelLock {
     pub(super) fn is_of(&self, device: u64, inode: u64) -> bool {
-        let device = (rustix::fs::major(device), rustix::fs::minor(device));
-        (self.device, self.inode) == (device, inode)
+        (self.device, self.inode) == (parts_of(device), inode)
     }
 
     /// Such a line is `1: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF`, with `->` before the kind if it waits.
@@ -43,6 +42,18 @@ impl KernelLock {
             is_waiting,
         })
     }
+}
+
+/// As `/proc/locks` shows a device.
+#[cfg(target_os = "linux")]
+fn parts_of(device: u64) -> (u32, u32) {
+    (rustix::fs::major(device), rustix::fs::minor(device))
+}
+
+/// There is no such file.
+#[cfg(not(target_os = "linux"))]
+fn parts_of(_device: u64) -> (u32, u32) {
+    (0, 0)
 }
 
 /// The locks that this process may see.
@@ -101,8 +112,10 @@ pub(super) fn is_known_as(outer: u32, pid: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(target_os = "linux")]
     use std::os::unix::fs::MetadataExt;
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn lines_about_whole_files_are_understood() {
         let lock = KernelLock::parse("1: FLOCK  ADVISORY  WRITE 4711 fe:0a:1234 0 EOF");

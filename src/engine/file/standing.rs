@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use super::content::{Content, Held, Record, read_content};
+use super::content::{Content, Held, read_content};
 use super::create::open_to_read;
 use super::files::{DISK, Files};
 use super::kernel_locks::{KernelLock, KernelLocks, is_alive, is_known_as};
@@ -19,7 +19,7 @@ use crate::base::name::{Key, Namespace};
 
 /// How a lock stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+enum Standing {
     Free,
     Kept(Duration),
     Held(Holder),
@@ -106,15 +106,8 @@ fn look(path: &Path, locks: Option<&KernelLocks>) -> io::Result<Option<Look>> {
 }
 
 /// How the lock stands whose file holds that.
-pub(super) fn standing(
-    found: &Metadata,
-    content: &Content,
-    locks: Option<&KernelLocks>,
-) -> Standing {
-    let held = match &content.record {
-        Record::Held(held) if content.counter % 2 == 1 => Some(held),
-        _ => None,
-    };
+fn standing(found: &Metadata, content: &Content, locks: Option<&KernelLocks>) -> Standing {
+    let held = content.held();
     let by = |held: &Held| held.told(content.counter);
     let Some(locks) = locks else {
         let running = held.filter(|held| held.is_running());
@@ -139,6 +132,21 @@ pub(super) fn standing(
             None => unlocked(content),
         },
     }
+}
+
+/// Who has the lock of a file that is known to be locked.
+pub(super) fn holder(found: &Metadata, content: &Content) -> Holder {
+    match standing(found, content, KernelLocks::read().as_ref()) {
+        Standing::Held(holder) | Standing::MaybeHeld(holder) => holder,
+        Standing::Locked => unknown_holder(),
+        // The kernel doesn't tell, or not of a process outside of this one's container.
+        Standing::Free | Standing::Kept(_) => named_holder(content).unwrap_or_else(unknown_holder),
+    }
+}
+
+/// Who has the lock, as the file tells it.
+pub(super) fn named_holder(content: &Content) -> Option<Holder> {
+    Some(content.held()?.told(content.counter))
 }
 
 /// The locks of a file that are held, and those of files with the same number on other devices.
@@ -227,7 +235,7 @@ impl Look {
 }
 
 /// A program that isn't ours.
-pub(super) fn unknown_holder() -> Holder {
+fn unknown_holder() -> Holder {
     Holder {
         party: None,
         permits: 1,

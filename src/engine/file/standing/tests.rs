@@ -1,5 +1,6 @@
 use super::*;
 use crate::base::random::for_any;
+use crate::engine::file::content::Record;
 use crate::engine::file::moment::Moment;
 
 fn held(holder: &str) -> Content {
