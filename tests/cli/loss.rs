@@ -94,6 +94,18 @@ fn server_that_is_gone_stops_the_command_in_time() {
 }
 
 #[test]
+fn command_can_clean_up_while_the_lock_is_still_its_own() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let script = "trap 'sleep 1; echo clean; exit' TERM; echo > runs; while :; do sleep 0.05; done";
+    let tool = place.run("a --ttl 6s --kill-after 3s", script).start();
+    place.wait_for("runs");
+    server.kill();
+    let done = tool.done();
+    assert_eq!((done.code(), &*done.out), (76, "clean\n"), "{}", done.err);
+}
+
+#[test]
 fn short_outage_stops_nothing() {
     let server = RedisServer::start();
     let proxy = Proxy::start(server.addr());
