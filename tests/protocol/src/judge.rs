@@ -9,7 +9,7 @@ mod waits;
 
 use arrayvec::ArrayVec;
 
-pub(crate) use self::scripts::Lost;
+pub(crate) use self::scripts::{Lost, holders};
 use crate::server::{Owner, Token};
 use crate::setup::Setup;
 use crate::world::CLIENTS;
@@ -38,6 +38,8 @@ pub enum Rule {
     Unlock,
     /// `abandoned` is true exactly when the exclusive holder before never released, or panicked.
     Abandoned,
+    /// A lease that was broken is never renewed, and its owner isn't let in again while it would last.
+    Broken,
 }
 
 /// A documented exception from a rule.
@@ -49,6 +51,10 @@ pub enum Excuse {
     GrantFromBefore,
     /// Unlock: the server forgot the lease, and the same owner got it again.
     UnlockAfterForgetting,
+    /// Exclusion: somebody broke a lease, and let in another before its holder could know.
+    OverlapAfterBreak,
+    /// Tokens: the same, and the lease was handed over meanwhile, or a grant of it was still on its way.
+    TokenAfterBreak,
     /// Abandoned: a request that came late took the lock for an owner that was done.
     LateCopyAbandons,
     /// Abandoned: one that was let in died or stood still before it knew; or gave up several names without knowing that it
@@ -116,6 +122,8 @@ pub struct Watch {
     pub intruded: bool,
     /// The server forgot what this client may have been granted.
     pub forgotten: bool,
+    /// Somebody broke what it has, or was granted, and it doesn't know.
+    pub broken: bool,
     /// A replica brought back what the server had forgotten, or released.
     pub revived: bool,
     /// A copy of a request was served for which nobody waits any more.
@@ -138,7 +146,7 @@ impl Since {
 }
 
 impl Rule {
-    pub const ALL: [Rule; 10] = [
+    pub const ALL: [Rule; 11] = [
         Rule::Exclusion,
         Rule::Tokens,
         Rule::Counter,
@@ -149,6 +157,7 @@ impl Rule {
         Rule::LostForGood,
         Rule::Unlock,
         Rule::Abandoned,
+        Rule::Broken,
     ];
 
     pub fn name(self) -> &'static str {
@@ -163,15 +172,18 @@ impl Rule {
             Rule::LostForGood => "lost for good",
             Rule::Unlock => "unlock",
             Rule::Abandoned => "abandoned",
+            Rule::Broken => "broken",
         }
     }
 }
 
 impl Excuse {
-    pub const ALL: [Excuse; 10] = [
+    pub const ALL: [Excuse; 12] = [
         Excuse::OverlapAfterForgetting,
         Excuse::GrantFromBefore,
         Excuse::UnlockAfterForgetting,
+        Excuse::OverlapAfterBreak,
+        Excuse::TokenAfterBreak,
         Excuse::LateCopyAbandons,
         Excuse::UnknownGrantAbandons,
         Excuse::AbandonmentForgotten,
@@ -186,6 +198,8 @@ impl Excuse {
             Excuse::OverlapAfterForgetting => "overlap after forgetting",
             Excuse::GrantFromBefore => "grant from before",
             Excuse::UnlockAfterForgetting => "unlock after forgetting",
+            Excuse::OverlapAfterBreak => "overlap after a break",
+            Excuse::TokenAfterBreak => "token after a break",
             Excuse::LateCopyAbandons => "late copy abandons",
             Excuse::UnknownGrantAbandons => "unknown grant abandons",
             Excuse::AbandonmentForgotten => "abandonment forgotten",

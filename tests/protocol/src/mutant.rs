@@ -58,6 +58,20 @@ pub enum Mutant {
     SomeAreKept,
     /// One of several locks is enough.
     SomeAreEnough,
+    /// A break ends a lease like a release in order.
+    BreakIsClean,
+    /// A break leaves the lock to the next heartbeat.
+    BreakPassesLine,
+    /// A lease that was broken is renewed.
+    BrokenAreRenewed,
+    /// An owner whose lease was broken is let in by a late copy of its request.
+    BrokenComeBack,
+    /// A lease is adopted whoever has it.
+    AnyLeaseIsAdopted,
+    /// Who adopts a lease goes on with its token.
+    AdoptionKeepsToken,
+    /// Who passes a permit on keeps it.
+    AdoptionKeepsOldOwner,
     // Clients
     /// A lease counts from its answer, not from its question.
     ValidityFromReply,
@@ -77,6 +91,8 @@ pub enum Mutant {
     ConnectionReused,
     /// Who gives up takes nothing back.
     NothingIsTakenBack,
+    /// Who passes a lease on goes on holding it.
+    PassedOnIsHeld,
 }
 
 impl Mutant {

@@ -13,6 +13,8 @@ pub enum Patience {
     Lock,
     /// Until it has the lock, or any time before.
     Timed,
+    /// It goes on with a lease that another passes on.
+    Adopt,
 }
 
 /// One acquisition of a client.
@@ -32,6 +34,8 @@ pub struct Choices {
     pub hands_over: bool,
     /// Has the lock stay taken when it is released.
     pub keeps: bool,
+    /// Passes its lease on to another process, once.
+    pub passes_on: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +44,8 @@ pub struct Setup {
     /// What each client wants, one after the other.
     pub clients: &'static [&'static [Want]],
     pub names: u8,
+    /// How often somebody breaks a lock.
+    pub breaks: u8,
     /// How many faults there may be.
     pub faults: u8,
     /// Of which kinds.

@@ -32,24 +32,40 @@ impl World {
                 };
                 let names = self.want(setup, one).names;
                 if names.meets(self.want(setup, other).names)
-                    && !self.may_share(setup, lease, others)
+                    && !self.may_share(setup, (one, lease), (other, others))
                 {
                     let held = |client: &usize| self.clients[*client].held(setup).is_some();
                     let forgotten = (0..self.clients.len())
                         .filter(held)
                         .any(|client| self.judge.watches[client].forgotten);
-                    let excuse = Excuse::OverlapAfterForgetting;
-                    self.judge.broke_unless(Rule::Exclusion, forgotten, excuse);
+                    let watches = &self.judge.watches;
+                    let broken = watches[one].broken || watches[other].broken;
+                    let excuse = if broken {
+                        Excuse::OverlapAfterBreak
+                    } else {
+                        Excuse::OverlapAfterForgetting
+                    };
+                    self.judge
+                        .broke_unless(Rule::Exclusion, broken || forgotten, excuse);
                 }
             }
         }
     }
 
-    fn may_share(&self, setup: &Setup, one: Lease, other: Lease) -> bool {
-        match (one.mode, other.mode) {
+    fn may_share(
+        &self,
+        setup: &Setup,
+        (one, its): (usize, Lease),
+        (other, others): (usize, Lease),
+    ) -> bool {
+        // What was broken is judged beside each that it meets, and not where two others meet.
+        let counts =
+            |client: usize| [one, other].contains(&client) || !self.judge.watches[client].broken;
+        match (its.mode, others.mode) {
             (Mode::Read, Mode::Read) => true,
             (Mode::Permits { of, .. }, Mode::Permits { .. }) => {
-                let held = self.clients.iter().filter_map(|client| client.held(setup));
+                let all = self.clients.iter().enumerate();
+                let held = all.filter_map(|(at, client)| client.held(setup).filter(|_| counts(at)));
                 held.map(|lease| lease.mode.count()).sum::<u8>() <= of
             }
             _ => false,
@@ -66,9 +82,14 @@ impl World {
         }
         let found = self.record_guard(setup, client, lease, again);
         if !found.in_order {
-            let forgotten = self.judge.watches[client].forgotten;
-            let excuse = Excuse::GrantFromBefore;
-            self.judge.broke_unless(Rule::Tokens, forgotten, excuse);
+            let watch = self.judge.watches[client];
+            let excuse = if watch.broken {
+                Excuse::TokenAfterBreak
+            } else {
+                Excuse::GrantFromBefore
+            };
+            let is_excused = watch.broken || watch.forgotten;
+            self.judge.broke_unless(Rule::Tokens, is_excused, excuse);
             return;
         }
         if !again {
@@ -113,14 +134,18 @@ impl World {
         }
     }
 
-    /// A holder is told that the lock isn't its own: from now on it knows what the server forgot.
+    /// A holder is told that the lock isn't its own: from now on it knows what the server forgot, or what was broken.
     pub(crate) fn judge_refusal(&mut self, client: usize) {
-        self.judge.watches[client].forgotten = false;
+        let watch = &mut self.judge.watches[client];
+        (watch.forgotten, watch.broken) = (false, false);
     }
 
     /// `unlock` says Ok.
     pub(crate) fn judge_unlock(&mut self, client: usize) {
         let watch = self.judge.watches[client];
+        if watch.broken {
+            self.judge.broke(Rule::Unlock);
+        }
         if watch.intruded {
             let excuse = Excuse::UnlockAfterForgetting;
             self.judge

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{Excuse, Ghost, Rule};
-use crate::server::{Acquired, Answer, Call, Ear, List, Mode, Name, Owner, Says, Token};
+use crate::server::{Acquired, Answer, Call, Ear, List, Mode, Name, Owner, Renewed, Says, Token};
 use crate::setup::Setup;
 use crate::world::{AllNames, Body, Packet, Phase, Reply, World};
 
@@ -11,7 +11,8 @@ use crate::world::{AllNames, Body, Packet, Phase, Reply, World};
 struct Seen<'a> {
     before: &'a Name,
     at: usize,
-    owner: Owner,
+    /// Who asks; nobody where somebody breaks a lock.
+    owner: Option<Owner>,
     call: Call,
     /// Who has the lock now and had it not.
     new: List<Owner>,
@@ -35,28 +36,58 @@ impl World {
             if !setup.want(owner).names.has(at) {
                 continue;
             }
-            let mut new = holders(&self.names[at]);
-            let had = holders(before);
-            new.retain(|one| !had.contains(one));
-            let seen = Seen {
-                before,
-                at,
-                owner,
-                call,
-                new,
-            };
-            self.judge_keys(&seen);
-            self.judge_end(setup, &seen);
-            self.judge_grants(setup, &seen);
-            self.judge_line(&seen);
+            self.judge_name(setup, before, at, (Some(owner), call));
         }
-        let kept = matches!(
-            answer,
-            Answer::Acquired(Acquired::Granted { .. }) | Answer::Renewed(true)
-        );
+        let renewed = answer == Answer::Renewed(Renewed::Done);
+        if renewed && is_current && self.judge.watches[client].broken {
+            self.judge.broke(Rule::Broken);
+        }
+        let kept = match answer {
+            Answer::Acquired(Acquired::Granted { .. }) => true,
+            Answer::Adopted(token) => token > 0,
+            _ => renewed,
+        };
         if kept && !packet.orphan {
             self.judge_known(owner);
         }
+    }
+
+    /// Somebody has broken the lock of a name.
+    pub(crate) fn judge_break(&mut self, setup: &Setup, before: &Name, at: usize) {
+        for (client, one) in self.clients.iter().enumerate() {
+            let is_held = before.is_held_by(one.owner) && setup.want(one.owner).names.has(at);
+            let watch = &mut self.judge.watches[client];
+            // What it has released by now it has anew, by a late copy of its request.
+            let is_over = watch.released && matches!(one.phase, Phase::Ending { .. });
+            watch.broken |= is_held && !is_over;
+        }
+        if let Some(owner) = before.owner() {
+            self.judge_ghost(at, owner);
+        }
+        self.judge_name(setup, before, at, (None, Call::Break));
+    }
+
+    fn judge_name(
+        &mut self,
+        setup: &Setup,
+        before: &Name,
+        at: usize,
+        (owner, call): (Option<Owner>, Call),
+    ) {
+        let mut new = holders(&self.names[at]);
+        let had = holders(before);
+        new.retain(|one| !had.contains(one));
+        let seen = Seen {
+            before,
+            at,
+            owner,
+            call,
+            new,
+        };
+        self.judge_keys(&seen);
+        self.judge_end(setup, &seen);
+        self.judge_grants(setup, &seen);
+        self.judge_line(&seen);
     }
 
     /// Whether no grant from before is still on its way to an owner.
@@ -93,13 +124,15 @@ impl World {
 
     /// How a lease ended, if it did.
     fn judge_end(&mut self, setup: &Setup, seen: &Seen<'_>) {
-        let was_its = seen.before.is_held_by(seen.owner);
+        let Some(owner) = seen.owner else { return };
+        self.judge_adoption(seen, owner);
+        let was_its = seen.before.is_held_by(owner);
         let ends = matches!(seen.call, Call::Release(_) | Call::Downgrade { .. });
-        let client = Setup::client_of(seen.owner);
+        let client = Setup::client_of(owner);
         if !ends || !was_its {
             return;
         }
-        if self.clients[client].owner == seen.owner {
+        if self.clients[client].owner == owner {
             self.judge.watches[client].released = true;
         }
         let (Call::Release(_) | Call::Downgrade { .. }) = seen.call else {
@@ -114,7 +147,7 @@ impl World {
         if counter_after == 0 {
             // Nobody worked: what was to be told is still to be told.
             record.since = record.since.and(record.before);
-            if setup.want(seen.owner).names.count > 1 && tells_of_abandonment(seen.before) {
+            if setup.want(owner).names.count > 1 && tells_of_abandonment(seen.before) {
                 // One token for several names: each of them tells it.
                 record.since.ghost.get_or_insert(Ghost::UnknownGrant);
             }
@@ -124,26 +157,58 @@ impl World {
             // A late copy of its request took the lock anew, by a token that the owner doesn't know.
             record.since.ghost = Some(Ghost::LateCopy);
         }
-        if in_order && record.unreleased == Some(seen.owner) && seen.before.owner().is_some() {
+        if in_order && record.unreleased == Some(owner) && seen.before.owner().is_some() {
+            record.unreleased = None;
+        }
+    }
+
+    /// Who passed a lease on has ended it in order, when somebody else has it.
+    fn judge_adoption(&mut self, seen: &Seen<'_>, owner: Owner) {
+        let Call::Adopt(adopt) = seen.call else {
+            return;
+        };
+        let is_adopted = seen.new.contains(&owner) && seen.before.is_held_by(adopt.from);
+        let record = &mut self.judge.records[seen.at];
+        if is_adopted && record.unreleased == Some(adopt.from) {
             record.unreleased = None;
         }
     }
 
     fn judge_grants(&mut self, setup: &Setup, seen: &Seen<'_>) {
         for owner in &seen.new {
-            if *owner != seen.owner {
+            let asks = seen.owner == Some(*owner);
+            if !asks {
                 self.judge_grant_to_waiter(seen, *owner);
             }
-            self.judge_order(setup, seen, *owner);
+            self.judge_broken(seen, *owner);
+            if !matches!(seen.call, Call::Adopt(_)) {
+                self.judge_order(setup, seen, *owner);
+            }
             self.judge_intrusion(setup, seen, *owner);
             let record = &mut self.judge.records[seen.at];
             record.line.retain(|one| one != owner);
             if setup.want(*owner).mode.is_exclusive() {
                 record.before = record.before.and(std::mem::take(&mut record.since));
             }
-            if *owner != seen.owner && self.hears_once(*owner) {
+            if !asks && self.hears_once(*owner) {
                 self.judge_known(*owner);
             }
+        }
+    }
+
+    /// Nobody is let in whose lease was broken, while that would last.
+    fn judge_broken(&mut self, seen: &Seen<'_>, owner: Owner) {
+        let client = Setup::client_of(owner);
+        let one = &self.clients[client];
+        let is_current = one.owner == owner;
+        let believes = one
+            .lease()
+            .is_some_and(|lease| lease.valid > 0 && !lease.refused);
+        let watch = &mut self.judge.watches[client];
+        if seen.before.refuses_broken(owner) || (is_current && watch.broken && believes) {
+            self.judge.broke(Rule::Broken);
+        } else if is_current {
+            watch.broken = false;
         }
     }
 
@@ -190,7 +255,7 @@ impl World {
     }
 
     fn is_downgraded(&self, seen: &Seen<'_>, owner: Owner) -> bool {
-        matches!(seen.call, Call::Downgrade { .. }) && owner == seen.owner
+        matches!(seen.call, Call::Downgrade { .. }) && seen.owner == Some(owner)
     }
 
     /// Whether its client wants the lock for this owner.
@@ -251,23 +316,26 @@ impl World {
                 continue;
             }
             self.judge.records[seen.at].line.retain(|one| *one != owner);
-            if owner != seen.owner && self.judge.records[seen.at].torn {
+            let asks = seen.owner == Some(owner);
+            if !asks && self.judge.records[seen.at].torn {
                 self.judge.excuse(Excuse::LineForgotten);
-            } else if owner != seen.owner {
+            } else if !asks {
                 let excused = self.is_passed_over(seen.before, owner);
                 self.judge
                     .broke_unless(Rule::Order, excused, Excuse::PassedOver);
             }
         }
-        let client = &self.clients[Setup::client_of(seen.owner)];
-        let waits = matches!(
-            client.phase,
-            Phase::Asking { waits: true, .. } | Phase::Waiting { .. }
-        );
-        let stands = self.names[seen.at].waiter(seen.owner).is_some();
-        let line = &mut self.judge.records[seen.at].line;
-        if stands && waits && client.owner == seen.owner && !line.contains(&seen.owner) {
-            line.push(seen.owner);
+        if let Some(owner) = seen.owner {
+            let client = &self.clients[Setup::client_of(owner)];
+            let waits = matches!(
+                client.phase,
+                Phase::Asking { waits: true, .. } | Phase::Waiting { .. }
+            );
+            let stands = self.names[seen.at].waiter(owner).is_some();
+            let line = &mut self.judge.records[seen.at].line;
+            if stands && waits && client.owner == owner && !line.contains(&owner) {
+                line.push(owner);
+            }
         }
         let name = &self.names[seen.at];
         let is_empty = name.queue.is_empty() && name.readers.is_empty() && name.waiters.is_empty();
@@ -303,6 +371,7 @@ impl World {
             let is_of = names.clone().any(|at| setup.want(one.owner).names.has(at));
             if !idle && is_of {
                 self.judge.watches[client].forgotten = true;
+                self.judge.watches[client].broken = false;
             }
         }
     }
@@ -322,7 +391,10 @@ impl World {
     /// A lease ends by itself. If nobody ever had a guard of it, the next holder is told of an abandonment all the same.
     pub(crate) fn judge_ghost(&mut self, at: usize, owner: Owner) {
         let client = &self.clients[Setup::client_of(owner)];
-        let waits = matches!(client.phase, Phase::Asking { .. } | Phase::Waiting { .. });
+        let waits = matches!(
+            client.phase,
+            Phase::Asking { .. } | Phase::Adopting { .. } | Phase::Waiting { .. }
+        );
         let never_knew = client.owner == owner && (waits || client.is_dead());
         let record = &mut self.judge.records[at];
         if record.unreleased != Some(owner) {
@@ -365,7 +437,7 @@ fn number(name: &Name) -> Option<Token> {
 }
 
 /// Who has the lock, alone or with others.
-fn holders(name: &Name) -> List<Owner> {
+pub(crate) fn holders(name: &Name) -> List<Owner> {
     let mut holders = List::new();
     holders.extend(name.owner());
     if name.lock.is_some_and(|lock| lock.says.is_shared()) {

@@ -17,6 +17,9 @@ impl Name {
         if let Some(token) = self.take_free(ask, server) {
             return granted(token);
         }
+        if let Some(taken) = self.refusal_of_broken(ask.owner, server) {
+            return Acquired::Taken(taken);
+        }
         let mut script = Script::new(self, server, out);
         match script.ask(ask) {
             Ok(token) => granted(token),
@@ -24,11 +27,28 @@ impl Name {
         }
     }
 
+    /// What an owner is told whose lease was broken, until all of those would be over.
+    pub(super) fn refusal_of_broken(&self, owner: Owner, server: Server<'_>) -> Option<Taken> {
+        let until = self.broken_until();
+        let is_refused = until > 0 && self.has_broken(owner);
+        if !is_refused || server.mutant == Some(Mutant::BrokenComeBack) {
+            return None;
+        }
+        Some(Taken {
+            remaining: Remaining::Ticks(until),
+            counter: self.counter.map_or(0, |counter| counter.number),
+            stood: true,
+            known: true,
+            length: 0,
+            holder: None,
+        })
+    }
+
     /// An exclusive lock that was released, and for which nobody waits.
     fn take_free(&mut self, ask: Acquire, server: Server<'_>) -> Option<Token> {
         let counter = self.counter.as_mut()?;
         let barges = server.mutant == Some(Mutant::LineIsIgnored);
-        let is_plain = !counter.letters.any() || barges;
+        let is_plain = (!counter.letters.any() && self.broken.is_empty()) || barges;
         let is_free = self.lock.is_none() && counter.number % 2 == 0 && is_plain;
         if !is_free || !ask.mode.is_exclusive() || server.mutant == Some(Mutant::TokenRepeated) {
             return None;
@@ -92,7 +112,7 @@ impl Script<'_> {
         })
     }
 
-    fn take(&mut self, ask: Acquire, mode: Mode) -> Option<Token> {
+    pub(super) fn take(&mut self, ask: Acquire, mode: Mode) -> Option<Token> {
         if self.held == Some(Says::Owner(ask.owner)) {
             self.set_lock(Says::Owner(ask.owner), ask.ttl);
             if self.stored % 2 == 0 {

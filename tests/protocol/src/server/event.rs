@@ -1,8 +1,12 @@
 //! What can happen to a server, as a model and a real one are told of it.
 
+use super::adopt::adopt_all;
 use super::release::Released;
 use super::several::{acquire_all, release_all, renew_all};
-use super::{Acquire, Acquired, Ear, Inbox, Messages, Name, Release, Renew, Server, Token};
+use super::{
+    Acquire, Acquired, Adopt, Broke, Ear, Inbox, Messages, Name, Release, Renew, Renewed, Server,
+    Token,
+};
 
 /// A script and its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -12,16 +16,21 @@ pub enum Call {
     Release(Release),
     Downgrade { ask: Renew, counter_after: Token },
     Permits,
+    Adopt(Adopt),
+    Break,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
     Acquired(Acquired),
-    Renewed(bool),
+    Renewed(Renewed),
     Released(Released),
     /// 0: the lock isn't the owner's.
     Downgraded(Token),
     Permits(i16),
+    /// 0: the lease isn't the other owner's.
+    Adopted(Token),
+    Broke(Broke),
 }
 
 /// Some of the names, one after the other.
@@ -97,6 +106,9 @@ pub fn run(names: &mut [Name], call: Call, server: Server<'_>, out: &mut Message
             Answer::Downgraded(names[0].downgrade(ask, counter_after, server, out))
         }
         (Call::Permits, names) => Answer::Permits(names[0].permits(server, out)),
+        (Call::Adopt(ask), [name]) => Answer::Adopted(name.adopt(ask, server, out)),
+        (Call::Adopt(ask), names) => Answer::Adopted(adopt_all(names, ask, server, out)),
+        (Call::Break, names) => Answer::Broke(names[0].break_lock(server, out)),
     }
 }
 
@@ -116,7 +128,10 @@ impl Name {
     pub fn delete(&mut self, key: Key) {
         match key {
             Key::Lock => self.lock = None,
-            Key::Counter => self.counter = None,
+            Key::Counter => {
+                self.counter = None;
+                self.broken.clear();
+            }
             Key::Queue => self.queue.clear(),
             Key::Readers => self.readers.clear(),
             Key::Waiters => self.waiters.clear(),

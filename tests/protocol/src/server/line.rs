@@ -76,6 +76,8 @@ impl Script<'_> {
             let asks = asking == Some(next.owner);
             let leaves = leaving == Some(next.owner);
             let ear = self.ear(next.inbox);
+            let broken = self.is_broken(next.owner);
+            let leaves = leaves || broken;
             let is_there = asks || ear != Some(Ear::Gone) || self.is(Mutant::DeafAreServed);
             if is_there && !leaves && !self.fits(next.mode) {
                 break;

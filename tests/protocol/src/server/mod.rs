@@ -4,6 +4,8 @@
 //! from now on, so that states which differ in nothing but the hour are the same state.
 
 mod acquire;
+mod adopt;
+mod breaks;
 mod event;
 mod grant;
 mod line;
@@ -108,11 +110,21 @@ pub struct Share {
     pub lasts: Ticks,
 }
 
+/// A lease that somebody broke, as the counter's key names it behind the letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BrokenLease {
+    pub owner: Owner,
+    /// 0: it would be over.
+    pub lasts: Ticks,
+}
+
 /// The keys of one name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Name {
     pub lock: Option<Lock>,
     pub counter: Option<Counter>,
+    /// A part of the counter's key. Sorted by owner.
+    pub broken: List<BrokenLease>,
     pub queue: List<Owner>,
     pub readers: List<Owner>,
     /// Sorted by owner.
@@ -138,7 +150,10 @@ pub enum Ear {
     Forbidden,
 }
 
-/// A grant that was published; token 0 asks its owner to ask again.
+/// The channel on which all inboxes hear whose leases were broken.
+pub const BROADCAST: Inbox = Inbox::MAX;
+
+/// A grant that was published; token 0 asks its owner to ask again, or tells that its lease was broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Message {
     pub inbox: Inbox,
@@ -194,6 +209,35 @@ pub struct Renew {
     pub ttl: Ticks,
     pub mode: Mode,
     pub value: Option<u16>,
+}
+
+/// The arguments of the adopt scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Adopt {
+    pub owner: Owner,
+    pub ttl: Ticks,
+    pub mode: Mode,
+    /// Who has the lease.
+    pub from: Owner,
+    /// The last token that was used under it, and 1.
+    pub counter_after: Token,
+}
+
+/// What the break script answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Broke {
+    pub holders: u8,
+    /// Of an exclusive holder.
+    pub token: Token,
+}
+
+/// What the renew scripts answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Renewed {
+    NotOwner = 0,
+    Done = 1,
+    /// It isn't the owner's, because somebody broke it.
+    Broken = 2,
 }
 
 /// What the acquire scripts answer.

@@ -17,6 +17,9 @@ impl Name {
         for waiter in &mut self.waiters {
             waiter.overdue = (waiter.overdue - 1).max(0);
         }
+        for broken in &mut self.broken {
+            broken.lasts = (broken.lasts - 1).max(0);
+        }
         for share in &mut self.shares {
             share.lasts = (share.lasts - 1).max(0);
         }

@@ -12,6 +12,8 @@ pub enum Released {
     Done = 1,
     /// It isn't, and the same command may have released it before.
     Unclear = 2,
+    /// It isn't, because somebody broke it.
+    Broken = 3,
 }
 
 impl Name {
@@ -80,6 +82,9 @@ impl Script<'_> {
     /// The lock isn't its own: it leaves the line.
     fn leave_exclusive(&mut self, ask: Release) -> Released {
         self.leave(Mode::Exclusive, ask.owner);
+        if self.is_broken(ask.owner) {
+            return Released::Broken;
+        }
         if ask.counter_after == 0 {
             if self.letters.any() {
                 let after_exclusive = self.held.is_none() && self.is_abandoned();
@@ -126,6 +131,7 @@ impl Script<'_> {
         }
         match (was_held, ask.counter_after) {
             (true, _) => Released::Done,
+            _ if self.is_broken(ask.owner) => Released::Broken,
             (false, 0) => Released::NotOwner,
             _ => Released::Unclear,
         }

@@ -1,18 +1,30 @@
 //! `lua/lock/renew.lua`, `lua/lock/downgrade.lua` and `lua/semaphore/permits.lua`.
 
 use super::script::Script;
-use super::{Lock, Messages, Mode, Name, Renew, Says, Server, Token};
+use super::{Lock, Messages, Mode, Name, Owner, Renew, Renewed, Says, Server, Token};
 use crate::mutant::Mutant;
 
 impl Name {
-    /// Says whether the lock is the owner's.
-    pub fn renew(&mut self, ask: Renew, server: Server<'_>) -> bool {
-        if ask.mode.is_exclusive() {
+    pub fn renew(&mut self, ask: Renew, server: Server<'_>) -> Renewed {
+        let is_its = if ask.mode.is_exclusive() {
             self.renew_exclusive(ask, server)
         } else {
             self.renew_shared(ask)
+        };
+        self.renewed(ask.owner, is_its, server)
+    }
+
+    pub(super) fn renewed(&self, owner: Owner, is_its: bool, server: Server<'_>) -> Renewed {
+        let ignored = server.mutant == Some(Mutant::BrokenAreRenewed);
+        match (is_its, self.has_broken(owner)) {
+            (true, _) => Renewed::Done,
+            (false, true) if ignored => Renewed::Done,
+            (false, true) => Renewed::Broken,
+            (false, false) => Renewed::NotOwner,
         }
     }
+
+    /// Whether the lock is the owner's.
 
     fn renew_exclusive(&mut self, ask: Renew, server: Server<'_>) -> bool {
         let recreates = server.mutant == Some(Mutant::RenewalRecreates);

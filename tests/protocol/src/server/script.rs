@@ -18,6 +18,8 @@ pub(super) struct Script<'a> {
     pub(super) letters: Letters,
     /// Whether there is a counter.
     pub(super) counted: bool,
+    /// Whether the counter names owners whose leases were broken, and are not all over.
+    pub(super) names_broken: bool,
     /// What the lock says, without leases that are over. [`Says::Permits`] has how many are out.
     pub(super) held: Option<Says>,
 }
@@ -34,6 +36,7 @@ impl<'a> Script<'a> {
             None => (0, there_may_be(Letters::default(), keys), false),
         };
         Script {
+            names_broken: keys.broken_until() > 0,
             keys,
             server,
             messages,
@@ -150,6 +153,9 @@ impl<'a> Script<'a> {
 
     pub(super) fn write_counter(&mut self) {
         self.counted = true;
+        if !self.names_broken {
+            self.keys.broken.clear();
+        }
         self.keys.counter = Some(Counter {
             number: self.stored,
             letters: self.letters,

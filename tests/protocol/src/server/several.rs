@@ -2,8 +2,8 @@
 
 use super::release::Released;
 use super::{
-    Acquire, Acquired, Counter, Messages, Mode, Name, Release, Remaining, Renew, Server, Taken,
-    Token,
+    Acquire, Acquired, Counter, Messages, Mode, Name, Release, Remaining, Renew, Renewed, Server,
+    Taken, Token,
 };
 use crate::mutant::Mutant;
 
@@ -21,11 +21,15 @@ pub fn acquire_all(
         known = 0;
     }
     let mut asked = ask_all(names, ask, server, out);
-    let lost_place = asked.entered || is_stuck(names, &asked);
+    let lost_place = asked.broken.is_none() && (asked.entered || is_stuck(names, &asked));
     if ask.wait.is_some() && asked.taken.is_some() && known > 0 && lost_place && !keeps {
         leave_all(names, ask, server, out);
         known = 0;
         asked = ask_all(names, ask, server, out);
+    }
+    if let Some(refused) = asked.broken {
+        give_up(names, ask, server, out);
+        return Acquired::Taken(refused);
     }
     let Asked { tokens, taken, .. } = asked;
     let token = tokens.iter().flatten().copied().max().unwrap_or(0);
@@ -71,12 +75,18 @@ struct Asked {
     taken: Option<Taken>,
     /// Whether a line was entered in which the owner didn't stand.
     entered: bool,
+    /// The answer of a name of which its lease was broken.
+    broken: Option<Taken>,
 }
 
 fn ask_all(names: &mut [Name], ask: Acquire, server: Server<'_>, out: &mut Messages) -> Asked {
     let mut asked = Asked::default();
     for (name, its) in names.iter_mut().zip(&mut asked.tokens) {
         if asked.taken.is_some() && ask.wait.is_none() {
+            break;
+        }
+        asked.broken = name.refusal_of_broken(ask.owner, server);
+        if asked.broken.is_some() {
             break;
         }
         match name.acquire(ask, server, out) {
@@ -152,20 +162,28 @@ pub fn release_all(
     let mut released = Released::Done;
     for name in names {
         let answer = name.release(ask, server, out);
-        if answer == Released::NotOwner || released == Released::Done {
+        let is_worse = match answer {
+            Released::Broken => true,
+            Released::NotOwner => released != Released::Broken,
+            _ => false,
+        };
+        if is_worse || released == Released::Done {
             released = answer;
         }
     }
     released
 }
 
-pub fn renew_all(names: &mut [Name], ask: Renew, server: Server<'_>) -> bool {
+pub fn renew_all(names: &mut [Name], ask: Renew, server: Server<'_>) -> Renewed {
     let look = Renew { ttl: 0, ..ask };
-    let all = names.iter_mut().all(|name| name.renew(look, server));
-    if all {
-        for name in names {
-            name.renew(ask, server);
+    for name in names.iter_mut() {
+        let renewed = name.renew(look, server);
+        if renewed != Renewed::Done {
+            return renewed;
         }
     }
-    all
+    for name in names {
+        name.renew(ask, server);
+    }
+    Renewed::Done
 }

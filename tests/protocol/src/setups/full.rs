@@ -1,7 +1,8 @@
 //! The others: together with the quick ones they are the full set.
 
 use super::{
-    ALL, CLIENTS, HOLDERS, LINES_LOST, LOCK, ONE, PLAIN, READ, SERVER, TIMED, TWO, WRITE, several,
+    ADOPT, ADOPT_ONE, ALL, CLIENTS, HOLDERS, LINES_LOST, LOCK, ONE, PASSES_ON, PLAIN, READ, SERVER,
+    TIMED, TWO, WRITE, several,
 };
 use crate::setup::Setup;
 use crate::world::Fault;
@@ -53,6 +54,66 @@ pub const FULL: &[Setup] = &[
         faults: 1,
         kinds: ALL,
         choices: HOLDERS,
+        ..PLAIN
+    },
+    Setup {
+        title: "broken: twice, a line of three",
+        clients: &[&[LOCK], &[TIMED], &[LOCK]],
+        breaks: 2,
+        ..PLAIN
+    },
+    Setup {
+        title: "broken: one fault of any kind",
+        clients: &[&[LOCK], &[TIMED]],
+        breaks: 1,
+        faults: 1,
+        kinds: ALL,
+        choices: HOLDERS,
+        ..PLAIN
+    },
+    Setup {
+        title: "broken: twice, all that a holder may do",
+        clients: &[&[LOCK], &[TIMED]],
+        breaks: 2,
+        choices: HOLDERS,
+        ..PLAIN
+    },
+    Setup {
+        title: "broken: readers",
+        clients: &[&[LOCK], &[READ], &[READ]],
+        breaks: 1,
+        ..PLAIN
+    },
+    Setup {
+        title: "broken: permits, three clients",
+        clients: &[&[ONE], &[ONE], &[TWO]],
+        breaks: 1,
+        ..PLAIN
+    },
+    Setup {
+        title: "broken: several, one fault of any kind",
+        clients: &[&[several(0, 2)], &[several(1, 1)]],
+        names: 2,
+        breaks: 1,
+        faults: 1,
+        kinds: ALL,
+        ..PLAIN
+    },
+    Setup {
+        title: "passed on: to two, broken, two faults of the network",
+        clients: &[&[LOCK], &[ADOPT], &[ADOPT]],
+        choices: PASSES_ON,
+        breaks: 1,
+        faults: 2,
+        ..PLAIN
+    },
+    Setup {
+        title: "passed on: permits, broken, one fault of any kind",
+        clients: &[&[ONE], &[ADOPT_ONE], &[TWO]],
+        choices: PASSES_ON,
+        breaks: 1,
+        faults: 1,
+        kinds: ALL,
         ..PLAIN
     },
     Setup {

@@ -29,6 +29,8 @@ const READ: Want = want(Mode::Read, Patience::Lock);
 const EAGER: Want = want(Mode::EagerRead, Patience::Lock);
 const ONE: Want = want(Mode::Permits { count: 1, of: 2 }, Patience::Lock);
 const TWO: Want = want(Mode::Permits { count: 2, of: 2 }, Patience::Lock);
+const ADOPT: Want = want(Mode::Exclusive, Patience::Adopt);
+const ADOPT_ONE: Want = want(Mode::Permits { count: 1, of: 2 }, Patience::Adopt);
 
 const fn several(first: u8, count: u8) -> Want {
     Want {
@@ -85,6 +87,7 @@ const PLAIN: Setup = Setup {
     title: "",
     clients: &[],
     names: 1,
+    breaks: 0,
     faults: 0,
     kinds: NETWORK,
     choices: Choices {
@@ -92,6 +95,7 @@ const PLAIN: Setup = Setup {
         downgrades: false,
         hands_over: false,
         keeps: false,
+        passes_on: false,
     },
     hand_overs: 1,
     is_relative: true,
@@ -103,6 +107,18 @@ const HOLDERS: Choices = Choices {
     downgrades: true,
     hands_over: true,
     keeps: true,
+    passes_on: false,
+};
+
+const GOES_ON: Choices = Choices {
+    downgrades: true,
+    hands_over: true,
+    ..PLAIN.choices
+};
+
+const PASSES_ON: Choices = Choices {
+    passes_on: true,
+    ..PLAIN.choices
 };
 
 const PANICS: Choices = Choices {

@@ -1,6 +1,9 @@
 //! Each mutant, the rule that it breaks, and where.
 
-use super::{CLIENTS, HOLDERS, LOCK, ONE, PANICS, PLAIN, READ, SERVER, TIMED, TWO, several};
+use super::{
+    ADOPT, ADOPT_ONE, CLIENTS, HOLDERS, LOCK, ONE, PANICS, PASSES_ON, PLAIN, READ, SERVER, TIMED,
+    TWO, several,
+};
 use crate::judge::Rule;
 use crate::mutant::Mutant;
 use crate::setup::{Choices, Setup};
@@ -38,6 +41,17 @@ pub const MUTANTS: &[(Mutant, Rule, Setup)] = &[
     ),
     (Mutant::SomeAreKept, Rule::Service, SEVERAL),
     (Mutant::SomeAreEnough, Rule::Exclusion, SEVERAL),
+    (Mutant::BreakIsClean, Rule::Abandoned, BREAKS),
+    (Mutant::BreakPassesLine, Rule::Service, BREAKS),
+    (Mutant::BrokenAreRenewed, Rule::Broken, BREAKS),
+    (Mutant::BrokenComeBack, Rule::Broken, BREAK_AND_COPY),
+    (Mutant::AnyLeaseIsAdopted, Rule::Exclusion, PASSED_ON),
+    (Mutant::AdoptionKeepsToken, Rule::Tokens, PASSED_ON),
+    (
+        Mutant::AdoptionKeepsOldOwner,
+        Rule::NothingLeft,
+        PERMIT_PASSED_ON,
+    ),
     (Mutant::ValidityFromReply, Rule::Exclusion, CLIENT_FAULTS),
     (Mutant::ValidityIgnored, Rule::Exclusion, CLIENT_FAULTS),
     (Mutant::SilenceRenews, Rule::Exclusion, CLIENT_FAULTS),
@@ -51,6 +65,7 @@ pub const MUTANTS: &[(Mutant, Rule, Setup)] = &[
         Rule::NothingLeft,
         NETWORK_FAULTS,
     ),
+    (Mutant::PassedOnIsHeld, Rule::Exclusion, PASSED_ON),
 ];
 
 const CALM: Setup = Setup {
@@ -128,6 +143,30 @@ const READERS: Setup = Setup {
 const PERMITS: Setup = Setup {
     title: "three clients want permits",
     clients: &[&[ONE], &[ONE], &[TWO]],
+    ..PLAIN
+};
+const BREAKS: Setup = Setup {
+    title: "two clients, and a break",
+    clients: &[&[LOCK], &[LOCK]],
+    breaks: 1,
+    ..PLAIN
+};
+const BREAK_AND_COPY: Setup = Setup {
+    title: "a break, and a request that comes late",
+    faults: 1,
+    kinds: &[&[Fault::RepeatRequest]],
+    ..BREAKS
+};
+const PASSED_ON: Setup = Setup {
+    title: "a lease that is passed on, beside a waiter",
+    clients: &[&[LOCK], &[ADOPT], &[LOCK]],
+    choices: PASSES_ON,
+    ..PLAIN
+};
+const PERMIT_PASSED_ON: Setup = Setup {
+    title: "a permit that is passed on",
+    clients: &[&[ONE], &[ADOPT_ONE]],
+    choices: PASSES_ON,
     ..PLAIN
 };
 const SEVERAL: Setup = Setup {

@@ -1,8 +1,8 @@
 //! Those that every run of the tests goes through.
 
 use super::{
-    ALL, CLIENTS, EAGER, HOLDERS, LINES_LOST, LOCK, ONE, PLAIN, READ, SERVER, TIMED, TRY, TWO,
-    WRITE, several,
+    ADOPT, ALL, CLIENTS, EAGER, GOES_ON, HOLDERS, LINES_LOST, LOCK, ONE, PASSES_ON, PLAIN, READ,
+    SERVER, TIMED, TRY, TWO, WRITE, several,
 };
 use crate::setup::Setup;
 
@@ -36,6 +36,60 @@ pub const QUICK: &[Setup] = &[
         clients: &[&[LOCK, LOCK], &[LOCK]],
         faults: 1,
         kinds: SERVER,
+        ..PLAIN
+    },
+    Setup {
+        title: "broken: a line of three",
+        clients: &[&[LOCK], &[LOCK], &[LOCK]],
+        breaks: 1,
+        ..PLAIN
+    },
+    Setup {
+        title: "broken: downgraded, or handed over",
+        clients: &[&[LOCK], &[LOCK]],
+        breaks: 1,
+        choices: GOES_ON,
+        ..PLAIN
+    },
+    Setup {
+        title: "broken: twice",
+        clients: &[&[LOCK], &[LOCK]],
+        breaks: 2,
+        ..PLAIN
+    },
+    Setup {
+        title: "broken: one fault of the network",
+        clients: &[&[LOCK], &[TIMED]],
+        breaks: 1,
+        faults: 1,
+        ..PLAIN
+    },
+    Setup {
+        title: "broken: permits, twice",
+        clients: &[&[ONE], &[TWO]],
+        breaks: 2,
+        ..PLAIN
+    },
+    Setup {
+        title: "broken: several",
+        clients: &[&[several(0, 2)], &[several(1, 1)]],
+        names: 2,
+        breaks: 1,
+        ..PLAIN
+    },
+    Setup {
+        title: "passed on: to two, one fault of any kind",
+        clients: &[&[LOCK], &[ADOPT], &[ADOPT]],
+        choices: PASSES_ON,
+        faults: 1,
+        kinds: ALL,
+        ..PLAIN
+    },
+    Setup {
+        title: "passed on: beside a waiter, broken",
+        clients: &[&[LOCK], &[ADOPT], &[LOCK]],
+        choices: PASSES_ON,
+        breaks: 1,
         ..PLAIN
     },
     Setup {

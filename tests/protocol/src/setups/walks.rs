@@ -1,17 +1,18 @@
 //! What random walks go through: more than can be gone through completely.
 
 use super::{
-    ALL, ALL_BUT_LINES, EAGER, HOLDERS, LOCK, ONE, PLAIN, READ, TIMED, TRY, TWO, WRITE, several,
+    ADOPT, ADOPT_ONE, ALL, ALL_BUT_LINES, EAGER, HOLDERS, LOCK, ONE, PLAIN, READ, TIMED, TRY, TWO,
+    WRITE, several,
 };
-use crate::setup::Setup;
+use crate::setup::{Choices, Setup};
 
 pub const WALKS: &[Setup] = &[
     Setup {
         title: "exclusive",
         clients: &[
             &[LOCK, TRY, LOCK, LOCK],
-            &[TIMED, LOCK, LOCK],
-            &[LOCK, TIMED, LOCK],
+            &[TIMED, LOCK, LOCK, ADOPT],
+            &[LOCK, TIMED, LOCK, ADOPT],
         ],
         ..WALK
     },
@@ -26,7 +27,11 @@ pub const WALKS: &[Setup] = &[
     },
     Setup {
         title: "permits",
-        clients: &[&[ONE, TWO, ONE, ONE], &[ONE, ONE, TWO], &[TWO, ONE, LOCK]],
+        clients: &[
+            &[ONE, TWO, ONE, ONE],
+            &[ONE, ONE, TWO, ADOPT_ONE],
+            &[TWO, ONE, LOCK],
+        ],
         ..WALK
     },
     Setup {
@@ -45,7 +50,11 @@ pub const WALKS: &[Setup] = &[
 const WALK: Setup = Setup {
     faults: 4,
     kinds: ALL,
-    choices: HOLDERS,
+    breaks: 2,
+    choices: Choices {
+        passes_on: true,
+        ..HOLDERS
+    },
     hand_overs: 1024,
     is_relative: false,
     ..PLAIN

@@ -22,6 +22,10 @@ pub enum Action {
     Unlock(usize, Ending),
     Downgrade(usize),
     HandOver(usize),
+    /// It passes its lease on to another process.
+    PassOn(usize),
+    /// Somebody breaks the lock of a name.
+    Break(usize),
     /// It connects its inbox.
     Listen(usize),
     /// A client that was stopped goes on.
@@ -53,6 +57,10 @@ impl World {
         if self.faults > 0 {
             self.fault_actions(setup, actions);
         }
+        if self.breaks > 0 {
+            let held = (0..self.names.len()).filter(|at| self.names[*at].lock.is_some());
+            actions.extend(held.map(Action::Break));
+        }
         if !urgent {
             actions.push(Action::Tick);
         }
@@ -71,7 +79,7 @@ impl World {
         let first = actions.len();
         match client.phase {
             Phase::Idle => {
-                if self.has_wants(setup, at) {
+                if self.may_begin(setup, at) {
                     actions.push(Action::Begin(at));
                 }
                 return false;
@@ -81,6 +89,9 @@ impl World {
                     actions.push(Action::TryAgain(at));
                 }
                 actions.push(Action::GiveUp(at));
+            }
+            Phase::Adopting { age } if age >= ANSWERED_WITHIN => {
+                actions.extend([Action::TryAgain(at), Action::GiveUp(at)]);
             }
             Phase::Waiting { due } => return self.waiter_actions(setup, at, due, actions),
             Phase::Holding(lease) => {
@@ -148,6 +159,9 @@ impl World {
         if setup.choices.downgrades && is_exclusive && is_alone {
             actions.push(Action::Downgrade(at));
         }
+        if setup.choices.passes_on && self.ticket.is_none() {
+            actions.push(Action::PassOn(at));
+        }
         let may_hand_over = Token::from(lease.hand_overs) < setup.hand_overs;
         if setup.choices.hands_over && is_exclusive && is_alone && may_hand_over {
             actions.push(Action::HandOver(at));
@@ -190,6 +204,12 @@ impl World {
                     self.hand_over(setup, at, lease);
                 }
             }
+            Action::PassOn(at) => {
+                if let Phase::Holding(lease) = self.clients[at].phase {
+                    self.pass_on(setup, at, lease);
+                }
+            }
+            Action::Break(at) => self.break_lock(setup, at),
             Action::Listen(at) => self.listen(setup, at),
             Action::GoOn(at) => self.clients[at].stopped = false,
             Action::Arrive(at) => self.deliver(setup, at, false),
@@ -203,6 +223,7 @@ impl World {
     fn try_again(&mut self, setup: &Setup, at: usize) {
         match self.clients[at].phase {
             Phase::Asking { waits, .. } => self.ask_again(setup, at, waits),
+            Phase::Adopting { .. } => self.adopt(setup, at),
             Phase::Holding(lease) => self.postpone(setup, at, lease),
             Phase::Ending {
                 lease,
@@ -255,7 +276,9 @@ impl super::Client {
             grow(&mut seen.age);
         }
         match &mut self.phase {
-            Phase::Asking { age, .. } | Phase::GivingUp { age, .. } => grow(age),
+            Phase::Asking { age, .. } | Phase::Adopting { age } | Phase::GivingUp { age, .. } => {
+                grow(age);
+            }
             Phase::Waiting { due } => *due = (*due - 1).max(0),
             Phase::Holding(lease) => {
                 lease.tick();

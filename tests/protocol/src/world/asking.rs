@@ -1,6 +1,6 @@
 //! A client that wants a lock: what `src/asker.rs` does.
 
-use super::{EVERY, Lease, News, PROMISE, Packet, Phase, Reply, Seen, TRIES, TTL, World};
+use super::{Body, EVERY, Lease, News, PROMISE, Packet, Phase, Reply, Seen, TRIES, TTL, World};
 use crate::mutant::Mutant;
 use crate::server::{Acquire, Call, Ear, Mode, Release, Ticks, Token, Wait};
 use crate::setup::{Patience, Setup};
@@ -14,8 +14,10 @@ impl World {
         one.owner = Setup::owner(client, one.step);
         (one.seen, one.news) = (None, None);
         self.judge.watches[client] = Default::default();
-        let waits = self.want(setup, client).patience != Patience::Try;
-        self.ask(setup, client, waits);
+        match self.want(setup, client).patience {
+            Patience::Adopt => self.adopt(setup, client),
+            patience => self.ask(setup, client, patience != Patience::Try),
+        }
     }
 
     /// Without waiting it leaves the line if it is in it.
@@ -61,6 +63,14 @@ impl World {
                 } else {
                     // Asked again at once, the same owner gets a new lease.
                     self.ask(setup, client, waits);
+                }
+            }
+            (Phase::Adopting { .. }, Reply::Adopted(0)) => self.finish(setup, client, false),
+            (Phase::Adopting { age }, Reply::Adopted(token)) => {
+                if age < TTL {
+                    self.hold(setup, client, token, TTL - age, age);
+                } else {
+                    self.adopt(setup, client);
                 }
             }
             (Phase::Asking { age, waits }, Reply::Taken { counter }) => {
@@ -174,10 +184,17 @@ impl World {
     /// An acquisition is over. `left`: what it had is left to its ttl.
     pub(super) fn finish(&mut self, setup: &Setup, client: usize, left: bool) {
         self.judge_finish(setup, client, left);
+        self.leave_acquisition(client);
+    }
+
+    pub(super) fn leave_acquisition(&mut self, client: usize) {
         let one = &mut self.clients[client];
         one.step += 1;
         one.phase = Phase::Idle;
         one.seen = None;
         self.stop_hearing(client);
+        let is_told = |packet: &Packet| packet.body == Body::Revoked;
+        self.wire
+            .retain(|packet| usize::from(packet.client) != client || !is_told(packet));
     }
 }

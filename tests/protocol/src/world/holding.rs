@@ -2,7 +2,7 @@
 
 use super::{EVERY, Ending, KEEP, Lease, Phase, Reply, TRIES, TTL, World};
 use crate::mutant::Mutant;
-use crate::server::{Call, Mode, Release, Released, Renew, Ticks, Token};
+use crate::server::{Call, Mode, Release, Released, Renew, Renewed, Ticks, Token};
 use crate::setup::Setup;
 
 impl World {
@@ -61,7 +61,7 @@ impl World {
                 let is_ours = match released {
                     Released::Done => true,
                     Released::Unclear => tries > 0 && lease.valid > 0,
-                    Released::NotOwner => false,
+                    Released::NotOwner | Released::Broken => false,
                 };
                 if is_ours && was_held {
                     self.judge_unlock(client);
@@ -72,8 +72,9 @@ impl World {
         }
     }
 
-    fn renewed(&mut self, setup: &Setup, client: usize, mut lease: Lease, renewed: bool) {
+    fn renewed(&mut self, setup: &Setup, client: usize, mut lease: Lease, renewed: Renewed) {
         let age = lease.renewing.take().unwrap_or(0);
+        let renewed = renewed == Renewed::Done;
         if !renewed {
             self.judge_refusal(client);
         }

@@ -7,6 +7,7 @@ mod actions;
 mod asking;
 mod faults;
 mod holding;
+mod operating;
 mod tokens;
 mod wire;
 
@@ -15,7 +16,9 @@ use arrayvec::ArrayVec;
 pub use self::actions::Action;
 pub use self::faults::Fault;
 use crate::judge::Judge;
-use crate::server::{Call, Ear, Inbox, Mode, Name, Owner, Released, Server, Ticks, Token};
+use crate::server::{
+    Call, Ear, Inbox, Mode, Name, Names, Owner, Released, Renewed, Server, Ticks, Token,
+};
 use crate::setup::{Setup, Want};
 
 /// How long a lease lasts.
@@ -52,6 +55,10 @@ pub struct World {
     pub wire: Wire,
     /// How many faults may still come.
     pub faults: u8,
+    /// How often somebody may still break a lock.
+    pub breaks: u8,
+    /// A lease that was passed on.
+    pub ticket: Option<Ticket>,
     pub judge: Judge,
 }
 
@@ -77,6 +84,10 @@ pub enum Phase {
     /// Its question is on its way, or the answer, or one of them was lost.
     Asking {
         waits: bool,
+        age: Ticks,
+    },
+    /// It goes on with the lease of another.
+    Adopting {
         age: Ticks,
     },
     /// In line.
@@ -123,6 +134,16 @@ pub struct Lease {
     pub hand_overs: u8,
 }
 
+/// A lease on its way from one process to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ticket {
+    pub names: Names,
+    pub mode: Mode,
+    /// Who has it as long as nobody adopts it.
+    pub from: Owner,
+    pub last_used: Token,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ending {
     Clean,
@@ -162,6 +183,8 @@ pub enum Body {
     Request(Call),
     Reply(Reply),
     Grant(Token),
+    /// Its lease was broken. It may come at any time, or never: nobody has to listen who holds a lock.
+    Revoked,
 }
 
 /// What a client makes of an answer.
@@ -169,9 +192,10 @@ pub enum Body {
 pub enum Reply {
     Granted(Token),
     Taken { counter: Token },
-    Renewed(bool),
+    Renewed(Renewed),
     Released(Released),
     Downgraded(Token),
+    Adopted(Token),
 }
 
 impl Lease {
@@ -224,6 +248,8 @@ impl World {
             clients: (0..setup.clients.len()).map(client).collect(),
             wire: Wire::new(),
             faults: setup.faults,
+            breaks: setup.breaks,
+            ticket: None,
             judge: Judge::new(setup),
         }
     }

@@ -55,6 +55,9 @@ impl World {
                 token(&mut counter.number);
             }
         }
+        if let Some(ticket) = &mut self.ticket {
+            token(&mut ticket.last_used);
+        }
         for client in &mut self.clients {
             tokens_of_client(client, &mut token);
         }
@@ -86,9 +89,12 @@ fn tokens_of_packet(body: &mut Body, token: &mut impl FnMut(&mut Token)) {
     match body {
         Body::Request(Call::Release(release)) => token(&mut release.counter_after),
         Body::Request(Call::Downgrade { counter_after, .. }) => token(counter_after),
-        Body::Reply(Reply::Granted(granted) | Reply::Downgraded(granted))
+        Body::Request(Call::Adopt(adopt)) => token(&mut adopt.counter_after),
+        Body::Reply(
+            Reply::Granted(granted) | Reply::Downgraded(granted) | Reply::Adopted(granted),
+        )
         | Body::Grant(granted) => token(granted),
         Body::Reply(Reply::Taken { counter }) => token(counter),
-        Body::Request(_) | Body::Reply(_) => {}
+        Body::Request(_) | Body::Reply(_) | Body::Revoked => {}
     }
 }

@@ -44,6 +44,7 @@ impl World {
             Body::Request(call) => self.serve(setup, packet, call),
             Body::Reply(reply) => self.answered(setup, packet, reply),
             Body::Grant(token) => self.granted(setup, packet, token),
+            Body::Revoked => self.revoked(packet),
         }
     }
 
@@ -54,15 +55,8 @@ impl World {
         let mut messages = Messages::new();
         let server = self.server(setup, &ears);
         let answer = run(names.of(&mut self.names), call, server, &mut messages);
-        for message in messages {
-            self.send(Packet {
-                client: message.inbox,
-                owner: message.owner,
-                body: Body::Grant(message.token),
-                slow: false,
-                orphan: false,
-            });
-        }
+        self.forget_revocations(&before);
+        self.publish(messages);
         if !packet.orphan {
             self.send(Packet {
                 body: Body::Reply(reply(answer)),
@@ -103,19 +97,22 @@ impl World {
     pub(super) fn deafen(&mut self, client: usize, ear: Ear) {
         self.ears[client] = ear;
         let is_its = |packet: &Packet| usize::from(packet.client) == client;
+        let is_message = |packet: &Packet| matches!(packet.body, Body::Grant(_) | Body::Revoked);
         self.wire
-            .retain(|packet| !(is_its(packet) && matches!(packet.body, Body::Grant(_))));
+            .retain(|packet| !(is_its(packet) && is_message(packet)));
     }
 
     /// Whether a packet has to arrive before time passes.
     pub(super) fn is_urgent(&self, packet: &Packet) -> bool {
         let client = &self.clients[usize::from(packet.client)];
         let to_server = matches!(packet.body, Body::Request(_));
-        !packet.slow && (to_server || !client.stopped)
+        let is_due = !packet.slow && packet.body != Body::Revoked;
+        is_due && (to_server || !client.stopped)
     }
 
     pub(crate) fn has_packet_of(&self, owner: u8) -> bool {
-        self.wire.iter().any(|packet| packet.owner == owner)
+        let mut packets = self.wire.iter();
+        packets.any(|packet| packet.owner == owner && packet.body != Body::Revoked)
     }
 
     /// Whether a client is there to read a packet.
@@ -134,6 +131,7 @@ fn reply(answer: Answer) -> Reply {
         Answer::Renewed(renewed) => Reply::Renewed(renewed),
         Answer::Released(released) => Reply::Released(released),
         Answer::Downgraded(token) => Reply::Downgraded(token),
-        Answer::Permits(_) => unreachable!("no client asks in this model"),
+        Answer::Adopted(token) => Reply::Adopted(token),
+        Answer::Permits(_) | Answer::Broke(_) => unreachable!("no client asks in this model"),
     }
 }

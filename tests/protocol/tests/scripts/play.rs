@@ -1,8 +1,8 @@
 //! Owners that ask, renew and release by what they were told, next to losses of every kind.
 
 use crosslock_protocol::server::{
-    Acquire, Acquired, Answer, Call, Ear, Event, MOST, Mode, Name, Names, Owner, Release, Renew,
-    Ticks, Token, Wait,
+    Acquire, Acquired, Adopt, Answer, Call, Ear, Event, MOST, Mode, Name, Names, Owner, Release,
+    Renew, Ticks, Token, Wait,
 };
 
 use super::replayer::{Difference, Outcome, Replayer};
@@ -82,6 +82,7 @@ impl<'a> Play<'a> {
         let mut its = all.filter(|(at, _)| names.has(*at)).map(|(_, name)| name);
         match call {
             Call::Acquire(_) => its.all(|name| !name.queue.is_full() && !name.readers.is_full()),
+            Call::Break => its.all(|name| name.broken.len() + usize::from(OWNERS) <= MOST),
             Call::Release(Release { keep: Some(_), .. }) => its.all(|name| {
                 let kept = name.shares.iter().filter(|share| share.kept);
                 kept.count() + usize::from(OWNERS) < MOST
@@ -142,6 +143,32 @@ impl<'a> Play<'a> {
                 (player.claim.names, Call::Downgrade { ask, counter_after })
             }
             Step::Permits => (Names::one(at), Call::Permits),
+            Step::Break => (Names::one(at), Call::Break),
+            Step::Adopt {
+                owner,
+                from,
+                more,
+                ttl,
+            } => {
+                let (from, player) = self.who(at, from);
+                let claim = self.owners[usize::from(owner)].claim;
+                let is_same = |mode: Mode| {
+                    mode == player.held_as || (mode.is_exclusive() && player.held_as.is_exclusive())
+                };
+                // An owner is of one call, which wants one thing.
+                if owner == from || claim.names != player.claim.names || !is_same(claim.mode.held())
+                {
+                    return None;
+                }
+                let ask = Adopt {
+                    owner,
+                    ttl,
+                    mode: player.held_as,
+                    from,
+                    counter_after: player.token? + 2 * more + 1,
+                };
+                (player.claim.names, Call::Adopt(ask))
+            }
             Step::Again(before) => *self.calls.iter().nth_back(before)?,
             event => unreachable!("{event:?} is no call"),
         })
@@ -164,6 +191,10 @@ impl<'a> Play<'a> {
     /// What its owner knows by the answer, and others by what was published.
     fn learn(&mut self, call: Call, outcome: &Outcome) {
         match (call, outcome.answer) {
+            (Call::Adopt(ask), Answer::Adopted(token)) if token > 0 => {
+                let player = &mut self.owners[usize::from(ask.owner)];
+                (player.token, player.held_as) = (Some(token), ask.mode);
+            }
             (Call::Acquire(ask), Answer::Acquired(Acquired::Granted { token, .. })) => {
                 let player = &mut self.owners[usize::from(ask.owner)];
                 player.token = Some(token);

@@ -75,6 +75,7 @@ impl Rules {
             (Call::Downgrade { ask, .. }, Answer::Downgraded(token)) if token > 0 => {
                 Some((ask.owner, token))
             }
+            (Call::Adopt(ask), Answer::Adopted(token)) if token > 0 => Some((ask.owner, token)),
             _ => None,
         };
         let names = done.outcome.names.iter().zip(done.before).enumerate();
@@ -158,7 +159,11 @@ fn has_served(done: Done<'_>) -> bool {
     match (done.call, done.outcome.answer) {
         (Call::Release(Release { keep: Some(_), .. }), _) => false,
         (Call::Release(ask), Answer::Released(Released::Done)) => had(ask.owner),
+        // What it had somebody else has ended, and has let in others.
+        (Call::Release(_), Answer::Released(Released::Broken)) => false,
         (Call::Release(ask), _) => ask.counter_after == 0,
+        (Call::Break, _) => true,
+        (Call::Acquire(ask), _) if is_refused(done, ask.owner) => false,
         (Call::Acquire(ask), Answer::Acquired(Acquired::Taken(_))) => {
             // Whoever asks is there while it asks, whoever hears it.
             let inbox = ask.wait.and_then(|wait| wait.inbox);
@@ -166,6 +171,12 @@ fn has_served(done: Done<'_>) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether somebody broke the lease of an owner, which isn't over yet.
+fn is_refused(done: Done<'_>, owner: Owner) -> bool {
+    let mut names = done.before.iter().enumerate();
+    names.any(|(at, name)| done.names.has(at) && name.refuses_broken(owner))
 }
 
 /// The first that lives and hears waits because it has to.

@@ -43,6 +43,14 @@ pub(crate) enum Step {
         ttl: Ticks,
     },
     Permits,
+    /// By whoever has the name, if by nobody else, to another that wants the same.
+    Adopt {
+        owner: Owner,
+        from: Option<Owner>,
+        more: Token,
+        ttl: Ticks,
+    },
+    Break,
     /// A copy of a call comes late: of so many calls before.
     Again(usize),
     Tick,
@@ -136,6 +144,7 @@ fn step() -> impl Strategy<Value = Step> {
         70 => call(),
         12 => Just(Step::Tick),
         1 => Just(Step::Permits),
+        5 => Just(Step::Break),
         6 => loss(),
         2 => (0..INBOXES, ear()).prop_map(|(inbox, ear)| Step::Ear(inbox, ear)),
     ]
@@ -159,7 +168,9 @@ fn call() -> impl Strategy<Value = Step> {
         11 => (maybe(), end, keep).prop_map(|(owner, end, keep)| Step::Release { owner, end, keep }),
         2 => (maybe(), 0..4 as Token, 1..6 as Ticks)
             .prop_map(|(owner, more, ttl)| Step::Downgrade { owner, more, ttl }),
-        2 => (0..6usize).prop_map(Step::Again),
+        2 => (owner(), maybe(), 0..4 as Token, 1..6 as Ticks)
+            .prop_map(|(owner, from, more, ttl)| Step::Adopt { owner, from, more, ttl }),
+        3 => (0..6usize).prop_map(Step::Again),
     ]
 }
 

@@ -6,7 +6,7 @@
 use std::env;
 
 use crosslock_protocol::judge::Rule;
-use crosslock_protocol::server::{Event, Key};
+use crosslock_protocol::server::{Call, Event, Key, Names};
 use crosslock_protocol::setup::Setup;
 use crosslock_protocol::setups::WALKS;
 use crosslock_protocol::world::{Action, CLIENTS, Fault, World};
@@ -57,6 +57,11 @@ impl Walk<'_> {
             let (packet, call) = self.world.call(at).unwrap();
             let names = self.setup.want(packet.owner).names;
             self.world.clock = self.replayer.call(names, call).now;
+            self.steps += 1;
+            self.calls += 1;
+        } else if let Action::Break(at) = action {
+            let name = Names::one(at.try_into().unwrap());
+            self.world.clock = self.replayer.call(name, Call::Break).now;
             self.steps += 1;
             self.calls += 1;
         } else if let Some(event) = event_of(action) {

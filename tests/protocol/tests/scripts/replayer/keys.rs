@@ -1,7 +1,8 @@
 //! What a server holds of a name, read as the model has it.
 
 use crosslock_protocol::server::{
-    Counter, Inbox, Letters, List, Lock, Mode, Name, Owner, Says, Share, Ticks, Token, Waiter,
+    BROADCAST, BrokenLease, Counter, Inbox, Letters, List, Lock, Mode, Name, Owner, Says, Share,
+    Ticks, Token, Waiter,
 };
 
 /// In milliseconds, as all that a server knows of time but its clock.
@@ -14,6 +15,8 @@ pub(super) const ENDLESS: i64 = -1;
 const ABSENT: i64 = -2;
 
 pub(super) const FOREIGN: &str = "foreign";
+/// The channel on which all hear of leases that were broken.
+pub(super) const BROKEN: &str = "inbox:broken";
 /// How many keys a name has, in the order of the scripts.
 pub(super) const KEYS: usize = 7;
 const SUFFIXES: [&str; KEYS] = [
@@ -44,11 +47,13 @@ pub(super) fn text_of(owner: Owner) -> String {
 }
 
 pub(super) fn owner_of(text: &str) -> Owner {
-    let owner = text
-        .get(..8)
-        .and_then(|id| Owner::from_str_radix(id, 16).ok());
-    let owner = owner.filter(|owner| text_of(*owner) == text);
+    let owner = owner_that_begins(text).filter(|owner| text_of(*owner) == text);
     owner.unwrap_or_else(|| panic!("no owner: {text:?}"))
+}
+
+fn owner_that_begins(text: &str) -> Option<Owner> {
+    let id = text.get(..8)?;
+    Owner::from_str_radix(id, 16).ok()
 }
 
 /// As those that wait are told who holds a lock: without what proves that it is the owner.
@@ -66,6 +71,9 @@ pub(super) fn channel_of(inbox: usize) -> String {
 }
 
 pub(super) fn inbox_of(channel: &str) -> Inbox {
+    if channel == BROKEN {
+        return BROADCAST;
+    }
     let number = channel.strip_prefix("inbox:").map(str::parse);
     let inbox = number.and_then(Result::ok);
     inbox.unwrap_or_else(|| panic!("no inbox: {channel:?}"))
@@ -143,6 +151,7 @@ fn name(lock: &str, rest: [&str; KEYS - 1], pttls: &str, clock: i64) -> Name {
             lasts: (lasts != ENDLESS).then(|| ticks(lasts)),
         }),
         counter: counter_of(counter),
+        broken: broken_of(counter, clock),
         queue: line_of(queue),
         readers: line_of(readers),
         waiters: waiters_of(waiters, clock),
@@ -167,6 +176,7 @@ fn says_of(text: &str) -> Option<Says> {
 }
 
 fn counter_of(text: &str) -> Option<Counter> {
+    let text = text.split('b').next().expect("one part at least");
     let digits = text.trim_end_matches(|last: char| last.is_ascii_alphabetic());
     let (queue, readers) = match &text[digits.len()..] {
         "" => (false, false),
@@ -179,6 +189,30 @@ fn counter_of(text: &str) -> Option<Counter> {
         number: number(digits),
         letters: Letters { queue, readers },
     })
+}
+
+/// Behind the letters: when the last of these leases would be over, and for each when, and whose it was.
+fn broken_of(counter: &str, clock: i64) -> List<BrokenLease> {
+    let mut broken: List<BrokenLease> = List::new();
+    let Some((_, behind)) = counter.split_once('b') else {
+        return broken;
+    };
+    let mut words = behind.split_terminator(' ');
+    let last: i64 = number(words.next().expect("the last end"));
+    for word in words {
+        let (until, id) = word.split_once(':').expect("an end and an id");
+        let owner = owner_that_begins(id).expect("an owner");
+        assert!(
+            text_of(owner).starts_with(id) && id.len() == ID - 1,
+            "{counter}"
+        );
+        let lasts = ticks(number::<i64>(until) - clock);
+        broken.push(BrokenLease { owner, lasts });
+    }
+    let longest = broken.iter().map(|one| one.lasts).max();
+    assert_eq!(longest, Some(ticks(last - clock)), "{counter}");
+    broken.sort_unstable();
+    broken
 }
 
 fn line_of(text: &str) -> List<Owner> {

@@ -1,9 +1,11 @@
 //! A real server, and the scripts on it.
 
-use crosslock_protocol::server::{Answer, Call, Ear, Inbox, Key, Messages, Names, Ticks};
+use crosslock_protocol::server::{
+    Answer, BROADCAST, Call, Ear, Inbox, Key, Messages, Names, Ticks,
+};
 use redis::{Cmd, Connection, FromRedisValue, Script, Value, cmd};
 
-use super::keys::{FOREIGN, KEYS, Seen, TICK, channel_of, copies_of, inbox_of, keys_of};
+use super::keys::{BROKEN, FOREIGN, KEYS, Seen, TICK, channel_of, copies_of, inbox_of, keys_of};
 use super::words::{Request, answer_of, message_of, millis};
 use support::RedisServer;
 use support::scripts::{ALL, text, whole};
@@ -65,6 +67,7 @@ impl Real {
             _server: server,
         };
         real.subscribe("SUBSCRIBE", END);
+        real.subscribe("SUBSCRIBE", BROKEN);
         (0..inboxes).for_each(|inbox| real.subscribe("SUBSCRIBE", &channel_of(inbox)));
         real.allow();
         ask::<()>(&mut real.scripts, cmd("AUTH").arg(USER).arg("any"));
@@ -114,9 +117,14 @@ impl Real {
                 panic!("no message: {parts:?}");
             };
             if text(channel) == END {
+                // Those of one break, in the order of their leases' ends: in a model they end together.
+                let told = messages.iter().take_while(|one| one.inbox == BROADCAST);
+                let told = told.count();
+                messages[..told].sort_unstable_by_key(|one| one.owner);
                 return messages;
             }
-            if self.ears[usize::from(inbox_of(text(channel)))] == Ear::Hears {
+            let ear = self.ears.get(usize::from(inbox_of(text(channel))));
+            if ear.is_none_or(|ear| *ear == Ear::Hears) {
                 messages.push(message_of(text(channel), text(message)));
             }
         }
@@ -148,7 +156,7 @@ impl Real {
         let mut user = cmd("ACL");
         user.arg("SETUSER").arg(USER);
         user.arg(&["on", "nopass", "~*", "+@all", "resetchannels"]);
-        user.arg(format!("&{END}"));
+        user.arg(format!("&{END}")).arg(format!("&{BROKEN}"));
         for (inbox, ear) in self.ears.iter().enumerate() {
             if *ear != Ear::Forbidden {
                 user.arg(format!("&{}", channel_of(inbox)));

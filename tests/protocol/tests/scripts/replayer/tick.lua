@@ -17,6 +17,14 @@ end
 for at = 0, #KEYS - 1, 7 do
   local lock, waiters, shares = KEYS[at + 1], KEYS[at + 4], KEYS[at + 6]
   shorten(lock)
+  local counter = redis.call('GET', KEYS[at + 2])
+  local number, last, broken = string.match(counter or '', '^(%d+q?r?)b(%d+) (.*)$')
+  if number then
+    broken = string.gsub(broken, '(%d+):', function(ends)
+      return string.format('%d:', ends - passed)
+    end)
+    redis.call('SET', KEYS[at + 2], string.format('%sb%d %s', number, last - passed, broken), 'KEEPTTL')
+  end
   for _, member in ipairs(redis.call('ZRANGE', shares, '0', '-1')) do
     -- A token stands there as well, by itself.
     if string.sub(member, 1, 2) ~= '0 ' then

@@ -1,13 +1,14 @@
 //! What scripts are asked, and what they answer.
 
 use crosslock_protocol::server::{
-    Acquire, Acquired, Answer, Call, Message, Names, Release, Released, Remaining, Taken, Ticks,
-    Token,
+    Acquire, Acquired, Answer, Broke, Call, Message, Names, Release, Released, Remaining, Renewed,
+    Taken, Ticks, Token,
 };
 use redis::Value;
 
 use super::keys::{
-    ENDLESS, TICK, channel_of, holder_of, inbox_of, number, owner_of, text_of, text_of_mode, ticks,
+    BROKEN, ENDLESS, TICK, channel_of, holder_of, inbox_of, number, owner_of, text_of,
+    text_of_mode, ticks,
 };
 use support::scripts::{self, Verb};
 
@@ -35,6 +36,22 @@ impl Request {
             Call::Permits => Request {
                 verb: Verb::Permits,
                 arguments: Vec::new(),
+                valued: false,
+            },
+            Call::Adopt(ask) => Request {
+                verb: Verb::Adopt,
+                arguments: vec![
+                    text_of(ask.owner),
+                    millis(ask.ttl),
+                    text_of_mode(ask.mode),
+                    text_of(ask.from),
+                    ask.counter_after.to_string(),
+                ],
+                valued: false,
+            },
+            Call::Break => Request {
+                verb: Verb::Break,
+                arguments: vec![BROKEN.to_owned()],
                 valued: false,
             },
         };
@@ -84,6 +101,7 @@ impl Request {
             Verb::Acquire => Verb::AcquireAll,
             Verb::Renew => Verb::RenewAll,
             Verb::Release => Verb::ReleaseAll,
+            Verb::Adopt => Verb::AdoptAll,
             other => panic!("{other:?} is for one name"),
         };
         Request { verb, ..self }
@@ -97,15 +115,40 @@ pub(super) fn millis(ticks: Ticks) -> String {
 pub(super) fn answer_of(call: Call, answer: &Value) -> Answer {
     match (call, answer) {
         (Call::Acquire(_), answer) => Answer::Acquired(acquired(answer)),
-        (Call::Renew(_), Value::Int(renewed @ 0..=1)) => Answer::Renewed(*renewed == 1),
+        (Call::Renew(_), Value::Int(0)) => Answer::Renewed(Renewed::NotOwner),
+        (Call::Renew(_), Value::Int(1)) => Answer::Renewed(Renewed::Done),
+        (Call::Renew(_), Value::Int(2)) => Answer::Renewed(Renewed::Broken),
         (Call::Release(_), Value::Int(0)) => Answer::Released(Released::NotOwner),
         (Call::Release(_), Value::Int(1)) => Answer::Released(Released::Done),
         (Call::Release(_), Value::Int(2)) => Answer::Released(Released::Unclear),
+        (Call::Release(_), Value::Int(3)) => Answer::Released(Released::Broken),
         (Call::Downgrade { .. }, Value::Int(token)) => Answer::Downgraded(*token),
         (Call::Permits, Value::Int(out)) => {
             Answer::Permits((*out).try_into().expect("a few permits"))
         }
+        (Call::Adopt(_), Value::Int(token)) => Answer::Adopted(*token),
+        (Call::Break, Value::Array(parts)) => Answer::Broke(broke(&parts[1])),
         (call, answer) => panic!("{call:?} isn't answered by {answer:?}"),
+    }
+}
+
+/// How many had the lock, and the token of one that had it for itself.
+fn broke(holders: &Value) -> Broke {
+    let Value::Array(holders) = holders else {
+        panic!("no holders: {holders:?}");
+    };
+    let token_of = |holder: &Value| match holder {
+        Value::Array(parts) => match parts[3] {
+            Value::Int(token) => token,
+            ref other => panic!("no token: {other:?}"),
+        },
+        other => panic!("no holder: {other:?}"),
+    };
+    let is_exclusive = |token: &Token| token % 4 == 1 || token % 8 == 3;
+    let token = holders.iter().map(token_of).find(is_exclusive);
+    Broke {
+        holders: holders.len().try_into().expect("a few holders"),
+        token: token.unwrap_or(0),
     }
 }
 

@@ -1,0 +1,102 @@
+//! `lua/lock/adopt.lua` and `lua/all/adopt.lua`: a lease that one owner passes on to another.
+
+use super::script::Script;
+use super::{Acquire, Adopt, Lock, Messages, Name, Says, Server, Token};
+use crate::mutant::Mutant;
+
+impl Name {
+    /// Gives the new token, or 0 when the lease isn't the other owner's.
+    pub fn adopt(&mut self, ask: Adopt, server: Server<'_>, out: &mut Messages) -> Token {
+        let mut script = Script::new(self, server, out);
+        script.look();
+        let token = if ask.mode.is_exclusive() {
+            script.adopt_exclusive(ask)
+        } else {
+            script.adopt_shared(ask)
+        };
+        if token > 0 && script.letters.any() {
+            // A late copy of its request may have put the other owner into the queue.
+            script.leave(ask.mode, ask.from);
+        }
+        token
+    }
+}
+
+impl Script<'_> {
+    fn adopt_exclusive(&mut self, ask: Adopt) -> Token {
+        if self.held == Some(Says::Owner(ask.owner)) {
+            let again = Acquire {
+                owner: ask.owner,
+                ttl: ask.ttl,
+                mode: ask.mode,
+                wait: None,
+                valued: false,
+            };
+            return self.take(again, ask.mode).unwrap_or(0);
+        }
+        let is_its = self.held == Some(Says::Owner(ask.from));
+        let is_anyones =
+            self.is(Mutant::AnyLeaseIsAdopted) && matches!(self.held, Some(Says::Owner(_)));
+        if !is_anyones && (!is_its || self.stored >= ask.counter_after) {
+            return 0;
+        }
+        self.stored = ask
+            .counter_after
+            .max(if is_anyones { self.stored + 1 } else { 0 });
+        if self.is(Mutant::AdoptionKeepsToken) {
+            self.stored -= 1;
+            self.set_lock(Says::Owner(ask.owner), ask.ttl);
+            self.write_counter();
+            return self.stored;
+        }
+        self.grant(ask.owner, ask.ttl, ask.mode)
+    }
+
+    fn adopt_shared(&mut self, ask: Adopt) -> Token {
+        if !self.is_shared() {
+            return 0;
+        }
+        let count = ask.mode.count();
+        let keeps =
+            self.is(Mutant::AdoptionKeepsOldOwner) && self.keys.has_share(ask.from, count, false);
+        if keeps {
+            // Both have it.
+        } else if self.keys.remove_share(ask.from, count, false) {
+            if let Some(Says::Permits(out)) = self.held {
+                self.held = Some(Says::Permits(out - i16::from(count)));
+            }
+        } else if !self.keys.has_share(ask.owner, count, false) {
+            return 0;
+        }
+        self.stored = self.stored.max(ask.counter_after - 1);
+        self.grant(ask.owner, ask.ttl, ask.mode)
+    }
+}
+
+pub fn adopt_all(names: &mut [Name], ask: Adopt, server: Server<'_>, out: &mut Messages) -> Token {
+    let mut last = ask.counter_after;
+    for name in names.iter() {
+        let stored = name.counter.map_or(0, |counter| counter.number);
+        let owner = name.owner();
+        let is_its = owner == Some(ask.from) && stored < ask.counter_after;
+        if owner != Some(ask.owner) && !is_its {
+            return 0;
+        }
+        last = last.max(stored);
+    }
+    // After an even number: nobody has abandoned what is passed on.
+    last += last.rem_euclid(2);
+    let mut token = 0;
+    for name in names {
+        let mut script = Script::new(name, server, out);
+        script.stored = last;
+        token = script.next_token(false);
+        script.keys.lock = Some(Lock {
+            says: Says::Owner(ask.owner),
+            lasts: Some(ask.ttl),
+        });
+        script.stored = token;
+        script.write_counter();
+    }
+    token
+}
