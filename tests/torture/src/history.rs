@@ -52,6 +52,7 @@ pub enum Mode {
 /// | `key` | a lock as the server has it | `name`, `detail` its owner, or mark, `token` its counter, `until` its expiry |
 /// | `line` | who waits, as the server has it | `name`, `detail` their owners, first come first |
 /// | `sharers` | who shares a lock, as the server has it | `name`, `detail` count, owner and end of each |
+/// | `broken` | whose leases were broken, as the server has it | `name`, `detail` the last end, then end:id of each |
 /// | `bare` | a key without a ttl | `name` |
 /// | `run` | what was run | `detail` safe or unsafe, `until` the ttl in nanoseconds, `token` for how many seconds, `id` rounds |
 /// | `without` | a fault that can't be fired here | `detail` its kind |

@@ -156,7 +156,7 @@ fn write_down(history: &History, keys: &[Key], before: u64, last: &mut HashMap<S
 }
 
 /// What is to be told of a name.
-fn seen_of(name: &str, keys: &[Key], before: u64, after: u64) -> [Event; 3] {
+fn seen_of(name: &str, keys: &[Key], before: u64, after: u64) -> [Event; 4] {
     let lock = key_of(name);
     let find = |suffix: &str| {
         let wanted = format!("{lock}{suffix}");
@@ -173,6 +173,7 @@ fn seen_of(name: &str, keys: &[Key], before: u64, after: u64) -> [Event; 3] {
     let mut held = event("key", text(""));
     // Behind the number may stand which lines there are, and whose leases were broken.
     let counter = text(":fence");
+    let (counter, broken) = counter.split_once('b').unwrap_or((&counter, ""));
     let number = counter.split(|c: char| !c.is_ascii_digit()).next();
     held.token = number.and_then(|number| number.parse().ok()).unwrap_or(0);
     if let Some((_, ttl, _)) = find("") {
@@ -182,6 +183,7 @@ fn seen_of(name: &str, keys: &[Key], before: u64, after: u64) -> [Event; 3] {
         held,
         event("line", text(":queue")),
         event("sharers", text(":holders")),
+        event("broken", broken.to_owned()),
     ]
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::bounds::{Free, is_too_late};
 use super::facts::Holding;
-use super::server::{looks, pid_of};
+use super::server::{ends_of, looks, pid_of};
 use super::{Facts, Rules, Violation, nanos, shown, violation};
 use crate::history::Event;
 
@@ -173,6 +173,32 @@ fn told_by(facts: &Facts<'_>, rules: &Rules, holding: &Holding<'_>, broken: &Bre
         .on_the_way(process, broken.from, holding.seen);
     // The next renewal isn't much later than that, so there is less slack than elsewhere.
     renewed.min(broken.until + nanos(TOLD + rules.slack / 5) + lateness)
+}
+
+/// C6: whose lease was broken isn't let in again while that would last. A server names it as long.
+pub(super) fn for_good(facts: &Facts<'_>, _: &Rules) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for name in facts.names() {
+        for look in looks(facts, name) {
+            let Some(broken) = look.broken.filter(|event| !event.detail.is_empty()) else {
+                continue;
+            };
+            let is_broken = |owner: &str| {
+                let id = owner.split('/').next().unwrap_or_default();
+                let mut entries = broken.detail.split(' ');
+                entries.any(|entry| entry.split_once(':').is_some_and(|(_, other)| other == id))
+            };
+            let has = look.key.filter(|key| is_broken(&key.detail));
+            let shares = look
+                .sharers
+                .filter(|event| ends_of(event).any(|(owner, _)| is_broken(owner)));
+            if let Some(event) = has.or(shares) {
+                let text = format!("{name}: whose lease was broken has it again");
+                found.push(violation("C6", text, &[broken, event]));
+            }
+        }
+    }
+    found
 }
 
 /// C7: who waits for a lock that is broken has it soon.

@@ -95,6 +95,7 @@ pub fn judge(events: &[Event], rules: &Rules) -> Vec<Violation> {
         bounds::after_outages,
         passing::adopted,
         breaks::told,
+        breaks::for_good,
         breaks::served,
         breaks::in_turn,
         work::done,

@@ -198,7 +198,7 @@ pub(super) fn sharers(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
 }
 
 /// The owners of those that share a lock, each with the end of its lease.
-fn ends_of(event: &Event) -> impl Iterator<Item = (&str, u64)> {
+pub(super) fn ends_of(event: &Event) -> impl Iterator<Item = (&str, u64)> {
     let words: Vec<_> = event.detail.split(' ').collect();
     let all: Vec<_> = words
         .chunks_exact(3)
@@ -213,6 +213,8 @@ pub(super) struct Look<'a> {
     pub(super) at: u64,
     pub(super) key: Option<&'a Event>,
     pub(super) line: Option<&'a Event>,
+    pub(super) sharers: Option<&'a Event>,
+    pub(super) broken: Option<&'a Event>,
 }
 
 impl<'a> Look<'a> {
@@ -230,6 +232,8 @@ pub(super) fn looks<'a>(facts: &Facts<'a>, name: &str) -> Vec<Look<'a>> {
         match event.op.as_str() {
             "key" => look.key = Some(event),
             "line" => look.line = Some(event),
+            "sharers" => look.sharers = Some(event),
+            "broken" => look.broken = Some(event),
             _ => continue,
         }
         if look.at == event.at {

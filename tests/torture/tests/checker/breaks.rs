@@ -208,6 +208,29 @@ fn lock_that_is_broken_goes_to_the_first_in_line() {
 }
 
 #[test]
+fn owner_whose_lease_was_broken_does_not_have_it_again() {
+    let named = |at, ids: &str| with(event(at, "broken", 0), "", ids, 0);
+    let history = |ids| [named(115, ids), key(115, "u/host/1/1", 5, 400)];
+    breaks("C6", history("90 90:u "));
+    passes(history("90 90:v "));
+    passes(history(""));
+    let shares = with(
+        event(115, "sharers", 0),
+        "",
+        "0 u/host/1/1 -8 1 u/host/1/1 90",
+        0,
+    );
+    let keys = [key(115, "crosslock:readers", 8, 400), shares];
+    breaks(
+        "C6",
+        keys.clone()
+            .into_iter()
+            .chain([named(115, "90 80:v 90:u ")]),
+    );
+    passes(keys.into_iter().chain([named(115, "90 80:v ")]));
+}
+
+#[test]
 fn line_keeps_its_order_when_a_lock_is_broken() {
     let turned = [line(95, "x y z"), line(115, "y x z")];
     breaks("C6", turned.into_iter().chain(broken_lock()));
