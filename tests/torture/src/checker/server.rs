@@ -59,9 +59,8 @@ pub(super) fn owners(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             false => [holding.release, holding.closed],
         };
         let released = ends.into_iter().flatten().any(|end| end.at <= event.at);
-        let mut breaks = facts.breaks.iter();
-        let broken = breaks
-            .any(|one| one.name() == event.name && one.from <= event.at && before.at <= one.until);
+        let broken = facts.break_of(holding);
+        let broken = broken.is_some_and(|one| one.from <= event.at);
         if !released && !broken && !forgot(facts, rules, before.at, event.at) {
             let text = format!("{} was taken from its holder", event.name);
             let shown = [holding.answer, holding.last, before, event];

@@ -190,8 +190,12 @@ fn lock_that_is_broken_goes_to_another() {
             .chain(held.clone())
             .chain(broken_lock()),
     );
-    let later = [key(130, "x", 5, 400), key(150, "y", NEXT, 520)];
-    breaks("C6", later.into_iter().chain(held).chain(broken_lock()));
+    // Before it was broken; and another lease than the one that was.
+    let early = [key(20, "x", 5, 400), key(50, "y", NEXT, 520)];
+    breaks("C6", early.into_iter().chain(held).chain(broken_lock()));
+    let other = [key(90, "x", 9, 400), key(120, "y", NEXT, 520)];
+    let held = [taken(10, 2, 9, 400)];
+    breaks("C6", other.into_iter().chain(held).chain(broken_lock()));
 }
 
 #[test]
