@@ -37,6 +37,8 @@ mod memory;
 mod namespaces;
 #[cfg(feature = "redis")]
 mod outages;
+#[cfg(feature = "redis")]
+mod passing;
 mod puppet;
 #[cfg(feature = "redis")]
 mod reading;
