@@ -3,13 +3,15 @@
 //! The judge sees everything: what guards say of themselves, and what the server does. What it remembers between two
 //! steps is in the state; which rule a step broke, and which excuse it used, is there until the next step.
 
+mod endings;
 mod guards;
 mod scripts;
 mod waits;
 
 use arrayvec::ArrayVec;
 
-pub(crate) use self::scripts::{Lost, holders};
+pub(crate) use self::endings::Lost;
+pub(crate) use self::scripts::holders;
 use crate::server::{Owner, Token};
 use crate::setup::Setup;
 use crate::world::CLIENTS;
@@ -60,7 +62,8 @@ pub enum Excuse {
     /// Abandoned: one that was let in died or stood still before it knew; or gave up several names without knowing that it
     /// had them, one of which was abandoned.
     UnknownGrantAbandons,
-    /// Abandoned: the server that knew of it forgot.
+    /// Abandoned: the server that knew of it forgot; or one of several names was broken, and a late request gave up the
+    /// others.
     AbandonmentForgotten,
     /// Abandoned: a replica that lags didn't know of the release.
     ReleaseForgotten,

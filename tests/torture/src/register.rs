@@ -152,13 +152,10 @@ impl Shared {
     ///
     /// `post ticket` passes a lease on, and `take other` or `take any` takes one.
     fn answer(&self, of: &Event, line: &str) -> Option<String> {
-        if let Some(passed) = line.strip_prefix("post ") {
-            self.post(Event::from_json(passed)?);
-            return Some(String::new());
-        }
-        if let Some(whose) = line.strip_prefix("take ") {
-            let taken = self.take(of.process, whose == "any");
-            return Some(taken.map_or(String::new(), |passed| passed.to_json()));
+        match line.split_once(' ')? {
+            ("post", passed) => return Some(self.post(Event::from_json(passed)?)),
+            ("take", whose) => return Some(self.take(of.process, whose == "any")),
+            _ => {}
         }
         let words: Vec<_> = line.split(' ').collect();
         let [verb, name, token, owner, number] = words[..] else {
@@ -188,12 +185,7 @@ impl Shared {
         if is_stale {
             return Some(outcome.to_owned());
         }
-        let moment = match verb {
-            "read" => Moment::Holds(Duration::from_micros(number)),
-            "peek" => Moment::Has(Duration::from_micros(number)),
-            _ => Moment::Releases,
-        };
-        self.tell_moment(&mut state, of.process, name, moment);
+        self.tell_moment(&mut state, of.process, name, moment_of(verb, number));
         Some(value.to_string())
     }
 
@@ -204,25 +196,30 @@ impl Shared {
         self.seen.notify_all();
     }
 
-    fn post(&self, passed: Event) {
+    fn post(&self, passed: Event) -> String {
         let mut state = self.state.lock().expect("no panics");
         self.tell_moment(&mut state, passed.process, &passed.name, Moment::Passes);
         state.passed.push_back(passed);
         if state.passed.len() > TICKETS {
             state.passed.pop_front();
         }
+        String::new()
     }
 
-    fn take(&self, process: u32, takes_own: bool) -> Option<Event> {
+    /// Gives a ticket, or an empty line.
+    fn take(&self, process: u32, takes_own: bool) -> String {
         let mut state = self.state.lock().expect("no panics");
         let mut passed = state.passed.iter();
-        let at = passed.position(|one| takes_own || one.process != process)?;
+        let at = passed.position(|one| takes_own || one.process != process);
+        let Some(at) = at else {
+            return String::new();
+        };
         let taken = state.passed[at].clone();
         state.passed[at].until -= 1;
         if taken.until == 1 {
             state.passed.remove(at);
         }
-        Some(taken)
+        taken.to_json()
     }
 }
 
@@ -244,6 +241,14 @@ impl Cell {
         if verb == "write" {
             self.value = number;
         }
+    }
+}
+
+fn moment_of(verb: &str, number: u64) -> Moment {
+    match verb {
+        "read" => Moment::Holds(Duration::from_micros(number)),
+        "peek" => Moment::Has(Duration::from_micros(number)),
+        _ => Moment::Releases,
     }
 }
 

@@ -1,29 +1,33 @@
 //! A process that locks, reads, pauses, writes and releases until it is told to end.
 
 use std::env;
-use std::io::{self, BufRead, BufReader, Write};
-use std::mem;
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use crosslock::{CancelToken, Error, Locker, LockerBuilder, LostReason, Result};
+use crosslock::{CancelToken, Error, Locker, Result};
 use fastrand::Rng;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use self::cancelling::Canceller;
+use self::errors::kind;
+use self::limits::{exhaust, tell_what_is_left};
+use self::lockers::{Shared, builder};
+use self::register::Register;
 use self::task::{Guard, How, Task};
 use super::delays::watch_threads;
 use super::history::{Event, History, now};
 use super::watcher::watch_process;
-use support::{Child, eventually, hear, is_child, say, sockets, threads_named};
+use support::{Child, hear, is_child, say, sockets};
 
 mod cancelling;
+mod errors;
 mod holding;
+mod limits;
+mod lockers;
 mod passing;
+mod register;
 mod task;
 
 pub(crate) const IO_TIMEOUT: Duration = Duration::from_millis(150);
@@ -140,146 +144,6 @@ pub(crate) fn run() {
     tell_what_is_left(&history, before);
     say("done");
     hear();
-}
-
-/// The locker of the process's threads, with its number. It is closed now and then, and they go on with the next.
-struct Shared(Mutex<(Locker, u64)>);
-
-impl Shared {
-    fn open(told: &Told) -> Self {
-        Shared(Mutex::new((open(&told.url, told.ttl), 1)))
-    }
-
-    fn get(&self) -> (Locker, u64) {
-        self.0.lock().expect("no panics").clone()
-    }
-
-    fn close(&self, told: &Told, history: &History) {
-        let next = open(&told.url, told.ttl);
-        let (closed, number) = {
-            let mut shared = self.0.lock().expect("no panics");
-            let number = shared.1 + 1;
-            mem::replace(&mut *shared, (next, number))
-        };
-        let of = Event {
-            process: told.index,
-            pid: std::process::id(),
-            id: (told.life << 32) | (u64::from(THREADS) << 24) | number,
-            token: number,
-            ..Event::default()
-        };
-        let event = |op: &str| Event {
-            at: now(),
-            op: op.to_owned(),
-            ..of.clone()
-        };
-        history.tell(&Event {
-            detail: "close".to_owned(),
-            ..event("ask")
-        });
-        closed.close();
-        history.tell(&Event {
-            outcome: "closed".to_owned(),
-            ..event("answer")
-        });
-        say("closed");
-    }
-}
-
-fn builder(url: &str, ttl: Duration) -> LockerBuilder {
-    Locker::builder(url)
-        .ttl(ttl)
-        .io_timeout(IO_TIMEOUT)
-        .connect_timeout(IO_TIMEOUT)
-        .unavailable_for(Duration::from_secs(1))
-}
-
-/// Opens, also while the server is away.
-fn open(url: &str, ttl: Duration) -> Locker {
-    loop {
-        match builder(url, ttl).build() {
-            Ok(locker) => return locker,
-            Err(Error::Unavailable { .. } | Error::Denied { .. } | Error::Engine { .. }) => {
-                thread::sleep(Duration::from_millis(20));
-            }
-            Err(error) => panic!("{error}"),
-        }
-    }
-}
-
-/// Leaves this process no new descriptors, or threads, for a time: `threads exhausted: milliseconds`. Without threads
-/// it is for so long that somebody is refused.
-fn exhaust(order: &str, refused: &AtomicU64) {
-    let (what, millis) = order.split_once(": ").expect("an order");
-    let time = Duration::from_millis(millis.parse().expect("a number"));
-    let (resource, few) = match what {
-        "threads exhausted" => (Resource::Nproc, 0),
-        _ => (Resource::Nofile, 4),
-    };
-    let before = getrlimit(resource);
-    let limited = Rlimit {
-        current: Some(few),
-        ..before
-    };
-    refused.store(0, Relaxed);
-    setrlimit(resource, limited).expect("less is always allowed");
-    say("exhausted");
-    thread::sleep(time);
-    if resource == Resource::Nproc {
-        eventually(Duration::from_secs(2), || refused.load(Relaxed) > 0);
-    }
-    setrlimit(resource, before).expect("it was allowed before");
-    say(&format!("refused {}", refused.load(Relaxed)));
-}
-
-/// How soon they end is another test's: here it matters whether they do.
-fn tell_what_is_left(history: &History, sockets_before: usize) {
-    let mut left = (0, 0);
-    let gone = eventually(Duration::from_secs(10), || {
-        left = (threads_named("crosslock-"), sockets());
-        left == (0, sockets_before)
-    });
-    if !gone {
-        let (threads, sockets) = left;
-        let detail =
-            format!("{threads} threads, and {sockets} sockets instead of {sockets_before}");
-        history.tell(&Event {
-            detail,
-            ..Event::now("left")
-        });
-    }
-}
-
-/// A thread's connection to what the locks protect.
-struct Register(BufReader<UnixStream>);
-
-impl Register {
-    fn connect(dir: &Path, index: u32, pid: u32, thread: u32) -> io::Result<Self> {
-        let stream = UnixStream::connect(socket(dir))?;
-        writeln!(&stream, "{index} {pid} {thread}")?;
-        Ok(Register(BufReader::new(stream)))
-    }
-
-    /// Gives the value, unless the token is stale.
-    fn call(&mut self, request: &str) -> io::Result<Option<u64>> {
-        let mut answer = String::new();
-        writeln!(self.0.get_ref(), "{request}")?;
-        self.0.read_line(&mut answer)?;
-        Ok(answer.trim().parse().ok())
-    }
-
-    /// Leaves a ticket there, as many times as it may be taken.
-    fn post(&mut self, passed: &Event) -> io::Result<()> {
-        self.call(&format!("post {}", passed.to_json())).map(drop)
-    }
-
-    /// Gives a ticket that was left by any process, or by another than this.
-    fn take(&mut self, whose: &str) -> io::Result<Option<Event>> {
-        let mut answer = String::new();
-        writeln!(self.0.get_ref(), "take {whose}")?;
-        self.0.read_line(&mut answer)?;
-        Ok(Event::from_json(answer.trim()))
-    }
 }
 
 /// One thread.
@@ -454,32 +318,5 @@ impl<'a> Worker<'a> {
             }
         }
         None
-    }
-}
-
-/// Why a lease was lost.
-fn reason(error: &Error) -> &'static str {
-    match error {
-        Error::Lost { reason, .. } => match reason {
-            LostReason::Expired => "expired",
-            LostReason::NotOwner => "not the owner",
-            LostReason::Broken => "broken",
-            LostReason::Closed => "closed",
-            _ => "another reason",
-        },
-        _ => "",
-    }
-}
-
-fn kind(error: &Error) -> &'static str {
-    match error {
-        Error::Busy { .. } => "busy",
-        Error::Cancelled { .. } => "cancelled",
-        Error::Lost { .. } => "lost",
-        Error::Unavailable { .. } => "unavailable",
-        Error::Denied { .. } => "denied",
-        Error::Conflict { .. } => "conflict",
-        Error::Engine { .. } => "engine",
-        _ => "another error",
     }
 }

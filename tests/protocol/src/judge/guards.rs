@@ -103,7 +103,8 @@ impl World {
     fn record_guard(&mut self, setup: &Setup, client: usize, lease: Lease, again: bool) -> Before {
         let names = self.want(setup, client).names;
         let exclusive = lease.mode.is_exclusive();
-        let forgotten = self.judge.watches[client].forgotten;
+        let watch = self.judge.watches[client];
+        let forgotten = watch.forgotten || watch.broken;
         let (mut in_order, mut is_unreleased) = (true, false);
         let mut since = Since::default();
         for at in (0..self.names.len()).filter(|at| names.has(*at)) {
@@ -144,7 +145,9 @@ impl World {
     pub(crate) fn judge_unlock(&mut self, client: usize) {
         let watch = self.judge.watches[client];
         if watch.broken {
-            self.judge.broke(Rule::Unlock);
+            let excuse = Excuse::UnlockAfterForgetting;
+            self.judge
+                .broke_unless(Rule::Unlock, watch.forgotten, excuse);
         }
         if watch.intruded {
             let excuse = Excuse::UnlockAfterForgetting;

@@ -1,7 +1,5 @@
 //! What scripts do: the counter, ttls, who is let in before whom, and how exclusive leases end.
 
-use std::ops::Range;
-
 use super::{Excuse, Ghost, Rule};
 use crate::server::{Acquired, Answer, Call, Ear, List, Mode, Name, Owner, Renewed, Says, Token};
 use crate::setup::Setup;
@@ -86,6 +84,7 @@ impl World {
         };
         self.judge_keys(&seen);
         self.judge_end(setup, &seen);
+        self.judge_give_up(&seen);
         self.judge_grants(setup, &seen);
         self.judge_line(&seen);
     }
@@ -160,6 +159,16 @@ impl World {
         if in_order && record.unreleased == Some(owner) && seen.before.owner().is_some() {
             record.unreleased = None;
         }
+    }
+
+    /// Of several names one was broken, and a request that came late gave up the others: as if nobody had worked with them.
+    fn judge_give_up(&mut self, seen: &Seen<'_>) {
+        let (Some(owner), Call::Acquire(_)) = (seen.owner, seen.call) else {
+            return;
+        };
+        let is_broken = self.names.iter().any(|name| name.refuses_broken(owner));
+        let gives_up = seen.before.is_held_by(owner) && !self.names[seen.at].is_held_by(owner);
+        self.judge.records[seen.at].since.forgot |= is_broken && gives_up;
     }
 
     /// Who passed a lease on has ended it in order, when somebody else has it.
@@ -341,86 +350,6 @@ impl World {
         let is_empty = name.queue.is_empty() && name.readers.is_empty() && name.waiters.is_empty();
         self.judge.records[seen.at].torn &= !is_empty;
     }
-
-    /// The server is about to forget something of these names.
-    pub(crate) fn judge_forgetting(&mut self, setup: &Setup, names: Range<usize>, lost: Lost) {
-        for at in names.clone() {
-            if let (Some(owner), true) = (self.names[at].owner(), lost.lease) {
-                self.judge_ghost(at, owner);
-            }
-            if lost.line {
-                self.judge.records[at].line.clear();
-            }
-        }
-        // One token for several names: what one of them forgets makes a difference to all.
-        for record in &mut self.judge.records {
-            record.since.forgot |= lost.counter;
-        }
-        if lost.line {
-            // Who wants several names and has lost one place gives up the others.
-            for record in &mut self.judge.records {
-                record.torn = true;
-            }
-        }
-        if !lost.lease {
-            return;
-        }
-        for client in 0..self.clients.len() {
-            let one = &self.clients[client];
-            let idle = matches!(one.phase, Phase::Idle | Phase::Dead);
-            let is_of = names.clone().any(|at| setup.want(one.owner).names.has(at));
-            if !idle && is_of {
-                self.judge.watches[client].forgotten = true;
-                self.judge.watches[client].broken = false;
-            }
-        }
-    }
-
-    /// The server is about to be replaced by a replica.
-    pub(crate) fn judge_revival(&mut self, replica: &AllNames) {
-        for (now, then) in self.names.iter().zip(replica) {
-            for (client, one) in self.clients.iter().enumerate() {
-                let is_same = now.is_held_by(one.owner) && number(now) == number(then);
-                let stood = then.waiter(one.owner).is_some() && now.waiter(one.owner).is_none();
-                let revived = stood || (then.is_held_by(one.owner) && !is_same);
-                self.judge.watches[client].revived |= revived;
-            }
-        }
-    }
-
-    /// A lease ends by itself. If nobody ever had a guard of it, the next holder is told of an abandonment all the same.
-    pub(crate) fn judge_ghost(&mut self, at: usize, owner: Owner) {
-        let client = &self.clients[Setup::client_of(owner)];
-        let waits = matches!(
-            client.phase,
-            Phase::Asking { .. } | Phase::Adopting { .. } | Phase::Waiting { .. }
-        );
-        let never_knew = client.owner == owner && (waits || client.is_dead());
-        let record = &mut self.judge.records[at];
-        if record.unreleased != Some(owner) {
-            record.since.ghost = Some(if never_knew {
-                Ghost::UnknownGrant
-            } else {
-                Ghost::LateCopy
-            });
-        }
-    }
-}
-
-/// What a server forgets.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Lost {
-    pub(crate) lease: bool,
-    pub(crate) counter: bool,
-    pub(crate) line: bool,
-}
-
-impl Lost {
-    pub(crate) const ALL: Lost = Lost {
-        lease: true,
-        counter: true,
-        line: true,
-    };
 }
 
 /// Whether those that share it are all over.
@@ -432,7 +361,7 @@ fn tells_of_abandonment(name: &Name) -> bool {
     number(name).is_some_and(|number| number.rem_euclid(4) == 3)
 }
 
-fn number(name: &Name) -> Option<Token> {
+pub(super) fn number(name: &Name) -> Option<Token> {
     name.counter.map(|counter| counter.number)
 }
 

@@ -25,7 +25,6 @@ impl Name {
     }
 
     /// Whether the lock is the owner's.
-
     fn renew_exclusive(&mut self, ask: Renew, server: Server<'_>) -> bool {
         let recreates = server.mutant == Some(Mutant::RenewalRecreates);
         if self.owner() != Some(ask.owner) && !recreates {

@@ -31,6 +31,18 @@ pub fn acquire_all(
         give_up(names, ask, server, out);
         return Acquired::Taken(refused);
     }
+    answer(names, ask, asked, known, server, out)
+}
+
+/// What the names answered, as one answer. The owner is known in `known` of them.
+fn answer(
+    names: &mut [Name],
+    ask: Acquire,
+    asked: Asked,
+    known: usize,
+    server: Server<'_>,
+    out: &mut Messages,
+) -> Acquired {
     let Asked { tokens, taken, .. } = asked;
     let token = tokens.iter().flatten().copied().max().unwrap_or(0);
     let Some(mut taken) = taken else {

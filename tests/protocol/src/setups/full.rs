@@ -64,11 +64,10 @@ pub const FULL: &[Setup] = &[
     },
     Setup {
         title: "broken: one fault of any kind",
-        clients: &[&[LOCK], &[TIMED]],
+        clients: &[&[LOCK], &[LOCK]],
         breaks: 1,
         faults: 1,
         kinds: ALL,
-        choices: HOLDERS,
         ..PLAIN
     },
     Setup {
@@ -91,12 +90,11 @@ pub const FULL: &[Setup] = &[
         ..PLAIN
     },
     Setup {
-        title: "broken: several, one fault of any kind",
+        title: "broken: several, one fault of the network",
         clients: &[&[several(0, 2)], &[several(1, 1)]],
         names: 2,
         breaks: 1,
         faults: 1,
-        kinds: ALL,
         ..PLAIN
     },
     Setup {
@@ -108,12 +106,11 @@ pub const FULL: &[Setup] = &[
         ..PLAIN
     },
     Setup {
-        title: "passed on: permits, broken, one fault of any kind",
+        title: "passed on: permits, broken, one fault of the network",
         clients: &[&[ONE], &[ADOPT_ONE], &[TWO]],
         choices: PASSES_ON,
         breaks: 1,
         faults: 1,
-        kinds: ALL,
         ..PLAIN
     },
     Setup {

@@ -84,14 +84,11 @@ impl World {
                 }
                 return false;
             }
-            Phase::Asking { age, .. } if age >= ANSWERED_WITHIN => {
+            Phase::Asking { age, .. } | Phase::Adopting { age } if age >= ANSWERED_WITHIN => {
                 if self.want(setup, at).patience != Patience::Try {
                     actions.push(Action::TryAgain(at));
                 }
                 actions.push(Action::GiveUp(at));
-            }
-            Phase::Adopting { age } if age >= ANSWERED_WITHIN => {
-                actions.extend([Action::TryAgain(at), Action::GiveUp(at)]);
             }
             Phase::Waiting { due } => return self.waiter_actions(setup, at, due, actions),
             Phase::Holding(lease) => {
@@ -184,29 +181,13 @@ impl World {
             Action::AskLast(at) => self.ask(setup, at, false),
             Action::GiveUp(at) => self.give_up(setup, at),
             Action::TryAgain(at) => self.try_again(setup, at),
-            Action::Renew(at) => {
+            Action::Renew(at)
+            | Action::Unlock(at, _)
+            | Action::Downgrade(at)
+            | Action::HandOver(at)
+            | Action::PassOn(at) => {
                 if let Phase::Holding(lease) = self.clients[at].phase {
-                    self.renew(at, lease);
-                }
-            }
-            Action::Unlock(at, ending) => {
-                if let Phase::Holding(lease) = self.clients[at].phase {
-                    self.unlock(setup, at, lease, ending);
-                }
-            }
-            Action::Downgrade(at) => {
-                if let Phase::Holding(lease) = self.clients[at].phase {
-                    self.downgrade(setup, at, lease);
-                }
-            }
-            Action::HandOver(at) => {
-                if let Phase::Holding(lease) = self.clients[at].phase {
-                    self.hand_over(setup, at, lease);
-                }
-            }
-            Action::PassOn(at) => {
-                if let Phase::Holding(lease) = self.clients[at].phase {
-                    self.pass_on(setup, at, lease);
+                    self.act_with(setup, at, lease, action);
                 }
             }
             Action::Break(at) => self.break_lock(setup, at),
@@ -216,6 +197,18 @@ impl World {
             Action::Copy => self.replica = Some(Box::new(self.names.clone())),
             Action::Tick => self.tick(setup),
             Action::Fault(fault, at) => self.suffer(setup, fault, at),
+        }
+    }
+
+    /// What a holder does with its lease.
+    fn act_with(&mut self, setup: &Setup, at: usize, lease: Lease, action: Action) {
+        match action {
+            Action::Renew(_) => self.renew(at, lease),
+            Action::Unlock(_, ending) => self.unlock(setup, at, lease, ending),
+            Action::Downgrade(_) => self.downgrade(setup, at, lease),
+            Action::HandOver(_) => self.hand_over(setup, at, lease),
+            Action::PassOn(_) => self.pass_on(setup, at, lease),
+            _ => unreachable!("it is no holder's"),
         }
     }
 

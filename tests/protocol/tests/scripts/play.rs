@@ -130,18 +130,7 @@ impl<'a> Play<'a> {
                 };
                 (player.claim.names, Call::Release(ask))
             }
-            Step::Downgrade { owner, more, ttl } => {
-                let (owner, player) = self.who(at, owner);
-                // It would ask first.
-                let last_used = player.token? + 2 * more;
-                if player.claim.names.count > 1 {
-                    return None;
-                }
-                let value = self.next_value(player);
-                let ask = renew(owner, player, ttl, value);
-                let counter_after = last_used + 1;
-                (player.claim.names, Call::Downgrade { ask, counter_after })
-            }
+            Step::Downgrade { owner, more, ttl } => return self.downgrade(at, owner, more, ttl),
             Step::Permits => (Names::one(at), Call::Permits),
             Step::Break => (Names::one(at), Call::Break),
             Step::Adopt {
@@ -149,29 +138,55 @@ impl<'a> Play<'a> {
                 from,
                 more,
                 ttl,
-            } => {
-                let (from, player) = self.who(at, from);
-                let claim = self.owners[usize::from(owner)].claim;
-                let is_same = |mode: Mode| {
-                    mode == player.held_as || (mode.is_exclusive() && player.held_as.is_exclusive())
-                };
-                // An owner is of one call, which wants one thing.
-                if owner == from || claim.names != player.claim.names || !is_same(claim.mode.held())
-                {
-                    return None;
-                }
-                let ask = Adopt {
-                    owner,
-                    ttl,
-                    mode: player.held_as,
-                    from,
-                    counter_after: player.token? + 2 * more + 1,
-                };
-                (player.claim.names, Call::Adopt(ask))
-            }
+            } => return self.adopt(at, (owner, from), more, ttl),
             Step::Again(before) => *self.calls.iter().nth_back(before)?,
             event => unreachable!("{event:?} is no call"),
         })
+    }
+
+    fn downgrade(
+        &mut self,
+        at: At,
+        owner: Option<Owner>,
+        more: Token,
+        ttl: Ticks,
+    ) -> Option<(Names, Call)> {
+        let (owner, player) = self.who(at, owner);
+        // It would ask first.
+        let last_used = player.token? + 2 * more;
+        if player.claim.names.count > 1 {
+            return None;
+        }
+        let value = self.next_value(player);
+        let ask = renew(owner, player, ttl, value);
+        let counter_after = last_used + 1;
+        Some((player.claim.names, Call::Downgrade { ask, counter_after }))
+    }
+
+    fn adopt(
+        &self,
+        at: At,
+        (owner, from): (Owner, Option<Owner>),
+        more: Token,
+        ttl: Ticks,
+    ) -> Option<(Names, Call)> {
+        let (from, player) = self.who(at, from);
+        let claim = self.owners[usize::from(owner)].claim;
+        let is_same = |mode: Mode| {
+            mode == player.held_as || (mode.is_exclusive() && player.held_as.is_exclusive())
+        };
+        // An owner is of one call, which wants one thing.
+        if owner == from || claim.names != player.claim.names || !is_same(claim.mode.held()) {
+            return None;
+        }
+        let ask = Adopt {
+            owner,
+            ttl,
+            mode: player.held_as,
+            from,
+            counter_after: player.token? + 2 * more + 1,
+        };
+        Some((player.claim.names, Call::Adopt(ask)))
     }
 
     /// The owner that is meant, or whoever has the name.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::bounds::{Free, is_too_late};
 use super::facts::Holding;
-use super::server::{ends_of, looks, pid_of};
+use super::server::{Look, ends_of, looks, pid_of};
 use super::{Facts, Rules, Violation, nanos, shown, violation};
 use crate::history::Event;
 
@@ -229,7 +229,6 @@ pub(super) fn served(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
 /// C6: a lock that is broken goes to the first in line, and not past it.
 pub(super) fn in_turn(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     let mut found = Vec::new();
-    let after = nanos(2 * rules.ttl + rules.slack);
     for name in facts.names() {
         if !facts.breaks.iter().any(|one| one.name() == name) {
             continue;
@@ -239,33 +238,31 @@ pub(super) fn in_turn(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             let (Some(line), Some(key)) = (before.line, next.key) else {
                 continue;
             };
-            let first = before.first();
-            let passes = first == next.first()
-                && line
-                    .detail
-                    .split(' ')
-                    .skip(1)
-                    .any(|owner| owner == key.detail);
+            let mut behind = line.detail.split(' ').skip(1);
+            let passes = before.first() == next.first() && behind.any(|owner| owner == key.detail);
             let mut breaks = facts.breaks.iter();
             let broken = breaks
                 .find(|one| one.name() == name && one.from <= next.at && before.at <= one.until);
             let Some(broken) = broken.filter(|_| passes) else {
                 continue;
             };
-            let mut spans = facts.faults.iter();
-            let since = before.at.saturating_sub(after);
-            let faulty = spans.any(|span| {
-                span.kind.name != "break" && span.from <= next.at && since <= span.until
-            });
-            let late =
-                facts
-                    .lateness
-                    .on_the_way_of_pid(pid_of(first).unwrap_or_default(), since, next.at);
-            if !faulty && late < nanos(rules.ttl) / 2 {
+            if !may_miss_its_turn(facts, rules, before, next) {
                 let text = format!("{name} was broken, and went past the first in line");
                 found.push(violation("C6", text, &[broken.event, line, key]));
             }
         }
     }
     found
+}
+
+/// Whether the first in line may not have heard, or asked in time.
+fn may_miss_its_turn(facts: &Facts<'_>, rules: &Rules, before: Look<'_>, next: Look<'_>) -> bool {
+    let after = nanos(2 * rules.ttl + rules.slack);
+    let since = before.at.saturating_sub(after);
+    let mut spans = facts.faults.iter();
+    let faulty =
+        spans.any(|span| span.kind.name != "break" && span.from <= next.at && since <= span.until);
+    let pid = pid_of(before.first()).unwrap_or_default();
+    let late = facts.lateness.on_the_way_of_pid(pid, since, next.at);
+    faulty || late >= nanos(rules.ttl) / 2
 }

@@ -12,22 +12,12 @@ pub(super) fn losses(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     let ttl = nanos(rules.ttl + rules.slack);
     let (mut found, panics) = (Vec::new(), panics(facts));
     for holding in &facts.holdings {
-        let (from, process) = (holding.from(), holding.answer.process);
-        if let Some(lost) = holding.lost {
-            let mut faults = facts.faults_near(process, from, lost.at, ttl);
-            let is_explained = match lost.detail.as_str() {
-                "broken" => was_broken_before(facts, lost),
-                "closed" => holding.closed.is_some(),
-                // What is lost is lost for good.
-                "held again" => false,
-                _ => {
-                    faults.any(|span| span.kind.loses) || was_too_late(facts, rules, holding, lost)
-                }
-            };
-            if !is_explained {
-                let text = format!("{} lost without a cause", holding.name());
-                found.push(violation("C4", text, &[holding.answer, lost]));
-            }
+        let from = holding.from();
+        if let Some(lost) = holding.lost
+            && !is_loss_explained(facts, rules, holding, lost)
+        {
+            let text = format!("{} lost without a cause", holding.name());
+            found.push(violation("C4", text, &[holding.answer, lost]));
         }
         let is_judged = !matches!(holding.answer.mode, Mode::Permits(_));
         let within = (from.saturating_sub(3 * ttl), from);
@@ -49,6 +39,23 @@ pub(super) fn losses(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         }
     }
     found
+}
+
+fn is_loss_explained(
+    facts: &Facts<'_>,
+    rules: &Rules,
+    holding: &Holding<'_>,
+    lost: &Event,
+) -> bool {
+    let (from, process) = (holding.from(), holding.answer.process);
+    let mut faults = facts.faults_near(process, from, lost.at, nanos(rules.ttl + rules.slack));
+    match lost.detail.as_str() {
+        "broken" => was_broken_before(facts, lost),
+        "closed" => holding.closed.is_some(),
+        // What is lost is lost for good.
+        "held again" => false,
+        _ => faults.any(|span| span.kind.loses) || was_too_late(facts, rules, holding, lost),
+    }
 }
 
 /// Whether somebody had broken one of the names of this call before it was told.

@@ -133,13 +133,9 @@ pub(super) fn order(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             } else {
                 largest_exclusive
             };
-            // The same where a lease was broken that it doesn't know of, or a grant was on its way.
-            let believes = |may| next.from() <= may;
-            let broken = facts.break_of(next);
-            let is_excused =
-                broken.is_some_and(|one| believes(facts.may_believe_until(rules, next, one)));
-            if let Some(before) =
-                before.filter(|before| is_late(before, next, ignorance) && !is_excused)
+            let is_late = |before: &&Holding<'_>| is_late(before, next, ignorance);
+            if let Some(before) = before.filter(is_late)
+                && !is_unknowingly_broken(facts, rules, next)
             {
                 let text = format!("{name}: a later holder has a smaller token");
                 found.push(violation("C3", text, &[before.answer, next.answer]));
@@ -151,6 +147,12 @@ pub(super) fn order(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         }
     }
     found
+}
+
+/// The same where a lease was broken that is handed over, or was on its way to whom it was granted.
+fn is_unknowingly_broken(facts: &Facts<'_>, rules: &Rules, next: &Holding<'_>) -> bool {
+    let broken = facts.break_of(next);
+    broken.is_some_and(|one| next.from() <= facts.may_believe_until(rules, next, one))
 }
 
 fn is_late(before: &Holding<'_>, next: &Holding<'_>, ignorance: u64) -> bool {

@@ -48,6 +48,9 @@ pub(crate) fn sorts(facts: &Facts<'_>) -> [(&'static str, usize); 10] {
     });
     let (readers, permits): (Vec<_>, Vec<_>) =
         together.partition(|(next, _)| mode(next) == Mode::Read);
+    let is_adopted = |one: &Holding<'_>| one.ask.is_some_and(|ask| ask.detail == "adopt");
+    let cancelled = answers.filter(|one| one.outcome == "cancelled").count();
+    let permits_of = |number| count(&|one| mode(one) == Mode::Permits(number));
     [
         ("to read", count(&|one| mode(one) == Mode::Read)),
         ("to read beside others", readers.len()),
@@ -56,23 +59,14 @@ pub(crate) fn sorts(facts: &Facts<'_>) -> [(&'static str, usize); 10] {
             count(&|one| ended(one, "downgrade")),
         ),
         ("to change a value", count(&|one| ended(one, "commit"))),
-        ("by one permit", count(&|one| mode(one) == Mode::Permits(1))),
-        (
-            "by two permits",
-            count(&|one| mode(one) == Mode::Permits(2)),
-        ),
+        ("by one permit", permits_of(1)),
+        ("by two permits", permits_of(2)),
         ("by permits beside others", permits.len()),
         (
             "with another",
             count(&|one| one.answer.name.contains(' ')) / 2,
         ),
-        (
-            "passed on by another process",
-            count(&|one| one.ask.is_some_and(|ask| ask.detail == "adopt")),
-        ),
-        (
-            "given up because they were cancelled",
-            answers.filter(|one| one.outcome == "cancelled").count(),
-        ),
+        ("passed on by another process", count(&is_adopted)),
+        ("given up because they were cancelled", cancelled),
     ]
 }

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use crosslock::{Error, LockGuard, MutexGuard};
 
+use super::Worker;
+use super::errors::{kind, reason};
 use super::task::{Guard, Task};
-use super::{Worker, kind, reason};
 use crate::history::{Event, Mode, now};
 use crate::names::{COUNTER, LONG};
 
