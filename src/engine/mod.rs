@@ -25,13 +25,14 @@ use crate::base::backoff::Waits;
 use crate::base::claim::{Claim, Mode};
 use crate::base::clock::{BootInstant, Deadline};
 use crate::base::diagnosis::Finding;
-use crate::base::error::{Cause, Error, LostReason, Result};
-use crate::base::inspection::{Holder, Inspection};
+use crate::base::error::{Cause, Error, Result};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
 use crate::base::token::{Ending, HAND_OVERS, Token};
 use crate::base::value::Stored;
+
+pub(crate) use self::operations::{Operations, Page, Revocations};
 
 #[cfg(feature = "file")]
 mod file;
@@ -40,6 +41,7 @@ pub(crate) mod memory;
 #[cfg(feature = "redis")]
 mod net;
 pub(crate) mod open;
+mod operations;
 #[cfg(feature = "redis")]
 mod redis;
 mod url;
@@ -178,38 +180,6 @@ pub(crate) trait Sharing {
 
     /// How many permits are free, of so many.
     fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32>;
-}
-
-/// What operators do with names, whoever holds them.
-pub(crate) trait Operations {
-    /// How a name stands. Takes nothing.
-    fn inspect(&self, key: &Key, deadline: &Deadline) -> Result<Inspection>;
-
-    /// Some of the names in use that begin with `prefix`. The first page has the cursor 0. A name may be on two pages.
-    fn list(
-        &self,
-        namespace: &Namespace,
-        prefix: &str,
-        cursor: u64,
-        deadline: &Deadline,
-    ) -> Result<Page>;
-
-    /// Ends all leases of a name, counts its token up, and lets in the next. Says who had them.
-    fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>>;
-}
-
-/// A part of a list of names.
-#[derive(Debug)]
-pub(crate) struct Page {
-    pub(crate) names: Vec<String>,
-    /// Where the next page begins; `None` after the last.
-    pub(crate) next: Option<u64>,
-}
-
-/// Hears of leases that somebody else has ended. It is called without any lock held.
-pub(crate) trait Revocations: Send + Sync {
-    /// `owner` is the whole text of an owner, whoever that is.
-    fn revoked(&self, owner: &str, reason: LostReason);
 }
 
 /// What an engine can do.

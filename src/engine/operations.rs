@@ -1,0 +1,38 @@
+//! What engines do for operators, and tell by themselves: parts of the seam.
+
+use crate::base::clock::Deadline;
+use crate::base::error::{LostReason, Result};
+use crate::base::inspection::{Holder, Inspection};
+use crate::base::name::{Key, Namespace};
+
+/// What operators do with names, whoever holds them.
+pub(crate) trait Operations {
+    /// How a name stands. Takes nothing.
+    fn inspect(&self, key: &Key, deadline: &Deadline) -> Result<Inspection>;
+
+    /// Some of the names in use that begin with `prefix`. The first page has the cursor 0. A name may be on two pages.
+    fn list(
+        &self,
+        namespace: &Namespace,
+        prefix: &str,
+        cursor: u64,
+        deadline: &Deadline,
+    ) -> Result<Page>;
+
+    /// Ends all leases of a name, counts its token up, and lets in the next. Says who had them.
+    fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>>;
+}
+
+/// A part of a list of names.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) names: Vec<String>,
+    /// Where the next page begins; `None` after the last.
+    pub(crate) next: Option<u64>,
+}
+
+/// Hears of leases that somebody else has ended. It is called without any lock held.
+pub(crate) trait Revocations: Send + Sync {
+    /// `owner` is the whole text of an owner, whoever that is.
+    fn revoked(&self, owner: &str, reason: LostReason);
+}
