@@ -150,6 +150,52 @@ fn thousand_locks_are_held_for_several_ttls_and_leave_nothing_behind() {
     assert!(child.wait(PATIENCE).success());
 }
 
+/// Holds many locks and waits for others, closes its locker, and drops everything.
+#[test]
+fn child_closes_with_many_locks() {
+    if !is_child("child_closes_with_many_locks") {
+        return;
+    }
+    let sockets_before = sockets();
+    let lock = Locker::builder(&env::var(URL).unwrap()).build().unwrap();
+    let guards: Vec<_> = (0..LOCKS)
+        .map(|n| lock.lock(&n.to_string()).unwrap())
+        .collect();
+    let waiters: Vec<_> = (0..20)
+        .map(|n| {
+            let lock = lock.clone();
+            thread::spawn(move || lock.lock(&n.to_string()).map(drop))
+        })
+        .collect();
+    let watch = Stopwatch::start();
+    lock.close();
+    let closed = watch.assert_within(Duration::from_millis(500));
+    for waiter in waiters {
+        assert!(waiter.join().unwrap().is_err());
+    }
+    assert!(guards.iter().all(|guard| guard.lost().try_recv().is_ok()));
+    say(&format!("closed {}", closed.as_millis()));
+    drop((guards, lock));
+    tell_that_threads_end();
+    assert_eq!(sockets(), sockets_before);
+}
+
+#[test]
+fn nothing_of_a_closed_locker_stays() {
+    let server = RedisServer::start();
+    let url = server.url();
+    let mut child = Child::spawn("child_closes_with_many_locks", &[(URL, url.as_str())]);
+    report(
+        "1000 locks closed in ms",
+        child.wait_for("closed", PATIENCE),
+    );
+    report("threads ended in ms", child.wait_for("ended", PATIENCE));
+    assert!(child.wait(PATIENCE).success());
+    wait_until("all to be released", PATIENCE, || {
+        server.keys().iter().all(|key| key.ends_with(":fence"))
+    });
+}
+
 #[test]
 fn every_key_has_a_ttl_from_the_moment_it_exists() {
     let server = RedisServer::start();
