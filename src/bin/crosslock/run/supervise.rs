@@ -293,7 +293,12 @@ impl Supervisor<'_> {
 
     /// Tells it until when the command may run, and puts another in its place if it was killed.
     fn look_at_watchdog(&mut self) {
-        let until = self.until();
+        let remaining = self.guard.remaining();
+        if remaining.is_zero() && self.ending.is_none() {
+            // Lost since the last look at it: the next look decides how long the command has.
+            return;
+        }
+        let until = self.until(remaining);
         let Some(watchdog) = &mut self.watchdog else {
             return;
         };
@@ -315,8 +320,7 @@ impl Supervisor<'_> {
     }
 
     /// When the watchdog kills the command, as a time since boot.
-    fn until(&self) -> Option<Duration> {
-        let remaining = self.guard.remaining();
+    fn until(&self, remaining: Duration) -> Option<Duration> {
         let by_lease = until(remaining, self.options);
         let Some(ending) = &self.ending else {
             return by_lease;
