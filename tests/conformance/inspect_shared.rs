@@ -48,8 +48,11 @@ pub(crate) fn permits_are_seen(place: &Place) {
     );
 }
 
+/// What a thread that waits is called, and how it takes the lock.
+type Way<'a> = (&'a str, fn(&Locker));
+
 /// Has a thread wait in each of these ways, one after the other, each as another process would, and gives what is seen.
-fn seen_with_waiters(place: &Place, ways: &[(&str, fn(&Locker))]) -> Inspection {
+fn seen_with_waiters(place: &Place, ways: &[Way<'_>]) -> Inspection {
     let guard = place.lock("a").unwrap();
     thread::scope(|scope| {
         for (at, (label, wait)) in ways.iter().enumerate() {
