@@ -66,13 +66,10 @@ impl FakeEngine {
             return Ok(answer);
         }
         let most = cut(Duration::MAX, self.io_timeout, deadline);
-        // Those that renew do so side by side, and take no time of each other.
-        if !World::is_moving_here() {
-            match asking {
-                Asking::Call(number) => self.world.await_answer(Some(number), delay.min(most)),
-                Asking::Caller => self.world.await_answer(None, delay.min(most)),
-                Asking::Nobody => {}
-            }
+        match asking {
+            Asking::Call(number) => self.world.await_answer(Some(number), delay.min(most)),
+            Asking::Caller => self.world.await_answer(None, delay.min(most)),
+            Asking::Nobody => {}
         }
         if delay >= most {
             return Err(Unanswered::sent(unavailable(

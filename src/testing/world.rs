@@ -93,10 +93,6 @@ impl World {
         self.network.lock().epoch
     }
 
-    pub(super) fn is_moving_here() -> bool {
-        IS_MOVING.get()
-    }
-
     /// Changes the network, and lets all do what that allows.
     pub(super) fn set_outage(&self, is_out: bool) {
         {
@@ -120,7 +116,7 @@ impl World {
 
     /// Moves the time, from one thing that is due to the next.
     pub(super) fn advance(&self, by: Duration) {
-        // In an observer that is told what this thread does when it moves the time.
+        // It renews meanwhile: such requests go on side by side, and take no time of each other.
         if IS_MOVING.get() {
             return;
         }

@@ -185,6 +185,21 @@ fn call_gives_up_by_the_clock_that_its_late_answers_move() {
 }
 
 #[test]
+fn waiter_hears_of_its_lock_without_asking_again() {
+    let fake = Fake::new();
+    let (locker, other) = (fake.locker(), fake.locker());
+    let guard = lock(&locker);
+    fake.delay(SECOND);
+    let waiter = thread::spawn(move || other.lock("a"));
+    fake.await_waiters("a", 1);
+    guard.unlock().expect("it is held");
+    let next = waiter.join().expect("no panic").expect("it answers");
+    // One for the waiter's question, and one for the release.
+    assert_eq!(fake.elapsed(), 2 * SECOND);
+    assert_held(&next);
+}
+
+#[test]
 fn renewals_that_come_too_late_lose_the_lease() {
     let fake = Fake::new();
     let locker = fake.builder().ttl(SECOND).build().expect("it is valid");

@@ -115,6 +115,21 @@ fn timeout_ends_a_wait_that_the_lock_would_end_later() {
 }
 
 #[test]
+fn timeout_ends_a_wait_before_the_lock_is_free_that_is_kept() {
+    let fake = Fake::new();
+    let guard = lock(&fake.locker());
+    guard.at_least_for(TTL);
+    guard.unlock().expect("it is held");
+    let locker = fake.locker();
+    let waiter = thread::spawn(move || locker.try_lock_for("a", TTL / 2));
+    fake.await_waiters("a", 1);
+    // Nothing else is due between its end and that of the lock's time.
+    fake.advance(2 * TTL);
+    let ended = waiter.join().expect("no panic").expect("it answers");
+    assert!(ended.is_none(), "it waited for too long");
+}
+
+#[test]
 fn waiters_get_their_lock_when_it_is_due() {
     let fake = Fake::new();
     let _guard = lock(&unrenewed(&fake));
