@@ -8,6 +8,7 @@ use crate::base::clock::Deadline;
 use crate::base::error::{Error, LostReason, Result};
 use crate::base::limits::RELEASE;
 use crate::base::token::Ending;
+use crate::engine::Renewed;
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
 
@@ -74,17 +75,25 @@ impl LockGuard {
                 let reading = LockGuard::new(core, lease, self.renewer.take(), None);
                 reading.map_err(|_| Error::lost(self.name(), LostReason::Closed))
             }
-            Ok(None) => {
-                self.tell_lost(LostReason::NotOwner);
-                self.return_renewer();
-                Err(self.lost_error())
-            }
+            Ok(None) => Err(self.end_lost(&lease, &deadline)),
             Err(e) => {
                 self.return_renewer();
                 self.defer_both(lease, reading);
                 Err(e)
             }
         }
+    }
+
+    /// The lock isn't this guard's. Asks why: the answer to a downgrade doesn't tell.
+    fn end_lost(&mut self, lease: &Lease, deadline: &Deadline) -> Error {
+        let asked = self.core.engine.is_owner(self.request(lease), deadline);
+        let reason = match asked {
+            Ok(Renewed::Broken) => LostReason::Broken,
+            _ => LostReason::NotOwner,
+        };
+        self.tell_lost(reason);
+        self.return_renewer();
+        Error::lost(self.name(), reason)
     }
 
     /// It isn't known whether the lease excludes all still, or reads: it is released as both.

@@ -8,7 +8,7 @@ use crosslock::{Error, LockGuard, LockState, Locker, LostReason};
 use crate::{PATIENCE, Place};
 
 /// Long enough that nothing but the break ends a lease, on a busy machine too.
-const TTL: Duration = Duration::from_secs(20);
+pub(crate) const TTL: Duration = Duration::from_secs(20);
 
 #[track_caller]
 pub(crate) fn assert_broken(guard: &LockGuard) {

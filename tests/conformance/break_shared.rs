@@ -2,12 +2,23 @@
 
 use std::thread;
 
-use crosslock::{LockGuard, Locker};
+use crosslock::{Error, LockGuard, Locker, LostReason};
 
-use super::break_lock::{assert_broken, waits_for};
+use super::break_lock::{TTL, assert_broken, waits_for};
 use super::inspect::look_until;
 use super::list::listed;
 use crate::{PATIENCE, Place};
+
+pub(crate) fn downgrade_tells_the_holder(place: &Place) {
+    let lock = place.builder().ttl(TTL).build().unwrap();
+    let writing = lock.write("a").unwrap();
+    place.break_lock("a").unwrap();
+    let Err(Error::Lost { reason, .. }) = writing.downgrade() else {
+        panic!("it was lost")
+    };
+    assert_eq!(reason, LostReason::Broken);
+    assert!(place.try_read("a").unwrap().is_some());
+}
 
 pub(crate) fn break_keeps_the_order_of_those_who_wait(place: &Place) {
     let guard = place.lock("a").unwrap();

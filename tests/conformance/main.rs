@@ -393,6 +393,7 @@ for_every_engine! {
         break_shared {
             names_that_many_hold_are_listed
             break_keeps_the_order_of_those_who_wait
+            downgrade_tells_the_holder
             broken_readers_let_in_a_writer
             broken_permits_come_back
             break_frees_what_a_waiter_for_several_names_has
