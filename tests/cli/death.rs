@@ -139,3 +139,14 @@ fn watchdog(tool: &crate::tool::Running) -> rustix::process::Pid {
     });
     found.expect("there is one").0
 }
+
+/// As if the tool had been stopped, since it took the lock, for longer than the lease: then nobody is there to kill it.
+#[test]
+fn command_whose_time_is_over_is_not_started() {
+    let place = Place::with_files();
+    let inner = ["__exec", "0", "1", "text", "touch", "entered"];
+    let done = place.tool_with(&inner).done();
+    assert_eq!(done.code(), 76);
+    assert!(done.err.contains("the lock is lost"), "{}", done.err);
+    assert!(!place.path("entered").exists());
+}

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
+use std::time::Duration;
 
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
@@ -33,12 +34,14 @@ pub(crate) enum Exit {
 }
 
 impl Child {
-    /// Starts it. It has `inherited` open, and then goes on without this process; else it dies with it.
+    /// Starts it, unless `until`, a time since boot, is over. It has `inherited` open, and then goes on without this process;
+    /// else it dies with it.
     ///
     /// The kernel kills it when the thread that calls this ends: it has to be the main thread.
     pub(crate) fn start(
         options: &Options,
         token: u64,
+        until: Option<Duration>,
         inherited: &[File],
         words: Words,
     ) -> io::Result<Self> {
@@ -46,10 +49,15 @@ impl Child {
             fcntl_setfd(file, FdFlags::empty())?;
         }
         let parent = (!options.inherit).then(std::process::id);
+        let ties = Ties {
+            parent,
+            until,
+            words,
+        };
         let process = Command::new(OWN_PROGRAM)
             .arg0("crosslock")
             .arg(exec::VERB)
-            .args(Ties { parent, words }.args())
+            .args(ties.args())
             .args(&options.command)
             .env("CROSSLOCK_NAME", options.name())
             .env("CROSSLOCK_TOKEN", token.to_string())

@@ -73,7 +73,7 @@ impl<'a> Supervisor<'a> {
             .map(|files| Watchdog::start(files, until))
             .transpose();
         let watchdog = watchdog.map_err(|e| broken("no watchdog can be started", &e))?;
-        let child = Child::start(options, guard.fencing_token(), inherited, words);
+        let child = Child::start(options, guard.fencing_token(), until, inherited, words);
         let child = child.map_err(|e| broken("the command can't be started", &e))?;
         let mut supervisor = Supervisor {
             guard,
