@@ -140,6 +140,18 @@ fn watchdog(tool: &crate::tool::Running) -> rustix::process::Pid {
     found.expect("there is one").0
 }
 
+/// The command's own 76 isn't the one that says that the lock is lost.
+#[test]
+fn what_inherited_the_lock_keeps_it_whatever_the_commands_status() {
+    let place = Place::with_files();
+    let script = "(echo > runs; while ! test -e end; do sleep 0.02; done) > /dev/null & exit 76";
+    assert_eq!(place.run("a --inherit", script).done().code(), 76);
+    place.wait_for("runs");
+    assert_eq!(place.tool("run a -n -- true").done().code(), 75);
+    std::fs::write(place.path("end"), "").expect("make a file");
+    assert_eq!(place.tool("run a -- true").done().code(), 0);
+}
+
 /// As if the tool had been stopped, since it took the lock, for longer than the lease: then nobody is there to kill it.
 #[test]
 fn command_whose_time_is_over_is_not_started() {

@@ -70,8 +70,8 @@ fn under_lock(guard: LockGuard, options: &Options, words: Words, listener: Liste
     ];
     words.note("acquired", &facts);
     let status = Supervisor::start(&guard, options, words, listener)?.until_over()?;
-    if status == LOST {
-        // That was told. There is nothing to release.
+    if status == LOST && !options.inherit {
+        // That was told, and there is nothing to release; or the command ended so, and dropping the guard releases.
         return Ok(status);
     }
     release(guard, options, words);
