@@ -1,5 +1,8 @@
 //! Exit statuses.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
 use support::RedisServer;
 
 use crate::tool::Place;
@@ -141,4 +144,28 @@ fn command_that_runs_too_long_gives_124() {
     let done = place.run("a --max-run 500ms --signal INT", script).done();
     assert_eq!((done.code(), &*done.out), (124, "clean\n"));
     assert_eq!(place.run("a --max-run 60s", "exit 3").done().code(), 3);
+}
+
+/// A variable that a pipeline left empty, for instance.
+#[test]
+fn empty_url_is_refused() {
+    let place = Place::with_locks_at("");
+    for args in ["run a -- touch entered", "--url= run a -- touch entered"] {
+        let done = place.tool(args).done();
+        assert_eq!(done.code(), 64, "{}", done.err);
+        assert!(!place.path("entered").exists());
+    }
+}
+
+/// A default in its place would be locks that exclude nobody.
+#[test]
+fn url_that_is_no_text_is_refused() {
+    let place = Place::with_files();
+    let mut tool = place.run("a", "touch entered");
+    let url = OsStr::from_bytes(b"redis://host\xff/");
+    tool.command.env("CROSSLOCK_URL", url);
+    let done = tool.done();
+    assert_eq!(done.code(), 64, "{}", done.err);
+    assert!(done.err.contains("isn't UTF-8"), "{}", done.err);
+    assert!(!place.path("entered").exists());
 }

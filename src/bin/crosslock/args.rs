@@ -1,6 +1,7 @@
 //! The options that all verbs share.
 
 use std::env;
+use std::ffi::OsString;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use crosslock::{Locker, LockerBuilder};
@@ -14,8 +15,8 @@ const VARIABLE: &str = "CROSSLOCK_URL";
 /// What all verbs heed.
 #[derive(Debug)]
 pub(crate) struct Globals {
-    /// It may hold a password: it is shown to nobody.
-    url: Secret,
+    /// It may hold a password: it is shown to nobody. `None` if it is no text.
+    url: Option<Secret>,
     namespace: Option<String>,
     /// Whether what is said is JSON, a value a line.
     pub(crate) json: bool,
@@ -87,10 +88,11 @@ pub(crate) fn text<'a>(matches: &'a ArgMatches, name: &str) -> Option<&'a str> {
 
 impl Globals {
     pub(crate) fn of(matches: &ArgMatches) -> Self {
-        let url = text(matches, "url").map(str::to_owned);
-        let url = url.or_else(|| env::var(VARIABLE).ok().filter(|url| !url.is_empty()));
+        let own = text(matches, "url").map(OsString::from);
+        let url = own.or_else(|| env::var_os(VARIABLE));
+        let url = url.unwrap_or_else(|| "file:".into());
         Globals {
-            url: Secret(url.unwrap_or_else(|| "file:".to_owned())),
+            url: url.into_string().ok().map(Secret),
             namespace: text(matches, "namespace").map(str::to_owned),
             json: matches.get_flag("json"),
             quiet: matches.get_flag("quiet"),
@@ -102,9 +104,19 @@ impl Globals {
         Words::of(self.json, self.quiet)
     }
 
+    /// Refuses a URL that nobody could understand: locks elsewhere would exclude nobody.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        match self.url {
+            Some(_) => Ok(()),
+            None => Err(Failure::usage(format!(
+                "invalid URL: {VARIABLE} isn't UTF-8"
+            ))),
+        }
+    }
+
     /// The URL as it was given, with a password if it has one: never shown.
     pub(crate) fn url(&self) -> &str {
-        &self.url.0
+        self.url.as_ref().map_or("", |url| &url.0)
     }
 
     pub(crate) fn namespace(&self) -> &str {

@@ -139,6 +139,7 @@ fn command() -> Command {
 
 fn dispatch(globals: &Globals, matches: &ArgMatches) -> Outcome {
     globals.set_up_log();
+    globals.check()?;
     let (name, matches) = matches.subcommand().unwrap_or(("", matches));
     let verb = VERBS
         .iter()
