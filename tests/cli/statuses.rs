@@ -169,3 +169,16 @@ fn url_that_is_no_text_is_refused() {
     assert!(done.err.contains("isn't UTF-8"), "{}", done.err);
     assert!(!place.path("entered").exists());
 }
+
+#[test]
+fn time_that_no_clock_can_tell_is_refused() {
+    let place = Place::with_files();
+    for option in ["-w", "--ttl", "--kill-after", "--max-run", "--at-least"] {
+        let done = place
+            .tool(&format!("run a {option} 9999999999999999999 -- true"))
+            .done();
+        assert_eq!(done.code(), 64, "{option}: {}", done.err);
+    }
+    let done = place.tool("run a --max-run 1000000h -- true").done();
+    assert_eq!(done.code(), 0, "{}", done.err);
+}

@@ -14,8 +14,14 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
         _ => return Err(USE.to_owned()),
     };
     let number: f64 = number.parse().map_err(|_| USE.to_owned())?;
-    Duration::try_from_secs_f64(number * seconds).map_err(|_| USE.to_owned())
+    match Duration::try_from_secs_f64(number * seconds) {
+        Ok(duration) if duration <= LONGEST => Ok(duration),
+        _ => Err("a time is 1000000h at most".to_owned()),
+    }
 }
+
+/// 114 years: a sum of several is still a time that clocks can tell.
+const LONGEST: Duration = Duration::from_secs(1_000_000 * 3600);
 
 const USE: &str = "write a time as 500ms, 10s, 5m or 1h; a number alone is seconds";
 
@@ -49,11 +55,18 @@ mod tests {
             ("0", 0),
             ("0.5", 500),
             ("1.5m", 90_000),
+            ("1000000h", 3_600_000_000_000),
         ] {
             assert_eq!(parse(text), Ok(Duration::from_millis(millis)), "{text}");
         }
         for text in ["", "s", "1d", "-1", "1 s", "1.2.3", "1e3", "ms", "inf"] {
             assert!(parse(text).is_err(), "{text}");
+        }
+        for text in ["1000001h", "9999999999999999999", "1".repeat(400).as_str()] {
+            assert!(
+                parse(text).is_err_and(|why| why.contains("at most")),
+                "{text}"
+            );
         }
     }
 
