@@ -1,5 +1,6 @@
 //! A command whose lock is lost, or can't be renewed, is stopped before another enters.
 
+use std::io::Write;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -211,4 +212,35 @@ fn full_pipe_doesnt_keep_the_tool_from_its_work() {
     });
     assert_eq!(status.expect("it has ended").code(), Some(76));
     assert!(!place.path("ended").exists());
+}
+
+#[test]
+fn reader_who_does_not_read_keeps_no_command_alive() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let (_reader, writer) = std::io::pipe().expect("make a pipe");
+    fill(&writer);
+    // A whole lease would be longer than the test waits.
+    let mut tool = place.run("a --ttl 60s --kill-after 300ms", BEAT_ON);
+    tool.command.stderr(writer);
+    let mut process = tool.command.spawn().expect("start the tool");
+    place.wait_for_beats_of(1);
+    let locker = crosslock::Locker::open(&server.url()).expect("open a locker");
+    locker.break_lock("a").expect("break the lock");
+    let mut status = None;
+    wait_until("the tool to end", PATIENCE, || {
+        status = process.try_wait().expect("wait for the tool");
+        status.is_some()
+    });
+    assert_eq!(status.and_then(|status| status.code()), Some(76));
+    assert!(place.is_silent());
+}
+
+/// Writes until nothing more fits in.
+fn fill(mut pipe: &std::io::PipeWriter) {
+    rustix::io::ioctl_fionbio(pipe, true).expect("don't block");
+    for size in [4096, 1] {
+        while pipe.write(&[b'x'; 4096][..size]).is_ok() {}
+    }
+    rustix::io::ioctl_fionbio(pipe, false).expect("block");
 }

@@ -2,7 +2,11 @@
 
 use std::env;
 use std::io::{IsTerminal, Write as _, stderr, stdout};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use serde_json::{Map, Value};
 
 use crate::args::Globals;
@@ -86,9 +90,35 @@ impl Words {
     }
 }
 
-/// Says a line on standard error. Whoever has closed it doesn't want to hear.
+/// Says a line on standard error.
 pub(crate) fn line(text: &str) {
-    let _ = writeln!(stderr().lock(), "{text}");
+    write_to_stderr(&format!("{text}\n"));
+}
+
+/// Whoever has closed standard error doesn't want to hear. Whoever reads nothing for so long misses the rest: a command
+/// has to be stopped in time, and its status given, whether the pipe is full or not.
+pub(crate) fn write_to_stderr(text: &str) {
+    /// A pipe that is writable takes so much at once.
+    const PART: usize = 512;
+    const PATIENCE: Duration = Duration::from_millis(250);
+    let mut err = stderr().lock();
+    for part in text.as_bytes().chunks(PART) {
+        if !is_writable_within(&err, PATIENCE) || err.write_all(part).is_err() {
+            return;
+        }
+    }
+}
+
+fn is_writable_within(output: &impl AsFd, most: Duration) -> bool {
+    let start = Instant::now();
+    loop {
+        let left = Timespec::try_from(most.saturating_sub(start.elapsed())).unwrap_or_default();
+        match poll(&mut [PollFd::new(output, PollFlags::OUT)], Some(&left)) {
+            // A signal came, such as that of a command's end.
+            Err(Errno::INTR) => {}
+            ready => return ready.is_ok_and(|ready| ready > 0),
+        }
+    }
 }
 
 /// Whether people read standard output.

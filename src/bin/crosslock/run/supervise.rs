@@ -225,9 +225,6 @@ impl Supervisor<'_> {
     }
 
     fn end(&mut self, status: Status, event: &str, why: &str, time: Duration) {
-        let facts = [("name", self.options.name().into()), ("reason", why.into())];
-        let name = self.options.name();
-        self.words.say(event, &facts, &format!("{name}: {why}"));
         let (group, signal) = (self.child.group, self.options.signal);
         log::debug!("process group {:?} gets {}", group, signal_name(signal));
         group.signal(signal);
@@ -240,15 +237,19 @@ impl Supervisor<'_> {
             kill_at: Instant::now() + time,
             is_killed: false,
         });
+        // Last: nothing waits for whoever reads it.
+        let name = self.options.name();
+        let facts = [("name", name.as_str().into()), ("reason", why.into())];
+        self.words.say(event, &facts, &format!("{name}: {why}"));
     }
 
     fn kill(&mut self) {
         if let Some(ending) = &mut self.ending {
             ending.is_killed = true;
         }
+        self.child.group.signal(Signal::KILL);
         self.words
             .note("killed", &[("name", self.options.name().into())]);
-        self.child.group.signal(Signal::KILL);
     }
 }
 
