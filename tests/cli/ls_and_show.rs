@@ -115,6 +115,25 @@ fn control_characters_do_not_reach_a_terminal_or_break_a_line() {
     assert_eq!(json(&place.tool("--json ls").done().out)["name"], name);
 }
 
+/// Anything may stand in the key that a foreign program has written.
+#[test]
+fn holder_steers_no_terminal_by_what_run_says() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let owner = "52ba0d04-7209-4675-a9af-9beb645dd8c5/h\x1b[2J/1/2/\u{202e}label";
+    let _: String = server.query(&["SET", "{crosslock:a}", owner]);
+    let done = place.tool("run a -n -- true").done();
+    assert!(done.err.contains(r"h\u{1b}[2J/1"), "{:?}", done.err);
+    let screen = on_terminal(&place, "$X run a -w 2s -- true", "").out;
+    assert!(screen.contains("waiting for a: h"), "{screen:?}");
+    for text in [&done.err, &screen] {
+        assert!(
+            !text.contains("\x1b[2J") && !text.contains('\u{202e}'),
+            "{text:?}"
+        );
+    }
+}
+
 #[test]
 fn server_that_is_gone_or_refuses_has_its_status() {
     let server = RedisServer::builder()

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::args::Globals;
 use crate::status::Failure;
+use crate::visible::visible;
 
 /// Tells of a failure, also with `-q`: without it nobody would know why nothing was done.
 pub(crate) fn failure(globals: &Globals, failure: &Failure) {
@@ -71,7 +72,7 @@ impl Words {
     /// Says what nobody may miss.
     pub(crate) fn insist(self, event: &str, facts: &[(&str, Value)], text: &str) {
         if !self.is_json() {
-            return line(&format!("crosslock: {text}"));
+            return line(&format!("crosslock: {}", visible(text)));
         }
         let mut told = Map::from_iter([("event".to_owned(), event.into())]);
         told.extend(
@@ -150,7 +151,8 @@ impl log::Log for StderrLog {
     fn log(&self, record: &log::Record<'_>) {
         if self.enabled(record.metadata()) {
             let level = record.level().as_str().to_lowercase();
-            line(&format!("crosslock: {level}: {}", record.args()));
+            let text = visible(&record.args().to_string());
+            line(&format!("crosslock: {level}: {text}"));
         }
     }
 

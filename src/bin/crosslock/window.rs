@@ -1,6 +1,7 @@
-//! The terminal that standard output is: how large it is, and how lines fit into it.
+//! The terminal that an output is: how large it is, and how lines fit into it.
 
 use std::io::stdout;
+use std::os::fd::AsFd;
 
 use rustix::termios::tcgetwinsize;
 
@@ -11,9 +12,14 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// As it is now; as usual, if it doesn't say.
+    /// That of standard output.
     pub(crate) fn now() -> Self {
-        let size = tcgetwinsize(stdout()).ok();
+        Window::of(stdout())
+    }
+
+    /// As it is now; as usual, if it doesn't say.
+    pub(crate) fn of(output: impl AsFd) -> Self {
+        let size = tcgetwinsize(output).ok();
         let size = size.filter(|size| size.ws_col > 0 && size.ws_row > 0);
         Window {
             columns: size.map_or(80, |size| size.ws_col.into()),

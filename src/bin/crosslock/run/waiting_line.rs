@@ -1,6 +1,6 @@
 //! The line that tells a person whom a command waits for.
 
-use std::io::{IsTerminal, Write, stderr};
+use std::io::{IsTerminal, stderr};
 use std::process;
 use std::sync::Arc;
 use std::thread;
@@ -12,7 +12,9 @@ use parking_lot::Mutex;
 
 use super::options::Options;
 use crate::duration::text;
-use crate::output::Words;
+use crate::output::{Words, write_to_stderr};
+use crate::visible::visible;
+use crate::window::Window;
 
 /// A wait that is shorter is nobody's concern.
 const FIRST: Duration = Duration::from_secs(1);
@@ -139,16 +141,7 @@ pub(crate) fn holders(seen: &Inspection) -> String {
 
 /// Replaces the line, in one write. A line that is wider than the terminal would stay.
 fn draw_over(line: &str) {
-    let size = rustix::termios::tcgetwinsize(stderr());
-    // Some terminals don't know it.
-    let width = size.map_or(0, |size| usize::from(size.ws_col));
-    let width = if width == 0 { 80 } else { width } - 1;
-    let line: String = line
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(width)
-        .collect();
-    let _ = stderr()
-        .lock()
-        .write_all(format!("\r\x1b[K{line}").as_bytes());
+    let width = Window::of(stderr()).columns - 1;
+    let line: String = visible(line).chars().take(width).collect();
+    write_to_stderr(&format!("\r\x1b[K{line}"));
 }
