@@ -1,8 +1,9 @@
 //! The guards of a locker that live: whom a break is told, and what `close` releases.
 //!
 //! A guard is added when it is made, and removed when it is dropped, after its release. So a lease that this process still
-//! has is that of a guard in here, or of a call in progress.
+//! has is that of a guard in here, or of a call in progress. A break of the latter is kept in mind for its guard.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
@@ -24,22 +25,29 @@ struct Places {
     all: Vec<Option<Weak<Monitor>>>,
     /// Those that have no guard.
     free: Vec<usize>,
+    /// The last owners of no guard that were told to have lost their leases: one may be about to get its guard.
+    early: VecDeque<(Box<str>, LostReason)>,
 }
+
+/// More are kept in mind of none: the others learn it by their next renewal.
+const MOST_EARLY: usize = 32;
 
 /// Where a guard is in there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place(usize);
 
 impl Guards {
+    /// A lease that was broken before it had a guard is lost at once.
     pub(crate) fn add(&self, monitor: &Arc<Monitor>) -> Place {
-        let monitor = Some(Arc::downgrade(monitor));
-        let mut places = self.0.lock();
-        if let Some(place) = places.free.pop() {
-            places.all[place] = monitor;
-            return Place(place);
+        let (place, lost) = {
+            let mut places = self.0.lock();
+            let place = places.add(Arc::downgrade(monitor));
+            (place, places.take_early(monitor))
+        };
+        if let Some(reason) = lost {
+            monitor.lose(reason);
         }
-        places.all.push(monitor);
-        Place(places.all.len() - 1)
+        place
     }
 
     /// Each guard removes itself, once.
@@ -53,17 +61,37 @@ impl Guards {
     }
 
     pub(crate) fn monitors(&self) -> Vec<Arc<Monitor>> {
-        let places = self.0.lock();
-        places
-            .all
-            .iter()
-            .flatten()
-            .filter_map(Weak::upgrade)
-            .collect()
+        self.0.lock().monitors()
     }
 }
 
 impl Places {
+    fn add(&mut self, monitor: Weak<Monitor>) -> Place {
+        if let Some(place) = self.free.pop() {
+            self.all[place] = Some(monitor);
+            return Place(place);
+        }
+        self.all.push(Some(monitor));
+        Place(self.all.len() - 1)
+    }
+
+    fn monitors(&self) -> Vec<Arc<Monitor>> {
+        let all = self.all.iter().flatten();
+        all.filter_map(Weak::upgrade).collect()
+    }
+
+    fn take_early(&mut self, monitor: &Monitor) -> Option<LostReason> {
+        // Almost always: no look at the owner's text.
+        if self.early.is_empty() {
+            return None;
+        }
+        let at = self
+            .early
+            .iter()
+            .position(|(owner, _)| monitor.is_of(owner))?;
+        self.early.remove(at).map(|(_, reason)| reason)
+    }
+
     fn clear(&mut self) {
         const SMALL: usize = 64;
         self.all.clear();
@@ -78,10 +106,18 @@ impl Places {
 impl Revocations for Guards {
     fn revoked(&self, owner: &str, reason: LostReason) {
         // Nothing is locked here when a guard is told: it gives up its turn.
-        let monitors = self.monitors();
-        let told = monitors.iter().find(|monitor| monitor.is_of(owner));
-        if let Some(monitor) = told {
-            monitor.lose(reason);
+        let (monitors, told) = {
+            let mut places = self.0.lock();
+            let monitors = places.monitors();
+            let told = monitors.iter().position(|monitor| monitor.is_of(owner));
+            if told.is_none() {
+                places.early.truncate(MOST_EARLY - 1);
+                places.early.push_front((owner.into(), reason));
+            }
+            (monitors, told)
+        };
+        if let Some(at) = told {
+            monitors[at].lose(reason);
         }
     }
 }

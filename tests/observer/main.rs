@@ -1,5 +1,6 @@
 //! What an observer is told: each event once, with what belongs to it.
 
+mod between;
 mod calls;
 mod forks;
 mod holds;
