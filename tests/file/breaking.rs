@@ -245,3 +245,25 @@ fn child_may_not_break() {
     let broken = lock.break_lock("a");
     assert!(matches!(broken, Err(Error::Denied { .. })), "{broken:?}");
 }
+
+#[cfg(feature = "value")]
+#[test]
+fn release_with_a_value_is_bounded_while_a_process_that_breaks_is_stopped() {
+    let (directory, lock) = place();
+    let mutex = lock.mutex("a", 0).unwrap();
+    mutex.update(|value| *value = 1).unwrap();
+    let turn = fs::File::options()
+        .read(true)
+        .write(true)
+        .open(directory.path().join(".breaking"))
+        .unwrap();
+    turn.lock().unwrap();
+    let mut guard = mutex.lock().unwrap();
+    *guard = 2;
+    let watch = support::Stopwatch::start();
+    drop(guard);
+    watch.assert_within(Duration::from_millis(500));
+    drop(turn);
+    // Whether it was stored isn't known, but the lock is free.
+    assert_eq!(*mutex.lock().unwrap(), 1);
+}

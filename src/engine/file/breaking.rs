@@ -115,8 +115,12 @@ impl Files {
     }
 
     /// While what this gives lives, no lock of the directory is broken.
-    pub(super) fn keep_from_breaking(&self, key: &Key) -> Result<impl Drop + use<>> {
-        self.turn(key, &Deadline::NEVER, File::try_lock_shared)
+    pub(super) fn keep_from_breaking(
+        &self,
+        key: &Key,
+        deadline: &Deadline,
+    ) -> Result<impl Drop + use<>> {
+        self.turn(key, deadline, File::try_lock_shared)
     }
 
     fn turn(

@@ -18,6 +18,7 @@ use super::name::{file_name, value_name};
 use super::opened::{Locked, Opened};
 use super::watch::Watches;
 use crate::base::claim::Claim;
+use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
 use crate::base::fork::{AfterFork, ForkLocal};
 use crate::base::name::Key;
@@ -255,12 +256,13 @@ impl Files {
         &self,
         key: &Key,
         value: &[u8],
+        deadline: &Deadline,
         is_owner: impl Fn() -> io::Result<bool>,
     ) -> Result<bool> {
         let path = self.directory.join(value_name(key));
         let error = |e| self.value_error(key, e);
         let mut draft = {
-            let _unbroken = self.keep_from_breaking(key)?;
+            let _unbroken = self.keep_from_breaking(key, deadline)?;
             if !is_owner().map_err(error)? {
                 return Ok(false);
             }
@@ -268,7 +270,7 @@ impl Files {
         };
         let written = draft.file.write_all(value);
         let written = written.and_then(|()| draft.file.sync_data());
-        let unbroken = self.keep_from_breaking(key);
+        let unbroken = self.keep_from_breaking(key, deadline);
         if unbroken.is_err() || !is_owner().map_err(error)? {
             // It may be the next holder's.
             draft.leave();

@@ -115,7 +115,7 @@ impl Engine for FileEngine {
         &self,
         request: Request<'_>,
         release: Release<'_>,
-        _deadline: &Deadline,
+        deadline: &Deadline,
     ) -> Result<Released> {
         let held = self.files.held.lock().remove(request.owner);
         let Some(held) = held else {
@@ -123,7 +123,10 @@ impl Engine for FileEngine {
         };
         let key = request.key();
         let stored = match release.value {
-            Some(value) => self.files.replace(key, value, || held.are_kept()).map(drop),
+            Some(value) => self
+                .files
+                .replace(key, value, deadline, || held.are_kept())
+                .map(drop),
             None => Ok(()),
         };
         let written = held.write_end(release.ending, release.keep);
@@ -237,14 +240,16 @@ impl Values for FileEngine {
         &self,
         request: Request<'_>,
         value: &[u8],
-        _deadline: &Deadline,
+        deadline: &Deadline,
     ) -> Result<StoreAnswer> {
         let is_owner = || {
             let ours = self.files.held.lock();
             let kept = ours.get(request.owner).map(|held| held.are_kept());
             kept.unwrap_or(Ok(false))
         };
-        let stored = self.files.replace(request.key(), value, is_owner)?;
+        let stored = self
+            .files
+            .replace(request.key(), value, deadline, is_owner)?;
         Ok(if stored {
             StoreAnswer::Done
         } else {
