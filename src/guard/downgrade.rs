@@ -8,7 +8,6 @@ use crate::base::clock::Deadline;
 use crate::base::error::{Error, LostReason, Result};
 use crate::base::limits::RELEASE;
 use crate::base::token::Ending;
-use crate::engine::Renewed;
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
 
@@ -84,13 +83,9 @@ impl LockGuard {
         }
     }
 
-    /// The lock isn't this guard's. Asks why: the answer to a downgrade doesn't tell.
+    /// The lock isn't this guard's.
     fn end_lost(&mut self, lease: &Lease, deadline: &Deadline) -> Error {
-        let asked = self.core.engine.is_owner(self.request(lease), deadline);
-        let reason = match asked {
-            Ok(Renewed::Broken) => LostReason::Broken,
-            _ => LostReason::NotOwner,
-        };
+        let reason = self.why_gone(lease, deadline);
         self.tell_lost(reason);
         self.return_renewer();
         Error::lost(self.name(), reason)

@@ -19,7 +19,7 @@ use crate::base::error::{Error, LostReason, Result};
 #[cfg(feature = "value")]
 use crate::base::limits::GRACE;
 use crate::base::limits::RELEASE;
-use crate::engine::{Release, Released, Request, StoreAnswer};
+use crate::engine::{Release, Released, Renewed, Request, StoreAnswer};
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
 use crate::queue::handoff::{Handoff, Turn};
@@ -206,7 +206,7 @@ impl LockGuard {
         };
         lease.value = Some(Some(value));
         let released = match stored {
-            StoreAnswer::NotOwner => return Ok(Ended::Lost(LostReason::NotOwner)),
+            StoreAnswer::NotOwner => return Ok(Ended::Lost(self.why_gone(&lease, deadline))),
             StoreAnswer::Done => self.hand_over_or_release(lease, turn, deadline),
             // A late copy of the store must not undo what the next thread stores under the same owner.
             StoreAnswer::DoneLate => self.send_release(lease, None, deadline),
@@ -215,6 +215,14 @@ impl LockGuard {
             log::debug!("the value is stored, the release left to the background: {e}");
         }
         Ok(Ended::Ours)
+    }
+
+    /// Why a lease isn't the owner's any more, where the answer to a command didn't tell.
+    pub(super) fn why_gone(&self, lease: &Lease, deadline: &Deadline) -> LostReason {
+        match self.core.engine.is_owner(self.request(lease), deadline) {
+            Ok(Renewed::Broken) => LostReason::Broken,
+            _ => LostReason::NotOwner,
+        }
     }
 
     fn store(&self, lease: &Lease, value: &[u8], deadline: &Deadline) -> Result<StoreAnswer> {

@@ -1,6 +1,7 @@
 //! A lock that many may hold is taken from them, and those that wait keep their order.
 
 use std::thread;
+use std::time::Duration;
 
 use crosslock::{Error, LockGuard, Locker, LostReason};
 
@@ -93,4 +94,15 @@ pub(crate) fn names_that_many_hold_are_listed(place: &Place) {
     let semaphore = place.semaphore("semaphore", 3).unwrap();
     let _permit = semaphore.acquire().unwrap();
     assert_eq!(listed(place, ""), ["reading", "semaphore"]);
+}
+
+pub(crate) fn downgrade_tells_a_holder_that_its_lock_was_broken(place: &Place) {
+    // It hears of nothing by itself, and renews late.
+    let lock = place.builder().ttl(Duration::from_secs(60));
+    let guard = lock.build().unwrap().lock("a").unwrap();
+    place.break_lock("a").unwrap();
+    let Err(Error::Lost { reason, .. }) = guard.downgrade() else {
+        panic!("it was lost")
+    };
+    assert_eq!(reason, LostReason::Broken);
 }

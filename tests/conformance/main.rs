@@ -315,6 +315,7 @@ for_every_engine! {
         operated_values {
             value_that_nobody_locks_is_not_listed
             broken_guard_stores_nothing
+            update_tells_a_holder_that_its_lock_was_broken
         }
         #[cfg(feature = "value")]
         value_methods {
@@ -396,6 +397,7 @@ for_every_engine! {
             downgrade_tells_the_holder
             broken_readers_let_in_a_writer
             broken_permits_come_back
+            downgrade_tells_a_holder_that_its_lock_was_broken
             break_frees_what_a_waiter_for_several_names_has
         }
         at_least_shared {

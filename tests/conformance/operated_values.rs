@@ -1,5 +1,10 @@
 //! What operators do with locks that protect values.
 
+use std::thread;
+use std::time::Duration;
+
+use crosslock::{Error, LostReason};
+
 use super::list::listed;
 use crate::Place;
 
@@ -24,4 +29,34 @@ pub(crate) fn broken_guard_stores_nothing(place: &Place) {
     drop(guard);
     drop(next);
     assert_eq!(*mutex.lock().unwrap(), 2);
+}
+
+pub(crate) fn update_tells_a_holder_that_its_lock_was_broken(place: &Place) {
+    // It hears of nothing by itself, and renews late. Another thread waits, so that the value is stored before the lease is
+    // handed over.
+    let lock = place.builder().ttl(Duration::from_secs(60));
+    let lock = lock.hand_over(Duration::from_secs(60)).build().unwrap();
+    let mutex = lock.mutex("a", 1).unwrap();
+    thread::scope(|scope| {
+        let (tell, told) = crossbeam_channel::bounded(1);
+        let mutex = &mutex;
+        let updates = scope.spawn(move || {
+            mutex.update(|value| {
+                told.recv().unwrap();
+                *value = 2;
+            })
+        });
+        while place.inspect("a").unwrap().holders.is_empty() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let waits = scope.spawn(move || *mutex.lock().unwrap());
+        thread::sleep(Duration::from_millis(100));
+        place.break_lock("a").unwrap();
+        tell.send(()).unwrap();
+        let Err(Error::Lost { reason, .. }) = updates.join().unwrap() else {
+            panic!("it was lost")
+        };
+        assert_eq!(reason, LostReason::Broken);
+        assert_eq!(waits.join().unwrap(), 1);
+    });
 }
