@@ -59,7 +59,7 @@ fn second_one_is_forwarded_too() {
 #[test]
 fn grandchildren_get_it() {
     let place = Place::with_files();
-    let script = "sh -c 'trap \"echo below; exit\" USR1; echo > runs; while :; do sleep 0.02; done' & trap : USR1; wait; wait";
+    let script = "trap : USR1; sh -c 'trap \"echo below; exit\" USR1; echo > runs; while :; do sleep 0.02; done' & wait; wait";
     let tool = place.run("a", script).start();
     place.wait_for("runs");
     tool.signal(Signal::USR1);
