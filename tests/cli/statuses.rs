@@ -170,6 +170,17 @@ fn url_that_is_no_text_is_refused() {
     assert!(!place.path("entered").exists());
 }
 
+/// Each process has a memory of its own.
+#[test]
+fn no_command_runs_under_a_lock_that_nobody_sees() {
+    for url in ["memory:", "memory:shared"] {
+        let place = Place::with_locks_at(url);
+        let done = place.tool("run a -- touch entered").done();
+        assert_eq!(done.code(), 64, "{}", done.err);
+        assert!(!place.path("entered").exists());
+    }
+}
+
 #[test]
 fn time_that_no_clock_can_tell_is_refused() {
     let place = Place::with_files();

@@ -119,6 +119,13 @@ impl Globals {
         self.url.as_ref().map_or("", |url| &url.0)
     }
 
+    /// Whether no other process can see the locks.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn is_in_memory(&self) -> bool {
+        let scheme = self.url().split(':').next();
+        scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("memory"))
+    }
+
     pub(crate) fn namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or("crosslock")
     }

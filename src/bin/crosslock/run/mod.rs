@@ -50,6 +50,10 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
 }
 
 fn locker(globals: &Globals, options: &Options) -> Result<Locker, Failure> {
+    if globals.is_in_memory() {
+        let why = "locks in memory: exclude nobody outside of one process: use file: or redis://";
+        return Err(Failure::usage(why));
+    }
     let timing = &options.timing;
     let builder = globals.builder().ttl(timing.ttl);
     let builder = builder.renew_every(timing.renew_every());
