@@ -123,13 +123,11 @@ fn is_writable_within(output: &impl AsFd, most: Duration) -> bool {
 }
 
 /// Whether people read standard output.
-#[allow(dead_code)]
 pub(crate) fn is_terminal() -> bool {
     stdout().is_terminal()
 }
 
 /// Whether standard output may have colours: on a terminal, unless `NO_COLOR` is set.
-#[allow(dead_code)]
 pub(crate) fn is_coloured() -> bool {
     is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

@@ -31,7 +31,6 @@ pub(super) fn micros(time: Duration) -> f64 {
 }
 
 /// Counts are far below 2^52.
-#[expect(clippy::cast_precision_loss)]
 pub(super) fn number(count: usize) -> f64 {
     count as f64
 }

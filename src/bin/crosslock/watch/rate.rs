@@ -41,7 +41,6 @@ impl Rate {
         let is_least = busy * 4 > self.looks.len();
         let sign = if is_least { ">= " } else { "" };
         // Counts of a few seconds are far below 2^52.
-        #[expect(clippy::cast_precision_loss)]
         let rate = seen as f64 / over;
         format!("{sign}{rate:.1}/s")
     }
