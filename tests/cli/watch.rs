@@ -112,9 +112,9 @@ fn reader_that_goes_ends_it_without_a_word() {
 fn outage_is_told_and_survived() {
     let server = RedisServer::start();
     let place = Place::with_locks_at(&server.url());
-    let watch = place.tool("watch --interval 50ms").start();
     let _before = holder(&place, "before", "end");
-    wait_for(&watch, "\tacquired\tbefore\t", 1);
+    let watch = place.tool("watch --interval 50ms").start();
+    wait_for(&watch, "\tholds\tbefore\t", 1);
     server.kill();
     wait_for(&watch, "\tunreachable\t-\t", 1);
     server.restart();
