@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -26,11 +27,22 @@ struct Places {
     /// Those that have no guard.
     free: Vec<usize>,
     /// The last owners of no guard that were told to have lost their leases: one may be about to get its guard.
-    early: VecDeque<(Box<str>, LostReason)>,
+    early: VecDeque<Early>,
+}
+
+/// An owner of no guard that was told to have lost its lease.
+struct Early {
+    owner: Box<str>,
+    reason: LostReason,
+    at: Instant,
 }
 
 /// More are kept in mind of none: the others learn it by their next renewal.
 const MOST_EARLY: usize = 32;
+
+/// A lease has its guard within this time. Later the owner may have the lock once more: a waiter whose grant was broken
+/// before it saw it goes on asking.
+const EARLY: Duration = Duration::from_millis(50);
 
 /// Where a guard is in there.
 #[derive(Clone, Copy, Debug)]
@@ -85,11 +97,10 @@ impl Places {
         if self.early.is_empty() {
             return None;
         }
-        let at = self
-            .early
-            .iter()
-            .position(|(owner, _)| monitor.is_of(owner))?;
-        self.early.remove(at).map(|(_, reason)| reason)
+        self.early.retain(|early| early.at.elapsed() < EARLY);
+        let mut early = self.early.iter();
+        let at = early.position(|early| monitor.is_of(&early.owner))?;
+        self.early.remove(at).map(|early| early.reason)
     }
 
     fn clear(&mut self) {
@@ -112,7 +123,11 @@ impl Revocations for Guards {
             let told = monitors.iter().position(|monitor| monitor.is_of(owner));
             if told.is_none() {
                 places.early.truncate(MOST_EARLY - 1);
-                places.early.push_front((owner.into(), reason));
+                places.early.push_front(Early {
+                    owner: owner.into(),
+                    reason,
+                    at: Instant::now(),
+                });
             }
             (monitors, told)
         };

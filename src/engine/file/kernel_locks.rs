@@ -70,7 +70,8 @@ impl KernelLocks {
     pub(super) fn read() -> Option<Self> {
         /// Less than a page holds, whose last line may not have fit.
         const PAGE: usize = 4096 - 256;
-        let mut text = Vec::new();
+        // With room at once: into an empty vector a few bytes are read first, and what changes between two reads is missed.
+        let mut text = Vec::with_capacity(16 * PAGE);
         let mut file = File::open("/proc/locks").ok()?;
         file.read_to_end(&mut text).ok()?;
         let is_complete = text.len() < PAGE;
