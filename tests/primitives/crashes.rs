@@ -104,7 +104,8 @@ fn dead_reader_does_not_live_on_through_others() {
     living.tell("read");
     living.holding();
     // Renewals of the short one shorten nothing, and those of neither make the other's longer.
-    let readers = || server.query::<u64>(&["ZCARD", "{crosslock:n}:holders"]);
+    // A token stands below zero beside each.
+    let readers = || server.query::<u64>(&["ZCOUNT", "{crosslock:n}:holders", "0", "+inf"]);
     let dead_until: Vec<(String, u64)> =
         server.query(&["ZRANGE", "{crosslock:n}:holders", "-1", "-1", "WITHSCORES"]);
     dead.kill();
