@@ -276,8 +276,9 @@ fn child_holds_a_file() {
     for lock in [&lock, &Locker::open(&url).unwrap()] {
         assert!(lock.try_lock("a").unwrap().is_none());
     }
-    assert_eq!((threads(), watches()), (guards.len(), 0));
-    assert_eq!(threads_named(OURS), guards.len());
+    // A thread gives itself its name when it begins to run.
+    support::wait_until("both threads", PATIENCE, || threads() == guards.len());
+    assert_eq!((threads_named(OURS), watches()), (guards.len(), 0));
     assert_eq!(support::open_files_under(&dir), guards.len());
     let other = Locker::open(&url).unwrap();
     let timeout = Duration::from_millis(5);
