@@ -4,7 +4,7 @@ use std::process::Command;
 
 use support::RedisServer;
 
-use crate::program::program;
+use crate::program::{heeding_signals, program};
 use crate::tool::Place;
 
 #[test]
@@ -66,7 +66,7 @@ fn shell_runs_a_string() {
 fn command_has_the_signals_that_it_has_without_the_tool() {
     const MASKS: &str = "grep -E 'Sig(Blk|Ign|Cgt)' /proc/self/status";
     let place = Place::with_files();
-    let mut plain = Command::new("sh");
+    let mut plain = heeding_signals("sh");
     let plain = plain.args(["-c", MASKS]).output().expect("run the shell");
     let done = place.run("a", MASKS).done();
     assert_eq!(done.out, String::from_utf8_lossy(&plain.stdout));

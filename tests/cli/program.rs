@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::LazyLock;
 use std::time::SystemTime;
 
@@ -25,6 +26,14 @@ pub(crate) fn program() -> &'static str {
         program
     });
     PROGRAM.to_str().expect("its path is text")
+}
+
+/// A program that heeds every signal, also where these tests were started to ignore some: a shell that starts a job in the
+/// background has it ignore SIGINT and SIGQUIT.
+pub(crate) fn heeding_signals(program: &str) -> Command {
+    let mut command = Command::new("env");
+    command.args(["--default-signal", program]);
+    command
 }
 
 /// When a file in there was changed last.

@@ -1,8 +1,6 @@
 //! The tool on a terminal that script(1) makes, of 80 columns, as nobody says otherwise.
 
-use std::process::Command;
-
-use crate::program::program;
+use crate::program::{heeding_signals, program};
 use crate::tool::{Done, Place, Tool};
 
 /// What a shell does there with the tool, which is `$X`, while somebody types `input`.
@@ -12,7 +10,7 @@ pub(crate) fn on_terminal(place: &Place, script: &str, input: &str) -> Done {
 
 pub(crate) fn terminal(place: &Place, script: &str) -> Tool {
     let mut tool = place.tool("");
-    let mut command = Command::new("script");
+    let mut command = heeding_signals("script");
     command.args(["-q", "-e", "-f", "-c", script, "/dev/null"]);
     command.envs(
         tool.command

@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::io::Write;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use support::{RedisServer, wait_until};
 
 use crate::PATIENCE;
-use crate::program::program;
+use crate::program::{heeding_signals, program};
 use crate::tool::{Place, is_running};
 
 /// A terminal with a shell, which has job control as that of a person.
@@ -20,7 +20,7 @@ impl<'a> Terminal<'a> {
     fn open(place: &'a Place) -> Self {
         let screen = fs::File::create(place.path("screen")).expect("make a file");
         let tool = program();
-        let script = Command::new("script")
+        let script = heeding_signals("script")
             .args([
                 "-q",
                 "-f",

@@ -12,7 +12,7 @@ use support::wait_until;
 use tempfile::TempDir;
 
 use crate::PATIENCE;
-use crate::program::program;
+use crate::program::{heeding_signals, program};
 
 /// A directory with locks, and with what the tool and its commands write.
 pub(crate) struct Place {
@@ -58,7 +58,7 @@ impl Place {
     }
 
     pub(crate) fn tool_with(&self, args: &[&str]) -> Tool {
-        let mut command = Command::new(program());
+        let mut command = heeding_signals(program());
         command.args(args).env("CROSSLOCK_URL", &self.url);
         command.current_dir(self.dir.path()).stdin(Stdio::null());
         Tool {
