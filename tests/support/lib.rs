@@ -20,6 +20,7 @@ pub mod scripts;
 mod server;
 mod signals;
 mod stopwatch;
+mod threads;
 
 pub use black_hole::BlackHole;
 pub use builder::Builder;
@@ -29,6 +30,7 @@ pub use proxy::{Fault, Proxy};
 pub use resources::{open_files_under, resident_bytes, sockets, threads_named};
 pub use server::RedisServer;
 pub use stopwatch::{Late, Stopwatch, is_in_time, within, worst};
+pub use threads::Thread;
 
 use std::thread;
 use std::time::{Duration, Instant};

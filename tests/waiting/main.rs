@@ -55,12 +55,10 @@ use std::thread;
 use std::time::Duration;
 
 use crosslock::{Error, LockGuard, Locker, Result};
-use rustix::process::Pid;
-use rustix::thread::gettid;
 
 #[cfg(feature = "redis")]
 use support::puppet::{TTL, URL};
-use support::{Stopwatch, now, wait_until};
+use support::{Stopwatch, Thread, now, wait_until};
 
 /// Far more than anything here takes, even on a loaded machine, and less than the heartbeats of [`LONG`].
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -100,7 +98,7 @@ fn wait_in_vain(lock: &Locker, name: &str, timeout: Duration) {
 /// What a call in a thread of its own will give.
 struct Pending<T> {
     outcome: Receiver<Result<T>>,
-    thread: Pid,
+    thread: Thread,
 }
 
 /// A call of `lock` in a thread of its own.
@@ -118,7 +116,7 @@ fn calling<T: Send + 'static>(
     let (identify, identity) = mpsc::channel();
     let lock = lock.clone();
     thread::spawn(move || {
-        identify.send(gettid()).unwrap();
+        identify.send(Thread::current()).unwrap();
         // Nobody listens when the test has failed.
         let _ = tell.send(call(&lock));
     });
@@ -154,10 +152,7 @@ impl<T> Pending<T> {
     /// Waits until the thread sleeps: that it stands in the local queue can't be seen otherwise.
     #[track_caller]
     fn wait_until_asleep(&self) {
-        let stat = format!("/proc/self/task/{}/stat", self.thread.as_raw_nonzero());
-        wait_until("a thread to wait", PATIENCE, || {
-            fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") S "))
-        });
+        wait_until("a thread to wait", PATIENCE, || self.thread.is_asleep());
     }
 }
 
