@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use crosslock::Verdict;
 
-use crate::{PASSWORD, Place};
+use crate::Place;
+use crate::place::PASSWORD;
 
 pub(crate) fn each_finding_has_a_check_of_its_own_and_words(place: &Place) {
     let findings = place.diagnose().unwrap();

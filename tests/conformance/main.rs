@@ -10,6 +10,8 @@ mod cancelled_values;
 mod close;
 mod diagnosis;
 mod downgrade;
+#[macro_use]
+mod engines;
 mod exclusion;
 mod inspect;
 mod inspect_shared;
@@ -25,6 +27,7 @@ mod operated_values;
 mod options;
 mod passing;
 mod passing_shared;
+mod place;
 mod release;
 mod rwlock;
 #[cfg(feature = "value")]
@@ -37,129 +40,12 @@ mod tokens;
 mod value_methods;
 mod waiting;
 
-use std::any::Any;
-use std::ops::Deref;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use crosslock::{Locker, LockerBuilder};
+pub(crate) use place::Place;
 
 /// Far more than anything here takes, even on a loaded machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Where the locks of one test live, apart from those of all others; the locker that it derefs to has default options.
-pub(crate) struct Place {
-    locker: Locker,
-    url: String,
-    namespace: String,
-    /// What has to be there for as long as the locker.
-    _keep: Box<dyn Any + Send + Sync>,
-}
-
-impl Place {
-    fn new(url: &str, keep: impl Any + Send + Sync) -> Self {
-        // All of memory: is one place, so that tests differ in their namespace.
-        static PLACES: AtomicU64 = AtomicU64::new(0);
-        let namespace = format!("place-{}", PLACES.fetch_add(1, Relaxed));
-        let locker = Locker::builder(url).namespace(&namespace).build().unwrap();
-        Place {
-            locker,
-            url: url.to_owned(),
-            namespace,
-            _keep: Box::new(keep),
-        }
-    }
-
-    /// Options for another locker of this place.
-    pub(crate) fn builder(&self) -> LockerBuilder {
-        Locker::builder(&self.url).namespace(&self.namespace)
-    }
-
-    fn memory() -> Self {
-        Place::new("memory:", ())
-    }
-
-    #[cfg(feature = "file")]
-    fn file() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        Place::new(&format!("file://{}", dir.path().display()), dir)
-    }
-
-    #[cfg(feature = "redis")]
-    fn redis() -> Self {
-        let server = support::RedisServer::builder().password(PASSWORD).start();
-        Place::new(&server.url_as(&format!(":{PASSWORD}")), server)
-    }
-
-    #[cfg(feature = "redis")]
-    fn unix() -> Self {
-        let server = support::RedisServer::builder();
-        let server = server.password(PASSWORD).unix_socket().start();
-        let url = format!("{}?pass={PASSWORD}&db=1", server.unix_url());
-        Place::new(&url, server)
-    }
-
-    #[cfg(feature = "tls")]
-    fn tls() -> Self {
-        let server = support::RedisServer::builder().tls().start();
-        Place::new(&server.tls_url(), server)
-    }
-}
-
-impl Deref for Place {
-    type Target = Locker;
-
-    fn deref(&self) -> &Locker {
-        &self.locker
-    }
-}
-
-/// The password of every server that has one.
-pub(crate) const PASSWORD: &str = "swordfish-7c1d";
-
-macro_rules! suite {
-    ($place:expr; $($(#[$only:meta])? $topic:ident { $($test:ident)* })*) => {
-        $(
-            $(#[$only])?
-            mod $topic {
-                $(
-                    #[test]
-                    fn $test() {
-                        crate::$topic::$test(&$place);
-                    }
-                )*
-            }
-        )*
-    };
-}
-
-macro_rules! for_every_engine {
-    ({ $($all:tt)* } { $($sharing:tt)* }) => {
-        mod memory {
-            suite!(crate::Place::memory(); $($all)* $($sharing)*);
-        }
-
-        #[cfg(feature = "file")]
-        mod file {
-            suite!(crate::Place::file(); $($all)*);
-        }
-
-        #[cfg(feature = "redis")]
-        mod redis {
-            suite!(crate::Place::redis(); $($all)* $($sharing)*);
-        }
-
-        #[cfg(feature = "redis")]
-        mod unix {
-            suite!(crate::Place::unix(); $($all)* $($sharing)*);
-        }
-
-        #[cfg(feature = "tls")]
-        mod tls {
-            suite!(crate::Place::tls(); $($all)* $($sharing)*);
-        }
-    };
-}
 
 // What every engine can do, and what those can on which many may hold a name. A function of the suite that is missing
 // here is dead code, which the compiler tells.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crosslock::{Error, Locker};
 
-use crate::{PASSWORD, PATIENCE, Place};
+use crate::place::PASSWORD;
+use crate::{PATIENCE, Place};
 
 /// An owner's first part is a uuid, which nothing else here has.
 fn has_uuid(text: &str) -> bool {

@@ -1,0 +1,77 @@
+//! Places for the locks of a test: one of each engine, and of each way to a server.
+
+use std::any::Any;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crosslock::{Locker, LockerBuilder};
+
+/// Where the locks of one test live, apart from those of all others; the locker that it derefs to has default options.
+pub(crate) struct Place {
+    locker: Locker,
+    pub(crate) url: String,
+    namespace: String,
+    /// What has to be there for as long as the locker.
+    _keep: Box<dyn Any + Send + Sync>,
+}
+
+impl Place {
+    fn new(url: &str, keep: impl Any + Send + Sync) -> Self {
+        // All of memory: is one place, so that tests differ in their namespace.
+        static PLACES: AtomicU64 = AtomicU64::new(0);
+        let namespace = format!("place-{}", PLACES.fetch_add(1, Relaxed));
+        let locker = Locker::builder(url).namespace(&namespace).build().unwrap();
+        Place {
+            locker,
+            url: url.to_owned(),
+            namespace,
+            _keep: Box::new(keep),
+        }
+    }
+
+    /// Options for another locker of this place.
+    pub(crate) fn builder(&self) -> LockerBuilder {
+        Locker::builder(&self.url).namespace(&self.namespace)
+    }
+
+    pub(crate) fn memory() -> Self {
+        Place::new("memory:", ())
+    }
+
+    #[cfg(feature = "file")]
+    pub(crate) fn file() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        Place::new(&format!("file://{}", dir.path().display()), dir)
+    }
+
+    #[cfg(feature = "redis")]
+    pub(crate) fn redis() -> Self {
+        let server = support::RedisServer::builder().password(PASSWORD).start();
+        Place::new(&server.url_as(&format!(":{PASSWORD}")), server)
+    }
+
+    #[cfg(feature = "redis")]
+    pub(crate) fn unix() -> Self {
+        let server = support::RedisServer::builder();
+        let server = server.password(PASSWORD).unix_socket().start();
+        let url = format!("{}?pass={PASSWORD}&db=1", server.unix_url());
+        Place::new(&url, server)
+    }
+
+    #[cfg(feature = "tls")]
+    pub(crate) fn tls() -> Self {
+        let server = support::RedisServer::builder().tls().start();
+        Place::new(&server.tls_url(), server)
+    }
+}
+
+impl Deref for Place {
+    type Target = Locker;
+
+    fn deref(&self) -> &Locker {
+        &self.locker
+    }
+}
+
+/// The password of every server that has one.
+pub(crate) const PASSWORD: &str = "swordfish-7c1d";
