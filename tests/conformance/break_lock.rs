@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crosslock::{Error, LockGuard, LockState, Locker, LostReason};
 
+use crate::waiters::Waiters;
 use crate::{PATIENCE, Place};
 
 /// Long enough that nothing but the break ends a lease, on a busy machine too.
@@ -126,11 +127,10 @@ pub(crate) fn break_ends_the_time_that_a_lock_is_kept(place: &Place) {
 
 pub(crate) fn break_lets_in_who_waits(place: &Place) {
     let guard = place.lock("a").unwrap();
+    let (other, waiters) = Waiters::of(place);
     thread::scope(|scope| {
-        let other = place.builder().build().unwrap();
-        let waits = scope.spawn(move || waits_for(&other).abandoned());
-        // On some engines nobody sees who waits.
-        thread::sleep(Duration::from_millis(50));
+        let waits = scope.spawn(|| waits_for(&other).abandoned());
+        waiters.wait_for(1);
         place.break_lock("a").unwrap();
         assert!(waits.join().unwrap());
     });
@@ -139,12 +139,13 @@ pub(crate) fn break_lets_in_who_waits(place: &Place) {
 }
 
 pub(crate) fn broken_thread_leaves_the_lock_to_another_of_its_locker(place: &Place) {
-    let lock = place.builder().ttl(TTL);
+    let waiters = Waiters::default();
+    let lock = place.builder().ttl(TTL).observer(waiters.observer());
     let lock = lock.renew_every(Duration::from_millis(50)).build().unwrap();
     let guard = lock.lock("a").unwrap();
     thread::scope(|scope| {
         let waits = scope.spawn(|| waits_for(&lock).abandoned());
-        thread::sleep(Duration::from_millis(20));
+        waiters.wait_for(1);
         place.break_lock("a").unwrap();
         // The guard isn't dropped, and the lock is free all the same.
         assert!(waits.join().unwrap());

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crosslock::{CancelToken, Error, LockGuard, Result};
 
+use crate::waiters::Waiters;
 use crate::{PATIENCE, Place};
 use support::Stopwatch;
 
@@ -25,11 +26,11 @@ fn ends(place: &Place, wait: impl FnOnce(&crosslock::Locker) -> Result<Option<Lo
     let guard = place.lock("a").unwrap();
     let token = CancelToken::new();
     // As in another process.
-    let other = place.builder().build().unwrap().cancelled_by(&token);
+    let (other, waiters) = Waiters::of(place);
+    let other = other.cancelled_by(&token);
     thread::scope(|scope| {
         let waiter = scope.spawn(|| wait(&other));
-        thread::sleep(Duration::from_millis(100));
-        assert!(!waiter.is_finished());
+        waiters.wait_for(1);
         let watch = Stopwatch::start();
         token.cancel();
         let outcome = waiter.join().expect("no panic");
@@ -53,10 +54,11 @@ pub(crate) fn timed_call_ends_with_the_error(place: &Place) {
 pub(crate) fn call_for_several_names_ends(place: &Place) {
     let guard = place.lock("b").unwrap();
     let token = CancelToken::new();
-    let other = place.builder().build().unwrap().cancelled_by(&token);
+    let (other, waiters) = Waiters::of(place);
+    let other = other.cancelled_by(&token);
     thread::scope(|scope| {
         let waiter = scope.spawn(|| other.lock_all(&["a", "b"]));
-        thread::sleep(Duration::from_millis(100));
+        waiters.wait_for(1);
         let watch = Stopwatch::start();
         token.cancel();
         let outcome = waiter.join().expect("no panic");
@@ -70,13 +72,14 @@ pub(crate) fn call_for_several_names_ends(place: &Place) {
 
 pub(crate) fn thread_behind_another_ends(place: &Place) {
     let token = CancelToken::new();
-    let cancelled = place.cancelled_by(&token);
-    let guard = place.lock("a").unwrap();
+    let (lock, seen) = Waiters::of(place);
+    let cancelled = lock.cancelled_by(&token);
+    let guard = lock.lock("a").unwrap();
     thread::scope(|scope| {
         // The guard's own locker has the turn.
         let waiters = [(); 3].map(|()| scope.spawn(|| cancelled.lock("a")));
-        let patient = scope.spawn(|| place.lock("a"));
-        thread::sleep(Duration::from_millis(100));
+        let patient = scope.spawn(|| lock.lock("a"));
+        seen.wait_for(4);
         let watch = Stopwatch::start();
         token.cancel();
         for waiter in waiters {
@@ -115,13 +118,15 @@ pub(crate) fn wrong_arguments_are_told_first(place: &Place) {
 
 pub(crate) fn pauses_between_attempts_end(place: &Place) {
     let minute = Duration::from_secs(60);
-    let builder = place.builder().attempts(9).backoff(minute, minute, 0.0);
+    let waiters = Waiters::default();
+    let builder = place.builder().observer(waiters.observer());
+    let builder = builder.attempts(9).backoff(minute, minute, 0.0);
     let guard = place.lock("a").unwrap();
     let token = CancelToken::new();
     let other = builder.build().unwrap().cancelled_by(&token);
     thread::scope(|scope| {
         let waiter = scope.spawn(|| other.lock("a"));
-        thread::sleep(Duration::from_millis(100));
+        waiters.wait_for(1);
         let watch = Stopwatch::start();
         token.cancel();
         let outcome = waiter.join().expect("no panic");

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crosslock::{Error, LockGuard, Locker, LostReason};
 
+use crate::waiters::Waiters;
 use crate::{PATIENCE, Place};
 use support::{Stopwatch, wait_until};
 
@@ -67,7 +68,7 @@ pub(crate) fn locks_are_free_and_their_guards_know(place: &Place) {
 }
 
 pub(crate) fn waits_end_in_all_namespaces(place: &Place) {
-    let lock = other(place);
+    let (lock, seen) = Waiters::of(place);
     let apart = lock.namespace("apart").unwrap();
     let _guards = [place.lock("a").unwrap(), lock.lock("b").unwrap()];
     let _apart = place.namespace("apart").unwrap();
@@ -79,7 +80,7 @@ pub(crate) fn waits_end_in_all_namespaces(place: &Place) {
             scope.spawn(|| lock.lock("b")),
             scope.spawn(|| apart.lock("a")),
         ];
-        thread::sleep(Duration::from_millis(100));
+        seen.wait_for(3);
         close_in_time(&lock.clone());
         for waiter in waiters {
             let outcome = waiter.join().expect("no panic");
@@ -114,9 +115,10 @@ pub(crate) fn closed_locker_takes_nothing(place: &Place) {
 pub(crate) fn waiters_of_others_are_served(place: &Place) {
     let lock = other(place);
     let _guard = lock.lock("a").unwrap();
+    let (waiting, waiters) = Waiters::of(place);
     thread::scope(|scope| {
-        let waiter = scope.spawn(|| place.try_lock_for("a", PATIENCE));
-        thread::sleep(Duration::from_millis(100));
+        let waiter = scope.spawn(|| waiting.try_lock_for("a", PATIENCE));
+        waiters.wait_for(1);
         close_in_time(&lock);
         let served = waiter.join().expect("no panic").unwrap();
         assert!(!served.expect("it is its turn").abandoned());
@@ -133,7 +135,7 @@ pub(crate) fn lock_that_is_kept_stays_taken(place: &Place) {
 
 pub(crate) fn nothing_stays_taken_whatever_meets_the_close(place: &Place) {
     const THREADS: usize = 4;
-    for round in 0..20_u64 {
+    for round in 0..20 {
         let lock = other(place);
         let taken = AtomicU32::new(0);
         thread::scope(|scope| {
@@ -158,9 +160,8 @@ pub(crate) fn nothing_stays_taken_whatever_meets_the_close(place: &Place) {
                     assert!(matches!(ended, Error::Cancelled { .. }), "{ended}");
                 });
             }
-            // Between round and round the close meets the threads at another moment of their work.
-            wait_until("a first lock", PATIENCE, || taken.load(Relaxed) > 0);
-            thread::sleep(Duration::from_millis(round));
+            // From round to round the close meets the threads at another moment of their work.
+            wait_until("some turns", PATIENCE, || taken.load(Relaxed) > round);
             let closers = [(); 2].map(|()| scope.spawn(|| close_in_time(&lock)));
             for closer in closers {
                 closer.join().expect("no panic");

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crosslock::{Error, Inspection, LockState, Locker, Party};
 
 use crate::{PATIENCE, Place};
+use support::eventually;
 
 /// Looks until it sees what is expected: an operator's look may come before that.
 #[track_caller]
@@ -15,15 +16,12 @@ pub(crate) fn look_until(
     name: &str,
     is_there: impl Fn(&Inspection) -> bool,
 ) -> Inspection {
-    let begun = Instant::now();
-    loop {
-        let seen = lock.inspect(name).unwrap();
-        if is_there(&seen) {
-            return seen;
-        }
-        assert!(begun.elapsed() < PATIENCE, "in the end {seen:?}");
-        thread::sleep(Duration::from_millis(2));
-    }
+    let mut seen = None;
+    let is_seen = eventually(PATIENCE, || {
+        is_there(seen.insert(lock.inspect(name).unwrap()))
+    });
+    assert!(is_seen, "in the end {seen:?}");
+    seen.expect("it has looked")
 }
 
 #[track_caller]

@@ -39,17 +39,23 @@ pub(crate) fn fresh_guard_is_held_and_verified(lock: &Locker) {
 pub(crate) fn renewal_keeps_a_lock_for_several_ttls(place: &Place) {
     const TTL: Duration = Duration::from_millis(300);
     let lock = place.builder().ttl(TTL).build().unwrap();
-    let guard = lock.lock("a").unwrap();
+    assert_renewed(place, || lock.lock("a").unwrap(), TTL);
+}
+
+/// Asserts that a guard of "a" is held for several ttls, and then released.
+#[track_caller]
+pub(crate) fn assert_renewed(place: &Place, begin: impl FnOnce() -> LockGuard, ttl: Duration) {
     let watch = Stopwatch::start();
-    let end = Instant::now() + 4 * TTL;
+    let guard = begin();
+    let end = Instant::now() + 4 * ttl;
     while Instant::now() < end {
         if guard.check().is_err() {
             // Its renewals may have been too late.
-            return watch.assert_late(TTL / 2, TTL, "lost");
+            return watch.assert_late(ttl / 2, ttl, "lost");
         }
         let other = place.try_lock("a").unwrap();
         assert!(other.is_none() || !guard.is_held(), "another got in");
-        thread::sleep(TTL / 20);
+        thread::sleep(ttl / 20);
     }
     guard.verify().unwrap();
     assert!(guard.lost().is_empty());

@@ -38,6 +38,7 @@ mod texts;
 mod tokens;
 #[cfg(feature = "value")]
 mod value_methods;
+mod waiters;
 mod waiting;
 
 use std::time::Duration;

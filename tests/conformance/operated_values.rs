@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use crosslock::{Error, LostReason};
 
+use super::inspect::look_until;
 use super::list::listed;
 use crate::Place;
+use crate::waiters::Waiters;
 
 pub(crate) fn value_that_nobody_locks_is_not_listed(place: &Place) {
     let mutex = place.mutex("a", 0).unwrap();
@@ -34,7 +36,9 @@ pub(crate) fn broken_guard_stores_nothing(place: &Place) {
 pub(crate) fn update_tells_a_holder_that_its_lock_was_broken(place: &Place) {
     // It hears of nothing by itself, and renews late. Another thread waits, so that the value is stored before the lease is
     // handed over.
+    let waiters = Waiters::default();
     let lock = place.builder().ttl(Duration::from_secs(60));
+    let lock = lock.observer(waiters.observer());
     let lock = lock.hand_over(Duration::from_secs(60)).build().unwrap();
     let mutex = lock.mutex("a", 1).unwrap();
     thread::scope(|scope| {
@@ -46,11 +50,9 @@ pub(crate) fn update_tells_a_holder_that_its_lock_was_broken(place: &Place) {
                 *value = 2;
             })
         });
-        while place.inspect("a").unwrap().holders.is_empty() {
-            thread::sleep(Duration::from_millis(1));
-        }
+        look_until(place, "a", |seen| !seen.holders.is_empty());
         let waits = scope.spawn(move || *mutex.lock().unwrap());
-        thread::sleep(Duration::from_millis(100));
+        waiters.wait_for(1);
         place.break_lock("a").unwrap();
         tell.send(()).unwrap();
         let Err(Error::Lost { reason, .. }) = updates.join().unwrap() else {

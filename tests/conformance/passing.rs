@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use crosslock::{Error, Locker, LostReason, OwnerTicket, Result};
 
+use crate::lease::assert_renewed;
+use crate::waiters::Waiters;
 use crate::{PATIENCE, Place};
 
 fn other(place: &Place) -> Locker {
@@ -66,33 +68,30 @@ pub(crate) fn ticket_is_used_once_by_many_threads(place: &Place) {
 }
 
 pub(crate) fn adopted_lease_is_renewed(place: &Place) {
-    let lock = place
-        .builder()
-        .ttl(Duration::from_millis(400))
-        .build()
-        .unwrap();
-    let guard = lock.lock("a").unwrap().into_owner();
-    let guard = lock.adopt("a", guard).unwrap();
-    thread::sleep(Duration::from_millis(1_200));
-    guard.verify().unwrap();
-    assert!(guard.lost().is_empty());
+    const TTL: Duration = Duration::from_millis(300);
+    let lock = place.builder().ttl(TTL).build().unwrap();
+    let ticket = lock.lock("a").unwrap().into_owner();
+    assert_renewed(place, || lock.adopt("a", ticket).unwrap(), TTL);
 }
 
 pub(crate) fn threads_that_wait_are_not_disturbed(place: &Place) {
-    let guard = place.lock("a").unwrap();
+    /// For so long nobody has the lease, and then somebody: time for a thread to do wrong.
+    const HOLD: Duration = Duration::from_millis(50);
+    let (lock, seen) = Waiters::of(place);
+    let guard = lock.lock("a").unwrap();
     thread::scope(|scope| {
         let waiters = [(); 3].map(|()| {
             scope.spawn(|| {
-                let guard = place.lock("a")?;
+                let guard = lock.lock("a")?;
                 guard.verify()?;
                 guard.unlock()
             })
         });
-        thread::sleep(Duration::from_millis(50));
+        seen.wait_for(3);
         let ticket = guard.into_owner();
-        thread::sleep(Duration::from_millis(50));
-        let guard = place.adopt("a", ticket).unwrap();
-        thread::sleep(Duration::from_millis(50));
+        thread::sleep(HOLD);
+        let guard = lock.adopt("a", ticket).unwrap();
+        thread::sleep(HOLD);
         guard.verify().unwrap();
         assert!(waiters.iter().all(|waiter| !waiter.is_finished()));
         guard.unlock().unwrap();
