@@ -118,10 +118,15 @@ fn short_outage_stops_nothing() {
         )
         .start();
     place.wait_for("runs");
+    let accepted = proxy.accepted();
     proxy.set(Fault::Refuse);
-    crate::tool::pause(3_000);
+    wait_until("a renewal to fail", PATIENCE, || {
+        proxy.accepted() > accepted
+    });
     proxy.set(Fault::None);
-    crate::tool::pause(3_000);
+    let left = || server.query::<i64>(&["PTTL", KEY]);
+    let before = left();
+    wait_until("a renewal", PATIENCE, || left() > before);
     std::fs::write(place.path("end"), "").expect("make a file");
     assert_eq!(tool.done().code(), 0);
 }

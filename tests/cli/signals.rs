@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use support::{RedisServer, wait_until};
 
 use crate::PATIENCE;
-use crate::tool::{Place, is_running};
+use crate::tool::{Place, Running, children, wait_until_asleep, wait_until_stopped};
 
 const FORWARDED: [(Signal, &str, i32); 6] = [
     (Signal::TERM, "TERM", 143),
@@ -38,7 +38,7 @@ fn each_ends_the_command_that_doesnt_heed_it() {
             .run("a", "ulimit -c 0; echo > runs; exec sleep 60")
             .start();
         place.wait_for("runs");
-        crate::tool::pause(50);
+        wait_for_sleep(&tool);
         tool.signal(signal);
         assert_eq!(tool.done().code(), code);
     }
@@ -73,8 +73,9 @@ fn each_ends_the_wait() {
         let holder = place.run("a", "echo > runs; sleep 60").start();
         place.wait_for("runs");
         for (signal, _, code) in FORWARDED {
-            let tool = place.run("a", "echo > entered").start();
-            crate::tool::pause(200);
+            let waits = ["-v", "run", "a", "--", "sh", "-c", "echo > entered"];
+            let tool = place.tool_with(&waits).start();
+            tool.wait_for_err("waiting for lock");
             tool.signal(signal);
             assert_eq!(tool.done().code(), code);
         }
@@ -91,18 +92,20 @@ fn tool_and_command_stop_and_go_on_together() {
     let place = Place::with_files();
     let tool = place.run("a", "echo $$ > pid; exec sleep 60").start();
     let command = place.wait_for("pid");
-    crate::tool::pause(100);
+    wait_for_sleep(&tool);
     tool.signal(Signal::TSTP);
-    wait_until("the command to stop", PATIENCE, || state(&command) == "T");
+    wait_until_stopped(&command);
     tool.signal(Signal::CONT);
-    wait_until("the command to go on", PATIENCE, || state(&command) == "S");
-    assert!(is_running(&command));
+    wait_until_asleep(&command);
     tool.signal(Signal::TERM);
     assert_eq!(tool.done().code(), 143);
 }
 
-fn state(pid: &str) -> String {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-    let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-    rest.chars().take(1).collect()
+/// Waits until the shell of the command has become sleep(1).
+#[track_caller]
+fn wait_for_sleep(tool: &Running) {
+    wait_until("the command to sleep", PATIENCE, || {
+        let mut commands = children(tool.pid()).into_iter();
+        commands.any(|(_, line)| line.starts_with("sleep"))
+    });
 }

@@ -8,7 +8,9 @@ use support::{RedisServer, wait_until};
 
 use crate::PATIENCE;
 use crate::program::{heeding_signals, program};
-use crate::tool::{Place, is_running};
+use crate::tool::{
+    Place, is_running, is_stopped, parent_of, wait_until_asleep, wait_until_stopped,
+};
 
 /// A terminal with a shell, which has job control as that of a person.
 struct Terminal<'a> {
@@ -75,8 +77,8 @@ impl Drop for Terminal<'_> {
 fn command_reads_from_the_terminal() {
     let place = Place::with_files();
     let mut terminal = Terminal::open(&place);
-    terminal.types("$X run a -- sh -c 'read x; echo got $x'; echo status $?\n");
-    crate::tool::pause(300);
+    terminal.types("$X run a -- sh -c 'echo > runs; read x; echo got $x'; echo status $?\n");
+    place.wait_for("runs");
     terminal.types("typed\n");
     terminal.shows("got typed");
     terminal.shows("status 0");
@@ -87,8 +89,9 @@ fn command_reads_from_the_terminal() {
 fn command_in_a_pipeline_reads_from_the_terminal() {
     let place = Place::with_files();
     let mut terminal = Terminal::open(&place);
-    terminal.types("$X run a -- sh -c 'read x; echo got $x' | cat; echo status $?\n");
-    crate::tool::pause(300);
+    let command = "sh -c 'echo > runs; read x; echo got $x'";
+    terminal.types(&format!("$X run a -- {command} | cat; echo status $?\n"));
+    place.wait_for("runs");
     terminal.types("typed\n");
     terminal.shows("got typed");
     terminal.shows("status 0");
@@ -98,11 +101,12 @@ fn command_in_a_pipeline_reads_from_the_terminal() {
 fn program_behind_the_command_in_a_pipeline_keeps_the_terminal() {
     let place = Place::with_files();
     let mut terminal = Terminal::open(&place);
-    let reader = "sh -c 'read x < /dev/tty; echo got $x; cat > /dev/null'";
+    let command = "sh -c 'echo > runs; while ! test -e read; do sleep 0.02; done'";
+    let reader = "sh -c 'read x < /dev/tty; echo got $x; echo > read; cat'";
     terminal.types(&format!(
-        "$X run a -- sh -c 'sleep 2; echo end' | {reader}; echo status $?\n"
+        "$X run a -- {command} | {reader}; echo status $?\n"
     ));
-    crate::tool::pause(300);
+    place.wait_for("runs");
     terminal.types("typed\n");
     terminal.shows("got typed");
     terminal.shows("status 0");
@@ -138,15 +142,15 @@ fn ctrl_z_stops_the_command_and_fg_continues_it() {
         let mut terminal = Terminal::open(&place);
         terminal.types("$X run a -- sh -c 'echo $$ > pid; read x; echo got $x'; echo status $?\n");
         let command = place.wait_for("pid");
-        crate::tool::pause(200);
+        wait_until_asleep(&command);
         terminal.types("\x1a");
         terminal.shows("Stopped");
-        assert_eq!(state(&command), "T");
+        assert!(is_stopped(&command));
         // The shell has the terminal.
         terminal.types("echo $((3 + 3))shell\n");
         terminal.shows("6shell");
         terminal.types("fg\n");
-        wait_until("the command to go on", PATIENCE, || state(&command) == "S");
+        wait_until_asleep(&command);
         terminal.types("typed\n");
         terminal.shows("got typed");
         assert_eq!(place.tool("run a -w 30s -- true").done().code(), 0);
@@ -163,7 +167,7 @@ fn command_that_was_stopped_for_longer_than_its_lease_doesnt_go_on() {
         "$X run a {options} -- sh -c 'echo $$ > pid; read x; echo > went'; echo status $?\n"
     ));
     let command = place.wait_for("pid");
-    crate::tool::pause(200);
+    wait_until_asleep(&command);
     terminal.types("\x1a");
     terminal.shows("Stopped");
     let done = place.run("a", "exit 5").done();
@@ -180,10 +184,10 @@ fn background_command_stops_when_it_reads_and_goes_on_in_the_foreground() {
     let mut terminal = Terminal::open(&place);
     terminal.types("$X run a -- sh -c 'echo $$ > pid; read x; echo got $x; echo > end' &\n");
     let command = place.wait_for("pid");
-    wait_until("the command to stop", PATIENCE, || state(&command) == "T");
-    crate::tool::pause(200);
+    wait_until_stopped(&command);
+    wait_until_stopped(&parent_of(&command));
     terminal.types("fg\n");
-    wait_until("the command to go on", PATIENCE, || state(&command) == "S");
+    wait_until_asleep(&command);
     terminal.types("typed\n");
     place.wait_for("end");
     terminal.shows("got typed");
@@ -221,10 +225,4 @@ fn waiting_line_tells_who_has_the_lock_and_is_cleared() {
     terminal.shows("\r\x1b[Kentered");
     // Not on anything but a terminal, and not with -q.
     drop(holder);
-}
-
-fn state(pid: &str) -> String {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-    let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-    rest.chars().take(1).collect()
 }

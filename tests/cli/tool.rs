@@ -156,6 +156,12 @@ impl Running {
         self.read("out")
     }
 
+    /// Waits until it has said that on standard error.
+    #[track_caller]
+    pub(crate) fn wait_for_err(&self, text: &str) {
+        wait_until(text, PATIENCE, || self.read("err").contains(text));
+    }
+
     #[track_caller]
     pub(crate) fn done(mut self) -> Done {
         let mut status = None;
@@ -203,13 +209,38 @@ impl Done {
     }
 }
 
+/// What the kernel says of a process: whether it runs, by a letter, and whose child it is; `None` of one that is gone.
+fn stat(pid: &str) -> Option<(String, String)> {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).ok()?;
+    let mut rest = stat.rsplit_once(") ")?.1.split(' ');
+    Some((rest.next()?.to_owned(), rest.next()?.to_owned()))
+}
+
 /// Whether a process of that number can run: it isn't a zombie.
 pub(crate) fn is_running(pid: &str) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-    let state = stat
-        .rsplit_once(") ")
-        .and_then(|(_, rest)| rest.chars().next());
-    state.is_some_and(|state| !"ZX".contains(state))
+    stat(pid).is_some_and(|(state, _)| !["Z", "X"].contains(&&*state))
+}
+
+/// Whether a signal has stopped a process.
+pub(crate) fn is_stopped(pid: &str) -> bool {
+    stat(pid).is_some_and(|(state, _)| state == "T")
+}
+
+#[track_caller]
+pub(crate) fn wait_until_stopped(pid: &str) {
+    wait_until("a process to be stopped", PATIENCE, || is_stopped(pid));
+}
+
+#[track_caller]
+pub(crate) fn wait_until_asleep(pid: &str) {
+    wait_until("a process to sleep", PATIENCE, || {
+        stat(pid).is_some_and(|(state, _)| state == "S")
+    });
+}
+
+/// Whose child a process is.
+pub(crate) fn parent_of(pid: &str) -> String {
+    stat(pid).expect("it is there").1
 }
 
 /// The children of a process, with their command lines.
