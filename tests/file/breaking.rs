@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::sync::Barrier;
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use crosslock::{Error, LockState, Locker, LostReason};
 use support::puppet::Puppet;
 use tempfile::TempDir;
 
+use super::puppet::Waits;
 use super::*;
 
 /// Of leases that are looked at three times as often.
@@ -17,6 +19,14 @@ const LEASE: Duration = Duration::from_millis(300);
 
 fn url_of(directory: &TempDir) -> String {
     format!("file://{}", directory.path().display())
+}
+
+/// A locker, and what tells when a call of it begins to wait.
+fn told_of_waits(directory: &TempDir) -> (Locker, Receiver<()>) {
+    let (tell, told) = mpsc::channel();
+    let waits = Waits(move || tell.send(()).expect("the test listens"));
+    let builder = Locker::builder(&url_of(directory)).observer(Arc::new(waits));
+    (builder.build().unwrap(), told)
 }
 
 /// A process that has the lock "a"; and its token.
@@ -83,16 +93,15 @@ fn those_who_wait_behind_a_stopped_holder_get_in_by_a_break() {
     let (holder, token) = holder(&directory);
     let mut waiter = Puppet::start(&url_of(&directory), LEASE);
     waiter.lock("a");
+    waiter.answer("waits");
     holder.stop();
+    let (other, waits) = told_of_waits(&directory);
     thread::scope(|scope| {
         let timed = scope.spawn(|| {
-            let guard = open(directory.path()).try_lock_for("a", PATIENCE);
-            guard
-                .unwrap()
-                .expect("it is free at the end")
-                .fencing_token()
+            let guard = other.try_lock_for("a", PATIENCE).unwrap();
+            guard.expect("it is free at the end").fencing_token()
         });
-        thread::sleep(Duration::from_millis(100));
+        waits.recv_timeout(PATIENCE).unwrap();
         assert_eq!(lock.break_lock("a").unwrap().len(), 1);
         let holding = waiter.holding();
         assert!(holding.token > token);
@@ -130,9 +139,10 @@ fn break_of_a_crashed_holders_lock_does_nothing() {
 fn break_ends_the_time_for_which_a_lock_stays_taken() {
     let (directory, lock) = place();
     keep(&directory, &lock, "a");
+    let (other, waits) = told_of_waits(&directory);
     thread::scope(|scope| {
-        let waiter = scope.spawn(|| open(directory.path()).lock("a").unwrap());
-        thread::sleep(Duration::from_millis(50));
+        let waiter = scope.spawn(|| other.lock("a").unwrap());
+        waits.recv_timeout(PATIENCE).unwrap();
         assert!(lock.break_lock("a").unwrap().is_empty());
         assert!(!waiter.join().unwrap().abandoned());
     });

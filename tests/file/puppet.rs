@@ -1,10 +1,23 @@
 //! What a puppet of this suite can be told.
 
-use crosslock::{Error, LockGuard, Locker};
+use std::sync::Arc;
+
+use crosslock::{Error, Event, LockGuard, Locker, Observer};
 
 use super::PATIENCE;
 use support::puppet::{is_puppet, orders, place, say_holding};
 use support::say;
+
+/// Does something when a call begins to wait.
+pub(crate) struct Waits<F>(pub(crate) F);
+
+impl<F: Fn() + Send + Sync> Observer for Waits<F> {
+    fn event(&self, event: &Event<'_>) {
+        if let Event::Waiting { .. } = event {
+            (self.0)();
+        }
+    }
+}
 
 #[test]
 fn child_obeys() {
@@ -12,8 +25,9 @@ fn child_obeys() {
         return;
     }
     let (url, ttl) = place();
-    let lock = Locker::builder(&url).ttl(ttl).label("a puppet").build();
-    let lock = lock.unwrap();
+    let lock = Locker::builder(&url).ttl(ttl).label("a puppet");
+    let lock = lock.observer(Arc::new(Waits(|| say("waits"))));
+    let lock = lock.build().unwrap();
     let mut guard: Option<LockGuard> = None;
     for order in orders() {
         let (verb, name) = order.split_once(' ').unwrap_or((&order, ""));
