@@ -2,6 +2,9 @@
 
 use std::thread;
 
+#[cfg(feature = "redis")]
+use crosslock::{LockGuard, Result};
+
 use super::*;
 
 /// The tokens that were acquired, and those of which an end was told.
@@ -155,82 +158,36 @@ fn lock_that_is_broken_tells_of_how_many_leases() {
         assert_eq!(kept.of("free"), []);
         assert!(guard.verify().is_err());
         drop(guard);
-        let told = theirs.of("broken");
-        let [
-            Told::Acquired { .. },
-            Told::Lost {
-                reason: LostReason::Broken,
-                ..
-            },
-        ] = told[..]
-        else {
-            panic!("{url}: {told:?}")
-        };
+        assert_lost(&theirs.of("broken"), LostReason::Broken, url);
     });
 }
 
-/// A server that can't be reached doesn't keep the holder from letting go.
+/// The server is gone when a hold ends.
 #[cfg(feature = "redis")]
-#[test]
-fn guard_whose_release_fails_is_released() {
+#[track_caller]
+fn assert_released_all_the_same(take: fn(&Locker) -> Result<LockGuard>, end: fn(LockGuard)) {
     let server = RedisServer::start();
     let (locker, kept) = observed(&server.url(), |builder| builder);
-    let guard = locker.lock("unanswered").unwrap();
+    let guard = take(&locker).unwrap();
     server.kill();
-    assert!(guard.unlock().is_err());
-    let told = kept.of("unanswered");
-    let released = |told: &Told| matches!(told, Told::Released { .. });
-    assert_eq!(kept.count("unanswered", released), 1, "{told:?}");
-    assert_eq!(tokens(&kept, "unanswered").1.len(), 1, "{told:?}");
+    end(guard);
+    assert_held_and_released(&kept, "unanswered", 1, "redis:");
 }
 
 #[cfg(feature = "redis")]
 #[test]
-fn guard_whose_downgrade_fails_is_released() {
-    let server = RedisServer::start();
-    let (locker, kept) = observed(&server.url(), |builder| builder);
-    let guard = locker.write("undecided").unwrap();
-    server.kill();
-    assert!(guard.downgrade().is_err());
-    let told = kept.of("undecided");
-    assert!(
-        matches!(told[..], [Told::Acquired { .. }, Told::Released { .. }]),
-        "{told:?}"
+fn guard_whose_release_fails_is_released() {
+    assert_released_all_the_same(
+        |locker| locker.lock("unanswered"),
+        |guard| assert!(guard.unlock().is_err()),
     );
 }
 
 #[cfg(feature = "redis")]
 #[test]
-fn loss_that_the_release_finds_is_told_in_place_of_it() {
-    let server = RedisServer::start();
-    let (locker, kept) = observed(&server.url(), |builder| builder);
-    let guard = locker.lock("deleted").unwrap();
-    let _: () = server.query(&["FLUSHALL"]);
-    assert!(guard.unlock().is_err());
-    let told = kept.of("deleted");
-    let [
-        Told::Acquired { .. },
-        Told::Lost {
-            reason: LostReason::NotOwner,
-            ..
-        },
-    ] = told[..]
-    else {
-        panic!("{told:?}")
-    };
-}
-
-#[cfg(feature = "redis")]
-#[test]
-fn loss_that_a_downgrade_finds_is_told_in_place_of_it() {
-    let server = RedisServer::start();
-    let (locker, kept) = observed(&server.url(), |builder| builder);
-    let guard = locker.write("deleted").unwrap();
-    let _: () = server.query(&["FLUSHALL"]);
-    assert!(guard.downgrade().is_err());
-    let told = kept.of("deleted");
-    assert!(
-        matches!(told[..], [Told::Acquired { .. }, Told::Lost { .. }]),
-        "{told:?}"
+fn guard_whose_downgrade_fails_is_released() {
+    assert_released_all_the_same(
+        |locker| locker.write("unanswered"),
+        |guard| assert!(guard.downgrade().is_err()),
     );
 }

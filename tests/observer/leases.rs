@@ -1,5 +1,8 @@
 //! Leases: renewed, lost, and found to be lost.
 
+#[cfg(feature = "redis")]
+use crosslock::{LockGuard, Result};
+
 use super::*;
 
 const LEASE: Duration = Duration::from_millis(200);
@@ -15,19 +18,7 @@ fn lease_that_runs_out_is_lost_once_and_its_drop_tells_nothing() {
             matches!(told, Told::Lost { .. })
         });
         assert!(guard.unlock().is_err());
-        let told = kept.of("expired");
-        let [
-            Told::Acquired { token, .. },
-            Told::Lost {
-                token: lost,
-                held,
-                reason: LostReason::Expired,
-            },
-        ] = told[..]
-        else {
-            panic!("{url}: {told:?}")
-        };
-        assert_eq!(token, lost, "{url}");
+        let held = assert_lost(&kept.of("expired"), LostReason::Expired, url);
         assert!(held >= LEASE / 2, "{url}: {held:?}");
     });
 }
@@ -56,25 +47,41 @@ fn each_renewal_is_told() {
     });
 }
 
+/// The server forgets a lease, and its holder finds that.
+#[cfg(feature = "redis")]
+#[track_caller]
+fn assert_told_once(take: fn(&Locker) -> Result<LockGuard>, find: fn(LockGuard)) {
+    let server = RedisServer::start();
+    let (locker, kept) = observed(&server.url(), |builder| builder);
+    let guard = take(&locker).unwrap();
+    let _: () = server.query(&["FLUSHALL"]);
+    find(guard);
+    assert_lost(&kept.of("forgotten"), LostReason::NotOwner, "redis:");
+}
+
 #[cfg(feature = "redis")]
 #[test]
 fn loss_that_a_look_finds_is_told_once() {
-    let server = RedisServer::start();
-    let (locker, kept) = observed(&server.url(), |builder| builder);
-    let guard = locker.lock("verified").unwrap();
-    let _: () = server.query(&["FLUSHALL"]);
-    assert!(guard.verify().is_err());
-    assert!(guard.verify().is_err());
-    drop(guard);
-    let told = kept.of("verified");
-    let [
-        Told::Acquired { .. },
-        Told::Lost {
-            reason: LostReason::NotOwner,
-            ..
-        },
-    ] = told[..]
-    else {
-        panic!("{told:?}")
-    };
+    assert_told_once(
+        |locker| locker.lock("forgotten"),
+        |guard| (0..2).for_each(|_| assert!(guard.verify().is_err())),
+    );
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn loss_that_the_release_finds_is_told_in_place_of_it() {
+    assert_told_once(
+        |locker| locker.lock("forgotten"),
+        |guard| assert!(guard.unlock().is_err()),
+    );
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn loss_that_a_downgrade_finds_is_told_in_place_of_it() {
+    assert_told_once(
+        |locker| locker.write("forgotten"),
+        |guard| assert!(guard.downgrade().is_err()),
+    );
 }

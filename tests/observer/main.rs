@@ -235,6 +235,24 @@ fn each_url(test: impl Fn(&str)) {
     test(&RedisServer::start().url());
 }
 
+/// Asserts that a hold began and was lost, and nothing else; and returns how long it was.
+#[track_caller]
+fn assert_lost(told: &[Told], why: LostReason, url: &str) -> Duration {
+    let [
+        Told::Acquired { token, .. },
+        Told::Lost {
+            token: lost,
+            held,
+            reason,
+        },
+    ] = *told
+    else {
+        panic!("{url}: {told:?}")
+    };
+    assert_eq!((lost, reason), (token, why), "{url}");
+    held
+}
+
 fn is_waiting(told: &Told) -> bool {
     matches!(told, Told::Waiting)
 }

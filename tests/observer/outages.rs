@@ -2,6 +2,8 @@
 
 use std::thread;
 
+use support::Proxy;
+
 use super::*;
 
 fn began(told: &Told) -> bool {
@@ -141,10 +143,12 @@ fn lease_that_is_lost_in_an_outage_has_no_end_of_it() {
 #[test]
 fn renewal_that_a_drop_cuts_short_is_no_failure() {
     let server = RedisServer::start();
-    let (locker, kept) = observed(&server.url(), |builder| builder.renew_every(SHORT));
+    let proxy = Proxy::start(server.addr());
+    let (locker, kept) = observed(&proxy.url(), |builder| builder.renew_every(SHORT));
     let guard = locker.lock("cut-short").unwrap();
     server.stop();
-    thread::sleep(2 * SHORT);
+    let before = proxy.requests();
+    wait_until("a renewal", PATIENCE, || proxy.requests() > before);
     drop(guard);
     server.cont();
     drop(locker.lock("cut-short").unwrap());

@@ -65,19 +65,7 @@ fn guard_whose_locker_is_closed_is_lost_once() {
         locker.close();
         assert!(guard.unlock().is_err());
         assert!(locker.lock("closed").is_err());
-        let told = kept.of("closed");
-        let [
-            Told::Acquired { token, .. },
-            Told::Lost {
-                token: lost,
-                held,
-                reason: LostReason::Closed,
-            },
-        ] = told[..]
-        else {
-            panic!("{url}: {told:?}")
-        };
-        assert_eq!(token, lost, "{url}");
+        let held = assert_lost(&kept.of("closed"), LostReason::Closed, url);
         assert!(held >= SHORT, "{url}: {held:?}");
     });
 }
