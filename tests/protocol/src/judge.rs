@@ -5,6 +5,7 @@
 
 mod endings;
 mod guards;
+mod line;
 mod scripts;
 mod waits;
 
