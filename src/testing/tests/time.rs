@@ -105,13 +105,20 @@ fn timeout_ends_a_wait_that_the_lock_would_end_later() {
         let holder = unrenewed(&fake);
         let _guard = lock(&holder);
         let locker = if is_local { holder } else { fake.locker() };
-        let waiter = thread::spawn(move || locker.try_lock_for("a", TTL / 2));
-        fake.await_waiters("a", 1);
         // The lease ends on the way, too.
-        fake.advance(2 * TTL);
-        let ended = waiter.join().expect("no panic").expect("it answers");
-        assert!(ended.is_none(), "it waited for too long");
+        assert_timed_call_ends_first(&fake, locker);
     }
+}
+
+/// What the lock is taken by ends after a ttl: a call that waits for half of it ends before, though the clock moves
+/// past both at once.
+#[track_caller]
+fn assert_timed_call_ends_first(fake: &Fake, locker: Locker) {
+    let waiter = thread::spawn(move || locker.try_lock_for("a", TTL / 2));
+    fake.await_waiters("a", 1);
+    fake.advance(2 * TTL);
+    let ended = waiter.join().expect("no panic").expect("it answers");
+    assert!(ended.is_none(), "it waited for too long");
 }
 
 #[test]
@@ -120,13 +127,8 @@ fn timeout_ends_a_wait_before_the_lock_is_free_that_is_kept() {
     let guard = lock(&fake.locker());
     guard.at_least_for(TTL);
     guard.unlock().expect("it is held");
-    let locker = fake.locker();
-    let waiter = thread::spawn(move || locker.try_lock_for("a", TTL / 2));
-    fake.await_waiters("a", 1);
     // Nothing else is due between its end and that of the lock's time.
-    fake.advance(2 * TTL);
-    let ended = waiter.join().expect("no panic").expect("it answers");
-    assert!(ended.is_none(), "it waited for too long");
+    assert_timed_call_ends_first(&fake, fake.locker());
 }
 
 #[test]
