@@ -136,7 +136,7 @@ impl<K: Label, W: Default> LocalQueues<K, W> {
     }
 
     /// How many threads wait for a turn, of these names.
-    #[allow(dead_code, reason = "a build may leave out what counts them")]
+    #[cfg(feature = "testing")]
     pub(crate) fn waiting(&self, is_one: impl Fn(&K) -> bool) -> usize {
         let locked = self.0.lock();
         let queues = locked.of.iter().filter(|(key, _)| is_one(key));

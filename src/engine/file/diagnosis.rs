@@ -10,14 +10,15 @@ use uuid::Uuid;
 use super::moment;
 use crate::base::diagnosis::Finding;
 
-mod file_system;
+mod kind;
+mod space;
 
 pub(super) fn diagnose(directory: &Path) -> io::Result<Vec<Finding>> {
     Ok(vec![
         rights(directory, &fs::metadata(directory)?),
-        file_system::kind(directory)?,
+        kind::kind(directory)?,
         locking(directory)?,
-        file_system::space(directory)?,
+        space::space(directory)?,
         boot(),
         table_of_locks(),
     ])
