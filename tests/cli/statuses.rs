@@ -102,6 +102,27 @@ fn wrong_usage_gives_64() {
 }
 
 #[test]
+fn wrong_arguments_steer_no_terminal_when_they_are_repeated() {
+    let place = Place::with_files();
+    let odd = "a\x1b[2J\u{202e}";
+    for args in [
+        &[odd][..],
+        &["ls", "a", odd],
+        &["run", "a", "--ttl", odd],
+        &["completions", odd],
+    ] {
+        let done = place.tool_with(args).done();
+        assert_eq!(done.code(), 64);
+        let is_escaped = done.err.contains(r"a\u{1b}[2J\u{202e}");
+        assert!(
+            is_escaped && !done.err.contains(['\x1b', '\u{202e}']),
+            "{:?}",
+            done.err
+        );
+    }
+}
+
+#[test]
 fn server_that_cant_be_reached_gives_69_and_its_password_isnt_shown() {
     let server = RedisServer::start();
     let url = server.url_as("user:hunter2");

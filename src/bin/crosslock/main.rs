@@ -148,12 +148,15 @@ fn dispatch(globals: &Globals, matches: &ArgMatches) -> Outcome {
     (verb.run)(globals, matches)
 }
 
-/// Help and version are no failures; what clap refuses is wrong usage.
+/// Help and version are no failures; what clap refuses is wrong usage, and it repeats the arguments.
 fn told_by_clap(error: &clap::Error) -> ExitCode {
-    // Nothing can be told to somebody who has closed the output.
-    let _ = error.print();
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => status::OK.into(),
-        _ => status::USAGE.into(),
+    if let ErrorKind::DisplayHelp | ErrorKind::DisplayVersion = error.kind() {
+        // Nothing can be told to somebody who has closed the output.
+        let _ = error.print();
+        return status::OK.into();
     }
+    for line in error.to_string().lines() {
+        output::line(&visible::visible(line));
+    }
+    status::USAGE.into()
 }
