@@ -19,20 +19,35 @@ pub(crate) struct Timing {
 impl Timing {
     /// Without a ttl, one that leaves an outage of some seconds without consequences.
     pub(crate) fn new(ttl: Option<Duration>, kill_after: Duration) -> Result<Self, String> {
-        const SHORTEST: Duration = Duration::from_secs(20);
-        let ttl = ttl.unwrap_or_else(|| SHORTEST.max(2 * kill_after + SHORTEST / 2));
+        const DEFAULT: Duration = Duration::from_secs(20);
+        let ttl = ttl.unwrap_or_else(|| (2 * kill_after + DEFAULT / 2).clamp(DEFAULT, LONGEST));
         let timing = Timing { ttl, kill_after };
-        // A renewal is due with four fifths of the ttl left; it gets a tenth before the command is told to stop.
-        if ttl * 7 / 10 >= timing.notice() {
+        if timing.longest_notice() >= timing.notice() {
             return Ok(timing);
+        }
+        let longest = Timing {
+            ttl: LONGEST,
+            kill_after,
+        };
+        if longest.longest_notice() < longest.notice() {
+            return Err(format!(
+                "--kill-after {} leaves no time for renewals, in a ttl of 24 h at most: use --kill-after {} or shorter",
+                text(kill_after),
+                text(longest.longest_notice() - longest.margin()),
+            ));
         }
         let enough = Duration::from_secs(((kill_after + LONGEST_MARGIN) * 3 / 2).as_secs() + 1);
         Err(format!(
             "--ttl {} leaves no time for renewals before --kill-after {}: use --ttl {} or longer, or a shorter --kill-after",
             text(ttl),
             text(kill_after),
-            text(enough),
+            text(enough.min(LONGEST)),
         ))
+    }
+
+    /// A renewal is due with four fifths of the ttl left; it gets a tenth before the command is told to stop.
+    fn longest_notice(&self) -> Duration {
+        self.ttl * 7 / 10
     }
 
     /// How often the lease is renewed: a loss is noticed that soon.
@@ -56,6 +71,8 @@ impl Timing {
     }
 }
 
+/// The longest ttl that the library takes.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
 const SHORTEST_MARGIN: Duration = Duration::from_millis(100);
 const LONGEST_MARGIN: Duration = Duration::from_secs(1);
 
@@ -74,6 +91,27 @@ mod tests {
             assert!(tolerated >= 8 * S, "{kill_after:?}: {tolerated:?}");
         }
         assert_eq!(Timing::new(None, 5 * S).expect("it fits").ttl, 20 * S);
+    }
+
+    #[test]
+    fn command_may_take_as_long_to_stop_as_the_longest_ttl_allows() {
+        const H: Duration = Duration::from_secs(3600);
+        for (kill_after, enough) in [(13 * H, "19 h 30 min"), (16 * H + 47 * 60 * S, "24 h")] {
+            let timing = Timing::new(None, kill_after).expect("it fits");
+            assert_eq!(timing.ttl, LONGEST);
+            let refused = Timing::new(Some(H), kill_after).expect_err("it is too short");
+            let remedy = format!("use --ttl {enough} or longer");
+            assert!(refused.contains(&remedy), "{refused}");
+        }
+        for (ttl, kill_after) in [
+            (None, 17 * H),
+            (Some(LONGEST), 17 * H),
+            (None, 1_000_000 * H),
+        ] {
+            let refused = Timing::new(ttl, kill_after).expect_err("it is too long");
+            let remedy = "use --kill-after 16 h 47 min or shorter";
+            assert!(refused.contains(remedy), "{refused}");
+        }
     }
 
     #[test]
