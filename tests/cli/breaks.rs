@@ -57,6 +57,22 @@ fn free_lock_is_no_failure() {
 }
 
 #[test]
+fn lock_that_is_kept_without_a_holder_is_said_to_have_been_so() {
+    let server = RedisServer::start();
+    for place in [Place::with_locks_at(&server.url()), Place::with_files()] {
+        let keeps = || place.tool("run deploy --at-least 1h -- true").done().code();
+        assert_eq!(keeps(), 0);
+        let done = place.tool("break --yes deploy").done();
+        let start = "broke deploy, held by nobody and kept for ";
+        assert!(done.out.starts_with(start), "{}", done.out);
+        assert_eq!(keeps(), 0);
+        let done = on_terminal(&place, "$X break deploy", "y\n");
+        assert!(done.out.contains(start), "{}", done.out);
+        assert_eq!(place.tool("test deploy").done().code(), 0);
+    }
+}
+
+#[test]
 fn person_is_asked() {
     let server = RedisServer::start();
     let place = Place::with_locks_at(&server.url());

@@ -29,38 +29,52 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
         return Err(Failure::usage(text));
     }
     let locker = globals.locker()?;
-    if asks && !is_wanted(&locker, name)? {
-        return Ok(TAKEN);
-    }
+    let before = if asks {
+        let Some(wanted) = wanted(&locker, name)? else {
+            return Ok(TAKEN);
+        };
+        Some(wanted)
+    } else {
+        // Who may break a lock need not be allowed to look at it.
+        locker.inspect(name).ok()
+    };
     let broken = locker.break_lock(name)?;
     let text = if globals.json {
         let told = serde_json::json!({"name": name, "broken": broken});
         results::json_lines(&[told])?
     } else {
-        told(name, &broken) + "\n"
+        told(name, &broken, before.as_ref()) + "\n"
     };
     results::print(&text)?;
     Ok(OK)
 }
 
-fn told(name: &str, broken: &[Holder]) -> String {
+/// `before` is how the lock stood, if that is known.
+fn told(name: &str, broken: &[Holder], before: Option<&Inspection>) -> String {
     let name = visible(name);
-    if broken.is_empty() {
-        return format!("{name} is free: nobody had it");
+    if !broken.is_empty() {
+        return format!("broke {name}, held by {}", shown::holders(broken));
     }
-    format!("broke {name}, held by {}", shown::holders(broken))
+    match before.and_then(kept_for) {
+        Some(kept) => format!("broke {name}, {kept}"),
+        None => format!("{name} is free: nobody had it"),
+    }
 }
 
 /// Asks until those who have the lock are those who were asked about. Of a lock that is free there is nothing to ask.
-fn is_wanted(locker: &Locker, name: &str) -> Result<bool, Failure> {
+/// Gives how the lock stands that is to be broken.
+fn wanted(locker: &Locker, name: &str) -> Result<Option<Inspection>, Failure> {
     let mut seen = locker.inspect(name)?;
     loop {
-        if seen.state == LockState::Free || !answers_yes(&question(&seen)) {
-            return Ok(seen.state == LockState::Free);
+        if seen.state == LockState::Free {
+            return Ok(Some(seen));
+        }
+        if !answers_yes(&question(&seen)) {
+            return Ok(None);
         }
         let now = locker.inspect(name)?;
         if is_with_the_same(&seen, &now) {
-            return Ok(true);
+            return Ok(Some(now));
         }
         seen = now;
     }
@@ -71,9 +85,10 @@ fn is_with_the_same(before: &Inspection, now: &Inspection) -> bool {
         let holders = seen.holders.iter();
         let mut who: Vec<_> = holders
             .map(|holder| {
+                let party = holder.party.as_ref();
                 (
                     holder.token,
-                    holder.party.as_ref().map(|it| (it.pid, it.thread)),
+                    party.map(|it| (it.host.clone(), it.pid, it.thread)),
                 )
             })
             .collect();
@@ -85,19 +100,21 @@ fn is_with_the_same(before: &Inspection, now: &Inspection) -> bool {
 
 fn question(seen: &Inspection) -> String {
     let name = visible(&seen.name);
-    match seen.state {
-        LockState::Kept {
-            remaining: Some(remaining),
-            ..
-        } => {
-            let remaining = duration::text(remaining);
-            format!("break {name}, held by nobody and kept for {remaining} more? [y/N] ")
-        }
-        _ => format!(
-            "break {name}, held by {}? [y/N] ",
-            shown::holders(&seen.holders)
-        ),
-    }
+    let how =
+        kept_for(seen).unwrap_or_else(|| format!("held by {}", shown::holders(&seen.holders)));
+    format!("break {name}, {how}? [y/N] ")
+}
+
+/// What is said of a lock that stays taken without a holder.
+fn kept_for(seen: &Inspection) -> Option<String> {
+    let LockState::Kept { remaining, .. } = seen.state else {
+        return None;
+    };
+    let long = remaining.map(|remaining| format!(" for {} more", duration::text(remaining)));
+    Some(format!(
+        "held by nobody and kept{}",
+        long.unwrap_or_default()
+    ))
 }
 
 fn answers_yes(question: &str) -> bool {

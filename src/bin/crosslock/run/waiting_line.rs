@@ -92,7 +92,7 @@ impl WaitingLine {
             let facts = serde_json::to_value(&seen).unwrap_or_default();
             self.words.note("waiting", &[("lock", facts)]);
         } else {
-            draw_over(&describe(&seen, process::id()));
+            draw_over(&describe(&seen));
             line.is_drawn = true;
         }
     }
@@ -109,14 +109,20 @@ impl Drop for Shown {
 }
 
 /// `waiting for deploy: web-2/4711 "deploy 4711" has it since 12 s, 2 before you`.
-fn describe(seen: &Inspection, own_pid: u32) -> String {
+fn describe(seen: &Inspection) -> String {
     let mut line = format!("waiting for {}: {}", seen.name, holders(seen));
-    let is_own = |party: &Option<Party>| party.as_ref().is_some_and(|party| party.pid == own_pid);
-    let before = seen.waiters.iter().position(|waiter| is_own(&waiter.party));
+    let waiters = &mut seen.waiters.iter().map(|waiter| &waiter.party);
+    let before = waiters.position(|party| party.as_ref().is_some_and(is_own));
     if let Some(before @ 1..) = before {
         line += &format!(", {before} before you");
     }
     line
+}
+
+/// Two processes on two hosts may have the same number.
+fn is_own(party: &Party) -> bool {
+    let system = rustix::system::uname();
+    party.pid == process::id() && *party.host == *system.nodename().to_string_lossy()
 }
 
 /// Who has a lock, for people.
