@@ -11,12 +11,12 @@
 --          remaining: of the one that may come free next
 --          length: of the longest queue, 0 if the owner has one of the locks
 --          holder: of the first that is taken
+--   0      the owner's lease of one name was broken: it gets nothing, has none of the others after this, and is in no queue
 --   error  as there; the owner has none of the locks
 --
 -- An owner that waits enters all queues at once, and has each lock when its turn comes: so of two that wait, one is
 -- before the other wherever they meet, and none waits for one behind it. An owner that has lost its place in one queue,
 -- or a lock that it had, gives up the others and enters all queues anew.
--- An owner whose lease of one name was broken has none of the others after this.
 -- use: time, several, name, broken, refuse, take, take_in_turn, release
 
 local names, ask, now = keys_of_each(KEYS), ARGV, server_time()
@@ -27,8 +27,7 @@ local function acquire(keys, ask, now)
     return failure
   end
   if is_broken(name, ask[OWNER]) then
-    local remaining = string.match(name[BROKEN], '%d+') - math.floor(now / 1000)
-    return {remaining, name[STORED], 1, 1, 0, is_broken = true}
+    return 0
   end
   local lock = redis.call('GET', keys[LOCK])
   read_holders(name, lock)
@@ -83,8 +82,8 @@ local function join_refusals(taken, answer)
 end
 
 -- Asks for one name after the other, until one fails, or is taken while the owner doesn't wait. Gives the tokens, by
--- the key of the counter; the answer of those that are taken, and whether the owner has entered a queue; or a failure, or
--- the answer of one whose lease was broken.
+-- the key of the counter; the answer of those that are taken, and whether the owner has entered a queue; or a failure,
+-- which is 0 if the owner's lease of a name was broken.
 local function ask_all(names, ask, now)
   local asked = {tokens = {}}
   for _, keys in ipairs(names) do
@@ -92,8 +91,8 @@ local function ask_all(names, ask, now)
     if not ok or (type(answer) == 'table' and answer.err) then
       asked.failure = error_of(answer)
       return asked
-    elseif type(answer) == 'table' and answer.is_broken then
-      asked.failure = answer
+    elseif answer == 0 then
+      asked.failure = 0
       return asked
     elseif type(answer) == 'number' then
       asked.tokens[keys[COUNTER]] = answer

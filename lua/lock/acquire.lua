@@ -20,8 +20,7 @@
 --                   knows_holder: 0 if the holder is no crosslock, and won't hand the lock off
 --                   length: of the queue, the owner included; 0 if it doesn't wait
 --                   holder: <host>/<pid>/<thread> of an exclusive holder, told to an owner that enters the queue
---                   Of an owner whose lease was broken: the lock is taken for it until that would have ended, it enters
---                   no queue, and the length is 0
+--   0               the owner's lease was broken: until that would have ended it gets nothing, and enters no queue
 --   error CONFLICT  the counter's key holds something else; nothing was changed
 --
 -- Repeated by its owner it gives the same token, or a later one to an owner that shares, and a full ttl; or keeps its
@@ -64,7 +63,7 @@ if mode == 'R' then
   ARGV[MODE], ARGV[GOES_FIRST] = 'r', true
 end
 if name[BROKEN] and string.find(name[BROKEN], ':' .. string.sub(owner, 1, ID_LENGTH) .. ' ', 1, true) then
-  return {string.match(name[BROKEN], '%d+') - math.floor(now / 1000), name[STORED], 1, 1, 0}
+  return 0
 end
 local lock = redis.call('GET', KEYS[LOCK])
 if lock and lock ~= owner and not string.find(lock, SHARED) then

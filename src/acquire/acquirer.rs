@@ -5,7 +5,8 @@
 //! | state | it owns | left by |
 //! |---|---|---|
 //! | behind another thread (`acquire`) | its place in the local queue | the turn: next state, or a lease; its deadline: `None` |
-//! | asking | the turn, the [`Contender`], a renewer | an answer: granted, taken, or none |
+//! | asking | the turn, the [`Contender`], a renewer | an answer: granted, taken, broken, or none |
+//! | broken | the same | at once: asking, by another owner, at the end of the engine's queue. That is the same attempt |
 //! | waiting | the same | a grant; or it is time to ask again |
 //! | granted | the turn, the lease, the renewer | they become a guard |
 //! | cancelled | as before | at once: giving up; what a question may have done is left as unclear |
@@ -155,32 +156,47 @@ impl<'a> Acquirer<'a> {
 
     fn ask(&mut self, is_last: bool, began: Instant) -> Result<Asked> {
         let deadline = self.question_deadline();
-        let Contender { owner, wait, .. } = &mut self.contender;
-        let request = Request {
-            claim: self.claim,
-            owner,
-            ttl: self.core.options.ttl,
-        };
-        let mut pace = (!is_last).then(|| self.budget.pace());
-        match wait.ask(request, pace.as_mut(), &deadline) {
-            Ok(answer) => {
-                self.budget.log.answer(self.claim, self.core);
-                Ok(self.answered(answer, began))
+        loop {
+            let Contender { owner, wait, .. } = &mut self.contender;
+            let request = Request {
+                claim: self.claim,
+                owner,
+                ttl: self.core.options.ttl,
+            };
+            let mut pace = (!is_last).then(|| self.budget.pace());
+            let answer = match wait.ask(request, pace.as_mut(), &deadline) {
+                Ok(answer) => answer,
+                Err(unanswered) => return self.unanswered(unanswered, began, &deadline),
+            };
+            self.budget.log.answer(self.claim, self.core);
+            if let Some(asked) = self.answered(answer, began) {
+                return Ok(asked);
             }
-            Err(unanswered) => self.unanswered(unanswered, began, &deadline),
         }
     }
 
-    fn answered(&mut self, answer: Answer, began: Instant) -> Asked {
-        match answer {
+    /// `None`: another owner has to ask.
+    fn answered(&mut self, answer: Answer, began: Instant) -> Option<Asked> {
+        Some(match answer {
             Answer::Granted(grant) => {
                 let lease = self.lease(grant);
                 if lease.is_valid(lease.granted) {
-                    return Asked::Granted(lease);
+                    return Some(Asked::Granted(lease));
                 }
                 self.contender.standing = Standing::Unclear;
                 self.fail(began, self.too_slow());
                 Asked::GrantedTooLate
+            }
+            Answer::Broken => {
+                self.outage = None;
+                let label = self.core.options.label.as_deref();
+                let another = Contender::new(&*self.core.engine, self.core.process, label);
+                let was_taken = self.contender.was_taken;
+                self.contender = Contender {
+                    was_taken,
+                    ..another
+                };
+                return None;
             }
             Answer::Taken { is_queued, holder } => {
                 self.outage = None;
@@ -194,7 +210,7 @@ impl<'a> Acquirer<'a> {
                 self.set_taken(true);
                 Asked::Taken { is_queued, holder }
             }
-        }
+        })
     }
 
     /// Gives the error that no waiting mends.

@@ -1,5 +1,7 @@
 //! What the threads of a local queue tell each other, on an engine that does as it is told.
 
+mod broken;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::mpsc;

@@ -34,6 +34,8 @@ pub(super) enum Acquired {
         value: Option<Stored>,
     },
     Taken(Taken),
+    /// The owner's lease was broken.
+    Broken,
 }
 
 /// How the lock stood when it was taken.

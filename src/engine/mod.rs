@@ -296,6 +296,9 @@ pub(crate) enum Answer {
         /// One of its holders: `<host>/<pid>/<thread>`, if the engine can say so. For the log.
         holder: Option<String>,
     },
+    /// The owner had the lock by a grant that it never saw, and somebody broke it. This owner gets nothing any more, has
+    /// nothing, and is in no queue: another one has to ask.
+    Broken,
 }
 
 /// A lease, as an engine gives it.

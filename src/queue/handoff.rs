@@ -34,7 +34,8 @@ pub(crate) enum Handoff {
 
 /// The owner for which this process asks the engine. It belongs to the thread that has the turn.
 pub(crate) struct Contender {
-    /// The same for all questions, so that an attempt whose answer was lost is found again.
+    /// The same for all questions, so that an attempt whose answer was lost is found again. One whose lease was broken gets
+    /// nothing any more: then there is another contender.
     pub(crate) owner: Owner,
     pub(crate) wait: Box<dyn Wait>,
     pub(crate) standing: Standing,

@@ -68,6 +68,8 @@ pub enum Acquired {
         /// Who holds it, told to one that enters the line.
         holder: Option<String>,
     },
+    /// Its lease was broken.
+    Broken,
 }
 
 /// The script with what it uses, as it is sent to the server.
@@ -86,6 +88,7 @@ impl Acquired {
     /// If it is no answer of theirs.
     pub fn of(answer: &Value) -> Self {
         match answer {
+            Value::Int(0) => Acquired::Broken,
             Value::Int(token) => Acquired::Token(natural(*token)),
             Value::Array(parts) => Acquired::of_parts(parts),
             other => panic!("an acquisition isn't answered by {other:?}"),
@@ -121,7 +124,7 @@ impl Acquired {
     pub fn token(&self) -> Option<u64> {
         match self {
             Acquired::Token(token) | Acquired::Valued(token, _) => Some(*token),
-            Acquired::Taken { .. } => None,
+            Acquired::Taken { .. } | Acquired::Broken => None,
         }
     }
 }

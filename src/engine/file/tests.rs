@@ -52,7 +52,7 @@ impl Client {
     fn asks(&self, engine: &FileEngine) -> Option<Token> {
         match engine.new_wait().ask(self.request(), None, &NEVER).unwrap() {
             Answer::Granted(grant) => Some(grant.token),
-            Answer::Taken { .. } => None,
+            Answer::Taken { .. } | Answer::Broken => None,
         }
     }
 

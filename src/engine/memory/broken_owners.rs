@@ -16,12 +16,8 @@ impl BrokenOwners {
         self.0.insert(owner.clone(), until);
     }
 
-    /// Until when, if it is one.
-    pub(super) fn get(&self, owner: &Owner, now: BootInstant) -> Option<BootInstant> {
+    pub(super) fn has(&self, owner: &Owner, now: BootInstant) -> bool {
         // Almost always: no look at the owner's text.
-        if self.0.is_empty() {
-            return None;
-        }
-        self.0.get(owner).copied().filter(|until| now < *until)
+        !self.0.is_empty() && self.0.get(owner).is_some_and(|until| now < *until)
     }
 }

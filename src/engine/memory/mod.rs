@@ -110,12 +110,12 @@ impl MemoryEngine {
     /// too late with its heartbeat, is to ask at once.
     fn wait(&self, request: Request<'_>, timeout: Duration, until: &Deadline) {
         let end = Instant::now() + timeout.min(LONGEST_PAUSE);
-        let waits = self.table().lock().waits(request, self.clock.now());
+        let waits = self.table().lock().waits(request);
         let Some((condvar, _)) = waits else { return };
         let wake = || self.wake(condvar.clone());
         let _registered = until.cancel().map(|cancel| cancel.on_set(wake()));
         let mut table = self.table().lock();
-        while let Some((_, changes)) = table.waits(request, self.clock.now()) {
+        while let Some((_, changes)) = table.waits(request) {
             let left = changes.since(self.clock.now());
             let left = left.min(end.saturating_duration_since(Instant::now()));
             if until.is_over() || condvar.wait_for(&mut table, left).timed_out() {
@@ -317,6 +317,7 @@ impl Wait for MemoryWait {
                     holder: taken.holder,
                 }
             }
+            Acquired::Broken => Answer::Broken,
         })
     }
 

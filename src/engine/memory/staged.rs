@@ -31,13 +31,14 @@ impl MemoryEngine {
                 is_queued: waits,
                 holder: taken.holder,
             },
+            Acquired::Broken => Answer::Broken,
         }
     }
 
     /// When an owner that waits may come in without anybody's doing; `None` when it may now.
     pub(crate) fn changes(&self, request: Request<'_>) -> Option<BootInstant> {
         let now = self.clock.now();
-        let (_, at) = self.table().lock().waits(request, now)?;
+        let (_, at) = self.table().lock().waits(request)?;
         (now < at).then_some(at)
     }
 

@@ -37,8 +37,12 @@ impl Table {
         now: BootInstant,
     ) -> Acquired {
         self.purge(now);
-        if let Some(until) = self.broken.get(request.owner, now) {
-            return self.taken(false, Some(until.since(now)), None);
+        if self.broken.has(request.owner, now) {
+            if request.claim.has_many() {
+                // Those of the names that weren't broken.
+                self.release(request, Release::UNKNOWN, now);
+            }
+            return Acquired::Broken;
         }
         if request.claim.has_many() {
             return self.acquire_all(request, if_taken, now);
@@ -174,7 +178,7 @@ impl Table {
 
     fn standing(&self, holds: bool, owner: &Owner, now: BootInstant) -> Renewed {
         match holds {
-            false if self.broken.get(owner, now).is_some() => Renewed::Broken,
+            false if self.broken.has(owner, now) => Renewed::Broken,
             holds => Renewed::of(holds),
         }
     }
@@ -252,14 +256,7 @@ impl Table {
     }
 
     /// What notifies the owner when it may be its turn, and when it may be without that; `None` when it may be now.
-    pub(super) fn waits(
-        &self,
-        request: Request<'_>,
-        now: BootInstant,
-    ) -> Option<(Arc<Condvar>, BootInstant)> {
-        if let Some(until) = self.broken.get(request.owner, now) {
-            return Some((Arc::default(), until));
-        }
+    pub(super) fn waits(&self, request: Request<'_>) -> Option<(Arc<Condvar>, BootInstant)> {
         let (mut condvar, mut changes) = (None, BootInstant::MAX);
         for key in request.claim.keys() {
             let state = self.names.get(key)?;

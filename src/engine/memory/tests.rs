@@ -213,6 +213,6 @@ fn waiting() -> IfTaken<'static> {
 fn token(answer: Acquired) -> Option<Token> {
     match answer {
         Acquired::Granted { token, .. } => Some(token),
-        Acquired::Taken(_) => None,
+        Acquired::Taken(_) | Acquired::Broken => None,
     }
 }

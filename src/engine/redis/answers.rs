@@ -32,6 +32,7 @@ pub(super) fn conflict(name: &str, keys: &[Key], reason: &str) -> Error {
 
 pub(super) fn acquired(value: Value) -> Option<Acquired> {
     match value {
+        Value::Int(0) => Some(Acquired::Broken),
         Value::Int(token) => granted(token, None),
         Value::Array(parts) => match <[Value; 2]>::try_from(parts) {
             Ok([Value::Int(token), value]) => granted(token, Some(stored(value)?)),
@@ -114,6 +115,7 @@ mod tests {
             number: 7,
             abandoned: true,
         };
+        assert_eq!(acquired(Value::Int(0)), Some(Acquired::Broken));
         let granted = |value| Some(Acquired::Granted { token, value });
         assert_eq!(acquired(Value::Int(7)), granted(None));
         let with = |value| Value::Array(vec![Value::Int(7), value]);

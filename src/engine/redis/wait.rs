@@ -85,6 +85,7 @@ impl Wait for RedisWait {
         let taken = match answer? {
             Acquired::Granted { token, value } => return Ok(granted(token, value, asked)),
             Acquired::Taken(taken) => taken,
+            Acquired::Broken => return Ok(Answer::Broken),
         };
         self.taken(asked, &taken, enters_queue);
         if let Some(pace) = pace {

@@ -87,6 +87,8 @@ pub enum Mutant {
     GrantNotChecked,
     /// A question that wasn't answered is asked again by another owner.
     NewOwnerOnRetry,
+    /// An owner whose lease was broken before it knew of it goes on asking.
+    BrokenKeepTheirOwner,
     /// An answer is taken for that to a later question.
     ConnectionReused,
     /// Who gives up takes nothing back.

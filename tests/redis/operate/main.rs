@@ -5,6 +5,7 @@
 mod breaks;
 mod lists;
 mod looks;
+mod unheard;
 
 use std::time::Duration;
 

@@ -213,32 +213,14 @@ fn broken_owner_is_told_so_for_as_long_as_its_lease_had_left() {
         .release(holder.request(), Release::UNKNOWN, &Deadline::NEVER);
     assert!(matches!(released, Ok(Released::Broken)));
     // Nor does a question that comes late take it again, or enter the queue.
-    assert_eq!(world.tries(&holder), None);
-    assert_eq!(world.waits(&holder), None);
+    for if_taken in [IfTaken::Leave, waiting()] {
+        assert_eq!(world.ask(&holder, if_taken), Acquired::Broken);
+    }
     assert_eq!(world.sees().state, LockState::Free);
     assert!(world.sees().waiters.is_empty());
     world.passes(TTL / 2);
     assert_eq!(world.renewal(&holder), Renewed::NotOwner);
     world.takes(&holder);
-}
-
-#[test]
-fn wait_of_a_broken_owner_ends_with_what_its_lease_had_left() {
-    let engine = MemoryEngine::private(PLACE, Arc::new(BootClock));
-    let client = Client::new(WRITE);
-    let request = Request {
-        ttl: Duration::from_millis(50),
-        ..client.request()
-    };
-    engine.acquire(request, IfTaken::Leave, BootClock.now());
-    let broken = engine.break_lock(&key("a"), &Deadline::NEVER);
-    assert_eq!(broken.expect("memory has no failures").len(), 1);
-    let mut asked = 0;
-    while token(engine.acquire(request, waiting(), BootClock.now())).is_none() {
-        asked += 1;
-        engine.wait(request, LONGEST_PAUSE, &Deadline::NEVER);
-    }
-    assert!(asked <= 3, "it asked {asked} times");
 }
 
 #[test]
@@ -287,6 +269,17 @@ fn waiter_to_whom_a_broken_lock_was_granted_asks_anew() {
     assert!(!next_holder.abandoned, "nobody had begun anything");
     world.ends(&next);
     world.takes(&granted);
+}
+
+#[test]
+fn owner_of_several_names_that_asks_after_a_break_has_none_of_them() {
+    let world = World::new();
+    let both = Client::of_all(&["a", "b"]);
+    world.takes(&both);
+    assert_eq!(world.breaks("a").len(), 1);
+    assert_eq!(world.ask(&both, waiting()), Acquired::Broken);
+    world.takes(&Client::of("a", WRITE));
+    world.takes(&Client::of("b", WRITE));
 }
 
 #[test]

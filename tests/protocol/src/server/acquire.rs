@@ -17,8 +17,8 @@ impl Name {
         if let Some(token) = self.take_free(ask, server) {
             return granted(token);
         }
-        if let Some(taken) = self.refusal_of_broken(ask.owner, server) {
-            return Acquired::Taken(taken);
+        if self.refuses(ask.owner, server) {
+            return Acquired::Broken;
         }
         let mut script = Script::new(self, server, out);
         match script.ask(ask) {
@@ -27,21 +27,8 @@ impl Name {
         }
     }
 
-    /// What an owner is told whose lease was broken, until all of those would be over.
-    pub(super) fn refusal_of_broken(&self, owner: Owner, server: Server<'_>) -> Option<Taken> {
-        let until = self.broken_until();
-        let is_refused = until > 0 && self.has_broken(owner);
-        if !is_refused || server.mutant == Some(Mutant::BrokenComeBack) {
-            return None;
-        }
-        Some(Taken {
-            remaining: Remaining::Ticks(until),
-            counter: self.counter.map_or(0, |counter| counter.number),
-            stood: true,
-            known: true,
-            length: 0,
-            holder: None,
-        })
+    pub(super) fn refuses(&self, owner: Owner, server: Server<'_>) -> bool {
+        self.refuses_broken(owner) && server.mutant != Some(Mutant::BrokenComeBack)
     }
 
     /// An exclusive lock that was released, and for which nobody waits.

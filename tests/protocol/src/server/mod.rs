@@ -249,6 +249,8 @@ pub enum Acquired {
         value: Option<Option<u16>>,
     },
     Taken(Taken),
+    /// The owner's lease was broken.
+    Broken,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

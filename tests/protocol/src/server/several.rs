@@ -21,15 +21,15 @@ pub fn acquire_all(
         known = 0;
     }
     let mut asked = ask_all(names, ask, server, out);
-    let lost_place = asked.broken.is_none() && (asked.entered || is_stuck(names, &asked));
+    let lost_place = !asked.is_broken && (asked.entered || is_stuck(names, &asked));
     if ask.wait.is_some() && asked.taken.is_some() && known > 0 && lost_place && !keeps {
         leave_all(names, ask, server, out);
         known = 0;
         asked = ask_all(names, ask, server, out);
     }
-    if let Some(refused) = asked.broken {
+    if asked.is_broken {
         give_up(names, ask, server, out);
-        return Acquired::Taken(refused);
+        return Acquired::Broken;
     }
     answer(names, ask, asked, known, server, out)
 }
@@ -87,8 +87,8 @@ struct Asked {
     taken: Option<Taken>,
     /// Whether a line was entered in which the owner didn't stand.
     entered: bool,
-    /// The answer of a name of which its lease was broken.
-    broken: Option<Taken>,
+    /// Whether its lease of a name was broken.
+    is_broken: bool,
 }
 
 fn ask_all(names: &mut [Name], ask: Acquire, server: Server<'_>, out: &mut Messages) -> Asked {
@@ -97,15 +97,15 @@ fn ask_all(names: &mut [Name], ask: Acquire, server: Server<'_>, out: &mut Messa
         if asked.taken.is_some() && ask.wait.is_none() {
             break;
         }
-        asked.broken = name.refusal_of_broken(ask.owner, server);
-        if asked.broken.is_some() {
-            break;
-        }
         match name.acquire(ask, server, out) {
             Acquired::Granted { token, .. } => *its = Some(token),
             Acquired::Taken(answer) => {
                 asked.entered |= !answer.stood;
                 asked.taken = Some(join(asked.taken, answer));
+            }
+            Acquired::Broken => {
+                asked.is_broken = true;
+                break;
             }
         }
     }

@@ -59,6 +59,7 @@ pub const MUTANTS: &[(Mutant, Rule, Setup)] = &[
     (Mutant::RefusalIgnored, Rule::Exclusion, SERVER_FAULT),
     (Mutant::GrantNotChecked, Rule::Exclusion, CLIENT_FAULTS),
     (Mutant::NewOwnerOnRetry, Rule::Service, NETWORK_FAULTS),
+    (Mutant::BrokenKeepTheirOwner, Rule::Service, BREAK_AND_LOSS),
     (Mutant::ConnectionReused, Rule::Exclusion, NETWORK_FAULTS),
     (
         Mutant::NothingIsTakenBack,
@@ -155,6 +156,12 @@ const BREAK_AND_COPY: Setup = Setup {
     title: "a break, and a request that comes late",
     faults: 1,
     kinds: &[&[Fault::RepeatRequest]],
+    ..BREAKS
+};
+const BREAK_AND_LOSS: Setup = Setup {
+    title: "a break, and a grant that is lost",
+    faults: 1,
+    kinds: &[&[Fault::LoseGrant]],
     ..BREAKS
 };
 const PASSED_ON: Setup = Setup {

@@ -5,7 +5,7 @@ use crate::mutant::Mutant;
 use crate::server::{Acquire, Call, Ear, Mode, Release, Ticks, Token, Wait};
 use crate::setup::{Patience, Setup};
 
-/// The owner after a question that wasn't answered, where that is broken.
+/// How far apart the owners of one acquisition are.
 const ANOTHER: u8 = 64;
 
 impl World {
@@ -46,8 +46,22 @@ impl World {
     pub(super) fn ask_again(&mut self, setup: &Setup, client: usize, waits: bool) {
         self.close(setup, client);
         if setup.is(Mutant::NewOwnerOnRetry) {
-            self.clients[client].owner = (self.clients[client].owner + ANOTHER) % (3 * ANOTHER);
+            self.take_another_owner(client);
         }
+        self.ask(setup, client, waits);
+    }
+
+    fn take_another_owner(&mut self, client: usize) {
+        self.clients[client].owner = (self.clients[client].owner + ANOTHER) % (3 * ANOTHER);
+    }
+
+    /// Its lease was broken before it knew that it had it: it begins anew, by another owner, as if it had just come.
+    fn begin_anew(&mut self, setup: &Setup, client: usize, waits: bool) {
+        self.judge_finish(setup, client, false);
+        self.take_another_owner(client);
+        self.clients[client].seen = None;
+        self.stop_hearing(client);
+        self.judge.watches[client] = Default::default();
         self.ask(setup, client, waits);
     }
 
@@ -82,6 +96,10 @@ impl World {
                     self.finish(setup, client, false);
                 }
             }
+            (Phase::Asking { .. }, Reply::Broken) if setup.is(Mutant::BrokenKeepTheirOwner) => {
+                self.clients[client].phase = Phase::Waiting { due: EVERY };
+            }
+            (Phase::Asking { waits, .. }, Reply::Broken) => self.begin_anew(setup, client, waits),
             (Phase::GivingUp { .. }, Reply::Released(_)) => self.finish(setup, client, false),
             _ => self.answered_holder(setup, client, reply),
         }

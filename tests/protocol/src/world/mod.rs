@@ -191,7 +191,11 @@ pub enum Body {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reply {
     Granted(Token),
-    Taken { counter: Token },
+    Taken {
+        counter: Token,
+    },
+    /// The owner's lease was broken before it knew that it had it.
+    Broken,
     Renewed(Renewed),
     Released(Released),
     Downgraded(Token),

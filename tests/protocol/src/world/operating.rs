@@ -72,7 +72,10 @@ impl World {
     /// A holder hears that its lease was broken.
     pub(super) fn revoked(&mut self, packet: Packet) {
         let client = usize::from(packet.client);
-        if let Phase::Holding(lease) = &mut self.clients[client].phase {
+        let one = &mut self.clients[client];
+        if let Phase::Holding(lease) = &mut one.phase
+            && one.owner == packet.owner
+        {
             lease.refused = true;
             self.judge_refusal(client);
         }

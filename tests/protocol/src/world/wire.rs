@@ -128,6 +128,7 @@ fn reply(answer: Answer) -> Reply {
         Answer::Acquired(Acquired::Taken(taken)) => Reply::Taken {
             counter: taken.counter,
         },
+        Answer::Acquired(Acquired::Broken) => Reply::Broken,
         Answer::Renewed(renewed) => Reply::Renewed(renewed),
         Answer::Released(released) => Reply::Released(released),
         Answer::Downgraded(token) => Reply::Downgraded(token),

@@ -178,6 +178,7 @@ fn acquired(answer: &Value) -> Acquired {
             length: length.try_into().expect("a short line"),
             holder: holder.map(|holder| holder_of(&holder)),
         }),
+        scripts::Acquired::Broken => Acquired::Broken,
     }
 }
 

@@ -1,0 +1,144 @@
+//! A lease that is broken before its waiter has heard of its grant.
+
+use std::thread::{self, JoinHandle};
+
+use crosslock::{Result, Semaphore};
+
+use super::*;
+
+use support::{Fault, Proxy, RedisServer, Stopwatch, wait_until};
+
+/// A server, one who holds a lock there, and a process that hears of nothing while that is wanted.
+struct Scene {
+    server: RedisServer,
+    proxy: Proxy,
+    holder: Locker,
+    deaf: Locker,
+}
+
+fn scene() -> Scene {
+    let server = RedisServer::start();
+    let proxy = Proxy::start(server.addr());
+    let (holder, deaf) = (patient(&server.url()), patient(&proxy.url()));
+    Scene {
+        server,
+        proxy,
+        holder,
+        deaf,
+    }
+}
+
+impl Scene {
+    /// Has a thread of the deaf process wait, and then another.
+    fn waits<T: Send + 'static>(
+        &self,
+        call: impl Fn(&Locker) -> Result<T> + Send + 'static,
+    ) -> JoinHandle<Result<T>> {
+        let locker = self.deaf.clone();
+        thread::spawn(move || call(&locker))
+    }
+
+    fn wait_for_waiters(&self, number: usize) {
+        wait_until("so many to wait", PATIENCE, || {
+            self.holder.inspect("n").expect("inspect").waiters.len() == number
+        });
+    }
+
+    /// The lock of `held` is handed off to the waiter of the deaf process, and taken from it, before it hears anything.
+    fn breaks_what_nobody_heard_of<T>(&self, held: T) {
+        self.proxy.set(Fault::BlackHole);
+        drop(held);
+        let broken = self.holder.break_lock("n").expect("break");
+        assert_eq!(broken.len(), 1, "it was handed off");
+        self.proxy.set(Fault::None);
+    }
+}
+
+#[track_caller]
+fn ends<T>(waiter: JoinHandle<Result<T>>) -> T {
+    let watch = Stopwatch::start();
+    let guard = waiter.join().unwrap().expect("the lock");
+    // Its lease would have lasted for far longer.
+    watch.assert_within(PATIENCE);
+    guard
+}
+
+#[test]
+fn waiter_of_a_broken_grant_has_the_free_lock_at_once() {
+    let scene = scene();
+    let held = held(&scene.holder, "n");
+    let first = held.fencing_token();
+    let waiters = [(); 2].map(|()| {
+        scene.waits(|locker| {
+            let guard = locker.lock("n")?;
+            let token = guard.fencing_token();
+            guard.unlock().map(|()| token)
+        })
+    });
+    scene.wait_for_waiters(1);
+    scene.breaks_what_nobody_heard_of(held);
+    let tokens = waiters.map(ends);
+    assert!(tokens.iter().all(|token| *token > first), "{tokens:?}");
+    assert_ne!(tokens[0], tokens[1]);
+    let left = scene.holder.inspect("n").expect("inspect");
+    assert!(
+        left.holders.is_empty() && left.waiters.is_empty(),
+        "{left:?}"
+    );
+}
+
+#[test]
+fn waiter_of_a_broken_grant_goes_to_the_end_of_the_queue() {
+    let scene = scene();
+    let guard = held(&scene.holder, "n");
+    let waiter = scene.waits(|locker| locker.lock("n"));
+    scene.wait_for_waiters(1);
+    let next = thread::spawn({
+        let locker = patient(&scene.server.url());
+        move || locker.lock("n")
+    });
+    scene.wait_for_waiters(2);
+    scene.breaks_what_nobody_heard_of(guard);
+    let next = ends(next);
+    scene.wait_for_waiters(1);
+    let token = next.fencing_token();
+    drop(next);
+    let last = ends(waiter);
+    assert!(last.fencing_token() > token && !last.abandoned());
+}
+
+#[test]
+fn reader_and_permit_and_several_names_of_a_broken_grant_are_had_at_once() {
+    let scene = scene();
+    let semaphore = |locker: &Locker| -> Semaphore { locker.semaphore("n", 1).expect("one") };
+    let reader = scene.holder.write("n").expect("the lock");
+    let waiter = scene.waits(|locker| locker.read("n"));
+    scene.wait_for_waiters(1);
+    scene.breaks_what_nobody_heard_of(reader);
+    drop(ends(waiter));
+
+    let permit = semaphore(&scene.holder).acquire().expect("a permit");
+    let waiter = scene.waits(move |locker| semaphore(locker).acquire());
+    scene.wait_for_waiters(1);
+    scene.breaks_what_nobody_heard_of(permit);
+    drop(ends(waiter));
+
+    let both = scene.holder.lock_all(&["n", "m"]).expect("both");
+    let waiter = scene.waits(|locker| locker.lock_all(&["m", "n"]));
+    scene.wait_for_waiters(1);
+    scene.breaks_what_nobody_heard_of(both);
+    drop(ends(waiter));
+}
+
+#[test]
+fn waiter_that_hears_late_of_its_grant_and_of_the_break_asks_at_once() {
+    let scene = scene();
+    let held = held(&scene.holder, "n");
+    let waiter = scene.waits(|locker| locker.lock("n"));
+    scene.wait_for_waiters(1);
+    scene.proxy.set(Fault::DelayMessages(millis(1_000)));
+    drop(held);
+    // Where the machine was busy for so long, the waiter has the lock, and its guard is told.
+    scene.holder.break_lock("n").expect("break");
+    drop(ends(waiter));
+}
