@@ -60,10 +60,10 @@ local function name_broken(name, owners)
   name[BROKEN] = last > 0 and string.format('b%d ', last) .. table.concat(entries) or nil
 end
 
-local function tell(owners, channel)
+local function tell(name, owners, channel)
   for _, owner in ipairs(owners) do
     if string.find(owner[1], OWNER_FORM) then
-      redis.pcall('PUBLISH', channel, owner[1] .. ' 0')
+      redis.pcall('PUBLISH', channel, string.format('%s %d', owner[1], name[STORED]))
     end
   end
 end
@@ -83,7 +83,7 @@ if is_held then
 end
 name[HELD], name[USED] = nil, 0
 name_broken(name, owners)
-tell(owners, ARGV[1])
+tell(name, owners, ARGV[1])
 if not try_hand_off(name, not sharers) then
   redis.call('DEL', name[LOCK])
   if name[IS_COUNTED] then

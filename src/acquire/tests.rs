@@ -374,27 +374,3 @@ fn guard_whose_locker_is_closed_is_lost_and_releases_nothing_more() {
     assert_eq!(*scene.engine.released.lock(), 1);
     assert!(scene.core.guards.monitors().is_empty());
 }
-
-#[test]
-fn guard_is_told_by_its_owner_that_somebody_broke_its_lock() {
-    let scene = scene();
-    let guards: Vec<_> = (0..3)
-        .map(|_| {
-            let mut lease = scene.expired();
-            scene.core.restart(&mut lease, BootClock.now());
-            LockGuard::new(scene.core.clone(), lease, None, None).unwrap()
-        })
-        .collect();
-    let broken = scene.core.guards.monitors()[1]
-        .owner()
-        .expect("it has a lease");
-    scene.core.guards.revoked("nobody", LostReason::Broken);
-    scene
-        .core
-        .guards
-        .revoked(broken.as_str(), LostReason::Broken);
-    let held: Vec<_> = guards.iter().map(LockGuard::is_held).collect();
-    assert_eq!(held, [true, false, true]);
-    let lost = guards[1].lost().recv().expect("one message");
-    assert_eq!(lost.reason, LostReason::Broken);
-}

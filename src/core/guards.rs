@@ -33,6 +33,8 @@ struct Places {
 /// An owner of no guard that was told to have lost its lease.
 struct Early {
     owner: Box<str>,
+    /// What its token is below.
+    below: u64,
     reason: LostReason,
     at: Instant,
 }
@@ -40,9 +42,8 @@ struct Early {
 /// More are kept in mind of none: the others learn it by their next renewal.
 const MOST_EARLY: usize = 32;
 
-/// A lease has its guard within this time. Later the owner may have the lock once more: a waiter whose grant was broken
-/// before it saw it goes on asking.
-const EARLY: Duration = Duration::from_millis(50);
+/// A lease that has no guard after this time doesn't get any. Until then each guard that is made is compared.
+const EARLY: Duration = Duration::from_secs(10);
 
 /// Where a guard is in there.
 #[derive(Clone, Copy, Debug)]
@@ -99,7 +100,7 @@ impl Places {
         }
         self.early.retain(|early| early.at.elapsed() < EARLY);
         let mut early = self.early.iter();
-        let at = early.position(|early| monitor.is_of(&early.owner))?;
+        let at = early.position(|early| monitor.is_of(&early.owner, early.below))?;
         self.early.remove(at).map(|early| early.reason)
     }
 
@@ -115,16 +116,17 @@ impl Places {
 }
 
 impl Revocations for Guards {
-    fn revoked(&self, owner: &str, reason: LostReason) {
+    fn revoked(&self, owner: &str, below: u64, reason: LostReason) {
         // Nothing is locked here when a guard is told: it gives up its turn.
         let (monitors, told) = {
             let mut places = self.0.lock();
             let monitors = places.monitors();
-            let told = monitors.iter().position(|monitor| monitor.is_of(owner));
+            let told = monitors.iter().position(|one| one.is_of(owner, below));
             if told.is_none() {
                 places.early.truncate(MOST_EARLY - 1);
                 places.early.push_front(Early {
                     owner: owner.into(),
+                    below,
                     reason,
                     at: Instant::now(),
                 });

@@ -33,6 +33,7 @@ pub(crate) struct Page {
 
 /// Hears of leases that somebody else has ended. It is called without any lock held.
 pub(crate) trait Revocations: Send + Sync {
-    /// `owner` is the whole text of an owner, whoever that is.
-    fn revoked(&self, owner: &str, reason: LostReason);
+    /// `owner` is the whole text of an owner, whoever that is. Its lease has a token below `below`; a later one, if it ever
+    /// gets any, has a larger token. An engine that tells at once needs no such limit: `u64::MAX`.
+    fn revoked(&self, owner: &str, below: u64, reason: LostReason);
 }

@@ -189,11 +189,11 @@ impl<T: Send> LeaseMonitor<T> {
             .map(|lease| lease.owner.clone())
     }
 
-    /// Whether the lease is of the owner with that text.
-    pub(crate) fn is_of(&self, owner: &str) -> bool {
+    /// Whether the lease is of the owner with that text, and has such a token.
+    pub(crate) fn is_of(&self, owner: &str, below: u64) -> bool {
         let state = self.state.lock();
         let lease = state.lease.as_ref();
-        lease.is_some_and(|lease| lease.owner.as_str() == owner)
+        lease.is_some_and(|lease| lease.owner.as_str() == owner && lease.token.number < below)
     }
 
     /// The value that came with the lease.

@@ -113,3 +113,59 @@ fn answer_of_broken_ends_an_outage() {
     assert!(!outcome.unwrap(), "the lock is taken");
     assert_eq!(differs, [false, true]);
 }
+
+impl Scene {
+    fn guard(&self, lease: Lease) -> LockGuard {
+        LockGuard::new(self.core.clone(), lease, None, None).expect("it has a renewer")
+    }
+
+    /// A lease of this owner, by such a token.
+    fn lease(&self, owner: &Owner, number: u64) -> Lease {
+        let token = Token::from_number(number);
+        let mut lease = Lease::new(self.claim.clone(), owner.clone(), token);
+        self.core.restart(&mut lease, BootClock.now());
+        lease
+    }
+
+    fn revoked(&self, owner: &Owner, below: u64) {
+        let guards = &self.core.guards;
+        guards.revoked(owner.as_str(), below, LostReason::Broken);
+    }
+}
+
+#[test]
+fn guard_is_told_by_its_owner_that_somebody_broke_its_lock() {
+    let scene = scene();
+    let owners = [(); 3].map(|()| Owner::new());
+    let guards = owners
+        .each_ref()
+        .map(|one| scene.guard(scene.lease(one, 1)));
+    scene.revoked(&Owner::new(), 5);
+    scene.revoked(&owners[1], 5);
+    let held = guards.each_ref().map(LockGuard::is_held);
+    assert_eq!(held, [true, false, true]);
+    let lost = guards[1].lost().recv().expect("one message");
+    assert_eq!(lost.reason, LostReason::Broken);
+}
+
+#[test]
+fn lease_that_was_broken_before_it_had_a_guard_is_lost_however_late_that_is() {
+    let scene = scene();
+    let owner = Owner::new();
+    scene.revoked(&owner, 5);
+    thread::sleep(Duration::from_millis(100));
+    assert!(!scene.guard(scene.lease(&owner, 1)).is_held());
+}
+
+#[test]
+fn break_of_an_earlier_lease_of_the_same_owner_ends_no_other() {
+    let scene = scene();
+    let owner = Owner::new();
+    scene.revoked(&owner, 5);
+    let guard = scene.guard(scene.lease(&owner, 5));
+    assert!(guard.is_held());
+    scene.revoked(&owner, 5);
+    assert!(guard.is_held());
+    scene.revoked(&owner, 13);
+    assert!(!guard.is_held());
+}

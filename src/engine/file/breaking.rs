@@ -109,7 +109,7 @@ impl Files {
         let listeners = self.revocations.lock().clone();
         for listener in listeners.iter().filter_map(std::sync::Weak::upgrade) {
             for owner in &owners {
-                listener.revoked(owner.as_str(), LostReason::Broken);
+                listener.revoked(owner.as_str(), u64::MAX, LostReason::Broken);
             }
         }
     }

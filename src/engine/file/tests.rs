@@ -94,7 +94,7 @@ fn broken_holder_is_told_at_once_in_its_process_and_when_it_renews_or_releases()
     #[derive(Default)]
     struct Told(Mutex<Vec<(String, LostReason)>>);
     impl Revocations for Told {
-        fn revoked(&self, owner: &str, reason: LostReason) {
+        fn revoked(&self, owner: &str, _: u64, reason: LostReason) {
             self.0.lock().push((owner.to_owned(), reason));
         }
     }

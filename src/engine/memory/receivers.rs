@@ -29,7 +29,7 @@ impl Receivers {
         let all: Vec<_> = self.0.lock().iter().filter_map(Weak::upgrade).collect();
         for owner in owners {
             all.iter()
-                .for_each(|one| one.revoked(owner.as_str(), reason));
+                .for_each(|one| one.revoked(owner.as_str(), u64::MAX, reason));
         }
     }
 }

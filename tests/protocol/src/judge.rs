@@ -12,7 +12,6 @@ mod waits;
 use arrayvec::ArrayVec;
 
 pub(crate) use self::endings::Lost;
-pub(crate) use self::scripts::holders;
 use crate::server::{Owner, Token};
 use crate::setup::Setup;
 use crate::world::CLIENTS;

@@ -89,6 +89,8 @@ pub enum Mutant {
     NewOwnerOnRetry,
     /// An owner whose lease was broken before it knew of it goes on asking.
     BrokenKeepTheirOwner,
+    /// A message that its lease was broken ends a later lease of the same owner.
+    BreakEndsAnyLease,
     /// An answer is taken for that to a later question.
     ConnectionReused,
     /// Who gives up takes nothing back.

@@ -132,7 +132,7 @@ fn first_in_line_is_let_in_and_told_and_the_others_keep_their_places() {
     let mut ears = Ears::on(&mut connection, &[INBOX, BROKEN]);
     let mut bench = Bench::new(&server);
     let (a, b) = (owner(1), owner(2));
-    bench.token(&a);
+    let a_token = bench.token(&a);
     bench.wait(&b, INBOX);
     bench.wait(&owner(3), INBOX);
     bench.wait(&owner(4), INBOX);
@@ -143,11 +143,14 @@ fn first_in_line_is_let_in_and_told_and_the_others_keep_their_places() {
     let token = seen.counter.unwrap();
     assert_eq!(token % 8, 3, "it is found abandoned");
     assert_eq!(seen.letters, "q");
-    let told = [(BROKEN, format!("{a} 0")), (INBOX, format!("{b} {token}"))];
-    assert_eq!(
-        ears.heard(&mut bench),
-        told.map(|(on, text)| (on.to_owned(), text))
-    );
+    let heard = ears.heard(&mut bench);
+    let below = heard[0].1.rsplit_once(' ').expect("two words").1;
+    assert!((a_token + 1..token).contains(&below.parse().expect("a number")));
+    let told = [
+        (BROKEN, format!("{a} {below}")),
+        (INBOX, format!("{b} {token}")),
+    ];
+    assert_eq!(heard, told.map(|(on, text)| (on.to_owned(), text)));
     seen.assert_every_key_expires();
     // The owner that was broken isn't let in from the line either, and its release hands on to nobody twice.
     assert_eq!(bench.release_answer("x", &a, None, None), 3);

@@ -12,7 +12,7 @@ const SECOND: Duration = Duration::from_secs(1);
 struct Told(Mutex<Vec<(String, LostReason)>>);
 
 impl Revocations for Told {
-    fn revoked(&self, owner: &str, reason: LostReason) {
+    fn revoked(&self, owner: &str, _: u64, reason: LostReason) {
         self.0.lock().push((owner.to_owned(), reason));
     }
 }

@@ -43,10 +43,10 @@ impl Listener {
     }
 
     /// Tells of a lease that was broken. To be called without the state's lock.
-    pub(super) fn tell_broken(&self, owner: &str) {
+    pub(super) fn tell_broken(&self, owner: &str, below: u64) {
         let receiver = self.revocations.get().and_then(Weak::upgrade);
         if let Some(receiver) = receiver {
-            receiver.revoked(owner, LostReason::Broken);
+            receiver.revoked(owner, below, LostReason::Broken);
         }
     }
 

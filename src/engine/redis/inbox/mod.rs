@@ -205,11 +205,11 @@ mod tests {
     }
 
     #[derive(Default)]
-    struct Told(Mutex<Vec<(String, LostReason)>>);
+    struct Told(Mutex<Vec<(String, u64, LostReason)>>);
 
     impl Revocations for Told {
-        fn revoked(&self, owner: &str, reason: LostReason) {
-            self.0.lock().push((owner.to_owned(), reason));
+        fn revoked(&self, owner: &str, below: u64, reason: LostReason) {
+            self.0.lock().push((owner.to_owned(), below, reason));
         }
     }
 
@@ -224,7 +224,7 @@ mod tests {
         for (channel, text, is_told) in [
             (
                 "crosslock:inbox:broken",
-                format!("{} 0", owner.as_str()),
+                format!("{} 12", owner.as_str()),
                 true,
             ),
             ("crosslock:inbox:broken", owner.as_str().to_owned(), false),
@@ -233,14 +233,14 @@ mod tests {
             let channel = channel.to_owned();
             let received = Received::Message { channel, text };
             received
-                .broken_owner()
+                .broken_lease()
                 .iter()
-                .for_each(|owner| listener.tell_broken(owner));
-            let expected = is_told.then_some((owner.as_str().to_owned(), LostReason::Broken));
+                .for_each(|(owner, below)| listener.tell_broken(owner, *below));
+            let expected = is_told.then_some((owner.as_str().to_owned(), 12, LostReason::Broken));
             assert_eq!(told.0.lock().drain(..).next(), expected);
         }
         drop(told);
-        listener.tell_broken(owner.as_str());
+        listener.tell_broken(owner.as_str(), 12);
     }
 
     #[test]
@@ -252,18 +252,24 @@ mod tests {
             channel: channel.to_owned(),
             text,
         };
-        let broken = message("crosslock:inbox:broken", format!("{} 0", owner.as_str()));
-        listener.state.lock().deliver(&broken);
+        let broken = |below| {
+            let text = format!("{} {below}", owner.as_str());
+            message("crosslock:inbox:broken", text)
+        };
+        listener.state.lock().deliver(&broken(13));
         assert_eq!(
             subscription.wait(Duration::ZERO, &Deadline::NEVER),
             None,
             "it had nothing"
         );
         let grant = message(CHANNEL, format!("{} 7", owner.as_str()));
-        listener.state.lock().deliver(&grant);
-        listener.state.lock().deliver(&broken);
-        let told = subscription.wait(Duration::ZERO, &Deadline::NEVER);
-        assert_eq!(told, Some(Notification::AskAgain));
+        let granted = Notification::Granted(Token::from_number(7));
+        for (below, expected) in [(5, granted), (13, Notification::AskAgain)] {
+            listener.state.lock().deliver(&grant);
+            listener.state.lock().deliver(&broken(below));
+            let told = subscription.wait(Duration::ZERO, &Deadline::NEVER);
+            assert_eq!(told, Some(expected), "of those below {below}");
+        }
     }
 
     #[test]

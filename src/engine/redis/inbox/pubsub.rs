@@ -140,10 +140,13 @@ fn with_broken(verb: &str, channels: &[Arc<str>]) -> Cmd {
 }
 
 impl Received {
-    /// The owner whose lease was broken, if it says that.
-    pub(super) fn broken_owner(&self) -> Option<&str> {
+    /// The owner whose lease was broken, if it says that, and what the lease's token is below.
+    pub(super) fn broken_lease(&self) -> Option<(&str, u64)> {
         match self {
-            Received::Message { channel, text } if is_of_broken(channel) => text.strip_suffix(" 0"),
+            Received::Message { channel, text } if is_of_broken(channel) => {
+                let (owner, below) = text.rsplit_once(' ')?;
+                Some((owner, below.parse().ok()?))
+            }
             _ => None,
         }
     }

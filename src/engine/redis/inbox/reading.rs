@@ -128,8 +128,8 @@ impl Listener {
             let is_done = reader.is_done(&mut state, Instant::now());
             drop(state);
             waiter.iter().for_each(|condvar| _ = condvar.notify_one());
-            if let Some(owner) = received.broken_owner() {
-                self.tell_broken(owner);
+            if let Some((owner, below)) = received.broken_lease() {
+                self.tell_broken(owner, below);
             }
             if is_done {
                 return Ok(true);

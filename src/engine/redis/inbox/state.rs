@@ -181,8 +181,8 @@ impl State {
     pub(super) fn deliver(&mut self, received: &Received) -> Option<Arc<Condvar>> {
         match received {
             Received::Message { channel, text } => {
-                if let Some(owner) = received.broken_owner() {
-                    self.take_back_grant(owner);
+                if let Some((owner, below)) = received.broken_lease() {
+                    self.take_back_grant(owner, below);
                     return None;
                 }
                 return self.grant(channel, text);
@@ -200,9 +200,10 @@ impl State {
     }
 
     /// A waiter that hasn't seen its grant yet has nothing any more: it asks.
-    fn take_back_grant(&mut self, owner: &str) {
+    fn take_back_grant(&mut self, owner: &str, below: u64) {
         if let Some(waiter) = self.channels.waiter_on_any(owner)
-            && matches!(waiter.notification, Some(Notification::Granted(_)))
+            && let Some(Notification::Granted(token)) = waiter.notification
+            && token.number < below
         {
             waiter.notification = Some(Notification::AskAgain);
         }

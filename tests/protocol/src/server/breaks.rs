@@ -130,7 +130,7 @@ impl Script<'_> {
         self.messages.extend(owners.iter().map(|one| Message {
             inbox: BROADCAST,
             owner: one.owner,
-            token: 0,
+            token: self.stored,
         }));
     }
 

@@ -60,6 +60,7 @@ pub const MUTANTS: &[(Mutant, Rule, Setup)] = &[
     (Mutant::GrantNotChecked, Rule::Exclusion, CLIENT_FAULTS),
     (Mutant::NewOwnerOnRetry, Rule::Service, NETWORK_FAULTS),
     (Mutant::BrokenKeepTheirOwner, Rule::Service, BREAK_AND_LOSS),
+    (Mutant::BreakEndsAnyLease, Rule::NothingLeft, BREAK_AND_STOP),
     (Mutant::ConnectionReused, Rule::Exclusion, NETWORK_FAULTS),
     (
         Mutant::NothingIsTakenBack,
@@ -162,6 +163,12 @@ const BREAK_AND_LOSS: Setup = Setup {
     title: "a break, and a grant that is lost",
     faults: 1,
     kinds: &[&[Fault::LoseGrant]],
+    ..BREAKS
+};
+const BREAK_AND_STOP: Setup = Setup {
+    title: "a break, and a client that stands still",
+    faults: 1,
+    kinds: &[&[Fault::Stop]],
     ..BREAKS
 };
 const PASSED_ON: Setup = Setup {

@@ -211,7 +211,7 @@ impl World {
         one.phase = Phase::Idle;
         one.seen = None;
         self.stop_hearing(client);
-        let is_told = |packet: &Packet| packet.body == Body::Revoked;
+        let is_told = |packet: &Packet| matches!(packet.body, Body::Revoked(_));
         self.wire
             .retain(|packet| usize::from(packet.client) != client || !is_told(packet));
     }

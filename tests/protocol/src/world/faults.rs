@@ -82,7 +82,7 @@ impl World {
                 Body::Request(_) => (Fault::LoseRequest, Fault::SlowRequest),
                 Body::Reply(_) => (Fault::LoseReply, Fault::SlowReply),
                 Body::Grant(_) => (Fault::LoseGrant, Fault::SlowGrant),
-                Body::Revoked => continue,
+                Body::Revoked(_) => continue,
             };
             if packet.slow {
                 continue;

@@ -1,9 +1,8 @@
 //! What an operator does, who breaks a lock, and a lease that is passed on to another process.
 
-use super::{AllNames, Body, Packet, Phase, Ticket, World};
-use crate::judge::holders;
+use super::{Body, Packet, Phase, Ticket, World};
 use crate::mutant::Mutant;
-use crate::server::{Adopt, BROADCAST, Call, Ear, Messages, Names, run};
+use crate::server::{Adopt, BROADCAST, Call, Ear, Messages, Names, Token, run};
 use crate::setup::{Patience, Setup};
 use crate::world::{Lease, TTL};
 
@@ -21,21 +20,8 @@ impl World {
             server,
             &mut messages,
         );
-        self.forget_revocations(&before);
         self.publish(messages);
         self.judge_break(setup, &before[at], at);
-    }
-
-    /// A message that its lease was broken finds no guard before its owner is let in again.
-    pub(super) fn forget_revocations(&mut self, before: &AllNames) {
-        for (before, after) in before.iter().zip(&self.names) {
-            let had = holders(before);
-            let new = holders(after);
-            self.wire.retain(|packet| {
-                let is_new = new.contains(&packet.owner) && !had.contains(&packet.owner);
-                packet.body != Body::Revoked || !is_new
-            });
-        }
     }
 
     /// Sends what was published.
@@ -59,7 +45,7 @@ impl World {
                 client,
                 owner: message.owner,
                 body: if is_told_to_all {
-                    Body::Revoked
+                    Body::Revoked(message.token)
                 } else {
                     Body::Grant(message.token)
                 },
@@ -70,11 +56,12 @@ impl World {
     }
 
     /// A holder hears that its lease was broken.
-    pub(super) fn revoked(&mut self, packet: Packet) {
+    pub(super) fn revoked(&mut self, setup: &Setup, packet: Packet, below: Token) {
         let client = usize::from(packet.client);
         let one = &mut self.clients[client];
         if let Phase::Holding(lease) = &mut one.phase
             && one.owner == packet.owner
+            && (lease.token < below || setup.is(Mutant::BreakEndsAnyLease))
         {
             lease.refused = true;
             self.judge_refusal(client);

@@ -93,8 +93,9 @@ fn tokens_of_packet(body: &mut Body, token: &mut impl FnMut(&mut Token)) {
         Body::Reply(
             Reply::Granted(granted) | Reply::Downgraded(granted) | Reply::Adopted(granted),
         )
-        | Body::Grant(granted) => token(granted),
+        | Body::Grant(granted)
+        | Body::Revoked(granted) => token(granted),
         Body::Reply(Reply::Taken { counter }) => token(counter),
-        Body::Request(_) | Body::Reply(_) | Body::Revoked => {}
+        Body::Request(_) | Body::Reply(_) => {}
     }
 }

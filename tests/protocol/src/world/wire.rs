@@ -44,7 +44,7 @@ impl World {
             Body::Request(call) => self.serve(setup, packet, call),
             Body::Reply(reply) => self.answered(setup, packet, reply),
             Body::Grant(token) => self.granted(setup, packet, token),
-            Body::Revoked => self.revoked(packet),
+            Body::Revoked(below) => self.revoked(setup, packet, below),
         }
     }
 
@@ -55,7 +55,6 @@ impl World {
         let mut messages = Messages::new();
         let server = self.server(setup, &ears);
         let answer = run(names.of(&mut self.names), call, server, &mut messages);
-        self.forget_revocations(&before);
         self.publish(messages);
         if !packet.orphan {
             self.send(Packet {
@@ -97,7 +96,7 @@ impl World {
     pub(super) fn deafen(&mut self, client: usize, ear: Ear) {
         self.ears[client] = ear;
         let is_its = |packet: &Packet| usize::from(packet.client) == client;
-        let is_message = |packet: &Packet| matches!(packet.body, Body::Grant(_) | Body::Revoked);
+        let is_message = |packet: &Packet| matches!(packet.body, Body::Grant(_) | Body::Revoked(_));
         self.wire
             .retain(|packet| !(is_its(packet) && is_message(packet)));
     }
@@ -106,13 +105,13 @@ impl World {
     pub(super) fn is_urgent(&self, packet: &Packet) -> bool {
         let client = &self.clients[usize::from(packet.client)];
         let to_server = matches!(packet.body, Body::Request(_));
-        let is_due = !packet.slow && packet.body != Body::Revoked;
+        let is_due = !packet.slow && !matches!(packet.body, Body::Revoked(_));
         is_due && (to_server || !client.stopped)
     }
 
     pub(crate) fn has_packet_of(&self, owner: u8) -> bool {
         let mut packets = self.wire.iter();
-        packets.any(|packet| packet.owner == owner && packet.body != Body::Revoked)
+        packets.any(|packet| packet.owner == owner && !matches!(packet.body, Body::Revoked(_)))
     }
 
     /// Whether a client is there to read a packet.
