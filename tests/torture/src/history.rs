@@ -39,7 +39,7 @@ pub enum Mode {
 /// |---|---|---|
 /// | `ask` | before a call | `id`, `name` (or two), `mode`, `token` the number of its locker, `detail` how, `until` its timeout, or the call that an adopted lease is from |
 /// | `cancel` | before a call is cancelled | `id` |
-/// | `answer` | after it, or after a downgrade | `id`, `mode`, `outcome`, `token`, `until` when the lease ends |
+/// | `answer` | after it, or after a downgrade | `id`, `mode`, `outcome`, `token`, `until` when the lease ends, `detail` abandoned, handed over, or an error |
 /// | `look` | the guard is valid | `id`, `until` when the lease ends |
 /// | `lost` | the guard isn't valid | `id`, `detail` why |
 /// | `value` | the value that the lock protects | `id`, `name`, `until` the value |
@@ -124,6 +124,9 @@ impl Event {
 /// What is shorter isn't told of those that are late: half of the shortest timeout whose outcome is judged. What many such
 /// moments come to is in the slack of the rules.
 pub const LATE: Duration = Duration::from_millis(10);
+
+/// What is told of a lock that another thread of the same process has handed over, with its lease.
+pub const HANDED_OVER: &str = "handed over";
 
 /// How it is known that somebody was late: by others, which looked what would happen to them.
 pub const TRIED: &str = "tried";

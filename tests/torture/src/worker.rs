@@ -23,6 +23,7 @@ use support::{Child, hear, is_child, say, sockets};
 
 mod cancelling;
 mod errors;
+mod handing_over;
 mod holding;
 mod limits;
 mod lockers;

@@ -51,7 +51,7 @@ pub(super) fn owners(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             continue;
         }
         // A lease that nobody heard of was given up.
-        let Some(holding) = last_of_chain(&by_token, before, event.token) else {
+        let Some(holding) = last_of_chain(&by_token, before) else {
             continue;
         };
         let ends = match holding.was_passed_on() {
@@ -70,21 +70,18 @@ pub(super) fn owners(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     found
 }
 
-/// The last holding that the lease of a key went to, inside its process. A counter that is one above a token says that
-/// this was the last: the next token is then another lease's, also where a clock that was set back lets it follow.
+/// The last holding that the lease of a key went to, inside its process. By their tokens alone those of the next lease may
+/// look the same: where the counter is ahead of the server's clock, they follow as closely.
 fn last_of_chain<'a, 'b>(
     by_token: &HashMap<(&str, u64), &'b Holding<'a>>,
     lease: &Event,
-    counter: u64,
 ) -> Option<&'b Holding<'a>> {
     let name = lease.name.as_str();
     let mut last = *by_token.get(&(name, lease.token))?;
-    while last.token() + 1 != counter
-        && let Some(next) = by_token.get(&(name, last.token() + 2))
+    while let Some(next) = by_token.get(&(name, last.token() + 2))
+        && next.was_handed_over()
+        && next.answer.pid == last.answer.pid
     {
-        if next.answer.pid != last.answer.pid {
-            break;
-        }
         last = next;
     }
     Some(last)

@@ -10,8 +10,9 @@ use crosslock::{Error, LockGuard, MutexGuard};
 
 use super::Worker;
 use super::errors::{kind, reason};
+use super::handing_over::was_handed_over;
 use super::task::{Guard, Task};
-use crate::history::{Event, Mode, now};
+use crate::history::{Event, HANDED_OVER, Mode, now};
 use crate::names::{COUNTER, LONG};
 
 /// One lease in so many is passed on to another process.
@@ -197,6 +198,8 @@ impl Worker<'_> {
         event.until = valid_until(event.at, guard);
         if guard.lease().abandoned() {
             event.detail = "abandoned".to_owned();
+        } else if was_handed_over(event.token) {
+            event.detail = HANDED_OVER.to_owned();
         }
         self.history.tell(&event);
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crosslock::{Error, Locker, LockerBuilder};
 
+use super::handing_over;
 use super::{IO_TIMEOUT, THREADS, Told};
 use crate::history::{Event, History, now};
 use support::say;
@@ -61,6 +62,7 @@ pub(super) fn builder(url: &str, ttl: Duration) -> LockerBuilder {
         .io_timeout(IO_TIMEOUT)
         .connect_timeout(IO_TIMEOUT)
         .unavailable_for(Duration::from_secs(1))
+        .observer(handing_over::observer())
 }
 
 /// Opens, also while the server is away.

@@ -14,7 +14,7 @@ mod values;
 use std::time::Duration;
 
 use crosslock_torture::checker::{Rules, judge};
-use crosslock_torture::history::{ALL, Event, Mode};
+use crosslock_torture::history::{ALL, Event, HANDED_OVER, Mode};
 use crosslock_torture::kinds::Class;
 use proptest::prelude::*;
 

@@ -43,20 +43,51 @@ fn lock_that_was_taken_from_its_holder_breaks_c6() {
             key(30, "y", 9, 430),
         ],
     );
-    let handed_over = [
-        taken(10, 1, 5, 400),
-        event(11, "release", 1),
-        Event {
-            pid: 1,
-            process: 1,
-            ..taken(12, 11, 7, 400)
-        },
-    ];
+    let [first, release, next] = leases_of_a_process(5);
+    let handed_over = [first, release, handed_over(next)];
     let keys = [key(15, "x", 5, 410), key(30, "", 9, 0)];
-    breaks("C6", handed_over.clone().into_iter().chain(keys));
-    // The counter says that the first released, and so the other's lease was a new one.
-    let keys = [key(15, "x", 5, 410), key(30, "", 6, 0)];
-    passes(handed_over.into_iter().chain(keys));
+    breaks("C6", handed_over.into_iter().chain(keys));
+}
+
+/// Two holdings of one process, one after the other. The second, which isn't released, has the next token but one.
+fn leases_of_a_process(token: u64) -> [Event; 3] {
+    let next = Event {
+        pid: 1,
+        process: 1,
+        ..taken(22, 11, token + 2, 420)
+    };
+    [taken(10, 1, token, 400), event(20, "release", 1), next]
+}
+
+fn handed_over(answer: Event) -> Event {
+    Event {
+        detail: HANDED_OVER.into(),
+        ..answer
+    }
+}
+
+/// Where the counter is ahead of the server's clock, the token after 7 is 9.
+#[test]
+fn lease_after_a_release_is_no_hand_over_though_its_token_follows() {
+    let leases = leases_of_a_process(7);
+    let keys = [key(15, "x", 7, 410), key(30, "y", 9, 430)];
+    passes(leases.clone().into_iter().chain(keys.clone()));
+    let [first, _, next] = leases;
+    let taken = broken([first, next].into_iter().chain(keys), &rules());
+    assert_eq!(taken, ["C1", "C6"]);
+}
+
+#[test]
+fn lock_that_was_taken_from_whom_it_was_handed_over_to_breaks_c6() {
+    let [first, release, next] = leases_of_a_process(7);
+    let chain = [first, release, handed_over(next)];
+    let keys = |at| [key(15, "x", 7, 410), key(at, "y", 13, 430)];
+    breaks("C6", chain.clone().into_iter().chain(keys(30)));
+    // The release of the second comes later.
+    let release = event(40, "release", 11);
+    let chain = || chain.clone().into_iter().chain([release.clone()]);
+    breaks("C6", chain().chain(keys(30)));
+    passes(chain().chain(keys(50)));
 }
 
 pub(crate) fn line(at: u64, owners: &str) -> Event {
