@@ -22,7 +22,7 @@ says() { sed -n "s/^# $2: *//p;/^diff /q" "$patches/$1.patch"; }
 check_header() {
   local name="$1" breaks rules
   breaks="$(says "$name" breaks)" rules="$(says "$name" rules)"
-  [[ "$rules" =~ ^C[1-9](\ C[1-9])*$ ]] || fail "$name.patch doesn't say by which rules it is found"
+  [[ "$rules" =~ ^C[1-9]0?(\ C[1-9]0?)*$ ]] || fail "$name.patch doesn't say by which rules it is found"
   [[ "$(says "$name" seconds)" =~ ^[0-9]+$ ]] || fail "$name.patch doesn't say for how many seconds it runs"
   [[ "$(says "$name" class)" =~ ^(safe|unsafe)$ ]] || fail "$name.patch doesn't say which class of faults it runs with"
   [ -n "$(says "$name" faults)" ] || fail "$name.patch doesn't say which faults show it"
@@ -61,7 +61,8 @@ run() {
   (
     cd "$copy"
     export CARGO_TARGET_DIR="$work/target" CARGO_PROFILE_DEV_DEBUG=0
-    torture=(cargo test --locked --quiet -p crosslock-torture --test torture)
+    # With the program that it runs, which cargo builds for tests of its own package.
+    torture=(cargo test --locked --quiet -p crosslock -p crosslock-torture --features crosslock/cli --test program --test torture)
     "${torture[@]}" --no-run > "$log" 2>&1 || { cat "$log" >&2; fail "$name can't be built"; }
     TORTURE_SECONDS="$seconds" TORTURE_CLASS="$class" TORTURE_FAULTS="$faults" "${torture[@]}" >> "$log" 2>&1 ||
       echo "it failed" >> "$log"
@@ -93,7 +94,7 @@ run_mutant() {
   patch_copy "$patches/$name.patch" || fail "$name.patch doesn't apply to the copy"
   run "$name" "$(says "$name" seconds)" "$(says "$name" class)" "$(says "$name" faults)"
   patch_copy --reverse "$patches/$name.patch" || fail "$name.patch can't be taken back"
-  counts="$(sed -nE 's/^\| violations of (C[0-9]) \| ([0-9]+) \|$/\1 \2 times/p' "$work/$name.txt")"
+  counts="$(sed -nE 's/^\| violations of (C[0-9]+) \| ([0-9]+) \|$/\1 \2 times/p' "$work/$name.txt")"
   counts="${counts:-nothing}"
   found "$name" || verdict=SURVIVES
   echo "== $name, which breaks $(says "$name" breaks): $verdict by $(says "$name" rules) (in all: ${counts//$'\n'/, })"

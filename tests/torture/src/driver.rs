@@ -11,9 +11,10 @@ use rustix::process::geteuid;
 
 use super::checker::{Rules, Violation, judge};
 use super::faults;
-use super::history::{self, ALL, DRIVER, Event, History};
+use super::history::{self, ALL, DRIVER, Event, History, PROGRAM};
 use super::kinds::{Class, KINDS, Kind};
 use super::names::{COUNTER, MOST_PERMITS, key_of};
+use super::program::Program;
 use super::register::Register;
 use super::servers::Servers;
 use super::summary::Summary;
@@ -36,6 +37,8 @@ pub(crate) struct Driver<'a> {
     pub(crate) register: Register,
     pub(crate) proxies: Vec<Proxy>,
     pub(crate) workers: Vec<Child>,
+    /// Where the faults are safe: after others two commands may run.
+    pub(crate) program: Option<Program>,
     pub(crate) rng: Rng,
     pub(crate) ttl: Duration,
     /// When the server lost counters last, or went back to older ones.
@@ -110,6 +113,11 @@ fn rules(run: &Event) -> Rules {
         slack: SLACK,
         acquisitions: count(seconds * 10),
         of_each_sort: count(seconds / 4),
+        commands: count(if class == Class::Safe {
+            seconds / 10
+        } else {
+            0
+        }),
         permits: MOST_PERMITS,
         stale_writes: usize::from(rounds > 0 && are_all),
         // A fault may meet nobody now and then.
@@ -141,6 +149,7 @@ impl<'a> Driver<'a> {
             register: Register::start(dir, uid).expect("listen"),
             proxies,
             workers: Vec::new(),
+            program: None,
             rng,
             ttl,
             history: History::open(dir, "driver.jsonl", DRIVER).expect("write history"),
@@ -157,6 +166,10 @@ impl<'a> Driver<'a> {
         }
         for worker in &mut driver.workers {
             worker.wait_for("ready", PATIENCE);
+        }
+        if class == Class::Safe {
+            let seed = driver.rng.u64(..);
+            driver.program = Some(Program::start(dir, address, ttl, seed));
         }
         driver
     }
@@ -229,6 +242,9 @@ impl<'a> Driver<'a> {
         };
         let pid = match target.process {
             ALL => 0,
+            // What hits the watchdog leaves it alive.
+            PROGRAM if kind.name.ends_with(" watchdog") => 0,
+            PROGRAM => self.program.as_ref().map_or(0, Program::pid).into(),
             index => self.worker(index).pid().into(),
         };
         let told = Event {
@@ -270,6 +286,14 @@ impl<'a> Driver<'a> {
                 ..Event::now("left")
             });
         }
+        if let Some(program) = &mut self.program
+            && !program.end(PATIENCE)
+        {
+            self.history.tell(&Event {
+                detail: "the program, which doesn't end".to_owned(),
+                ..Event::now("left")
+            });
+        }
         let servers = &self.servers;
         let mut left = String::new();
         let clean = eventually(Duration::from_secs(10), || {
@@ -290,6 +314,7 @@ impl<'a> Driver<'a> {
         self.tell_value();
         self.workers.iter_mut().for_each(Child::hang_up);
     }
+
     fn tell_value(&self) {
         let key = key_of(COUNTER) + ":value";
         let stored: Option<u64> = self.servers.primary().query(&["GET", &key]);

@@ -8,7 +8,7 @@ use redis::{Connection, RedisError, cmd};
 
 use super::breaks::{break_lock, stop_and_break};
 use super::driver::{Driver, WORKERS};
-use super::history::ALL;
+use super::history::{ALL, PROGRAM};
 use super::kinds::Kind;
 use super::names::{NAMES, key_of};
 use super::register::{Moment, Target};
@@ -27,6 +27,14 @@ const fn millis(millis: u64) -> Duration {
 
 /// Waits for the moment, and says whom the fault is to hit; `None` when it didn't come.
 pub(crate) fn aim(driver: &mut Driver<'_>, kind: &Kind) -> Option<Target> {
+    if kind.hits_program() {
+        let name = String::new();
+        let runs = driver.program.as_mut()?.aim(AIMING);
+        return runs.then_some(Target {
+            process: PROGRAM,
+            name,
+        });
+    }
     let long = driver.ttl.mul_f64(0.6);
     let moment = match kind.name {
         "kill releasing" | "lose reply to release" => Moment::Releases,
@@ -98,9 +106,27 @@ fn is_remembered(driver: &Driver<'_>) -> bool {
 /// Breaks something, waits, and mends it. Says whether it did what it was to do.
 pub(crate) fn fire(driver: &mut Driver<'_>, kind: &Kind, target: &Target) -> bool {
     match kind.name {
+        name if kind.hits_program() => on_program(driver, name),
         "break" => break_lock(driver, &target.name),
         "stop holder and break" => stop_and_break(driver, target),
         _ => fire_at(driver, kind, target.process),
+    }
+}
+
+/// The program, while its command runs.
+fn on_program(driver: &mut Driver<'_>, name: &str) -> bool {
+    // Anywhere in the lease, and for longer than it lasts.
+    thread::sleep(driver.ttl.mul_f64(0.3 * driver.rng.f64()));
+    let past = driver.ttl.mul_f64(1.1 + driver.rng.f64());
+    let Some(program) = &driver.program else {
+        return false;
+    };
+    match name {
+        "stop program" => program.stop(past),
+        "kill program" => program.kill(),
+        "kill watchdog" => program.kill_watchdog(),
+        "cut program off" => program.cut_off(past),
+        name => unreachable!("{name} is no fault of the program"),
     }
 }
 

@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 pub const ALL: u32 = 99;
 /// The process that runs the proxies between the workers and the server.
 pub const DRIVER: u32 = 98;
+/// The program `crosslock`, its watchdog and its command.
+pub const PROGRAM: u32 = 96;
 /// The server, which writes nothing itself: a watcher says how late it answers.
 pub const SERVER: u32 = 97;
 
@@ -31,7 +33,7 @@ pub enum Mode {
 
 /// What an event tells of.
 ///
-/// One asks by lock, timed, try, adopt, open or close. The outcome of an `answer` is held, none, opened, closed, or an
+/// One asks by lock, timed, try, adopt, open, close or run. The outcome of an `answer` is held, none, opened, closed, or an
 /// error. A `release` is by unlock, downgrade, drop, panic or pass; of a value by commit, drop, panic, discard, or
 /// unchanged.
 ///

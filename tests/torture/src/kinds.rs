@@ -62,7 +62,7 @@ const fn harmful(name: &'static str, forgets: bool) -> Kind {
     }
 }
 
-pub const KINDS: [Kind; 41] = [
+pub const KINDS: [Kind; 45] = [
     safe("stop holder", OUTAGE, true),
     safe("stop waiter", OUTAGE, true),
     safe("stop holder past ttl", OUTAGE, true),
@@ -96,6 +96,10 @@ pub const KINDS: [Kind; 41] = [
     safe("close", &[], false),
     safe("break", &[], false),
     safe("stop holder and break", OUTAGE, true),
+    safe("stop program", &[], true),
+    safe("kill program", &[], false),
+    safe("kill watchdog", &[], false),
+    safe("cut program off", &[], true),
     harmful("restart server without aof", true),
     harmful("flushall", true),
     harmful("delete lock", false),
@@ -115,6 +119,11 @@ impl Kind {
     /// Whether somebody breaks a lock, whose name its event has.
     pub fn breaks(&self) -> bool {
         self.name.ends_with("break")
+    }
+
+    /// Whether it is one of the program `crosslock`, or of its watchdog.
+    pub fn hits_program(&self) -> bool {
+        self.name.contains(" program") || self.name.ends_with(" watchdog")
     }
 
     /// Whether it is one of these, which are separated by commas; every one is when none is named.

@@ -3,12 +3,14 @@
 mod breaks;
 pub mod checker;
 mod clock;
+mod command;
 mod delays;
 mod driver;
 mod faults;
 pub mod history;
 pub mod kinds;
 mod names;
+mod program;
 mod register;
 mod servers;
 mod summary;
@@ -30,6 +32,10 @@ const SECONDS: u64 = 60;
 const SHOWN: usize = 5;
 
 pub fn main() -> ExitCode {
+    if command::is_command() {
+        command::run();
+        return ExitCode::SUCCESS;
+    }
     if worker::is_worker() {
         worker::run();
         return ExitCode::SUCCESS;

@@ -17,6 +17,8 @@ pub(crate) struct Summary {
     /// How many locks were held, and in which ways.
     holdings: usize,
     sorts: Vec<(&'static str, usize)>,
+    /// How many commands ran under a lock.
+    commands: usize,
     /// Fired, and hit.
     faults: BTreeMap<&'static str, (usize, usize)>,
     accepted: usize,
@@ -58,6 +60,8 @@ impl Summary {
         summary.worst = worst(&facts);
         summary.holdings = facts.holdings.len();
         summary.sorts = sorts(&facts).into();
+        let holdings = facts.holdings.iter();
+        summary.commands = holdings.filter(|one| one.is_of_command()).count();
         summary
     }
 
@@ -113,6 +117,7 @@ impl fmt::Display for Summary {
         for (sort, count) in &self.sorts {
             writeln!(f, "| {sort} | {count} |")?;
         }
+        writeln!(f, "| commands under a lock | {} |", self.commands)?;
         writeln!(f, "| writes accepted | {} |", self.accepted)?;
         writeln!(f, "| stale reads and writes refused | {} |", self.stale)?;
         writeln!(f, "| leases lost | {} |", self.lost)?;

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::breaks::Break;
 use super::lateness::Lateness;
-use crate::history::{ALL, Event, HANDED_OVER, Mode};
+use crate::history::{ALL, Event, HANDED_OVER, Mode, PROGRAM};
 use crate::kinds::{self, Kind};
 
 /// What a history tells, put together.
@@ -97,6 +97,11 @@ impl<'a> Holding<'a> {
         let closed = self.closed.map(|event| event.at.max(self.seen));
         let ends = [Some(self.until), ended, closed];
         ends.into_iter().flatten().min().unwrap_or_default()
+    }
+
+    /// Whether it is a command's, which `crosslock run` runs.
+    pub(crate) fn is_of_command(&self) -> bool {
+        self.answer.process == PROGRAM
     }
 
     /// Whether it has the lease of the holder before it, a thread of the same process.

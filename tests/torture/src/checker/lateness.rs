@@ -1,7 +1,7 @@
 //! When processes ran late, and what that excuses.
 
 use super::facts::Span;
-use crate::history::{DRIVER, Event, SERVER, WAITED};
+use crate::history::{DRIVER, Event, PROGRAM, SERVER, WAITED};
 
 /// When processes ran late: threads that wanted to run didn't, or the server didn't answer.
 ///
@@ -35,9 +35,9 @@ impl Lateness {
         });
     }
 
-    /// A process that is stopped is late until it goes on.
+    /// A process that is stopped is late until it goes on. Of the program only one process is.
     pub(super) fn take_in_stop(&mut self, span: &Span<'_>) {
-        if span.kind.name.starts_with("stop ") {
+        if span.kind.name.starts_with("stop ") && span.process != PROGRAM {
             self.0.push(Late {
                 process: span.process,
                 pid: 0,
@@ -51,6 +51,11 @@ impl Lateness {
     /// By how much a process may have been delayed between the two times, in nanoseconds.
     pub(crate) fn of(&self, process: u32, from: u64, until: u64) -> u64 {
         self.sum(from, until, |late| late.process == process)
+    }
+
+    /// The same for the program, and for the machine, which is seen by the driver.
+    pub(super) fn of_program(&self, from: u64, until: u64) -> u64 {
+        self.sum(from, until, |late| matches!(late.process, PROGRAM | DRIVER))
     }
 
     /// For how long a process was late in all, in nanoseconds.

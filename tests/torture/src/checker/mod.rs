@@ -11,13 +11,15 @@
 //! | C7 | every wait is bounded |
 //! | C8 | calls give only errors that a fault allows |
 //! | C9 | the run was no idle one: every fault hit its target, and stale writes were refused |
+//! | C10 | a command under `crosslock run` is dead before another has its lock |
 //!
 //! A machine that has no time for a process makes it late, and each process writes down when it was. Such a time excuses
-//! what depends on it (C4, C7, C8, and the order of a line in C6), for that process only: it, the driver, through whose
+//! what depends on it (C4, C7, C8, C10, and the order of a line in C6), for that process only: it, the driver, through whose
 //! proxies it reaches the server, and the server. What is unsafe has no excuse.
 
 mod bounds;
 mod breaks;
+mod commands;
 mod explained;
 mod facts;
 mod lateness;
@@ -48,6 +50,8 @@ pub struct Rules {
     pub of_each_sort: usize,
     /// Of a semaphore.
     pub permits: u32,
+    /// That ran under a lock.
+    pub commands: usize,
     pub stale_writes: usize,
     /// How often each of these faults must have hit.
     pub faults: Vec<(&'static str, usize)>,
@@ -98,6 +102,7 @@ pub fn judge(events: &[Event], rules: &Rules) -> Vec<Violation> {
         breaks::for_good,
         breaks::served,
         breaks::in_turn,
+        commands::outlived,
         work::done,
     ];
     judges

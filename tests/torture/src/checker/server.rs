@@ -54,6 +54,10 @@ pub(super) fn owners(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         let Some(holding) = last_of_chain(&by_token, before) else {
             continue;
         };
+        if holding.is_of_command() {
+            // Whether it has ended is another rule's.
+            continue;
+        }
         let ends = match holding.was_passed_on() {
             true => [holding.adopted, None],
             false => [holding.release, holding.closed],

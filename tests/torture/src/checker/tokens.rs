@@ -13,6 +13,10 @@ pub(super) fn exclusion(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     for name in facts.names() {
         for (next, mut inside) in facts.together(name) {
             inside.retain(|before| {
+                if in_order_of_tokens(before, next).0.is_of_command() {
+                    // That one is another rule's.
+                    return false;
+                }
                 if let Some(believes) = broken_overlap(facts, rules, before, next) {
                     return believes;
                 }
@@ -135,6 +139,7 @@ pub(super) fn order(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             };
             let is_late = |before: &&Holding<'_>| is_late(before, next, ignorance);
             if let Some(before) = before.filter(is_late)
+                && !next.is_of_command()
                 && !is_unknowingly_broken(facts, rules, next)
             {
                 let text = format!("{name}: a later holder has a smaller token");

@@ -19,6 +19,8 @@ pub(super) fn done(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     let stale = |event: &&Event| event.op == "register" && event.outcome == "stale";
     let refused = facts.events.iter().filter(stale).count();
     at_least("stale writes refused", rules.stale_writes, refused);
+    let commands = facts.holdings.iter().filter(|one| one.is_of_command());
+    at_least("commands under a lock", rules.commands, commands.count());
     for (sort, count) in sorts(facts) {
         at_least(sort, rules.of_each_sort, count);
     }

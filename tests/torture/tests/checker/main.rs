@@ -4,6 +4,7 @@
 
 mod bounds;
 mod breaks;
+mod commands;
 mod lateness;
 mod passing;
 mod server;
@@ -28,6 +29,7 @@ fn rules() -> Rules {
         slack: Duration::from_millis(50),
         acquisitions: 0,
         of_each_sort: 0,
+        commands: 0,
         permits: 3,
         stale_writes: 0,
         faults: Vec::new(),
