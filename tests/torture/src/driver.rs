@@ -281,18 +281,12 @@ impl<'a> Driver<'a> {
             stuck.is_empty()
         });
         if !stuck.is_empty() {
-            self.history.tell(&Event {
-                detail: format!("the processes {stuck:?}, which don't end"),
-                ..Event::now("left")
-            });
+            self.tell_left(format!("the processes {stuck:?}, which don't end"));
         }
         if let Some(program) = &mut self.program
             && !program.end(PATIENCE)
         {
-            self.history.tell(&Event {
-                detail: "the program, which doesn't end".to_owned(),
-                ..Event::now("left")
-            });
+            self.tell_left("the program, which doesn't end".to_owned());
         }
         let servers = &self.servers;
         let mut left = String::new();
@@ -306,13 +300,17 @@ impl<'a> Driver<'a> {
             others.is_empty() && clients == 0
         });
         if !clean {
-            self.history.tell(&Event {
-                detail: left,
-                ..Event::now("left")
-            });
+            self.tell_left(left);
         }
         self.tell_value();
         self.workers.iter_mut().for_each(Child::hang_up);
+    }
+
+    fn tell_left(&self, detail: String) {
+        self.history.tell(&Event {
+            detail,
+            ..Event::now("left")
+        });
     }
 
     fn tell_value(&self) {

@@ -1,8 +1,9 @@
 //! C10: what `crosslock run` runs under a lock.
 
+use std::time::Duration;
+
 use super::facts::Holding;
 use super::{Facts, Rules, Violation, nanos, shown, violation};
-use std::time::Duration;
 
 /// The program has killed its command when so much of the lease is left.
 const MARGIN: Duration = Duration::from_millis(100);

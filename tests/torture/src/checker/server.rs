@@ -50,14 +50,11 @@ pub(super) fn owners(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         if is_nobodys || before.detail == event.detail || is_due {
             continue;
         }
-        // A lease that nobody heard of was given up.
-        let Some(holding) = last_of_chain(&by_token, before) else {
+        // A lease that nobody heard of was given up. Whether a command has ended is another rule's.
+        let holding = last_of_chain(&by_token, before);
+        let Some(holding) = holding.filter(|one| !one.is_of_command()) else {
             continue;
         };
-        if holding.is_of_command() {
-            // Whether it has ended is another rule's.
-            continue;
-        }
         let ends = match holding.was_passed_on() {
             true => [holding.adopted, None],
             false => [holding.release, holding.closed],
