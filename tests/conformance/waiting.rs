@@ -17,7 +17,7 @@ fn each_waiter(place: &Place, test: impl Fn(&Locker)) {
 
 /// Drops `guard` while `wait` is in it, and returns what `wait` gave.
 ///
-/// That a thread has begun to wait can't be seen from outside; a pause makes it all but certain.
+/// Without an observer nobody sees that a thread has begun to wait; a pause makes it all but certain.
 pub(crate) fn release_meanwhile<G, T: Send>(
     guard: G,
     wait: impl FnOnce() -> Result<T> + Send,
