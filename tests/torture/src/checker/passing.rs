@@ -1,6 +1,7 @@
 //! C3, C4 and C6, where a lease is passed on to another process.
 
 use super::facts::Holding;
+use super::server::pid_of;
 use super::{Facts, Rules, Violation, forgot, violation};
 use crate::history::Event;
 
@@ -57,6 +58,16 @@ fn is_explained(
 pub(super) fn is_adoption(facts: &Facts<'_>, answer: &Event) -> bool {
     let ask = facts.asks.get(&answer.id);
     ask.is_some_and(|ask| ask.detail == "adopt")
+}
+
+/// Whether the owner that a key has may have it by an adoption that wasn't over then.
+pub(super) fn is_adopted_between(facts: &Facts<'_>, key: &Event, since: u64) -> bool {
+    let mut asks = facts.adoptions.values().flatten();
+    asks.any(|ask| {
+        let answer = facts.answers.get(&ask.id);
+        let is_its = ask.name == key.name && Some(ask.pid) == pid_of(&key.detail);
+        is_its && ask.at <= key.at && answer.is_none_or(|answer| since <= answer.at)
+    })
 }
 
 /// Whether somebody passed on one of its names since then, which nobody may have adopted, or which tells the one that

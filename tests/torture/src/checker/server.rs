@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::facts::{Holding, Span};
-use super::{Facts, Rules, Violation, forgot, nanos, violation};
+use super::{Facts, Rules, Violation, forgot, nanos, passing, violation};
 use crate::history::Event;
 
 /// C5.
@@ -129,7 +129,8 @@ pub(super) fn lines(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     found
 }
 
-/// C6: when the lock goes to another, the first in line, if it has died, is there no longer.
+/// C6: when the lock goes to another, the first in line, if it has died, is there no longer. An adoption is no turn of the
+/// line.
 pub(super) fn dead(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     let mut found = Vec::new();
     for name in facts.names() {
@@ -147,7 +148,8 @@ pub(super) fn dead(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             let Some(killed) = death(facts, first, before.at) else {
                 continue;
             };
-            if !forgot(facts, rules, before.at, after.at) {
+            let is_adopted = passing::is_adopted_between(facts, key, before.at);
+            if !is_adopted && !forgot(facts, rules, before.at, after.at) {
                 let text = format!("{name} goes to another, and who is dead stays first in line");
                 found.push(violation("C6", text, &[killed.event, line, key]));
             }

@@ -131,10 +131,23 @@ fn dead_that_stays_first_in_line_breaks_c6() {
     kill[0].token = 7;
     let history = |at, rest: &str| {
         let (begun, done) = (line(at, "u/host/7/1 v/host/2/2"), line(600, rest));
-        [key(at, "x", 5, 500), begun, key(600, "y", 9, 900), done].into_iter()
+        let next = key(600, "w/host/3/3", 9, 900);
+        [key(at, "x", 5, 500), begun, next, done].into_iter()
     };
     passes(history(200, "v/host/2/2").chain(kill.clone()));
     passes(history(120, "u/host/7/1 v/host/2/2").chain(kill.clone()));
     passes(history(200, "u/host/7/1 v/host/2/2"));
-    breaks("C6", history(200, "u/host/7/1 v/host/2/2").chain(kill));
+    let stays = || history(200, "u/host/7/1 v/host/2/2").chain(kill.clone());
+    breaks("C6", stays());
+    // An adoption is no turn of the line; one by another process, or of another time, was none of this.
+    let adopts = |at, id| {
+        let ask = ask(at, id, "adopt", 0);
+        let answer = with(event(at + 10, "answer", id), "unavailable", "", 0);
+        let excuse = fault(at, at + 10, "stop server", ALL);
+        stays().chain([ask, answer]).chain(excuse)
+    };
+    passes(adopts(580, 3));
+    breaks("C6", adopts(580, 2));
+    breaks("C6", adopts(150, 3));
+    breaks("C6", adopts(610, 3));
 }
