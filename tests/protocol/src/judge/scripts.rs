@@ -246,7 +246,7 @@ pub(super) fn number(name: &Name) -> Option<Token> {
 }
 
 /// Who has the lock, alone or with others.
-fn holders(name: &Name) -> List<Owner> {
+pub(super) fn holders(name: &Name) -> List<Owner> {
     let mut holders = List::new();
     holders.extend(name.owner());
     if name.lock.is_some_and(|lock| lock.says.is_shared()) {
