@@ -109,6 +109,18 @@ impl<'a> Holding<'a> {
         self.answer.detail == HANDED_OVER
     }
 
+    /// The calls that let its lease go. What was passed on isn't released, unless its locker was closed before.
+    pub(crate) fn let_go(&self) -> [Option<&'a Event>; 2] {
+        let passed = self.release.filter(|event| event.detail == "pass");
+        match passed {
+            Some(passed) => {
+                let closed = self.closed.filter(|close| close.at <= passed.at);
+                [self.adopted, closed]
+            }
+            None => [self.release, self.closed],
+        }
+    }
+
     pub(crate) fn was_passed_on(&self) -> bool {
         self.release.is_some_and(|event| event.detail == "pass")
     }

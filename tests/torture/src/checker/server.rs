@@ -55,11 +55,11 @@ pub(super) fn owners(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         let Some(holding) = holding.filter(|one| !one.is_of_command()) else {
             continue;
         };
-        let ends = match holding.was_passed_on() {
-            true => [holding.adopted, None],
-            false => [holding.release, holding.closed],
-        };
-        let released = ends.into_iter().flatten().any(|end| end.at <= event.at);
+        let released = holding
+            .let_go()
+            .into_iter()
+            .flatten()
+            .any(|end| end.at <= event.at);
         let broken = facts.break_of(holding);
         let broken = broken.is_some_and(|one| one.from <= event.at);
         if !released && !broken && !forgot(facts, rules, before.at, event.at) {

@@ -65,6 +65,22 @@ fn lease_that_was_passed_on_is_nobody_elses() {
 }
 
 #[test]
+fn closed_locker_has_released_what_is_passed_on_later() {
+    let keys = || [key(15, "x", 5, 400), key(90, "y", 9, 490)].into_iter();
+    let close = |at| Event {
+        name: String::new(),
+        ..ask(at, 31, "close", 0)
+    };
+    let history = |at| passed().into_iter().chain(keys()).chain([close(at)]);
+    passes(history(80));
+    breaks("C6", history(95));
+    // It was no more its locker's.
+    let keys = [key(15, "x", 5, 400), key(150, "y", 9, 550)];
+    let history = passed().into_iter().chain(keys).chain([close(120)]);
+    breaks("C6", history);
+}
+
+#[test]
 fn adoption_is_refused_for_a_cause() {
     let refused = |at| {
         passed()
