@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::facts::{Holding, Span};
+use super::server::pid_of;
 use super::{Facts, Rules, Violation, nanos, shown, violation};
 use crate::history::Event;
 
@@ -271,9 +272,14 @@ pub(super) fn is_too_late(
     next: &Holding<'_>,
     ask: &Event,
 ) -> bool {
-    let took = next.from().saturating_sub(free.at);
     let most = nanos(AFTER_RELEASE + rules.slack);
-    if took <= most || ask.at > free.at {
+    let is_in_time = |since: u64| next.from().saturating_sub(since) <= most;
+    if is_in_time(free.at) || ask.at > free.at {
+        return false;
+    }
+    let since = had_by_program(facts, next.name(), free.at, next.from());
+    let took = next.from().saturating_sub(since.unwrap_or(free.at));
+    if took <= most {
         return false;
     }
     let since = free.at.saturating_sub(nanos(2 * rules.ttl));
@@ -297,6 +303,18 @@ pub(super) fn is_too_late(
     !excused
         && took > most + their_lateness(facts, next.name(), free.at, next.from())
         && !someone_waits_for_several(facts, rules, next.name(), free.at, next.from())
+}
+
+/// When the server last showed that `crosslock run` had the lock in that time. A command that was never started, because its
+/// start took until the lease could end, has written nothing of that.
+fn had_by_program(facts: &Facts<'_>, name: &str, from: u64, until: u64) -> Option<u64> {
+    let is_of_worker = |pid: u32| facts.asks.values().any(|ask| ask.pid == pid);
+    let shows_it = |look: &&Event| {
+        let is_look = look.op == "key" && look.name == name && (from..until).contains(&look.at);
+        is_look && pid_of(&look.detail).is_some_and(|pid| !is_of_worker(pid))
+    };
+    let last = facts.events.iter().rev().find(shows_it);
+    last.map(|look| look.at)
 }
 
 /// Locks are taken again 500 ms after the server is back.

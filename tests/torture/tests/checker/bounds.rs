@@ -68,6 +68,27 @@ fn lock_that_is_released_goes_to_who_waits_at_once() {
 }
 
 #[test]
+fn lock_that_a_program_has_whose_command_never_began_is_not_free() {
+    let history = |pid: u32, last: u64| {
+        let released = with(event(301, "released", 1), "ok", "", 0);
+        let begun = [ask(50, 2, "lock", 0), taken(10, 1, 5, 400)];
+        let owner = format!("u/host/{pid}/{pid}");
+        let looks = [310, last].map(|at| with(event(at, "key", 0), "", &owner, at + 400));
+        let done = [event(300, "release", 1), released, taken(900, 2, 9, 1_200)];
+        let all = begun.into_iter().chain(looks).chain(done);
+        all.map(|event| match event.op.as_str() {
+            "key" => Event { token: 7, ..event },
+            _ => event,
+        })
+    };
+    passes(history(77, 850));
+    // After it the lock was free for too long.
+    breaks("C7", history(77, 700));
+    // What a worker has, it tells itself.
+    breaks("C7", history(2, 850));
+}
+
+#[test]
 fn locks_are_taken_soon_after_an_outage() {
     let outage = fault(100, 200, "stop server", ALL);
     passes(outage.clone().into_iter().chain([taken(700, 1, 5, 900)]));
