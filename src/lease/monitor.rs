@@ -78,6 +78,8 @@ struct State<T> {
     failing: Option<BootInstant>,
     /// For good: a lease that was lost is never valid again.
     lost: Option<LostReason>,
+    /// Whether the loss may be told: the turn is given up.
+    told: bool,
     /// Whether its locker was closed, and not its guard released it.
     closed: bool,
     /// The other end of the receiver, once there is one. Dropped after its one message, so that every clone of the
@@ -114,6 +116,7 @@ impl<T: Send> LeaseMonitor<T> {
             turn,
             failing: None,
             lost: None,
+            told: false,
             closed: false,
             tell: None,
         };
@@ -139,8 +142,8 @@ impl<T: Send> LeaseMonitor<T> {
         let (tell, lost) = bounded(1);
         let mut state = self.state.lock();
         match (&state.lease, state.lost) {
-            (Some(lease), Some(reason)) => tell_lost(&tell, &lease.claim.key, reason),
-            (Some(_), None) => state.tell = Some(tell),
+            (Some(lease), Some(reason)) if state.told => tell_lost(&tell, &lease.claim.key, reason),
+            (Some(_), _) => state.tell = Some(tell),
             (None, _) => {}
         }
         lost
@@ -214,6 +217,8 @@ impl<T: Send> LeaseMonitor<T> {
         self.ended.is_set()
     }
 
+    /// Ends it for good. Whoever hears of that finds the turn given up: the others of this process needn't wait until
+    /// the guard is dropped.
     pub(crate) fn lose(&self, reason: LostReason) {
         let (key, owner, turn, (token, since)) = {
             let mut state = self.state.lock();
@@ -223,16 +228,13 @@ impl<T: Send> LeaseMonitor<T> {
             let (key, owner) = (lease.claim.key.clone(), lease.owner.clone());
             let held = (lease.token.number, lease.held_since);
             state.lost = Some(reason);
-            if let Some(tell) = state.tell.take() {
-                tell_lost(&tell, &key, reason);
-            }
             (key, owner, state.turn.take(), held)
         };
-        let held = || self.clock.now().since(since);
-        self.observer.lost(&key, token, held, reason);
         self.engine.forget(&owner);
-        // The others of this process needn't wait until the guard is dropped.
         drop(turn);
+        self.tell_holder(&key, reason);
+        self.observer
+            .lost(&key, token, || self.clock.now().since(since), reason);
         log::warn!("lock {:?} is lost: {reason}", key.name());
     }
 

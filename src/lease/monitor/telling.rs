@@ -1,10 +1,19 @@
-//! What a monitor tells the observer of its lease's renewals.
+//! What a monitor tells its holder of a loss, and the observer of its lease's renewals.
 
-use super::LeaseMonitor;
-use crate::base::error::Error;
+use super::{LeaseMonitor, tell_lost};
+use crate::base::error::{Error, LostReason};
 use crate::base::name::Key;
 
 impl<T: Send> LeaseMonitor<T> {
+    /// The lease was lost, and its turn is given up.
+    pub(super) fn tell_holder(&self, key: &Key, reason: LostReason) {
+        let mut state = self.state.lock();
+        state.told = true;
+        if let Some(tell) = state.tell.take() {
+            tell_lost(&tell, key, reason);
+        }
+    }
+
     /// A renewal was answered: that ends an outage.
     pub(super) fn tell_answer(&self, key: &Key) {
         let failing = self.state.lock().failing.take();

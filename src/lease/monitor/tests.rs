@@ -45,7 +45,25 @@ impl Engine for Scripted {
 struct Scene {
     clock: Arc<ManualClock>,
     engine: Arc<Scripted>,
-    held: LeaseMonitor<()>,
+    held: LeaseMonitor<Turn>,
+    given_up: Arc<GivenUp>,
+}
+
+/// Keeps how many messages of the loss there were when it was given up.
+#[derive(Default)]
+struct Turn(Arc<GivenUp>);
+
+#[derive(Default)]
+struct GivenUp {
+    lost: OnceLock<Receiver<Lost>>,
+    told: OnceLock<usize>,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let told = self.0.lost.get().map_or(0, Receiver::len);
+        self.0.told.set(told).expect("it is given up once");
+    }
 }
 
 /// A lease that was granted just now.
@@ -71,11 +89,14 @@ fn scene(every: Option<Duration>, max_hold: Option<Duration>) -> Scene {
     (lease.valid_until, lease.due) = (valid_until(now, TTL), plan.due(now));
     (lease.granted, lease.held_since) = (now, now);
     let (to, observer) = (engine.clone(), Observers::default());
-    let held = LeaseMonitor::new(to, clock.clone(), plan, observer, lease, None);
+    let turn = Turn::default();
+    let given_up = turn.0.clone();
+    let held = LeaseMonitor::new(to, clock.clone(), plan, observer, lease, Some(turn));
     Scene {
         clock,
         engine,
         held,
+        given_up,
     }
 }
 
@@ -209,6 +230,18 @@ fn expired_lease_is_told_once_on_a_channel_that_closes() {
             reason: LostReason::Expired
         }]
     );
+}
+
+#[test]
+fn loss_is_told_when_the_turn_is_given_up() {
+    let scene = scene(Some(EVERY), None);
+    let lost = scene.held.lost().clone();
+    scene.given_up.lost.set(lost).expect("it is set once");
+    scene.answers([(AT_ONCE, Ok(false))]);
+    scene.tend_when_due();
+    assert_eq!(scene.lost(), Some(LostReason::NotOwner));
+    // Who hears of it may take the lock again at once.
+    assert_eq!(scene.given_up.told.get(), Some(&0));
 }
 
 #[test]
