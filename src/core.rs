@@ -16,7 +16,6 @@ use crate::base::error::{Error, Result};
 use crate::base::fork::{AfterFork, Process};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
-use crate::base::validity::valid_until;
 use crate::core::closing::Closing;
 use crate::core::guards::{Guards, Place};
 use crate::engine::{Engine, Revocations, unsupported};
@@ -60,7 +59,7 @@ impl Core {
         engine.tell_revocations(Arc::downgrade(&told));
         Core {
             process: Process::current(),
-            plan: Plan::of(&options),
+            plan: Plan::of(&options, engine.capabilities().clock_skew),
             guards,
             closing: Closing::default(),
             renewers: Renewers::default(),
@@ -136,7 +135,7 @@ impl Core {
 
     /// Makes a lease one that was granted now, since which the engine's lease has begun.
     pub(crate) fn restart(&self, lease: &mut Lease, since: BootInstant) {
-        lease.valid_until = self.lease_end(valid_until(since, self.options.ttl));
+        lease.valid_until = self.lease_end(self.plan.valid_until(since));
         lease.due = self.plan.due(since);
         lease.granted = self.clock.now();
         lease.held_since = lease.granted;

@@ -26,6 +26,11 @@ pub(crate) struct Options {
     pub(crate) io_timeout: Duration,
     pub(crate) hand_over: Duration,
     pub(crate) prefer: Prefer,
+    /// How many replicas must have what is written, where there are replicas.
+    pub(crate) min_replicas: u32,
+    pub(crate) replica_timeout: Duration,
+    /// By how much the clocks of servers may differ that take each other's place. `None`: as the engine has it.
+    pub(crate) clock_skew: Option<Duration>,
     /// What others see of this process's holders and waiters, besides host, process and thread.
     pub(crate) label: Option<Arc<str>>,
     pub(crate) observer: Observers,
@@ -49,6 +54,9 @@ impl Default for Options {
             io_timeout: Duration::from_secs(2),
             hand_over: Duration::from_millis(1),
             prefer: Prefer::Nobody,
+            min_replicas: 0,
+            replica_timeout: Duration::from_millis(500),
+            clock_skew: None,
             label: None,
             observer: Observers::default(),
         }
@@ -82,6 +90,20 @@ impl Options {
             let bounds = (Duration::from_millis(1), Duration::MAX);
             within("max_hold", max_hold, bounds, "1 ms and up")?;
         }
+        within(
+            "replica_timeout",
+            self.replica_timeout,
+            SOCKET_TIMEOUT,
+            timeout,
+        )?;
+        let skew = (Duration::ZERO, self.ttl / 4);
+        let words = format!("0 to a quarter of the ttl of {:?}", self.ttl);
+        within(
+            "clock_skew",
+            self.clock_skew.unwrap_or_default(),
+            skew,
+            &words,
+        )?;
         if self.attempts == Some(0) {
             return Err(invalid(
                 "attempts",

@@ -32,7 +32,7 @@ use crate::base::owner::Owner;
 use crate::base::token::{Ending, HAND_OVERS, Token};
 use crate::base::value::Stored;
 
-pub(crate) use self::operations::{Operations, Page, Revocations};
+pub(crate) use self::operations::{Cursor, Operations, Page, Revocations};
 
 #[cfg(feature = "file")]
 mod file;
@@ -194,6 +194,8 @@ pub(crate) struct Capabilities {
     pub(crate) leases_expire: bool,
     /// Whether somebody may end a lease that doesn't expire: then it is looked at as often as others are renewed.
     pub(crate) breakable: bool,
+    /// By how much less than its ttl a lease is valid, because servers whose clocks differ may take each other's place.
+    pub(crate) clock_skew: Duration,
     /// How often a lease may pass from thread to thread: each uses a token above the one that was granted.
     pub(crate) hand_overs: u64,
 }
@@ -207,6 +209,7 @@ impl Default for Capabilities {
             several_names: false,
             leases_expire: true,
             breakable: true,
+            clock_skew: Duration::ZERO,
             hand_overs: 0,
         }
     }
@@ -220,6 +223,7 @@ impl Capabilities {
         several_names: true,
         leases_expire: true,
         breakable: true,
+        clock_skew: Duration::ZERO,
         hand_overs: HAND_OVERS,
     };
 

@@ -9,19 +9,25 @@ use crate::base::error::{Error, Result};
 use crate::base::name::Namespace;
 use crate::base::options::Options;
 
-const SCHEMES: &str = "use memory:, memory:name, file:, file:///dir, redis://, rediss://, valkey://, valkeys:// \
-                       or unix:///path.sock";
+const SCHEMES: &str = "use memory:, memory:name, file:, file:///dir, redis://, rediss://, valkey://, valkeys://, \
+                       unix:///path.sock, redis+sentinel:// or redis+cluster://";
 
 /// The engine that `url` names, found to be usable.
 pub(crate) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>> {
     let (scheme, rest) = url.split_once(':').unwrap_or_default();
-    match scheme.to_ascii_lowercase().as_str() {
-        "memory" => open_memory(url, rest),
-        "file" => open_file(url, rest, clock),
+    let scheme = scheme.to_ascii_lowercase();
+    let servers = ["+sentinel", "+cluster"];
+    let kind = servers
+        .into_iter()
+        .find_map(|kind| scheme.strip_suffix(kind));
+    match kind.unwrap_or(&scheme) {
+        "memory" if kind.is_none() => open_memory(url, rest),
+        "file" if kind.is_none() => open_file(url, rest, clock),
         "rediss" | "valkeys" if !cfg!(feature = "tls") => {
             Err(without_feature("rediss:// and valkeys://", "tls"))
         }
-        "redis" | "rediss" | "valkey" | "valkeys" | "unix" => open_redis(url, options, clock),
+        "redis" | "rediss" | "valkey" | "valkeys" => open_redis(url, options, clock),
+        "unix" if kind.is_none() => open_redis(url, options, clock),
         _ => Err(invalid_url(
             url,
             &format!("its scheme isn't known: {SCHEMES}"),

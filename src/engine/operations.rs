@@ -10,12 +10,12 @@ pub(crate) trait Operations {
     /// How a name stands. Takes nothing.
     fn inspect(&self, key: &Key, deadline: &Deadline) -> Result<Inspection>;
 
-    /// Some of the names in use that begin with `prefix`. The first page has the cursor 0. A name may be on two pages.
+    /// Some of the names in use that begin with `prefix`. The first page has the default cursor. A name may be on two pages.
     fn list(
         &self,
         namespace: &Namespace,
         prefix: &str,
-        cursor: u64,
+        cursor: Cursor,
         deadline: &Deadline,
     ) -> Result<Page>;
 
@@ -24,11 +24,28 @@ pub(crate) trait Operations {
 }
 
 /// A part of a list of names.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Page {
     pub(crate) names: Vec<String>,
     /// Where the next page begins; `None` after the last.
-    pub(crate) next: Option<u64>,
+    pub(crate) next: Option<Cursor>,
+}
+
+/// Where a page of a list begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cursor {
+    /// Which of the engine's servers has it.
+    pub(crate) part: usize,
+    /// Where it begins there: 0 is the beginning, and any other number that server's own.
+    pub(crate) at: u64,
+}
+
+impl Cursor {
+    /// The cursor after a page, behind which the server goes on at `at`; 0 is its end.
+    pub(crate) fn next(self, at: u64, parts: usize) -> Option<Self> {
+        let part = self.part + usize::from(at == 0);
+        (part < parts).then_some(Cursor { part, at })
+    }
 }
 
 /// Hears of leases that somebody else has ended. It is called without any lock held.

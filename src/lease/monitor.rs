@@ -15,7 +15,6 @@ use crate::base::limits::LONGEST_KEEP;
 use crate::base::name::Key;
 use crate::base::observers::Observers;
 use crate::base::owner::Owner;
-use crate::base::validity::valid_until;
 #[cfg(feature = "value")]
 use crate::base::value::Stored;
 use crate::engine::{Engine, Renewed, Request};
@@ -312,7 +311,7 @@ impl<T: Send> LeaseMonitor<T> {
 
     /// Gives the token of the lease, if it goes on.
     fn extend(&self, t0: BootInstant) -> Option<u64> {
-        let (due, valid_until) = (self.plan.due(t0), valid_until(t0, self.plan.ttl));
+        let (due, valid_until) = (self.plan.due(t0), self.plan.valid_until(t0));
         let mut state = self.state.lock();
         let now = self.clock.now();
         // What was lost meanwhile stays lost: its holder may have been told.

@@ -6,6 +6,7 @@ use crate::base::backoff::shortened;
 use crate::base::clock::BootInstant;
 use crate::base::limits::SHORTEST_RENEWAL_PAUSE;
 use crate::base::options::Options;
+use crate::base::validity::valid_until;
 
 /// When leases are renewed.
 #[derive(Clone, Copy, Debug)]
@@ -14,16 +15,24 @@ pub(crate) struct Plan {
     /// `None`: never.
     pub(crate) every: Option<Duration>,
     pub(crate) max_hold: Option<Duration>,
+    pub(crate) clock_skew: Duration,
 }
 
 impl Plan {
-    pub(crate) fn of(options: &Options) -> Self {
+    /// On an engine whose servers' clocks may differ by `clock_skew`.
+    pub(crate) fn of(options: &Options, clock_skew: Duration) -> Self {
         let every = options.renew.then(|| options.renew_every());
         Plan {
             ttl: options.ttl,
             every,
             max_hold: options.max_hold,
+            clock_skew,
         }
+    }
+
+    /// The end of a lease that was granted or renewed by a command sent after `t0`.
+    pub(crate) fn valid_until(&self, t0: BootInstant) -> BootInstant {
+        valid_until(t0, self.ttl, self.clock_skew)
     }
 
     /// When a lease that was granted or renewed at `t0` is due. A little early, at random: locks that were

@@ -9,7 +9,7 @@ use crate::base::error::Result;
 use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
 use crate::base::observer::Event;
-use crate::engine::Engine;
+use crate::engine::{Cursor, Engine};
 
 impl Locker {
     /// Looks at a lock without taking it: who holds it, and who waits for it. One round trip.
@@ -66,7 +66,7 @@ impl Locker {
             locker: self.clone(),
             namespace: self.namespace.clone(),
             prefix: prefix.to_owned(),
-            next: Some(0),
+            next: Some(Cursor::default()),
             page: VecDeque::new(),
             told: HashSet::new(),
         })
@@ -165,14 +165,14 @@ pub struct Names {
     namespace: Namespace,
     prefix: String,
     /// `None` behind the last page.
-    next: Option<u64>,
+    next: Option<Cursor>,
     page: VecDeque<String>,
     /// An engine may give a name on two pages.
     told: HashSet<String>,
 }
 
 impl Names {
-    fn turn_page(&mut self, cursor: u64) -> Result<()> {
+    fn turn_page(&mut self, cursor: Cursor) -> Result<()> {
         let (namespace, prefix) = (&self.namespace, &self.prefix);
         let ask = |engine: &dyn Engine, by: &Deadline| {
             engine.operations()?.list(namespace, prefix, cursor, by)

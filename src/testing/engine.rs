@@ -16,8 +16,8 @@ use crate::base::token::{Ending, Token};
 use crate::base::value::Stored;
 use crate::engine::memory::MemoryEngine;
 use crate::engine::{
-    Answer, Capabilities, Engine, Grant, Operations, Pace, Page, Release, Released, Renewed,
-    Request, Revocations, Sharing, StoreAnswer, Unanswered, Values, Wait,
+    Answer, Capabilities, Cursor, Engine, Grant, Operations, Pace, Page, Release, Released,
+    Renewed, Request, Revocations, Sharing, StoreAnswer, Unanswered, Values, Wait,
 };
 
 /// The engine of a fake's locker.
@@ -246,7 +246,7 @@ impl Operations for FakeEngine {
         &self,
         namespace: &Namespace,
         prefix: &str,
-        cursor: u64,
+        cursor: Cursor,
         deadline: &Deadline,
     ) -> Result<Page> {
         self.caller(None, deadline, |memory| {

@@ -17,7 +17,7 @@ use self::name::value_name;
 use self::wait::FileWait;
 use super::url::invalid_url;
 use super::{
-    Capabilities, Engine, Grant, Operations, Page, Release, Released, Renewed, Request,
+    Capabilities, Cursor, Engine, Grant, Operations, Page, Release, Released, Renewed, Request,
     Revocations, StoreAnswer, Values, Wait, denied,
 };
 use crate::base::clock::{Clock, Deadline};
@@ -93,12 +93,10 @@ impl Engine for FileEngine {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            shared: false,
-            permits: false,
             several_names: true,
             leases_expire: false,
-            breakable: true,
             hand_overs: HAND_OVERS,
+            ..Capabilities::default()
         }
     }
 
@@ -223,7 +221,7 @@ impl Operations for FileEngine {
         &self,
         namespace: &Namespace,
         prefix: &str,
-        _cursor: u64,
+        _cursor: Cursor,
         _deadline: &Deadline,
     ) -> Result<Page> {
         let names = self.files.list(namespace, prefix)?;

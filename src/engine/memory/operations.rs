@@ -5,7 +5,7 @@ use crate::base::clock::Deadline;
 use crate::base::error::{LostReason, Result};
 use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
-use crate::engine::{Operations, Page};
+use crate::engine::{Cursor, Operations, Page};
 
 impl Operations for MemoryEngine {
     fn inspect(&self, key: &Key, _deadline: &Deadline) -> Result<Inspection> {
@@ -18,7 +18,7 @@ impl Operations for MemoryEngine {
         &self,
         namespace: &Namespace,
         prefix: &str,
-        _cursor: u64,
+        _cursor: Cursor,
         _deadline: &Deadline,
     ) -> Result<Page> {
         let now = self.clock.now();

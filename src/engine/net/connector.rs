@@ -7,7 +7,7 @@ use super::address::Endpoint;
 use super::resolver::Resolver;
 use super::socket::Socket;
 use super::stream::Stream;
-use super::tls::TlsConfig;
+use super::tls::{TlsConfig, Trust};
 use crate::base::clock::Deadline;
 
 /// Makes streams to one server.
@@ -33,13 +33,14 @@ impl Connector {
         Connector { target, tls }
     }
 
-    /// The same for a child that was forked off.
-    pub(in crate::engine) fn after_fork(&self) -> Self {
+    /// The same for a child that was forked off, which trusts whom its parent does.
+    pub(in crate::engine) fn after_fork(&self, trust: Option<&Trust>) -> Self {
         let target = match &self.target {
             Target::Tcp(resolver) => Target::Tcp(resolver.after_fork()),
             Target::Unix(path) => Target::Unix(path.clone()),
         };
-        let tls = self.tls.as_ref().map(TlsConfig::after_fork);
+        let tls = self.tls.as_ref().zip(trust);
+        let tls = tls.map(|(tls, trust)| tls.after_fork(trust));
         Connector { target, tls }
     }
 

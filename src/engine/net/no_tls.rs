@@ -7,18 +7,31 @@ use super::socket::Socket;
 use crate::base::error::{Error, Result};
 
 #[derive(Debug)]
+pub(in crate::engine) enum Trust {}
+
+#[derive(Debug)]
 pub(in crate::engine) enum TlsConfig {}
 
 #[derive(Debug)]
 pub(in crate::engine) enum Session {}
 
-impl TlsConfig {
-    pub(in crate::engine) fn new(_host: &str, _ca: Option<&Path>, shown: &str) -> Result<Self> {
+impl Trust {
+    pub(in crate::engine) fn new(_ca: Option<&Path>, shown: &str) -> Result<Self> {
         let what = format!("{shown} (this build has no TLS): enable crosslock's feature `tls`");
         Err(Error::Unsupported { what })
     }
 
-    pub(super) fn after_fork(&self) -> Self {
+    pub(in crate::engine) fn after_fork(&self) -> Self {
+        match *self {}
+    }
+
+    pub(in crate::engine) fn in_server(&self, _host: &str) -> io::Result<TlsConfig> {
+        match *self {}
+    }
+}
+
+impl TlsConfig {
+    pub(super) fn after_fork(&self, _trust: &Trust) -> Self {
         match *self {}
     }
 

@@ -13,6 +13,10 @@ use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore};
 use super::socket::Socket;
 use crate::base::error::{Error, Result};
 
+/// Whom to trust.
+#[derive(Debug)]
+pub(in crate::engine) struct Trust(Arc<ClientConfig>);
+
 /// Whom to trust, and the name that the server has to prove.
 #[derive(Debug)]
 pub(in crate::engine) struct TlsConfig {
@@ -26,18 +30,13 @@ pub(in crate::engine) struct Session(Box<ClientConnection>);
 
 const CERTIFICATE: &str = "the certificates of this system, or those of `ca`";
 
-impl TlsConfig {
+impl Trust {
     /// Trusts the certificates in the file `ca`, or the system's. In errors the server is `shown`.
-    pub(in crate::engine) fn new(host: &str, ca: Option<&Path>, shown: &str) -> Result<Self> {
+    pub(in crate::engine) fn new(ca: Option<&Path>, shown: &str) -> Result<Self> {
         let invalid = |reason: String| Error::InvalidUrl {
             url: shown.to_owned(),
             reason,
         };
-        let server = ServerName::try_from(host.to_owned()).map_err(|e| {
-            invalid(format!(
-                "{host} is no name that a certificate can have: {e}"
-            ))
-        })?;
         let roots = match ca {
             Some(file) => roots_in(file)
                 .map_err(|e| invalid(format!("ca={}: {e}: give a PEM file", file.display())))?,
@@ -49,18 +48,32 @@ impl TlsConfig {
             .map_err(|e| Error::engine(None, shown, CERTIFICATE, e))?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(TlsConfig {
-            config: Arc::new(config),
-            server,
-        })
+        Ok(Trust(Arc::new(config)))
     }
 
     /// The same for a child that was forked off: another thread of its parent may have locked the cache of sessions.
-    pub(super) fn after_fork(&self) -> Self {
-        let mut config = ClientConfig::clone(&self.config);
+    pub(in crate::engine) fn after_fork(&self) -> Self {
+        let mut config = ClientConfig::clone(&self.0);
         config.resumption = Resumption::default();
+        Trust(Arc::new(config))
+    }
+
+    /// For the server of that name or address.
+    pub(in crate::engine) fn in_server(&self, host: &str) -> io::Result<TlsConfig> {
+        let server = ServerName::try_from(host.to_owned()).map_err(|e| {
+            let text = format!("{host} is no name that a certificate can have: {e}");
+            io::Error::new(ErrorKind::InvalidData, text)
+        })?;
+        let config = self.0.clone();
+        Ok(TlsConfig { config, server })
+    }
+}
+
+impl TlsConfig {
+    /// The same for a child that was forked off.
+    pub(super) fn after_fork(&self, trust: &Trust) -> Self {
         TlsConfig {
-            config: Arc::new(config),
+            config: trust.0.clone(),
             server: self.server.clone(),
         }
     }
@@ -189,9 +202,8 @@ mod tests {
             .with_root_certificates(RootCertStore::empty())
             .with_no_client_auth();
         config.resumption = Resumption::store(Arc::new(OfParent));
-        let (config, server) = (Arc::new(config), ServerName::try_from("h").unwrap());
-        let parent = TlsConfig { config, server };
-        let child = parent.after_fork();
+        let parent = Trust(Arc::new(config));
+        let child = parent.after_fork().in_server("h").unwrap();
         // It looks for a session that it could resume.
         let hello = ClientConnection::new(child.config, child.server);
         assert!(hello.unwrap().wants_write());

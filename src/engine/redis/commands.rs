@@ -12,7 +12,8 @@ use super::failure::Failure;
 use super::keys::{Keys, VALUE};
 use super::reply::check_length;
 use super::script::Script;
-use super::server::{Answer, Server};
+use super::server::{Answer, Server, Shortfall};
+use super::servers::{Route, Servers};
 use crate::base::claim::{Claim, Mode, Prefer};
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
@@ -31,7 +32,7 @@ const LOGIN: &str = "user, password and rights";
 /// The scripts, and the server that runs them.
 #[derive(Debug)]
 pub(super) struct Commands {
-    server: Arc<Server>,
+    servers: Arc<dyn Servers>,
     acquire: Pair,
     renew: Pair,
     release: Pair,
@@ -67,12 +68,24 @@ impl Pair {
     }
 }
 
+/// What a script that is run for an owner needs besides its arguments.
+#[derive(Clone, Copy, Default)]
+struct Needs {
+    /// The key of the value.
+    value: bool,
+    /// That replicas have what it writes, where the options say so.
+    replicas: bool,
+    /// How long ago the server may have been found out, at most.
+    known_within: Option<Duration>,
+}
+
 /// The arguments of a script that changes what is held, after the owner.
 struct Change<'a> {
     arguments: [Cow<'a, str>; 2],
     value: Option<&'a [u8]>,
     /// Empty when it isn't needed.
     keep: &'a str,
+    needs: Needs,
 }
 
 impl<'a> Change<'a> {
@@ -81,14 +94,15 @@ impl<'a> Change<'a> {
             arguments: [first.into(), second.into()],
             value: None,
             keep: "",
+            needs: Needs::default(),
         }
     }
 }
 
 impl Commands {
-    pub(super) fn new(server: Arc<Server>) -> Self {
+    pub(super) fn new(servers: Arc<dyn Servers>) -> Self {
         Commands {
-            server,
+            servers,
             acquire: Pair::new("acquire"),
             renew: Pair::new("renew"),
             release: Pair::new("release"),
@@ -102,15 +116,26 @@ impl Commands {
     }
 
     pub(super) fn place(&self) -> &str {
-        self.server.place()
+        &self.servers.settings().shown
     }
 
+    /// Whether replicas must have what is granted.
+    pub(super) fn asks_replicas(&self) -> bool {
+        self.servers.settings().replicas.is_some()
+    }
+
+    /// The server of a lock, if it is known without asking.
+    pub(super) fn server_of(&self, key: &Key) -> Option<Arc<Server>> {
+        self.servers.known(Route::to(&Keys::of(key).lock))
+    }
+
+    /// Gives also the server that answered.
     pub(super) fn acquire(
         &self,
         request: Request<'_>,
         if_taken: IfTaken<'_>,
         deadline: &Deadline,
-    ) -> Result<Acquired, Unanswered> {
+    ) -> Result<(Acquired, Arc<Server>), Unanswered> {
         let (ttl, mode) = (millis(request.ttl), mode(request.claim, true));
         let owner = request.owner.as_str().as_bytes();
         let (within, inbox) = match if_taken {
@@ -132,9 +157,21 @@ impl Commands {
             IfTaken::Wait { .. } => &arguments,
         };
         let script = self.acquire.of(request.claim);
-        let answer = self.run(script, request, request.claim.valued, passed, deadline)?;
+        let needs = Needs {
+            value: request.claim.valued,
+            replicas: true,
+            known_within: None,
+        };
+        let answer = self.run(script, request, needs, passed, deadline)?;
         // It may be a grant that was changed on its way.
-        acquired(answer.value).ok_or_else(|| Unanswered::sent(self.surprised(request.key())))
+        let acquired = acquired(answer.value)
+            .ok_or_else(|| Unanswered::sent(self.surprised(request.key())))?;
+        match (&acquired, answer.shortfall) {
+            (Acquired::Granted { .. }, Some(shortfall)) => {
+                Err(Unanswered::sent(self.unconfirmed(request.key(), shortfall)))
+            }
+            _ => Ok((acquired, answer.server)),
+        }
     }
 
     pub(super) fn store(
@@ -145,6 +182,7 @@ impl Commands {
     ) -> Result<StoreAnswer> {
         let change = Change {
             value: Some(value),
+            needs: needs_of_renewal(request.ttl),
             ..Change::new(millis(request.ttl), mode(request.claim, false))
         };
         let script = self.renew.of(request.claim);
@@ -169,6 +207,10 @@ impl Commands {
         let change = Change {
             value: release.value,
             keep: &keep,
+            needs: Needs {
+                replicas: release.value.is_some(),
+                ..Needs::default()
+            },
             ..Change::new(counter, mode(request.claim, false))
         };
         let script = self.release.of(request.claim);
@@ -191,6 +233,7 @@ impl Commands {
         let counter = counter.unwrap_or(0).to_string();
         let change = Change {
             value,
+            needs: needs_of_renewal(request.ttl),
             ..Change::new(counter, millis(request.ttl))
         };
         let (token, _) = self.change(&self.downgrade, request, change, deadline)?;
@@ -209,7 +252,7 @@ impl Commands {
         let keys = Keys::of(key);
         let keys = keys.all();
         let call = self.permits.call(&keys[..VALUE], &[]);
-        let answer = self.server.call(&call, deadline);
+        let answer = self.servers.call(Route::to(keys[0]), &call, deadline);
         match answer.map_err(|e| self.error(Some(key), e.error))?.value {
             Value::Int(used) => {
                 // Held otherwise, none is free.
@@ -220,24 +263,28 @@ impl Commands {
         }
     }
 
-    /// Runs a script on the keys of a lock, and with `valued` on that of its value.
+    /// Runs a script on the keys of a lock.
     fn run(
         &self,
         script: &Script,
         request: Request<'_>,
-        valued: bool,
+        needs: Needs,
         arguments: &[&[u8]],
         deadline: &Deadline,
     ) -> Result<Answer, Unanswered> {
         let keys: Vec<_> = request.claim.keys().iter().map(Keys::of).collect();
-        let passed = if valued { VALUE + 1 } else { VALUE };
+        let passed = if needs.value { VALUE + 1 } else { VALUE };
         let passed: Vec<_> = keys
             .iter()
             .flat_map(|keys| keys.all().into_iter().take(passed))
             .collect();
-        let call = script.call(&passed, arguments);
-        self.server
-            .call(&call, deadline)
+        let call = script.call(&passed, arguments).for_replicas(needs.replicas);
+        let route = Route {
+            key: passed[0],
+            known_within: needs.known_within,
+        };
+        self.servers
+            .call(route, &call, deadline)
             .map_err(|e| self.unanswered(request.claim, e))
     }
 
@@ -265,14 +312,12 @@ impl Commands {
             (Some(_), "") => 4,
             _ => 5,
         };
-        let valued = change.value.is_some();
-        match self.run(script, request, valued, &arguments[..passed], deadline) {
-            Ok(answer) => match answer.value {
-                Value::Int(number) => u64::try_from(number)
-                    .map(|number| (number, answer.repeated))
-                    .map_err(|_| self.surprised(request.key())),
-                _ => Err(self.surprised(request.key())),
-            },
+        let needs = Needs {
+            value: change.value.is_some(),
+            ..change.needs
+        };
+        match self.run(script, request, needs, &arguments[..passed], deadline) {
+            Ok(answer) => self.changed(request.key(), answer),
             // Whatever stands there now, it isn't ours.
             Err(Unanswered {
                 error: Error::Conflict { .. },
@@ -282,11 +327,28 @@ impl Commands {
         }
     }
 
+    /// The number of an answer, and whether the server was asked twice. What too few replicas have may be lost.
+    fn changed(&self, key: &Key, answer: Answer) -> Result<(u64, bool)> {
+        let Value::Int(number) = answer.value else {
+            return Err(self.surprised(key));
+        };
+        let number = u64::try_from(number).map_err(|_| self.surprised(key))?;
+        match answer.shortfall.filter(|_| number == 1 || number > 3) {
+            Some(shortfall) => Err(self.unconfirmed(key, shortfall)),
+            None => Ok((number, answer.repeated)),
+        }
+    }
+
+    fn unconfirmed(&self, key: &Key, shortfall: Shortfall) -> Error {
+        Error::unavailable(Some(key.name()), self.place(), shortfall.to_string())
+    }
+
     /// Sends a command about a name's value.
     fn command(&self, verb: &str, key: &Key, deadline: &Deadline) -> Result<Value> {
         let mut command = ::redis::cmd(verb);
-        command.arg(Keys::of(key).all()[VALUE]);
-        let answer = self.server.call(&command, deadline);
+        let keys = Keys::of(key);
+        command.arg(keys.all()[VALUE]);
+        let answer = self.servers.call(Route::to(&keys.lock), &command, deadline);
         let answer = answer.map_err(|e| self.error(Some(key), e.error))?;
         Ok(answer.value)
     }
@@ -307,12 +369,15 @@ impl Commands {
 
     pub(super) fn error(&self, key: Option<&Key>, failure: Failure) -> Error {
         let name = key.map(Key::name);
-        let place = self.server.place();
+        let place = self.place();
         match failure {
             Failure::Closed(cause)
             | Failure::TimedOut(cause)
             | Failure::Demoted(cause)
+            | Failure::Moving(cause)
+            | Failure::ClusterDown(cause)
             | Failure::Busy(cause) => Error::unavailable(name, place, cause),
+            Failure::Elsewhere(redirect) => Error::unavailable(name, place, redirect.to_string()),
             Failure::Denied(cause) => denied(name, place, LOGIN, cause),
             Failure::Conflict(reason) => match key {
                 Some(key) => conflict(key.name(), slice::from_ref(key), &reason),
@@ -324,7 +389,7 @@ impl Commands {
 
     /// What to check when the server fails.
     fn advice(&self) -> &'static str {
-        match self.server.place().split_once("://") {
+        match self.place().split_once("://") {
             Some(("rediss" | "valkeys", _)) => "host, port, certificate and the server's log",
             Some(("unix", _)) => "the socket and the server's log",
             _ => "host, port and the server's log",
@@ -334,7 +399,16 @@ impl Commands {
     /// The answer isn't shown: what isn't a Redis server may send back what it was told.
     fn surprised(&self, key: &Key) -> Error {
         let cause = "it doesn't answer a script as a Redis server does";
-        Error::engine(Some(key.name()), self.server.place(), self.advice(), cause)
+        Error::engine(Some(key.name()), self.place(), self.advice(), cause)
+    }
+}
+
+/// A lease that a master renews that was replaced may be another's on its successor: so it isn't looked for too seldom.
+fn needs_of_renewal(ttl: Duration) -> Needs {
+    Needs {
+        replicas: true,
+        known_within: Some(ttl / 2),
+        ..Needs::default()
     }
 }
 

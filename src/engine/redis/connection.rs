@@ -4,59 +4,45 @@ use std::fmt;
 use std::io::Write;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
-use ::redis::{Cmd, ServerError, Value};
+use ::redis::{ServerError, Value};
 
-use super::address::Address;
 use super::failure::{Failure, said};
 use super::reply::Replies;
+use super::settings::{Kind, Settings};
 use crate::base::clock::Deadline;
-use crate::base::error::Result;
 use crate::engine::net;
-use crate::engine::net::address::{Endpoint, HostPort, Login};
+use crate::engine::net::address::{Endpoint, HostPort};
 pub(super) use crate::engine::net::socket::Closer;
 use crate::engine::net::stream::Stream;
-use crate::engine::net::tls::TlsConfig;
 
 /// Makes connections to one server.
 #[derive(Debug)]
 pub(super) struct Connector {
     streams: net::connector::Connector,
-    login: Login,
-    database: u32,
-    shown: String,
+    settings: Arc<Settings>,
 }
 
 impl Connector {
-    pub(super) fn new(address: Address) -> Result<Self> {
-        let tls = match &address.endpoint {
-            Endpoint::Tcp(HostPort { host, .. }) if address.tls => {
-                let ca = address.ca.as_deref();
-                Some(TlsConfig::new(host, ca, &address.shown)?)
-            }
-            Endpoint::Tcp(_) | Endpoint::Unix(_) => None,
+    /// Fails if the host can have no certificate.
+    pub(super) fn new(endpoint: Endpoint, settings: Arc<Settings>) -> Result<Self, Failure> {
+        let tls = match (&endpoint, &settings.trust) {
+            (Endpoint::Tcp(HostPort { host, .. }), Some(trust)) => Some(trust.in_server(host)?),
+            _ => None,
         };
         Ok(Connector {
-            streams: net::connector::Connector::new(address.endpoint, tls),
-            login: address.login,
-            database: address.database,
-            shown: address.shown,
+            streams: net::connector::Connector::new(endpoint, tls),
+            settings,
         })
     }
 
     /// The same for a child that was forked off.
-    pub(super) fn after_fork(&self) -> Self {
+    pub(super) fn after_fork(&self, settings: Arc<Settings>) -> Self {
         Connector {
-            streams: self.streams.after_fork(),
-            login: self.login.clone(),
-            database: self.database,
-            shown: self.shown.clone(),
+            streams: self.streams.after_fork(settings.trust.as_ref()),
+            settings,
         }
-    }
-
-    /// For errors: the URL without user and password.
-    pub(super) fn place(&self) -> &str {
-        &self.shown
     }
 
     /// A connection that is ready for commands, with name lookup, TLS and login done by `deadline`.
@@ -81,18 +67,63 @@ impl Connector {
         }
     }
 
+    /// Sends all that a new connection begins with in one write.
     fn log_in(&self, connection: &mut Connection, deadline: &Deadline) -> Result<(), Failure> {
-        if let Some(password) = &self.login.password {
+        let Settings {
+            kind,
+            login,
+            database,
+            ..
+        } = &*self.settings;
+        let mut commands = Vec::new();
+        if let Some(password) = &login.password {
             let mut auth = ::redis::cmd("AUTH");
-            auth.arg(&self.login.user).arg(password.as_str());
-            connection.require(&auth, deadline, login_failure)?;
+            auth.arg(&login.user).arg(password.as_str());
+            auth.write_packed_command(&mut commands);
         }
-        if self.database != 0 {
+        if *database != 0 {
             let mut select = ::redis::cmd("SELECT");
-            select.arg(self.database);
-            connection.require(&select, deadline, Failure::from)?;
+            select.arg(database).write_packed_command(&mut commands);
+        }
+        if *kind == Kind::Sentinel {
+            ::redis::cmd("ROLE").write_packed_command(&mut commands);
+        }
+        if commands.is_empty() {
+            return Ok(());
+        }
+        connection.send(&commands, deadline)?;
+        if login.password.is_some() {
+            is_ok(connection.reply()?, login_failure)?;
+        }
+        if *database != 0 {
+            is_ok(connection.reply()?, Failure::from)?;
+        }
+        if *kind == Kind::Sentinel {
+            is_master(connection.reply()?)?;
         }
         Ok(())
+    }
+}
+
+fn is_ok(answer: Value, failure: impl FnOnce(ServerError) -> Failure) -> Result<(), Failure> {
+    match answer {
+        Value::Okay => Ok(()),
+        Value::ServerError(error) => Err(failure(error)),
+        _ => {
+            let cause = "it doesn't answer a login as a Redis server does".into();
+            Err(Failure::Other(cause))
+        }
+    }
+}
+
+/// What Sentinel calls the master may have become a replica since, or be one still.
+fn is_master(role: Value) -> Result<(), Failure> {
+    match role {
+        Value::ServerError(error) => Err(error.into()),
+        Value::Array(parts) if parts.first() == Some(&Value::BulkString(b"master".to_vec())) => {
+            Ok(())
+        }
+        _ => Err(Failure::Demoted("it is no master".into())),
     }
 }
 
@@ -127,23 +158,6 @@ impl Connection {
         self.stream.socket().peer()
     }
 
-    /// Sends a command that has to be answered by OK.
-    fn require(
-        &mut self,
-        command: &Cmd,
-        deadline: &Deadline,
-        failure: impl FnOnce(ServerError) -> Failure,
-    ) -> Result<(), Failure> {
-        match self.request(&command.get_packed_command(), deadline)? {
-            Value::Okay => Ok(()),
-            Value::ServerError(error) => Err(failure(error)),
-            _ => {
-                let cause = "it doesn't answer a login as a Redis server does".into();
-                Err(Failure::Other(cause))
-            }
-        }
-    }
-
     /// Sends a command and reads its answer, which may be an error, by `deadline`.
     pub(super) fn request(
         &mut self,
@@ -151,6 +165,11 @@ impl Connection {
         deadline: &Deadline,
     ) -> Result<Value, Failure> {
         self.send(command, deadline)?;
+        self.reply()
+    }
+
+    /// The answer to the next command that was sent, by the deadline of the last.
+    pub(super) fn reply(&mut self) -> Result<Value, Failure> {
         self.replies.next(&mut self.stream)
     }
 

@@ -1,10 +1,12 @@
 //! Why a command has no value for an answer, and what the server's errors mean.
 
+use std::fmt;
 use std::io;
 
 use ::redis::ServerError;
 
 use crate::base::error::Cause;
+use crate::engine::net::address::HostPort;
 
 /// Why a command has no value for an answer.
 #[derive(Debug)]
@@ -17,12 +19,38 @@ pub(super) enum Failure {
     Demoted(Cause),
     /// The server can't serve now.
     Busy(Cause),
+    /// The slot is another node's.
+    Elsewhere(Redirect),
+    /// The slot moves, and some of the keys are at either node.
+    Moving(Cause),
+    /// The cluster has no node for the slot, or too few nodes.
+    ClusterDown(Cause),
     /// The user may not do this.
     Denied(Cause),
     /// A key holds something that is no lock.
     Conflict(String),
     /// Any other answer, and a peer that is no Redis server.
     Other(Cause),
+}
+
+/// Where a node of a cluster sends a command that isn't for it.
+#[derive(Debug)]
+pub(super) struct Redirect {
+    pub(super) slot: u16,
+    /// `None`: the node doesn't know. Without a host it is that of the node itself.
+    pub(super) to: Option<HostPort>,
+    /// Only with this one command: the slot is on its way to that node.
+    pub(super) is_once: bool,
+}
+
+impl fmt::Display for Redirect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "slot {} is at ", self.slot)?;
+        match &self.to {
+            Some(server) => write!(f, "{server}"),
+            None => f.write_str("an unknown node"),
+        }
+    }
 }
 
 impl Failure {
@@ -32,12 +60,22 @@ impl Failure {
         matches!(self, Closed(_) | TimedOut(_) | Demoted(_))
     }
 
+    /// Whether the server has answered that it did nothing, because the slot isn't its own, or not wholly.
+    pub(super) fn is_refusal(&self) -> bool {
+        use Failure::{Elsewhere, Moving};
+        matches!(self, Elsewhere(_) | Moving(_))
+    }
+
     pub(super) fn cause(self) -> Cause {
-        use Failure::{Busy, Closed, Conflict, Demoted, Denied, Other, TimedOut};
+        use Failure::{
+            Busy, Closed, ClusterDown, Conflict, Demoted, Denied, Elsewhere, Moving, Other,
+            TimedOut,
+        };
         match self {
             Conflict(text) => text.into(),
+            Elsewhere(redirect) => redirect.to_string().into(),
             Closed(cause) | TimedOut(cause) | Demoted(cause) | Busy(cause) | Denied(cause)
-            | Other(cause) => cause,
+            | Moving(cause) | ClusterDown(cause) | Other(cause) => cause,
         }
     }
 }
@@ -57,12 +95,10 @@ impl From<io::Error> for Failure {
 
 /// The codes of a server that can't serve now, and may a little later, without anybody mending a key or a right: it
 /// starts, runs a script, has lost its master or its replicas, can't save, or has no memory left.
-const BUSY: [&str; 8] = [
+const BUSY: [&str; 6] = [
     "LOADING",
     "BUSY",
     "MASTERDOWN",
-    "CLUSTERDOWN",
-    "TRYAGAIN",
     "NOREPLICAS",
     "MISCONF",
     "OOM",
@@ -74,7 +110,13 @@ impl From<ServerError> for Failure {
         let is = |code: &str| is_about(&error, &text, code);
         let any = |codes: &[&str]| codes.iter().any(|code| is(code));
         let says = |words: &str| is_plain(&error) && text.contains(words);
-        if is("READONLY") {
+        if let Some(redirect) = redirect(&error) {
+            Failure::Elsewhere(redirect)
+        } else if is("TRYAGAIN") {
+            Failure::Moving(text.into())
+        } else if is("CLUSTERDOWN") {
+            Failure::ClusterDown(text.into())
+        } else if is("READONLY") {
             Failure::Demoted(text.into())
         } else if says("max number of clients reached") {
             Failure::Busy(text.into())
@@ -91,6 +133,25 @@ impl From<ServerError> for Failure {
             Failure::Other(text.into())
         }
     }
+}
+
+/// `MOVED 3999 host:port` and `ASK 3999 host:port`.
+fn redirect(error: &ServerError) -> Option<Redirect> {
+    let is_once = match error.code() {
+        "MOVED" => false,
+        "ASK" => true,
+        _ => return None,
+    };
+    let (slot, server) = error.details()?.split_once(' ')?;
+    let (host, port) = server.rsplit_once(':')?;
+    let port = port.parse().ok()?;
+    let is_known = host != "?";
+    let host = host.to_owned();
+    Some(Redirect {
+        slot: slot.parse().ok()?,
+        to: is_known.then_some(HostPort { host, port }),
+        is_once,
+    })
 }
 
 /// The server's words, without the arguments that it repeats: passwords and owners are among them.
@@ -177,8 +238,6 @@ mod tests {
             "LOADING Redis is loading",
             "BUSY Redis is busy",
             "MASTERDOWN Link",
-            "CLUSTERDOWN Hash slot not served",
-            "TRYAGAIN Multiple keys request during rehashing of slot",
             "OOM command not allowed",
             "NOREPLICAS Not enough good replicas to write.",
             "ERR Error running script (call to f_0): @user_script:1: -MISCONF Redis is configured to save",
@@ -192,8 +251,38 @@ mod tests {
         ] {
             assert!(matches!(failure(line), Failure::Conflict(_)), "{line}");
         }
-        for line in ["ERR what", "MOVED 1 127.0.0.1:1"] {
+        for line in ["ERR what", "MOVED 1", "ASK x 127.0.0.1:1"] {
             assert!(matches!(failure(line), Failure::Other(_)), "{line}");
         }
+    }
+
+    #[test]
+    fn answers_of_a_clusters_nodes_are_told_apart() {
+        for (line, slot, to, is_once) in [
+            (
+                "MOVED 3999 127.0.0.1:6381",
+                3999,
+                Some(("127.0.0.1", 6381)),
+                false,
+            ),
+            ("ASK 0 a.example:1", 0, Some(("a.example", 1)), true),
+            ("MOVED 16383 ::1:7000", 16383, Some(("::1", 7000)), false),
+            ("MOVED 1 :7000", 1, Some(("", 7000)), false),
+            ("MOVED 1 ?:7000", 1, None, false),
+        ] {
+            let Failure::Elsewhere(found) = failure(line) else {
+                panic!("{line}")
+            };
+            let server = found.to.as_ref().map(|to| (&*to.host, to.port));
+            assert_eq!(
+                (found.slot, server, found.is_once),
+                (slot, to, is_once),
+                "{line}"
+            );
+        }
+        let line = "TRYAGAIN Multiple keys request during rehashing of slot";
+        assert!(matches!(failure(line), Failure::Moving(_)));
+        let line = "CLUSTERDOWN Hash slot not served";
+        assert!(matches!(failure(line), Failure::ClusterDown(_)));
     }
 }

@@ -1,6 +1,7 @@
 //! Locks in a Redis or Valkey server.
 //!
-//! [`Commands`](commands::Commands) knows what is sent about a name, and what the answers mean; `server` sends it. A
+//! [`Commands`](commands::Commands) knows what is sent about a name, and what the answers mean; `servers` finds
+//! the server that has it, and `server` sends it. A
 //! waiter's [`RedisWait`](wait::RedisWait) asks by heartbeats, and hears of grants in the `inbox`. The state of a lock
 //! is changed by the scripts of `lua/` alone.
 //!
@@ -8,14 +9,16 @@
 //! closed after any failure on it, and a command is sent again only where its script makes that harmless.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
+use self::address::{Address, At};
 use self::commands::Commands;
 use self::inbox::Inbox;
 use self::keys::{Keys, VALUE};
-use self::server::Server;
+use self::servers::{Refused, Servers};
 use self::wait::RedisWait;
 use super::{
-    Capabilities, Engine, Grant, Operations, Page, Release, Released, Renewed, Request,
+    Capabilities, Cursor, Engine, Grant, Operations, Page, Release, Released, Renewed, Request,
     Revocations, Sharing, StoreAnswer, Values, Wait,
 };
 use crate::base::clock::{Clock, Deadline};
@@ -42,34 +45,60 @@ mod reply;
 mod role;
 mod script;
 mod server;
+mod servers;
+mod settings;
 mod shown;
 mod wait;
 
 #[derive(Debug)]
 pub(crate) struct RedisEngine {
-    server: Arc<Server>,
+    servers: Arc<dyn Servers>,
     commands: Arc<Commands>,
     inbox: Arc<Inbox>,
+    clock_skew: Duration,
     clock: Arc<dyn Clock>,
+}
+
+/// By how much the clocks of servers may differ that take each other's place, where it isn't said. Where none does, nothing
+/// depends on it.
+const CLOCK_SKEW: Duration = Duration::from_millis(10);
+
+fn clock_skew(address: &Address, options: &Options) -> Result<Duration> {
+    let given = address.given.clock_skew.or(options.clock_skew);
+    let replicas = address.given.min_replicas.unwrap_or(options.min_replicas);
+    let fails_over = replicas > 0 || !matches!(address.at, At::One(_));
+    let usual = if fails_over {
+        CLOCK_SKEW
+    } else {
+        Duration::ZERO
+    };
+    let options = Options {
+        clock_skew: given,
+        ..options.clone()
+    };
+    options.check()?;
+    Ok(given.unwrap_or(usual))
 }
 
 impl RedisEngine {
     /// Connects once, so that a wrong URL, password or address is told now.
     pub(crate) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Self> {
         let address = address::parse(url)?;
-        let engine = RedisEngine::of(Server::new(address, options)?, clock);
-        let role = engine.server.greet();
-        let role = role.map_err(|e| engine.commands.error(None, e))?;
-        role.check(engine.server.place())?;
+        let clock_skew = clock_skew(&address, options)?;
+        let engine = RedisEngine::of(servers::new(address, options)?, clock_skew, clock);
+        engine.servers.greet().map_err(|refused| match refused {
+            Refused::Failure(failure) => engine.commands.error(None, failure),
+            Refused::Error(error) => error,
+        })?;
         Ok(engine)
     }
 
-    fn of(server: Server, clock: Arc<dyn Clock>) -> Self {
-        let server = Arc::new(server);
+    fn of(servers: Arc<dyn Servers>, clock_skew: Duration, clock: Arc<dyn Clock>) -> Self {
         RedisEngine {
-            commands: Arc::new(Commands::new(server.clone())),
-            inbox: Arc::new(Inbox::new(server.clone())),
-            server,
+            commands: Arc::new(Commands::new(servers.clone())),
+            inbox: Arc::new(Inbox::new()),
+            servers,
+            clock_skew,
             clock,
         }
     }
@@ -81,12 +110,16 @@ impl Engine for RedisEngine {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::ALL
+        Capabilities {
+            clock_skew: self.clock_skew,
+            ..Capabilities::ALL
+        }
     }
 
     fn new_wait(&self) -> Box<dyn Wait> {
         let (commands, inbox) = (self.commands.clone(), self.inbox.clone());
-        Box::new(RedisWait::new(commands, inbox, self.clock.clone()))
+        let clock = self.clock.clone();
+        Box::new(RedisWait::new(commands, inbox, clock, self.clock_skew))
     }
 
     fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
@@ -145,13 +178,19 @@ impl Engine for RedisEngine {
         options: &Options,
         deadline: &Deadline,
     ) -> Result<Vec<Finding>> {
-        let parts = (&*self.server, &*self.commands);
-        diagnosis::diagnose(parts, namespace, options, deadline)
+        let servers = self.servers.all(deadline);
+        let servers = servers.map_err(|e| self.commands.error(None, e))?;
+        let mut findings = Vec::new();
+        for server in &servers {
+            let parts = (server, &*self.commands);
+            findings.extend(diagnosis::diagnose(parts, namespace, options, deadline)?);
+        }
+        Ok(findings)
     }
 
     fn after_fork(&self) -> Option<Arc<dyn Engine>> {
-        let (server, clock) = (self.server.after_fork(), self.clock.clone());
-        Some(Arc::new(RedisEngine::of(server, clock)))
+        let (servers, clock) = (self.servers.after_fork(), self.clock.clone());
+        Some(Arc::new(RedisEngine::of(servers, self.clock_skew, clock)))
     }
 }
 
@@ -164,7 +203,7 @@ impl Operations for RedisEngine {
         &self,
         namespace: &Namespace,
         prefix: &str,
-        cursor: u64,
+        cursor: Cursor,
         deadline: &Deadline,
     ) -> Result<Page> {
         self.commands.list(namespace, prefix, cursor, deadline)

@@ -17,6 +17,7 @@ pub(super) struct ScriptCall<'a> {
     script: &'a Script,
     keys: &'a [&'a str],
     arguments: &'a [&'a [u8]],
+    is_for_replicas: bool,
 }
 
 /// A command that can be sent again in another form when the server asks for it.
@@ -27,6 +28,11 @@ pub(super) trait Command {
     /// What to send when the server doesn't know the script.
     fn in_full(&self) -> Option<Vec<u8>> {
         None
+    }
+
+    /// Whether replicas must have what it writes, where the options say so.
+    fn is_for_replicas(&self) -> bool {
+        false
     }
 }
 
@@ -50,11 +56,20 @@ impl Script {
             script: self,
             keys,
             arguments,
+            is_for_replicas: false,
         }
     }
 }
 
 impl ScriptCall<'_> {
+    /// The same, and replicas must have what it writes, where the options say so.
+    pub(super) fn for_replicas(self, is_for_replicas: bool) -> Self {
+        ScriptCall {
+            is_for_replicas,
+            ..self
+        }
+    }
+
     /// The crate's `Cmd` would copy each part twice, on the way of every lock and unlock.
     fn pack(&self, verb: &str, script: &str) -> Vec<u8> {
         const USUAL_SIZE: usize = 320;
@@ -99,6 +114,10 @@ impl Command for ScriptCall<'_> {
 
     fn in_full(&self) -> Option<Vec<u8>> {
         Some(self.pack("EVAL", &self.script.code))
+    }
+
+    fn is_for_replicas(&self) -> bool {
+        self.is_for_replicas
     }
 }
 

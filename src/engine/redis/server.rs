@@ -1,82 +1,135 @@
 //! One server, and the connections to it that are idle.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ::redis::Value;
 
-use super::address::Address;
 use super::connection::{Connection, Connector};
 use super::failure::Failure;
 use super::role::Role;
 use super::script::Command;
+use super::settings::{Replicas, Settings};
+use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
-use crate::base::error::Result;
-use crate::base::options::Options;
 use crate::engine::Unanswered;
+use crate::engine::net::address::Endpoint;
 use crate::engine::net::limits::SHORTEST_SHARE;
 use crate::engine::net::pool::Pool;
 
 /// One server, and the connections to it that are idle. Nobody waits for another's connection.
 #[derive(Debug)]
 pub(super) struct Server {
+    endpoint: Endpoint,
     connector: Connector,
-    connect_timeout: Duration,
-    io_timeout: Duration,
+    settings: Arc<Settings>,
     pool: Pool<Connection>,
+    retired: Cancel,
 }
 
-/// What the server said, and whether it was asked twice.
+/// What a server said.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) value: Value,
+    /// Whether it may have been asked twice.
     pub(super) repeated: bool,
+    pub(super) server: Arc<Server>,
+    /// Set when too few replicas are known to have what was written.
+    pub(super) shortfall: Option<Shortfall>,
+}
+
+/// How many replicas have what was written, and how many should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shortfall {
+    have: i64,
+    least: u32,
+}
+
+impl fmt::Display for Shortfall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shortfall { have, least } = self;
+        write!(
+            f,
+            "{have} of its replicas have what was written, and {least} must (min_replicas)"
+        )
+    }
+}
+
+/// A value, and whether enough replicas have what came with it.
+type Replied = (Value, Option<Shortfall>);
+
+/// How a command is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    Plain,
+    /// To the node that takes the slot over, which refuses it otherwise.
+    Asking,
 }
 
 impl Server {
-    pub(super) fn new(address: Address, options: &Options) -> Result<Self> {
+    /// Fails if the host can have no certificate.
+    pub(super) fn new(endpoint: Endpoint, settings: Arc<Settings>) -> Result<Self, Failure> {
         Ok(Server {
-            connector: Connector::new(address)?,
-            connect_timeout: options.connect_timeout,
-            io_timeout: options.io_timeout,
+            connector: Connector::new(endpoint.clone(), settings.clone())?,
+            endpoint,
+            settings,
             pool: Pool::default(),
+            retired: Cancel::default(),
         })
     }
 
     /// The same for a child that was forked off, without its parent's connections.
-    pub(super) fn after_fork(&self) -> Self {
+    pub(super) fn after_fork(&self, settings: Arc<Settings>) -> Self {
         Server {
-            connector: self.connector.after_fork(),
-            connect_timeout: self.connect_timeout,
-            io_timeout: self.io_timeout,
+            endpoint: self.endpoint.clone(),
+            connector: self.connector.after_fork(settings.clone()),
+            settings,
             pool: self.pool.after_fork(),
+            retired: Cancel::default(),
         }
     }
 
-    /// For errors: the URL without user and password.
-    pub(super) fn place(&self) -> &str {
-        self.connector.place()
+    pub(super) fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// What is the same for all servers of its URL.
+    pub(super) fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     pub(super) fn io_timeout(&self) -> Duration {
-        self.io_timeout
+        self.settings.io_timeout
+    }
+
+    /// Another server has taken its place: its connections are closed, also those that are in use as soon as they aren't.
+    pub(super) fn retire(&self) {
+        self.retired.set();
+        self.pool.close_those_before(Instant::now());
+    }
+
+    /// Set when another server has taken its place.
+    pub(super) fn retired(&self) -> &Cancel {
+        &self.retired
     }
 
     /// A connection of the caller's own.
     pub(super) fn connect(&self, deadline: &Deadline) -> Result<Connection, Failure> {
         self.connector
-            .connect(&deadline.within(self.connect_timeout))
+            .connect(&deadline.within(self.settings.connect_timeout))
     }
 
     /// Finds out whether there is a server, whether it lets us in, and what it is, within the connect timeout.
-    pub(super) fn greet(&self) -> Result<Role, Failure> {
+    pub(super) fn greet(self: &Arc<Self>) -> Result<Role, Failure> {
         let (ping, hello) = (::redis::cmd("PING"), ::redis::cmd("HELLO"));
-        let deadline = Deadline::after(self.connect_timeout);
+        let deadline = Deadline::after(self.settings.connect_timeout);
         let connection = self.connect(&deadline)?;
-        let answer = self.exchange(connection, &ping, &deadline);
-        match answer.map_err(|e| self.connector.suspecting_tls(e))? {
+        let answer = self.exchange(connection, &ping, Manner::Plain, &deadline);
+        match answer.map_err(|e| self.connector.suspecting_tls(e))?.0 {
             // A server that doesn't know HELLO may have locks all the same, and was reached just now.
             Value::SimpleString(pong) if pong == "PONG" => self
-                .call(&hello, &deadline)
+                .call(&hello, Manner::Plain, &deadline)
                 .map_or(Ok(Role::Primary), |answer| Ok(Role::of(&answer.value))),
             _ => {
                 let cause = "it doesn't answer PING as a Redis server does";
@@ -90,15 +143,16 @@ impl Server {
     /// When a connection that was idle turns out not to work any more, the command is sent again on a new one:
     /// the server may have carried it out before.
     pub(super) fn call(
-        &self,
+        self: &Arc<Self>,
         command: &dyn Command,
+        manner: Manner,
         deadline: &Deadline,
     ) -> Result<Answer, Unanswered<Failure>> {
         let began = Instant::now();
         let idle = self.pool.take(began, Connection::is_quiet);
         let mut repeated = false;
         if let Some(connection) = idle {
-            match self.exchange(connection, command, &share(deadline)) {
+            match self.exchange(connection, command, manner, &share(deadline)) {
                 Err(failure) if failure.is_of_connection() => {
                     // A replica has refused it.
                     repeated = !matches!(failure, Failure::Demoted(_));
@@ -111,20 +165,24 @@ impl Server {
                         });
                     }
                 }
-                answer => return answered(answer, false),
+                answer => return self.answered(answer, false),
             }
         }
         let connection = self.connect(deadline).map_err(|error| Unanswered {
             error,
             sent: repeated,
         })?;
-        answered(self.exchange(connection, command, deadline), repeated)
+        self.answered(
+            self.exchange(connection, command, manner, deadline),
+            repeated,
+        )
     }
 
     /// Sends a command that mustn't be carried out twice: never again after it may have reached the server.
     pub(super) fn call_once(
-        &self,
+        self: &Arc<Self>,
         command: &dyn Command,
+        manner: Manner,
         deadline: &Deadline,
     ) -> Result<Answer, Unanswered<Failure>> {
         let idle = self.pool.take(Instant::now(), Connection::is_quiet);
@@ -132,7 +190,7 @@ impl Server {
             Some(connection) => connection,
             None => self.connect(deadline).map_err(Unanswered::unsent)?,
         };
-        answered(self.exchange(connection, command, deadline), false)
+        self.answered(self.exchange(connection, command, manner, deadline), false)
     }
 
     /// A connection that fails is dropped here, and so never used again.
@@ -140,10 +198,19 @@ impl Server {
         &self,
         mut connection: Connection,
         command: &dyn Command,
+        manner: Manner,
         deadline: &Deadline,
-    ) -> Result<Value, Failure> {
-        let value = match ask(&mut connection, command, &deadline.within(self.io_timeout)) {
-            Ok(value) => value,
+    ) -> Result<Replied, Failure> {
+        let replicas = self.settings.replicas.filter(|_| command.is_for_replicas());
+        let deadline = deadline.within(self.settings.io_timeout);
+        let request = Request {
+            command,
+            manner,
+            replicas,
+            deadline: &deadline,
+        };
+        let (value, shortfall) = match request.exchange(&mut connection) {
+            Ok(replied) => replied,
             Err(failure) => {
                 connection.give_up();
                 return Err(failure);
@@ -151,7 +218,7 @@ impl Server {
         };
         let answer = match value {
             Value::ServerError(error) => Err(Failure::from(error)),
-            value => Ok(value),
+            value => Ok((value, shortfall)),
         };
         // It will stay a replica: behind the same address there may be its successor.
         if !matches!(answer, Err(Failure::Demoted(_))) {
@@ -170,30 +237,100 @@ impl Server {
     }
 
     fn keep(&self, connection: Connection) {
-        self.pool.put(connection, Instant::now());
+        if !self.retired.is_set() {
+            self.pool.put(connection, Instant::now());
+        }
+    }
+
+    /// What fails after a connection was made may have been carried out: the server may have got all of the command. But it
+    /// sends on what isn't its own without looking at it.
+    fn answered(
+        self: &Arc<Self>,
+        answer: Result<Replied, Failure>,
+        repeated: bool,
+    ) -> Result<Answer, Unanswered<Failure>> {
+        match answer {
+            Ok((value, shortfall)) => Ok(Answer {
+                value,
+                repeated,
+                server: self.clone(),
+                shortfall,
+            }),
+            Err(error) => Err(Unanswered {
+                sent: repeated || !error.is_refusal(),
+                error,
+            }),
+        }
     }
 }
 
-/// What fails after a connection was made may have been carried out: the server may have got all of the command.
-fn answered(answer: Result<Value, Failure>, repeated: bool) -> Result<Answer, Unanswered<Failure>> {
-    match answer {
-        Ok(value) => Ok(Answer { value, repeated }),
-        Err(failure) => Err(Unanswered::sent(failure)),
+/// One command, and what goes with it in the same write.
+struct Request<'a> {
+    command: &'a dyn Command,
+    manner: Manner,
+    replicas: Option<Replicas>,
+    deadline: &'a Deadline,
+}
+
+impl Request<'_> {
+    fn exchange(&self, connection: &mut Connection) -> Result<Replied, Failure> {
+        let replied = self.send(self.command.packed(), connection)?;
+        if !is_unknown_script(&replied.0) {
+            return Ok(replied);
+        }
+        match self.command.in_full() {
+            Some(full) => self.send(full, connection),
+            None => Ok(replied),
+        }
+    }
+
+    /// Sends it, and reads all that is answered.
+    fn send(&self, packed: Vec<u8>, connection: &mut Connection) -> Result<Replied, Failure> {
+        let mut packed = packed;
+        if self.manner == Manner::Asking {
+            let mut asking = ::redis::cmd("ASKING").get_packed_command();
+            asking.append(&mut packed);
+            packed = asking;
+        }
+        if let Some(replicas) = self.replicas {
+            let mut wait = ::redis::cmd("WAIT");
+            wait.arg(replicas.least)
+                .arg(self.patience(replicas).as_millis());
+            wait.write_packed_command(&mut packed);
+        }
+        connection.send(&packed, self.deadline)?;
+        if self.manner == Manner::Asking {
+            connection.reply()?;
+        }
+        let value = connection.reply()?;
+        let shortfall = match self.replicas {
+            Some(replicas) => shortfall(connection.reply()?, replicas.least)?,
+            None => None,
+        };
+        Ok((value, shortfall))
+    }
+
+    /// For how long the server waits for its replicas: never for ever, which 0 would be, and not until the deadline, by
+    /// which its answer has to be here.
+    fn patience(&self, replicas: Replicas) -> Duration {
+        let share = self.deadline.remaining() / 2;
+        replicas.timeout.min(share).max(Duration::from_millis(1))
     }
 }
 
-fn ask(
-    connection: &mut Connection,
-    command: &dyn Command,
-    deadline: &Deadline,
-) -> Result<Value, Failure> {
-    let value = connection.request(&command.packed(), deadline)?;
-    if !is_unknown_script(&value) {
-        return Ok(value);
-    }
-    match command.in_full() {
-        Some(full) => connection.request(&full, deadline),
-        None => Ok(value),
+/// What WAIT answered.
+fn shortfall(acknowledged: Value, least: u32) -> Result<Option<Shortfall>, Failure> {
+    match acknowledged {
+        Value::Int(have) if have >= i64::from(least) => Ok(None),
+        Value::Int(have) => Ok(Some(Shortfall { have, least })),
+        // On a replica it is refused.
+        Value::ServerError(error) => match Failure::from(error) {
+            Failure::Other(cause) => Err(Failure::Demoted(cause)),
+            failure => Err(failure),
+        },
+        _ => Err(Failure::Other(
+            "it doesn't answer WAIT as a Redis server does".into(),
+        )),
     }
 }
 
@@ -214,19 +351,27 @@ fn is_unknown_script(value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::redis::address;
+    use crate::base::options::Options;
+    use crate::engine::redis::address::{self, At};
     use std::io::{Read, Write};
     use std::net::TcpListener;
     use std::thread;
 
-    fn server_at(listener: &TcpListener) -> Server {
+    fn server_at(listener: &TcpListener) -> Arc<Server> {
         let url = format!("redis://{}/", listener.local_addr().unwrap());
-        Server::new(address::parse(&url).unwrap(), &Options::default()).unwrap()
+        let address = address::parse(&url).unwrap();
+        let settings = Settings::new(&address, &Options::default()).unwrap();
+        let At::One(endpoint) = address.at else {
+            panic!("it is one")
+        };
+        Arc::new(Server::new(endpoint, Arc::new(settings)).unwrap())
     }
 
-    fn unanswered(server: &Server) -> Unanswered<Failure> {
+    fn unanswered(server: &Arc<Server>) -> Unanswered<Failure> {
         let deadline = Deadline::after(Duration::from_secs(20));
-        server.call(&::redis::cmd("PING"), &deadline).unwrap_err()
+        server
+            .call(&::redis::cmd("PING"), Manner::Plain, &deadline)
+            .unwrap_err()
     }
 
     #[test]

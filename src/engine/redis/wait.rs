@@ -12,9 +12,11 @@
 //! | without an answer | waits for a grant, or for its caller's next pause to end | perhaps, or it has the lock |
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::commands::Commands;
 use super::inbox::{Inbox, Notification, Subscription};
+use super::server::Server;
 use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::token::Token;
 use crate::base::validity::valid_until;
@@ -26,6 +28,9 @@ pub(super) struct RedisWait {
     commands: Arc<Commands>,
     inbox: Arc<Inbox>,
     clock: Arc<dyn Clock>,
+    clock_skew: Duration,
+    /// The server that answered last.
+    server: Option<Arc<Server>>,
     subscribed: Subscribed,
     heartbeat: Heartbeat,
     /// The last answer that the lock was taken.
@@ -82,12 +87,14 @@ impl Wait for RedisWait {
             self.heartbeat.announce_nothing();
         }
         self.is_unanswered = answer.is_err();
-        let taken = match answer? {
+        let (answer, server) = answer?;
+        let taken = match answer {
             Acquired::Granted { token, value } => return Ok(granted(token, value, asked)),
             Acquired::Taken(taken) => taken,
             Acquired::Broken => return Ok(Answer::Broken),
         };
         self.taken(asked, &taken, enters_queue);
+        self.follow(server);
         if let Some(pace) = pace {
             self.heartbeat.answered(&taken, pace);
         }
@@ -116,11 +123,18 @@ impl Wait for RedisWait {
 }
 
 impl RedisWait {
-    pub(super) fn new(commands: Arc<Commands>, inbox: Arc<Inbox>, clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(
+        commands: Arc<Commands>,
+        inbox: Arc<Inbox>,
+        clock: Arc<dyn Clock>,
+        clock_skew: Duration,
+    ) -> Self {
         RedisWait {
             commands,
             inbox,
             clock,
+            clock_skew,
+            server: None,
             subscribed: Subscribed::NotYet,
             heartbeat: Heartbeat::default(),
             seen: None,
@@ -131,12 +145,19 @@ impl RedisWait {
 
     /// Subscribes, if this process has its inbox already; with a deadline it is opened if need be.
     fn subscribe(&mut self, request: Request<'_>, open_by: Option<&Deadline>) {
-        if matches!(self.subscribed, Subscribed::Yes(_)) {
-            return;
+        match &self.subscribed {
+            Subscribed::Yes(subscription) if !subscription.is_over() => return,
+            Subscribed::Yes(_) => self.subscribed = Subscribed::NotYet,
+            Subscribed::NotYet | Subscribed::Failed => {}
         }
+        let known = self.server.as_ref().filter(|one| !one.retired().is_set());
+        let server = known.cloned();
+        let Some(server) = server.or_else(|| self.commands.server_of(request.key())) else {
+            return;
+        };
         let subscription = self
             .inbox
-            .subscribe(request.key().namespace(), request.owner, open_by);
+            .subscribe(&server, request.key(), request.owner, open_by);
         match subscription {
             Some(subscription) => self.subscribed = Subscribed::Yes(subscription),
             None if open_by.is_some() => self.subscribed = Subscribed::Failed,
@@ -177,16 +198,28 @@ impl RedisWait {
         });
     }
 
+    /// Grants are heard of at the server that has the name: if that is another one now, the owner subscribes anew.
+    fn follow(&mut self, server: Arc<Server>) {
+        if let Subscribed::Yes(subscription) = &self.subscribed
+            && !subscription.is_at(&server)
+        {
+            self.subscribed = Subscribed::NotYet;
+        }
+        self.server = Some(server);
+    }
+
     /// The lease of a grant that was heard of: it began after the last answer, so it lasts for a ttl from that
     /// question at least. A grant that is from before, or was long on the way, is left to the next question, which
     /// finds whether it is still there.
     fn granted(&self, request: Request<'_>, token: Token) -> Option<Grant> {
-        if request.claim.has_many() || request.claim.valued {
-            // One of several names, or a lock whose value is still to be had: the next question brings the rest.
+        if request.claim.has_many() || request.claim.valued || self.commands.asks_replicas() {
+            // One of several names, or a lock whose value is still to be had, or that replicas must have: the next question
+            // brings the rest.
             return None;
         }
         let seen = self.seen?;
-        let valid_for = valid_until(seen.asked, request.ttl).since(self.clock.now());
+        let valid_for =
+            valid_until(seen.asked, request.ttl, self.clock_skew).since(self.clock.now());
         let is_fresh = valid_for >= request.ttl / 2;
         (token.number > seen.counter && is_fresh).then_some(Grant {
             token,

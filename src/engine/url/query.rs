@@ -1,5 +1,7 @@
 //! The query of a URL.
 
+use std::time::Duration;
+
 use super::parts::decoded;
 
 /// The keys and values of a query, each of which is to be taken once.
@@ -18,6 +20,25 @@ impl Query {
     pub(in crate::engine) fn take(&mut self, key: &str) -> Option<String> {
         let at = self.0.iter().position(|(k, _)| k == key)?;
         Some(self.0.remove(at).1)
+    }
+
+    /// A duration such as `500ms` or `2s`.
+    pub(in crate::engine) fn take_duration(
+        &mut self,
+        key: &str,
+    ) -> Result<Option<Duration>, String> {
+        let Some(text) = self.take(key) else {
+            return Ok(None);
+        };
+        let unit_at = text.find(|c: char| !c.is_ascii_digit());
+        let (number, unit) = text.split_at(unit_at.unwrap_or(text.len()));
+        let duration = match (number.parse(), unit) {
+            (Ok(number), "ms") => Some(Duration::from_millis(number)),
+            (Ok(number), "s") => Some(Duration::from_secs(number)),
+            _ => None,
+        };
+        let reason = || format!("its {key} isn't a time such as 500ms or 2s");
+        duration.map(Some).ok_or_else(reason)
     }
 
     /// Complains of what wasn't taken. The key isn't `shown` where it may be the end of a password with an `&` in it.
@@ -48,6 +69,20 @@ mod tests {
             "{reason}"
         );
         Query::of(None).unwrap().finish("none", true).unwrap();
+    }
+
+    #[test]
+    fn durations_have_units() {
+        for (text, millis) in [("0ms", 0), ("500ms", 500), ("2s", 2_000)] {
+            let mut query = Query::of(Some(&format!("a={text}"))).unwrap();
+            let expected = Some(Duration::from_millis(millis));
+            assert_eq!(query.take_duration("a").unwrap(), expected);
+            assert_eq!(query.take_duration("a").unwrap(), None);
+        }
+        for text in ["", "1", "ms", "-1s", "1.5s", "1 s", "99999999999999999999s"] {
+            let mut query = Query::of(Some(&format!("a={text}"))).unwrap();
+            assert!(query.take_duration("a").is_err(), "{text}");
+        }
     }
 
     #[test]

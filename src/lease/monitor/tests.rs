@@ -4,6 +4,7 @@ use super::*;
 use crate::base::clock::tests::ManualClock;
 use crate::base::error::{Error, Result};
 use crate::base::token::Token;
+use crate::base::validity::valid_until;
 use crate::engine::{Release, Released, Wait};
 
 const TTL: Duration = Duration::from_secs(9);
@@ -80,13 +81,14 @@ fn scene(every: Option<Duration>, max_hold: Option<Duration>) -> Scene {
         ttl: TTL,
         every,
         max_hold,
+        clock_skew: Duration::ZERO,
     };
     let mut lease = Lease::new(
         Claim::exclusive("test", "a"),
         Owner::new(),
         Token::next(0, 0),
     );
-    (lease.valid_until, lease.due) = (valid_until(now, TTL), plan.due(now));
+    (lease.valid_until, lease.due) = (plan.valid_until(now), plan.due(now));
     (lease.granted, lease.held_since) = (now, now);
     let (to, observer) = (engine.clone(), Observers::default());
     let turn = Turn::default();
@@ -143,7 +145,7 @@ fn renewed_lease_counts_from_before_the_send() {
     let took = Duration::from_secs(1);
     scene.answers([(took, Ok(true))]);
     scene.tend_when_due();
-    let full = valid_until(scene.clock.now(), TTL).since(scene.clock.now());
+    let full = valid_until(scene.clock.now(), TTL, Duration::ZERO).since(scene.clock.now());
     assert_eq!(scene.held.remaining(), full - took);
 }
 

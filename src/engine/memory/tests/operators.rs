@@ -4,6 +4,7 @@ use super::*;
 use crate::base::error::LostReason;
 use crate::base::inspection::{Inspection, LockState, Wants};
 use crate::base::token::HAND_OVERS;
+use crate::engine::Cursor;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -29,7 +30,9 @@ impl World {
 
     fn lists(&self, prefix: &str) -> Vec<String> {
         let namespace = Namespace::new("test").expect("it is valid");
-        let page = self.engine.list(&namespace, prefix, 0, &Deadline::NEVER);
+        let page = self
+            .engine
+            .list(&namespace, prefix, Cursor::default(), &Deadline::NEVER);
         let mut names = page.expect("memory has no failures").names;
         names.sort();
         names

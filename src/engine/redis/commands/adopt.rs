@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use ::redis::Value;
 
-use super::{Commands, millis, mode};
+use super::{Commands, Needs, millis, mode, needs_of_renewal};
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
 use crate::base::owner::Owner;
@@ -12,6 +12,7 @@ use crate::base::token::{Ending, Token};
 use crate::base::value::Stored;
 use crate::engine::heartbeat::Acquired;
 use crate::engine::redis::answers::acquired;
+use crate::engine::redis::server::Answer;
 use crate::engine::{Request, Unanswered};
 
 impl Commands {
@@ -30,8 +31,16 @@ impl Commands {
         let arguments = [request.owner.as_str(), &ttl, &mode, from.as_str(), &counter];
         let arguments = arguments.map(str::as_bytes);
         let script = self.adopt.of(request.claim);
-        match self.run(script, request, request.claim.valued, &arguments, deadline) {
+        let needs = Needs {
+            value: request.claim.valued,
+            ..needs_of_renewal(request.ttl)
+        };
+        match self.run(script, request, needs, &arguments, deadline) {
             Ok(answer) if answer.value == Value::Int(0) => Ok(None),
+            Ok(Answer {
+                shortfall: Some(shortfall),
+                ..
+            }) => Err(self.unconfirmed(request.key(), shortfall)),
             Ok(answer) => match acquired(answer.value) {
                 Some(Acquired::Granted { token, value }) => Ok(Some((token, value))),
                 _ => Err(self.surprised(request.key())),

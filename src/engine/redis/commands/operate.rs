@@ -1,6 +1,7 @@
 //! What operators ask of a server: how a lock stands, which there are, and to break one.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use ::redis::{FromRedisValue, Value};
 
@@ -9,12 +10,14 @@ use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
-use crate::engine::Page;
 use crate::engine::redis::channel_names::broken_channel;
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::keys::{Keys, VALUE};
 use crate::engine::redis::script::Command;
+use crate::engine::redis::server::{Manner, Server};
+use crate::engine::redis::servers::Route;
 use crate::engine::redis::shown::{broken, inspection};
+use crate::engine::{Cursor, Page};
 
 /// How many keys the server looks at for one page of a list. It does nothing else meanwhile, for about 1 ms.
 const PAGE: usize = 1_000;
@@ -32,7 +35,8 @@ impl Commands {
         let keys = Keys::of(key);
         let keys = keys.all();
         let call = self.inspect.call(&keys[..VALUE], &[]);
-        let value = self.answer(Some(key), &call, deadline)?;
+        let answer = self.servers.call(Route::to(keys[0]), &call, deadline);
+        let value = answer.map_err(|e| self.error(Some(key), e.error))?.value;
         inspection(key, value).ok_or_else(|| self.surprised(key))
     }
 
@@ -47,7 +51,7 @@ impl Commands {
         let channel = broken_channel(key.namespace());
         let arguments = [channel.as_bytes()];
         let call = self.break_lock.call(&keys[..VALUE], &arguments);
-        let answer = self.server.call_once(&call, deadline);
+        let answer = self.servers.call_once(Route::to(keys[0]), &call, deadline);
         let answer = answer.map_err(|e| self.error(Some(key), e.error))?;
         broken(answer.value).ok_or_else(|| self.surprised(key))
     }
@@ -56,18 +60,23 @@ impl Commands {
         &self,
         namespace: &Namespace,
         prefix: &str,
-        cursor: u64,
+        cursor: Cursor,
         deadline: &Deadline,
     ) -> Result<Page> {
+        let servers = self.servers.all(deadline);
+        let servers = servers.map_err(|e| self.error(None, e))?;
+        let Some(server) = servers.get(cursor.part) else {
+            return Ok(Page::default());
+        };
         let (before, behind) = around(namespace);
         let is_among_others = namespace.as_str().is_empty();
         let page = if is_among_others { PAGE_OF_ANY } else { PAGE };
         let mut scan = ::redis::cmd("SCAN");
-        scan.arg(cursor)
+        scan.arg(cursor.at)
             .arg("MATCH")
             .arg(pattern(&before, prefix, behind));
         scan.arg("COUNT").arg(page).arg("TYPE").arg("string");
-        let value = self.answer(None, &scan, deadline)?;
+        let value = self.answer(server, &scan, deadline)?;
         let (next, keys) = <(u64, Vec<Vec<u8>>)>::from_redis_value(value)
             .map_err(|_| self.error(None, Failure::Other(STRANGE.into())))?;
         let texts = keys
@@ -75,24 +84,29 @@ impl Commands {
             .filter_map(|key| String::from_utf8(key).ok());
         let mut keys: Vec<String> = texts.collect();
         if is_among_others {
-            self.retain_locks(&mut keys, deadline)?;
+            self.retain_locks(server, &mut keys, deadline)?;
         }
         let name =
             |key: &String| Some(key.strip_prefix(&*before)?.strip_suffix(behind)?.to_owned());
         Ok(Page {
             names: keys.iter().filter_map(name).collect(),
-            next: (next > 0).then_some(next),
+            next: cursor.next(next, servers.len()),
         })
     }
 
     /// Without a namespace a lock's key is its name, and other programs have keys, too.
-    fn retain_locks(&self, keys: &mut Vec<String>, deadline: &Deadline) -> Result<()> {
+    fn retain_locks(
+        &self,
+        server: &Arc<Server>,
+        keys: &mut Vec<String>,
+        deadline: &Deadline,
+    ) -> Result<()> {
         if keys.is_empty() {
             return Ok(());
         }
         let passed: Vec<&str> = keys.iter().map(String::as_str).collect();
         let call = self.are_locks.call(&passed, &[]);
-        let value = self.answer(None, &call, deadline)?;
+        let value = self.answer(server, &call, deadline)?;
         let mut are_locks = <Vec<i64>>::from_redis_value(value)
             .unwrap_or_default()
             .into_iter();
@@ -100,9 +114,14 @@ impl Commands {
         Ok(())
     }
 
-    fn answer(&self, key: Option<&Key>, call: &dyn Command, deadline: &Deadline) -> Result<Value> {
-        let answer = self.server.call(call, deadline);
-        Ok(answer.map_err(|e| self.error(key, e.error))?.value)
+    fn answer(
+        &self,
+        server: &Arc<Server>,
+        call: &dyn Command,
+        deadline: &Deadline,
+    ) -> Result<Value> {
+        let answer = server.call(call, Manner::Plain, deadline);
+        Ok(answer.map_err(|e| self.error(None, e.error))?.value)
     }
 }
 

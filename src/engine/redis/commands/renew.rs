@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use ::redis::Value;
 
-use super::{Change, Commands, millis, mode};
+use super::{Change, Commands, millis, mode, needs_of_renewal};
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::keys::Keys;
+use crate::engine::redis::servers::Route;
 use crate::engine::{Renewed, Request, Unanswered};
 
 impl Commands {
@@ -27,7 +28,10 @@ impl Commands {
         request: Request<'_>,
         deadline: &Deadline,
     ) -> Result<Renewed> {
-        let change = Change::new(ttl, mode(request.claim, false));
+        let change = Change {
+            needs: needs_of_renewal(request.ttl),
+            ..Change::new(ttl, mode(request.claim, false))
+        };
         let script = self.renew.of(request.claim);
         Ok(match self.change(script, request, change, deadline)? {
             (1, _) => Renewed::Done,
@@ -55,8 +59,13 @@ impl Commands {
     /// Whether one name is held exclusively by the owner.
     fn holds(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
         let mut get = ::redis::cmd("GET");
-        get.arg(Keys::of(request.key()).lock);
-        match self.server.call(&get, deadline) {
+        let keys = Keys::of(request.key());
+        let route = Route {
+            key: &keys.lock,
+            known_within: Some(request.ttl / 2),
+        };
+        get.arg(&keys.lock);
+        match self.servers.call(route, &get, deadline) {
             Ok(answer) => {
                 let owner = request.owner.as_str().as_bytes();
                 Ok(matches!(answer.value, Value::BulkString(held) if held == owner))

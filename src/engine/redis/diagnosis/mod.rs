@@ -3,6 +3,8 @@
 //! Each module here looks at one side of the server. What the server doesn't show to this user is told as unknown. The
 //! answers are those of one moment, and each command stands alone.
 
+use std::sync::Arc;
+
 use self::facts::Facts;
 use self::probe::Probe;
 use super::commands::Commands;
@@ -25,7 +27,7 @@ mod version;
 
 /// All findings. The first command that gets no answer ends it.
 pub(super) fn diagnose(
-    (server, commands): (&Server, &Commands),
+    (server, commands): (&Arc<Server>, &Commands),
     namespace: &Namespace,
     options: &Options,
     deadline: &Deadline,

@@ -11,7 +11,7 @@ const CHECK: &str = "network";
 pub(super) fn network(probe: &Probe<'_>) -> Result<Finding> {
     let connection = probe.server.connect(probe.deadline);
     let connection = connection.map_err(|e| probe.commands.error(None, e))?;
-    let place = probe.server.place();
+    let place = &probe.server.settings().shown;
     Ok(if connection.is_encrypted() {
         Finding::fine(CHECK, format!("{place}: encrypted by TLS"))
     } else {

@@ -1,16 +1,18 @@
 //! Questions to a server, which may refuse them.
 
+use std::sync::Arc;
+
 use ::redis::{Cmd, Value};
 
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::engine::redis::commands::Commands;
 use crate::engine::redis::failure::Failure;
-use crate::engine::redis::server::Server;
+use crate::engine::redis::server::{Manner, Server};
 
 /// Asks the server one thing at a time.
 pub(super) struct Probe<'a> {
-    pub(super) server: &'a Server,
+    pub(super) server: &'a Arc<Server>,
     pub(super) commands: &'a Commands,
     pub(super) deadline: &'a Deadline,
 }
@@ -29,7 +31,7 @@ impl Probe<'_> {
     ///
     /// When there is no answer.
     pub(super) fn ask(&self, command: &Cmd) -> Result<Asked> {
-        match self.server.call(command, self.deadline) {
+        match self.server.call(command, Manner::Plain, self.deadline) {
             Ok(answer) => Ok(Asked::Answer(answer.value)),
             Err(unanswered) => self.without_answer(unanswered.error),
         }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::state::State;
 use super::waker::Waker;
-use crate::base::cancel::Cancel;
+use crate::base::cancel::{Cancel, Registration};
 use crate::base::error::LostReason;
 use crate::engine::Revocations;
 use crate::engine::redis::server::Server;
@@ -24,6 +24,8 @@ pub(super) struct Listener {
     pub(super) waker: Waker,
     pub(super) closed: Cancel,
     revocations: Receiver,
+    /// Closes this when another server takes the place of its own.
+    retirement: OnceLock<Registration>,
 }
 
 /// Who is told of leases that were broken, if anybody is.
@@ -39,7 +41,20 @@ impl Listener {
             waker: Waker::new()?,
             closed: Cancel::default(),
             revocations,
+            retirement: OnceLock::new(),
         })
+    }
+
+    /// Has it close when another server takes the place of its own.
+    pub(super) fn end_with_server(self: &Arc<Self>) {
+        let listener = Arc::downgrade(self);
+        let close = move || {
+            if let Some(listener) = listener.upgrade() {
+                listener.close();
+            }
+        };
+        let registration = self.server.retired().on_set(Arc::new(close));
+        let _ = self.retirement.set(registration);
     }
 
     /// Tells of a lease that was broken. To be called without the state's lock.

@@ -1,6 +1,9 @@
 //! The inbox: a connection on which a locker is notified of grants, and how its waiters and one thread share it.
 //!
-//! It begins when a locker finds its first lock taken, and ends with the locker. There is a channel for each namespace
+//! It begins when a locker finds its first lock taken, and ends with the locker. Where names are on several servers, there is
+//! a connection and a thread for each server that has a name for which somebody waits; what follows is about one of them,
+//! a [`Listener`]. When another server takes the place of its own, it is closed: its waiters are notified to ask again, and
+//! subscribe anew. There is a channel for each namespace
 //! that has waiters, or had some a short while ago; without any there is no connection. A waiter subscribes its owner
 //! before the server learns of the owner, and a message "owner token" is for the waiter with that owner.
 //!
@@ -59,6 +62,7 @@ pub(super) use self::subscription::Subscription;
 use super::channel_names::channel;
 use super::server::Server;
 use crate::base::clock::Deadline;
+use crate::base::name::Key;
 use crate::base::owner::Owner;
 use crate::engine::Revocations;
 
@@ -73,16 +77,15 @@ mod waker;
 
 /// Where a locker is notified of grants. There is a thread and a connection only from the first subscription on.
 pub(super) struct Inbox {
-    server: Arc<Server>,
-    listener: Mutex<Option<Arc<Listener>>>,
+    /// One for each server that has had a name for which somebody waited.
+    listeners: Mutex<Vec<Arc<Listener>>>,
     revocations: Receiver,
 }
 
 impl Inbox {
-    pub(super) fn new(server: Arc<Server>) -> Self {
+    pub(super) fn new() -> Self {
         Inbox {
-            server,
-            listener: Mutex::default(),
+            listeners: Mutex::default(),
             revocations: Receiver::default(),
         }
     }
@@ -92,18 +95,19 @@ impl Inbox {
         let _ = self.revocations.set(to);
     }
 
-    /// Subscribes a waiter to the channel of its namespace.
+    /// Subscribes a waiter to the channel of its namespace at the server that has its name.
     ///
     /// Without `open_by` only if that channel has waiters, or had some a short while ago. With it, the channel is wanted
     /// from now on; the call waits a moment for its confirmation, until that deadline at most.
     pub(super) fn subscribe(
         &self,
-        namespace: &str,
+        server: &Arc<Server>,
+        key: &Key,
         owner: &Owner,
         open_by: Option<&Deadline>,
     ) -> Option<Subscription> {
-        let listener = self.listener(open_by.is_some())?;
-        let name = channel(namespace, &listener.id);
+        let listener = self.listener(server, open_by.is_some())?;
+        let name = channel(key.namespace(), &listener.id);
         let existing = listener.state.lock().channels.existing(&name);
         let channel = match open_by {
             Some(_) => existing.unwrap_or_else(|| name.into()),
@@ -117,18 +121,26 @@ impl Inbox {
         Some(subscription)
     }
 
-    fn listener(&self, start: bool) -> Option<Arc<Listener>> {
-        let mut listener = self.listener.lock();
-        if listener.is_none() && start {
-            *listener = Listener::start(self.server.clone(), self.revocations.clone());
+    /// That of a server. Those of servers that were replaced are forgotten.
+    fn listener(&self, server: &Arc<Server>, start: bool) -> Option<Arc<Listener>> {
+        let mut listeners = self.listeners.lock();
+        let mut all = listeners.iter();
+        if let Some(listener) = all.find(|one| Arc::ptr_eq(&one.server, server)) {
+            return Some(listener.clone());
         }
-        listener.clone()
+        if !start || server.retired().is_set() {
+            return None;
+        }
+        listeners.retain(|one| !one.closed.is_set());
+        let listener = Listener::start(server.clone(), self.revocations.clone())?;
+        listeners.push(listener.clone());
+        Some(listener)
     }
 }
 
 impl Drop for Inbox {
     fn drop(&mut self) {
-        if let Some(listener) = self.listener.get_mut() {
+        for listener in self.listeners.get_mut() {
             listener.close();
         }
     }
@@ -149,7 +161,8 @@ mod tests {
     use crate::base::options::Options;
     use crate::base::random::for_any;
     use crate::base::token::Token;
-    use crate::engine::redis::address;
+    use crate::engine::redis::address::{self, At};
+    use crate::engine::redis::settings::Settings;
     use ::redis::Value;
     use std::time::Duration;
 
@@ -157,8 +170,12 @@ mod tests {
 
     fn listener(receiver: Receiver) -> Arc<Listener> {
         let address = address::parse("redis://127.0.0.1:1/").unwrap();
-        let server = Arc::new(Server::new(address, &Options::default()).unwrap());
-        Arc::new(Listener::new(server, receiver).unwrap())
+        let settings = Settings::new(&address, &Options::default()).unwrap();
+        let At::One(endpoint) = address.at else {
+            panic!("it is one")
+        };
+        let server = Server::new(endpoint, Arc::new(settings)).unwrap();
+        Arc::new(Listener::new(Arc::new(server), receiver).unwrap())
     }
 
     /// What an owner is notified of after that message. The inbox has no thread, and never connects.

@@ -12,6 +12,7 @@ use crate::base::cancel::{Cancel, Registration};
 use crate::base::clock::Deadline;
 use crate::base::owner::Owner;
 use crate::engine::net::limits::FIRST_SUBSCRIPTION;
+use crate::engine::redis::server::Server;
 
 /// One waiter's subscription, which ends when this is dropped.
 pub(in crate::engine::redis) struct Subscription {
@@ -57,6 +58,16 @@ impl Subscription {
         let state = self.listener.state.lock();
         let is_subscribed = state.channels.is_subscribed(&self.channel);
         is_subscribed.then_some(&*self.channel)
+    }
+
+    /// Whether it is at that server.
+    pub(in crate::engine::redis) fn is_at(&self, server: &Arc<Server>) -> bool {
+        Arc::ptr_eq(&self.listener.server, server)
+    }
+
+    /// Whether another server has taken the place of its own: nothing is heard by it any more.
+    pub(in crate::engine::redis) fn is_over(&self) -> bool {
+        self.listener.closed.is_set()
     }
 
     /// Blocks until there is a notification, at most for `timeout`, or until `deadline` is cancelled.

@@ -42,7 +42,9 @@ impl Listener {
     pub(super) fn start(server: Arc<Server>, revocations: Receiver) -> Option<Arc<Self>> {
         let started = Listener::new(server, revocations).and_then(|listener| {
             let listener = Arc::new(listener);
-            listener.start_thread().map(|()| listener)
+            listener.start_thread()?;
+            listener.end_with_server();
+            Ok(listener)
         });
         started
             .inspect_err(|e| {
@@ -92,7 +94,7 @@ impl Listener {
                 log::Level::Warn
             };
             outage.was_logged = true;
-            let (place, cause) = (self.server.place(), disconnected.failure.cause());
+            let (place, cause) = (&self.server.settings().shown, disconnected.failure.cause());
             log::log!(
                 level,
                 "no grants heard from {place}, so waiting is by asking: {cause}"
