@@ -11,6 +11,8 @@ use super::RedisServer;
 
 /// The user of the tests' own connections, on a server that doesn't let everyone in.
 pub(super) const RULE: &str = "user crosslock-admin on >admin ~* &* +@all";
+/// Its name and password.
+pub(super) const LOGIN: (&str, &str) = ("crosslock-admin", "admin");
 const CREDENTIALS: &str = "crosslock-admin:admin@";
 const NAME: &str = "crosslock-admin";
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -85,12 +87,17 @@ impl RedisServer {
     }
 
     /// Runs a command; panics if it fails or its reply doesn't fit.
+    #[track_caller]
     pub fn query<T: FromRedisValue>(&self, words: &[&str]) -> T {
+        self.try_query(words)
+            .unwrap_or_else(|error| panic!("{words:?}: {error}"))
+    }
+
+    /// Runs a command.
+    pub fn try_query<T: FromRedisValue>(&self, words: &[&str]) -> RedisResult<T> {
         let mut command = cmd(words[0]);
         command.arg(&words[1..]);
-        command
-            .query(&mut self.connection())
-            .unwrap_or_else(|error| panic!("{words:?}: {error}"))
+        command.query(&mut connect(self.port(), self.settings.guarded)?)
     }
 
     fn command_stat(&self, command: &str, field: &str) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::admin;
 use super::certificates;
@@ -17,6 +17,10 @@ pub struct Builder {
     pub(super) tls: bool,
     pub(super) unix_socket: bool,
     pub(super) sentinel: bool,
+    pub(super) cluster: bool,
+    /// Where the certificates are that it shares with other servers.
+    certificates: Option<PathBuf>,
+    pub(super) program: Option<String>,
 }
 
 impl Builder {
@@ -36,6 +40,24 @@ impl Builder {
     /// Listens with TLS at a port of its own.
     pub fn tls(mut self) -> Self {
         self.tls = true;
+        self
+    }
+
+    /// The same, with the certificates in `dir`, which other servers have as well.
+    pub(super) fn tls_of(mut self, dir: &Path) -> Self {
+        self.certificates = Some(dir.to_owned());
+        self.tls()
+    }
+
+    /// Is a node of a cluster, with a free port for the other nodes.
+    pub(super) fn cluster(mut self) -> Self {
+        self.cluster = true;
+        self.config("cluster-enabled", "yes")
+    }
+
+    /// Is this server program, such as [`valkey`](super::valkey()).
+    pub fn program(mut self, program: &str) -> Self {
+        self.program = Some(program.to_owned());
         self
     }
 
@@ -92,7 +114,10 @@ impl Builder {
     pub(super) fn write(&self, dir: &Path, ports: Ports) {
         fs::write(dir.join("redis.conf"), self.text(dir, ports)).expect("write the configuration");
         if self.tls && !dir.join("ca.pem").exists() {
-            certificates::write(dir);
+            match &self.certificates {
+                Some(shared) => certificates::copy(shared, dir),
+                None => certificates::write(dir),
+            }
         }
     }
 
@@ -108,6 +133,9 @@ impl Builder {
                 "tls-port {port}\ntls-auth-clients no\ntls-ca-cert-file \"{dir}/ca.pem\"\n\
                  tls-cert-file \"{dir}/server.pem\"\ntls-key-file \"{dir}/server.key\"\n"
             );
+        }
+        if let Some(port) = ports.bus {
+            let _ = writeln!(text, "cluster-port {port}");
         }
         if self.unix_socket {
             let _ = writeln!(text, "unixsocket \"{dir}/redis.sock\"");

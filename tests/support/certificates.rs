@@ -25,6 +25,13 @@ pub(crate) fn write(dir: &Path) {
     }
 }
 
+/// Copies what `write` has written.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    for name in ["ca.pem", "server.pem", "server.key"] {
+        fs::copy(from.join(name), to.join(name)).expect("copy a PEM file");
+    }
+}
+
 fn authority() -> CertifiedIssuer<'static, KeyPair> {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

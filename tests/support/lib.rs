@@ -8,6 +8,7 @@ mod admin;
 mod black_hole;
 mod builder;
 mod certificates;
+mod lanes;
 mod lateness;
 mod nursery;
 mod process;
@@ -19,6 +20,7 @@ mod resources;
 mod resp;
 pub mod scripts;
 mod server;
+mod sets;
 mod signals;
 mod stopwatch;
 mod threads;
@@ -31,6 +33,9 @@ pub use program::built_program;
 pub use proxy::{Fault, Proxy};
 pub use resources::{open_files_under, resident_bytes, sockets, threads_named};
 pub use server::RedisServer;
+pub use sets::{
+    Cluster, Member, Migration, Replicated, SentinelSet, Setup, slot_of, tag_in, valkey,
+};
 pub use stopwatch::{Late, Stopwatch, is_in_time, within, worst};
 pub use threads::Thread;
 

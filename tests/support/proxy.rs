@@ -1,11 +1,12 @@
 //! A TCP proxy between a client and a server, which breaks what passes through it.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use super::lanes::Lanes;
 use super::relay::{self, Relay};
 
 /// What a [`Proxy`] does to the connections through it.
@@ -39,6 +40,7 @@ pub enum Fault {
 pub struct Proxy {
     addr: SocketAddr,
     shared: Arc<Shared>,
+    lanes: Arc<Lanes>,
     acceptor: Option<JoinHandle<()>>,
 }
 
@@ -47,14 +49,15 @@ impl Proxy {
     pub fn start(upstream: SocketAddr) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("bind a free port");
         let addr = listener.local_addr().expect("ask for the port");
-        let shared = Arc::new(Shared::new(upstream));
+        let lanes = Arc::new(Lanes::new(upstream));
         let acceptor = spawn("proxy-accept", {
-            let shared = Arc::clone(&shared);
-            move || accept(&listener, &shared)
+            let lanes = Arc::clone(&lanes);
+            move || accept(&listener, &lanes)
         });
         Self {
             addr,
-            shared,
+            shared: lanes.clients(),
+            lanes,
             acceptor: Some(acceptor),
         }
     }
@@ -71,24 +74,22 @@ impl Proxy {
 
     /// Sends new connections to another server: those already open stay where they are.
     pub fn point_to(&self, upstream: SocketAddr) {
-        let mut current = self
-            .shared
-            .upstream
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        *current = upstream;
+        self.shared.point_to(upstream);
     }
 
     /// Does `fault` from now on, also to the connections already open.
     ///
-    /// Takes back a [`Proxy::lose_next_reply`] that hasn't met its request.
+    /// Takes back a [`Proxy::lose_next_reply`] that hasn't met its request. Connections from another address than
+    /// 127.0.0.1 aren't touched: those have [`Proxy::set_from`].
     pub fn set(&self, fault: Fault) {
-        let mut state = self.shared.state();
-        state.fault = fault;
-        state.changes += 1;
-        state.lose_next = None;
-        state.open_relays().for_each(|relay| relay.meet(fault));
-        self.shared.changed.notify_all();
+        self.shared.set(fault);
+    }
+
+    /// Does `fault` to the connections that come from `source`, an address of this host other than 127.0.0.1.
+    ///
+    /// Their bytes are passed as they are, whatever the protocol, and not counted.
+    pub fn set_from(&self, source: Ipv4Addr, fault: Fault) {
+        self.lanes.of(IpAddr::V4(source)).set(fault);
     }
 
     /// Swallows the reply to the next request that contains `matching`, in any case, and closes the connection then if
@@ -128,7 +129,7 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        self.shared.stop();
+        self.lanes.stop();
         // Wakes the acceptor.
         let _ = TcpStream::connect_timeout(&self.addr, Duration::from_secs(1));
         if let Some(acceptor) = self.acceptor.take() {
@@ -140,7 +141,9 @@ impl Drop for Proxy {
 /// What the threads of a proxy share.
 #[derive(Debug)]
 pub(super) struct Shared {
-    upstream: Mutex<SocketAddr>,
+    upstream: Arc<Mutex<SocketAddr>>,
+    /// Whether the bytes are passed without a look at them.
+    raw: bool,
     state: Mutex<State>,
     /// Notified when `state` has changed or a relay was closed.
     changed: Condvar,
@@ -167,9 +170,20 @@ impl Shared {
         *self.upstream.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn new(upstream: SocketAddr) -> Self {
+    /// What is needed for the connections of clients.
+    pub(super) fn new(upstream: SocketAddr) -> Self {
+        Self::with(Arc::new(Mutex::new(upstream)), false)
+    }
+
+    /// The same for others, to the same server.
+    pub(super) fn raw(&self) -> Self {
+        Self::with(Arc::clone(&self.upstream), true)
+    }
+
+    fn with(upstream: Arc<Mutex<SocketAddr>>, raw: bool) -> Self {
         Self {
-            upstream: Mutex::new(upstream),
+            upstream,
+            raw,
             state: Mutex::new(State {
                 fault: Fault::None,
                 changes: 0,
@@ -184,6 +198,23 @@ impl Shared {
             connections: AtomicUsize::new(0),
             accepted: AtomicU64::new(0),
         }
+    }
+
+    pub(super) fn is_raw(&self) -> bool {
+        self.raw
+    }
+
+    fn point_to(&self, upstream: SocketAddr) {
+        *self.upstream.lock().unwrap_or_else(PoisonError::into_inner) = upstream;
+    }
+
+    fn set(&self, fault: Fault) {
+        let mut state = self.state();
+        state.fault = fault;
+        state.changes += 1;
+        state.lose_next = None;
+        state.open_relays().for_each(|relay| relay.meet(fault));
+        self.changed.notify_all();
     }
 
     /// Returns the fault, and a number that differs each time it was set.
@@ -247,7 +278,11 @@ impl Shared {
         self.state().instead.take()
     }
 
-    fn stop(&self) {
+    pub(super) fn is_stopping(&self) -> bool {
+        self.state().stopping
+    }
+
+    pub(super) fn stop(&self) {
         let mut state = self.state();
         state.stopping = true;
         state.open_relays().for_each(|relay| relay.close());
@@ -265,14 +300,18 @@ impl State {
     }
 }
 
-fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+fn accept(listener: &TcpListener, lanes: &Lanes) {
     let mut threads = Vec::new();
     for client in listener.incoming().flatten() {
-        if shared.state().stopping {
+        if lanes.clients().is_stopping() {
             break;
         }
+        // One that has gone already is nobody's, and does no harm.
+        let source = client
+            .peer_addr()
+            .map_or(Ipv4Addr::LOCALHOST.into(), |peer| peer.ip());
+        let shared = lanes.of(source);
         shared.accepted.fetch_add(1, SeqCst);
-        let shared = Arc::clone(shared);
         threads.retain(|thread: &JoinHandle<()>| !thread.is_finished());
         threads.push(spawn("proxy-relay", move || relay::run(&shared, client)));
     }

@@ -131,7 +131,7 @@ impl<'a> Requests<'a> {
         Self {
             shared,
             relay,
-            frames: Frames::default(),
+            frames: Frames::raw(shared.is_raw()),
             count: 0,
         }
     }
@@ -194,7 +194,7 @@ impl<'a> Replies<'a> {
         Self {
             shared,
             relay,
-            frames: Frames::default(),
+            frames: Frames::raw(shared.is_raw()),
             count: 0,
             has_message: false,
             passed: (0, 0),

@@ -31,11 +31,22 @@ impl Frame {
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     partial: Vec<u8>,
+    raw: bool,
 }
 
 impl Frames {
+    /// Makes one frame of each chunk, whatever it is.
+    pub(super) fn raw(raw: bool) -> Self {
+        let partial = Vec::new();
+        Self { partial, raw }
+    }
+
     /// Returns the frames that `chunk` completes.
     pub(super) fn push(&mut self, chunk: &[u8]) -> Vec<Frame> {
+        if self.raw {
+            let (bytes, end) = (chunk.to_vec(), chunk.len());
+            return vec![Frame { bytes, end }];
+        }
         let before = self.partial.len();
         self.partial.extend_from_slice(chunk);
         let mut frames = Vec::new();

@@ -45,7 +45,8 @@ impl RedisServer {
             .tempdir()
             .expect("make a directory");
         for _ in 0..ATTEMPTS {
-            let ports = Ports::free(settings.tls);
+            let ports = Ports::free(&settings);
+            settings.write(dir.path(), ports);
             if let Ok(process) = launch(&settings, dir.path(), ports) {
                 return Self {
                     process: Mutex::new(process),
@@ -70,6 +71,11 @@ impl RedisServer {
     /// If the server was started without.
     pub fn tls_port(&self) -> u16 {
         self.ports.tls.expect("started with tls()")
+    }
+
+    /// Returns the port for the other nodes of its cluster.
+    pub(super) fn bus_port(&self) -> u16 {
+        self.ports.bus.expect("a node of a cluster")
     }
 
     /// Returns the address of the port without TLS.
@@ -137,7 +143,8 @@ impl RedisServer {
         signals::kill(&mut self.process());
     }
 
-    /// Starts the server again, with the same ports, directory and configuration; kills it before if it runs.
+    /// Starts the server again, with the same ports, directory and configuration file, which the server itself may have
+    /// rewritten; kills it before if it runs.
     ///
     /// # Panics
     ///
@@ -164,6 +171,12 @@ impl RedisServer {
         signals::cont(&self.process());
     }
 
+    /// Returns whether the server runs: it has neither ended nor been stopped.
+    pub fn is_running(&self) -> bool {
+        let mut process = self.process();
+        process.try_wait().is_ok_and(|status| status.is_none()) && !signals::is_stopped(&process)
+    }
+
     fn process(&self) -> MutexGuard<'_, Child> {
         // A Child is whole whenever its guard is dropped, and Drop has to work after a panic.
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
@@ -181,13 +194,16 @@ impl Drop for RedisServer {
 pub(super) struct Ports {
     pub(super) plain: u16,
     pub(super) tls: Option<u16>,
+    /// For the other nodes of a cluster.
+    pub(super) bus: Option<u16>,
 }
 
 impl Ports {
-    fn free(tls: bool) -> Self {
+    fn free(settings: &Builder) -> Self {
         Self {
             plain: free_port(),
-            tls: tls.then(free_port),
+            tls: settings.tls.then(free_port),
+            bus: settings.cluster.then(free_port),
         }
     }
 }
@@ -208,9 +224,8 @@ struct PortTaken;
 
 /// Starts a process and waits until it, and no other, answers.
 fn launch(settings: &Builder, dir: &Path, ports: Ports) -> Result<Child, PortTaken> {
-    settings.write(dir, ports);
     let logged = read_log(dir).len();
-    let mut command = command(dir);
+    let mut command = command(settings, dir);
     command.args(settings.sentinel.then_some("--sentinel"));
     command.envs(settings.vars.iter().map(|(name, value)| (name, value)));
     let mut process = nursery::spawn(command).expect("start redis-server");
@@ -228,13 +243,13 @@ fn launch(settings: &Builder, dir: &Path, ports: Ports) -> Result<Child, PortTak
     Err(PortTaken)
 }
 
-fn command(dir: &Path) -> Command {
+fn command(settings: &Builder, dir: &Path) -> Command {
     let log = File::options()
         .create(true)
         .append(true)
         .open(dir.join("log"))
         .expect("open the log");
-    let mut command = mortal(&binary());
+    let mut command = mortal(&settings.program.clone().unwrap_or_else(binary));
     command
         .arg(dir.join("redis.conf"))
         .stdin(Stdio::null())
@@ -269,7 +284,7 @@ fn binary() -> String {
     BINARY.get_or_init(find).clone()
 }
 
-fn runs(command: &mut Command) -> bool {
+pub(super) fn runs(command: &mut Command) -> bool {
     let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
     quiet.status().is_ok_and(|status| status.success())
 }

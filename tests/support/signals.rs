@@ -18,6 +18,11 @@ pub(crate) fn stop(child: &Child) {
     });
 }
 
+/// Returns whether a thread of the process is stopped.
+pub(crate) fn is_stopped(child: &Child) -> bool {
+    thread_states(child.id()).contains(&'T')
+}
+
 /// Sends SIGCONT and waits until no thread of the process is stopped.
 pub(crate) fn cont(child: &Child) {
     send(child, Signal::CONT);

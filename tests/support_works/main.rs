@@ -4,6 +4,7 @@ mod children;
 mod proxies;
 mod resources;
 mod servers;
+mod sets;
 mod stopwatch;
 mod waiting;
 

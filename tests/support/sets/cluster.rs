@@ -1,0 +1,352 @@
+//! A cluster: three masters, each with a replica, and the nodes that join them.
+
+use std::ops::RangeInclusive;
+
+use tempfile::TempDir;
+
+use super::PATIENCE;
+use super::member::Member;
+use super::nodes::{myself, seen_by};
+use super::setup::{Setup, hosts};
+use super::slots::{slot_of, tag_in};
+use crate::{eventually, wait_until};
+
+const SLOTS: [RangeInclusive<u16>; 3] = [0..=5_460, 5_461..=10_922, 10_923..=16_383];
+
+/// A cluster whose nodes 0, 1 and 2 were started as masters, with 3, 4 and 5 as their replicas; dropping it kills all.
+///
+/// A node keeps its number for as long as the cluster lives, also when it was removed.
+#[derive(Debug)]
+pub struct Cluster {
+    setup: Setup,
+    nodes: Vec<Member>,
+    removed: Vec<usize>,
+}
+
+impl Cluster {
+    /// Starts one, and waits until it takes commands and the replicas have caught up.
+    pub fn start() -> Self {
+        Setup::new().cluster()
+    }
+
+    pub(super) fn start_with(setup: Setup) -> Self {
+        let certificates = setup.certificates();
+        let certificates = certificates.as_ref().map(TempDir::path);
+        let nodes = (0..2 * SLOTS.len())
+            .map(|index| setup.node(index, certificates))
+            .collect();
+        let cluster = Self {
+            setup,
+            nodes,
+            removed: Vec::new(),
+        };
+        cluster.introduce();
+        for index in 0..SLOTS.len() {
+            cluster.replicate(index + SLOTS.len(), index);
+        }
+        cluster.wait_until_ok();
+        cluster
+    }
+
+    /// Returns the node `index`.
+    pub fn node(&self, index: usize) -> &Member {
+        &self.nodes[index]
+    }
+
+    /// Returns the numbers of the nodes that weren't removed.
+    pub fn nodes(&self) -> Vec<usize> {
+        let all = 0..self.nodes.len();
+        all.filter(|index| !self.removed.contains(index)).collect()
+    }
+
+    /// Returns the URL that names all nodes of the start, with the password and the authority to trust.
+    pub fn url(&self) -> String {
+        let (scheme, hosts) = (self.setup.scheme("+cluster"), self.hosts());
+        let parameters = self.setup.parameters(&self.nodes[0]);
+        format!("{scheme}{hosts}{parameters}")
+    }
+
+    /// Returns the public addresses of the nodes of the start, with commas between.
+    pub fn hosts(&self) -> String {
+        hosts(&self.nodes[..2 * SLOTS.len()])
+    }
+
+    /// Returns the id by which the nodes know one another.
+    pub fn id(&self, index: usize) -> String {
+        self.nodes[index].query(&["CLUSTER", "MYID"])
+    }
+
+    /// Returns the nodes that run and take themselves for masters, those without slots included.
+    pub fn masters(&self) -> Vec<usize> {
+        let mut masters = self.running();
+        masters.retain(|index| self.is_master(*index));
+        masters
+    }
+
+    /// Returns whether a node runs and takes itself for a master.
+    pub fn is_master(&self, index: usize) -> bool {
+        myself(&self.nodes[index]).is_some_and(|line| line.is_master())
+    }
+
+    /// Returns the nodes that run and take themselves for replicas of `master`.
+    pub fn replicas_of(&self, master: usize) -> Vec<usize> {
+        let id = self.id(master);
+        let mut replicas = self.running();
+        replicas.retain(|index| myself(&self.nodes[*index]).is_some_and(|line| line.master == id));
+        replicas
+    }
+
+    /// Returns the node that runs and takes `slot` for its own; the one with the highest epoch, if there are several.
+    pub fn owner_of_slot(&self, slot: u16) -> Option<usize> {
+        let claim = |index: usize| {
+            let line = myself(&self.nodes[index])?;
+            (line.is_master() && line.has_slot(slot)).then_some((line.epoch, index))
+        };
+        let newest = self.running().into_iter().filter_map(claim).max();
+        newest.map(|(_, index)| index)
+    }
+
+    /// Returns the node that has the slot of `key`; see [`Cluster::owner_of_slot`].
+    ///
+    /// # Panics
+    ///
+    /// If no node has.
+    #[track_caller]
+    pub fn owner(&self, key: &str) -> usize {
+        let owner = self.owner_of_slot(slot_of(key));
+        owner.expect("a node has the slot")
+    }
+
+    /// Returns the slots that a node takes for its own.
+    pub fn slots(&self, index: usize) -> Vec<u16> {
+        let line = myself(&self.nodes[index]);
+        let ranges = line.map(|line| line.slots).unwrap_or_default();
+        ranges.into_iter().flatten().collect()
+    }
+
+    /// Returns a word in the first slot of `index`: a name that has it as its tag is there.
+    ///
+    /// # Panics
+    ///
+    /// If the node has no slot.
+    #[track_caller]
+    pub fn tag_on(&self, index: usize) -> String {
+        tag_in(*self.slots(index).first().expect("the node has a slot"))
+    }
+
+    /// Returns so many words in different slots of `index`.
+    #[track_caller]
+    pub fn tags_on(&self, index: usize, count: usize) -> Vec<String> {
+        let slots = self.slots(index);
+        assert!(slots.len() >= count, "the node has so many slots");
+        slots.into_iter().take(count).map(tag_in).collect()
+    }
+
+    /// Has `replica` take over from its master, which agrees (`CLUSTER FAILOVER`), and waits until all know.
+    #[track_caller]
+    pub fn failover(&self, replica: usize) {
+        // The replica refuses while it isn't connected to its master.
+        wait_until("the replica to begin a failover", PATIENCE, || {
+            let failover = ["CLUSTER", "FAILOVER"];
+            self.is_master(replica) || self.nodes[replica].try_query::<()>(&failover).is_ok()
+        });
+        wait_until("the replica to be a master", PATIENCE, || {
+            self.is_master(replica)
+        });
+        self.wait_until_ok();
+    }
+
+    /// Waits until the slots of `key` are with another node than `old`, which all that run agree on; returns it.
+    #[track_caller]
+    pub fn wait_for_other_owner(&self, key: &str, old: usize) -> usize {
+        let mut new = None;
+        wait_until("another node to have the slot", PATIENCE, || {
+            new = self.owner_of_slot(slot_of(key)).filter(|new| *new != old);
+            new.is_some()
+        });
+        let new = new.expect("it was there");
+        let id = self.id(new);
+        wait_until("all nodes to know who has the slot", PATIENCE, || {
+            self.all_see(|lines| {
+                lines
+                    .iter()
+                    .any(|line| line.id == id && line.has_slot(slot_of(key)))
+            })
+        });
+        new
+    }
+
+    /// Starts another node, which becomes a master without slots, and returns its number.
+    pub fn add_node(&mut self) -> usize {
+        let index = self.nodes.len();
+        // All nodes have the same certificates.
+        let certificates = self.setup.tls.then(|| self.nodes[0].dir());
+        let node = self.setup.node(index, certificates);
+        self.nodes.push(node);
+        self.introduce_to(&self.nodes[index]);
+        self.wait_until_known();
+        index
+    }
+
+    /// Makes a replica of `master` of a node without slots.
+    #[track_caller]
+    pub fn replicate(&self, index: usize, master: usize) {
+        let id = self.id(master);
+        wait_until("a node to follow another", PATIENCE, || {
+            self.nodes[index]
+                .try_query::<()>(&["CLUSTER", "REPLICATE", &id])
+                .is_ok()
+        });
+    }
+
+    /// Has all others forget a node without slots, and kills it.
+    #[track_caller]
+    pub fn remove_node(&mut self, index: usize) {
+        let id = self.id(index);
+        self.nodes[index].kill();
+        self.removed.push(index);
+        // A node that hasn't heard FORGET yet would tell the others of it again, but they don't listen for a minute.
+        for other in self.running() {
+            self.nodes[other].query::<()>(&["CLUSTER", "FORGET", &id]);
+        }
+    }
+
+    /// Waits until all nodes that run agree on who has which slot, take commands, and have no slot on its way, and until
+    /// the replicas are linked to their masters.
+    #[track_caller]
+    pub fn wait_until_ok(&self) {
+        let done = eventually(PATIENCE, || {
+            self.agree() && self.running().into_iter().all(|index| self.is_ok(index))
+        });
+        assert!(done, "the cluster doesn't come to agree:\n{}", self.story());
+    }
+
+    /// Cuts a node off from all others: clients still reach it.
+    ///
+    /// # Panics
+    ///
+    /// If the cluster was started without [`Setup::proxies`].
+    #[track_caller]
+    pub fn isolate(&self, index: usize) {
+        self.others(index)
+            .for_each(|other| self.nodes[index].cut_from(other));
+    }
+
+    /// Takes back [`Cluster::isolate`].
+    #[track_caller]
+    pub fn join(&self, index: usize) {
+        self.others(index)
+            .for_each(|other| self.nodes[index].join(other));
+    }
+
+    pub(super) fn running(&self) -> Vec<usize> {
+        let mut running = self.nodes();
+        running.retain(|index| self.nodes[*index].is_running());
+        running
+    }
+
+    pub(super) fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    fn others(&self, index: usize) -> impl Iterator<Item = &Member> {
+        let others = self
+            .nodes()
+            .into_iter()
+            .filter(move |other| *other != index);
+        others.map(|other| &self.nodes[other])
+    }
+
+    /// Gives the masters their slots, and makes all nodes known to one another.
+    fn introduce(&self) {
+        for (index, node) in self.nodes.iter().enumerate() {
+            // Otherwise they would all begin with the same, and quarrel.
+            let epoch = (index + 1).to_string();
+            node.query::<()>(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch]);
+        }
+        for (node, slots) in self.nodes.iter().zip(&SLOTS) {
+            let (first, last) = (slots.start().to_string(), slots.end().to_string());
+            node.query::<()>(&["CLUSTER", "ADDSLOTSRANGE", &first, &last]);
+        }
+        for (index, node) in self.nodes.iter().enumerate() {
+            self.nodes[..index]
+                .iter()
+                .for_each(|other| meet(node, other));
+        }
+        self.wait_until_known();
+    }
+
+    fn introduce_to(&self, new: &Member) {
+        for index in self.running() {
+            let other = &self.nodes[index];
+            if other.pid() != new.pid() {
+                meet(new, other);
+            }
+        }
+    }
+
+    fn wait_until_known(&self) {
+        let count = self.running().len();
+        let done = eventually(PATIENCE, || {
+            self.all_see(|lines| lines.iter().filter(|line| line.is_good()).count() >= count)
+        });
+        assert!(
+            done,
+            "the nodes don't come to know each other:\n{}",
+            self.story()
+        );
+    }
+
+    fn all_see(&self, such: impl Fn(&[super::nodes::Line]) -> bool) -> bool {
+        self.running()
+            .into_iter()
+            .all(|index| seen_by(&self.nodes[index]).is_some_and(|lines| such(&lines)))
+    }
+
+    /// Whether all nodes that run know the same owners of slots, and nothing is on its way.
+    fn agree(&self) -> bool {
+        let owners = |index: &usize| {
+            let lines = seen_by(&self.nodes[*index])?;
+            let open = lines.iter().any(|line| line.has_open_slots());
+            let slots = lines.into_iter().filter(|line| !line.slots.is_empty());
+            let mut slots: Vec<_> = slots.map(|line| (line.id, line.slots)).collect();
+            slots.sort_by(|one, other| one.0.cmp(&other.0));
+            (!open).then_some(slots)
+        };
+        let views: Option<Vec<_>> = self.running().iter().map(owners).collect();
+        views.is_some_and(|views| views.windows(2).all(|pair| pair[0] == pair[1]))
+    }
+
+    fn is_ok(&self, index: usize) -> bool {
+        let node = &self.nodes[index];
+        let state = node.try_query::<String>(&["CLUSTER", "INFO"]);
+        let up = node.try_query::<String>(&["INFO", "replication"]);
+        let linked =
+            |info: String| info.contains("role:master") || info.contains("master_link_status:up");
+        state.is_ok_and(|state| state.contains("cluster_state:ok")) && up.is_ok_and(linked)
+    }
+
+    fn story(&self) -> String {
+        let tell = |index: &usize| {
+            let nodes = self.nodes[*index].try_query(&["CLUSTER", "NODES"]);
+            let info = self.nodes[*index].try_query(&["CLUSTER", "INFO"]);
+            let (nodes, info): (String, String) =
+                (nodes.unwrap_or_default(), info.unwrap_or_default());
+            format!("node {index}:\n{nodes}{}", &info[..info.len().min(200)])
+        };
+        self.running()
+            .iter()
+            .map(tell)
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+}
+
+/// Makes two nodes known to each other.
+fn meet(node: &Member, other: &Member) {
+    let (port, bus) = (
+        other.public_port().to_string(),
+        other.public_bus_port().to_string(),
+    );
+    node.query::<()>(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]);
+}

@@ -1,0 +1,175 @@
+//! How slots come from one node to another.
+
+use std::process::Command;
+
+use redis::RedisResult;
+
+use super::cluster::Cluster;
+use super::member::Member;
+use crate::admin;
+
+/// A slot on its way, step by step: each step can be the last that a test takes.
+#[derive(Debug)]
+pub struct Migration<'a> {
+    cluster: &'a Cluster,
+    pub slot: u16,
+    pub from: usize,
+    pub to: usize,
+}
+
+impl Cluster {
+    /// Returns the steps that bring `slot` from the node that has it to `to`; none is done yet.
+    ///
+    /// # Panics
+    ///
+    /// If no node that runs has it.
+    #[track_caller]
+    pub fn migration(&self, slot: u16, to: usize) -> Migration<'_> {
+        let from = self.owner_of_slot(slot).expect("a node has the slot");
+        Migration {
+            cluster: self,
+            slot,
+            from,
+            to,
+        }
+    }
+
+    /// Brings `slot` to the node `to`, and waits until all nodes know.
+    #[track_caller]
+    pub fn move_slot(&self, slot: u16, to: usize) {
+        let migration = self.migration(slot, to);
+        migration.import();
+        migration.migrate();
+        migration.move_keys();
+        migration.finish();
+        self.wait_until_ok();
+    }
+
+    /// Brings so many slots from `from` to `to` with `redis-cli --cluster reshard`, and waits until all nodes know.
+    #[track_caller]
+    pub fn reshard(&self, from: usize, to: usize, slots: usize) {
+        let (from, to) = (self.id(from), self.id(to));
+        let slots = slots.to_string();
+        let which = [
+            "--cluster-from",
+            &from,
+            "--cluster-to",
+            &to,
+            "--cluster-slots",
+            &slots,
+        ];
+        self.redis_cli("reshard", &[&which[..], &["--cluster-yes"]].concat());
+        self.wait_until_ok();
+    }
+
+    /// Mends what is left half done, with `redis-cli --cluster fix`, and waits until all nodes agree.
+    #[track_caller]
+    pub fn fix(&self) {
+        self.redis_cli("fix", &[]);
+        self.wait_until_ok();
+    }
+
+    /// Runs `redis-cli --cluster command` against the first node that runs; returns what it printed.
+    ///
+    /// # Panics
+    ///
+    /// If it fails.
+    #[track_caller]
+    pub fn redis_cli(&self, command: &str, arguments: &[&str]) -> String {
+        let node = self.node(self.running()[0]);
+        let mut cli = Command::new("redis-cli");
+        cli.args(login(node, self.setup().tls));
+        cli.args(["--cluster", command, &node.public_addr().to_string()]);
+        let output = cli.args(arguments).output().expect("run redis-cli");
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{cli:?} failed:\n{told}");
+        told
+    }
+}
+
+impl Migration<'_> {
+    /// Tells the new owner that the slot comes (`SETSLOT IMPORTING`).
+    pub fn import(&self) {
+        self.set_slot(self.to, &["IMPORTING", &self.cluster.id(self.from)]);
+    }
+
+    /// Tells the old owner that the slot goes (`SETSLOT MIGRATING`).
+    pub fn migrate(&self) {
+        self.set_slot(self.from, &["MIGRATING", &self.cluster.id(self.to)]);
+    }
+
+    /// Returns the keys of the slot that are still with the old owner.
+    pub fn keys(&self) -> Vec<String> {
+        let slot = self.slot.to_string();
+        self.node(self.from)
+            .query(&["CLUSTER", "GETKEYSINSLOT", &slot, "1000"])
+    }
+
+    /// Moves one key (`MIGRATE`).
+    #[track_caller]
+    pub fn move_key(&self, key: &str) {
+        let port = self.node(self.to).public_port().to_string();
+        let mut words = vec!["MIGRATE", "127.0.0.1", &port, key, "0", "5000"];
+        if self.node(self.from).settings.guarded {
+            words.extend(["AUTH2", admin::LOGIN.0, admin::LOGIN.1]);
+        }
+        // NOKEY if it has expired meanwhile.
+        self.node(self.from).query::<String>(&words);
+    }
+
+    /// Moves all keys, one after the other.
+    #[track_caller]
+    pub fn move_keys(&self) {
+        loop {
+            let keys = self.keys();
+            if keys.is_empty() {
+                return;
+            }
+            keys.iter().for_each(|key| self.move_key(key));
+        }
+    }
+
+    /// Tells all masters who has the slot now (`SETSLOT NODE`), the new owner first.
+    pub fn finish(&self) {
+        let id = self.cluster.id(self.to);
+        self.set_slot(self.to, &["NODE", &id]);
+        for other in self.cluster.masters() {
+            let done = self.try_set_slot(other, &["NODE", &id]);
+            // A master whose last slot has gone becomes a replica of the new owner, as soon as it hears of it.
+            assert!(done.is_ok() || !self.cluster.is_master(other), "{done:?}");
+        }
+    }
+
+    /// Takes back that the slot is on its way (`SETSLOT STABLE`), at both ends.
+    pub fn cancel(&self) {
+        self.set_slot(self.from, &["STABLE"]);
+        self.set_slot(self.to, &["STABLE"]);
+    }
+
+    fn node(&self, index: usize) -> &Member {
+        self.cluster.node(index)
+    }
+
+    fn set_slot(&self, node: usize, words: &[&str]) {
+        self.try_set_slot(node, words).expect("set a slot");
+    }
+
+    fn try_set_slot(&self, node: usize, words: &[&str]) -> RedisResult<()> {
+        let slot = self.slot.to_string();
+        let command = ["CLUSTER", "SETSLOT", &slot];
+        self.node(node).try_query(&[&command[..], words].concat())
+    }
+}
+
+fn login(node: &Member, tls: bool) -> Vec<String> {
+    let mut words = Vec::new();
+    if node.settings.guarded {
+        let (user, password) = admin::LOGIN;
+        words.extend(["--user", user, "--pass", password, "--no-auth-warning"].map(String::from));
+    }
+    if tls {
+        let ca = node.ca_file().display().to_string();
+        words.extend(["--tls".to_owned(), "--cacert".to_owned(), ca]);
+    }
+    words
+}

@@ -1,0 +1,168 @@
+//! A master and its replicas.
+
+use tempfile::TempDir;
+
+use super::PATIENCE;
+use super::member::Member;
+use super::setup::{Setup, hosts};
+use crate::{eventually, wait_until};
+
+/// A master, which is member 0, and replicas; dropping it kills all of them.
+#[derive(Debug)]
+pub struct Replicated {
+    setup: Setup,
+    members: Vec<Member>,
+}
+
+impl Replicated {
+    /// Starts a master and so many replicas, and waits until these have caught up.
+    pub fn start(replicas: usize) -> Self {
+        Setup::new().replicated(replicas)
+    }
+
+    pub(super) fn start_with(setup: Setup, replicas: usize) -> Self {
+        let certificates = setup.certificates();
+        let certificates = certificates.as_ref().map(TempDir::path);
+        let mut members = vec![setup.server(0, certificates, |builder| builder)];
+        let port = members[0].public_port();
+        for index in 1..=replicas {
+            let replica = setup.server(index, certificates, |builder| builder.replica_of(port));
+            members.push(replica);
+        }
+        let set = Self { setup, members };
+        set.wait_until_caught_up();
+        set
+    }
+
+    /// Returns the server `index`; 0 was started as the master.
+    pub fn member(&self, index: usize) -> &Member {
+        &self.members[index]
+    }
+
+    /// Returns all of them.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// Returns the first that runs and takes itself for a master.
+    #[track_caller]
+    pub fn master(&self) -> usize {
+        let is_master = |index: &usize| self.role(*index).as_deref() == Some("master");
+        let mut all = 0..self.members.len();
+        all.find(is_master).expect("one of them is a master")
+    }
+
+    /// Returns what the server says it is, `master` or `slave`, or `None` if it doesn't run.
+    pub fn role(&self, index: usize) -> Option<String> {
+        role(&self.members[index])
+    }
+
+    /// Returns the URL of a server, with the password and the authority to trust.
+    pub fn url(&self, index: usize) -> String {
+        let member = &self.members[index];
+        let (scheme, host) = (self.setup.scheme(""), member.public_addr());
+        format!("{scheme}{host}/{}", self.setup.parameters(member))
+    }
+
+    /// Returns the public addresses, with commas between.
+    pub fn hosts(&self) -> String {
+        hosts(&self.members)
+    }
+
+    /// Makes a master of the server; the others stay what they are.
+    pub fn promote(&self, index: usize) {
+        self.members[index].query::<()>(&["REPLICAOF", "NO", "ONE"]);
+    }
+
+    /// Makes the server a replica of `master`, without waiting until it has caught up.
+    pub fn follow(&self, index: usize, master: usize) {
+        let port = self.members[master].public_port().to_string();
+        self.members[index].query::<()>(&["REPLICAOF", "127.0.0.1", &port]);
+    }
+
+    /// Cuts the link between two servers: each takes the other for silent, while clients reach both.
+    ///
+    /// # Panics
+    ///
+    /// If the set was started without [`Setup::proxies`].
+    #[track_caller]
+    pub fn cut(&self, one: usize, other: usize) {
+        self.members[one].cut_from(&self.members[other]);
+    }
+
+    /// Takes back [`Replicated::cut`].
+    #[track_caller]
+    pub fn join(&self, one: usize, other: usize) {
+        self.members[one].join(&self.members[other]);
+    }
+
+    /// Waits until all servers that run, but the master, are its replicas and have all that it has.
+    #[track_caller]
+    pub fn wait_until_caught_up(&self) {
+        wait_until_caught_up(&self.members);
+    }
+}
+
+/// Returns what a server says it is, or `None` if it doesn't run.
+pub(super) fn role(member: &Member) -> Option<String> {
+    if !member.is_running() {
+        return None;
+    }
+    let replication: String = member.try_query(&["INFO", "replication"]).ok()?;
+    field(&replication, "role")
+}
+
+/// Waits until one of the servers that run is a master, and all others are its replicas and have all that it has.
+#[track_caller]
+pub(super) fn wait_until_caught_up(members: &[Member]) {
+    let done = eventually(PATIENCE, || have_caught_up(members).unwrap_or(false));
+    assert!(done, "the replicas don't catch up: {}", story(members));
+}
+
+fn have_caught_up(members: &[Member]) -> Option<bool> {
+    let running: Vec<_> = members
+        .iter()
+        .filter(|member| member.is_running())
+        .collect();
+    let mut states = Vec::new();
+    for member in &running {
+        states.push(member.try_query::<String>(&["INFO", "replication"]).ok()?);
+    }
+    let is_master = |state: &&String| field(state, "role").as_deref() == Some("master");
+    let masters: Vec<_> = states.iter().filter(is_master).collect();
+    let [master] = masters[..] else {
+        return Some(false);
+    };
+    let offset = field(master, "master_repl_offset")?;
+    let online = master.matches("state=online").count();
+    let follow = |state: &&String| {
+        field(state, "master_link_status").as_deref() == Some("up")
+            && field(state, "slave_repl_offset") == Some(offset.clone())
+    };
+    let replicas = running.len() - 1;
+    Some(online >= replicas && states.iter().filter(follow).count() == replicas)
+}
+
+fn story(members: &[Member]) -> String {
+    let state = |member: &Member| match member.is_running() {
+        true => member
+            .try_query(&["INFO", "replication"])
+            .unwrap_or_default(),
+        false => "it doesn't run".to_owned(),
+    };
+    members.iter().map(state).collect::<Vec<_>>().join("\n")
+}
+
+fn field(info: &str, name: &str) -> Option<String> {
+    let mut pairs = info.lines().filter_map(|line| line.split_once(':'));
+    let found = pairs.find(|(key, _)| *key == name);
+    found.map(|(_, value)| value.to_owned())
+}
+
+/// Waits until one server says that it is a master.
+#[track_caller]
+pub(super) fn wait_until_master(member: &Member) {
+    wait_until("a server to be the master", PATIENCE, || {
+        role(member).as_deref() == Some("master")
+    });
+}

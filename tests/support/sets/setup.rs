@@ -1,0 +1,242 @@
+//! What the servers of a set are configured to be.
+
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::member::{Kind, Member};
+use super::{Cluster, Replicated, SentinelSet};
+use crate::builder::Builder;
+use crate::{admin, certificates};
+
+type Each = Box<dyn Fn(usize, Builder) -> Builder>;
+
+/// Configures a [`Replicated`], a [`SentinelSet`] or a [`Cluster`].
+#[derive(Default)]
+pub struct Setup {
+    server: Builder,
+    sentinel: Builder,
+    pub(super) password: Option<String>,
+    pub(super) sentinel_password: Option<String>,
+    pub(super) tls: bool,
+    pub(super) proxied: bool,
+    down_after: Option<Duration>,
+    node_timeout: Option<Duration>,
+    each: Option<Each>,
+}
+
+impl Setup {
+    /// Servers that let everyone in, keep nothing on disk, and reach one another without proxies.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Is of this server program, such as [`valkey`](super::valkey()).
+    pub fn program(mut self, program: &str) -> Self {
+        self.server = self.server.program(program);
+        self.sentinel = self.sentinel.program(program);
+        self
+    }
+
+    /// Demands `password` of the default user, also between servers. Sentinels have one of their own.
+    pub fn password(mut self, password: &str) -> Self {
+        self.password = Some(password.to_owned());
+        self.server = self.server.password(password);
+        self
+    }
+
+    /// Adds ACL rules to the servers, such as `user lock on >secret ~* +@all`.
+    pub fn acl(mut self, rules: &[&str]) -> Self {
+        self.server = self.server.acl(rules);
+        self
+    }
+
+    /// Demands `password` of the default user of sentinels.
+    pub fn sentinel_password(mut self, password: &str) -> Self {
+        self.sentinel_password = Some(password.to_owned());
+        self.sentinel = self.sentinel.password(password);
+        self
+    }
+
+    /// Adds ACL rules to the sentinels.
+    pub fn sentinel_acl(mut self, rules: &[&str]) -> Self {
+        self.sentinel = self.sentinel.acl(rules);
+        self
+    }
+
+    /// Speaks TLS at all public addresses, and between servers. Each has a port without TLS, too, for the test.
+    pub fn tls(mut self) -> Self {
+        self.tls = true;
+        self
+    }
+
+    /// Puts a proxy in front of each server, and of each sentinel, at the address that it tells everyone.
+    pub fn proxies(mut self) -> Self {
+        self.proxied = true;
+        self
+    }
+
+    /// Adds a line to the configuration of each server, but not of sentinels.
+    pub fn config(mut self, name: &str, value: &str) -> Self {
+        self.server = self.server.config(name, value);
+        self
+    }
+
+    /// Changes the configuration of each server by its number, counted from 0, but not of sentinels.
+    pub fn each(mut self, change: impl Fn(usize, Builder) -> Builder + 'static) -> Self {
+        self.each = Some(Box::new(change));
+        self
+    }
+
+    /// For how long a sentinel lets a server be silent before it takes it for down; 600 ms if it isn't called.
+    pub fn down_after(mut self, time: Duration) -> Self {
+        self.down_after = Some(time);
+        self
+    }
+
+    /// The `cluster-node-timeout`; 1500 ms if it isn't called.
+    pub fn node_timeout(mut self, time: Duration) -> Self {
+        self.node_timeout = Some(time);
+        self
+    }
+
+    /// Starts a master and so many replicas, and waits until these have caught up.
+    pub fn replicated(self, replicas: usize) -> Replicated {
+        Replicated::start_with(self, replicas)
+    }
+
+    /// Starts a master, two replicas and three sentinels, and waits until all know each other.
+    pub fn sentinels(self) -> SentinelSet {
+        SentinelSet::start_with(self)
+    }
+
+    /// Starts three masters with a replica each, and waits until they are a cluster.
+    pub fn cluster(self) -> Cluster {
+        Cluster::start_with(self)
+    }
+
+    /// Makes certificates for all servers, which copy them when they start.
+    pub(super) fn certificates(&self) -> Option<TempDir> {
+        self.tls.then(|| {
+            let dir = tempfile::tempdir().expect("make a directory");
+            certificates::write(dir.path());
+            dir
+        })
+    }
+
+    /// Starts the server `index`, with `more` in its configuration.
+    pub(super) fn server(
+        &self,
+        index: usize,
+        certificates: Option<&Path>,
+        more: impl FnOnce(Builder) -> Builder,
+    ) -> Member {
+        let mut builder = with_tls(self.server.clone(), certificates);
+        if builder.guarded {
+            let (user, password) = admin::LOGIN;
+            builder = builder
+                .config("masteruser", user)
+                .config("masterauth", password);
+        }
+        builder = more(builder);
+        if let Some(each) = &self.each {
+            builder = each(index, builder);
+        }
+        let kind = if builder.cluster {
+            Kind::Node
+        } else {
+            Kind::Replicated
+        };
+        Member::start(self, kind, index, builder)
+    }
+
+    /// Starts the sentinel `index`, which watches the server at `port`.
+    pub(super) fn sentinel(&self, index: usize, certificates: Option<&Path>, port: u16) -> Member {
+        let down_after = self.down_after.unwrap_or(Duration::from_millis(600));
+        let down_after = down_after.as_millis();
+        let mut builder = with_tls(self.sentinel.clone().sentinel(), certificates)
+            .config("sentinel monitor", &format!("mymaster 127.0.0.1 {port} 2"))
+            .config(
+                "sentinel down-after-milliseconds",
+                &format!("mymaster {down_after}"),
+            )
+            .config("sentinel failover-timeout", "mymaster 3000")
+            .config("sentinel parallel-syncs", "mymaster 2");
+        if self.server.guarded {
+            let (user, password) = admin::LOGIN;
+            builder = builder
+                .config("sentinel auth-user", &format!("mymaster {user}"))
+                .config("sentinel auth-pass", &format!("mymaster {password}"));
+        }
+        if self.sentinel.guarded {
+            let (user, password) = admin::LOGIN;
+            builder = builder
+                .config("sentinel sentinel-user", user)
+                .config("sentinel sentinel-pass", password);
+        }
+        Member::start(self, Kind::Sentinel, index, builder)
+    }
+
+    /// Starts the node `index` of a cluster.
+    pub(super) fn node(&self, index: usize, certificates: Option<&Path>) -> Member {
+        let timeout = self.node_timeout.unwrap_or(Duration::from_millis(1500));
+        let timeout = timeout.as_millis().to_string();
+        self.server(index, certificates, |builder| {
+            let builder = builder.cluster().config("cluster-node-timeout", &timeout);
+            if self.tls {
+                builder.config("tls-cluster", "yes")
+            } else {
+                builder
+            }
+        })
+    }
+
+    /// Returns the part of a URL before its hosts.
+    pub(super) fn scheme(&self, topology: &str) -> String {
+        let tls = if self.tls { "s" } else { "" };
+        let password = self.password.as_ref();
+        let login = password.map_or_else(String::new, |password| format!(":{password}@"));
+        format!("redis{tls}{topology}://{login}")
+    }
+
+    /// Returns the part of a URL after its path, of servers among which `first` is.
+    pub(super) fn parameters(&self, first: &Member) -> String {
+        let ca = self
+            .tls
+            .then(|| format!("ca={}", first.ca_file().display()));
+        let sentinel = self.sentinel_password.as_ref();
+        let sentinel = sentinel.map(|password| format!("sentinel_password={password}"));
+        let all: Vec<_> = [ca, sentinel].into_iter().flatten().collect();
+        if all.is_empty() {
+            return String::new();
+        }
+        format!("?{}", all.join("&"))
+    }
+}
+
+impl fmt::Debug for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Setup")
+            .field("server", &self.server)
+            .field("sentinel", &self.sentinel)
+            .finish_non_exhaustive()
+    }
+}
+
+fn with_tls(builder: Builder, certificates: Option<&Path>) -> Builder {
+    match certificates {
+        Some(dir) => builder.tls_of(dir).config("tls-replication", "yes"),
+        None => builder,
+    }
+}
+
+/// Returns the public addresses, with commas between.
+pub(super) fn hosts(members: &[Member]) -> String {
+    let hosts: Vec<_> = members
+        .iter()
+        .map(|member| member.public_addr().to_string())
+        .collect();
+    hosts.join(",")
+}

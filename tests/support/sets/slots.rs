@@ -1,0 +1,39 @@
+//! Which slot of a cluster a key is in.
+
+const SLOTS: u16 = 16_384;
+
+/// Returns the slot of a key: of what is between its first `{` and the next `}`, if that isn't empty, or of all of it.
+pub fn slot_of(key: &str) -> u16 {
+    let tag = key
+        .split_once('{')
+        .and_then(|(_, rest)| rest.split_once('}'))
+        .map(|(tag, _)| tag)
+        .filter(|tag| !tag.is_empty());
+    crc16(tag.unwrap_or(key).as_bytes()) % SLOTS
+}
+
+/// Returns a short word which is in `slot`: the first by number.
+///
+/// # Panics
+///
+/// If there is no such slot.
+pub fn tag_in(slot: u16) -> String {
+    assert!(slot < SLOTS, "there is no slot {slot}");
+    (0_u32..)
+        .map(|number| number.to_string())
+        .find(|word| slot_of(word) == slot)
+        .expect("each slot has some")
+}
+
+/// CRC-16/XMODEM, as the specification of Redis Cluster has it.
+fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, byte| {
+        (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| {
+            if crc & 0x8000 == 0 {
+                crc << 1
+            } else {
+                (crc << 1) ^ 0x1021
+            }
+        })
+    })
+}
