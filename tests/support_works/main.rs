@@ -1,5 +1,6 @@
 //! The tests' own tools do what the other tests rely on.
 
+mod by_hand;
 mod children;
 mod proxies;
 mod resources;
