@@ -169,6 +169,9 @@ fn sets_run_on_valkey() {
     assert!(is_valkey(cluster.node(0)));
     cluster.move_slot(0, 1);
     cluster.reshard(0, 2, 2);
+    cluster.node(1).query::<()>(&["SET", &tag_in(0), "value"]);
+    cluster.migrate_slots(0, 0, 2);
+    assert_eq!(cluster.node(2).get(&tag_in(0)).as_deref(), Some("value"));
     cluster.failover(3);
 }
 

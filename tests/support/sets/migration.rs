@@ -4,9 +4,10 @@ use std::process::Command;
 
 use redis::RedisResult;
 
+use super::PATIENCE;
 use super::cluster::Cluster;
 use super::member::Member;
-use crate::admin;
+use crate::{admin, wait_until};
 
 /// A slot on its way, step by step: each step can be the last that a test takes.
 #[derive(Debug)]
@@ -59,6 +60,28 @@ impl Cluster {
             &slots,
         ];
         self.redis_cli("reshard", &[&which[..], &["--cluster-yes"]].concat());
+        self.wait_until_ok();
+    }
+
+    /// Brings the slots from `first` to `last` to the node `to` as Valkey 9 does by itself (`MIGRATESLOTS`), and waits until
+    /// all nodes know.
+    #[track_caller]
+    pub fn migrate_slots(&self, first: u16, last: u16, to: usize) {
+        let from = self.owner_of_slot(first).expect("a node has the slot");
+        let (id, range) = (self.id(to), [first, last].map(|slot| slot.to_string()));
+        let words = [
+            "CLUSTER",
+            "MIGRATESLOTS",
+            "SLOTSRANGE",
+            &range[0],
+            &range[1],
+            "NODE",
+            &id,
+        ];
+        self.node(from).query::<()>(&words);
+        wait_until("the slots to be there", PATIENCE, || {
+            self.owner_of_slot(first) == Some(to) && self.owner_of_slot(last) == Some(to)
+        });
         self.wait_until_ok();
     }
 
