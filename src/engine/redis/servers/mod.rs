@@ -26,6 +26,7 @@ use crate::engine::net::limits::CANCEL_LATENESS;
 
 mod ask_all;
 mod single;
+pub(super) mod slots;
 
 /// The servers of a URL.
 pub(super) trait Servers: fmt::Debug + Send + Sync {
