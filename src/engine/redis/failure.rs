@@ -60,10 +60,11 @@ impl Failure {
         matches!(self, Closed(_) | TimedOut(_) | Demoted(_))
     }
 
-    /// Whether the server has answered that it did nothing, because the slot isn't its own, or not wholly.
+    /// Whether the server has answered that it did nothing, because the slot isn't its own, or not wholly, or because there
+    /// is no cluster to have it.
     pub(super) fn is_refusal(&self) -> bool {
-        use Failure::{Elsewhere, Moving};
-        matches!(self, Elsewhere(_) | Moving(_))
+        use Failure::{ClusterDown, Elsewhere, Moving};
+        matches!(self, ClusterDown(_) | Elsewhere(_) | Moving(_))
     }
 
     pub(super) fn cause(self) -> Cause {

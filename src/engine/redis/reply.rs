@@ -20,8 +20,9 @@ const LONGEST: usize = LARGEST_VALUE + LONGEST_LINE;
 /// All lines are short but those of errors, which may repeat the command.
 const LONGEST_LINE: usize = 64 << 10;
 
-/// Our scripts answer with few values; the answer to HELLO names the server's modules, too.
-const MOST_VALUES: usize = 1024;
+/// Our scripts answer with few values. The answer to CLUSTER SLOTS has about 20 for each range of slots, of which a cluster
+/// has one for each master at least, and thousands after many slots were moved one by one.
+const MOST_VALUES: usize = 128 << 10;
 
 const DEEPEST: usize = 8;
 

@@ -94,6 +94,14 @@ impl Server {
         &self.endpoint
     }
 
+    /// Where it is, for messages.
+    pub(super) fn address(&self) -> String {
+        match &self.endpoint {
+            Endpoint::Tcp(at) => at.to_string(),
+            Endpoint::Unix(path) => path.display().to_string(),
+        }
+    }
+
     /// What is the same for all servers of its URL.
     pub(super) fn settings(&self) -> &Settings {
         &self.settings
@@ -122,14 +130,18 @@ impl Server {
 
     /// Finds out whether there is a server, whether it lets us in, and what it is, within the connect timeout.
     pub(super) fn greet(self: &Arc<Self>) -> Result<Role, Failure> {
+        self.greet_by(&Deadline::after(self.settings.connect_timeout))
+    }
+
+    /// The same, by a deadline.
+    pub(super) fn greet_by(self: &Arc<Self>, deadline: &Deadline) -> Result<Role, Failure> {
         let (ping, hello) = (::redis::cmd("PING"), ::redis::cmd("HELLO"));
-        let deadline = Deadline::after(self.settings.connect_timeout);
-        let connection = self.connect(&deadline)?;
-        let answer = self.exchange(connection, &ping, Manner::Plain, &deadline);
+        let connection = self.connect(deadline)?;
+        let answer = self.exchange(connection, &ping, Manner::Plain, deadline);
         match answer.map_err(|e| self.connector.suspecting_tls(e))?.0 {
             // A server that doesn't know HELLO may have locks all the same, and was reached just now.
             Value::SimpleString(pong) if pong == "PONG" => self
-                .call(&hello, Manner::Plain, &deadline)
+                .call(&hello, Manner::Plain, deadline)
                 .map_or(Ok(Role::Primary), |answer| Ok(Role::of(&answer.value))),
             _ => {
                 let cause = "it doesn't answer PING as a Redis server does";
@@ -303,8 +315,14 @@ impl Request<'_> {
             connection.reply()?;
         }
         let value = connection.reply()?;
-        let shortfall = match self.replicas {
-            Some(replicas) => shortfall(connection.reply()?, replicas.least)?,
+        let waited = match self.replicas {
+            Some(replicas) => Some((connection.reply()?, replicas.least)),
+            None => None,
+        };
+        let shortfall = match waited {
+            // What was refused is on no replica, and a node that sends it elsewhere may be one itself.
+            _ if matches!(value, Value::ServerError(_)) => None,
+            Some((waited, least)) => shortfall(waited, least)?,
             None => None,
         };
         Ok((value, shortfall))

@@ -11,7 +11,7 @@ use super::{Cluster, Replicated, SentinelSet};
 use crate::builder::Builder;
 use crate::{admin, certificates};
 
-type Each = Box<dyn Fn(usize, Builder) -> Builder>;
+type Each = Box<dyn Fn(usize, Builder) -> Builder + Send + Sync>;
 
 /// Configures a [`Replicated`], a [`SentinelSet`] or a [`Cluster`].
 #[derive(Default)]
@@ -85,7 +85,10 @@ impl Setup {
     }
 
     /// Changes the configuration of each server by its number, counted from 0, but not of sentinels.
-    pub fn each(mut self, change: impl Fn(usize, Builder) -> Builder + 'static) -> Self {
+    pub fn each(
+        mut self,
+        change: impl Fn(usize, Builder) -> Builder + Send + Sync + 'static,
+    ) -> Self {
         self.each = Some(Box::new(change));
         self
     }

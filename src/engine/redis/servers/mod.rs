@@ -25,6 +25,7 @@ use crate::engine::Unanswered;
 use crate::engine::net::limits::CANCEL_LATENESS;
 
 mod ask_all;
+mod cluster;
 mod single;
 pub(super) mod slots;
 
@@ -100,7 +101,7 @@ pub(super) fn new(address: Address, options: &Options) -> Result<Arc<dyn Servers
     let servers = match address.at {
         At::One(endpoint) => single::Single::new(endpoint, settings),
         At::Sentinels { .. } => todo!(),
-        At::Cluster { .. } => todo!(),
+        At::Cluster { hosts } => cluster::Cluster::new(hosts, settings),
     };
     servers.map_err(|failure| Error::InvalidUrl {
         url: address.shown,

@@ -1,0 +1,249 @@
+//! One command, sent from node to node until one answers for its slot.
+//!
+//! | the node says, or does | then | the command may have been carried out |
+//! |---|---|---|
+//! | an answer | it is the caller's | |
+//! | MOVED | it goes to that node, which has the slot from now on; a look-up begins beside it | no |
+//! | ASK | it goes to that node this once, behind ASKING | no |
+//! | TRYAGAIN | it goes to the same node again, after 2, 4, … 50 ms, for one I/O timeout at most | no |
+//! | CLUSTERDOWN | the slot is looked up; it goes to the node that has it then, if that is another | no |
+//! | READONLY, or the connection fails | the same, unless it mustn't be carried out twice | if all of it was sent |
+//! | any other error | it is the caller's | yes |
+//!
+//! All of it happens by the deadline of the call, and a command goes to five nodes more at most: two that send it to each
+//! other would never end.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::lookup::Nodes;
+use super::view;
+use crate::base::clock::Deadline;
+use crate::base::error::Cause;
+use crate::engine::Unanswered;
+use crate::engine::net::address::HostPort;
+use crate::engine::net::limits::SHORTEST_SHARE;
+use crate::engine::redis::failure::{Failure, Redirect};
+use crate::engine::redis::script::Command;
+use crate::engine::redis::server::{Answer, Manner, Server};
+use crate::engine::redis::servers::Route;
+use crate::engine::redis::servers::slots::slot_of;
+
+const HOPS: u32 = 5;
+
+/// The pauses between attempts while some of the keys are at either node. A slot takes about 4 ms to move.
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// One command on its way.
+pub(super) struct Call<'a> {
+    nodes: &'a Arc<Nodes>,
+    command: &'a dyn Command,
+    deadline: &'a Deadline,
+    slot: u16,
+    /// Whether it mustn't be carried out twice.
+    is_once: bool,
+    may_be_done: bool,
+    hops: u32,
+    moving: Option<Moving>,
+}
+
+/// Where it is sent next.
+struct Target {
+    server: Arc<Server>,
+    manner: Manner,
+}
+
+/// Since a node has answered TRYAGAIN.
+struct Moving {
+    pause: Duration,
+    until: Deadline,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn new(
+        nodes: &'a Arc<Nodes>,
+        route: Route<'_>,
+        (command, is_once): (&'a dyn Command, bool),
+        deadline: &'a Deadline,
+    ) -> Self {
+        Call {
+            nodes,
+            command,
+            deadline,
+            slot: slot_of(route.key),
+            is_once,
+            may_be_done: false,
+            hops: 0,
+            moving: None,
+        }
+    }
+
+    pub(super) fn run(
+        mut self,
+        known_within: Option<Duration>,
+    ) -> Result<Answer, Unanswered<Failure>> {
+        let since = known_within.and_then(|within| Instant::now().checked_sub(within));
+        if let Some(since) = since {
+            self.nodes.look_up_since(since, &half(self.deadline));
+        }
+        let mut target = self.first().map_err(Unanswered::unsent)?;
+        loop {
+            let failure = match self.send(&target) {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => failure,
+            };
+            target = self.next(target, failure).map_err(|error| Unanswered {
+                error,
+                sent: self.may_be_done,
+            })?;
+        }
+    }
+
+    fn first(&self) -> Result<Target, Failure> {
+        if let Some(server) = self.nodes.master(self.slot) {
+            return Ok(Target::plain(server));
+        }
+        self.nodes.look_up_since(Instant::now(), self.deadline);
+        let server = self.nodes.master(self.slot);
+        server.map(Target::plain).ok_or_else(|| {
+            let cause = format!("no node is known to have slot {}", self.slot);
+            Failure::ClusterDown(cause.into())
+        })
+    }
+
+    fn send(&mut self, target: &Target) -> Result<Answer, Failure> {
+        let Target { server, manner } = target;
+        let answer = if self.is_once {
+            server.call_once(self.command, *manner, self.deadline)
+        } else {
+            // The rest is for another node, if this one doesn't answer.
+            server.call(self.command, *manner, &half(self.deadline))
+        };
+        match answer {
+            Ok(answer) => Ok(Answer {
+                repeated: answer.repeated || self.may_be_done,
+                ..answer
+            }),
+            Err(Unanswered { error, sent }) => {
+                self.may_be_done |= sent;
+                Err(error)
+            }
+        }
+    }
+
+    /// Where it goes after a failure, or the failure that is the caller's.
+    fn next(&mut self, target: Target, failure: Failure) -> Result<Target, Failure> {
+        use Failure::{Closed, ClusterDown, Demoted, Elsewhere, Moving, TimedOut};
+        match failure {
+            Elsewhere(redirect) => self.follow(&target, redirect),
+            Moving(cause) => {
+                self.pause(cause)?;
+                Ok(target)
+            }
+            ClusterDown(_) | Demoted(_) | Closed(_) | TimedOut(_) => {
+                self.look_elsewhere(&target, failure)
+            }
+            failure => Err(failure),
+        }
+    }
+
+    fn follow(&mut self, target: &Target, redirect: Redirect) -> Result<Target, Failure> {
+        let Some(to) = &redirect.to else {
+            return self.look_elsewhere(target, Failure::Elsewhere(redirect));
+        };
+        self.hop(&target.server)?;
+        let host = if to.host.is_empty() {
+            view::host(&target.server)
+        } else {
+            to.host.clone()
+        };
+        let at = HostPort {
+            host,
+            port: to.port,
+        };
+        let mut map = self.nodes.map.write();
+        let (server, manner) = if redirect.is_once {
+            (map.node(&at).cloned(), Manner::Asking)
+        } else {
+            (map.set(self.slot, &at).cloned(), Manner::Plain)
+        };
+        drop(map);
+        if !redirect.is_once {
+            self.nodes.look_up_soon();
+        }
+        // A host that can have no certificate.
+        let server = server.ok_or(Failure::Elsewhere(redirect))?;
+        Ok(Target { server, manner })
+    }
+
+    /// To the node that has the slot now, if that is another.
+    fn look_elsewhere(&mut self, target: &Target, failure: Failure) -> Result<Target, Failure> {
+        if self.deadline.is_over() || (self.is_once && self.may_be_done) {
+            self.nodes.look_up_soon();
+            return Err(failure);
+        }
+        self.nodes.look_up_since(Instant::now(), self.deadline);
+        match self.nodes.master(self.slot) {
+            Some(server)
+                if target.manner == Manner::Asking || !Arc::ptr_eq(&server, &target.server) =>
+            {
+                self.hop(&target.server)?;
+                if self.deadline.is_over() {
+                    return Err(failure);
+                }
+                Ok(Target::plain(server))
+            }
+            _ => Err(failure),
+        }
+    }
+
+    fn hop(&mut self, from: &Server) -> Result<(), Failure> {
+        self.hops += 1;
+        if self.hops <= HOPS {
+            return Ok(());
+        }
+        let slot = self.slot;
+        let cause = format!(
+            "its nodes send what is for slot {slot} from one to the other: {HOPS} were tried, the last at {}",
+            from.address()
+        );
+        Err(Failure::ClusterDown(cause.into()))
+    }
+
+    /// Until the slot may have moved.
+    fn pause(&mut self, cause: Cause) -> Result<(), Failure> {
+        let moving = self.moving.get_or_insert_with(|| Moving {
+            pause: FIRST_PAUSE,
+            until: self.deadline.within(self.nodes.settings.io_timeout),
+        });
+        if moving.until.remaining() <= moving.pause {
+            return Err(Failure::Moving(cause));
+        }
+        moving.until.sleep(moving.pause);
+        moving.pause = (2 * moving.pause).min(LONGEST_PAUSE);
+        if moving.until.is_over() {
+            return Err(Failure::Moving(cause));
+        }
+        Ok(())
+    }
+}
+
+impl Target {
+    fn plain(server: Arc<Server>) -> Self {
+        Target {
+            server,
+            manner: Manner::Plain,
+        }
+    }
+}
+
+/// What one of several nodes gets of the time.
+fn half(deadline: &Deadline) -> Deadline {
+    let half = deadline.remaining() / 2;
+    if half < SHORTEST_SHARE {
+        deadline.clone()
+    } else {
+        deadline.within(half)
+    }
+}

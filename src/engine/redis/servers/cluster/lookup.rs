@@ -1,0 +1,231 @@
+//! Looking up which node has which slot, in the background, and waiting for it.
+//!
+//! | a look-up is | then a caller who needs one | left when |
+//! |---|---|---|
+//! | not due: the last began less than 100 ms ago | sleeps until it is due | it is due |
+//! | due | starts one | its thread runs |
+//! | running | waits for its end, and for that of another if this one began too early | it has ended |
+//!
+//! Each caller waits by its own deadline, and nobody by a lock. A look-up has a deadline of its own, so a caller who is
+//! cancelled spoils nothing for those that have joined. It ends when the cluster isn't used any more.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, bounded};
+use parking_lot::{Mutex, RwLock};
+
+use super::map::Map;
+use super::view::View;
+use crate::base::cancel::Cancel;
+use crate::base::clock::Deadline;
+use crate::engine::net::address::HostPort;
+use crate::engine::net::limits::CANCEL_LATENESS;
+use crate::engine::redis::failure::Failure;
+use crate::engine::redis::server::Server;
+use crate::engine::redis::servers::ask_all::ask_all;
+use crate::engine::redis::settings::Settings;
+
+/// How long after one look-up began the next may begin, so that many callers at once don't burden the nodes.
+const APART: Duration = Duration::from_millis(100);
+
+/// How many nodes are asked at once. The next time others are, if there are more.
+const ASKED: usize = 8;
+
+/// For how long the others may go on when the first has answered: one of them may know something newer.
+const OTHERS: Duration = Duration::from_millis(50);
+
+/// The nodes of a cluster, as far as they are known.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    pub(super) settings: Arc<Settings>,
+    /// By which the cluster is found again, whatever else is known.
+    pub(super) seeds: Vec<HostPort>,
+    pub(super) map: RwLock<Map>,
+    lookup: Mutex<Lookup>,
+    /// Where the nodes begin that are asked next.
+    turn: AtomicUsize,
+    /// Set when the cluster isn't used any more.
+    pub(super) closed: Cancel,
+}
+
+#[derive(Debug, Default)]
+struct Lookup {
+    /// When the last one began.
+    began: Option<Instant>,
+    /// While it runs: its end is that of this channel.
+    running: Option<Receiver<Infallible>>,
+}
+
+enum Step {
+    /// One that began then runs.
+    Runs(Instant, Receiver<Infallible>),
+    NotDue(Duration),
+    /// There is no thread for it.
+    Fails,
+}
+
+impl Nodes {
+    pub(super) fn new(settings: Arc<Settings>, map: Map) -> Self {
+        Nodes {
+            settings,
+            seeds: map.seeds().to_vec(),
+            map: RwLock::new(map),
+            lookup: Mutex::default(),
+            turn: AtomicUsize::new(0),
+            closed: Cancel::default(),
+        }
+    }
+
+    /// The node that has a slot, as far as it is known.
+    pub(super) fn master(&self, slot: u16) -> Option<Arc<Server>> {
+        self.map.read().master(slot).cloned()
+    }
+
+    /// Returns when a look-up that began after `since` has ended, or by the deadline, whatever became of it.
+    pub(super) fn look_up_since(self: &Arc<Self>, since: Instant, deadline: &Deadline) {
+        while !deadline.is_over() && !self.closed.is_set() {
+            if self.map.read().looked_up().is_some_and(|at| at >= since) {
+                return;
+            }
+            match self.step() {
+                Step::Runs(began, end) => {
+                    await_end(&end, deadline);
+                    if began >= since {
+                        return;
+                    }
+                }
+                Step::NotDue(pause) => deadline.sleep(pause),
+                Step::Fails => return,
+            }
+        }
+    }
+
+    /// Has it looked up soon, if that is due, without waiting for it.
+    pub(super) fn look_up_soon(self: &Arc<Self>) {
+        self.step();
+    }
+
+    fn step(self: &Arc<Self>) -> Step {
+        let mut lookup = self.lookup.lock();
+        let now = Instant::now();
+        match (lookup.began, &lookup.running) {
+            (Some(began), Some(running)) => return Step::Runs(began, running.clone()),
+            (Some(began), None) if now < began + APART => {
+                return Step::NotDue(began + APART - now);
+            }
+            _ => {}
+        }
+        let (ended, end) = bounded(0);
+        let nodes = self.clone();
+        let look_up = move || {
+            let deadline = Deadline::after(nodes.settings.connect_timeout).or(&nodes.closed);
+            if let Err(failure) = nodes.look_up(now, &deadline) {
+                let place = &nodes.settings.shown;
+                log::warn!(
+                    "{place}: no node says where the slots are: {}",
+                    failure.cause()
+                );
+            }
+            nodes.lookup.lock().running = None;
+            drop(ended);
+        };
+        let thread = thread::Builder::new().name("crosslock-slots".into());
+        // So that none is tried at once again, whether or not there is a thread.
+        lookup.began = Some(now);
+        if let Err(e) = thread.spawn(look_up) {
+            log::warn!("no thread to look slots up: {e}");
+            return Step::Fails;
+        }
+        lookup.running = Some(end.clone());
+        Step::Runs(now, end)
+    }
+
+    /// Asks some of the nodes at once, and takes over what the one says that knows most.
+    ///
+    /// # Errors
+    ///
+    /// When none says anything of use. Then what is known stays.
+    pub(super) fn look_up(&self, began: Instant, deadline: &Deadline) -> Result<(), Failure> {
+        let asked = self.next_to_ask();
+        let majority = asked.len() / 2 + 1;
+        let answers = ask_all(&asked, deadline, View::ask);
+        let (mut best, mut until, mut count) = (None::<View>, deadline.clone(), 0);
+        let mut failed = None;
+        while let Some(answer) = answers.next(&until) {
+            count += 1;
+            match answer.said {
+                Ok(view) if view.is_usable() => {
+                    if best.is_none() {
+                        until = deadline.within(OTHERS);
+                    }
+                    if best.as_ref().is_none_or(|best| view.epoch > best.epoch) {
+                        best = Some(view);
+                    }
+                }
+                Ok(_) => {}
+                Err(failure) => failed = worse(failed, failure),
+            }
+            if best.is_some() && count >= majority {
+                break;
+            }
+        }
+        match best {
+            Some(view) => {
+                self.take_over(&view, began);
+                Ok(())
+            }
+            None => Err(failed.unwrap_or_else(|| {
+                let cause = "none of the nodes that were asked knows where any slot is";
+                Failure::ClusterDown(cause.into())
+            })),
+        }
+    }
+
+    fn take_over(&self, view: &View, began: Instant) {
+        let retired = self.map.write().take_over(view, began);
+        // It closes connections.
+        retired.iter().for_each(|node| node.retire());
+    }
+
+    fn next_to_ask(&self) -> Vec<Arc<Server>> {
+        let mut map = self.map.write();
+        for seed in &self.seeds {
+            let _ = map.node(seed);
+        }
+        let nodes = map.nodes();
+        let first = self.turn.fetch_add(ASKED, Ordering::Relaxed);
+        let in_turn = nodes.iter().cycle().skip(first % nodes.len().max(1));
+        in_turn.take(nodes.len().min(ASKED)).cloned().collect()
+    }
+}
+
+/// The failure that says more of why a cluster can't be used.
+pub(super) fn worse(one: Option<Failure>, other: Failure) -> Option<Failure> {
+    let weight = |failure: &Failure| match failure {
+        Failure::Denied(_) => 3,
+        Failure::Other(_) | Failure::Conflict(_) => 2,
+        Failure::Closed(_) => 1,
+        _ => 0,
+    };
+    match one {
+        Some(one) if weight(&one) >= weight(&other) => Some(one),
+        _ => Some(other),
+    }
+}
+
+/// Returns when the channel has ended, or the deadline is over.
+fn await_end(end: &Receiver<Infallible>, deadline: &Deadline) {
+    while !deadline.is_over() {
+        let patience = deadline.remaining().min(CANCEL_LATENESS);
+        if end
+            .recv_timeout(patience)
+            .is_err_and(|e| e.is_disconnected())
+        {
+            return;
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The nodes of a cluster: each slot of names has one that is its master.
+//!
+//! | file | |
+//! |---|---|
+//! | `map.rs` | which node has which slot, as far as it is known |
+//! | `view.rs` | what a node says of that |
+//! | `lookup.rs` | asking several nodes, at most once in 100 ms, and waiting for it |
+//! | `call.rs` | a command on its way from node to node |
+//! | `hello.rs` | what is at the addresses of the URL |
+//!
+//! A slot is in one of these states, as this process knows it:
+//!
+//! | state | a call | left when |
+//! |---|---|---|
+//! | nobody's | looks up, and fails if it stays so | a look-up finds its master |
+//! | a node's | goes there | that node sends it elsewhere: another node's; a look-up says so: another node's, or nobody's |
+//! | on its way: its node sends some commands to another | goes to the other with ASKING, this once | the node says MOVED: the other's; or it has all keys again |
+//! | on its way, and some of its keys are at either | is asked for again, within its deadline | the same |
+//!
+//! What always holds: no lock is held during I/O, and nobody waits past their deadline for another's look-up; there is one
+//! [`Server`] for each address; without trouble a call takes one look into the map and not a round trip more than on a single
+//! server.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use self::call::Call;
+use self::hello::Hello;
+use self::lookup::{Nodes, worse};
+use self::map::Map;
+use super::ask_all::ask_all;
+use super::slots::slot_of;
+use super::{Refused, Route, Servers};
+use crate::base::clock::Deadline;
+use crate::engine::Unanswered;
+use crate::engine::net::address::{Endpoint, HostPort};
+use crate::engine::redis::failure::Failure;
+use crate::engine::redis::script::Command;
+use crate::engine::redis::server::{Answer, Server};
+use crate::engine::redis::settings::Settings;
+
+mod call;
+mod hello;
+mod lookup;
+mod map;
+mod view;
+
+/// How long ago the masters may have been looked up when all are asked for.
+const ALL_KNOWN_WITHIN: Duration = Duration::from_secs(1);
+
+/// The nodes of a cluster. Look-ups end with it.
+#[derive(Debug)]
+pub(super) struct Cluster(Arc<Nodes>);
+
+impl Cluster {
+    pub(super) fn new(
+        seeds: Vec<HostPort>,
+        settings: Arc<Settings>,
+    ) -> Result<Arc<dyn Servers>, Failure> {
+        for seed in &seeds {
+            // A host that can have no certificate is told now.
+            Server::new(Endpoint::Tcp(seed.clone()), settings.clone())?;
+        }
+        let map = Map::new(seeds, settings.clone());
+        Ok(Arc::new(Cluster(Arc::new(Nodes::new(settings, map)))))
+    }
+
+    /// All that the URL names are asked at once: the first that is a node of a cluster is enough.
+    fn find_a_node(&self, deadline: &Deadline) -> Result<(), Refused> {
+        let mut map = self.0.map.write();
+        let seeds = self
+            .0
+            .seeds
+            .iter()
+            .filter_map(|seed| map.node(seed).cloned());
+        let seeds: Vec<_> = seeds.collect();
+        drop(map);
+        let answers = ask_all(&seeds, deadline, Hello::ask);
+        let (mut refused, mut failed) = (None, None);
+        while let Some(answer) = answers.next(deadline) {
+            match answer.said {
+                Ok(hello) => match hello.check(&self.settings().shown) {
+                    Ok(()) => return Ok(()),
+                    Err(error) => refused = Some(Refused::Error(error)),
+                },
+                Err(failure) => failed = worse(failed, failure),
+            }
+        }
+        let silent = || Failure::TimedOut("none of its nodes answers".into());
+        Err(refused.unwrap_or_else(|| failed.unwrap_or_else(silent).into()))
+    }
+}
+
+impl Servers for Cluster {
+    fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    /// A cluster some of whose slots nobody has will do: names in the others can be locked.
+    fn greet(&self) -> Result<(), Refused> {
+        let deadline = || Deadline::after(self.settings().connect_timeout);
+        self.find_a_node(&deadline())?;
+        match self.0.look_up(Instant::now(), &deadline()) {
+            Err(Failure::ClusterDown(_)) | Ok(()) => Ok(()),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    fn call(
+        &self,
+        route: Route<'_>,
+        command: &dyn Command,
+        deadline: &Deadline,
+    ) -> Result<Answer, Unanswered<Failure>> {
+        Call::new(&self.0, route, (command, false), deadline).run(route.known_within)
+    }
+
+    fn call_once(
+        &self,
+        route: Route<'_>,
+        command: &dyn Command,
+        deadline: &Deadline,
+    ) -> Result<Answer, Unanswered<Failure>> {
+        Call::new(&self.0, route, (command, true), deadline).run(route.known_within)
+    }
+
+    fn known(&self, route: Route<'_>) -> Option<Arc<Server>> {
+        self.0.master(slot_of(route.key))
+    }
+
+    fn all(&self, deadline: &Deadline) -> Result<Vec<Arc<Server>>, Failure> {
+        let now = Instant::now();
+        let since = now.checked_sub(ALL_KNOWN_WITHIN).unwrap_or(now);
+        self.0.look_up_since(since, deadline);
+        let masters = self.0.map.read().masters();
+        if masters.is_empty() {
+            let cause = "no node is known to have any slot";
+            return Err(Failure::ClusterDown(cause.into()));
+        }
+        Ok(masters)
+    }
+
+    fn after_fork(&self) -> Arc<dyn Servers> {
+        let settings = Arc::new(self.settings().after_fork());
+        // A thread of the parent may have locked it, which the child doesn't have.
+        let map = match self.0.map.try_read() {
+            Some(map) => map.after_fork(settings.clone()),
+            None => Map::new(self.0.seeds.clone(), settings.clone()),
+        };
+        Arc::new(Cluster(Arc::new(Nodes::new(settings, map))))
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.0.closed.set();
+    }
+}

@@ -1,0 +1,136 @@
+//! Locks in a cluster: each name has its node, also while slots move and nodes fail.
+
+#![cfg(feature = "redis")]
+
+mod moves;
+mod opening;
+
+use std::time::Duration;
+
+use crosslock::{Error, LockGuard, Locker};
+use support::{Cluster, slot_of, wait_until, within};
+
+/// Far more than anything here takes, even on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// A timeout that shows when a bound is missing.
+const LONG: Duration = Duration::from_secs(10);
+
+const fn millis(number: u64) -> Duration {
+    Duration::from_millis(number)
+}
+
+#[track_caller]
+fn open(cluster: &Cluster) -> Locker {
+    Locker::open(&cluster.url()).expect("open")
+}
+
+/// The key of a name's lock.
+fn key(name: &str) -> String {
+    format!("{{crosslock:{name}}}")
+}
+
+/// The slot of a name.
+fn slot(name: &str) -> u16 {
+    slot_of(&key(name))
+}
+
+/// A name in a slot of that node, and different for each number.
+#[track_caller]
+fn name_on(cluster: &Cluster, node: usize, number: usize) -> String {
+    let slots = cluster.slots(node);
+    let mut names = (0..).map(|number| format!("name-{number}"));
+    let mut on_node = names.by_ref().filter(|name| slots.contains(&slot(name)));
+    on_node.nth(number).expect("there is one")
+}
+
+/// Takes a free lock.
+#[track_caller]
+fn held(locker: &Locker, name: &str) -> LockGuard {
+    locker
+        .try_lock(name)
+        .expect("try_lock")
+        .expect("it is free")
+}
+
+/// Takes a lock as soon as the cluster can give it.
+#[track_caller]
+fn held_soon(locker: &Locker, name: &str) -> LockGuard {
+    let mut guard = None;
+    wait_until("the lock to be had", PATIENCE, || {
+        guard = locker.try_lock_for(name, millis(500)).ok().flatten();
+        guard.is_some()
+    });
+    guard.expect("it was there")
+}
+
+/// What an error says of its cause.
+fn cause(error: &Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), |cause| cause.to_string())
+}
+
+#[test]
+fn names_are_on_the_masters_of_their_slots() {
+    let cluster = Cluster::start();
+    let locker = open(&cluster);
+    let guards: Vec<_> = (0..30)
+        .map(|number| held(&locker, &format!("n{number}")))
+        .collect();
+    for guard in &guards {
+        let owner = cluster.node(cluster.owner(&key(guard.name())));
+        assert!(owner.query::<bool>(&["EXISTS", &key(guard.name())]));
+        assert!(guard.verify().is_ok());
+        assert!(locker.try_lock(guard.name()).expect("try_lock").is_none());
+    }
+    drop(guards);
+    // Each node knows the scripts by now.
+    let calls = || -> u64 {
+        let nodes = cluster.nodes().into_iter();
+        nodes
+            .map(|node| cluster.node(node).command_calls("evalsha"))
+            .sum()
+    };
+    let before = calls();
+    for number in 0..30 {
+        drop(held(&locker, &format!("n{number}")));
+    }
+    assert_eq!(calls() - before, 60, "each call is one round trip");
+}
+
+#[test]
+fn waiter_has_the_lock_when_it_is_released() {
+    let cluster = Cluster::start();
+    let (locker, other) = (open(&cluster), open(&cluster));
+    for node in 0..3 {
+        let name = name_on(&cluster, node, 0);
+        let guard = held(&locker, &name);
+        let token = guard.fencing_token();
+        let waiting = {
+            let (other, name) = (other.clone(), name.clone());
+            std::thread::spawn(move || other.try_lock_for(&name, PATIENCE))
+        };
+        std::thread::sleep(millis(50));
+        drop(guard);
+        let next = waiting.join().expect("no panic").expect("lock");
+        assert!(next.expect("in time").fencing_token() > token);
+    }
+}
+
+#[test]
+fn stopped_master_keeps_nobody_beyond_the_timeout() {
+    let cluster = support::Setup::new()
+        .node_timeout(Duration::from_secs(120))
+        .cluster();
+    let locker = open(&cluster);
+    let name = name_on(&cluster, 0, 0);
+    drop(held(&locker, &name));
+    cluster.node(0).stop();
+    for limit in [0, 300, 1_000] {
+        let limit = millis(limit);
+        let got = within(limit, || locker.try_lock_for(&name, limit));
+        assert!(!matches!(got, Ok(Some(_))), "{got:?}");
+    }
+    // Names of other nodes are free.
+    drop(held(&locker, &name_on(&cluster, 1, 0)));
+    cluster.node(0).cont();
+    drop(held_soon(&locker, &name));
+}

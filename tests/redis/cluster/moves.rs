@@ -1,0 +1,166 @@
+//! Slots that move while locks in them are held, waited for and renewed.
+
+use std::thread;
+use std::time::Duration;
+
+use crosslock::Locker;
+use support::{Cluster, within};
+
+use super::{LONG, PATIENCE, cause, held, held_soon, key, millis, name_on, open, slot};
+
+#[test]
+fn held_lock_goes_on_at_the_node_that_its_slot_moved_to() {
+    let cluster = Cluster::start();
+    let locker = open(&cluster);
+    let name = name_on(&cluster, 0, 0);
+    let guard = held(&locker, &name);
+    let token = guard.fencing_token();
+    cluster.move_slot(slot(&name), 1);
+    guard.verify().expect("it is held");
+    assert!(locker.try_lock(&name).expect("try_lock").is_none());
+    assert!(open(&cluster).try_lock(&name).expect("try_lock").is_none());
+    assert!(guard.unlock().is_ok());
+    assert!(!cluster.node(1).query::<bool>(&["EXISTS", &key(&name)]));
+    // It knows the scripts by now, or is given them anew.
+    cluster.node(1).query::<()>(&["SCRIPT", "FLUSH"]);
+    assert!(held(&locker, &name).fencing_token() > token);
+}
+
+#[test]
+fn free_lock_is_had_at_the_new_node_in_the_middle_of_a_migration() {
+    let cluster = Cluster::start();
+    let locker = open(&cluster);
+    let name = name_on(&cluster, 0, 0);
+    let migration = cluster.migration(slot(&name), 1);
+    migration.import();
+    migration.migrate();
+    // The name was never used: the old node sends to the new one, which misses keys, too.
+    let failed = within(millis(300), || locker.try_lock_for(&name, millis(300)));
+    let told = cause(&failed.expect_err("no node has all keys"));
+    assert!(told.contains("TRYAGAIN"), "{told}");
+    migration.finish();
+    drop(held(&locker, &name));
+}
+
+#[test]
+fn renewals_and_waiters_outlive_each_step_of_a_migration() {
+    let cluster = Cluster::start();
+    let builder = Locker::builder(&cluster.url()).ttl(Duration::from_secs(3));
+    let (locker, other) = (builder.clone().build().unwrap(), builder.build().unwrap());
+    let name = name_on(&cluster, 0, 0);
+    let guard = held(&locker, &name);
+    let (token, lost) = (guard.fencing_token(), guard.lost());
+    let waiting = {
+        let name = name.clone();
+        thread::spawn(move || other.try_lock_for(&name, PATIENCE))
+    };
+    let migration = cluster.migration(slot(&name), 1);
+    // Together less than what is left after a renewal that failed.
+    let step = || thread::sleep(millis(300));
+    step();
+    migration.import();
+    step();
+    migration.migrate();
+    step();
+    migration.move_keys();
+    step();
+    migration.finish();
+    // Several renewals at the new node.
+    thread::sleep(Duration::from_secs(4));
+    assert!(lost.is_empty(), "{lost:?}");
+    guard.verify().expect("it is held");
+    assert!(!waiting.is_finished());
+    drop(guard);
+    let next = waiting.join().expect("no panic").expect("lock");
+    assert!(next.expect("in time").fencing_token() > token);
+}
+
+#[test]
+fn migration_left_half_done_ends_calls_in_time_until_it_is_mended() {
+    let cluster = Cluster::start();
+    let locker = Locker::builder(&cluster.url()).ttl(Duration::from_secs(2));
+    let locker = locker.build().unwrap();
+    let name = name_on(&cluster, 0, 0);
+    let guard = held(&locker, &name);
+    let token = guard.fencing_token();
+    let migration = cluster.migration(slot(&name), 1);
+    migration.import();
+    migration.migrate();
+    // Some of its keys are here, and some there.
+    migration.move_key(&key(&name));
+    for limit in [0, 100, 700] {
+        let limit = millis(limit);
+        let got = within(limit, || locker.try_lock_for(&name, limit));
+        assert!(!matches!(got, Ok(Some(_))), "{got:?}");
+    }
+    // It can't be renewed.
+    let lost = guard.lost();
+    lost.recv_timeout(PATIENCE).expect("it is lost by its ttl");
+    within(millis(500), || drop(guard));
+    cluster.fix();
+    assert!(held_soon(&locker, &name).fencing_token() > token);
+}
+
+#[test]
+fn retry_while_the_slot_moves_is_at_its_pace_and_no_storm() {
+    let cluster = Cluster::start();
+    let locker = open(&cluster);
+    let name = name_on(&cluster, 0, 0);
+    drop(held(&locker, &name));
+    let migration = cluster.migration(slot(&name), 1);
+    migration.import();
+    migration.migrate();
+    migration.move_key(&format!("{}:fence", key(&name)));
+    let before = cluster.node(1).rejected_calls("evalsha");
+    let got = within(Duration::from_secs(1), || {
+        locker.try_lock_for(&name, Duration::from_secs(1))
+    });
+    assert!(!matches!(got, Ok(Some(_))), "{got:?}");
+    let asked = cluster.node(1).rejected_calls("evalsha") - before;
+    assert!((5..200).contains(&asked), "{asked} questions in 1 s");
+    migration.finish();
+    drop(held_soon(&locker, &name));
+}
+
+#[test]
+fn reshard_of_many_slots_loses_no_lock() {
+    let cluster = Cluster::start();
+    let locker = open(&cluster);
+    let names: Vec<_> = (0..20).map(|number| name_on(&cluster, 0, number)).collect();
+    let guards: Vec<_> = names.iter().map(|name| held(&locker, name)).collect();
+    thread::scope(|scope| {
+        let resharding = scope.spawn(|| cluster.reshard(0, 2, 300));
+        while !resharding.is_finished() {
+            for guard in &guards {
+                guard.verify().expect("it is held");
+            }
+        }
+    });
+    for guard in guards {
+        guard.unlock().expect("it was held");
+    }
+    for name in &names {
+        drop(held(&locker, name));
+    }
+}
+
+#[test]
+fn nodes_that_send_to_each_other_end_a_call() {
+    let cluster = Cluster::start();
+    let locker = open(&cluster);
+    let name = name_on(&cluster, 0, 0);
+    let slot = slot(&name).to_string();
+    // Neither has it: each believes the other.
+    for (node, other) in [(0, 1), (1, 0), (2, 1)] {
+        let id = cluster.id(other);
+        cluster
+            .node(node)
+            .query::<()>(&["CLUSTER", "SETSLOT", &slot, "NODE", &id]);
+    }
+    let failed = within(LONG / 10, || locker.try_lock(&name));
+    let told = cause(&failed.expect_err("nobody has it"));
+    assert!(told.contains("from one to the other"), "{told}");
+    // Other slots of the same nodes are as before.
+    drop(held(&locker, &name_on(&cluster, 0, 1)));
+    drop(held(&locker, &name_on(&cluster, 1, 0)));
+}

@@ -1,0 +1,111 @@
+//! What a cluster's URL may name, and what is told when it names something else.
+
+use std::time::Duration;
+
+use crosslock::{Error, Locker};
+use support::{BlackHole, Cluster, RedisServer, Setup, within};
+
+use super::{cause, held, millis, open};
+
+/// The connect timeout of these tests.
+const CONNECT: Duration = Duration::from_millis(600);
+
+fn builder(url: &str) -> crosslock::LockerBuilder {
+    Locker::builder(url).connect_timeout(CONNECT)
+}
+
+#[test]
+fn one_node_of_the_url_that_answers_is_enough() {
+    let cluster = Cluster::start();
+    let holes: Vec<_> = (0..3).map(|_| BlackHole::start()).collect();
+    let mut hosts: Vec<_> = holes.iter().map(|hole| hole.addr().to_string()).collect();
+    hosts.push(cluster.node(4).public_addr().to_string());
+    let url = format!("redis+cluster://{}", hosts.join(","));
+    let locker = within(CONNECT, || builder(&url).build().expect("open"));
+    for number in 0..20 {
+        let name = format!("n{number}");
+        within(CONNECT, || drop(held(&locker, &name)));
+    }
+    let found = locker.list("").expect("list").count();
+    assert_eq!(found, 0);
+}
+
+#[test]
+fn black_holes_end_opening_in_time() {
+    let holes: Vec<_> = (0..3).map(|_| BlackHole::start()).collect();
+    let hosts: Vec<_> = holes.iter().map(|hole| hole.addr().to_string()).collect();
+    let url = format!("redis+cluster://{}", hosts.join(","));
+    let error = within(CONNECT, || {
+        builder(&url).build().expect_err("nobody answers")
+    });
+    assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+}
+
+#[test]
+fn single_server_is_told_with_the_url_to_use() {
+    let server = RedisServer::start();
+    let url = format!("redis+cluster://{}", server.addr());
+    let error = builder(&url).build().expect_err("it is no cluster");
+    assert!(matches!(error, Error::Unsupported { .. }), "{error:?}");
+    assert!(error.to_string().contains("use redis://"), "{error}");
+}
+
+#[test]
+fn cluster_that_lacks_slots_has_the_locks_of_the_others() {
+    let cluster = Setup::new()
+        .config("cluster-require-full-coverage", "no")
+        .cluster();
+    let missing = super::name_on(&cluster, 0, 0);
+    let slot = super::slot(&missing).to_string();
+    for node in 0..6 {
+        // A replica has no slot to forget.
+        let _ = cluster
+            .node(node)
+            .try_query::<()>(&["CLUSTER", "DELSLOTS", &slot]);
+    }
+    let locker = open(&cluster);
+    drop(held(&locker, &super::name_on(&cluster, 1, 0)));
+    let error = within(millis(300), || locker.try_lock_for(&missing, millis(300)));
+    let told = cause(&error.expect_err("nobody has it"));
+    assert!(told.contains("slot"), "{told}");
+}
+
+#[test]
+fn password_is_asked_for_at_each_node() {
+    let cluster = Setup::new().password("swordfish-7c1d").cluster();
+    let locker = open(&cluster);
+    for node in 0..3 {
+        drop(held(&locker, &super::name_on(&cluster, node, 0)));
+    }
+    let url = format!("redis+cluster://:wrong@{}", cluster.hosts());
+    let error = builder(&url).build().expect_err("it is wrong");
+    assert!(matches!(error, Error::Denied { .. }), "{error:?}");
+    assert!(!format!("{error:?} {error}").contains("wrong"), "{error:?}");
+}
+
+#[test]
+fn nodes_without_a_known_host_are_where_the_one_asked_is() {
+    let cluster = Setup::new()
+        .config("cluster-preferred-endpoint-type", "unknown-endpoint")
+        .cluster();
+    let locker = open(&cluster);
+    for node in 0..3 {
+        let name = super::name_on(&cluster, node, 0);
+        drop(held(&locker, &name));
+        // By a redirection, too.
+        cluster.move_slot(super::slot(&name), (node + 1) % 3);
+        drop(held(&locker, &name));
+    }
+}
+
+#[test]
+fn nodes_at_unknown_hosts_end_calls_in_time() {
+    let cluster = Setup::new()
+        .config("cluster-preferred-endpoint-type", "hostname")
+        .cluster();
+    let locker = open(&cluster);
+    let name = super::name_on(&cluster, 0, 0);
+    let failed = within(millis(300), || locker.try_lock_for(&name, millis(300)));
+    let told = cause(&failed.expect_err("nobody knows where"));
+    assert!(told.contains("slot"), "{told}");
+}
