@@ -180,12 +180,7 @@ impl Engine for RedisEngine {
     ) -> Result<Vec<Finding>> {
         let servers = self.servers.all(deadline);
         let servers = servers.map_err(|e| self.commands.error(None, e))?;
-        let mut findings = Vec::new();
-        for server in &servers {
-            let parts = (server, &*self.commands);
-            findings.extend(diagnosis::diagnose(parts, namespace, options, deadline)?);
-        }
-        Ok(findings)
+        diagnosis::diagnose((&servers, &self.commands), namespace, options, deadline)
     }
 
     fn after_fork(&self) -> Option<Arc<dyn Engine>> {

@@ -2,8 +2,10 @@
 
 #![cfg(feature = "redis")]
 
+mod failovers;
 mod moves;
 mod opening;
+mod operating;
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
 //! What operators ask of a server: how a lock stands, which there are, and to break one.
 
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ use crate::engine::redis::keys::{Keys, VALUE};
 use crate::engine::redis::script::Command;
 use crate::engine::redis::server::{Manner, Server};
 use crate::engine::redis::servers::Route;
+use crate::engine::redis::servers::slots::slot_of;
+use crate::engine::redis::settings::Kind;
 use crate::engine::redis::shown::{broken, inspection};
 use crate::engine::{Cursor, Page};
 
@@ -84,7 +87,7 @@ impl Commands {
             .filter_map(|key| String::from_utf8(key).ok());
         let mut keys: Vec<String> = texts.collect();
         if is_among_others {
-            self.retain_locks(server, &mut keys, deadline)?;
+            self.retain_locks(&mut keys, deadline)?;
         }
         let name =
             |key: &String| Some(key.strip_prefix(&*before)?.strip_suffix(behind)?.to_owned());
@@ -95,23 +98,33 @@ impl Commands {
     }
 
     /// Without a namespace a lock's key is its name, and other programs have keys, too.
-    fn retain_locks(
-        &self,
-        server: &Arc<Server>,
-        keys: &mut Vec<String>,
-        deadline: &Deadline,
-    ) -> Result<()> {
-        if keys.is_empty() {
-            return Ok(());
+    fn retain_locks(&self, keys: &mut Vec<String>, deadline: &Deadline) -> Result<()> {
+        let mut locks = HashSet::new();
+        for together in self.that_go_together(keys) {
+            let call = self.are_locks.call(&together, &[]);
+            let route = Route::to(together[0]);
+            let answer = self.servers.call(route, &call, deadline);
+            let value = answer.map_err(|e| self.error(None, e.error))?.value;
+            let are_locks = <Vec<i64>>::from_redis_value(value).unwrap_or_default();
+            let said = together.into_iter().zip(are_locks);
+            locks.extend(
+                said.filter(|said| said.1 == 1)
+                    .map(|said| said.0.to_owned()),
+            );
         }
-        let passed: Vec<&str> = keys.iter().map(String::as_str).collect();
-        let call = self.are_locks.call(&passed, &[]);
-        let value = self.answer(server, &call, deadline)?;
-        let mut are_locks = <Vec<i64>>::from_redis_value(value)
-            .unwrap_or_default()
-            .into_iter();
-        keys.retain(|_| are_locks.next() == Some(1));
+        keys.retain(|key| locks.contains(key));
         Ok(())
+    }
+
+    /// The keys that a script may be given at once: in a cluster those of one slot.
+    fn that_go_together<'a>(&self, keys: &'a [String]) -> Vec<Vec<&'a str>> {
+        let is_cluster = self.servers.settings().kind == Kind::Cluster;
+        let mut parts: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
+        for key in keys {
+            let slot = if is_cluster { slot_of(key) } else { 0 };
+            parts.entry(slot).or_default().push(key);
+        }
+        parts.into_values().collect()
     }
 
     fn answer(

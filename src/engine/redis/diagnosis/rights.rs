@@ -4,6 +4,8 @@
 //! sent to a key that holds a text, on which those for queues, tables and sets fail without a trace: an error of any other
 //! kind than a refusal shows that it is allowed.
 
+use std::sync::Arc;
+
 use ::redis::{Cmd, Value};
 use uuid::Uuid;
 
@@ -13,6 +15,8 @@ use crate::base::error::Result;
 use crate::base::name::{Key, Namespace};
 use crate::engine::redis::connection::Connection;
 use crate::engine::redis::keys::Keys;
+use crate::engine::redis::servers::slots::{slot_of, tag_of};
+use crate::engine::redis::settings::Kind;
 
 const CHECK: &str = "rights";
 const INBOX: &str = "inbox";
@@ -59,6 +63,18 @@ const SHARED: &[&str] = &[
 const OPERATORS: &[&str] = &["SCAN 0 COUNT 1", "GETRANGE KEY 0 1", "LRANGE KEY 0 0"];
 
 const CHANNEL: &[&str] = &["PUBLISH CHANNEL text", "PUBSUB NUMSUB CHANNEL"];
+const SUBSCRIPTIONS: &[&str] = &["SUBSCRIBE CHANNEL", "UNSUBSCRIBE CHANNEL"];
+
+/// The same in a cluster, where a channel is at the node of its slot.
+const SHARDED_CHANNEL: &[&str] = &[
+    "SPUBLISH CHANNEL text",
+    "PUBSUB SHARDNUMSUB CHANNEL",
+    "CLUSTER MYID",
+];
+const SHARDED_SUBSCRIPTIONS: &[&str] = &["SSUBSCRIBE CHANNEL", "SUNSUBSCRIBE CHANNEL"];
+
+/// What finds the node of a lock.
+const NODES: &[&str] = &["CLUSTER SLOTS", "CLUSTER INFO", "ASKING"];
 
 pub(super) fn rights(probe: &Probe<'_>, namespace: &Namespace) -> Result<Vec<Finding>> {
     let trial = Trial::new(probe, namespace)?;
@@ -70,36 +86,47 @@ struct Trial<'a> {
     probe: &'a Probe<'a>,
     key: String,
     channel: String,
+    is_in_cluster: bool,
 }
 
 impl<'a> Trial<'a> {
     fn new(probe: &'a Probe<'a>, namespace: &Namespace) -> Result<Self> {
         let id = Uuid::new_v4();
-        let key = Key::new(namespace, &format!("crosslock-doctor-{id}"))?;
+        let key = key_at(probe, namespace, &id)?;
+        let is_in_cluster = probe.server.settings().kind == Kind::Cluster;
+        let mut channel = format!("{}:inbox:{id}", namespace.as_str());
+        if is_in_cluster {
+            let tag = tag_of(slot_of(&key));
+            channel = format!("{channel}:{{{tag}}}");
+        }
         Ok(Trial {
             probe,
-            key: Keys::of(&key).lock,
-            channel: format!("{}:inbox:{id}", namespace.as_str()),
+            key,
+            channel,
+            is_in_cluster,
         })
     }
 
     fn locks(&self) -> Result<Finding> {
         if self.is_denied(MAKE)? {
-            return Ok(missing(&["SET"], "no lock can be taken"));
+            return Ok(self.missing(&["SET"], "no lock can be taken"));
         }
         let shared = self.denied(SHARED)?;
         let operators = self.denied(OPERATORS)?;
         // It removes the key.
-        let locks = self.denied(LOCKS)?;
+        let mut locks = self.denied(LOCKS)?;
+        if self.is_in_cluster {
+            locks.extend(self.denied(NODES)?);
+        }
         Ok(if !locks.is_empty() {
-            missing(
+            self.missing(
                 &locks,
                 "locks can't be taken, or fail when others want them",
             )
         } else if !shared.is_empty() {
-            missing(&shared, "read-write locks and semaphores fail")
+            self.missing(&shared, "read-write locks and semaphores fail")
         } else if !operators.is_empty() {
-            missing(&operators, "locks can't be inspected or listed")
+            self.missing(&operators, "locks can't be inspected or listed")
         } else {
             Finding::fine(CHECK, "this user may do all that locks need")
         })
@@ -107,8 +134,13 @@ impl<'a> Trial<'a> {
 
     /// Whether this user may hear of grants, and tell others of theirs.
     fn inbox(&self) -> Result<Finding> {
-        let mut denied = self.denied(CHANNEL)?;
-        denied.extend(self.denied_subscriptions()?);
+        let (channel, subscriptions) = if self.is_in_cluster {
+            (SHARDED_CHANNEL, SHARDED_SUBSCRIPTIONS)
+        } else {
+            (CHANNEL, SUBSCRIPTIONS)
+        };
+        let mut denied = self.denied(channel)?;
+        denied.extend(self.denied_subscriptions(subscriptions)?);
         if denied.is_empty() {
             return Ok(Finding::fine(
                 INBOX,
@@ -124,22 +156,41 @@ impl<'a> Trial<'a> {
             ),
             "waiters aren't told of grants: they find them by asking, at a third of the ttl at the latest, and the order in \
              which they came is lost",
-            "see `Access rights` in docs/redis.md",
+            self.advice(),
         ))
     }
 
     /// By a connection of their own, which is closed after them.
-    fn denied_subscriptions(&self) -> Result<Vec<&'static str>> {
+    fn denied_subscriptions(&self, subscriptions: &[&'static str]) -> Result<Vec<&'static str>> {
         let probe = self.probe;
         let connection = probe.server.connect(probe.deadline);
         let mut connection = connection.map_err(|e| probe.commands.error(None, e))?;
         let mut denied = Vec::new();
-        for verb in ["SUBSCRIBE", "UNSUBSCRIBE"] {
-            if self.is_denied_on(&mut connection, &command(&format!("{verb} CHANNEL"), self))? {
-                denied.push(verb);
+        for template in subscriptions {
+            if self.is_denied_on(&mut connection, &command(template, self))? {
+                denied.push(verb(template));
             }
         }
         Ok(denied)
+    }
+
+    /// Where it is written what a user needs.
+    fn advice(&self) -> &'static str {
+        if self.is_in_cluster {
+            "see `Access rights` in docs/cluster.md"
+        } else {
+            "see `Access rights` in docs/redis.md"
+        }
+    }
+
+    fn missing(&self, commands: &[&str], consequence: &str) -> Finding {
+        let commands = commands.join(", ");
+        Finding::weak(
+            CHECK,
+            format!("this user may not use {commands} on its keys"),
+            consequence,
+            self.advice(),
+        )
     }
 
     fn is_denied_on(&self, connection: &mut Connection, command: &Cmd) -> Result<bool> {
@@ -171,6 +222,21 @@ impl<'a> Trial<'a> {
     }
 }
 
+/// A key that is at this server: in a cluster most names are elsewhere. The share of a node may be a single slot.
+fn key_at(probe: &Probe<'_>, namespace: &Namespace, id: &Uuid) -> Result<String> {
+    const MOST: u32 = 200_000;
+    let mut number = 0;
+    loop {
+        let key = Key::new(namespace, &format!("crosslock-doctor-{id}-{number}"))?;
+        let at = probe.commands.server_of(&key);
+        let is_here = at.is_none_or(|server| Arc::ptr_eq(&server, probe.server));
+        if is_here || number == MOST {
+            return Ok(Keys::of(&key).lock);
+        }
+        number += 1;
+    }
+}
+
 fn command(template: &str, trial: &Trial<'_>) -> Cmd {
     let mut words = template.split(' ');
     let mut command = ::redis::cmd(words.next().unwrap_or_default());
@@ -187,6 +253,9 @@ fn command(template: &str, trial: &Trial<'_>) -> Cmd {
 
 /// As rights are named: `PUBSUB NUMSUB` is one.
 fn verb(template: &'static str) -> &'static str {
+    if template.starts_with("CLUSTER ") {
+        return template;
+    }
     match template.split_once(" CHANNEL").or(template.split_once(' ')) {
         Some((verb, _)) => verb,
         None => template,
@@ -197,15 +266,6 @@ fn verb(template: &'static str) -> &'static str {
 fn shape(channel: &str) -> String {
     let namespace = channel.split(':').next().unwrap_or_default();
     format!("the channels {namespace}:inbox:*")
-}
-
-fn missing(commands: &[&str], consequence: &str) -> Finding {
-    Finding::weak(
-        CHECK,
-        format!("this user may not use {} on its keys", commands.join(", ")),
-        consequence,
-        "see `Access rights` in docs/redis.md",
-    )
 }
 
 #[cfg(test)]
@@ -224,7 +284,14 @@ mod tests {
 
     #[test]
     fn each_command_of_the_scripts_is_tried() {
-        let lists = [&[MAKE][..], LOCKS, SHARED, OPERATORS, CHANNEL];
+        let lists = [
+            &[MAKE][..],
+            LOCKS,
+            SHARED,
+            OPERATORS,
+            CHANNEL,
+            SHARDED_CHANNEL,
+        ];
         let tried: Vec<_> = lists.concat();
         let mut seen = 0;
         for (script, code) in FILES {
@@ -242,6 +309,7 @@ mod tests {
         for (template, name) in [
             ("PUBSUB NUMSUB CHANNEL", "PUBSUB NUMSUB"),
             ("PUBLISH CHANNEL text", "PUBLISH"),
+            ("CLUSTER SLOTS", "CLUSTER SLOTS"),
             ("LREM KEY 0 text", "LREM"),
             ("PING", "PING"),
         ] {

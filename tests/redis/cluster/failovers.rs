@@ -1,0 +1,142 @@
+//! Masters that fail, are stopped, or hand over to their replicas, with locks held and waited for.
+
+use std::thread;
+use std::time::Duration;
+
+use crosslock::{LockGuard, Locker};
+use support::{Cluster, within};
+
+use super::{PATIENCE, held, held_soon, key, millis, name_on, open};
+
+/// A lease that outlives a failover.
+const TTL: Duration = Duration::from_secs(20);
+
+fn patient(cluster: &Cluster) -> Locker {
+    Locker::builder(&cluster.url())
+        .ttl(TTL)
+        .build()
+        .expect("open")
+}
+
+/// A lock that the replica has, too.
+fn replicated(cluster: &Cluster, locker: &Locker, name: &str) -> LockGuard {
+    let guard = held(locker, name);
+    let owner = cluster.node(cluster.owner(&key(name)));
+    support::wait_until("the replica to have it", PATIENCE, || {
+        let offset = |field: &str| -> Option<u64> { owner.info(field)?.parse().ok() };
+        let replica = owner.info("slave0").unwrap_or_default();
+        let acknowledged = replica
+            .split(',')
+            .find_map(|part| part.strip_prefix("offset="));
+        acknowledged.and_then(|offset| offset.parse().ok()) >= offset("master_repl_offset")
+    });
+    guard
+}
+
+#[test]
+fn lock_outlives_a_failover_by_hand() {
+    let cluster = Cluster::start();
+    let locker = patient(&cluster);
+    let name = name_on(&cluster, 0, 0);
+    let guard = replicated(&cluster, &locker, &name);
+    let token = guard.fencing_token();
+    cluster.failover(3);
+    guard.verify().expect("it is held at the new master");
+    assert!(open(&cluster).try_lock(&name).expect("try_lock").is_none());
+    drop(guard);
+    assert!(held_soon(&locker, &name).fencing_token() > token);
+}
+
+#[test]
+fn killed_master_is_followed_by_its_replica_with_greater_tokens() {
+    let cluster = Cluster::start();
+    let locker = patient(&cluster);
+    let other = patient(&cluster);
+    let name = name_on(&cluster, 0, 0);
+    let guard = replicated(&cluster, &locker, &name);
+    let token = guard.fencing_token();
+    let waiting = {
+        let name = name.clone();
+        thread::spawn(move || other.try_lock_for(&name, PATIENCE))
+    };
+    thread::sleep(millis(100));
+    cluster.node(0).kill();
+    let new = cluster.wait_for_other_owner(&key(&name), 0);
+    assert_eq!(new, 3);
+    support::wait_until("the new master to answer", PATIENCE, || {
+        guard.verify().is_ok()
+    });
+    assert!(!waiting.is_finished());
+    drop(guard);
+    let next = waiting.join().expect("no panic").expect("lock");
+    let next = next.expect("in time");
+    assert!(next.fencing_token() > token);
+    cluster.node(0).restart();
+    cluster.wait_until_ok();
+    next.verify().expect("it is held at the new master");
+    drop(next);
+    drop(held(&locker, &name));
+}
+
+#[test]
+fn stopped_master_that_comes_back_late_has_no_say() {
+    let cluster = Cluster::start();
+    let locker = patient(&cluster);
+    let name = name_on(&cluster, 1, 0);
+    let guard = replicated(&cluster, &locker, &name);
+    let token = guard.fencing_token();
+    cluster.node(1).stop();
+    // Others end in time meanwhile.
+    let other = patient(&cluster);
+    let got = within(millis(700), || other.try_lock_for(&name, millis(700)));
+    assert!(!matches!(got, Ok(Some(_))), "{got:?}");
+    cluster.wait_for_other_owner(&key(&name), 1);
+    support::wait_until("the new master to answer", PATIENCE, || {
+        guard.verify().is_ok()
+    });
+    drop(guard);
+    let next = held_soon(&other, &name);
+    assert!(next.fencing_token() > token);
+    cluster.node(1).cont();
+    let got = locker.try_lock(&name);
+    assert!(!matches!(got, Ok(Some(_))), "{got:?}");
+    cluster.wait_until_ok();
+    assert!(locker.try_lock(&name).expect("try_lock").is_none());
+    next.verify().expect("it is held");
+}
+
+#[test]
+fn nodes_that_come_and_go_take_their_locks_along() {
+    let mut cluster = Cluster::start();
+    let locker = open(&cluster);
+    let name = name_on(&cluster, 0, 0);
+    let guard = held(&locker, &name);
+    let new = cluster.add_node();
+    // It takes no keys before.
+    cluster.wait_until_ok();
+    cluster.move_slot(super::slot(&name), new);
+    guard.verify().expect("it is held at the new node");
+    assert!(open(&cluster).try_lock(&name).expect("try_lock").is_none());
+    cluster.move_slot(super::slot(&name), 2);
+    cluster.remove_node(new);
+    guard.verify().expect("it is held where it came to");
+    drop(guard);
+    drop(held_soon(&locker, &name));
+}
+
+#[test]
+fn cluster_is_found_again_by_any_node_that_is_left() {
+    let cluster = Cluster::start();
+    let locker = patient(&cluster);
+    let name = name_on(&cluster, 0, 0);
+    drop(held(&locker, &name));
+    // Two of the masters, and a replica of the third.
+    cluster.node(0).kill();
+    cluster.wait_for_other_owner(&key(&name), 0);
+    cluster.failover(4);
+    drop(held_soon(&locker, &name));
+    for node in 0..3 {
+        let name = format!("any-{node}");
+        drop(held_soon(&locker, &name));
+    }
+}

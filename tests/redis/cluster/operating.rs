@@ -1,0 +1,96 @@
+//! What operators see of a cluster: its locks, and what it is like.
+
+use std::collections::BTreeSet;
+
+use crosslock::{Finding, Locker, Verdict};
+use support::Cluster;
+
+use super::{held, name_on, open, slot};
+
+fn finding(locker: &Locker, check: &str) -> Finding {
+    let findings = locker.diagnose().expect("diagnose");
+    let found = findings.into_iter().find(|finding| finding.check == check);
+    found.expect("it is looked at")
+}
+
+#[test]
+fn locks_of_all_nodes_are_listed_inspected_and_broken() {
+    let cluster = Cluster::start();
+    for namespace in ["app", ""] {
+        let locker = open(&cluster).namespace(namespace).expect("a namespace");
+        // Other programs have keys, too, and in the empty namespace beside ours.
+        for node in 0..3 {
+            let other = format!("other:{{{}}}", cluster.tag_on(node));
+            let keep = ["SET", &other, "text", "EX", "60"];
+            cluster.node(node).query::<()>(&keep);
+        }
+        let names: BTreeSet<_> = (0..50).map(|number| format!("lock-{number}")).collect();
+        let guards: Vec<_> = names.iter().map(|name| held(&locker, name)).collect();
+        let listed: BTreeSet<_> = locker
+            .list("lock-")
+            .expect("list")
+            .map(Result::unwrap)
+            .collect();
+        assert_eq!(listed, names, "{namespace:?}");
+        let all: BTreeSet<_> = locker.list("").expect("list").map(Result::unwrap).collect();
+        assert_eq!(all, names, "{namespace:?}");
+        for guard in &guards {
+            assert_eq!(
+                locker.inspect(guard.name()).expect("inspect").holders.len(),
+                1
+            );
+            assert_eq!(locker.break_lock(guard.name()).expect("break").len(), 1);
+            assert!(guard.verify().is_err());
+        }
+    }
+}
+
+#[test]
+fn values_and_permits_are_where_their_locks_are() {
+    let cluster = Cluster::start();
+    let locker = open(&cluster);
+    let names = |number| [0, 1, 2].map(|node| name_on(&cluster, node, number));
+    let (values, permits) = (names(0), names(1));
+    for node in 0..3 {
+        let name = &values[node];
+        let mutex = locker.mutex(name, 0_u32).expect("a mutex");
+        *mutex.lock().expect("lock") += 5;
+        cluster.move_slot(slot(name), (node + 1) % 3);
+        assert_eq!(*mutex.lock().expect("lock"), 5);
+        let name = &permits[node];
+        let semaphore = locker.semaphore(name, 3).expect("a semaphore");
+        let permit = semaphore.acquire().expect("acquire");
+        cluster.move_slot(slot(name), (node + 2) % 3);
+        assert_eq!(semaphore.available_permits().expect("ask"), 2);
+        drop(permit);
+    }
+}
+
+#[test]
+fn doctor_names_the_nodes_that_differ_and_slots_on_their_way() {
+    let cluster = Cluster::start();
+    let locker = open(&cluster);
+    let findings = locker.diagnose().expect("diagnose");
+    let checks: BTreeSet<_> = findings.iter().map(|finding| finding.check).collect();
+    assert_eq!(checks.len(), findings.len(), "{findings:?}");
+    for check in ["rights", "inbox", "slots", "failover", "version"] {
+        let finding = finding(&locker, check);
+        assert_eq!(finding.verdict, Verdict::Fine, "{finding:?}");
+    }
+    let addresses = (0..3).map(|node| cluster.node(node).public_addr().to_string());
+    let latency = finding(&locker, "latency").found;
+    addresses.for_each(|address| assert!(latency.contains(&address), "{latency}"));
+    let name = name_on(&cluster, 0, 0);
+    let migration = cluster.migration(slot(&name), 1);
+    migration.import();
+    migration.migrate();
+    let slots = finding(&locker, "slots");
+    assert!(matches!(slots.verdict, Verdict::Weak { .. }), "{slots:?}");
+    let words = format!("1 on their way: {}", slot(&name));
+    assert_eq!(slots.found, words);
+    migration.finish();
+    // It leaves nothing behind.
+    for node in 0..3 {
+        assert_eq!(cluster.node(node).keys(), Vec::<String>::new());
+    }
+}
