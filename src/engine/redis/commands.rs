@@ -159,8 +159,7 @@ impl Commands {
         let script = self.acquire.of(request.claim);
         let needs = Needs {
             value: request.claim.valued,
-            replicas: true,
-            known_within: None,
+            ..needs_of_renewal(request.ttl)
         };
         let answer = self.run(script, request, needs, passed, deadline)?;
         // It may be a grant that was changed on its way.
@@ -403,7 +402,8 @@ impl Commands {
     }
 }
 
-/// A lease that a master renews that was replaced may be another's on its successor: so it isn't looked for too seldom.
+/// A lease that a master grants or renews that was replaced may be another's on its successor: so it isn't looked for too
+/// seldom.
 fn needs_of_renewal(ttl: Duration) -> Needs {
     Needs {
         replicas: true,

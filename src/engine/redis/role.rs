@@ -1,8 +1,6 @@
-//! What a server says that it is: only a primary that is in no cluster has locks.
+//! What a server says that it is: single or a replica, a node of a cluster, or a Sentinel.
 
 use ::redis::Value;
-
-use crate::base::error::{Error, Result};
 
 /// What a server says that it is, in answer to HELLO, which any user may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,28 +28,6 @@ impl Role {
             }
         }
         role
-    }
-
-    pub(super) fn check(self, place: &str) -> Result<()> {
-        match self {
-            Role::Primary => Ok(()),
-            Role::Replica => {
-                let error =
-                    Error::unavailable(None, place, "it is a replica, which takes no locks");
-                Err(error.advising("name its primary, or promote it"))
-            }
-            Role::ClusterNode => Err(Error::Unsupported {
-                what: format!(
-                    "locks on {place}, a node of a cluster: use a server that isn't in cluster mode"
-                ),
-            }),
-            Role::Sentinel => Err(Error::Unsupported {
-                what: format!(
-                    "locks on {place}, a Sentinel: use the server that it names by \
-                     SENTINEL get-master-addr-by-name"
-                ),
-            }),
-        }
     }
 }
 

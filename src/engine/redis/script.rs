@@ -34,6 +34,11 @@ pub(super) trait Command {
     fn is_for_replicas(&self) -> bool {
         false
     }
+
+    /// How many commands it is. The values of several come as an array.
+    fn length(&self) -> usize {
+        1
+    }
 }
 
 impl Script {

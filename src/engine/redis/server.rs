@@ -314,7 +314,13 @@ impl Request<'_> {
         if self.manner == Manner::Asking {
             connection.reply()?;
         }
-        let value = connection.reply()?;
+        let value = match self.command.length() {
+            1 => connection.reply()?,
+            length => {
+                let values = (0..length).map(|_| connection.reply());
+                Value::Array(values.collect::<Result<_, _>>()?)
+            }
+        };
         let waited = match self.replicas {
             Some(replicas) => Some((connection.reply()?, replicas.least)),
             None => None,

@@ -29,7 +29,11 @@ fn node_of_a_cluster_is_told_at_open() {
     let server = RedisServer::builder()
         .config("cluster-enabled", "yes")
         .start();
-    let error = refused(&server.url(), ["cluster", &server.addr().to_string()]);
+    let url = format!("redis+cluster://{}", server.addr());
+    let error = refused(
+        &server.url(),
+        ["a node of a cluster", &format!("use {url}")],
+    );
     assert!(matches!(error, Error::Unsupported { .. }), "{error}");
     assert_no_clients(&server);
 }
@@ -40,16 +44,31 @@ fn sentinel_is_told_at_open() {
         // Its Sentinel doesn't know what the tests ask of a server that starts.
         return;
     }
+    let primary = RedisServer::start();
     let sentinel = RedisServer::builder().sentinel().start();
-    let error = refused(&sentinel.url(), ["Sentinel", "get-master-addr-by-name"]);
-    assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+    let url = format!("redis+sentinel://{}", sentinel.addr());
+    let monitor = |name: &str| {
+        let port = primary.port().to_string();
+        let ask = ["SENTINEL", "MONITOR", name, "127.0.0.1", &port, "1"];
+        sentinel.query::<()>(&ask);
+    };
+    for (words, next) in [("/NAME, with the name of a master", "one"), ("/one", "two")] {
+        let error = refused(
+            &sentinel.url(),
+            ["a Sentinel", &format!("use {url}{words}")],
+        );
+        assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+        monitor(next);
+    }
+    refused(&sentinel.url(), ["/NAME, where NAME is one of", "two"]);
 }
 
 #[test]
 fn replica_is_told_at_open_until_it_is_promoted() {
     let primary = RedisServer::start();
     let replica = replica(&primary);
-    let error = refused(&replica.url(), ["replica", &replica.addr().to_string()]);
+    let url = format!("use {}0", primary.url());
+    let error = refused(&replica.url(), ["which takes no locks", &url]);
     // It may be the primary soon.
     assert!(matches!(error, Error::Unavailable { .. }), "{error}");
     replica.query::<()>(&["REPLICAOF", "NO", "ONE"]);

@@ -14,6 +14,7 @@ use crate::engine::redis::failure::Failure;
 use crate::engine::redis::server::Server;
 
 /// What servers answer, in the order in which they do.
+#[derive(Debug)]
 pub(super) struct Answers<T> {
     received: Receiver<Answer<T>>,
     deadline: Deadline,
@@ -21,6 +22,7 @@ pub(super) struct Answers<T> {
 }
 
 /// What one of the servers says.
+#[derive(Debug)]
 pub(super) struct Answer<T> {
     pub(super) server: Arc<Server>,
     pub(super) said: Result<T, Failure>,

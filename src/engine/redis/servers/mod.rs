@@ -24,8 +24,10 @@ use crate::base::options::Options;
 use crate::engine::Unanswered;
 use crate::engine::net::limits::CANCEL_LATENESS;
 
+mod advice;
 mod ask_all;
 mod cluster;
+mod sentinel;
 mod single;
 pub(super) mod slots;
 
@@ -100,7 +102,11 @@ pub(super) fn new(address: Address, options: &Options) -> Result<Arc<dyn Servers
     let settings = Arc::new(Settings::new(&address, options)?);
     let servers = match address.at {
         At::One(endpoint) => single::Single::new(endpoint, settings),
-        At::Sentinels { .. } => todo!(),
+        At::Sentinels {
+            hosts,
+            master,
+            login,
+        } => sentinel::Sentinels::new(hosts, &master, login, settings),
         At::Cluster { hosts } => cluster::Cluster::new(hosts, settings),
     };
     servers.map_err(|failure| Error::InvalidUrl {

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{Refused, Route, Servers};
+use super::{Refused, Route, Servers, advice};
 use crate::base::clock::Deadline;
 use crate::engine::Unanswered;
 use crate::engine::net::address::Endpoint;
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::script::Command;
 use crate::engine::redis::server::{Answer, Manner, Server};
-use crate::engine::redis::settings::Settings;
+use crate::engine::redis::settings::{Kind, Settings};
 
 #[derive(Debug)]
 pub(super) struct Single(Arc<Server>);
@@ -31,7 +31,7 @@ impl Servers for Single {
 
     fn greet(&self) -> Result<(), Refused> {
         let role = self.0.greet()?;
-        role.check(&self.settings().shown).map_err(Refused::Error)
+        advice::check(role, &self.0, Kind::Single).map_err(Refused::Error)
     }
 
     fn call(
