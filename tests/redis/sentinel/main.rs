@@ -1,0 +1,82 @@
+//! Locks at the master that sentinels name: what a failover, sentinels that fail and partitions do to them.
+
+#![cfg(feature = "redis")]
+
+mod failover;
+mod liar;
+mod opening;
+mod sentinels;
+mod stale;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crosslock::{Error, LockGuard, Locker, LockerBuilder};
+use support::{SentinelSet, Setup, wait_until};
+
+const NAME: &str = "n";
+const LOCK: &str = "{crosslock:n}";
+
+/// Far more than anything here takes, even on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+const TTL: Duration = Duration::from_secs(2);
+
+const fn millis(number: u64) -> Duration {
+    Duration::from_millis(number)
+}
+
+/// Calls of this locker outlast a failover.
+fn builder(url: &str) -> LockerBuilder {
+    Locker::builder(url).ttl(TTL).unavailable_for(PATIENCE)
+}
+
+fn open(set: &SentinelSet) -> Locker {
+    builder(&set.url()).build().expect("open")
+}
+
+#[track_caller]
+fn held(locker: &Locker) -> LockGuard {
+    let guard = locker.try_lock_for(NAME, PATIENCE).expect("try_lock_for");
+    guard.expect("it becomes free")
+}
+
+#[track_caller]
+fn assert_works(locker: &Locker) {
+    let guard = held(locker);
+    guard.verify().expect("verify");
+    guard.unlock().expect("unlock");
+}
+
+/// All that an error shows.
+fn shown(error: &Error) -> String {
+    let mut text = format!("{error} {error:?}");
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text += &format!(" {cause} {cause:?}");
+        source = cause.source();
+    }
+    text
+}
+
+/// Whether it is a master that takes writes and knows the lock by its owner.
+fn has_lock(set: &SentinelSet, index: usize) -> bool {
+    set.member(index).get(LOCK).is_some()
+}
+
+/// A guard and its token, taken in a thread that begins to wait now.
+fn waiting(locker: &Locker) -> thread::JoinHandle<(LockGuard, Instant)> {
+    let locker = locker.clone();
+    thread::spawn(move || {
+        let guard = held(&locker);
+        (guard, Instant::now())
+    })
+}
+
+/// Waits until so many stand in the lock's queue at the server.
+#[track_caller]
+fn wait_for_queue(set: &SentinelSet, index: usize, length: u64) {
+    wait_until("the queue", PATIENCE, || {
+        let queue = ["LLEN", "{crosslock:n}:queue"];
+        set.member(index).query::<u64>(&queue) == length
+    });
+}

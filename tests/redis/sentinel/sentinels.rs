@@ -1,0 +1,145 @@
+//! Sentinels that are down, hang or lie.
+
+use super::liar::{Liar, state, strings};
+use super::*;
+use support::{Fault, within};
+
+fn stay_held(guard: &LockGuard, time: Duration) {
+    let until = Instant::now() + time;
+    while Instant::now() < until {
+        assert!(guard.is_held(), "lost");
+        thread::sleep(millis(10));
+    }
+    guard.verify().expect("verify");
+}
+
+#[test]
+fn locks_outlast_all_sentinels() {
+    let set = SentinelSet::start();
+    let locker = open(&set);
+    let guard = held(&locker);
+    set.sentinels().iter().for_each(|sentinel| sentinel.kill());
+    stay_held(&guard, 3 * TTL);
+    guard.unlock().expect("unlock");
+    within(TTL, || assert_works(&locker));
+    set.sentinels()
+        .iter()
+        .for_each(|sentinel| sentinel.restart());
+    let old = set.master();
+    set.wait_until_settled();
+    set.member(old).kill();
+    set.wait_for_other_master(old);
+    assert_works(&locker);
+}
+
+#[test]
+fn locks_outlast_sentinels_that_hang() {
+    let set = SentinelSet::start();
+    let locker = open(&set);
+    let guard = held(&locker);
+    set.sentinels().iter().for_each(|sentinel| sentinel.stop());
+    stay_held(&guard, 3 * TTL);
+    guard.unlock().expect("unlock");
+    within(millis(500), || assert_works(&locker));
+}
+
+#[test]
+fn one_sentinel_is_enough_where_the_others_are_black_holes() {
+    let set = Setup::new().proxies().sentinels();
+    for index in 0..2 {
+        set.sentinel(index).proxy().set(Fault::BlackHole);
+    }
+    let locker = within(Duration::from_secs(1), || open(&set));
+    within(millis(500), || assert_works(&locker));
+    let guard = held(&locker);
+    let short = millis(300);
+    let other = within(Duration::from_secs(1), || open(&set));
+    within(short, || {
+        assert!(other.try_lock_for(NAME, short).expect("taken").is_none())
+    });
+    stay_held(&guard, TTL);
+    set.sentinel(2).proxy().set(Fault::BlackHole);
+    stay_held(&guard, 2 * TTL);
+    within(short, || {
+        assert!(other.try_lock_for(NAME, short).expect("taken").is_none())
+    });
+    within(millis(500), || drop(guard));
+}
+
+#[test]
+fn every_wait_is_bounded_where_all_are_black_holes() {
+    let set = Setup::new().proxies().sentinels();
+    let locker = open(&set);
+    let all = || set.sentinels().iter().chain(set.members());
+    all().for_each(|member| member.proxy().set(Fault::BlackHole));
+    for time in [millis(50), millis(700)] {
+        let found = within(time, || locker.try_lock_for(NAME, time));
+        assert!(matches!(found, Err(Error::Unavailable { .. })), "{found:?}");
+    }
+    let found = within(Duration::from_secs(2), || Locker::open(&set.url()));
+    let text = shown(&found.expect_err("nobody answers"));
+    assert!(text.contains("no sentinel tells"), "{text}");
+}
+
+#[test]
+fn lies_do_not_count() {
+    let set = SentinelSet::start();
+    let good = strings(&["127.0.0.1", "1"]);
+    let (state, nil) = (state("7"), "*-1\r\n");
+    let unknown = "-ERR No such master with that name\r\n";
+    let denied = "-NOAUTH Authentication required.\r\n";
+    for (state, address) in [
+        (unknown, nil),
+        (denied, denied),
+        (&state, nil),
+        (&state, &strings(&["", "1"])),
+        (&state, &strings(&["127.0.0.1", "x"])),
+        (&state, "+OK\r\n"),
+        (&strings(&["name", "other", "config-epoch", "7"]), &good),
+        ("", ""),
+    ] {
+        let liar = Liar::start(state, address);
+        let url = format!("redis+sentinel://{},{}/mymaster", liar.addr(), set.hosts());
+        let locker = builder(&url).build().expect("open");
+        assert_works(&locker);
+    }
+}
+
+#[test]
+fn nothing_is_locked_at_a_replica_that_is_called_the_master() {
+    let set = SentinelSet::start();
+    let port = set.member(1).public_port().to_string();
+    let liar = Liar::start(&state("999"), &strings(&["127.0.0.1", &port]));
+    let hosts = set.hosts();
+    let all = format!("redis+sentinel://{},{hosts}/mymaster", liar.addr());
+    let only = format!("redis+sentinel://{}/mymaster", liar.addr());
+    for url in [all, only] {
+        let found = within(Duration::from_secs(2), || Locker::open(&url));
+        let error = found.expect_err("it is no master");
+        assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+    }
+    let reads = set.member(1).command_calls("evalsha");
+    assert_eq!(reads, 0);
+}
+
+#[test]
+fn many_threads_look_up_as_one() {
+    const THREADS: u64 = 16;
+    let set = Setup::new().proxies().sentinels();
+    let locker = open(&set);
+    assert_works(&locker);
+    let proxy = set.sentinel(0).proxy();
+    let before = proxy.accepted();
+    set.member(0).kill();
+    let call = |name: u64| {
+        let locker = locker.clone();
+        thread::spawn(move || locker.try_lock_for(&format!("name-{name}"), PATIENCE))
+    };
+    let calls: Vec<_> = (0..THREADS).map(call).collect();
+    for call in calls {
+        let guard = call.join().expect("no panic").expect("try_lock_for");
+        drop(guard.expect("it is free"));
+    }
+    let more = proxy.accepted() - before;
+    assert!(more < THREADS / 2, "{more} connections to a sentinel");
+}

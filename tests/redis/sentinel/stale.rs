@@ -1,0 +1,108 @@
+//! A master that was replaced and doesn't know it yet: who holds a lock there, and for how long.
+
+use super::*;
+use support::Stopwatch;
+
+/// When the guard was seen to be held last, in a thread that looks until it isn't.
+fn last_held(guard: LockGuard) -> thread::JoinHandle<Instant> {
+    thread::spawn(move || {
+        let mut last = Instant::now();
+        loop {
+            let now = Instant::now();
+            if !guard.is_held() {
+                return last;
+            }
+            last = now;
+            thread::sleep(millis(1));
+        }
+    })
+}
+
+/// The holder renews at the stale master, while another has the lock at the new one. It may do so until the look-up that
+/// its renewals make after half of the ttl: the one of two that finds the last look-up older than that.
+fn assert_stops_believing(set: &SentinelSet, ttl: Duration, replace: impl FnOnce() -> usize) {
+    let lasting = || builder(&set.url()).ttl(ttl).build().expect("open");
+    let (holder, other) = (lasting(), lasting());
+    let guard = held(&holder);
+    let old = set.master();
+    let before = guard.fencing_token();
+    set.wait_until_settled();
+    let watch = Stopwatch::start();
+    let began = Instant::now();
+    let held_until = last_held(guard);
+    let new = replace();
+    let replaced = began.elapsed();
+    let broken = other.break_lock(NAME).expect("break");
+    assert_eq!(broken.len(), 1, "the new master knows the lease");
+    let second = held(&other);
+    assert!(second.fencing_token() > before);
+    assert!(has_lock(set, new));
+    let last = held_until.join().expect("no panic");
+    second.verify().expect("it holds the lock");
+    let since = last.saturating_duration_since(began);
+    println!(
+        "replaced after {replaced:?}, the holder stopped believing after {since:?}, ttl {ttl:?}"
+    );
+    watch.assert_took(since, replaced + ttl * 5 / 6);
+    assert_ne!(old, new);
+}
+
+#[test]
+fn holder_at_a_master_that_was_stopped_learns_of_its_successor() {
+    let set = SentinelSet::start();
+    assert_stops_believing(&set, Duration::from_secs(6), || {
+        set.member(0).stop();
+        let new = set.wait_for_other_master(0);
+        set.member(0).cont();
+        new
+    });
+}
+
+#[test]
+fn holder_at_a_master_that_was_cut_off_learns_of_its_successor() {
+    let set = Setup::new().proxies().sentinels();
+    assert_stops_believing(&set, Duration::from_secs(6), || {
+        let rest = set.members()[1..].iter().chain(set.sentinels());
+        rest.for_each(|other| set.member(0).cut_from(other));
+        set.wait_for_other_master(0)
+    });
+}
+
+#[test]
+fn locks_that_are_taken_and_released_leave_a_master_that_was_cut_off() {
+    let set = Setup::new().proxies().sentinels();
+    let locker = open(&set);
+    assert_works(&locker);
+    let rest = || set.members()[1..].iter().chain(set.sentinels());
+    rest().for_each(|other| set.member(0).cut_from(other));
+    let new = set.wait_for_other_master(0);
+    let replaced = Instant::now();
+    let watch = Stopwatch::start();
+    let counter = || set.member(new).counter("{crosslock:n}:fence");
+    let before = counter();
+    wait_until("a lock at the new master", PATIENCE, || {
+        assert_works(&locker);
+        counter() != before
+    });
+    watch.assert_took(replaced.elapsed(), TTL / 2);
+}
+
+#[test]
+fn no_two_hold_a_lock_that_all_replicas_must_have() {
+    let set = SentinelSet::start();
+    let url = format!("{}?min_replicas=2", set.url());
+    let strict = || builder(&url).build().expect("open");
+    let (holder, waiter) = (strict(), strict());
+    let guard = held(&holder);
+    let first = guard.fencing_token();
+    let held_until = last_held(guard);
+    let waiting = waiting(&waiter);
+    wait_for_queue(&set, 0, 1);
+    set.member(0).stop();
+    set.wait_for_other_master(0);
+    set.member(0).cont();
+    let (second, got) = waiting.join().expect("no panic");
+    let last = held_until.join().expect("no panic");
+    assert!(last < got, "two held it for {:?}", last - got);
+    assert!(second.fencing_token() > first);
+}
