@@ -8,7 +8,7 @@ local LOCK, COUNTER, QUEUE, WAITERS, READERS, HOLDERS, VALUE = 1, 2, 3, 4, 5, 6,
 local NOW, CLOCK, IS_COUNTED, STORED, LETTERS, HELD, USED, OF, POPPED, BROKEN = 8, 9, 10, 11, 12, 13, 14, 15, 16, 17
 
 -- The arguments of an acquisition, and whether a reader goes before owners that wait for the lock exclusively.
-local OWNER, TTL, MODE, HEARTBEAT_WITHIN, INBOX, GOES_FIRST = 1, 2, 3, 4, 5, 6
+local OWNER, TTL, MODE, HEARTBEAT_WITHIN, INBOX, HEARS_AT, GOES_FIRST = 1, 2, 3, 4, 5, 6, 7
 
 -- A day in milliseconds: no key but the value's lives for longer after its last use.
 local DAY = '86400000'
@@ -34,10 +34,17 @@ local ANY_COUNTER = '^(%d+)(q?r?)$'
 local COUNTER_AND_BROKEN = '^(%d+)(q?r?)(b(%d+) .+)$'
 local COUNTER_AND_QUEUE = '^(%d+)q$'
 
--- The forms of a waiter: when its heartbeat is overdue, its ttl, its mode and its inbox; and of one that wants the lock
--- exclusively and can hear.
-local ANY_WAITER = '^(%d+) (%d+) (%S+) (.*)$'
+-- The forms of a waiter: when its heartbeat is overdue, the server where it hears (empty where that is always the same), its
+-- ttl, its mode and its inbox; of one that wants the lock exclusively and can hear; and of such a one that hears at a server
+-- which another may follow.
+local ANY_WAITER = '^(%d+)@?(%x*) (%d+) (%S+) (.*)$'
 local EXCLUSIVE_WAITER = '^(%d+) (%d+) [xw] (.+)$'
+local FOLLOWING_WAITER = '^(%d+)@%x* (%d+) [xw] (.+)$'
+
+-- What marks an inbox that is a sharded channel: the tag of its slot.
+local TAG = '{'
+-- The server that runs a script, as far as INFO tells it: so much of its run id is kept of where a waiter hears.
+local RUN_ID = 'run_id:(%x%x%x%x%x%x%x%x)'
 
 -- The form of an owner, behind whose id is what others may see; and how many characters the id has.
 local OWNER_FORM = '^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x/'

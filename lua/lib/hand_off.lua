@@ -6,7 +6,7 @@
 
 -- The first of a queue. Those before it whose heartbeat is overdue are dropped; `asking`, the owner that has sent this
 -- request, lives. With `take` the owner is taken off the queue, though it stays among the waiters. Gives owner, ttl,
--- mode, inbox, and for how many milliseconds it needs no heartbeat; nil from an empty queue.
+-- mode, inbox, for how many milliseconds it needs no heartbeat, and where it hears; nil from an empty queue.
 local function first_of(name, queue, asking, take)
   while true do
     local owner = name[POPPED]
@@ -20,10 +20,10 @@ local function first_of(name, queue, asking, take)
       return nil
     end
     local waiter = redis.call('HGET', name[WAITERS], owner) or ''
-    local overdue, ttl, mode, inbox = string.match(waiter, ANY_WAITER)
+    local overdue, hears_at, ttl, mode, inbox = string.match(waiter, ANY_WAITER)
     local left = math.ceil((overdue or 0) - name[NOW] / 1000)
     if ttl and (left > 0 or owner == asking) then
-      return owner, ttl, mode, inbox, left
+      return owner, ttl, mode, inbox, left, hears_at
     end
     if not take then
       redis.call('LPOP', queue)
@@ -48,10 +48,18 @@ local function next_waiter(name, asking, after_exclusive, take)
   return unpack(reader[1] and reader or first)
 end
 
--- How many listen to an inbox; nil where that can't be counted.
-local function listeners_of(inbox)
-  local counted = inbox ~= '' and redis.pcall('PUBSUB', 'NUMSUB', inbox)
-  return counted and not counted.err and counted[2] or nil
+-- How many listen to an inbox; nil where that can't be counted. A waiter that hears at another server doesn't know yet that
+-- this one has the name.
+local function listeners_of(inbox, hears_at)
+  local count = string.find(inbox, TAG, 1, true) and 'SHARDNUMSUB' or 'NUMSUB'
+  local counted = inbox ~= '' and redis.pcall('PUBSUB', count, inbox)
+  local listeners = counted and not counted.err and counted[2] or nil
+  if listeners == 0 and hears_at ~= '' then
+    local info = redis.pcall('INFO', 'server')
+    local is_here = type(info) == 'string' and string.match(info, RUN_ID) == hears_at
+    return is_here and 0 or nil
+  end
+  return listeners
 end
 
 -- Makes a lease end after `left` milliseconds.
@@ -68,7 +76,8 @@ end
 local function grant_and_tell(name, owner, ttl, mode, inbox, left, can_hear)
   left = math.min(ttl, left)
   grant(name, owner, can_hear and ttl or left, mode)
-  local told = can_hear and redis.pcall('PUBLISH', inbox, string.format('%s %d', owner, name[STORED]))
+  local publish = string.find(inbox, TAG, 1, true) and 'SPUBLISH' or 'PUBLISH'
+  local told = can_hear and redis.pcall(publish, inbox, string.format('%s %d', owner, name[STORED]))
   if type(told) == 'table' then
     shorten(name, owner, mode, left)
   end
@@ -82,14 +91,14 @@ local function hand_off(name, asking, after_exclusive, leaving)
     -- A free lock goes to the first waiter, so whoever is looked at is taken off the queue at once. But a waiter behind
     -- readers, or one that doesn't fit beside the holders, stays.
     local take = not name[HELD] and not may_have(name, 'r')
-    local owner, ttl, mode, inbox, left = next_waiter(name, asking, after_exclusive, take)
+    local owner, ttl, mode, inbox, left, hears_at = next_waiter(name, asking, after_exclusive, take)
     if not owner then
       break
     end
     -- PUBLISH would count others, too, and replicas hear it as well: where nobody listens nothing is published.
     local listeners
     if owner ~= asking then
-      listeners = listeners_of(inbox)
+      listeners = listeners_of(inbox, hears_at)
     end
     local is_gone = listeners == 0 or owner == leaving or is_broken(name, owner)
     if not is_gone and not fits(name, mode) then

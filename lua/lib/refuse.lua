@@ -6,7 +6,7 @@
 local function drop_lost(name, ask)
   local all = redis.pcall('HGETALL', name[WAITERS])
   for at = 1, #all, 2 do
-    local _, _, mode = string.match(all[at + 1], ANY_WAITER)
+    local _, _, _, mode = string.match(all[at + 1], ANY_WAITER)
     if all[at] ~= ask[OWNER] and (mode == 'r') == (ask[MODE] == 'r') then
       redis.call('HDEL', name[WAITERS], all[at])
     end
@@ -38,7 +38,8 @@ local function enter(name, ask)
   end
   -- A command that is denied leaves nothing that stays: no key without a ttl, and no waiter that is in no queue.
   local overdue = math.floor(name[NOW] / 1000) + ask[HEARTBEAT_WITHIN]
-  local waiter = string.format('%d %s %s %s', overdue, ask[TTL], ask[MODE], ask[INBOX])
+  local hears_at = ask[HEARS_AT] and '@' .. ask[HEARS_AT] or ''
+  local waiter = string.format('%d%s %s %s %s', overdue, hears_at, ask[TTL], ask[MODE], ask[INBOX])
   local is_new = redis.call('HSET', name[WAITERS], ask[OWNER], waiter) == 1
   redis.call('PEXPIRE', name[WAITERS], DAY)
   local length = is_new and 0 or redis.call('LLEN', queue)

@@ -18,7 +18,7 @@ local function wake_first(name, letter, queue)
   if may_have(name, letter) then
     local owner, _, _, inbox = first_of(name, queue)
     if owner and inbox ~= '' then
-      redis.call('PUBLISH', inbox, owner .. ' 0')
+      redis.call(string.find(inbox, TAG, 1, true) and 'SPUBLISH' or 'PUBLISH', inbox, owner .. ' 0')
     end
   end
 end

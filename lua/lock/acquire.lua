@@ -8,6 +8,8 @@
 -- ARGV[4]     heartbeat_within: in how many milliseconds the owner's next heartbeat is overdue; without it the owner
 --             doesn't wait, and leaves the queue if it is in it
 -- ARGV[5]     the owner's inbox, empty when it can't hear
+-- ARGV[6]     where it hears, if another server may follow this one: the start of that server's run id, empty when it
+--             isn't known
 --
 -- Returns
 --   token           the owner has the lock; token % 4 is 3 when the exclusive holder before never released

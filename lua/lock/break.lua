@@ -61,9 +61,10 @@ local function name_broken(name, owners)
 end
 
 local function tell(name, owners, channel)
+  local publish = string.find(channel, TAG, 1, true) and 'SPUBLISH' or 'PUBLISH'
   for _, owner in ipairs(owners) do
     if string.find(owner[1], OWNER_FORM) then
-      redis.pcall('PUBLISH', channel, string.format('%s %d', owner[1], name[STORED]))
+      redis.pcall(publish, channel, string.format('%s %d', owner[1], name[STORED]))
     end
   end
 end

@@ -24,7 +24,8 @@ name[CLOCK] = math.floor(name[NOW] / 1000)
 
 -- How many listen to each inbox; empty where that can't be counted.
 local function listeners_of_all(inboxes)
-  local counted = #inboxes > 0 and redis.pcall('PUBSUB', 'NUMSUB', unpack(inboxes)) or {}
+  local count = string.find(inboxes[1] or '', TAG, 1, true) and 'SHARDNUMSUB' or 'NUMSUB'
+  local counted = #inboxes > 0 and redis.pcall('PUBSUB', count, unpack(inboxes)) or {}
   local listeners = {}
   for at = 1, #counted, 2 do
     listeners[counted[at]] = counted[at + 1]
@@ -32,14 +33,25 @@ local function listeners_of_all(inboxes)
   return listeners
 end
 
--- The first waiters of a queue that live.
+local run_id
+-- Whether a waiter hears at this server.
+local function hears_here(hears_at)
+  if hears_at ~= '' and run_id == nil then
+    local info = redis.pcall('INFO', 'server')
+    run_id = type(info) == 'string' and string.match(info, RUN_ID) or false
+  end
+  return hears_at == '' or hears_at == run_id
+end
+
+-- The first waiters of a queue that live. One that hears at another server may live though nobody listens here.
 local function shown_waiters(name, queue)
   local waiters, inboxes = {}, {}
   for _, owner in ipairs(redis.call('LRANGE', queue, 0, MOST_SHOWN - 1)) do
     local waiter = redis.call('HGET', name[WAITERS], owner) or ''
-    local overdue, _, mode, inbox = string.match(waiter, ANY_WAITER)
+    local overdue, hears_at, _, mode, inbox = string.match(waiter, ANY_WAITER)
     if overdue and overdue * 1000 > name[NOW] and not is_broken(name, owner) then
-      waiters[#waiters + 1], inboxes[#inboxes + 1] = {public_part(owner), mode}, inbox
+      waiters[#waiters + 1] = {public_part(owner), mode}
+      inboxes[#inboxes + 1] = hears_here(hears_at) and inbox or ''
     end
   end
   local listeners, shown = listeners_of_all(inboxes), {}

@@ -50,10 +50,18 @@ if number and tonumber(number) < counter_after and counter_after % 2 == 0 then
   popped = redis.pcall('LPOP', KEYS[QUEUE])
   popped = type(popped) == 'string' and popped or nil
   local waiter = popped and popped ~= owner and redis.pcall('HGET', KEYS[WAITERS], popped)
-  local overdue, ttl, inbox = string.match(type(waiter) == 'string' and waiter or '', EXCLUSIVE_WAITER)
+  waiter = type(waiter) == 'string' and waiter or ''
+  local overdue, ttl, inbox = string.match(waiter, EXCLUSIVE_WAITER)
+  local count, publish = 'NUMSUB', 'PUBLISH'
+  if not overdue then
+    overdue, ttl, inbox = string.match(waiter, FOLLOWING_WAITER)
+    if overdue and string.find(inbox, TAG, 1, true) then
+      count, publish = 'SHARDNUMSUB', 'SPUBLISH'
+    end
+  end
   local time = redis.call('TIME')
   local now = time[1] * 1000000 + time[2]
-  if overdue and overdue * 1000 > now and (redis.pcall('PUBSUB', 'NUMSUB', inbox)[2] or 0) > 0 then
+  if overdue and overdue * 1000 > now and (redis.pcall('PUBSUB', count, inbox)[2] or 0) > 0 then
     local removed = redis.pcall('HDEL', KEYS[WAITERS], popped, owner)
     if removed == 2 then
       -- A late copy of its first request had put the owner into the queue.
@@ -67,7 +75,7 @@ if number and tonumber(number) < counter_after and counter_after % 2 == 0 then
       if KEYS[VALUE] then
         redis.call('SET', KEYS[VALUE], ARGV[4])
       end
-      if type(redis.pcall('PUBLISH', inbox, popped .. ' ' .. token)) == 'table' then
+      if type(redis.pcall(publish, inbox, popped .. ' ' .. token)) == 'table' then
         redis.call('PEXPIRE', KEYS[LOCK], math.min(ttl, math.ceil(overdue - now / 1000)))
       end
       return 1

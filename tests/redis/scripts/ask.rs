@@ -12,6 +12,8 @@ pub(crate) struct Ask<'a> {
     mode: &'a str,
     /// In how many milliseconds its heartbeat is overdue, and its inbox.
     waits: Option<(u64, &'a str)>,
+    /// At which server, if another may follow it.
+    hears_at: Option<&'a str>,
     pub(crate) valued: bool,
 }
 
@@ -23,6 +25,7 @@ impl<'a> Ask<'a> {
             ttl: TTL,
             mode: "x",
             waits: None,
+            hears_at: None,
             valued: false,
         }
     }
@@ -32,6 +35,13 @@ impl<'a> Ask<'a> {
         Ask {
             waits: Some((promise, inbox)),
             ..Ask::once(owner)
+        }
+    }
+
+    pub(crate) fn hearing_at(self, run_id: &'a str) -> Self {
+        Ask {
+            hears_at: Some(run_id),
+            ..self
         }
     }
 
@@ -57,6 +67,7 @@ impl<'a> Ask<'a> {
         ];
         if let Some((promise, inbox)) = self.waits {
             arguments.extend([promise.to_string(), inbox.to_owned()]);
+            arguments.extend(self.hears_at.map(str::to_owned));
         }
         arguments
     }

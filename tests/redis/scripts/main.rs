@@ -24,6 +24,7 @@ mod several;
 mod several_bench;
 mod several_torn;
 mod several_turns;
+mod sharded;
 mod shared;
 mod value;
 
