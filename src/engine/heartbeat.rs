@@ -21,8 +21,16 @@ pub(super) enum IfTaken<'a> {
         /// It asks again within this time, or is dropped from the queue.
         heartbeat_within: Duration,
         /// Where it hears that the lock was granted; `None` when it can't hear now.
-        inbox: Option<&'a str>,
+        inbox: Option<Listening<'a>>,
     },
+}
+
+/// Where a waiter listens.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Listening<'a> {
+    pub(super) channel: &'a str,
+    /// The server to which it is connected for that, empty if it isn't known; `None` where it is always the same.
+    pub(super) server: Option<&'a str>,
 }
 
 /// What such an engine answers.

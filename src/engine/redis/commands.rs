@@ -139,29 +139,32 @@ impl Commands {
         let (ttl, mode) = (millis(request.ttl), mode(request.claim, true));
         let owner = request.owner.as_str().as_bytes();
         let (within, inbox) = match if_taken {
-            IfTaken::Leave => (String::new(), ""),
+            IfTaken::Leave => (String::new(), None),
             IfTaken::Wait {
                 heartbeat_within,
                 inbox,
-            } => (millis(heartbeat_within), inbox.unwrap_or_default()),
+            } => (millis(heartbeat_within), inbox),
         };
+        let hears_at = inbox.and_then(|inbox| inbox.server);
         let arguments = [
             owner,
             ttl.as_bytes(),
             mode.as_bytes(),
             within.as_bytes(),
-            inbox.as_bytes(),
+            inbox.map_or("", |inbox| inbox.channel).as_bytes(),
+            hears_at.unwrap_or_default().as_bytes(),
         ];
-        let passed = match if_taken {
-            IfTaken::Leave => &arguments[..3],
-            IfTaken::Wait { .. } => &arguments,
+        let passed = match (if_taken, hears_at) {
+            (IfTaken::Leave, _) => 3,
+            (IfTaken::Wait { .. }, None) => 5,
+            (IfTaken::Wait { .. }, Some(_)) => 6,
         };
         let script = self.acquire.of(request.claim);
         let needs = Needs {
             value: request.claim.valued,
             ..needs_of_renewal(request.ttl)
         };
-        let answer = self.run(script, request, needs, passed, deadline)?;
+        let answer = self.run(script, request, needs, &arguments[..passed], deadline)?;
         // It may be a grant that was changed on its way.
         let acquired = acquired(answer.value)
             .ok_or_else(|| Unanswered::sent(self.surprised(request.key())))?;

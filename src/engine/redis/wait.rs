@@ -10,12 +10,15 @@
 //! | without entering | subscribes, and asks at once: the lock may have been released meanwhile | no |
 //! | and entered | waits for a grant, or for its next heartbeat | yes, as far as the last answer said |
 //! | without an answer | waits for a grant, or for its caller's next pause to end | perhaps, or it has the lock |
+//!
+//! When the name comes to another server, because its slot has moved or a replica was promoted, the owner goes on asking, and
+//! so keeps its place there if that came along. It subscribes at the server that answers, and asks again as soon as it hears.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::commands::Commands;
-use super::inbox::{Inbox, Notification, Subscription};
+use super::inbox::{Inbox, Notification, OpenInbox, Subscription};
 use super::server::Server;
 use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::token::Token;
@@ -47,6 +50,8 @@ enum Subscribed {
     NotYet,
     /// It tried, and hears of nothing for now.
     Failed,
+    /// The server refused: the name is on its way, or another server has taken that one's place. It tries again after a pause.
+    Refused,
     Yes(Subscription),
 }
 
@@ -67,16 +72,17 @@ impl Wait for RedisWait {
         deadline: &Deadline,
     ) -> Result<Answer, Unanswered> {
         self.subscribe(request, None);
-        let is_notified = self.is_notified();
+        let inbox = self.inbox();
+        let is_notified = inbox.is_some() && !self.is_unanswered;
         // Not before grants can be heard of.
         let waits = pace.as_deref_mut();
-        let enters = waits.filter(|pace| !self.has_to_subscribe(pace));
+        let enters = waits.filter(|pace| self.is_queued || !self.has_to_subscribe(pace));
         let enters_queue = enters.is_some();
         let within = enters.map(|pace| self.heartbeat.announce(request.ttl, pace, is_notified));
         let if_taken = match within {
             Some(heartbeat_within) => IfTaken::Wait {
                 heartbeat_within,
-                inbox: self.channel(),
+                inbox: inbox.as_ref().map(OpenInbox::listening),
             },
             None => IfTaken::Leave,
         };
@@ -93,7 +99,7 @@ impl Wait for RedisWait {
             Acquired::Taken(taken) => taken,
             Acquired::Broken => return Ok(Answer::Broken),
         };
-        self.taken(asked, &taken, enters_queue);
+        self.taken(asked, &taken, enters_queue, &server);
         self.follow(server);
         if let Some(pace) = pace {
             self.heartbeat.answered(&taken, pace);
@@ -113,6 +119,9 @@ impl Wait for RedisWait {
         let pause = self.heartbeat.pause(request.ttl, pace, is_notified);
         let Subscribed::Yes(subscription) = &self.subscribed else {
             pace.until.sleep(pause);
+            if matches!(self.subscribed, Subscribed::Refused) {
+                self.subscribed = Subscribed::NotYet;
+            }
             return None;
         };
         match subscription.wait(pause, pace.until)? {
@@ -147,22 +156,27 @@ impl RedisWait {
     fn subscribe(&mut self, request: Request<'_>, open_by: Option<&Deadline>) {
         match &self.subscribed {
             Subscribed::Yes(subscription) if !subscription.is_over() => return,
+            // This one ends before the next begins.
             Subscribed::Yes(_) => self.subscribed = Subscribed::NotYet,
-            Subscribed::NotYet | Subscribed::Failed => {}
+            Subscribed::NotYet | Subscribed::Failed | Subscribed::Refused => {}
         }
-        let known = self.server.as_ref().filter(|one| !one.retired().is_set());
-        let server = known.cloned();
-        let Some(server) = server.or_else(|| self.commands.server_of(request.key())) else {
+        // Of several names, those that are asked for together have one server.
+        let Some(key) = request.claim.keys().first() else {
             return;
         };
-        let subscription = self
-            .inbox
-            .subscribe(&server, request.key(), request.owner, open_by);
-        match subscription {
-            Some(subscription) => self.subscribed = Subscribed::Yes(subscription),
-            None if open_by.is_some() => self.subscribed = Subscribed::Failed,
-            None => {}
-        }
+        let known = self.server.as_ref().filter(|one| !one.retired().is_set());
+        let server = known.cloned();
+        let Some(server) = server.or_else(|| self.commands.server_of(key)) else {
+            return;
+        };
+        let subscription = self.inbox.subscribe(&server, key, request.owner, open_by);
+        self.subscribed = match subscription {
+            Some(one) if open_by.is_some() && one.is_over() => Subscribed::Refused,
+            Some(one) => Subscribed::Yes(one),
+            None if open_by.is_none() => return,
+            None if server.retired().is_set() => Subscribed::Refused,
+            None => Subscribed::Failed,
+        };
     }
 
     /// Whether the queue isn't to be entered yet. A caller that counts attempts asks often enough without.
@@ -171,22 +185,26 @@ impl RedisWait {
     }
 
     /// Where grants are to be sent, while they are heard of.
-    fn channel(&self) -> Option<&str> {
+    fn inbox(&self) -> Option<OpenInbox> {
         match &self.subscribed {
-            Subscribed::Yes(subscription) => subscription.channel(),
-            Subscribed::NotYet | Subscribed::Failed => None,
+            Subscribed::Yes(subscription) => subscription.inbox(),
+            Subscribed::NotYet | Subscribed::Failed | Subscribed::Refused => None,
         }
     }
 
     fn is_notified(&self) -> bool {
-        self.channel().is_some() && !self.is_unanswered
+        match &self.subscribed {
+            Subscribed::Yes(subscription) => !self.is_unanswered && subscription.is_confirmed(),
+            Subscribed::NotYet | Subscribed::Failed | Subscribed::Refused => false,
+        }
     }
 
-    fn taken(&mut self, asked: BootInstant, taken: &Taken, is_queued: bool) {
+    fn taken(&mut self, asked: BootInstant, taken: &Taken, is_queued: bool, server: &Arc<Server>) {
         if let Subscribed::Yes(subscription) = &self.subscribed
             && is_queued
             && self.is_queued
             && !taken.was_queued
+            && subscription.is_at(server)
         {
             // It was passed over: its inbox isn't heard.
             subscription.distrust();

@@ -11,7 +11,7 @@ use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
-use crate::engine::redis::channel_names::broken_channel;
+use crate::engine::redis::channel_names::{broken_channel, tag};
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::keys::{Keys, VALUE};
 use crate::engine::redis::script::Command;
@@ -51,7 +51,8 @@ impl Commands {
     ) -> Result<Vec<Holder>> {
         let keys = Keys::of(key);
         let keys = keys.all();
-        let channel = broken_channel(key.namespace());
+        let tag = tag(self.servers.settings().kind, key);
+        let channel = broken_channel(key.namespace(), tag);
         let arguments = [channel.as_bytes()];
         let call = self.break_lock.call(&keys[..VALUE], &arguments);
         let answer = self.servers.call_once(Route::to(keys[0]), &call, deadline);

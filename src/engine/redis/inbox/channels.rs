@@ -4,6 +4,9 @@
 //! while it has waiters, and for [`CHANNEL_UNUSED`] after the last one: most are wanted again soon. Then the reader of the
 //! connection forgets it, and sends UNSUBSCRIBE. A waiter that comes after that wants it anew: its SUBSCRIBE follows the
 //! UNSUBSCRIBE on the same connection.
+//!
+//! A channel of a slot that isn't at the server, or has left it, is gone. Its waiters subscribe where the slot is; one that
+//! comes to it anew here, because the slot came back, makes it wanted again.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -37,6 +40,8 @@ enum Progress {
     Requested,
     /// And confirmed.
     Confirmed,
+    /// The server doesn't have it: it refused, or ended it.
+    Gone,
 }
 
 /// What to send to the server, in this order.
@@ -63,7 +68,8 @@ impl<W> Channels<W> {
 
     /// The shared name of a channel that there is already.
     pub(super) fn existing(&self, name: &str) -> Option<Arc<str>> {
-        self.all.get_key_value(name).map(|(name, _)| name.clone())
+        let (name, channel) = self.all.get_key_value(name)?;
+        (channel.progress != Progress::Gone).then(|| name.clone())
     }
 
     /// Adds a waiter to a channel, which is wanted from now on.
@@ -73,6 +79,10 @@ impl<W> Channels<W> {
             self.wanted.push(name.clone());
         }
         if let Some(channel) = self.all.get_mut(name) {
+            if channel.progress == Progress::Gone {
+                channel.progress = Progress::Wanted;
+                self.wanted.push(name.clone());
+            }
             channel.waiters.insert(owner, waiter);
             channel.unused_since = None;
         }
@@ -110,6 +120,12 @@ impl<W> Channels<W> {
     pub(super) fn is_subscribed(&self, name: &str) -> bool {
         let channel = self.all.get(name);
         channel.is_some_and(|one| one.progress == Progress::Confirmed)
+    }
+
+    /// Whether it isn't at the server, and isn't wanted there either.
+    pub(super) fn is_gone(&self, name: &str) -> bool {
+        let channel = self.all.get(name);
+        channel.is_none_or(|one| one.progress == Progress::Gone)
     }
 
     /// When a channel may have been unused for long enough.
@@ -181,6 +197,26 @@ impl<W> Channels<W> {
         {
             channel.progress = Progress::Confirmed;
         }
+    }
+
+    /// The server has refused a channel. Gives its waiters.
+    pub(super) fn refuse(&mut self, name: &str) -> impl Iterator<Item = &mut W> {
+        self.lose(name, Progress::Requested)
+    }
+
+    /// The server has ended a channel. Gives its waiters. While SSUBSCRIBE is on its way, it has answered the SUNSUBSCRIBE
+    /// before that: it would end the new one only after its confirmation.
+    pub(super) fn end(&mut self, name: &str) -> impl Iterator<Item = &mut W> {
+        self.lose(name, Progress::Confirmed)
+    }
+
+    fn lose(&mut self, name: &str, from: Progress) -> impl Iterator<Item = &mut W> {
+        let channel = self.all.get_mut(name);
+        let mut lost = channel.filter(|one| one.progress == from);
+        if let Some(channel) = &mut lost {
+            channel.progress = Progress::Gone;
+        }
+        lost.into_iter().flat_map(|one| one.waiters.values_mut())
     }
 
     /// The connection is lost: the channels that have waiters are wanted anew. Calls `visit` with each waiter, and with

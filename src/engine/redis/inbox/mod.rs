@@ -3,7 +3,7 @@
 //! It begins when a locker finds its first lock taken, and ends with the locker. Where names are on several servers, there is
 //! a connection and a thread for each server that has a name for which somebody waits; what follows is about one of them,
 //! a [`Listener`]. When another server takes the place of its own, it is closed: its waiters are notified to ask again, and
-//! subscribe anew. There is a channel for each namespace
+//! subscribe anew. There is a channel for each namespace, and in a cluster for each slot of it,
 //! that has waiters, or had some a short while ago; without any there is no connection. A waiter subscribes its owner
 //! before the server learns of the owner, and a message "owner token" is for the waiter with that owner.
 //!
@@ -13,6 +13,26 @@
 //! Messages can be lost, late or sent twice: a waiter compares what it is notified of with the last answer of the
 //! server, and asks again in time. When a channel is confirmed, and when the connection is lost, the waiters of the
 //! channel are notified to ask again.
+//!
+//! Where another server may follow one, the connection begins with INFO: the server learns from each waiter where that hears,
+//! and doesn't take a waiter for gone that hears elsewhere. See `lua/README.md`.
+//!
+//! # Sharded channels
+//!
+//! In a cluster the server may end a channel unasked, or refuse it, because the slot is another node's. The connection and
+//! its other channels live on.
+//!
+//! | what comes | for a channel that is | then |
+//! |---|---|---|
+//! | `ssubscribe` | requested | it is subscribed: its waiters are notified to ask again |
+//! | MOVED, TRYAGAIN, CLUSTERDOWN in answer to SSUBSCRIBE | requested | it is gone: who opens the inbox is notified, and tries again after a pause at the server that answers then |
+//! | another error | requested | the connection is lost |
+//! | `sunsubscribe` | subscribed | it is gone: its waiters are notified to ask again, and subscribe anew where the answer comes from |
+//! | `sunsubscribe` | requested, or forgotten | nothing: that answers an earlier SUNSUBSCRIBE |
+//!
+//! A channel that is unused for long is forgotten, and SUNSUBSCRIBE is sent for it. Its slot may have left the server meanwhile:
+//! then the server has sent `sunsubscribe` unasked, and answers with an error, which mustn't be taken for the answer to the
+//! command behind it. So PING is sent behind, and all errors before the answer to that are about SUNSUBSCRIBE.
 //!
 //! # Who reads the connection
 //!
@@ -48,6 +68,8 @@
 //! - *Nobody waits*: the connection is free, and the thread reads it after a while, so that its end is found, and
 //!   leases that were broken. A waiter
 //!   that comes before looks whether the connection is at its end, before it relies on it.
+//! - *The server of the connection is replaced*: the connection is shut down, which its reader finds, and the thread ends. The
+//!   waiters' subscriptions are over.
 //! - *The locker is gone*: then nobody waits. The connection is shut down, and the thread ends.
 //! - *A fork*: the child's engine has an inbox of its own, and touches nothing of this one.
 
@@ -58,8 +80,8 @@ use parking_lot::Mutex;
 
 use self::listener::{Listener, Receiver};
 pub(super) use self::state::Notification;
-pub(super) use self::subscription::Subscription;
-use super::channel_names::channel;
+pub(super) use self::subscription::{OpenInbox, Subscription};
+use super::channel_names::{channel, tag};
 use super::server::Server;
 use crate::base::clock::Deadline;
 use crate::base::name::Key;
@@ -70,6 +92,7 @@ mod channels;
 mod listener;
 mod pubsub;
 mod reading;
+mod replies;
 mod state;
 mod subscription;
 mod thread;
@@ -107,7 +130,8 @@ impl Inbox {
         open_by: Option<&Deadline>,
     ) -> Option<Subscription> {
         let listener = self.listener(server, open_by.is_some())?;
-        let name = channel(key.namespace(), &listener.id);
+        let tag = tag(server.settings().kind, key);
+        let name = channel(key.namespace(), &listener.id, tag);
         let existing = listener.state.lock().channels.existing(&name);
         let channel = match open_by {
             Some(_) => existing.unwrap_or_else(|| name.into()),
@@ -154,7 +178,7 @@ impl fmt::Debug for Inbox {
 
 #[cfg(test)]
 mod tests {
-    use super::pubsub::Received;
+    use super::replies::Received;
     use super::*;
     use crate::base::error::LostReason;
     use crate::base::fork::Process;
@@ -162,15 +186,20 @@ mod tests {
     use crate::base::random::for_any;
     use crate::base::token::Token;
     use crate::engine::redis::address::{self, At};
-    use crate::engine::redis::settings::Settings;
+    use crate::engine::redis::settings::{Kind, Settings};
     use ::redis::Value;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     const CHANNEL: &str = "crosslock:inbox:id";
 
     fn listener(receiver: Receiver) -> Arc<Listener> {
+        listener_of(receiver, Kind::Single)
+    }
+
+    fn listener_of(receiver: Receiver, kind: Kind) -> Arc<Listener> {
         let address = address::parse("redis://127.0.0.1:1/").unwrap();
         let settings = Settings::new(&address, &Options::default()).unwrap();
+        let settings = Settings { kind, ..settings };
         let At::One(endpoint) = address.at else {
             panic!("it is one")
         };
@@ -182,7 +211,7 @@ mod tests {
     fn notified(owner: &Owner, value: &Value) -> Option<Notification> {
         let listener = listener(Receiver::default());
         let subscription = Subscription::new(listener.clone(), owner, CHANNEL.into(), false);
-        let received = pubsub::received(value)?;
+        let received = replies::received(value)?;
         listener.state.lock().deliver(&received);
         subscription.wait(Duration::ZERO, &Deadline::NEVER)
     }
@@ -286,6 +315,88 @@ mod tests {
             listener.state.lock().deliver(&broken(below));
             let told = subscription.wait(Duration::ZERO, &Deadline::NEVER);
             assert_eq!(told, Some(expected), "of those below {below}");
+        }
+    }
+
+    /// A waiter that hears on a sharded channel.
+    fn hearing_in_slot(is_opening: bool) -> (Arc<Listener>, Subscription) {
+        let listener = listener_of(Receiver::default(), Kind::Cluster);
+        let channel = SHARDED.into();
+        let one = Subscription::new(listener.clone(), &Owner::new(), channel, is_opening);
+        let mut state = listener.state.lock();
+        assert_eq!(state.channels.changes(Instant::now()).subscribe.len(), 1);
+        drop(state);
+        (listener, one)
+    }
+
+    const SHARDED: &str = "crosslock:inbox:id:{a}";
+
+    fn told(one: &Subscription) -> Option<Notification> {
+        one.wait(Duration::ZERO, &Deadline::NEVER)
+    }
+
+    #[test]
+    fn waiter_says_at_which_server_it_hears() {
+        let (listener, one) = hearing_in_slot(false);
+        let channel = SHARDED.to_owned();
+        assert!(one.inbox().is_none());
+        listener
+            .state
+            .lock()
+            .deliver(&Received::Subscribed { channel });
+        let server =
+            |one: &Subscription| one.inbox().unwrap().listening().server.map(str::to_owned);
+        assert_eq!(server(&one).as_deref(), Some(""), "INFO was denied");
+        let id = Received::RunId("01234567".into());
+        listener.state.lock().deliver(&id);
+        assert_eq!(server(&one).as_deref(), Some("01234567"));
+        let single = self::listener(Receiver::default());
+        let one = Subscription::new(single.clone(), &Owner::new(), CHANNEL.into(), false);
+        let channel = CHANNEL.to_owned();
+        single.state.lock().channels.changes(Instant::now());
+        single
+            .state
+            .lock()
+            .deliver(&Received::Subscribed { channel });
+        assert_eq!(server(&one), None);
+    }
+
+    #[test]
+    fn waiter_whose_slot_leaves_the_server_is_told_and_its_subscription_is_over() {
+        let (listener, one) = hearing_in_slot(false);
+        let channel = || SHARDED.to_owned();
+        let ended = Received::Ended { channel: channel() };
+        listener.state.lock().deliver(&ended);
+        assert!(!one.is_over(), "that answered an earlier SUNSUBSCRIBE");
+        listener
+            .state
+            .lock()
+            .deliver(&Received::Subscribed { channel: channel() });
+        assert_eq!(told(&one), Some(Notification::AskAgain));
+        assert!(one.is_confirmed());
+        let broken = Received::Ended {
+            channel: "crosslock:inbox:broken:{a}".to_owned(),
+        };
+        listener.state.lock().deliver(&broken);
+        assert_eq!(told(&one), None);
+        listener.state.lock().deliver(&ended);
+        assert_eq!(told(&one), Some(Notification::AskAgain));
+        assert!(one.is_over() && one.inbox().is_none());
+        // The slot came back: another waiter wants the channel.
+        let other = Subscription::new(listener.clone(), &Owner::new(), SHARDED.into(), true);
+        assert!(!other.is_over() && !other.is_confirmed());
+    }
+
+    #[test]
+    fn waiter_that_opens_the_inbox_is_told_that_the_server_refuses() {
+        for is_opening in [true, false] {
+            let (listener, one) = hearing_in_slot(is_opening);
+            let refused = Received::Refused {
+                channel: SHARDED.into(),
+            };
+            listener.state.lock().deliver(&refused);
+            assert!(one.is_over());
+            assert_eq!(told(&one).is_some(), is_opening);
         }
     }
 

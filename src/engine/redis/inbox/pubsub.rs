@@ -2,17 +2,20 @@
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
+use std::slice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ::redis::{Cmd, Value};
+use ::redis::Cmd;
 
 use super::channels::Changes;
+use super::replies::{Expected, Received, interpret};
 use crate::base::clock::Deadline;
 use crate::engine::net::limits::PUBSUB_SILENCE;
-use crate::engine::redis::channel_names::{broken_channel_beside, is_of_broken};
+use crate::engine::redis::channel_names::broken_channel_beside;
 use crate::engine::redis::connection::Connection;
 use crate::engine::redis::failure::Failure;
+use crate::engine::redis::settings::{Kind, Settings};
 
 /// The connection of an inbox. After any error it must be dropped.
 #[derive(Debug)]
@@ -24,31 +27,21 @@ pub(super) struct PubSub {
     since: Instant,
     /// How long a reply may take.
     io_timeout: Duration,
-}
-
-/// The replies to one command: one for each channel, or an error for all of them.
-#[derive(Debug)]
-enum Expected {
-    Subscribed(usize),
-    Unsubscribed(usize),
-    Pong,
-}
-
-/// What the server sent.
-#[derive(Debug, PartialEq)]
-pub(super) enum Received {
-    Message { channel: String, text: String },
-    Subscribed { channel: String },
-    Other,
+    /// Whether channels are sharded: one command for those of each slot.
+    is_sharded: bool,
+    /// Whether the server is still to be asked who it is, because another may follow it.
+    asks_run_id: bool,
 }
 
 impl PubSub {
-    pub(super) fn new(connection: Connection, io_timeout: Duration) -> Self {
+    pub(super) fn new(connection: Connection, settings: &Settings) -> Self {
         PubSub {
             connection,
             expected: VecDeque::new(),
             since: Instant::now(),
-            io_timeout,
+            io_timeout: settings.io_timeout,
+            is_sharded: settings.kind == Kind::Cluster,
+            asks_run_id: settings.kind != Kind::Single,
         }
     }
 
@@ -58,19 +51,17 @@ impl PubSub {
         changes: &Changes,
         deadline: &Deadline,
     ) -> Result<(), Failure> {
-        let Changes {
-            unsubscribe,
-            subscribe,
-        } = changes;
-        if !unsubscribe.is_empty() {
-            let expected = Expected::Unsubscribed(2 * unsubscribe.len());
-            self.send(&with_broken("UNSUBSCRIBE", unsubscribe), expected, deadline)?;
+        let mut commands = Commands::default();
+        if std::mem::take(&mut self.asks_run_id) {
+            let mut info = ::redis::cmd("INFO");
+            commands.add(info.arg("server"), Expected::ServerInfo);
         }
-        if !subscribe.is_empty() {
-            let expected = Expected::Subscribed(2 * subscribe.len());
-            self.send(&with_broken("SUBSCRIBE", subscribe), expected, deadline)?;
+        if self.is_sharded {
+            commands.add_sharded(changes);
+        } else {
+            commands.add_plain(changes);
         }
-        Ok(())
+        self.send(commands, deadline)
     }
 
     /// When [`check_alive`](Self::check_alive) is due, if the server sends nothing until then.
@@ -92,22 +83,21 @@ impl PubSub {
         if !self.expected.is_empty() {
             return Err(Failure::TimedOut("no answer in time".into()));
         }
-        self.send(&::redis::cmd("PING"), Expected::Pong, deadline)
+        let mut commands = Commands::default();
+        commands.add(&::redis::cmd("PING"), Expected::Pong);
+        self.send(commands, deadline)
     }
 
-    fn send(
-        &mut self,
-        command: &Cmd,
-        expected: Expected,
-        deadline: &Deadline,
-    ) -> Result<(), Failure> {
+    fn send(&mut self, commands: Commands, deadline: &Deadline) -> Result<(), Failure> {
+        if commands.packed.is_empty() {
+            return Ok(());
+        }
         let deadline = deadline.within(self.io_timeout);
-        self.connection
-            .send(&command.get_packed_command(), &deadline)?;
+        self.connection.send(&commands.packed, &deadline)?;
         if self.expected.is_empty() {
             self.since = Instant::now();
         }
-        self.expected.push_back(expected);
+        self.expected.extend(commands.expected);
         Ok(())
     }
 
@@ -129,6 +119,52 @@ impl PubSub {
     }
 }
 
+/// Commands that are sent in one write, and the replies to each.
+#[derive(Default)]
+struct Commands {
+    packed: Vec<u8>,
+    expected: Vec<Expected>,
+}
+
+impl Commands {
+    fn add(&mut self, command: &Cmd, expected: Expected) {
+        command.write_packed_command(&mut self.packed);
+        self.expected.push(expected);
+    }
+
+    fn add_plain(&mut self, changes: &Changes) {
+        let Changes {
+            unsubscribe,
+            subscribe,
+        } = changes;
+        if !unsubscribe.is_empty() {
+            let expected = Expected::Unsubscribed(2 * unsubscribe.len());
+            self.add(&with_broken("UNSUBSCRIBE", unsubscribe), expected);
+        }
+        if !subscribe.is_empty() {
+            let expected = Expected::Subscribed(2 * subscribe.len());
+            self.add(&with_broken("SUBSCRIBE", subscribe), expected);
+        }
+    }
+
+    /// One command for each channel: a server refuses one for several slots. Behind SUNSUBSCRIBE comes PING, because the
+    /// server sends the same unasked when a slot leaves it, and an error besides if it has left.
+    fn add_sharded(&mut self, changes: &Changes) {
+        for channel in &changes.unsubscribe {
+            let command = with_broken("SUNSUBSCRIBE", slice::from_ref(channel));
+            command.write_packed_command(&mut self.packed);
+        }
+        if !changes.unsubscribe.is_empty() {
+            self.add(&::redis::cmd("PING"), Expected::ShardUnsubscribed);
+        }
+        for channel in &changes.subscribe {
+            let command = with_broken("SSUBSCRIBE", slice::from_ref(channel));
+            let channel = channel.clone();
+            self.add(&command, Expected::ShardSubscribed { channel, left: 2 });
+        }
+    }
+}
+
 /// A command for channels, and for those beside them on which broken leases are told: first these, so that they are heard
 /// as soon as the others are confirmed.
 fn with_broken(verb: &str, channels: &[Arc<str>]) -> Cmd {
@@ -139,84 +175,9 @@ fn with_broken(verb: &str, channels: &[Arc<str>]) -> Cmd {
     command
 }
 
-impl Received {
-    /// The owner whose lease was broken, if it says that, and what the lease's token is below.
-    pub(super) fn broken_lease(&self) -> Option<(&str, u64)> {
-        match self {
-            Received::Message { channel, text } if is_of_broken(channel) => {
-                let (owner, below) = text.rsplit_once(' ')?;
-                Some((owner, below.parse().ok()?))
-            }
-            _ => None,
-        }
-    }
-}
-
-fn interpret(value: &Value, expected: &mut VecDeque<Expected>) -> Result<Received, Failure> {
-    let parts = match value {
-        Value::Array(parts) => &parts[..],
-        Value::ServerError(error) => {
-            return match expected.pop_front() {
-                // An access list that lacks UNSUBSCRIBE: the channel stays as long as the connection.
-                Some(Expected::Unsubscribed(_)) => Ok(Received::Other),
-                _ => Err(error.clone().into()),
-            };
-        }
-        _ => &[],
-    };
-    let channel = || text(parts.get(1)).to_owned();
-    Ok(match text(parts.first()) {
-        "message" => Received::Message {
-            channel: channel(),
-            text: text(parts.get(2)).to_owned(),
-        },
-        "subscribe" => {
-            count_reply(expected);
-            Received::Subscribed { channel: channel() }
-        }
-        // The confirmation of UNSUBSCRIBE, or PONG, whose form depends on whether there are channels.
-        _ => {
-            count_reply(expected);
-            Received::Other
-        }
-    })
-}
-
-/// One more reply to the first command has arrived.
-fn count_reply(expected: &mut VecDeque<Expected>) {
-    if let Some(Expected::Subscribed(left) | Expected::Unsubscribed(left)) = expected.front_mut() {
-        *left = left.saturating_sub(1);
-        if *left > 0 {
-            return;
-        }
-    }
-    expected.pop_front();
-}
-
-fn text(part: Option<&Value>) -> &str {
-    match part {
-        Some(Value::BulkString(bytes)) => str::from_utf8(bytes).unwrap_or_default(),
-        _ => "",
-    }
-}
-
-#[cfg(test)]
-pub(super) fn received(value: &Value) -> Option<Received> {
-    interpret(value, &mut VecDeque::new()).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn value(line: &str) -> Value {
-        ::redis::parse_redis_value(line.as_bytes()).unwrap()
-    }
-
-    fn confirmation(verb: &str) -> Value {
-        let length = verb.len();
-        value(&format!("*3\r\n${length}\r\n{verb}\r\n$1\r\na\r\n:1\r\n"))
-    }
 
     #[test]
     fn channels_are_subscribed_together_with_those_of_broken_leases() {
@@ -232,40 +193,27 @@ mod tests {
         expected.arg(&words[1..]);
         assert_eq!(command.get_packed_command(), expected.get_packed_command());
     }
-
     #[test]
-    fn replies_belong_to_commands_in_their_order() {
-        let mut expected = VecDeque::from([
-            Expected::Subscribed(2),
-            Expected::Pong,
-            Expected::Unsubscribed(1),
-            Expected::Subscribed(1),
-        ]);
-        let refusal =
-            value("-NOPERM User app has no permissions to run the 'unsubscribe' command\r\n");
-        let subscribed = || Received::Subscribed {
-            channel: "a".into(),
+    fn sharded_channels_are_subscribed_slot_by_slot() {
+        let (one, two): (Arc<str>, Arc<str>) = ("a:inbox:1:{x}".into(), "a:inbox:1:{y}".into());
+        let changes = Changes {
+            unsubscribe: vec![one.clone(), two.clone()],
+            subscribe: vec![two, one],
         };
-        for (reply, received, left) in [
-            (confirmation("subscribe"), subscribed(), 4),
-            (
-                confirmation("message"),
-                Received::Message {
-                    channel: "a".into(),
-                    text: String::new(),
-                },
-                4,
-            ),
-            (confirmation("subscribe"), subscribed(), 3),
-            (value("+PONG\r\n"), Received::Other, 2),
-            (refusal.clone(), Received::Other, 1),
+        let mut commands = Commands::default();
+        commands.add_sharded(&changes);
+        let mut expected = Vec::new();
+        for words in [
+            &["SUNSUBSCRIBE", "a:inbox:broken:{x}", "a:inbox:1:{x}"][..],
+            &["SUNSUBSCRIBE", "a:inbox:broken:{y}", "a:inbox:1:{y}"],
+            &["PING"],
+            &["SSUBSCRIBE", "a:inbox:broken:{y}", "a:inbox:1:{y}"],
+            &["SSUBSCRIBE", "a:inbox:broken:{x}", "a:inbox:1:{x}"],
         ] {
-            assert_eq!(interpret(&reply, &mut expected).unwrap(), received);
-            assert_eq!(expected.len(), left, "after {reply:?}");
+            let mut command = ::redis::cmd(words[0]);
+            command.arg(&words[1..]).write_packed_command(&mut expected);
         }
-        assert!(matches!(
-            interpret(&refusal, &mut expected),
-            Err(Failure::Denied(_))
-        ));
+        assert_eq!(commands.packed, expected);
+        assert_eq!(commands.expected.len(), 3);
     }
 }

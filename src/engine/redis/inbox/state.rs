@@ -6,7 +6,8 @@ use std::time::Instant;
 use parking_lot::Condvar;
 
 use super::channels::Channels;
-use super::pubsub::{PubSub, Received};
+use super::pubsub::PubSub;
+use super::replies::Received;
 use super::waker::Waker;
 use crate::base::token::Token;
 use crate::engine::net::limits::SINGLE_WAITER;
@@ -17,6 +18,8 @@ use crate::engine::redis::failure::Failure;
 pub(super) struct State {
     pub(super) channels: Channels<Waiter>,
     pub(super) custody: Custody,
+    /// The start of the server's run id, if another may follow it, and once it has told it on this connection.
+    pub(super) run_id: Option<Arc<str>>,
     /// Closes the connection, whoever has it.
     pub(super) closer: Option<Closer>,
     /// The waiters that sleep: all but the one that reads.
@@ -194,6 +197,17 @@ impl State {
                     waiter.notify(Notification::AskAgain);
                 }
             }
+            Received::RunId(id) => self.run_id = Some(id.clone()),
+            Received::Refused { channel } => {
+                // The others ask as often as a waiter does that hears of nothing.
+                let waiters = self.channels.refuse(channel);
+                waiters
+                    .filter(|one| one.is_opening)
+                    .for_each(Waiter::ask_again);
+            }
+            Received::Ended { channel } => {
+                self.channels.end(channel).for_each(Waiter::ask_again);
+            }
             Received::Other => {}
         }
         None
@@ -221,6 +235,10 @@ impl State {
 }
 
 impl Waiter {
+    fn ask_again(&mut self) {
+        self.notify(Notification::AskAgain);
+    }
+
     /// A notification that is there already stays: the waiter asks because of either.
     fn notify(&mut self, notification: Notification) {
         self.notification.get_or_insert(notification);

@@ -11,8 +11,10 @@ use super::state::{Custody, Notification, State, Waiter};
 use crate::base::cancel::{Cancel, Registration};
 use crate::base::clock::Deadline;
 use crate::base::owner::Owner;
+use crate::engine::heartbeat::Listening;
 use crate::engine::net::limits::FIRST_SUBSCRIPTION;
 use crate::engine::redis::server::Server;
+use crate::engine::redis::settings::Kind;
 
 /// One waiter's subscription, which ends when this is dropped.
 pub(in crate::engine::redis) struct Subscription {
@@ -21,6 +23,21 @@ pub(in crate::engine::redis) struct Subscription {
     channel: Arc<str>,
     /// Wakes the waiter, when it sleeps.
     condvar: Arc<Condvar>,
+}
+
+/// A channel that is subscribed.
+pub(in crate::engine::redis) struct OpenInbox {
+    channel: Arc<str>,
+    run_id: Option<Arc<str>>,
+}
+
+impl OpenInbox {
+    pub(in crate::engine::redis) fn listening(&self) -> Listening<'_> {
+        Listening {
+            channel: &self.channel,
+            server: self.run_id.as_deref(),
+        }
+    }
 }
 
 impl Subscription {
@@ -53,11 +70,22 @@ impl Subscription {
         }
     }
 
-    /// The channel to which grants are to be sent, while the server has confirmed it.
-    pub(in crate::engine::redis) fn channel(&self) -> Option<&str> {
+    /// Where grants are to be sent, while the server has confirmed the channel.
+    pub(in crate::engine::redis) fn inbox(&self) -> Option<OpenInbox> {
         let state = self.listener.state.lock();
+        let is_replaceable = self.listener.server.settings().kind != Kind::Single;
+        let run_id = || state.run_id.clone().unwrap_or_default();
         let is_subscribed = state.channels.is_subscribed(&self.channel);
-        is_subscribed.then_some(&*self.channel)
+        is_subscribed.then(|| OpenInbox {
+            channel: self.channel.clone(),
+            run_id: is_replaceable.then(run_id),
+        })
+    }
+
+    /// Whether the server has confirmed the channel.
+    pub(in crate::engine::redis) fn is_confirmed(&self) -> bool {
+        let state = self.listener.state.lock();
+        state.channels.is_subscribed(&self.channel)
     }
 
     /// Whether it is at that server.
@@ -65,9 +93,10 @@ impl Subscription {
         Arc::ptr_eq(&self.listener.server, server)
     }
 
-    /// Whether another server has taken the place of its own: nothing is heard by it any more.
+    /// Whether nothing is heard by it any more: another server has taken the place of its own, or the slot has left that.
     pub(in crate::engine::redis) fn is_over(&self) -> bool {
-        self.listener.closed.is_set()
+        let is_gone = || self.listener.state.lock().channels.is_gone(&self.channel);
+        self.listener.closed.is_set() || is_gone()
     }
 
     /// Blocks until there is a notification, at most for `timeout`, or until `deadline` is cancelled.
@@ -121,7 +150,7 @@ impl Subscription {
 
     /// Waits a moment for the confirmation of the channel.
     pub(super) fn await_confirmation(&self, deadline: &Deadline) {
-        if self.channel().is_none() {
+        if !self.is_confirmed() {
             self.wait(FIRST_SUBSCRIPTION.min(deadline.remaining()), deadline);
         }
         let mut state = self.listener.state.lock();

@@ -120,8 +120,9 @@ impl Listener {
         })?;
         state.closer = Some(connection.closer());
         state.custody = Custody::WithThread;
+        state.run_id = None;
         drop(state);
-        let pubsub = PubSub::new(connection, self.server.io_timeout());
+        let pubsub = PubSub::new(connection, self.server.settings());
         let mut taken = Some(Box::new(pubsub));
         while let Some(pubsub) = taken {
             drop(self.read(pubsub, Reader::Thread));

@@ -16,16 +16,19 @@ enum Step {
     Server,
     Receive,
     Lose,
+    /// The slot of a channel leaves the server, or comes back to it.
+    Move(usize),
 }
 
 fn step(random: &mut Random) -> Step {
-    match random.u32(..7) {
+    match random.u32(..8) {
         0 => Step::Enter(random.usize(..NAMES.len())),
         1 => Step::Leave(random.usize(..NAMES.len())),
         2 => Step::Pass(random.u64(..12)),
         3 => Step::Send,
         4 => Step::Server,
         5 => Step::Receive,
+        6 => Step::Move(random.usize(..NAMES.len())),
         _ => Step::Lose,
     }
 }
@@ -36,6 +39,14 @@ enum Command {
     Unsubscribe(Arc<str>),
 }
 
+/// What a server sends of a channel: replies, and what comes unasked.
+#[derive(Clone, Debug, PartialEq)]
+enum Reply {
+    Confirmed(Arc<str>),
+    Refused(Arc<str>),
+    Ended(Arc<str>),
+}
+
 /// A client, a server, and what is on its way between them.
 struct World {
     channels: Channels<()>,
@@ -43,8 +54,10 @@ struct World {
     /// The index of each waiter's channel in `NAMES`, and its owner.
     waiters: Vec<(usize, String)>,
     commands: VecDeque<Command>,
-    replies: VecDeque<Arc<str>>,
+    replies: VecDeque<Reply>,
     subscribed: HashSet<Arc<str>>,
+    /// Whose slots aren't at the server.
+    elsewhere: HashSet<Arc<str>>,
 }
 
 impl World {
@@ -56,6 +69,7 @@ impl World {
             commands: VecDeque::new(),
             replies: VecDeque::new(),
             subscribed: HashSet::new(),
+            elsewhere: HashSet::new(),
         }
     }
 
@@ -71,17 +85,33 @@ impl World {
             Step::Pass(seconds) => self.now += Duration::from_secs(seconds),
             Step::Send => self.send(),
             Step::Server => self.serve(),
-            Step::Receive => {
-                if let Some(name) = self.replies.pop_front() {
-                    self.channels.confirm(&name);
-                }
-            }
+            Step::Receive => self.receive(),
             Step::Lose => {
                 self.commands.clear();
                 self.replies.clear();
                 self.subscribed.clear();
                 self.channels.unsubscribe_all(|(), _| {});
             }
+            Step::Move(at) => self.slot_moves(&NAMES[at].into()),
+        }
+    }
+
+    fn receive(&mut self) {
+        match self.replies.pop_front() {
+            Some(Reply::Confirmed(name)) => self.channels.confirm(&name),
+            Some(Reply::Refused(name)) => self.channels.refuse(&name).for_each(drop),
+            Some(Reply::Ended(name)) => self.channels.end(&name).for_each(drop),
+            None => {}
+        }
+    }
+
+    fn slot_moves(&mut self, name: &Arc<str>) {
+        if self.elsewhere.remove(name) {
+            return;
+        }
+        self.elsewhere.insert(name.clone());
+        if self.subscribed.remove(name) {
+            self.replies.push_back(Reply::Ended(name.clone()));
         }
     }
 
@@ -102,25 +132,50 @@ impl World {
 
     fn serve(&mut self) {
         match self.commands.pop_front() {
+            Some(Command::Subscribe(name)) if self.elsewhere.contains(&name) => {
+                self.replies.push_back(Reply::Refused(name));
+            }
             Some(Command::Subscribe(name)) => {
                 self.subscribed.insert(name.clone());
-                self.replies.push_back(name);
+                self.replies.push_back(Reply::Confirmed(name));
             }
-            Some(Command::Unsubscribe(name)) => _ = self.subscribed.remove(&name),
+            // It is refused, and that says nothing of channels.
+            Some(Command::Unsubscribe(name)) if self.elsewhere.contains(&name) => {}
+            Some(Command::Unsubscribe(name)) => {
+                self.subscribed.remove(&name);
+                self.replies.push_back(Reply::Ended(name));
+            }
             None => {}
         }
     }
 
-    /// A channel that is taken for subscribed is so at the server, and stays so.
+    /// A channel that is taken for subscribed is so at the server, and stays so until the server ends it.
     fn assert_true(&self, step: Step) {
         for name in NAMES
             .iter()
             .filter(|name| self.channels.is_subscribed(name))
         {
             let ends = Command::Unsubscribe((*name).into());
-            assert!(self.subscribed.contains(*name), "{name} after {step:?}");
+            let has_ended = self.replies.contains(&Reply::Ended((*name).into()));
+            let is_subscribed = self.subscribed.contains(*name);
+            assert!(is_subscribed || has_ended, "{name} after {step:?}");
             assert!(!self.commands.contains(&ends), "{name} after {step:?}");
         }
+    }
+
+    /// The waiters whose channels are gone subscribe again.
+    fn come_anew(&mut self) {
+        let gone = self
+            .waiters
+            .iter()
+            .filter(|(at, _)| self.channels.is_gone(NAMES[*at]));
+        let gone: Vec<_> = gone.cloned().collect();
+        for (at, owner) in gone {
+            self.channels
+                .remove_waiter(&NAMES[at].into(), &owner, self.now);
+            self.channels.add_waiter(&NAMES[at].into(), owner, ());
+        }
+        self.settle();
     }
 
     fn settle(&mut self) {
@@ -143,23 +198,26 @@ fn channel_is_taken_for_subscribed_only_while_it_is() {
         }
         world.settle();
         for (at, _) in &world.waiters {
-            assert!(
-                world.channels.is_subscribed(NAMES[*at]),
-                "{} is waited for",
-                NAMES[*at]
-            );
+            let (name, channels) = (NAMES[*at], &world.channels);
+            // That of a slot that came back is wanted by a waiter that comes anew.
+            let is_known = channels.is_subscribed(name) || channels.is_gone(name);
+            assert!(is_known, "{name} is waited for");
+        }
+        world.come_anew();
+        for (at, _) in &world.waiters {
+            let is_here = !world.elsewhere.contains(NAMES[*at]);
+            assert_eq!(world.channels.is_subscribed(NAMES[*at]), is_here);
+            assert_eq!(world.channels.is_gone(NAMES[*at]), !is_here);
         }
         for _ in 0..3 {
             world.now += 2 * CHANNEL_UNUSED;
             world.settle();
         }
-        let waited: HashSet<Arc<str>> = world
-            .waiters
-            .iter()
-            .map(|(at, _)| NAMES[*at].into())
-            .collect();
-        assert_eq!(world.subscribed, waited);
+        let waited = world.waiters.iter().map(|(at, _)| NAMES[*at].into());
+        let mut waited: HashSet<Arc<str>> = waited.collect();
         assert_eq!(world.channels.all.len(), waited.len());
+        waited.retain(|name| !world.elsewhere.contains(name));
+        assert_eq!(world.subscribed, waited);
         assert!(world.channels.unused.is_empty());
     });
 }
