@@ -13,7 +13,9 @@ use super::keys::{Keys, VALUE};
 use super::reply::check_length;
 use super::script::Script;
 use super::server::{Answer, Server, Shortfall};
+use super::servers::slots::slot_of;
 use super::servers::{Route, Servers};
+use super::settings::Kind;
 use crate::base::claim::{Claim, Mode, Prefer};
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
@@ -280,6 +282,9 @@ impl Commands {
             .iter()
             .flat_map(|keys| keys.all().into_iter().take(passed))
             .collect();
+        if request.claim.has_many() {
+            self.check_slots(&passed).map_err(Unanswered::unsent)?;
+        }
         let call = script.call(&passed, arguments).for_replicas(needs.replicas);
         let route = Route {
             key: passed[0],
@@ -288,6 +293,22 @@ impl Commands {
         self.servers
             .call(route, &call, deadline)
             .map_err(|e| self.unanswered(request.claim, e))
+    }
+
+    /// A script is run by one node, which has the names of its own slots alone.
+    fn check_slots(&self, keys: &[&str]) -> Result<()> {
+        let mut slots = keys.iter().map(|key| slot_of(key));
+        let first = slots.next();
+        let settings = self.servers.settings();
+        if settings.kind != Kind::Cluster || slots.all(|slot| Some(slot) == first) {
+            return Ok(());
+        }
+        Err(Error::Unsupported {
+            what: format!(
+                "names of several slots at once on {}: put the same {{tag}} into each, in the empty namespace",
+                settings.shown
+            ),
+        })
     }
 
     /// Runs a script that changes what is held. Gives its number, 0 when the lock isn't the owner's, and whether the server was

@@ -2,6 +2,7 @@
 
 #![cfg(feature = "redis")]
 
+mod bounds;
 mod failovers;
 mod moves;
 mod opening;
