@@ -37,6 +37,11 @@ macro_rules! for_every_engine {
             suite!(crate::Place::unix(); $($all)* $($sharing)*);
         }
 
+        #[cfg(feature = "redis")]
+        mod cluster {
+            suite!(crate::Place::cluster(); $($all)* $($sharing)*);
+        }
+
         #[cfg(feature = "tls")]
         mod tls {
             suite!(crate::Place::tls(); $($all)* $($sharing)*);

@@ -2,6 +2,8 @@
 
 use std::any::Any;
 use std::ops::Deref;
+#[cfg(feature = "redis")]
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crosslock::{Locker, LockerBuilder};
@@ -56,6 +58,16 @@ impl Place {
         let server = server.password(PASSWORD).unix_socket().start();
         let url = format!("{}?pass={PASSWORD}&db=1", server.unix_url());
         Place::new(&url, server)
+    }
+
+    /// One cluster serves all: six servers take too long to start for each test.
+    #[cfg(feature = "redis")]
+    pub(crate) fn cluster() -> Self {
+        static CLUSTER: OnceLock<support::Cluster> = OnceLock::new();
+        let start = || support::Setup::new().password(PASSWORD).cluster();
+        let url = CLUSTER.get_or_init(start).url();
+        // The suite knows when leases end.
+        Place::new(&format!("{url}?clock_skew=0ms"), ())
     }
 
     #[cfg(feature = "tls")]
