@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use crosslock::{LockGuard, Locker};
-use support::{Cluster, within};
+use support::{Cluster, Setup, within};
 
 use super::{PATIENCE, held, held_soon, key, millis, name_on, open};
 
@@ -139,4 +139,31 @@ fn cluster_is_found_again_by_any_node_that_is_left() {
         let name = format!("any-{node}");
         drop(held_soon(&locker, &name));
     }
+}
+
+#[test]
+fn master_that_is_cut_off_from_the_others_is_left_for_its_replica() {
+    let cluster = Setup::new().proxies().cluster();
+    let locker = patient(&cluster);
+    let name = name_on(&cluster, 0, 0);
+    let guard = replicated(&cluster, &locker, &name);
+    let token = guard.fencing_token();
+    cluster.isolate(0);
+    support::wait_until("the replica to take over", PATIENCE, || {
+        cluster.is_master(3)
+    });
+    support::wait_until("the new master to answer", PATIENCE, || {
+        guard.verify().is_ok()
+    });
+    // The old one, which clients reach, goes on telling that it is the master: nobody believes it.
+    for _ in 0..10 {
+        let another = patient(&cluster);
+        let taken = another.try_lock(&name).expect("it knows the new master");
+        assert!(taken.is_none());
+    }
+    drop(guard);
+    assert!(held_soon(&locker, &name).fencing_token() > token);
+    cluster.join(0);
+    cluster.wait_until_ok();
+    drop(held(&locker, &name));
 }

@@ -7,6 +7,7 @@ mod failovers;
 mod moves;
 mod opening;
 mod operating;
+mod rights;
 
 use std::time::Duration;
 

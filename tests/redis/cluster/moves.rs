@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use crosslock::Locker;
-use support::{Cluster, within};
+use support::{Cluster, slot_of, within};
 
 use super::{LONG, PATIENCE, cause, held, held_soon, key, millis, name_on, open, slot};
 
@@ -163,4 +163,31 @@ fn nodes_that_send_to_each_other_end_a_call() {
     // Other slots of the same nodes are as before.
     drop(held(&locker, &name_on(&cluster, 0, 1)));
     drop(held(&locker, &name_on(&cluster, 1, 0)));
+}
+
+#[test]
+fn key_that_is_there_already_is_asked_for_there_this_once() {
+    let cluster = Cluster::start();
+    let locker = open(&cluster).namespace("").expect("a namespace");
+    let name = (0..).map(|number| format!("name-{number}"));
+    let mut here = name.filter(|name| cluster.slots(0).contains(&slot_of(name)));
+    let name = here.next().expect("there is one");
+    let guard = held(&locker, &name);
+    let migration = cluster.migration(slot_of(&name), 1);
+    migration.import();
+    migration.migrate();
+    migration.move_key(&name);
+    guard.verify().expect("it is held");
+    // A script of one key, which the new node doesn't know: its answer to that uses ASKING up.
+    cluster.node(1).query::<()>(&["SCRIPT", "FLUSH"]);
+    let listed: Vec<_> = locker.list("").expect("list").collect();
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    assert_eq!(listed[0].as_ref().expect("a name"), &name);
+    // The slot is still the old node's: other names of it are asked for there.
+    let before = cluster.node(1).rejected_calls("evalsha");
+    guard.verify().expect("it is held");
+    assert_eq!(cluster.node(1).rejected_calls("evalsha"), before);
+    migration.move_keys();
+    migration.finish();
+    guard.unlock().expect("it was held");
 }
