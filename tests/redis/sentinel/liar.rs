@@ -30,6 +30,8 @@ impl Liar {
 
 fn lie(stream: &TcpStream, [state, address]: &[String; 2]) {
     let mut writer = stream;
+    // Its second reply doesn't wait until the first has arrived.
+    let _ = stream.set_nodelay(true);
     for line in BufReader::new(stream).lines() {
         let Ok(line) = line else { return };
         let reply = match line.as_str() {

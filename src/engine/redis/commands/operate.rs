@@ -38,7 +38,7 @@ impl Commands {
         let keys = Keys::of(key);
         let keys = keys.all();
         let call = self.inspect.call(&keys[..VALUE], &[]);
-        let answer = self.servers.call(Route::to(keys[0]), &call, deadline);
+        let answer = self.servers.call(Route::anew(keys[0]), &call, deadline);
         let value = answer.map_err(|e| self.error(Some(key), e.error))?.value;
         inspection(key, value).ok_or_else(|| self.surprised(key))
     }
@@ -55,7 +55,9 @@ impl Commands {
         let channel = broken_channel(key.namespace(), tag);
         let arguments = [channel.as_bytes()];
         let call = self.break_lock.call(&keys[..VALUE], &arguments);
-        let answer = self.servers.call_once(Route::to(keys[0]), &call, deadline);
+        let answer = self
+            .servers
+            .call_once(Route::anew(keys[0]), &call, deadline);
         let answer = answer.map_err(|e| self.error(Some(key), e.error))?;
         broken(answer.value).ok_or_else(|| self.surprised(key))
     }

@@ -81,6 +81,14 @@ impl<'a> Route<'a> {
             known_within: None,
         }
     }
+
+    /// The same for what an operator does: its server is found out anew.
+    pub(super) fn anew(key: &'a str) -> Self {
+        Route {
+            key,
+            known_within: Some(Duration::ZERO),
+        }
+    }
 }
 
 /// Why servers can't be used.

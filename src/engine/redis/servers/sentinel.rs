@@ -15,7 +15,7 @@
 //!   master doesn't count. If all sentinels say so, or a majority does although the known master has failed, or for
 //!   seconds, then they were set up anew.
 //! - *The master has just become one, or isn't one any more.* Each new connection asks for its ROLE, and nothing is sent to
-//!   one that says "replica": the call looks up again after 50 ms.
+//!   one that says "replica": the call looks up again, and waits for 50 ms if it is still that one.
 //! - *A command was sent, and has no answer.* It is sent again only to another master, only by [`Servers::call`], and only
 //!   while the deadline isn't over: to the same one its caller sends it again, after its pause.
 
@@ -219,14 +219,15 @@ impl Sentinels {
         until: &Deadline,
     ) -> Option<Arc<Server>> {
         let failed = self.suspect(of);
-        if is_demoted {
-            until.sleep(AGAIN);
-        }
         if until.is_over() {
             return None;
         }
-        let found = self.look_up(Some(failed), AFTER_FIRST, until).ok()?;
-        (is_demoted || !Arc::ptr_eq(&found, of)).then_some(found)
+        match self.look_up(Some(failed), AFTER_FIRST, until) {
+            Ok(other) if !Arc::ptr_eq(&other, of) => return Some(other),
+            _ if !is_demoted => return None,
+            _ => until.sleep(AGAIN),
+        }
+        (!until.is_over()).then(|| of.clone())
     }
 
     /// Has the next call look up, if it is the master that has failed now.

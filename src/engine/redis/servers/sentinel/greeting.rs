@@ -79,7 +79,7 @@ fn wrong(heard: &Heard) -> Option<Wrong> {
     }
     let mut unknown = Vec::new();
     for (server, why) in &heard.silent {
-        match why {
+        match **why {
             NoView::UnknownName => unknown.push(server.clone()),
             NoView::NoSentinel => return Some(Wrong::Server(server.clone())),
             NoView::Denied(_) | NoView::Other(_) => {}

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 
 use super::question::{NoView, Question, View};
 use crate::base::clock::Deadline;
@@ -46,13 +46,13 @@ struct Shared {
 }
 
 /// What the sentinels have said so far.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Heard {
     /// How many are asked.
     asked: usize,
     pub(super) views: Vec<View>,
     first: Option<Instant>,
-    pub(super) silent: Vec<(Arc<Server>, NoView)>,
+    pub(super) silent: Vec<(Arc<Server>, Arc<NoView>)>,
 }
 
 impl Lookup {
@@ -88,7 +88,7 @@ impl Lookup {
     }
 
     /// What is heard when it is decided, or `until` is over.
-    pub(super) fn wait(&self, after_first: Duration, until: &Deadline) -> MutexGuard<'_, Heard> {
+    pub(super) fn wait(&self, after_first: Duration, until: &Deadline) -> Heard {
         let mut heard = self.shared.heard.lock();
         while let Some(patience) = heard.patience(after_first) {
             let patience = patience.min(until.remaining()).min(self.ends.remaining());
@@ -98,7 +98,8 @@ impl Lookup {
             let patience = patience.min(CANCEL_LATENESS);
             self.shared.changed.wait_for(&mut heard, patience);
         }
-        heard
+        // A copy: who believes it locks more, and others look into this with that locked.
+        heard.clone()
     }
 }
 
@@ -110,7 +111,7 @@ impl Shared {
                 heard.first.get_or_insert_with(Instant::now);
                 heard.views.push(view);
             }
-            Err(why) => heard.silent.push((sentinel.clone(), why)),
+            Err(why) => heard.silent.push((sentinel.clone(), Arc::new(why))),
         }
         self.changed.notify_all();
     }
@@ -161,7 +162,7 @@ impl Heard {
 
     /// Why there is no view: a refusal, if it is one of all of them.
     pub(super) fn failure(&self) -> Failure {
-        let is_denied = |(_, why): &(_, NoView)| matches!(why, NoView::Denied(_));
+        let is_denied = |(_, why): &(_, Arc<NoView>)| matches!(**why, NoView::Denied(_));
         let are_denied = self.silent.len() == self.asked && self.silent.iter().all(is_denied);
         let mut text = "no sentinel tells where the master is".to_owned();
         for (at, (sentinel, why)) in self.silent.iter().enumerate() {
