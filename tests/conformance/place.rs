@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::ops::Deref;
 #[cfg(feature = "redis")]
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crosslock::{Locker, LockerBuilder};
@@ -58,6 +58,20 @@ impl Place {
         let server = server.password(PASSWORD).unix_socket().start();
         let url = format!("{}?pass={PASSWORD}&db=1", server.unix_url());
         Place::new(&url, server)
+    }
+
+    /// All tests that run at one time share the servers, which take seconds to start.
+    #[cfg(feature = "redis")]
+    pub(crate) fn sentinels() -> Self {
+        static SET: Mutex<Weak<support::SentinelSet>> = Mutex::new(Weak::new());
+        let mut shared = SET.lock().unwrap_or_else(PoisonError::into_inner);
+        let set = shared.upgrade().unwrap_or_else(|| {
+            let setup = support::Setup::new().password(PASSWORD);
+            Arc::new(setup.sentinels())
+        });
+        *shared = Arc::downgrade(&set);
+        drop(shared);
+        Place::new(&set.url(), set)
     }
 
     /// One cluster serves all: six servers take too long to start for each test.
