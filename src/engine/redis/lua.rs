@@ -5,7 +5,7 @@
 const CONSTANTS: &str = include_str!("../../../lua/lib/constants.lua");
 
 /// The other files of `lua/`, by their names.
-pub(super) const FILES: [(&str, &str); 28] = [
+pub(super) const FILES: [(&str, &str); 29] = [
     (
         "lock/acquire",
         include_str!("../../../lua/lock/acquire.lua"),
@@ -27,6 +27,7 @@ pub(super) const FILES: [(&str, &str); 28] = [
     ("lock/renew", include_str!("../../../lua/lock/renew.lua")),
     ("all/acquire", include_str!("../../../lua/all/acquire.lua")),
     ("all/adopt", include_str!("../../../lua/all/adopt.lua")),
+    ("all/raise", include_str!("../../../lua/all/raise.lua")),
     ("all/release", include_str!("../../../lua/all/release.lua")),
     ("all/renew", include_str!("../../../lua/all/renew.lua")),
     ("list/locks", include_str!("../../../lua/list/locks.lua")),
