@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ::redis::Value;
 
+use self::call::Call;
 use super::answers::{acquired, conflict, stored};
 use super::failure::Failure;
 use super::keys::{Keys, VALUE};
@@ -26,7 +27,10 @@ use crate::engine::heartbeat::{Acquired, IfTaken};
 use crate::engine::{Release, Released, Request, StoreAnswer, Unanswered, denied};
 
 mod adopt;
+mod call;
 mod operate;
+mod parts;
+mod raise;
 mod renew;
 
 const LOGIN: &str = "user, password and rights";
@@ -41,6 +45,7 @@ pub(super) struct Commands {
     downgrade: Script,
     permits: Script,
     adopt: Pair,
+    raise: Script,
     inspect: Script,
     break_lock: Script,
     are_locks: Script,
@@ -62,7 +67,7 @@ impl Pair {
     }
 
     fn of(&self, claim: &Claim) -> &Script {
-        if claim.has_many() {
+        if claim.keys().len() > 1 {
             &self.all
         } else {
             &self.one
@@ -86,16 +91,37 @@ struct Change<'a> {
     arguments: [Cow<'a, str>; 2],
     value: Option<&'a [u8]>,
     /// Empty when it isn't needed.
-    keep: &'a str,
+    keep: Cow<'a, str>,
     needs: Needs,
 }
 
 impl<'a> Change<'a> {
+    fn call(self, script: &'a Script, request: Request<'a>) -> Call<'a> {
+        let passed = match (self.value, &*self.keep) {
+            (None, "") => 3,
+            (Some(_), "") => 4,
+            _ => 5,
+        };
+        let needs = Needs {
+            value: self.value.is_some(),
+            ..self.needs
+        };
+        let [first, second] = self.arguments;
+        let arguments = [
+            request.owner.as_str().as_bytes().into(),
+            bytes(first),
+            bytes(second),
+            self.value.unwrap_or_default().into(),
+            bytes(self.keep),
+        ];
+        Call::new(script, request, needs, arguments.into_iter().take(passed))
+    }
+
     fn new(first: impl Into<Cow<'a, str>>, second: impl Into<Cow<'a, str>>) -> Self {
         Change {
             arguments: [first.into(), second.into()],
             value: None,
-            keep: "",
+            keep: "".into(),
             needs: Needs::default(),
         }
     }
@@ -111,6 +137,7 @@ impl Commands {
             downgrade: Script::new("lock/downgrade"),
             permits: Script::new("semaphore/permits"),
             adopt: Pair::new("adopt"),
+            raise: Script::new("all/raise"),
             inspect: Script::new("lock/inspect"),
             break_lock: Script::new("lock/break"),
             are_locks: Script::new("list/locks"),
@@ -138,6 +165,11 @@ impl Commands {
         if_taken: IfTaken<'_>,
         deadline: &Deadline,
     ) -> Result<(Acquired, Arc<Server>), Unanswered> {
+        let call = self.acquisition(request, if_taken);
+        self.acquired(request, self.send(&call, deadline))
+    }
+
+    fn acquisition<'a>(&'a self, request: Request<'a>, if_taken: IfTaken<'a>) -> Call<'a> {
         let (ttl, mode) = (millis(request.ttl), mode(request.claim, true));
         let owner = request.owner.as_str().as_bytes();
         let (within, inbox) = match if_taken {
@@ -149,24 +181,32 @@ impl Commands {
         };
         let hears_at = inbox.and_then(|inbox| inbox.server);
         let arguments = [
-            owner,
-            ttl.as_bytes(),
-            mode.as_bytes(),
-            within.as_bytes(),
-            inbox.map_or("", |inbox| inbox.channel).as_bytes(),
-            hears_at.unwrap_or_default().as_bytes(),
+            owner.into(),
+            bytes(ttl),
+            bytes(mode),
+            bytes(within),
+            inbox.map_or("", |inbox| inbox.channel).as_bytes().into(),
+            hears_at.unwrap_or_default().as_bytes().into(),
         ];
         let passed = match (if_taken, hears_at) {
             (IfTaken::Leave, _) => 3,
             (IfTaken::Wait { .. }, None) => 5,
             (IfTaken::Wait { .. }, Some(_)) => 6,
         };
-        let script = self.acquire.of(request.claim);
         let needs = Needs {
             value: request.claim.valued,
             ..needs_of_renewal(request.ttl)
         };
-        let answer = self.run(script, request, needs, &arguments[..passed], deadline)?;
+        let script = self.acquire.of(request.claim);
+        Call::new(script, request, needs, arguments.into_iter().take(passed))
+    }
+
+    fn acquired(
+        &self,
+        request: Request<'_>,
+        answer: Result<Answer, Unanswered>,
+    ) -> Result<(Acquired, Arc<Server>), Unanswered> {
+        let answer = answer?;
         // It may be a grant that was changed on its way.
         let acquired = acquired(answer.value)
             .ok_or_else(|| Unanswered::sent(self.surprised(request.key())))?;
@@ -203,6 +243,12 @@ impl Commands {
         release: Release<'_>,
         deadline: &Deadline,
     ) -> Result<Released> {
+        check_length(request.key().name(), release.value)?;
+        let call = self.releasing(request, release);
+        self.released(request, self.send(&call, deadline))
+    }
+
+    fn releasing<'a>(&'a self, request: Request<'a>, release: Release<'a>) -> Call<'a> {
         let counter = release.ending.counter().unwrap_or(0).to_string();
         let keep = match release.keep {
             Duration::ZERO => String::new(),
@@ -210,15 +256,22 @@ impl Commands {
         };
         let change = Change {
             value: release.value,
-            keep: &keep,
+            keep: keep.into(),
             needs: Needs {
                 replicas: release.value.is_some(),
                 ..Needs::default()
             },
             ..Change::new(counter, mode(request.claim, false))
         };
-        let script = self.release.of(request.claim);
-        Ok(match self.change(script, request, change, deadline)? {
+        change.call(self.release.of(request.claim), request)
+    }
+
+    fn released(
+        &self,
+        request: Request<'_>,
+        answer: Result<Answer, Unanswered>,
+    ) -> Result<Released> {
+        Ok(match self.changed(request, answer)? {
             (1, _) => Released::Done,
             (2, true) => Released::Unclear,
             (3, _) => Released::Broken,
@@ -267,52 +320,7 @@ impl Commands {
         }
     }
 
-    /// Runs a script on the keys of a lock.
-    fn run(
-        &self,
-        script: &Script,
-        request: Request<'_>,
-        needs: Needs,
-        arguments: &[&[u8]],
-        deadline: &Deadline,
-    ) -> Result<Answer, Unanswered> {
-        let keys: Vec<_> = request.claim.keys().iter().map(Keys::of).collect();
-        let passed = if needs.value { VALUE + 1 } else { VALUE };
-        let passed: Vec<_> = keys
-            .iter()
-            .flat_map(|keys| keys.all().into_iter().take(passed))
-            .collect();
-        if request.claim.has_many() {
-            self.check_slots(&passed).map_err(Unanswered::unsent)?;
-        }
-        let call = script.call(&passed, arguments).for_replicas(needs.replicas);
-        let route = Route {
-            key: passed[0],
-            known_within: needs.known_within,
-        };
-        self.servers
-            .call(route, &call, deadline)
-            .map_err(|e| self.unanswered(request.claim, e))
-    }
-
-    /// A script is run by one node, which has the names of its own slots alone.
-    fn check_slots(&self, keys: &[&str]) -> Result<()> {
-        let mut slots = keys.iter().map(|key| slot_of(key));
-        let first = slots.next();
-        let settings = self.servers.settings();
-        if settings.kind != Kind::Cluster || slots.all(|slot| Some(slot) == first) {
-            return Ok(());
-        }
-        Err(Error::Unsupported {
-            what: format!(
-                "names of several slots at once on {}: put the same {{tag}} into each, in the empty namespace",
-                settings.shown
-            ),
-        })
-    }
-
-    /// Runs a script that changes what is held. Gives its number, 0 when the lock isn't the owner's, and whether the server was
-    /// asked twice.
+    /// Runs a script that changes what is held, and gives what [`Commands::changed`] does.
     fn change(
         &self,
         script: &Script,
@@ -321,37 +329,27 @@ impl Commands {
         deadline: &Deadline,
     ) -> Result<(u64, bool)> {
         check_length(request.key().name(), change.value)?;
-        let owner = request.owner.as_str().as_bytes();
-        let [first, second] = &change.arguments;
-        let arguments = [
-            owner,
-            first.as_bytes(),
-            second.as_bytes(),
-            change.value.unwrap_or_default(),
-            change.keep.as_bytes(),
-        ];
-        let passed = match (change.value, change.keep) {
-            (None, "") => 3,
-            (Some(_), "") => 4,
-            _ => 5,
-        };
-        let needs = Needs {
-            value: change.value.is_some(),
-            ..change.needs
-        };
-        match self.run(script, request, needs, &arguments[..passed], deadline) {
-            Ok(answer) => self.changed(request.key(), answer),
+        let call = change.call(script, request);
+        self.changed(request, self.send(&call, deadline))
+    }
+
+    /// The number of an answer, 0 when the lock isn't the owner's, and whether the server was asked twice. What too few
+    /// replicas have may be lost.
+    fn changed(
+        &self,
+        request: Request<'_>,
+        answer: Result<Answer, Unanswered>,
+    ) -> Result<(u64, bool)> {
+        let key = request.key();
+        let answer = match answer {
+            Ok(answer) => answer,
             // Whatever stands there now, it isn't ours.
             Err(Unanswered {
                 error: Error::Conflict { .. },
                 ..
-            }) => Ok((0, false)),
-            Err(e) => Err(e.error),
-        }
-    }
-
-    /// The number of an answer, and whether the server was asked twice. What too few replicas have may be lost.
-    fn changed(&self, key: &Key, answer: Answer) -> Result<(u64, bool)> {
+            }) => return Ok((0, false)),
+            Err(e) => return Err(e.error),
+        };
         let Value::Int(number) = answer.value else {
             return Err(self.surprised(key));
         };
@@ -379,7 +377,7 @@ impl Commands {
     /// A conflict is found before anything is changed, if there is one name; any other error of a script may come after that.
     fn unanswered(&self, claim: &Claim, unanswered: Unanswered<Failure>) -> Unanswered {
         let Unanswered { error, sent } = unanswered;
-        let is_clean = !claim.has_many() && matches!(error, Failure::Conflict(_));
+        let is_clean = claim.keys().len() == 1 && matches!(error, Failure::Conflict(_));
         let error = match error {
             Failure::Conflict(reason) => conflict(claim.key.name(), claim.keys(), &reason),
             failure => self.error(Some(&claim.key), failure),
@@ -433,6 +431,13 @@ fn needs_of_renewal(ttl: Duration) -> Needs {
         replicas: true,
         known_within: Some(ttl / 2),
         ..Needs::default()
+    }
+}
+
+fn bytes<'a>(text: impl Into<Cow<'a, str>>) -> Cow<'a, [u8]> {
+    match text.into() {
+        Cow::Borrowed(text) => text.as_bytes().into(),
+        Cow::Owned(text) => text.into_bytes().into(),
     }
 }
 

@@ -173,6 +173,11 @@ impl Connection {
         self.replies.next(&mut self.stream)
     }
 
+    /// Gives the answers to what was sent another deadline.
+    pub(super) fn wait_until(&mut self, deadline: &Deadline) {
+        self.stream.socket_mut().set_deadline(deadline);
+    }
+
     /// Sends a command whose answer comes when it comes.
     pub(super) fn send(&mut self, command: &[u8], deadline: &Deadline) -> Result<(), Failure> {
         self.stream.socket_mut().set_deadline(deadline);

@@ -1,10 +1,9 @@
 //! How a lease passes from one owner to another.
 
-use std::borrow::Cow;
-
 use ::redis::Value;
 
-use super::{Commands, Needs, millis, mode, needs_of_renewal};
+use super::call::Call;
+use super::{Commands, Needs, bytes, millis, mode, needs_of_renewal};
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
 use crate::base::owner::Owner;
@@ -25,17 +24,37 @@ impl Commands {
         last_used: u64,
         deadline: &Deadline,
     ) -> Result<Option<(Token, Option<Stored>)>> {
-        let (ttl, mode) = (millis(request.ttl), mode(request.claim, false));
+        let call = self.adopting(request, from, last_used);
+        self.adopted(request, self.send(&call, deadline))
+    }
+
+    pub(super) fn adopting<'a>(
+        &'a self,
+        request: Request<'a>,
+        from: &'a Owner,
+        last_used: u64,
+    ) -> Call<'a> {
         let counter = Ending::Clean { last_used }.counter();
-        let counter: Cow<'_, str> = counter.unwrap_or(0).to_string().into();
-        let arguments = [request.owner.as_str(), &ttl, &mode, from.as_str(), &counter];
-        let arguments = arguments.map(str::as_bytes);
-        let script = self.adopt.of(request.claim);
+        let arguments = [
+            request.owner.as_str().as_bytes().into(),
+            bytes(millis(request.ttl)),
+            bytes(mode(request.claim, false)),
+            from.as_str().as_bytes().into(),
+            bytes(counter.unwrap_or(0).to_string()),
+        ];
         let needs = Needs {
             value: request.claim.valued,
             ..needs_of_renewal(request.ttl)
         };
-        match self.run(script, request, needs, &arguments, deadline) {
+        Call::new(self.adopt.of(request.claim), request, needs, arguments)
+    }
+
+    pub(super) fn adopted(
+        &self,
+        request: Request<'_>,
+        answer: Result<Answer, Unanswered>,
+    ) -> Result<Option<(Token, Option<Stored>)>> {
+        match answer {
             Ok(answer) if answer.value == Value::Int(0) => Ok(None),
             Ok(Answer {
                 shortfall: Some(shortfall),

@@ -4,11 +4,13 @@ use std::borrow::Cow;
 
 use ::redis::Value;
 
+use super::call::Call;
 use super::{Change, Commands, millis, mode, needs_of_renewal};
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::keys::Keys;
+use crate::engine::redis::server::Answer;
 use crate::engine::redis::servers::Route;
 use crate::engine::{Renewed, Request, Unanswered};
 
@@ -28,12 +30,28 @@ impl Commands {
         request: Request<'_>,
         deadline: &Deadline,
     ) -> Result<Renewed> {
+        let call = self.renewing(ttl, request);
+        self.renewed(request, self.send(&call, deadline))
+    }
+
+    pub(super) fn renewing<'a>(
+        &'a self,
+        ttl: impl Into<Cow<'static, str>>,
+        request: Request<'a>,
+    ) -> Call<'a> {
         let change = Change {
             needs: needs_of_renewal(request.ttl),
             ..Change::new(ttl, mode(request.claim, false))
         };
-        let script = self.renew.of(request.claim);
-        Ok(match self.change(script, request, change, deadline)? {
+        change.call(self.renew.of(request.claim), request)
+    }
+
+    pub(super) fn renewed(
+        &self,
+        request: Request<'_>,
+        answer: Result<Answer, Unanswered>,
+    ) -> Result<Renewed> {
+        Ok(match self.changed(request, answer)? {
             (1, _) => Renewed::Done,
             (2, _) => Renewed::Broken,
             _ => Renewed::NotOwner,
@@ -47,7 +65,7 @@ impl Commands {
     ) -> Result<Renewed> {
         let look = || self.renew_for("0", request, deadline);
         if !request.claim.is_exclusive()
-            || request.claim.has_many()
+            || request.claim.keys().len() > 1
             || !self.holds(request, deadline)?
         {
             // It also says why it isn't the owner's.

@@ -1,0 +1,143 @@
+//! Commands that are sent before the answers to others are read, so that several servers work at the same time.
+//!
+//! They go out on a connection that is idle, in one write, and are tried once. What becomes of a command that wasn't answered
+//! so is the caller's business. What always holds here: a connection on which an answer is missing is closed.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use ::redis::Value;
+
+use super::{Answer, Server, is_unknown_script, share, shortfall};
+use crate::base::clock::Deadline;
+use crate::engine::redis::connection::Connection;
+use crate::engine::redis::failure::Failure;
+use crate::engine::redis::script::Command;
+use crate::engine::redis::settings::Replicas;
+
+/// Commands that were sent, and whose answers weren't read yet.
+pub(in crate::engine::redis) struct Ahead {
+    server: Arc<Server>,
+    sent: Result<Connection, Failure>,
+    /// How many answers there are to read, but for that of WAIT.
+    count: usize,
+    replicas: Option<Replicas>,
+    began: Instant,
+}
+
+/// What came of a command that was sent ahead.
+pub(in crate::engine::redis) enum Came {
+    Answer(Answer),
+    /// The server answered that it failed.
+    Failed(Failure),
+    /// The server did nothing: it has to be called.
+    Nothing,
+    /// There is no answer, and the command may have been carried out.
+    NoAnswer,
+}
+
+impl Server {
+    /// Sends commands on a connection that is idle; `None` without one.
+    pub(in crate::engine::redis) fn send_ahead(
+        self: &Arc<Self>,
+        commands: &[&dyn Command],
+        deadline: &Deadline,
+    ) -> Option<Ahead> {
+        let began = Instant::now();
+        let mut connection = self.pool.take(began, Connection::is_quiet)?;
+        let is_for_replicas = commands.iter().any(|command| command.is_for_replicas());
+        let replicas = self.settings.replicas.filter(|_| is_for_replicas);
+        let mut packed: Vec<u8> = commands.iter().flat_map(|one| one.packed()).collect();
+        if let Some(replicas) = replicas {
+            let patience = replicas.timeout.min(deadline.remaining() / 4);
+            let mut wait = ::redis::cmd("WAIT");
+            wait.arg(replicas.least).arg(patience.as_millis().max(1));
+            wait.write_packed_command(&mut packed);
+        }
+        let sent = match connection.send(&packed, &self.reply_by(deadline)) {
+            Ok(()) => Ok(connection),
+            Err(failure) => {
+                connection.give_up();
+                Err(failure)
+            }
+        };
+        Some(Ahead {
+            server: self.clone(),
+            sent,
+            count: commands.len(),
+            replicas,
+            began,
+        })
+    }
+
+    fn reply_by(&self, deadline: &Deadline) -> Deadline {
+        share(deadline).within(self.settings.io_timeout)
+    }
+}
+
+impl Ahead {
+    /// What came of each, in their order, by the half of what is left until the deadline.
+    pub(in crate::engine::redis) fn answers(self, deadline: &Deadline) -> Vec<Came> {
+        let (server, count, began) = (self.server.clone(), self.count, self.began);
+        let mut came = Vec::with_capacity(count);
+        if let Err(failure) = self.read(&mut came, deadline) {
+            server.distrust(&failure, began, deadline);
+            came.truncate(count);
+            came.resize_with(count, || Came::NoAnswer);
+        }
+        came
+    }
+
+    fn read(self, came: &mut Vec<Came>, deadline: &Deadline) -> Result<(), Failure> {
+        let server = self.server;
+        let mut connection = self.sent?;
+        // Others were waited for since it was sent.
+        connection.wait_until(&server.reply_by(deadline));
+        let read = read_all(&mut connection, self.count, came, &server);
+        let waited = read.and_then(|()| {
+            let replicas = self.replicas;
+            replicas.map_or(Ok(None), |of| shortfall(connection.reply()?, of.least))
+        });
+        match waited {
+            Ok(missing) => {
+                let answers = came.iter_mut().filter_map(|came| match came {
+                    Came::Answer(answer) => Some(answer),
+                    _ => None,
+                });
+                answers.for_each(|answer| answer.shortfall = missing);
+                server.keep(connection);
+                Ok(())
+            }
+            Err(failure) => {
+                connection.give_up();
+                Err(failure)
+            }
+        }
+    }
+}
+
+fn read_all(
+    connection: &mut Connection,
+    count: usize,
+    came: &mut Vec<Came>,
+    server: &Arc<Server>,
+) -> Result<(), Failure> {
+    for _ in 0..count {
+        came.push(match connection.reply()? {
+            value if is_unknown_script(&value) => Came::Nothing,
+            Value::ServerError(error) => match Failure::from(error) {
+                // It will stay a replica: behind the same address there may be its successor.
+                failure @ Failure::Demoted(_) => return Err(failure),
+                failure if failure.is_refusal() => Came::Nothing,
+                failure => Came::Failed(failure),
+            },
+            value => Came::Answer(Answer {
+                value,
+                repeated: false,
+                server: server.clone(),
+                shortfall: None,
+            }),
+        });
+    }
+    Ok(())
+}
