@@ -16,11 +16,13 @@ use self::commands::Commands;
 use self::inbox::Inbox;
 use self::keys::{Keys, VALUE};
 use self::servers::{Refused, Servers};
-use self::wait::RedisWait;
+use self::several::held::Held;
+use self::several::{Means, Waiting};
 use super::{
     Capabilities, Cursor, Engine, Grant, Operations, Page, Release, Released, Renewed, Request,
     Revocations, Sharing, StoreAnswer, Values, Wait,
 };
+use crate::base::claim::Claim;
 use crate::base::clock::{Clock, Deadline};
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
@@ -47,6 +49,7 @@ mod script;
 mod server;
 mod servers;
 mod settings;
+mod several;
 mod shown;
 mod wait;
 
@@ -102,6 +105,10 @@ impl RedisEngine {
             clock,
         }
     }
+
+    fn held<'a>(&'a self, request: Request<'a>, parts: &'a [Claim]) -> Held<'a> {
+        Held::new(&self.commands, request, parts)
+    }
 }
 
 impl Engine for RedisEngine {
@@ -117,13 +124,19 @@ impl Engine for RedisEngine {
     }
 
     fn new_wait(&self) -> Box<dyn Wait> {
-        let (commands, inbox) = (self.commands.clone(), self.inbox.clone());
-        let clock = self.clock.clone();
-        Box::new(RedisWait::new(commands, inbox, clock, self.clock_skew))
+        Box::new(Waiting::new(Means {
+            commands: self.commands.clone(),
+            inbox: self.inbox.clone(),
+            clock: self.clock.clone(),
+            clock_skew: self.clock_skew,
+        }))
     }
 
     fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
-        self.commands.renew(request, deadline)
+        match self.commands.parts(request.claim) {
+            None => self.commands.renew(request, deadline),
+            Some(parts) => self.held(request, &parts).renew(deadline),
+        }
     }
 
     fn release(
@@ -132,11 +145,17 @@ impl Engine for RedisEngine {
         release: Release<'_>,
         deadline: &Deadline,
     ) -> Result<Released> {
-        self.commands.release(request, release, deadline)
+        match self.commands.parts(request.claim) {
+            None => self.commands.release(request, release, deadline),
+            Some(parts) => self.held(request, &parts).release(release, deadline),
+        }
     }
 
     fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
-        self.commands.is_owner(request, deadline)
+        match self.commands.parts(request.claim) {
+            None => self.commands.is_owner(request, deadline),
+            Some(parts) => self.held(request, &parts).is_owner(deadline),
+        }
     }
 
     fn adopt(
@@ -148,7 +167,15 @@ impl Engine for RedisEngine {
     ) -> Result<Option<Grant>> {
         // Read before sending: the server's lease starts no earlier than this.
         let since = self.clock.now();
-        let adopted = self.commands.adopt(request, from, last_used, deadline)?;
+        let adopted = match self.commands.parts(request.claim) {
+            None => self.commands.adopt(request, from, last_used, deadline)?,
+            Some(parts) => {
+                let adopted = self
+                    .held(request, &parts)
+                    .adopt(from, last_used, deadline)?;
+                adopted.map(|token| (token, None))
+            }
+        };
         Ok(adopted.map(|(token, value)| Grant {
             token,
             value,

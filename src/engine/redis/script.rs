@@ -17,7 +17,6 @@ pub(super) struct ScriptCall<'a> {
     script: &'a Script,
     keys: &'a [&'a str],
     arguments: &'a [&'a [u8]],
-    is_for_replicas: bool,
 }
 
 /// A command that can be sent again in another form when the server asks for it.
@@ -61,20 +60,11 @@ impl Script {
             script: self,
             keys,
             arguments,
-            is_for_replicas: false,
         }
     }
 }
 
 impl ScriptCall<'_> {
-    /// The same, and replicas must have what it writes, where the options say so.
-    pub(super) fn for_replicas(self, is_for_replicas: bool) -> Self {
-        ScriptCall {
-            is_for_replicas,
-            ..self
-        }
-    }
-
     /// The crate's `Cmd` would copy each part twice, on the way of every lock and unlock.
     fn pack(&self, verb: &str, script: &str) -> Vec<u8> {
         const USUAL_SIZE: usize = 320;
@@ -119,10 +109,6 @@ impl Command for ScriptCall<'_> {
 
     fn in_full(&self) -> Option<Vec<u8>> {
         Some(self.pack("EVAL", &self.script.code))
-    }
-
-    fn is_for_replicas(&self) -> bool {
-        self.is_for_replicas
     }
 }
 

@@ -44,6 +44,31 @@ pub(super) struct RedisWait {
     is_unanswered: bool,
 }
 
+/// A question that was begun.
+pub(super) struct Asking {
+    /// Within which time the next comes, if the owner is to enter the queue.
+    within: Option<Duration>,
+    inbox: Option<OpenInbox>,
+    began: BootInstant,
+}
+
+impl Asking {
+    /// Whether the owner is in the queue afterwards, if the lock is taken.
+    pub(super) fn enters(&self) -> bool {
+        self.within.is_some()
+    }
+
+    pub(super) fn if_taken(&self) -> IfTaken<'_> {
+        match self.within {
+            Some(heartbeat_within) => IfTaken::Wait {
+                heartbeat_within,
+                inbox: self.inbox.as_ref().map(OpenInbox::listening),
+            },
+            None => IfTaken::Leave,
+        }
+    }
+}
+
 /// Whether grants are heard of.
 enum Subscribed {
     /// The owner hasn't tried to subscribe yet.
@@ -71,42 +96,15 @@ impl Wait for RedisWait {
         mut pace: Option<&mut Pace<'_>>,
         deadline: &Deadline,
     ) -> Result<Answer, Unanswered> {
-        self.subscribe(request, None);
-        let inbox = self.inbox();
-        let is_notified = inbox.is_some() && !self.is_unanswered;
-        // Not before grants can be heard of.
-        let waits = pace.as_deref_mut();
-        let enters = waits.filter(|pace| self.is_queued || !self.has_to_subscribe(pace));
-        let enters_queue = enters.is_some();
-        let within = enters.map(|pace| self.heartbeat.announce(request.ttl, pace, is_notified));
-        let if_taken = match within {
-            Some(heartbeat_within) => IfTaken::Wait {
-                heartbeat_within,
-                inbox: inbox.as_ref().map(OpenInbox::listening),
+        let asking = self.begin(request, pace.as_deref_mut());
+        let answer = self.commands.acquire(request, asking.if_taken(), deadline);
+        Ok(match self.answered(&asking, answer, pace)? {
+            Acquired::Granted { token, value } => granted(token, value, asking.began),
+            Acquired::Broken => Answer::Broken,
+            Acquired::Taken(taken) => Answer::Taken {
+                is_queued: asking.enters(),
+                holder: taken.holder,
             },
-            None => IfTaken::Leave,
-        };
-        // Read before sending: the server's lease starts no earlier than this.
-        let asked = self.clock.now();
-        let answer = self.commands.acquire(request, if_taken, deadline);
-        if !enters_queue {
-            self.heartbeat.announce_nothing();
-        }
-        self.is_unanswered = answer.is_err();
-        let (answer, server) = answer?;
-        let taken = match answer {
-            Acquired::Granted { token, value } => return Ok(granted(token, value, asked)),
-            Acquired::Taken(taken) => taken,
-            Acquired::Broken => return Ok(Answer::Broken),
-        };
-        self.taken(asked, &taken, enters_queue, &server);
-        self.follow(server);
-        if let Some(pace) = pace {
-            self.heartbeat.answered(&taken, pace);
-        }
-        Ok(Answer::Taken {
-            is_queued: enters_queue,
-            holder: taken.holder,
         })
     }
 
@@ -150,6 +148,49 @@ impl RedisWait {
             is_queued: false,
             is_unanswered: false,
         }
+    }
+
+    /// Begins a question, which is to be sent at once.
+    pub(super) fn begin(&mut self, request: Request<'_>, pace: Option<&mut Pace<'_>>) -> Asking {
+        self.subscribe(request, None);
+        let inbox = self.inbox();
+        let is_notified = inbox.is_some() && !self.is_unanswered;
+        // Not before grants can be heard of.
+        let enters = pace.filter(|pace| self.is_queued || !self.has_to_subscribe(pace));
+        let within = enters.map(|pace| self.heartbeat.announce(request.ttl, pace, is_notified));
+        Asking {
+            within,
+            inbox,
+            // Read before sending: the server's lease starts no earlier than this.
+            began: self.clock.now(),
+        }
+    }
+
+    /// Ends a question.
+    pub(super) fn answered(
+        &mut self,
+        asking: &Asking,
+        answer: Result<(Acquired, Arc<Server>), Unanswered>,
+        pace: Option<&mut Pace<'_>>,
+    ) -> Result<Acquired, Unanswered> {
+        if !asking.enters() {
+            self.heartbeat.announce_nothing();
+        }
+        self.is_unanswered = answer.is_err();
+        let (answer, server) = answer?;
+        if let Acquired::Taken(taken) = &answer {
+            self.taken(asking.began, taken, asking.enters(), &server);
+            self.follow(server);
+            if let Some(pace) = pace {
+                self.heartbeat.answered(taken, pace);
+            }
+        }
+        Ok(answer)
+    }
+
+    /// The owner asks for more than this, and has no answer to that: it asks again after its caller's next pause.
+    pub(super) fn lacks_an_answer(&mut self) {
+        self.is_unanswered = true;
     }
 
     /// Subscribes, if this process has its inbox already; with a deadline it is opened if need be.
@@ -230,7 +271,7 @@ impl RedisWait {
     /// question at least. A grant that is from before, or was long on the way, is left to the next question, which
     /// finds whether it is still there.
     fn granted(&self, request: Request<'_>, token: Token) -> Option<Grant> {
-        if request.claim.has_many() || request.claim.valued || self.commands.asks_replicas() {
+        if request.claim.keys().len() > 1 || request.claim.valued || self.commands.asks_replicas() {
             // One of several names, or a lock whose value is still to be had, or that replicas must have: the next question
             // brings the rest.
             return None;
