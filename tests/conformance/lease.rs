@@ -9,11 +9,11 @@ use crosslock::{Error, LockGuard, Locker, LostReason};
 use crate::{PATIENCE, Place};
 use support::Stopwatch;
 
-/// How much earlier than the engine's a lease ends: an allowance for clocks that differ.
-pub(crate) /// By how much servers' clocks may differ where one takes another's place: a lease is valid for as much less.
+/// By how much servers' clocks may differ where one takes another's place: a lease is valid for as much less.
 const CLOCK_SKEW: Duration = Duration::from_millis(10);
 
-fn margin(ttl: Duration) -> Duration {
+/// How much earlier than the engine's a lease ends: an allowance for clocks that differ.
+pub(crate) fn margin(ttl: Duration) -> Duration {
     ttl / 100 + Duration::from_millis(2)
 }
 

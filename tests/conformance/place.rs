@@ -2,9 +2,9 @@
 
 use std::any::Any;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 #[cfg(feature = "redis")]
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crosslock::{Locker, LockerBuilder};
 

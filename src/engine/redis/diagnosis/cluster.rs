@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::facts::Facts;
-use super::probe::{Probe, text};
+use super::probe::Probe;
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
 use crate::base::options::Options;

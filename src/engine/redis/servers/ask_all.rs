@@ -16,7 +16,7 @@ use crate::engine::redis::server::Server;
 /// What servers answer, in the order in which they do.
 #[derive(Debug)]
 pub(super) struct Answers<T> {
-    received: Receiver<Answer<T>>,
+    received: Receiver<Result<T, Failure>>,
     deadline: Deadline,
     dropped: Cancel,
 }
@@ -24,7 +24,6 @@ pub(super) struct Answers<T> {
 /// What one of the servers says.
 #[derive(Debug)]
 pub(super) struct Answer<T> {
-    pub(super) server: Arc<Server>,
     pub(super) said: Result<T, Failure>,
 }
 
@@ -42,7 +41,7 @@ pub(super) fn ask_all<T: Send + 'static>(
         let asking = move || {
             let said = ask(&server, &deadline);
             // Nobody may wait for it any more.
-            let _ = answered.send(Answer { server, said });
+            let _ = answered.send(said);
         };
         let thread = thread::Builder::new().name("crosslock-lookup".into());
         if let Err(e) = thread.spawn(asking) {
@@ -58,7 +57,7 @@ pub(super) fn ask_all<T: Send + 'static>(
 
 impl<T> Answers<T> {
     /// The next answer; `None` when all have answered, or by `until`, or when the deadline is over.
-    pub(super) fn next(&self, until: &Deadline) -> Option<Answer<T>> {
+    pub(super) fn next(&self, until: &Deadline) -> Option<Result<T, Failure>> {
         loop {
             let patience = until.remaining().min(self.deadline.remaining());
             let patience = patience.min(super::CANCEL_LATENESS);

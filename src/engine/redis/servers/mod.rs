@@ -111,13 +111,13 @@ impl From<Failure> for Refused {
 pub(super) fn new(address: Address, options: &Options) -> Result<Arc<dyn Servers>> {
     let settings = Arc::new(Settings::new(&address, options)?);
     let servers = match address.at {
-        At::One(endpoint) => single::Single::new(endpoint, settings),
+        At::One(endpoint) => single::Single::open(endpoint, settings),
         At::Sentinels {
             hosts,
             master,
             login,
-        } => sentinel::Sentinels::new(hosts, &master, login, settings),
-        At::Cluster { hosts } => cluster::Cluster::new(hosts, settings),
+        } => sentinel::Sentinels::open(hosts, &master, login, settings),
+        At::Cluster { hosts } => cluster::Cluster::open(hosts, settings),
     };
     servers.map_err(|failure| Error::InvalidUrl {
         url: address.shown,

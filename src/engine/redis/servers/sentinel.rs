@@ -80,7 +80,7 @@ struct Master {
 
 impl Sentinels {
     /// Fails if a host can have no certificate.
-    pub(super) fn new(
+    pub(super) fn open(
         hosts: Vec<HostPort>,
         master: &str,
         login: Login,

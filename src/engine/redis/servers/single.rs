@@ -15,7 +15,7 @@ use crate::engine::redis::settings::{Kind, Settings};
 pub(super) struct Single(Arc<Server>);
 
 impl Single {
-    pub(super) fn new(
+    pub(super) fn open(
         endpoint: Endpoint,
         settings: Arc<Settings>,
     ) -> Result<Arc<dyn Servers>, Failure> {

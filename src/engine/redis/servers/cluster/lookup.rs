@@ -157,7 +157,7 @@ impl Nodes {
         let mut failed = None;
         while let Some(answer) = answers.next(&until) {
             count += 1;
-            match answer.said {
+            match answer {
                 Ok(view) if view.is_usable() => {
                     if best.is_none() {
                         until = deadline.within(OTHERS);

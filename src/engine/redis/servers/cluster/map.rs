@@ -69,7 +69,8 @@ impl Map {
     }
 
     /// How many slots somebody is known to have.
-    pub(super) fn covered(&self) -> usize {
+    #[cfg(test)]
+    fn covered(&self) -> usize {
         self.slots.iter().filter(|at| **at != NOBODY).count()
     }
 

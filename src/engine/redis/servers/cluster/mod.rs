@@ -53,7 +53,7 @@ const ALL_KNOWN_WITHIN: Duration = Duration::from_secs(1);
 pub(super) struct Cluster(Arc<Nodes>);
 
 impl Cluster {
-    pub(super) fn new(
+    pub(super) fn open(
         seeds: Vec<HostPort>,
         settings: Arc<Settings>,
     ) -> Result<Arc<dyn Servers>, Failure> {
@@ -78,7 +78,7 @@ impl Cluster {
         let answers = ask_all(&seeds, deadline, Hello::ask);
         let (mut refused, mut failed) = (None, None);
         while let Some(answer) = answers.next(deadline) {
-            match answer.said {
+            match answer {
                 Ok(hello) => match hello.check(&self.settings().shown) {
                     Ok(()) => return Ok(()),
                     Err(error) => refused = Some(Refused::Error(error)),
