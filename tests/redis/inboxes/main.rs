@@ -5,6 +5,8 @@
 mod cost;
 mod followed;
 mod moved;
+mod puppet;
+mod unaware;
 mod unused;
 
 use std::sync::mpsc::{self, Receiver, TryRecvError};

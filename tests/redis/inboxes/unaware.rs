@@ -1,0 +1,65 @@
+//! Waiters that don't know yet at the release that another server has the name: they stand still meanwhile.
+
+use support::puppet::Puppet;
+use support::{Cluster, SentinelSet};
+
+use super::*;
+
+/// Processes that wait for a name at that server, in this order, and stand still.
+fn stopped_in_line(url: &str, name: &str, server: &Member) -> Vec<Puppet> {
+    let mut processes = Puppet::start_many(5, url, LONG);
+    for (number, process) in processes.iter_mut().enumerate() {
+        process.pass(name);
+        wait_until("the next to wait and to hear", PATIENCE, || {
+            hearing(server, name) > number
+        });
+    }
+    processes.iter().for_each(Puppet::stop);
+    processes
+}
+
+/// Lets the name go, which nobody hears, has the processes go on, and asserts that they have it in their order.
+#[track_caller]
+fn assert_served_in_order(guard: LockGuard, mut processes: Vec<Puppet>) {
+    let mut last = guard.fencing_token();
+    guard.unlock().expect("unlock");
+    processes.iter().for_each(Puppet::cont);
+    for (number, process) in processes.iter_mut().enumerate() {
+        let holding = process.holding();
+        assert!(holding.token > last, "{number}: {holding:?} after {last}");
+        assert!(!holding.abandoned, "{number}");
+        last = holding.token;
+        process.unlocked();
+    }
+}
+
+#[test]
+fn release_at_the_new_node_of_a_slot_passes_nobody_over_who_does_not_know_of_it() {
+    let cluster = Cluster::start();
+    let name = name_on(&cluster, 0, 0);
+    let guard = held(&open(&cluster.url()), &name);
+    let processes = stopped_in_line(&cluster.url(), &name, cluster.node(0));
+    cluster.move_slot(slot(&name), 1);
+    assert_served_in_order(guard, processes);
+}
+
+#[test]
+fn release_at_a_replica_that_took_over_passes_nobody_over_who_does_not_know_of_it() {
+    let cluster = Cluster::start();
+    let name = name_on(&cluster, 0, 0);
+    let guard = held(&open(&cluster.url()), &name);
+    let processes = stopped_in_line(&cluster.url(), &name, cluster.node(0));
+    cluster.failover(3);
+    assert_served_in_order(guard, processes);
+}
+
+#[test]
+fn release_at_the_new_master_of_sentinels_passes_nobody_over_who_does_not_know_of_it() {
+    let set = SentinelSet::start();
+    let guard = held(&open(&set.url()), "n");
+    let processes = stopped_in_line(&set.url(), "n", set.member(set.master()));
+    set.failover();
+    // The old master takes releases until it is told.
+    set.wait_until_settled();
+    assert_served_in_order(guard, processes);
+}
