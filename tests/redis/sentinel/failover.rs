@@ -65,7 +65,9 @@ fn tokens_increase_over_many_failovers() {
 #[test]
 fn guard_outlives_a_failover_that_its_lease_was_copied_before() {
     let set = SentinelSet::start();
-    let locker = open(&set);
+    // What was copied last, and the last renewal at the old master, are from the last tenths of a ttl.
+    let builder = builder(&set.url()).renew_every(TTL / 10);
+    let locker = builder.build().expect("open");
     let guard = held(&locker);
     let old = set.master();
     set.wait_until_settled();
@@ -73,6 +75,7 @@ fn guard_outlives_a_failover_that_its_lease_was_copied_before() {
     assert_ne!(old, new);
     // Until the old master follows, it renews and releases as before.
     set.wait_until_settled();
+    assert!(guard.is_held(), "{:?}", guard.lost().try_recv());
     let renewed = || {
         let before = guard.remaining();
         thread::sleep(millis(20));
