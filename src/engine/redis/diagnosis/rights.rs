@@ -63,6 +63,8 @@ const SHARED: &[&str] = &[
 const OPERATORS: &[&str] = &["SCAN 0 COUNT 1", "GETRANGE KEY 0 1", "LRANGE KEY 0 0"];
 
 const CHANNEL: &[&str] = &["PUBLISH CHANNEL text", "PUBSUB NUMSUB CHANNEL"];
+/// What keeps the order of waiters when another server takes the name over.
+const PLACES: &[&str] = &["INFO server"];
 const SUBSCRIPTIONS: &[&str] = &["SUBSCRIBE CHANNEL", "UNSUBSCRIBE CHANNEL"];
 
 /// The same in a cluster, where a channel is at the node of its slot.
@@ -140,6 +142,9 @@ impl<'a> Trial<'a> {
             (CHANNEL, SUBSCRIPTIONS)
         };
         let mut denied = self.denied(channel)?;
+        if self.probe.server.settings().kind != Kind::Single {
+            denied.extend(self.denied(PLACES)?);
+        }
         denied.extend(self.denied_subscriptions(subscriptions)?);
         if denied.is_empty() {
             return Ok(Finding::fine(
@@ -291,6 +296,7 @@ mod tests {
             OPERATORS,
             CHANNEL,
             SHARDED_CHANNEL,
+            PLACES,
         ];
         let tried: Vec<_> = lists.concat();
         let mut seen = 0;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ::redis::Value;
 
-use super::sentinel::masters;
+use super::masters::masters;
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
 use crate::engine::net::address::{Endpoint, HostPort, number};

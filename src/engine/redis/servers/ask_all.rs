@@ -21,12 +21,6 @@ pub(super) struct Answers<T> {
     dropped: Cancel,
 }
 
-/// What one of the servers says.
-#[derive(Debug)]
-pub(super) struct Answer<T> {
-    pub(super) said: Result<T, Failure>,
-}
-
 /// Asks each of the servers by `ask`, which is given the deadline of its own calls.
 pub(super) fn ask_all<T: Send + 'static>(
     servers: &[Arc<Server>],

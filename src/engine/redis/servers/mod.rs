@@ -29,6 +29,7 @@ mod advice;
 mod ask_all;
 mod at_once;
 mod cluster;
+mod masters;
 mod sentinel;
 mod single;
 pub(super) mod slots;

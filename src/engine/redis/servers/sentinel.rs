@@ -24,7 +24,6 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-pub(super) use self::greeting::masters;
 use self::lookup::{AFTER_FIRST, Heard, Lookup, place};
 use self::question::Question;
 use super::{Refused, Route, Servers};

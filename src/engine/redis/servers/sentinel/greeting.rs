@@ -5,12 +5,13 @@ use std::sync::Arc;
 use ::redis::Value;
 
 use super::lookup::{AFTER_FIRST, Heard};
-use super::question::{NoView, names};
+use super::question::NoView;
 use super::{Refused, Sentinels};
 use crate::base::clock::Deadline;
 use crate::base::error::Error;
 use crate::engine::redis::failure::Failure;
-use crate::engine::redis::server::{Manner, Server};
+use crate::engine::redis::server::Server;
+use crate::engine::redis::servers::masters::masters;
 use crate::engine::redis::servers::{Route, Servers, advice};
 use crate::engine::redis::settings::Kind;
 
@@ -62,15 +63,6 @@ impl Sentinels {
             reason: format!("no sentinel knows a master {}: {known}", self.question.name),
         })
     }
-}
-
-/// The names of the masters that a sentinel knows, if it tells.
-pub(in crate::engine::redis::servers) fn masters(sentinel: &Arc<Server>) -> Vec<String> {
-    let mut ask = ::redis::cmd("SENTINEL");
-    ask.arg("MASTERS");
-    let deadline = Deadline::after(sentinel.settings().connect_timeout);
-    let answer = sentinel.call(&ask, Manner::Plain, &deadline);
-    answer.map_or_else(|_| Vec::new(), |answer| names(&answer.value))
 }
 
 fn wrong(heard: &Heard) -> Option<Wrong> {

@@ -8,6 +8,7 @@ use crate::base::error::Cause;
 use crate::engine::net::address::{HostPort, number};
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::script::Command;
+use crate::engine::redis::servers::masters::{State, text};
 
 /// Where the master of that name is, and since which failover: two commands in one write.
 #[derive(Clone, Debug)]
@@ -55,23 +56,6 @@ impl Question {
     }
 }
 
-/// What a sentinel knows of a master: each name is followed by what it names.
-struct State<'a>(&'a [Value]);
-
-impl<'a> State<'a> {
-    fn of(answer: &'a Value) -> Option<Self> {
-        match answer {
-            Value::Array(parts) => Some(State(parts)),
-            _ => None,
-        }
-    }
-
-    fn get(&self, name: &str) -> Option<&'a str> {
-        let mut pairs = self.0.chunks_exact(2);
-        text(&pairs.find(|pair| text(&pair[0]) == Some(name))?[1])
-    }
-}
-
 fn address_in(answer: Value) -> Result<HostPort, NoView> {
     match answer {
         Value::Nil => Err(NoView::UnknownName),
@@ -104,22 +88,6 @@ impl From<Failure> for NoView {
 /// What it says isn't shown: it may be what it was told.
 fn nonsense() -> NoView {
     NoView::Other("it doesn't answer as a Sentinel does".into())
-}
-
-/// The names of masters in an answer to SENTINEL MASTERS.
-pub(in crate::engine::redis::servers) fn names(answer: &Value) -> Vec<String> {
-    let Value::Array(masters) = answer else {
-        return Vec::new();
-    };
-    let name = |master| Some(State::of(master)?.get("name")?.to_owned());
-    masters.iter().filter_map(name).collect()
-}
-
-fn text(value: &Value) -> Option<&str> {
-    match value {
-        Value::BulkString(bytes) => str::from_utf8(bytes).ok(),
-        _ => None,
-    }
 }
 
 impl Command for Question {
@@ -239,7 +207,7 @@ mod tests {
             let bytes = random.list(0..=60, |random| random.u8(..));
             let name = "m".to_owned();
             if let Ok(value) = ::redis::parse_redis_value(&bytes) {
-                let _ = names(&value);
+                let _ = crate::engine::redis::servers::masters::names(&value);
                 let _ = Question { name: name.clone() }.view(value);
             }
         });
