@@ -25,6 +25,13 @@ pub(in crate::engine::redis) fn call_all(
     let settings = servers.settings();
     let longest = settings.connect_timeout + 2 * settings.io_timeout;
     let deadline = &deadline.within(longest);
+    let soonest = calls
+        .iter()
+        .filter_map(|(route, _)| route.known_within)
+        .min();
+    if let Some(known_within) = soonest {
+        servers.refresh(known_within, deadline);
+    }
     let mut came: Vec<_> = calls.iter().map(|_| Came::Nothing).collect();
     // All are sent before the first answer is read.
     let sent: Vec<_> = by_server(servers, calls)

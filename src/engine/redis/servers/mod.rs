@@ -60,6 +60,10 @@ pub(super) trait Servers: fmt::Debug + Send + Sync {
     /// The server of a name, if it is known without asking.
     fn known(&self, route: Route<'_>) -> Option<Arc<Server>>;
 
+    /// Finds out anew which server has which names, if that was longer ago. A server that was replaced may have been left in
+    /// its place meanwhile.
+    fn refresh(&self, _known_within: Duration, _deadline: &Deadline) {}
+
     /// All servers that have locks.
     fn all(&self, deadline: &Deadline) -> Result<Vec<Arc<Server>>, Failure>;
 

@@ -128,6 +128,13 @@ impl Servers for Cluster {
         self.0.master(slot_of(route.key))
     }
 
+    fn refresh(&self, known_within: Duration, deadline: &Deadline) {
+        if let Some(since) = Instant::now().checked_sub(known_within) {
+            let half = deadline.within(deadline.remaining() / 2);
+            self.0.look_up_since(since, &half);
+        }
+    }
+
     fn all(&self, deadline: &Deadline) -> Result<Vec<Arc<Server>>, Failure> {
         let now = Instant::now();
         let since = now.checked_sub(ALL_KNOWN_WITHIN).unwrap_or(now);
