@@ -8,6 +8,7 @@ mod moves;
 mod opening;
 mod operating;
 mod rights;
+mod several;
 
 use std::time::Duration;
 

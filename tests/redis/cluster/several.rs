@@ -1,0 +1,298 @@
+//! Names on several masters, all or none.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crosslock::{Error, Locker};
+use support::{Child, Cluster, is_child, say, wait_until, within};
+
+use super::{LONG, PATIENCE, held, held_soon, key, millis, name_on, open, slot};
+
+/// A name on each master, in the order of their slots.
+fn names(cluster: &Cluster) -> [String; 3] {
+    [0, 1, 2].map(|node| name_on(cluster, node, 0))
+}
+
+fn is_free(locker: &Locker, name: &str) -> bool {
+    locker.try_lock(name).expect("try_lock").is_some()
+}
+
+/// Whether nobody has the name and nobody waits for it.
+fn is_left_alone(locker: &Locker, name: &str) -> bool {
+    let seen = locker.inspect(name).expect("inspect");
+    seen.holders.is_empty() && seen.waiters.is_empty()
+}
+
+#[track_caller]
+fn wait_for_waiter(locker: &Locker, name: &str) {
+    wait_until("a waiter", PATIENCE, || {
+        !locker.inspect(name).expect("inspect").waiters.is_empty()
+    });
+}
+
+/// What one thread does: it takes the names and looks whether it is alone there, with a token above all earlier ones.
+fn work(locker: &Locker, names: &[&str], last: &HashMap<String, (Mutex<()>, AtomicU64)>) {
+    let guard = locker.lock_all(names).expect("lock_all");
+    let inside: Vec<_> = names
+        .iter()
+        .map(|name| last[*name].0.try_lock().expect("nobody else is inside"))
+        .collect();
+    for name in names {
+        let before = last[*name].1.swap(guard.fencing_token(), SeqCst);
+        assert!(before < guard.fencing_token(), "{name}");
+    }
+    drop(inside);
+    guard.unlock().expect("it was held");
+}
+
+#[test]
+fn crossing_calls_exclude_each_other_and_come_to_their_end() {
+    let cluster = Cluster::start();
+    let names: Vec<_> = (0..6).map(|n| name_on(&cluster, n % 3, n / 3)).collect();
+    let last: HashMap<_, _> = names
+        .iter()
+        .map(|name| (name.clone(), (Mutex::new(()), AtomicU64::new(0))))
+        .collect();
+    let (done, watch) = (AtomicU64::new(0), Instant::now());
+    thread::scope(|scope| {
+        for worker in 0..5 {
+            let (cluster, names, last, done) = (&cluster, &names, &last, &done);
+            scope.spawn(move || {
+                // Each is as a process of its own.
+                let locker = open(cluster);
+                for round in 0..40 {
+                    let first = (worker * 7 + round) % names.len();
+                    let count = if worker == 4 { 1 } else { 2 + round % 3 };
+                    // In another order each time.
+                    let wanted = (0..count).map(|n| &*names[(first + n * 5) % names.len()]);
+                    work(&locker, &wanted.collect::<Vec<_>>(), last);
+                    done.fetch_add(1, SeqCst);
+                }
+            });
+        }
+    });
+    println!("{} in {:?}", done.load(SeqCst), watch.elapsed());
+    let locker = open(&cluster);
+    assert!(names.iter().all(|name| is_left_alone(&locker, name)));
+}
+
+#[test]
+fn token_is_above_those_of_a_master_that_is_ahead_and_is_so_everywhere() {
+    let cluster = Cluster::start();
+    let locker = open(&cluster);
+    let [a, b, c] = &names(&cluster);
+    let ahead = held(&locker, a).fencing_token() + 4_000_000_000;
+    let counter = format!("{}:fence", key(b));
+    let text = (ahead / 2 * 2).to_string();
+    cluster.node(1).query::<()>(&["SET", &counter, &text]);
+    let all = locker.lock_all(&[a, b, c]).expect("lock_all");
+    assert!(all.fencing_token() >= ahead);
+    let token = all.fencing_token();
+    all.unlock().expect("it was held");
+    for name in [a, b, c] {
+        let next = held(&locker, name);
+        assert!(next.fencing_token() > token && !next.abandoned(), "{name}");
+    }
+}
+
+#[test]
+fn abandonment_on_one_master_is_told_of_all() {
+    let cluster = Cluster::start();
+    let short = Locker::builder(&cluster.url())
+        .ttl(millis(200))
+        .renew(false);
+    let locker = open(&cluster);
+    let [a, b, c] = &names(&cluster);
+    std::mem::forget(held(&short.build().expect("open"), c));
+    let all = locker.lock_all(&[a, b, c]).expect("lock_all");
+    assert!(all.abandoned() && all.fencing_token() % 4 == 3);
+}
+
+#[test]
+fn waiter_keeps_what_is_in_front_and_nothing_behind() {
+    let cluster = Cluster::start();
+    let builder = Locker::builder(&cluster.url()).ttl(millis(1_500));
+    let (locker, other) = (open(&cluster), builder.build().expect("open"));
+    let [a, b, c] = &names(&cluster);
+    let middle = held(&locker, b);
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| other.try_lock_all_for(&[c, b, a], PATIENCE));
+        wait_for_waiter(&locker, b);
+        // For longer than its leases last without a renewal.
+        let until = Instant::now() + Duration::from_secs(3);
+        while Instant::now() < until {
+            assert!(!is_free(&locker, a) && is_free(&locker, c));
+            thread::sleep(millis(50));
+        }
+        middle.unlock().expect("it was held");
+        let all = waiting.join().unwrap().expect("lock_all").expect("it came");
+        all.verify().expect("it is held");
+        assert!([a, b, c].iter().all(|name| !is_free(&locker, name)));
+    });
+    assert!([a, b, c].iter().all(|name| is_left_alone(&locker, name)));
+}
+
+#[test]
+fn call_that_gives_up_leaves_nothing() {
+    let cluster = Cluster::start();
+    let (locker, other) = (open(&cluster), open(&cluster));
+    let [a, b, c] = &names(&cluster);
+    let last = held(&locker, c);
+    assert!(other.try_lock_all(&[a, b, c]).expect("try").is_none());
+    assert!(is_left_alone(&locker, a) && is_left_alone(&locker, b));
+    let timed = || other.try_lock_all_for(&[a, b, c], millis(300));
+    assert!(within(millis(300), timed).expect("try").is_none());
+    wait_until("all to be given back", PATIENCE, || {
+        is_left_alone(&locker, a) && is_left_alone(&locker, b)
+    });
+    last.unlock().expect("it was held");
+    assert!(is_left_alone(&locker, c));
+}
+
+#[test]
+fn child_waits_for_all() {
+    if is_child("several::child_waits_for_all") {
+        let [url, names] = ["TEST_URL", "TEST_NAMES"].map(|name| std::env::var(name).unwrap());
+        let builder = Locker::builder(&url).ttl(Duration::from_secs(2));
+        let names: Vec<_> = names.split(',').collect();
+        say("ready");
+        let _all = builder.build().unwrap().lock_all(&names);
+    }
+}
+
+#[test]
+fn what_a_killed_waiter_kept_is_free_after_its_ttl() {
+    let cluster = Cluster::start();
+    let locker = open(&cluster);
+    let names = names(&cluster);
+    let [a, b, c] = &names;
+    let last = held(&locker, c);
+    let (url, joined) = (cluster.url(), names.join(","));
+    let args = [("TEST_URL", &*url), ("TEST_NAMES", &*joined)];
+    let mut child = Child::spawn("several::child_waits_for_all", &args);
+    child.wait_for("ready", PATIENCE);
+    wait_for_waiter(&locker, c);
+    assert!(!is_free(&locker, a) && !is_free(&locker, b));
+    child.kill();
+    let both = locker.try_lock_all_for(&[a, b], LONG).expect("try");
+    assert!(both.is_some_and(|both| both.fencing_token() > 0));
+    last.unlock().expect("it was held");
+    assert!(is_free(&locker, c));
+}
+
+#[test]
+fn waiter_begins_anew_where_it_lost_what_it_kept() {
+    let cluster = Cluster::start();
+    let builder = Locker::builder(&cluster.url()).ttl(millis(900));
+    let (locker, other) = (open(&cluster), builder.build().expect("open"));
+    let [a, b, c] = &names(&cluster);
+    let last = held(&locker, c);
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| other.try_lock_all_for(&[a, b, c], PATIENCE));
+        wait_for_waiter(&locker, c);
+        cluster.node(0).query::<()>(&["DEL", &key(a)]);
+        let first = held(&locker, a);
+        // It stands in the queue of the first, and has nothing behind that.
+        wait_for_waiter(&locker, a);
+        wait_until("the rest to be free", PATIENCE, || is_free(&locker, b));
+        last.unlock().expect("it was held");
+        assert!(is_free(&locker, c));
+        first.unlock().expect("it was held");
+        let all = waiting.join().unwrap().expect("lock_all").expect("it came");
+        all.verify().expect("it is held");
+    });
+}
+
+#[test]
+fn waiter_whose_kept_lock_was_broken_goes_on_by_another_owner() {
+    let cluster = Cluster::start();
+    let builder = Locker::builder(&cluster.url()).ttl(millis(900));
+    let (locker, other) = (open(&cluster), builder.build().expect("open"));
+    let [a, b, c] = &names(&cluster);
+    let last = held(&locker, c);
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| other.try_lock_all_for(&[a, b, c], PATIENCE));
+        wait_for_waiter(&locker, c);
+        locker.break_lock(a).expect("break");
+        last.unlock().expect("it was held");
+        let all = waiting.join().unwrap().expect("lock_all").expect("it came");
+        all.verify().expect("it is held");
+        all.unlock().expect("it was held");
+    });
+    assert!([a, b, c].iter().all(|name| is_left_alone(&locker, name)));
+}
+
+#[test]
+fn guard_of_which_one_part_is_broken_or_gone_is_lost_and_frees_the_rest() {
+    let cluster = Cluster::start();
+    let builder = Locker::builder(&cluster.url()).ttl(millis(900));
+    let (locker, other) = (open(&cluster), builder.build().expect("open"));
+    let names = names(&cluster);
+    for which in 0..3 {
+        let all = other.lock_all(&names).expect("lock_all");
+        if which == 0 {
+            locker.break_lock(&names[which]).expect("break");
+        } else {
+            let gone = &["DEL", &key(&names[which])];
+            cluster.node(which).query::<()>(gone);
+        }
+        assert!(matches!(all.verify(), Err(Error::Lost { .. })));
+        wait_until("the loss", PATIENCE, || !all.is_held());
+        assert!(matches!(all.unlock(), Err(Error::Lost { .. })));
+        wait_until("all to be free", PATIENCE, || {
+            names.iter().all(|name| is_free(&locker, name))
+        });
+    }
+}
+
+#[test]
+fn calls_end_in_time_while_a_master_is_stopped() {
+    let cluster = Cluster::start();
+    let builder = Locker::builder(&cluster.url()).ttl(Duration::from_secs(2));
+    let (locker, other) = (builder.build().expect("open"), open(&cluster));
+    let [a, b, c] = &names(&cluster);
+    locker
+        .lock_all(&[a, b, c])
+        .expect("lock_all")
+        .unlock()
+        .unwrap();
+    let all = locker.lock_all(&[a, b, c]).expect("lock_all");
+    cluster.node(1).stop();
+    let tried = within(millis(400), || {
+        other.try_lock_all_for(&[a, b, c], millis(400))
+    });
+    assert!(!matches!(tried, Ok(Some(_))));
+    within(millis(500), || drop(all));
+    cluster.node(1).cont();
+    held_soon(&other, b).unlock().expect("it was held");
+    wait_until("all to be free", PATIENCE, || {
+        [a, b, c].iter().all(|name| is_left_alone(&other, name))
+    });
+}
+
+#[test]
+fn slots_move_while_all_are_held_renewed_and_waited_for() {
+    let cluster = Cluster::start();
+    let builder = Locker::builder(&cluster.url()).ttl(Duration::from_secs(3));
+    let (locker, other) = (builder.clone().build().unwrap(), builder.build().unwrap());
+    let [a, b, c] = &names(&cluster);
+    let all = locker.lock_all(&[a, b, c]).expect("lock_all");
+    let token = all.fencing_token();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| other.try_lock_all_for(&[c, a, b], PATIENCE));
+        wait_for_waiter(&locker, a);
+        cluster.move_slot(slot(a), 2);
+        cluster.move_slot(slot(c), 1);
+        thread::sleep(Duration::from_secs(4));
+        all.verify().expect("it was renewed");
+        all.unlock().expect("it was held");
+        let next = waiting.join().unwrap().expect("lock_all").expect("it came");
+        assert!(next.fencing_token() > token);
+        cluster.move_slot(slot(b), 0);
+        next.verify().expect("it is held");
+    });
+    assert!([a, b, c].iter().all(|name| is_left_alone(&locker, name)));
+}
