@@ -17,6 +17,7 @@ pub const INSPECT: &str = "lock/inspect";
 pub const BREAK: &str = "lock/break";
 pub const ADOPT: &str = "lock/adopt";
 pub const ADOPT_ALL: &str = "all/adopt";
+pub const RAISE_ALL: &str = "all/raise";
 
 /// One of the scripts.
 #[derive(Clone, Copy, Debug)]
@@ -33,10 +34,11 @@ pub enum Verb {
     Break,
     Adopt,
     AdoptAll,
+    RaiseAll,
 }
 
 /// In the order of [`Verb`].
-pub const ALL: [&str; 12] = [
+pub const ALL: [&str; 13] = [
     ACQUIRE,
     RENEW,
     RELEASE,
@@ -49,6 +51,7 @@ pub const ALL: [&str; 12] = [
     BREAK,
     ADOPT,
     ADOPT_ALL,
+    RAISE_ALL,
 ];
 
 /// What [`ACQUIRE`] and [`ACQUIRE_ALL`] answer.

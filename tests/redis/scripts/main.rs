@@ -17,6 +17,7 @@ mod late_copies;
 mod line;
 mod passed_over;
 mod phases;
+mod raise;
 mod release;
 mod renew;
 mod seen;

@@ -77,6 +77,15 @@ impl Several {
         }
     }
 
+    /// What `all/raise.lua` answers: 1 raised, 0 not the owner's, 2 broken.
+    pub(crate) fn raise(&mut self, names: &[usize], owner: &str, token: u64) -> i64 {
+        let arguments = [owner.to_owned(), TTL.to_string(), token.to_string()];
+        match self.run(Verb::RaiseAll, names, &arguments) {
+            Ok(Value::Int(answer)) => answer,
+            other => panic!("{other:?}"),
+        }
+    }
+
     pub(crate) fn renew(&mut self, names: &[usize], owner: &str, ttl: u64) -> bool {
         is_one(&self.renewal(names, owner, ttl))
     }
