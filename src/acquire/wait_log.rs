@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::base::claim::Claim;
-use crate::base::error::Error;
+use crate::base::error::{Error, Whole};
 use crate::base::fork::Process;
 use crate::base::observer::Event;
 use crate::core::Core;
@@ -44,7 +44,7 @@ impl WaitLog {
             self.outage = Some(since);
             let observer = &core.options.observer;
             observer.outage_began(&claim.key, core.engine.place(), error);
-            log::debug!("{error}: trying again");
+            log::debug!("{}: trying again", Whole(error));
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::LockGuard;
+use super::release::UNSTORED;
 use crate::base::claim::Claim;
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, LostReason, Result};
@@ -78,7 +79,10 @@ impl LockGuard {
             Err(e) => {
                 self.return_renewer();
                 self.defer_both(lease, reading);
-                Err(e)
+                Err(match value {
+                    Some(_) => e.advising(UNSTORED),
+                    None => e,
+                })
             }
         }
     }

@@ -13,11 +13,12 @@ use super::failure::Failure;
 use super::keys::{Keys, VALUE};
 use super::reply::check_length;
 use super::script::Script;
-use super::server::{Answer, Server, Shortfall};
+use super::server::{Answer, Server};
 use super::servers::{Route, Servers};
+use super::shortfall::Shortfall;
 use crate::base::claim::{Claim, Mode, Prefer};
 use crate::base::clock::Deadline;
-use crate::base::error::{Error, Result};
+use crate::base::error::{Cause, Error, Result};
 use crate::base::name::Key;
 use crate::base::token::{Ending, Token};
 use crate::base::value::Stored;
@@ -243,7 +244,29 @@ impl Commands {
     ) -> Result<Released> {
         check_length(request.key().name(), release.value)?;
         let call = self.releasing(request, release);
-        self.released(request, self.send(&call, deadline))
+        let answer = self.send(&call, deadline);
+        let was_repeated = matches!(&answer, Ok(Answer { repeated: true, .. }));
+        let released = self.released(request, answer)?;
+        let was_released = matches!(released, Released::Done | Released::Unclear);
+        if was_repeated && was_released && release.value.is_some() && self.asks_replicas() {
+            // The second copy wrote nothing: what replicas have of that is no proof that they have the value.
+            let cause = "the answer was lost that says whether replicas have its value";
+            return Err(self.unavailable(request.key(), cause));
+        }
+        Ok(released)
+    }
+
+    fn released(
+        &self,
+        request: Request<'_>,
+        answer: Result<Answer, Unanswered>,
+    ) -> Result<Released> {
+        Ok(match self.changed(request, answer)? {
+            (1, _) => Released::Done,
+            (2, true) => Released::Unclear,
+            (3, _) => Released::Broken,
+            _ => Released::NotOwner,
+        })
     }
 
     fn releasing<'a>(&'a self, request: Request<'a>, release: Release<'a>) -> Call<'a> {
@@ -262,19 +285,6 @@ impl Commands {
             ..Change::new(counter, mode(request.claim, false))
         };
         change.call(self.release.of(request.claim), request)
-    }
-
-    fn released(
-        &self,
-        request: Request<'_>,
-        answer: Result<Answer, Unanswered>,
-    ) -> Result<Released> {
-        Ok(match self.changed(request, answer)? {
-            (1, _) => Released::Done,
-            (2, true) => Released::Unclear,
-            (3, _) => Released::Broken,
-            _ => Released::NotOwner,
-        })
     }
 
     pub(super) fn downgrade(
@@ -352,14 +362,20 @@ impl Commands {
             return Err(self.surprised(key));
         };
         let number = u64::try_from(number).map_err(|_| self.surprised(key))?;
-        match answer.shortfall.filter(|_| number == 1 || number > 3) {
+        let is_done = number == 1 || number > 3;
+        match answer.shortfall.filter(|_| is_done) {
             Some(shortfall) => Err(self.unconfirmed(key, shortfall)),
             None => Ok((number, answer.repeated)),
         }
     }
 
     fn unconfirmed(&self, key: &Key, shortfall: Shortfall) -> Error {
-        Error::unavailable(Some(key.name()), self.place(), shortfall.to_string())
+        let error = self.unavailable(key, shortfall.to_string());
+        error.advising("check its replicas")
+    }
+
+    fn unavailable(&self, key: &Key, cause: impl Into<Cause>) -> Error {
+        Error::unavailable(Some(key.name()), self.place(), cause)
     }
 
     /// Sends a command about a name's value.

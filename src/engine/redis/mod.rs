@@ -50,6 +50,7 @@ mod server;
 mod servers;
 mod settings;
 mod several;
+mod shortfall;
 mod shown;
 mod wait;
 
@@ -66,9 +67,11 @@ pub(crate) struct RedisEngine {
 /// depends on it.
 const CLOCK_SKEW: Duration = Duration::from_millis(10);
 
+/// Checks what the URL gives as well, which goes before the options.
 fn clock_skew(address: &Address, options: &Options) -> Result<Duration> {
     let given = address.given.clock_skew.or(options.clock_skew);
     let replicas = address.given.min_replicas.unwrap_or(options.min_replicas);
+    let timeout = address.given.replica_timeout;
     let fails_over = replicas > 0 || !matches!(address.at, At::One(_));
     let usual = if fails_over {
         CLOCK_SKEW
@@ -77,6 +80,7 @@ fn clock_skew(address: &Address, options: &Options) -> Result<Duration> {
     };
     let options = Options {
         clock_skew: given,
+        replica_timeout: timeout.unwrap_or(options.replica_timeout),
         ..options.clone()
     };
     options.check()?;

@@ -1,6 +1,5 @@
 //! One server, and the connections to it that are idle.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,6 +10,7 @@ use super::failure::Failure;
 use super::role::Role;
 use super::script::Command;
 use super::settings::{Replicas, Settings};
+use super::shortfall::{Shortfall, shortfall};
 use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
 use crate::engine::Unanswered;
@@ -43,25 +43,25 @@ pub(super) struct Answer {
     pub(super) shortfall: Option<Shortfall>,
 }
 
-/// How many replicas have what was written, and how many should.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shortfall {
-    have: i64,
-    least: u32,
-}
-
-impl fmt::Display for Shortfall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shortfall { have, least } = self;
-        write!(
-            f,
-            "{have} of its replicas have what was written, and {least} must (min_replicas)"
-        )
-    }
-}
-
 /// A value, and whether enough replicas have what came with it.
 type Replied = (Value, Option<Shortfall>);
+
+/// Why there is no value.
+struct Failed {
+    failure: Failure,
+    /// Whether the server has said that it did nothing, to any copy of the command on that connection.
+    was_refused: bool,
+}
+
+impl From<Failure> for Failed {
+    /// Of a connection on which the command may have been carried out.
+    fn from(failure: Failure) -> Self {
+        Failed {
+            failure,
+            was_refused: false,
+        }
+    }
+}
 
 /// How a command is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +142,10 @@ impl Server {
         let (ping, hello) = (::redis::cmd("PING"), ::redis::cmd("HELLO"));
         let connection = self.connect(deadline)?;
         let answer = self.exchange(connection, &ping, Manner::Plain, deadline);
-        match answer.map_err(|e| self.connector.suspecting_tls(e))?.0 {
+        match answer
+            .map_err(|e| self.connector.suspecting_tls(e.failure))?
+            .0
+        {
             // A server that doesn't know HELLO may have locks all the same, and was reached just now.
             Value::SimpleString(pong) if pong == "PONG" => self
                 .call(&hello, Manner::Plain, deadline)
@@ -169,9 +172,11 @@ impl Server {
         let mut repeated = false;
         if let Some(connection) = idle {
             match self.exchange(connection, command, manner, &share(deadline)) {
-                Err(failure) if failure.is_of_connection() => {
-                    // A replica has refused it.
-                    repeated = !matches!(failure, Failure::Demoted(_));
+                Err(Failed {
+                    failure,
+                    was_refused,
+                }) if failure.is_of_connection() => {
+                    repeated = !was_refused;
                     self.distrust(&failure, began, deadline);
                     if deadline.is_over() {
                         // Sent again, it might arrive after the release that follows.
@@ -216,7 +221,7 @@ impl Server {
         command: &dyn Command,
         manner: Manner,
         deadline: &Deadline,
-    ) -> Result<Replied, Failure> {
+    ) -> Result<Replied, Failed> {
         let replicas = self.settings.replicas.filter(|_| command.is_for_replicas());
         let deadline = deadline.within(self.settings.io_timeout);
         let request = Request {
@@ -229,18 +234,23 @@ impl Server {
             Ok(replied) => replied,
             Err(failure) => {
                 connection.give_up();
-                return Err(failure);
+                return Err(failure.into());
             }
         };
-        let answer = match value {
-            Value::ServerError(error) => Err(Failure::from(error)),
-            value => Ok((value, shortfall)),
+        let Value::ServerError(error) = value else {
+            self.keep(connection);
+            return Ok((value, shortfall));
         };
+        let failure = Failure::from(error);
+        let is_demoted = matches!(failure, Failure::Demoted(_));
         // It will stay a replica: behind the same address there may be its successor.
-        if !matches!(answer, Err(Failure::Demoted(_))) {
+        if !is_demoted {
             self.keep(connection);
         }
-        answer
+        Err(Failed {
+            was_refused: is_demoted || failure.is_refusal(),
+            failure,
+        })
     }
 
     /// Closes all connections that were idle when another failed: they have most likely failed, too. A timeout is no
@@ -262,7 +272,7 @@ impl Server {
     /// sends on what isn't its own without looking at it.
     fn answered(
         self: &Arc<Self>,
-        answer: Result<Replied, Failure>,
+        answer: Result<Replied, Failed>,
         repeated: bool,
     ) -> Result<Answer, Unanswered<Failure>> {
         match answer {
@@ -272,9 +282,9 @@ impl Server {
                 server: self.clone(),
                 shortfall,
             }),
-            Err(error) => Err(Unanswered {
-                sent: repeated || !error.is_refusal(),
-                error,
+            Err(Failed { failure, .. }) => Err(Unanswered {
+                sent: repeated || !failure.is_refusal(),
+                error: failure,
             }),
         }
     }
@@ -325,15 +335,14 @@ impl Request<'_> {
                 Value::Array(values.collect::<Result<_, _>>()?)
             }
         };
-        let waited = match self.replicas {
-            Some(replicas) => Some((connection.reply()?, replicas.least)),
-            None => None,
+        let Some(replicas) = self.replicas else {
+            return Ok((value, None));
         };
-        let shortfall = match waited {
-            // What was refused is on no replica, and a node that sends it elsewhere may be one itself.
-            _ if matches!(value, Value::ServerError(_)) => None,
-            Some((waited, least)) => shortfall(waited, least)?,
-            None => None,
+        let acknowledged = connection.reply()?;
+        // What came of the command itself says more than that WAIT was refused, too.
+        let shortfall = match value {
+            Value::ServerError(_) => None,
+            _ => shortfall(acknowledged, replicas.least)?,
         };
         Ok((value, shortfall))
     }
@@ -343,22 +352,6 @@ impl Request<'_> {
     fn patience(&self, replicas: Replicas) -> Duration {
         let share = self.deadline.remaining() / 2;
         replicas.timeout.min(share).max(Duration::from_millis(1))
-    }
-}
-
-/// What WAIT answered.
-fn shortfall(acknowledged: Value, least: u32) -> Result<Option<Shortfall>, Failure> {
-    match acknowledged {
-        Value::Int(have) if have >= i64::from(least) => Ok(None),
-        Value::Int(have) => Ok(Some(Shortfall { have, least })),
-        // On a replica it is refused.
-        Value::ServerError(error) => match Failure::from(error) {
-            Failure::Other(cause) => Err(Failure::Demoted(cause)),
-            failure => Err(failure),
-        },
-        _ => Err(Failure::Other(
-            "it doesn't answer WAIT as a Redis server does".into(),
-        )),
     }
 }
 
