@@ -1,0 +1,98 @@
+//! `min_replicas`: what comes of each call when too few replicas have what it wrote, and what replicas don't give.
+
+#![cfg(feature = "redis")]
+
+mod bounds;
+mod clocks;
+mod counterexample;
+mod denials;
+mod grants;
+mod hand_off;
+mod leases;
+mod replies;
+mod values;
+
+use std::time::Duration;
+
+use crosslock::{Error, LockGuard, Locker, LockerBuilder};
+use support::{Replicated, wait_until};
+
+/// The lock of most tests, and where it is.
+const NAME: &str = "n";
+const LOCK: &str = "{crosslock:n}";
+
+/// Far more than anything here takes, even on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// A lease that outlives a test.
+const LONG: Duration = Duration::from_secs(60);
+
+const fn millis(number: u64) -> Duration {
+    Duration::from_millis(number)
+}
+
+/// A locker of the server `index`, which wants so many replicas to have what it writes.
+fn builder(set: &Replicated, index: usize, replicas: u32) -> LockerBuilder {
+    Locker::builder(&set.url(index))
+        .min_replicas(replicas)
+        .replica_timeout(millis(30))
+        .unavailable_for(PATIENCE)
+}
+
+fn open(set: &Replicated, replicas: u32) -> Locker {
+    builder(set, 0, replicas).build().expect("open")
+}
+
+/// All replicas stop: the master takes them for connected still.
+fn stop_replicas(set: &Replicated) {
+    set.members()[1..].iter().for_each(|member| member.stop());
+}
+
+fn continue_replicas(set: &Replicated) {
+    set.members()[1..].iter().for_each(|member| member.cont());
+}
+
+#[track_caller]
+fn held(locker: &Locker) -> LockGuard {
+    let guard = locker.try_lock_for(NAME, PATIENCE);
+    guard.expect("try_lock_for").expect("it is free")
+}
+
+/// The call failed because too few replicas have what it wrote, and says so.
+#[track_caller]
+fn assert_too_few(error: &Error) {
+    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+    let text = shown(error);
+    assert!(
+        text.contains("min_replicas is") && text.contains("may lose it"),
+        "{text}"
+    );
+}
+
+/// Waits until the server, and a replica, say that the guard has its lock.
+#[track_caller]
+fn verify(guard: &LockGuard) {
+    wait_until("a replica", PATIENCE, || match guard.verify() {
+        Err(error) if matches!(error, Error::Unavailable { .. }) => false,
+        answer => answer.map(|()| true).expect("verify"),
+    });
+}
+
+/// All that an error shows.
+fn shown(error: &Error) -> String {
+    let cause = std::error::Error::source(error).map_or(String::new(), ToString::to_string);
+    format!("{error}: {cause}")
+}
+
+/// The lock is free at the master, and its counter tells that it was released.
+#[track_caller]
+fn assert_released(set: &Replicated, index: usize) {
+    let master = set.member(index);
+    wait_until("the release", PATIENCE, || master.get(LOCK).is_none());
+    let counter = master.counter("{crosslock:n}:fence");
+    assert!(
+        counter.is_none_or(|counter| counter % 2 == 0),
+        "{counter:?}"
+    );
+    let left: u64 = master.query(&["EXISTS", "{crosslock:n}:queue", "{crosslock:n}:waiters"]);
+    assert_eq!(left, 0, "somebody is still in the queue");
+}
