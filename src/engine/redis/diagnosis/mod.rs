@@ -61,7 +61,7 @@ fn of_one(probe: &Probe<'_>, namespace: &Namespace, options: &Options) -> Result
     let mut findings = vec![version::version(probe, &facts)?, network::network(probe)?];
     findings.push(persistence::persistence(probe, &facts)?);
     findings.extend(memory::memory(&facts));
-    findings.push(replication::replication(&facts));
+    findings.push(replication::replication(probe, &facts)?);
     findings.extend(rights::rights(probe, namespace)?);
     findings.extend(timing::timing(probe, options)?);
     Ok(findings)

@@ -59,6 +59,9 @@ const SHARED: &[&str] = &[
     "ZREMRANGEBYSCORE KEY 0 1",
 ];
 
+/// What `min_replicas` needs.
+const REPLICAS: &[&str] = &["WAIT 0 1"];
+
 /// What operators need besides.
 const OPERATORS: &[&str] = &["SCAN 0 COUNT 1", "GETRANGE KEY 0 1", "LRANGE KEY 0 0"];
 
@@ -119,6 +122,9 @@ impl<'a> Trial<'a> {
         let mut locks = self.denied(LOCKS)?;
         if self.is_in_cluster {
             locks.extend(self.denied(NODES)?);
+        }
+        if self.probe.server.settings().replicas.is_some() {
+            locks.extend(self.denied(REPLICAS)?);
         }
         Ok(if !locks.is_empty() {
             self.missing(
