@@ -38,6 +38,11 @@ macro_rules! for_every_engine {
         }
 
         #[cfg(feature = "redis")]
+        mod replicated {
+            suite!(crate::Place::replicated(); $($all)* $($sharing)*);
+        }
+
+        #[cfg(feature = "redis")]
         mod sentinels {
             suite!(crate::Place::sentinels(); $($all)* $($sharing)*);
         }

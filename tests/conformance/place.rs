@@ -4,7 +4,7 @@ use std::any::Any;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 #[cfg(feature = "redis")]
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crosslock::{Locker, LockerBuilder};
 
@@ -60,28 +60,30 @@ impl Place {
         Place::new(&url, server)
     }
 
-    /// All tests that run at one time share the servers, which take seconds to start.
+    /// Each test finds its master by sentinels.
     #[cfg(feature = "redis")]
     pub(crate) fn sentinels() -> Self {
         static SET: Mutex<Weak<support::SentinelSet>> = Mutex::new(Weak::new());
-        let mut shared = SET.lock().unwrap_or_else(PoisonError::into_inner);
-        let set = shared.upgrade().unwrap_or_else(|| {
-            let setup = support::Setup::new().password(PASSWORD);
-            Arc::new(setup.sentinels())
-        });
-        *shared = Arc::downgrade(&set);
-        drop(shared);
+        let set = shared(&SET, || support::Setup::new().password(PASSWORD).sentinels());
         Place::new(&set.url(), set)
     }
 
-    /// One cluster serves all: six servers take too long to start for each test.
+    /// What is written there is on a replica, too, before it counts.
+    #[cfg(feature = "redis")]
+    pub(crate) fn replicated() -> Self {
+        static SET: Mutex<Weak<support::Replicated>> = Mutex::new(Weak::new());
+        let set = shared(&SET, || support::Setup::new().password(PASSWORD).replicated(1));
+        // On a busy machine a replica needs its time.
+        let options = "min_replicas=1&replica_timeout=2s&clock_skew=0ms";
+        Place::new(&format!("{}?{options}", set.url(0)), set)
+    }
+
     #[cfg(feature = "redis")]
     pub(crate) fn cluster() -> Self {
-        static CLUSTER: OnceLock<support::Cluster> = OnceLock::new();
-        let start = || support::Setup::new().password(PASSWORD).cluster();
-        let url = CLUSTER.get_or_init(start).url();
+        static SET: Mutex<Weak<support::Cluster>> = Mutex::new(Weak::new());
+        let set = shared(&SET, || support::Setup::new().password(PASSWORD).cluster());
         // The suite knows when leases end.
-        Place::new(&format!("{url}?clock_skew=0ms"), ())
+        Place::new(&format!("{}?clock_skew=0ms", set.url()), set)
     }
 
     #[cfg(feature = "tls")]
@@ -89,6 +91,15 @@ impl Place {
         let server = support::RedisServer::builder().tls().start();
         Place::new(&server.tls_url(), server)
     }
+}
+
+/// Servers that all tests share that run at one time: they take seconds to start.
+#[cfg(feature = "redis")]
+fn shared<T>(servers: &Mutex<Weak<T>>, start: impl FnOnce() -> T) -> Arc<T> {
+    let mut shared = servers.lock().unwrap_or_else(PoisonError::into_inner);
+    let set = shared.upgrade().unwrap_or_else(|| Arc::new(start()));
+    *shared = Arc::downgrade(&set);
+    set
 }
 
 impl Deref for Place {
