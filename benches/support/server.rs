@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crosslock::Locker;
 use redis::Connection;
 
 /// A private server, killed by its pid.
@@ -17,6 +16,16 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(directory: &Path) -> Self {
+        Server::start_with(directory, &[])
+    }
+
+    /// A replica of `master`, which doesn't wait for others to come.
+    pub(crate) fn replica(directory: &Path, master: &Server) -> Self {
+        let master = format!("127.0.0.1 {}", master.port);
+        Server::start_with(directory, &["--replicaof", &master])
+    }
+
+    fn start_with(directory: &Path, arguments: &[&str]) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("its address").port();
         drop(listener);
@@ -31,6 +40,8 @@ impl Server {
                 "redis.sock",
             ])
             .args(["--port", &port.to_string()])
+            .args(["--repl-diskless-sync-delay", "0"])
+            .args(arguments)
             .current_dir(directory)
             .stdout(Stdio::from(log))
             .spawn()
@@ -41,7 +52,7 @@ impl Server {
             port,
         };
         let started = Instant::now();
-        while Locker::open(&server.unix()).is_err() {
+        while connection(&server.unix()).is_err() {
             assert!(
                 started.elapsed() < Duration::from_secs(10),
                 "redis-server doesn't answer"
@@ -86,6 +97,10 @@ pub(crate) fn pin(server: &Server) {
 }
 
 pub(crate) fn connect(url: &str) -> Connection {
+    connection(url).expect("a connection")
+}
+
+fn connection(url: &str) -> redis::RedisResult<Connection> {
     use redis::IntoConnectionInfo;
     let settings = redis::io::tcp::TcpSettings::default().set_nodelay(true);
     let info = url
@@ -95,5 +110,4 @@ pub(crate) fn connect(url: &str) -> Connection {
     redis::Client::open(info)
         .expect("a client")
         .get_connection()
-        .expect("a connection")
 }
