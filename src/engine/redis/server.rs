@@ -142,10 +142,8 @@ impl Server {
         let (ping, hello) = (::redis::cmd("PING"), ::redis::cmd("HELLO"));
         let connection = self.connect(deadline)?;
         let answer = self.exchange(connection, &ping, Manner::Plain, deadline);
-        match answer
-            .map_err(|e| self.connector.suspecting_tls(e.failure))?
-            .0
-        {
+        let answer = answer.map_err(|e| self.connector.suspecting_tls(e.failure));
+        match answer?.0 {
             // A server that doesn't know HELLO may have locks all the same, and was reached just now.
             Value::SimpleString(pong) if pong == "PONG" => self
                 .call(&hello, Manner::Plain, deadline)
@@ -172,16 +170,13 @@ impl Server {
         let mut repeated = false;
         if let Some(connection) = idle {
             match self.exchange(connection, command, manner, &share(deadline)) {
-                Err(Failed {
-                    failure,
-                    was_refused,
-                }) if failure.is_of_connection() => {
-                    repeated = !was_refused;
-                    self.distrust(&failure, began, deadline);
+                Err(failed) if failed.failure.is_of_connection() => {
+                    repeated = !failed.was_refused;
+                    self.distrust(&failed.failure, began, deadline);
                     if deadline.is_over() {
                         // Sent again, it might arrive after the release that follows.
                         return Err(Unanswered {
-                            error: failure,
+                            error: failed.failure,
                             sent: repeated,
                         });
                     }
