@@ -58,8 +58,10 @@ fn drop_of_a_changed_value_ends_in_time() {
 #[test]
 fn close_ends_a_call_that_waits_for_replicas() {
     let set = Replicated::start(1);
-    stop_replicas(&set);
     let locker = patient(&set).build().unwrap();
+    // A script that the server doesn't know is sent again only when the WAIT behind it is over.
+    held(&locker).unlock().unwrap();
+    stop_replicas(&set);
     let other = locker.clone();
     let waiter = std::thread::spawn(move || other.lock(NAME).unwrap_err());
     wait_until("the question", PATIENCE, || {
