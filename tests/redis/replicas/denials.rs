@@ -1,6 +1,6 @@
 //! What a user may not do, a server doesn't have, and options that make no sense.
 
-use support::Setup;
+use support::{RedisServer, Setup};
 
 use super::*;
 
@@ -19,13 +19,13 @@ fn user_without_wait_is_told_of_it_and_has_nothing() {
 
 #[test]
 fn server_without_wait_is_no_outage() {
-    let set = Setup::new()
-        .config("rename-command", "WAIT \"\"")
-        .replicated(1);
-    let error = open(&set, 1).try_lock(NAME).unwrap_err();
+    let server = RedisServer::builder().config("rename-command", "WAIT \"\"");
+    let server = server.start();
+    let locker = Locker::builder(&server.url()).min_replicas(1);
+    let error = locker.build().unwrap().try_lock(NAME).unwrap_err();
     assert!(matches!(error, Error::Engine { .. }), "{error}");
     assert!(shown(&error).contains("WAIT"), "{}", shown(&error));
-    assert_released(&set, 0);
+    wait_until("the release", PATIENCE, || server.get(LOCK).is_none());
 }
 
 #[test]
