@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use ::redis::Value;
 
-use self::call::Call;
-use super::answers::{acquired, conflict, stored};
+use self::call::{Call, Needs};
+use super::answers::{conflict, stored};
 use super::failure::Failure;
 use super::keys::{Keys, VALUE};
 use super::reply::check_length;
@@ -22,15 +22,16 @@ use crate::base::error::{Cause, Error, Result};
 use crate::base::name::Key;
 use crate::base::token::{Ending, Token};
 use crate::base::value::Stored;
-use crate::engine::heartbeat::{Acquired, IfTaken};
 use crate::engine::{Release, Released, Request, StoreAnswer, Unanswered, denied};
 
+mod acquire;
 mod adopt;
 mod call;
 mod operate;
 mod parts;
 mod raise;
 mod renew;
+mod send;
 
 const LOGIN: &str = "user, password and rights";
 
@@ -72,17 +73,6 @@ impl Pair {
             &self.one
         }
     }
-}
-
-/// What a script that is run for an owner needs besides its arguments.
-#[derive(Clone, Copy, Default)]
-struct Needs {
-    /// The key of the value.
-    value: bool,
-    /// That replicas have what it writes, where the options say so.
-    replicas: bool,
-    /// How long ago the server may have been found out, at most.
-    known_within: Option<Duration>,
 }
 
 /// The arguments of a script that changes what is held, after the owner.
@@ -155,66 +145,6 @@ impl Commands {
     /// The server of a lock, if it is known without asking.
     pub(super) fn server_of(&self, key: &Key) -> Option<Arc<Server>> {
         self.servers.known(Route::to(&Keys::of(key).lock))
-    }
-
-    /// Gives also the server that answered.
-    pub(super) fn acquire(
-        &self,
-        request: Request<'_>,
-        if_taken: IfTaken<'_>,
-        deadline: &Deadline,
-    ) -> Result<(Acquired, Arc<Server>), Unanswered> {
-        let call = self.acquisition(request, if_taken);
-        self.acquired(request, self.send(&call, deadline))
-    }
-
-    fn acquisition<'a>(&'a self, request: Request<'a>, if_taken: IfTaken<'a>) -> Call<'a> {
-        let (ttl, mode) = (millis(request.ttl), mode(request.claim, true));
-        let owner = request.owner.as_str().as_bytes();
-        let (within, inbox) = match if_taken {
-            IfTaken::Leave => (String::new(), None),
-            IfTaken::Wait {
-                heartbeat_within,
-                inbox,
-            } => (millis(heartbeat_within), inbox),
-        };
-        let hears_at = inbox.and_then(|inbox| inbox.server);
-        let arguments = [
-            owner.into(),
-            bytes(ttl),
-            bytes(mode),
-            bytes(within),
-            inbox.map_or("", |inbox| inbox.channel).as_bytes().into(),
-            hears_at.unwrap_or_default().as_bytes().into(),
-        ];
-        let passed = match (if_taken, hears_at) {
-            (IfTaken::Leave, _) => 3,
-            (IfTaken::Wait { .. }, None) => 5,
-            (IfTaken::Wait { .. }, Some(_)) => 6,
-        };
-        let needs = Needs {
-            value: request.claim.valued,
-            ..needs_of_renewal(request.ttl)
-        };
-        let script = self.acquire.of(request.claim);
-        Call::new(script, request, needs, arguments.into_iter().take(passed))
-    }
-
-    fn acquired(
-        &self,
-        request: Request<'_>,
-        answer: Result<Answer, Unanswered>,
-    ) -> Result<(Acquired, Arc<Server>), Unanswered> {
-        let answer = answer?;
-        // It may be a grant that was changed on its way.
-        let acquired = acquired(answer.value)
-            .ok_or_else(|| Unanswered::sent(self.surprised(request.key())))?;
-        match (&acquired, answer.shortfall) {
-            (Acquired::Granted { .. }, Some(shortfall)) => {
-                Err(Unanswered::sent(self.unconfirmed(request.key(), shortfall)))
-            }
-            _ => Ok((acquired, answer.server)),
-        }
     }
 
     pub(super) fn store(

@@ -18,9 +18,7 @@ use crate::engine::net::address::Endpoint;
 use crate::engine::net::limits::SHORTEST_SHARE;
 use crate::engine::net::pool::Pool;
 
-pub(super) use self::ahead::{Ahead, Came};
-
-mod ahead;
+pub(super) mod ahead;
 
 /// One server, and the connections to it that are idle. Nobody waits for another's connection.
 #[derive(Debug)]

@@ -1,20 +1,29 @@
-//! What is sent about a claim, and how: to one server, or to several at once.
+//! What is sent about a claim.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
-use super::{Commands, Needs};
 use crate::base::claim::Claim;
-use crate::base::clock::Deadline;
+use crate::engine::Request;
 use crate::engine::redis::keys::{Keys, VALUE};
 use crate::engine::redis::script::{Command, Script, ScriptCall};
-use crate::engine::redis::server::Answer;
-use crate::engine::redis::servers::{Route, call_all};
-use crate::engine::{Request, Unanswered};
+use crate::engine::redis::servers::Route;
+
+/// What a script that is run for an owner needs besides its arguments.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Needs {
+    /// The key of the value.
+    pub(super) value: bool,
+    /// That replicas have what it writes, where the options say so.
+    pub(super) replicas: bool,
+    /// How long ago the server may have been found out, at most.
+    pub(super) known_within: Option<Duration>,
+}
 
 /// A script, the keys of a claim, and the arguments.
 pub(super) struct Call<'a> {
     script: &'a Script,
-    claim: &'a Claim,
+    pub(super) claim: &'a Claim,
     keys: Vec<Keys>,
     needs: Needs,
     arguments: Vec<Cow<'a, [u8]>>,
@@ -37,7 +46,7 @@ impl<'a> Call<'a> {
     }
 
     /// All keys of a claim are on one slot.
-    fn route(&self) -> Route<'_> {
+    pub(super) fn route(&self) -> Route<'_> {
         Route {
             key: self.keys.first().map_or("", |keys| &keys.lock),
             known_within: self.needs.known_within,
@@ -66,29 +75,5 @@ impl Command for Call<'_> {
 
     fn is_for_replicas(&self) -> bool {
         self.needs.replicas
-    }
-}
-
-impl Commands {
-    pub(super) fn send(&self, call: &Call<'_>, deadline: &Deadline) -> Result<Answer, Unanswered> {
-        let answer = self.servers.call(call.route(), call, deadline);
-        answer.map_err(|e| self.unanswered(call.claim, e))
-    }
-
-    /// Sends each to its server, and gives the answers in their order.
-    pub(super) fn send_all(
-        &self,
-        calls: &[Call<'_>],
-        deadline: &Deadline,
-    ) -> Vec<Result<Answer, Unanswered>> {
-        let routed: Vec<_> = calls
-            .iter()
-            .map(|call| (call.route(), call as &dyn Command))
-            .collect();
-        let answers = call_all(&*self.servers, &routed, deadline);
-        let answers = answers.into_iter().zip(calls);
-        answers
-            .map(|(answer, call)| answer.map_err(|e| self.unanswered(call.claim, e)))
-            .collect()
     }
 }

@@ -11,7 +11,8 @@ use crate::base::clock::Deadline;
 use crate::engine::Unanswered;
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::script::Command;
-use crate::engine::redis::server::{Ahead, Answer, Came, Server};
+use crate::engine::redis::server::ahead::{Ahead, Came};
+use crate::engine::redis::server::{Answer, Server};
 
 /// One of the calls.
 pub(in crate::engine::redis) type Call<'a> = (Route<'a>, &'a dyn Command);

@@ -13,7 +13,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(super) use self::at_once::call_all;
 use super::address::{Address, At};
 use super::failure::Failure;
 use super::script::Command;
@@ -27,7 +26,7 @@ use crate::engine::net::limits::CANCEL_LATENESS;
 
 mod advice;
 mod ask_all;
-mod at_once;
+pub(super) mod at_once;
 mod cluster;
 mod masters;
 mod sentinel;
