@@ -64,7 +64,9 @@ impl Place {
     #[cfg(feature = "redis")]
     pub(crate) fn sentinels() -> Self {
         static SET: Mutex<Weak<support::SentinelSet>> = Mutex::new(Weak::new());
-        let set = shared(&SET, || support::Setup::new().password(PASSWORD).sentinels());
+        let set = shared(&SET, || {
+            support::Setup::new().password(PASSWORD).sentinels()
+        });
         Place::new(&set.url(), set)
     }
 
@@ -72,7 +74,9 @@ impl Place {
     #[cfg(feature = "redis")]
     pub(crate) fn replicated() -> Self {
         static SET: Mutex<Weak<support::Replicated>> = Mutex::new(Weak::new());
-        let set = shared(&SET, || support::Setup::new().password(PASSWORD).replicated(1));
+        let set = shared(&SET, || {
+            support::Setup::new().password(PASSWORD).replicated(1)
+        });
         // On a busy machine a replica needs its time.
         let options = "min_replicas=1&replica_timeout=2s&clock_skew=0ms";
         Place::new(&format!("{}?{options}", set.url(0)), set)
