@@ -1,39 +1,35 @@
 //! The commands of the engine: what is sent to the server about a name, and what its answers mean.
 
 use std::borrow::Cow;
-use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ::redis::Value;
 
 use self::call::{Call, Needs};
-use super::answers::{conflict, stored};
-use super::failure::Failure;
+use super::answers::stored;
 use super::keys::{Keys, VALUE};
 use super::reply::check_length;
 use super::script::Script;
 use super::server::{Answer, Server};
 use super::servers::{Route, Servers};
-use super::shortfall::Shortfall;
 use crate::base::claim::{Claim, Mode, Prefer};
 use crate::base::clock::Deadline;
-use crate::base::error::{Cause, Error, Result};
+use crate::base::error::{Error, Result};
 use crate::base::name::Key;
 use crate::base::token::{Ending, Token};
 use crate::base::value::Stored;
-use crate::engine::{Release, Released, Request, StoreAnswer, Unanswered, denied};
+use crate::engine::{Release, Released, Request, StoreAnswer, Unanswered};
 
 mod acquire;
 mod adopt;
 mod call;
+mod errors;
 mod operate;
 mod parts;
 mod raise;
 mod renew;
 mod send;
-
-const LOGIN: &str = "user, password and rights";
 
 /// The scripts, and the server that runs them.
 #[derive(Debug)]
@@ -299,15 +295,6 @@ impl Commands {
         }
     }
 
-    fn unconfirmed(&self, key: &Key, shortfall: Shortfall) -> Error {
-        let error = self.unavailable(key, shortfall.to_string());
-        error.advising("check its replicas")
-    }
-
-    fn unavailable(&self, key: &Key, cause: impl Into<Cause>) -> Error {
-        Error::unavailable(Some(key.name()), self.place(), cause)
-    }
-
     /// Sends a command about a name's value.
     fn command(&self, verb: &str, key: &Key, deadline: &Deadline) -> Result<Value> {
         let mut command = ::redis::cmd(verb);
@@ -317,65 +304,21 @@ impl Commands {
         let answer = answer.map_err(|e| self.error(Some(key), e.error))?;
         Ok(answer.value)
     }
-
-    /// A conflict is found before anything is changed, if there is one name; any other error of a script may come after that.
-    fn unanswered(&self, claim: &Claim, unanswered: Unanswered<Failure>) -> Unanswered {
-        let Unanswered { error, sent } = unanswered;
-        let is_clean = claim.keys().len() == 1 && matches!(error, Failure::Conflict(_));
-        let error = match error {
-            Failure::Conflict(reason) => conflict(claim.key.name(), claim.keys(), &reason),
-            failure => self.error(Some(&claim.key), failure),
-        };
-        Unanswered {
-            error,
-            sent: sent && !is_clean,
-        }
-    }
-
-    pub(super) fn error(&self, key: Option<&Key>, failure: Failure) -> Error {
-        let name = key.map(Key::name);
-        let place = self.place();
-        match failure {
-            Failure::Closed(cause)
-            | Failure::TimedOut(cause)
-            | Failure::Demoted(cause)
-            | Failure::Moving(cause)
-            | Failure::ClusterDown(cause)
-            | Failure::Busy(cause) => Error::unavailable(name, place, cause),
-            Failure::Elsewhere(redirect) => Error::unavailable(name, place, redirect.to_string()),
-            Failure::Denied(cause) => denied(name, place, LOGIN, cause),
-            Failure::Conflict(reason) => match key {
-                Some(key) => conflict(key.name(), slice::from_ref(key), &reason),
-                None => Error::engine(name, place, self.advice(), reason),
-            },
-            Failure::Other(cause) => Error::engine(name, place, self.advice(), cause),
-        }
-    }
-
-    /// What to check when the server fails.
-    fn advice(&self) -> &'static str {
-        match self.place().split_once("://") {
-            Some(("rediss" | "valkeys", _)) => "host, port, certificate and the server's log",
-            Some(("unix", _)) => "the socket and the server's log",
-            _ => "host, port and the server's log",
-        }
-    }
-
-    /// The answer isn't shown: what isn't a Redis server may send back what it was told.
-    fn surprised(&self, key: &Key) -> Error {
-        let cause = "it doesn't answer a script as a Redis server does";
-        Error::engine(Some(key.name()), self.place(), self.advice(), cause)
-    }
 }
 
-/// A lease that a master grants or renews that was replaced may be another's on its successor: so it isn't looked for too
-/// seldom.
 fn needs_of_renewal(ttl: Duration) -> Needs {
     Needs {
         replicas: true,
-        known_within: Some(ttl / 2),
+        known_within: Some(known_within(ttl)),
         ..Needs::default()
     }
+}
+
+/// How old a look-up of the master may be that renews a lease. One that was replaced, and doesn't know it, still renews.
+/// With a renewal each third of the ttl, the successor has the next one by 7/12 of a ttl after it took over, and its copy of
+/// the lease lasts for 11/12.
+fn known_within(ttl: Duration) -> Duration {
+    ttl / 4
 }
 
 fn bytes<'a>(text: impl Into<Cow<'a, str>>) -> Cow<'a, [u8]> {

@@ -103,7 +103,10 @@ fn waiter_that_comes_to_a_slot_on_its_way_is_served_when_it_has_arrived() {
     // The old node sends to the new one, which is asked, and refuses to have the channel yet.
     let (tell, granted) = mpsc::channel();
     let (locker, wanted) = (open(&urls[2]), name.clone());
-    thread::spawn(move || tell.send(locker.lock(&wanted).expect("lock")));
+    thread::spawn(move || {
+        let guard = locker.lock(&wanted).expect("lock");
+        tell.send(guard).expect("the test waits for it");
+    });
     thread::sleep(millis(500));
     let questions = cluster.node(1).command_calls("evalsha");
     assert!(questions < 500, "{questions} questions: it never pauses");

@@ -15,7 +15,10 @@ fn channels_of_slots_that_are_not_waited_for_end_while_others_go_on() {
     let guards: Vec<_> = names.iter().map(|name| held(&holder, name)).collect();
     let (tell, granted) = mpsc::channel();
     let (locker, last) = (waiter.clone(), names[0].clone());
-    thread::spawn(move || tell.send(locker.lock(&last).expect("lock")));
+    thread::spawn(move || {
+        let guard = locker.lock(&last).expect("lock");
+        tell.send(guard).expect("the test waits for it");
+    });
     wait_until("the first to wait", PATIENCE, || {
         hearing(cluster.node(0), &names[0]) == 1
     });

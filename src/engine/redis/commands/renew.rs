@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use ::redis::Value;
 
 use super::call::Call;
-use super::{Change, Commands, millis, mode, needs_of_renewal};
+use super::{Change, Commands, known_within, millis, mode, needs_of_renewal};
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::engine::redis::failure::Failure;
@@ -84,7 +84,7 @@ impl Commands {
         let keys = Keys::of(request.key());
         let route = Route {
             key: &keys.lock,
-            known_within: Some(request.ttl / 2),
+            known_within: Some(known_within(request.ttl)),
         };
         get.arg(&keys.lock);
         match self.servers.call(route, &get, deadline) {

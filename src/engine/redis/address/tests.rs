@@ -1,0 +1,177 @@
+//! URLs: what is understood, and what is refused.
+
+use super::*;
+use crate::base::error::Error;
+use crate::base::random::for_any;
+
+fn reason(url: &str) -> String {
+    match parse(url) {
+        Err(Error::InvalidUrl { reason, .. }) => reason,
+        other => panic!("{url}: {other:?}"),
+    }
+}
+
+fn host_and_port(url: &str) -> (String, u16) {
+    match parse(url).unwrap().at {
+        At::One(Endpoint::Tcp(server)) => (server.host, server.port),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn every_part_is_understood() {
+    let address = parse("redis://me:p%40ss%3F@example.org:1234/7").unwrap();
+    assert_eq!(address.login.user.as_deref(), Some("me"));
+    assert_eq!(address.login.password.as_ref().unwrap().as_str(), "p@ss?");
+    assert_eq!(address.database, 7);
+    assert_eq!(address.shown, "redis://example.org:1234/7");
+    assert_eq!(
+        host_and_port("redis://example.org:1234/7"),
+        ("example.org".into(), 1234)
+    );
+    assert_eq!(host_and_port("redis://[::1]/"), ("::1".into(), 6379));
+    assert_eq!(host_and_port("redis://h"), ("h".into(), 6379));
+    let address = parse("redis://:secret@h").unwrap();
+    assert_eq!(
+        (address.login.user, address.login.password.unwrap().as_str()),
+        (None, "secret")
+    );
+}
+
+#[test]
+fn unix_sockets_have_login_and_database_in_the_query() {
+    let address = parse("unix:///run/my%20redis.sock?db=3&user=u&pass=p%26q").unwrap();
+    assert!(
+        matches!(&address.at, At::One(Endpoint::Unix(p)) if p.to_str() == Some("/run/my redis.sock"))
+    );
+    assert_eq!(
+        (address.login.user.as_deref(), address.database),
+        (Some("u"), 3)
+    );
+    assert_eq!(address.login.password.unwrap().as_str(), "p&q");
+}
+
+#[test]
+fn parts_that_are_not_understood_are_named() {
+    assert!(reason("redis://h/0?timeout=3").contains("`timeout`"));
+    assert!(reason("redis://h/0?ca=/x").contains("`ca`"));
+    assert!(reason("unix:///s?db=1&db=2").contains("db, user, pass"));
+    assert!(reason("redis://h/x").contains("database"));
+    assert!(reason("redis://h/-1").contains("database"));
+    assert!(reason("redis://h/1/2").contains("database"));
+    assert!(reason("redis://h/99999999999").contains("database"));
+    assert!(reason("redis://h/#x").contains('#'));
+    assert!(reason("redis:///0").contains("host"));
+    assert!(reason("redis://u@h/").contains("password"));
+    assert!(reason("unix:///s?user=u").contains("?user="));
+    assert!(reason("redis://:pa/ss@h/").contains("%2F"));
+    assert!(reason("redis://:p%ss@h/").contains("%25"));
+    assert!(reason("redis://:p%a@h/").contains("%25"));
+    assert!(reason("redis://h/ ").contains("space"));
+    assert!(reason("redis://h:x/").contains("redis://"));
+    assert!(reason("unix://run/s").contains("unix:///"));
+    assert!(reason("unix:///").contains("unix:///"));
+    assert!(reason("unix:///..").contains("unix:///"));
+    assert!(reason(&format!("unix:///{}", "x".repeat(200))).contains("201 bytes"));
+}
+
+#[test]
+fn sentinels_know_the_master_of_a_name() {
+    let url = "rediss+sentinel://u:p@a,b:1/my%20master/2?sentinel_password=s&min_replicas=1";
+    let reason = reason(url);
+    assert!(reason.contains("mymaster"), "{reason}");
+    let address = parse(&url.replace("%20", "-")).unwrap();
+    let At::Sentinels {
+        hosts,
+        master,
+        login,
+    } = &address.at
+    else {
+        panic!("{address:?}")
+    };
+    let hosts: Vec<_> = hosts.iter().map(HostPort::to_string).collect();
+    assert_eq!(
+        (hosts.join(","), &**master),
+        ("a:26379,b:1".into(), "my-master")
+    );
+    assert_eq!(login.password.as_ref().unwrap().as_str(), "s");
+    assert_eq!(address.login.user.as_deref(), Some("u"));
+    assert_eq!(address.shown, "rediss+sentinel://a:26379,b:1/my-master/2");
+    assert_eq!(address.given.min_replicas, Some(1));
+    assert!(address.tls && address.database == 2);
+}
+
+#[test]
+fn cluster_is_named_by_some_of_its_nodes() {
+    let address =
+        parse("valkey+cluster://a:7000,[::1]/?clock_skew=20ms&replica_timeout=1s").unwrap();
+    assert_eq!(address.shown, "valkey+cluster://a:7000,[::1]:6379");
+    assert_eq!(address.given.clock_skew, Some(Duration::from_millis(20)));
+    assert_eq!(address.given.replica_timeout, Some(Duration::from_secs(1)));
+    for (url, words) in [
+        ("redis+cluster://a/1", "database 0"),
+        ("redis+sentinel://a", "mymaster"),
+        ("redis+sentinel://a/m?sentinel_username=u", "password"),
+        ("redis+cluster://a/?sentinel_password=s", "min_replicas"),
+        ("redis+x://a", "+cluster"),
+        ("redis://a,b", "redis+cluster://"),
+        ("redis://a/?min_replicas=-1", "min_replicas"),
+        ("redis://a/?clock_skew=1", "clock_skew"),
+    ] {
+        assert!(reason(url).contains(words), "{url}: {}", reason(url));
+    }
+}
+
+#[test]
+fn debug_output_hides_the_password() {
+    let address = parse("redis://u:secret@h").unwrap();
+    assert!(!format!("{address:?}").contains("secret"));
+}
+
+#[cfg(feature = "tls")]
+#[test]
+fn certificates_to_trust_are_a_query_key() {
+    let address = parse("rediss://h/?ca=/etc/my%20ca.pem").unwrap();
+    assert!(address.tls);
+    assert_eq!(address.ca.unwrap().to_str(), Some("/etc/my ca.pem"));
+}
+
+#[test]
+fn nothing_makes_the_parser_panic() {
+    for_any(|random| {
+        let (rest, scheme) = (
+            random.text(0..=60),
+            random.one_of(&["redis", "rediss", "unix"]),
+        );
+        let _ = parse(&format!("{scheme}:{rest}"));
+        let _ = parse(&format!("{scheme}://{rest}"));
+    });
+}
+
+#[test]
+fn address_that_is_shown_leads_to_the_same_place() {
+    for_any(|random| {
+        let user = random.text_of("abcxyz", 0..=3);
+        let host = match random.u8(..4) {
+            0 => "[::1]".to_owned(),
+            _ => random.text_of("abzAZ09.-", 1..=20),
+        };
+        let (port, database) = (random.u16(..), random.u32(..));
+        let address = parse(&format!("redis://{user}:!!!@{host}:{port}/{database}")).unwrap();
+        assert!(!address.shown.contains("!!!"));
+        let shown = parse(&address.shown).unwrap();
+        assert_eq!(shown.at, address.at);
+        assert_eq!(shown.database, database);
+    });
+}
+
+#[test]
+fn password_comes_back_as_it_was() {
+    for_any(|random| {
+        let password = random.text(1..=20);
+        let escaped: String = password.bytes().map(|b| format!("%{b:02X}")).collect();
+        let address = parse(&format!("redis://:{escaped}@h")).unwrap();
+        let found = address.login.password.unwrap();
+        assert_eq!(found.as_str(), password);
+    });
+}

@@ -1,0 +1,234 @@
+//! What listeners are told, by replies that are read from bytes.
+
+use super::replies::Received;
+use super::*;
+use crate::base::error::LostReason;
+use crate::base::fork::Process;
+use crate::base::options::Options;
+use crate::base::random::for_any;
+use crate::base::token::Token;
+use crate::engine::redis::address::{self, At};
+use crate::engine::redis::settings::{Kind, Settings};
+use ::redis::Value;
+use std::time::{Duration, Instant};
+
+const CHANNEL: &str = "crosslock:inbox:id";
+
+fn listener(receiver: Receiver) -> Arc<Listener> {
+    listener_of(receiver, Kind::Single)
+}
+
+fn listener_of(receiver: Receiver, kind: Kind) -> Arc<Listener> {
+    let address = address::parse("redis://127.0.0.1:1/").unwrap();
+    let settings = Settings::new(&address, &Options::default()).unwrap();
+    let settings = Settings { kind, ..settings };
+    let At::One(endpoint) = address.at else {
+        panic!("it is one")
+    };
+    let server = Server::new(endpoint, Arc::new(settings)).unwrap();
+    Arc::new(Listener::new(Arc::new(server), receiver).unwrap())
+}
+
+/// What an owner is notified of after that message. The inbox has no thread, and never connects.
+fn notified(owner: &Owner, value: &Value) -> Option<Notification> {
+    let listener = listener(Receiver::default());
+    let subscription = Subscription::new(listener.clone(), owner, CHANNEL.into(), false);
+    let received = replies::received(value)?;
+    listener.state.lock().deliver(&received);
+    subscription.wait(Duration::ZERO, &Deadline::NEVER)
+}
+
+fn message(payload: &[u8]) -> Value {
+    let parts = [b"message", CHANNEL.as_bytes(), payload];
+    Value::Array(parts.map(|part| Value::BulkString(part.to_vec())).into())
+}
+
+#[test]
+fn grant_reaches_its_owner_only() {
+    let (one, other) = (Owner::new(), Owner::new());
+    let grant = message(format!("{} 7", one.as_str()).as_bytes());
+    let token = Token::from_number(7);
+    assert_eq!(notified(&one, &grant), Some(Notification::Granted(token)));
+    assert_eq!(notified(&other, &grant), None);
+}
+
+#[test]
+fn nothing_but_the_owner_and_a_number_is_a_grant() {
+    for_any(|random| {
+        let before = random.one_of(&["", "", "x", " ", "é"]);
+        let space = random.one_of(&["", " ", "  ", "+", " -"]);
+        let digits = random.text_of("0123456789", 0..=22);
+        let more = random.one_of(&["", "", "x", " ", "é"]);
+        let after = format!("{space}{digits}{more}");
+        let owner = Owner::new();
+        let payload = format!("{before}{}{after}", owner.as_str());
+        let told = notified(&owner, &message(payload.as_bytes()));
+        let number = after
+            .strip_prefix(' ')
+            .and_then(|rest| rest.parse::<u64>().ok());
+        let granted = number.filter(|_| before.is_empty());
+        let granted = granted.map(|number| Notification::Granted(Token::from_number(number)));
+        assert_eq!(told, granted);
+    });
+}
+
+#[derive(Default)]
+struct Told(Mutex<Vec<(String, u64, LostReason)>>);
+
+impl Revocations for Told {
+    fn revoked(&self, owner: &str, below: u64, reason: LostReason) {
+        self.0.lock().push((owner.to_owned(), below, reason));
+    }
+}
+
+#[test]
+fn owner_whose_lease_was_broken_is_told_and_no_other_message() {
+    let told = Arc::new(Told::default());
+    let receiver = Receiver::default();
+    let weak: Weak<dyn Revocations> = Arc::downgrade(&(told.clone() as Arc<dyn Revocations>));
+    receiver.set(weak).unwrap();
+    let listener = listener(receiver);
+    let owner = Owner::of(Process::current(), Some("a 0 b"));
+    for (channel, text, is_told) in [
+        (
+            "crosslock:inbox:broken",
+            format!("{} 12", owner.as_str()),
+            true,
+        ),
+        ("crosslock:inbox:broken", owner.as_str().to_owned(), false),
+        (CHANNEL, format!("{} 0", owner.as_str()), false),
+    ] {
+        let channel = channel.to_owned();
+        let received = Received::Message { channel, text };
+        received
+            .broken_lease()
+            .iter()
+            .for_each(|(owner, below)| listener.tell_broken(owner, *below));
+        let expected = is_told.then_some((owner.as_str().to_owned(), 12, LostReason::Broken));
+        assert_eq!(told.0.lock().drain(..).next(), expected);
+    }
+    drop(told);
+    listener.tell_broken(owner.as_str(), 12);
+}
+
+#[test]
+fn grant_that_was_broken_before_it_was_seen_is_none() {
+    let owner = Owner::new();
+    let listener = listener(Receiver::default());
+    let subscription = Subscription::new(listener.clone(), &owner, CHANNEL.into(), false);
+    let message = |channel: &str, text: String| Received::Message {
+        channel: channel.to_owned(),
+        text,
+    };
+    let broken = |below| {
+        let text = format!("{} {below}", owner.as_str());
+        message("crosslock:inbox:broken", text)
+    };
+    listener.state.lock().deliver(&broken(13));
+    assert_eq!(
+        subscription.wait(Duration::ZERO, &Deadline::NEVER),
+        None,
+        "it had nothing"
+    );
+    let grant = message(CHANNEL, format!("{} 7", owner.as_str()));
+    let granted = Notification::Granted(Token::from_number(7));
+    for (below, expected) in [(5, granted), (13, Notification::AskAgain)] {
+        listener.state.lock().deliver(&grant);
+        listener.state.lock().deliver(&broken(below));
+        let told = subscription.wait(Duration::ZERO, &Deadline::NEVER);
+        assert_eq!(told, Some(expected), "of those below {below}");
+    }
+}
+
+/// A waiter that hears on a sharded channel.
+fn hearing_in_slot(is_opening: bool) -> (Arc<Listener>, Subscription) {
+    let listener = listener_of(Receiver::default(), Kind::Cluster);
+    let channel = SHARDED.into();
+    let one = Subscription::new(listener.clone(), &Owner::new(), channel, is_opening);
+    let mut state = listener.state.lock();
+    assert_eq!(state.channels.changes(Instant::now()).subscribe.len(), 1);
+    drop(state);
+    (listener, one)
+}
+
+const SHARDED: &str = "crosslock:inbox:id:{a}";
+
+fn told(one: &Subscription) -> Option<Notification> {
+    one.wait(Duration::ZERO, &Deadline::NEVER)
+}
+
+#[test]
+fn waiter_says_at_which_server_it_hears() {
+    let (listener, one) = hearing_in_slot(false);
+    let channel = SHARDED.to_owned();
+    assert!(one.inbox().is_none());
+    listener
+        .state
+        .lock()
+        .deliver(&Received::Subscribed { channel });
+    let server = |one: &Subscription| one.inbox().unwrap().listening().server.map(str::to_owned);
+    assert_eq!(server(&one).as_deref(), Some(""), "INFO was denied");
+    let id = Received::RunId("01234567".into());
+    listener.state.lock().deliver(&id);
+    assert_eq!(server(&one).as_deref(), Some("01234567"));
+    let single = self::listener(Receiver::default());
+    let one = Subscription::new(single.clone(), &Owner::new(), CHANNEL.into(), false);
+    let channel = CHANNEL.to_owned();
+    single.state.lock().channels.changes(Instant::now());
+    single
+        .state
+        .lock()
+        .deliver(&Received::Subscribed { channel });
+    assert_eq!(server(&one), None);
+}
+
+#[test]
+fn waiter_whose_slot_leaves_the_server_is_told_and_its_subscription_is_over() {
+    let (listener, one) = hearing_in_slot(false);
+    let channel = || SHARDED.to_owned();
+    let ended = Received::Ended { channel: channel() };
+    listener.state.lock().deliver(&ended);
+    assert!(!one.is_over(), "that answered an earlier SUNSUBSCRIBE");
+    listener
+        .state
+        .lock()
+        .deliver(&Received::Subscribed { channel: channel() });
+    assert_eq!(told(&one), Some(Notification::AskAgain));
+    assert!(one.is_confirmed());
+    let broken = Received::Ended {
+        channel: "crosslock:inbox:broken:{a}".to_owned(),
+    };
+    listener.state.lock().deliver(&broken);
+    assert_eq!(told(&one), None);
+    listener.state.lock().deliver(&ended);
+    assert_eq!(told(&one), Some(Notification::AskAgain));
+    assert!(one.is_over() && one.inbox().is_none());
+    // The slot came back: another waiter wants the channel.
+    let other = Subscription::new(listener.clone(), &Owner::new(), SHARDED.into(), true);
+    assert!(!other.is_over() && !other.is_confirmed());
+}
+
+#[test]
+fn waiter_that_opens_the_inbox_is_told_that_the_server_refuses() {
+    for is_opening in [true, false] {
+        let (listener, one) = hearing_in_slot(is_opening);
+        let refused = Received::Refused {
+            channel: SHARDED.into(),
+        };
+        listener.state.lock().deliver(&refused);
+        assert!(one.is_over());
+        assert_eq!(told(&one).is_some(), is_opening);
+    }
+}
+
+#[test]
+fn any_bytes_are_understood_or_left() {
+    for_any(|random| {
+        let [payload, whole] = [(); 2].map(|()| random.list(0..=100, |random| random.u8(..)));
+        let owner = Owner::new();
+        assert_eq!(notified(&owner, &message(&payload)), None);
+        for value in ::redis::parse_redis_value(&whole).into_iter() {
+            assert_eq!(notified(&owner, &value), None);
+        }
+    });
+}
