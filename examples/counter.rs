@@ -6,6 +6,8 @@
 //! ```text
 //! cargo run --example counter                                 # no server: locks in a directory
 //! cargo run --example counter -- --url redis://127.0.0.1/     # locks in Redis
+//! cargo run --example counter -- --url redis+sentinel://127.0.0.1:26379/mymaster
+//! cargo run --example counter -- --url redis+cluster://127.0.0.1:7000,127.0.0.1:7001
 //! cargo run --example counter -- --processes 8 --increments 2000
 //! cargo run --example counter -- --no-lock                    # see increments get lost
 //! ```
