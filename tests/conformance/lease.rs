@@ -134,8 +134,9 @@ pub(crate) fn max_hold_ends_renewal(place: &Place) {
 
 pub(crate) fn forgotten_guard_ends_with_its_ttl_and_is_told_to_the_next_holder_once(place: &Place) {
     const TTL: Duration = Duration::from_millis(150);
+    let holder = without_renewal(place, TTL);
     let watch = Stopwatch::start();
-    let guard = without_renewal(place, TTL).lock("a").unwrap();
+    let guard = holder.lock("a").unwrap();
     assert!(!guard.abandoned());
     std::mem::forget(guard);
 

@@ -182,8 +182,9 @@ pub(crate) fn panic_of_a_reader_releases_and_is_nobodys_concern(lock: &Locker) {
 }
 
 pub(crate) fn reader_that_is_not_renewed_is_lost(place: &Place) {
+    let lock = without_renewal(place, TTL);
     let watch = Stopwatch::start();
-    let reading = without_renewal(place, TTL).read("a").unwrap();
+    let reading = lock.read("a").unwrap();
     let next = place.write("a").unwrap();
     let elapsed = watch.assert_within(TTL);
     assert!(elapsed >= TTL - margin(TTL), "{elapsed:?}");

@@ -241,8 +241,9 @@ pub(crate) fn all_are_renewed_for_several_ttls(place: &Place) {
 }
 
 pub(crate) fn several_are_held_until_a_given_moment(place: &Place) {
+    let lock = without_renewal(place);
     let watch = Stopwatch::start();
-    let lost = without_renewal(place).lock_all(&["a", "b"]).unwrap();
+    let lost = lock.lock_all(&["a", "b"]).unwrap();
     let next = place.lock("b").unwrap();
     let elapsed = watch.assert_within(TTL);
     assert!(elapsed >= TTL - margin(TTL), "{elapsed:?}");
