@@ -221,7 +221,8 @@ fn waiter_is_woken_and_a_holder_is_told_of_a_break_on_sharded_channels() {
     bench.release("b", None);
     bench.token(&holder);
     bench.run(Verb::Break, false, &[BROKEN]).expect("break");
-    let told = [(BROKEN.to_owned(), format!("{holder} 0"))];
+    let counter = bench.seen().counter.expect("it is counted");
+    let told = [(BROKEN.to_owned(), format!("{holder} {counter}"))];
     assert_eq!(ears.heard(&mut bench), told);
 }
 

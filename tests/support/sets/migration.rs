@@ -153,10 +153,17 @@ impl Migration<'_> {
     }
 
     /// Tells all masters who has the slot now (`SETSLOT NODE`), the new owner first.
+    ///
+    /// As `redis-cli` does it, each once: told again, the new owner ends the sharded channels of the slot.
     pub fn finish(&self) {
         let id = self.cluster.id(self.to);
         self.set_slot(self.to, &["NODE", &id]);
-        for other in self.cluster.masters() {
+        for other in self
+            .cluster
+            .masters()
+            .into_iter()
+            .filter(|one| *one != self.to)
+        {
             let done = self.try_set_slot(other, &["NODE", &id]);
             // A master whose last slot has gone becomes a replica of the new owner, as soon as it hears of it.
             assert!(done.is_ok() || !self.cluster.is_master(other), "{done:?}");
