@@ -49,6 +49,7 @@ pub(super) struct Given {
 
 const PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
+const SENTINEL_PASSWORD: &str = "sentinel_password";
 
 const FORM: &str =
     "use redis://user:password@host:port/0, with %2F for /, %3F for ? and %25 for % in a password";
@@ -64,7 +65,11 @@ fn understand(url: &str) -> Result<Address, String> {
     match scheme.to_ascii_lowercase().as_str() {
         "unix" => unix(parts),
         // A password that isn't escaped may have parted the URL, and then be taken for a query key.
-        scheme => tcp(scheme, parts, !url.contains('@')),
+        scheme => tcp(
+            scheme,
+            parts,
+            !url.contains('@') && !url.contains(SENTINEL_PASSWORD),
+        ),
     }
 }
 
@@ -123,6 +128,10 @@ fn only(servers: Vec<HostPort>) -> Result<HostPort, String> {
 fn master(path: &str) -> Result<(String, u32), String> {
     let path = path.strip_prefix('/').unwrap_or(path);
     let (name, rest) = path.split_at(path.find('/').unwrap_or(path.len()));
+    if name.contains('@') {
+        // It would be shown.
+        return Err("an @ in a master's name is %40, and a / in a password is %2F".into());
+    }
     let name = decoded(name)?;
     if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Err("it names no master: use redis+sentinel://host,host/mymaster".into());
@@ -133,7 +142,7 @@ fn master(path: &str) -> Result<(String, u32), String> {
 fn sentinels(hosts: Vec<HostPort>, master: String, query: &mut Query) -> Result<At, String> {
     let login = Login {
         user: query.take("sentinel_username"),
-        password: query.take("sentinel_password").map(Password::new),
+        password: query.take(SENTINEL_PASSWORD).map(Password::new),
     };
     has_password(&login)?;
     Ok(At::Sentinels {

@@ -175,3 +175,21 @@ fn password_comes_back_as_it_was() {
         assert_eq!(found.as_str(), password);
     });
 }
+
+#[test]
+fn password_that_is_not_escaped_is_not_shown() {
+    for url in [
+        "redis+sentinel://h/m?sentinel_password=a&!!!",
+        "redis+sentinel://h/m?sentinel_password=a&!!!=b",
+        "rediss+sentinel://h/m?sentinel_username=u&sentinel_password=a&b!!!",
+        "redis+sentinel://u:12/!!!@h",
+        "redis+sentinel://u:12/!!!@h/0",
+        "redis+sentinel://u:1,v:2/!!!@h/0",
+        "redis+cluster://u:12/!!!@h",
+        "redis+cluster://u:12?!!!@h",
+        "redis+sentinel://u:12/m?!!!@h",
+    ] {
+        let error = parse(url).map(|address| address.shown).unwrap_err();
+        assert!(!error.to_string().contains("!!!"), "{error}");
+    }
+}
