@@ -8,7 +8,7 @@
 //! | nothing | it asks for it |
 //! | a place in the queue | it is granted, leaves, or is dropped: the next answer says so |
 //! | a lease | it is released, expires or is broken: the next answer says so |
-//! | what isn't known: the last question or release had no answer | it is asked for again, or released |
+//! | what isn't known: the last question or release had no answer, or its counter wasn't raised | it is asked for again, or released |
 //!
 //! One question goes through these rounds; what a round sends, it sends to all parts at once:
 //!
@@ -274,9 +274,9 @@ impl Course {
     pub(super) fn raised(&mut self, at: usize, kept: Kept) {
         match kept {
             Kept::Yes => {}
-            // As one that is taken.
+            // As one that is taken; or it is the owner's anew, by a late copy of its request.
             Kept::No => {
-                (self.parts[at].has, self.parts[at].asked) = (Has::Nothing, Some(How::Leave))
+                (self.parts[at].has, self.parts[at].asked) = (Has::Unclear, Some(How::Leave))
             }
             Kept::Broken => {
                 self.parts[at].has = Has::Nothing;

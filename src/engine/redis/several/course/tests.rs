@@ -8,7 +8,9 @@ mod part;
 
 use self::actor::{Actor, Fate, Late};
 use self::part::{Part, TTL};
+use super::{Course, Kept, Said, Step};
 use crate::base::random::{Random, for_cases};
+use crate::base::token::Token;
 
 struct World {
     parts: Vec<Part>,
@@ -176,4 +178,25 @@ fn the_model_finds_that_another_order_lets_them_wait_for_each_other() {
         stuck += u32::from(comes_to_an_end(Order::Request, random).is_none());
     });
     assert!(stuck > 0);
+}
+
+/// A course that was granted all of its parts and is about to raise their counters.
+fn granted(parts: usize, may_wait: bool) -> Course {
+    let mut course = Course::new(parts);
+    course.begin(may_wait);
+    assert!(matches!(course.next(), Step::Ask(which) if which.len() == parts));
+    let token = Token::from_number(5);
+    (0..parts).for_each(|at| course.said(at, Said::Granted(token)));
+    assert_eq!(course.next(), Step::Raise(token));
+    course
+}
+
+#[test]
+fn part_that_could_not_be_raised_is_given_back_too() {
+    // It may be the owner's anew, by a late copy of its request.
+    let mut course = granted(2, false);
+    course.raised(0, Kept::No);
+    course.raised(1, Kept::Yes);
+    course.all_raised(Token::from_number(5));
+    assert_eq!(course.next(), Step::Release(vec![0, 1]));
 }
