@@ -1,6 +1,7 @@
 //! What listeners are told, by replies that are read from bytes.
 
 use super::replies::Received;
+use super::state::Custody;
 use super::*;
 use crate::base::error::LostReason;
 use crate::base::fork::Process;
@@ -19,14 +20,18 @@ fn listener(receiver: Receiver) -> Arc<Listener> {
 }
 
 fn listener_of(receiver: Receiver, kind: Kind) -> Arc<Listener> {
-    let address = address::parse("redis://127.0.0.1:1/").unwrap();
+    let server = server_of("redis://127.0.0.1:1/", kind);
+    Arc::new(Listener::new(server, receiver).unwrap())
+}
+
+fn server_of(url: &str, kind: Kind) -> Arc<Server> {
+    let address = address::parse(url).unwrap();
     let settings = Settings::new(&address, &Options::default()).unwrap();
     let settings = Settings { kind, ..settings };
     let At::One(endpoint) = address.at else {
         panic!("it is one")
     };
-    let server = Server::new(endpoint, Arc::new(settings)).unwrap();
-    Arc::new(Listener::new(Arc::new(server), receiver).unwrap())
+    Arc::new(Server::new(endpoint, Arc::new(settings)).unwrap())
 }
 
 /// What an owner is notified of after that message. The inbox has no thread, and never connects.
@@ -231,4 +236,41 @@ fn any_bytes_are_understood_or_left() {
             assert_eq!(notified(&owner, &value), None);
         }
     });
+}
+
+#[test]
+fn waiter_is_told_of_a_server_that_was_replaced_while_nobody_read() {
+    // It takes the connection, and says nothing.
+    let peer = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("redis://{}/", peer.local_addr().unwrap());
+    for _ in 0..5 {
+        let server = server_of(&url, Kind::Cluster);
+        let listener = Listener::start(server.clone(), Receiver::default()).unwrap();
+        let channel: Arc<str> = SHARDED.into();
+        let one = Subscription::new(listener.clone(), &Owner::new(), channel, false);
+        wait_until("the connection to be free", || {
+            one.wait(Duration::from_millis(1), &Deadline::NEVER);
+            matches!(listener.state.lock().custody, Custody::Free { .. })
+        });
+        let channel = SHARDED.to_owned();
+        let mut state = listener.state.lock();
+        state.deliver(&Received::Subscribed { channel });
+        drop(state);
+        assert_eq!(told(&one), Some(Notification::AskAgain));
+        server.retire();
+        wait_until("the end of its thread", || {
+            Arc::strong_count(&listener) == 2
+        });
+        assert_eq!(told(&one), Some(Notification::AskAgain));
+        assert!(one.is_over() && !one.is_confirmed());
+    }
+}
+
+#[track_caller]
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }

@@ -138,6 +138,8 @@ impl Listener {
         loop {
             if self.closed.is_set() || state.channels.is_empty() {
                 (state.custody, state.closer) = (Custody::None, None);
+                // A waiter that comes now would sleep, as one that is subscribed.
+                state.unsubscribe_all();
                 return Ok(None);
             }
             match std::mem::replace(&mut state.custody, Custody::WithThread) {
