@@ -83,9 +83,9 @@ impl<'a> Call<'a> {
         mut self,
         known_within: Option<Duration>,
     ) -> Result<Answer, Unanswered<Failure>> {
-        let since = known_within.and_then(|within| Instant::now().checked_sub(within));
-        if let Some(since) = since {
-            self.nodes.look_up_since(since, &half(self.deadline));
+        if let Some(known_within) = known_within {
+            self.nodes
+                .look_up_within(known_within, &half(self.deadline));
         }
         let mut target = self.first().map_err(Unanswered::unsent)?;
         loop {

@@ -2,7 +2,7 @@
 //!
 //! | a look-up is | then a caller who needs one | left when |
 //! |---|---|---|
-//! | not due: the last began less than 100 ms ago | sleeps until it is due | it is due |
+//! | not due: the last began less than 100 ms ago, or less than the caller's ttl / 4 | sleeps until it is due | it is due |
 //! | due | starts one | its thread runs |
 //! | running | waits for its end, and for that of another if this one began too early | it has ended |
 //!
@@ -56,8 +56,15 @@ pub(super) struct Nodes {
 struct Lookup {
     /// When the last one began.
     began: Option<Instant>,
-    /// While it runs: its end is that of this channel.
+    /// Its end is that of this channel, also if it panics.
     running: Option<Receiver<Infallible>>,
+}
+
+impl Lookup {
+    fn running(&self) -> Option<Receiver<Infallible>> {
+        let has_ended = |end: &Receiver<_>| end.try_recv().is_err_and(|e| e.is_disconnected());
+        self.running.clone().filter(|end| !has_ended(end))
+    }
 }
 
 enum Step {
@@ -87,11 +94,23 @@ impl Nodes {
 
     /// Returns when a look-up that began after `since` has ended, or by the deadline, whatever became of it.
     pub(super) fn look_up_since(self: &Arc<Self>, since: Instant, deadline: &Deadline) {
+        self.await_one_since(since, APART, deadline);
+    }
+
+    /// Returns when what is known is no older than that, or by the deadline, whatever became of it.
+    pub(super) fn look_up_within(self: &Arc<Self>, known_within: Duration, deadline: &Deadline) {
+        if let Some(since) = Instant::now().checked_sub(known_within) {
+            // To wait for longer would be a good part of a short ttl.
+            self.await_one_since(since, APART.min(known_within), deadline);
+        }
+    }
+
+    fn await_one_since(self: &Arc<Self>, since: Instant, apart: Duration, deadline: &Deadline) {
         while !deadline.is_over() && !self.closed.is_set() {
             if self.map.read().looked_up().is_some_and(|at| at >= since) {
                 return;
             }
-            match self.step() {
+            match self.step(apart) {
                 Step::Runs(began, end) => {
                     await_end(&end, deadline);
                     if began >= since {
@@ -106,16 +125,16 @@ impl Nodes {
 
     /// Has it looked up soon, if that is due, without waiting for it.
     pub(super) fn look_up_soon(self: &Arc<Self>) {
-        self.step();
+        self.step(APART);
     }
 
-    fn step(self: &Arc<Self>) -> Step {
+    fn step(self: &Arc<Self>, apart: Duration) -> Step {
         let mut lookup = self.lookup.lock();
         let now = Instant::now();
-        match (lookup.began, &lookup.running) {
-            (Some(began), Some(running)) => return Step::Runs(began, running.clone()),
-            (Some(began), None) if now < began + APART => {
-                return Step::NotDue(began + APART - now);
+        match (lookup.began, lookup.running()) {
+            (Some(began), Some(running)) => return Step::Runs(began, running),
+            (Some(began), None) if now < began + apart => {
+                return Step::NotDue(began + apart - now);
             }
             _ => {}
         }
@@ -130,7 +149,6 @@ impl Nodes {
                     failure.cause()
                 );
             }
-            nodes.lookup.lock().running = None;
             drop(ended);
         };
         let thread = thread::Builder::new().name("crosslock-slots".into());
@@ -227,5 +245,58 @@ fn await_end(end: &Receiver<Infallible>, deadline: &Deadline) {
         {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::options::Options;
+    use crate::engine::redis::address::{self, At};
+
+    /// A cluster none of whose nodes is there.
+    fn nobody() -> Arc<Nodes> {
+        let address = address::parse("redis+cluster://127.0.0.1:1").unwrap();
+        let settings = Arc::new(Settings::new(&address, &Options::default()).unwrap());
+        let At::Cluster { hosts } = address.at else {
+            panic!("it is one")
+        };
+        let map = Map::new(hosts, settings.clone());
+        Arc::new(Nodes::new(settings, map))
+    }
+
+    fn soon() -> Deadline {
+        Deadline::after(Duration::from_secs(60))
+    }
+
+    #[test]
+    fn look_up_that_panicked_is_followed_by_another() {
+        let (nodes, (ended, end)) = (nobody(), bounded(0));
+        // As its thread leaves it then.
+        let before = Instant::now();
+        *nodes.lookup.lock() = Lookup {
+            began: Some(before),
+            running: Some(end),
+        };
+        drop(ended);
+        let deadline = soon();
+        nodes.look_up_since(Instant::now(), &deadline);
+        assert!(!deadline.is_over() && nodes.lookup.lock().began > Some(before));
+    }
+
+    #[test]
+    fn who_needs_what_is_newer_than_that_has_it_looked_up_more_often() {
+        let nodes = nobody();
+        let began = || {
+            nodes.look_up_within(Duration::from_millis(20), &soon());
+            nodes.lookup.lock().began.unwrap()
+        };
+        // A machine that is busy may be slower now and then.
+        let mut last = began();
+        let mut apart = std::iter::repeat_with(|| {
+            let next = began();
+            next - std::mem::replace(&mut last, next)
+        });
+        assert!(apart.by_ref().take(100).any(|apart| apart < APART / 2));
     }
 }

@@ -129,10 +129,8 @@ impl Servers for Cluster {
     }
 
     fn refresh(&self, known_within: Duration, deadline: &Deadline) {
-        if let Some(since) = Instant::now().checked_sub(known_within) {
-            let half = deadline.within(deadline.remaining() / 2);
-            self.0.look_up_since(since, &half);
-        }
+        let half = deadline.within(deadline.remaining() / 2);
+        self.0.look_up_within(known_within, &half);
     }
 
     fn all(&self, deadline: &Deadline) -> Result<Vec<Arc<Server>>, Failure> {
