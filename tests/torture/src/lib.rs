@@ -12,6 +12,7 @@ pub mod kinds;
 mod names;
 mod program;
 mod register;
+mod server_faults;
 mod servers;
 mod summary;
 mod watcher;
