@@ -14,7 +14,7 @@ use super::worker;
 /// One or several break it, each by a locker of its own. Says whether anybody had it.
 pub(crate) fn break_lock(driver: &mut Driver<'_>, name: &str) -> bool {
     const APART: u64 = 10_000;
-    let url = format!("redis://app:app@{}/", driver.servers.address().get());
+    let url = driver.servers.url();
     let pauses: Vec<_> = (0..driver.rng.u32(1..=3))
         .map(|number| Duration::from_micros(driver.rng.u64(0..APART) * u64::from(number)))
         .collect();

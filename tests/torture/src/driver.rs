@@ -1,6 +1,7 @@
 //! One run: a server, workers behind a proxy each, and faults, one after the other.
 
 use std::env;
+use std::mem;
 use std::os::unix::fs::chown;
 use std::path::Path;
 use std::thread;
@@ -12,15 +13,16 @@ use rustix::process::geteuid;
 use super::checker::{Rules, Violation, judge};
 use super::faults;
 use super::history::{self, ALL, DRIVER, Event, History, PROGRAM};
-use super::kinds::{Class, KINDS, Kind};
+use super::kinds::{BY_ITSELF, Class, KINDS, Kind};
 use super::names::{COUNTER, MOST_PERMITS, key_of};
 use super::program::Program;
 use super::register::Register;
 use super::servers::Servers;
 use super::summary::Summary;
+use super::topology::Topology;
 use super::watcher::Watchers;
-use super::worker;
-use support::{Child, Proxy, eventually};
+use super::{number, worker};
+use support::{Child, Fault, Proxy, eventually};
 
 pub(crate) const WORKERS: u32 = 4;
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -35,6 +37,7 @@ pub(crate) struct Driver<'a> {
     pub(crate) dir: &'a Path,
     pub(crate) servers: Servers,
     pub(crate) register: Register,
+    /// Of the workers, unless servers have theirs.
     pub(crate) proxies: Vec<Proxy>,
     pub(crate) workers: Vec<Child>,
     /// Where the faults are safe: after others two commands may run.
@@ -43,6 +46,8 @@ pub(crate) struct Driver<'a> {
     pub(crate) ttl: Duration,
     /// When the server lost counters last, or went back to older ones.
     pub(crate) forgot_at: u64,
+    /// When it was looked last who is a master.
+    seen_at: u64,
     /// Whom the workers run as.
     uid: Option<u32>,
     pub(crate) history: History,
@@ -59,10 +64,15 @@ pub(crate) struct Outcome {
 }
 
 /// Lets workers work for so long, breaks things, and judges what they did.
-pub(crate) fn run(class: Class, dir: &Path, seed: u64, time: Duration) -> Outcome {
-    let mut driver = Driver::start(class, dir, seed);
+pub(crate) fn run(
+    (topology, class): (Topology, Class),
+    dir: &Path,
+    seed: u64,
+    time: Duration,
+) -> Outcome {
+    let mut driver = Driver::start(topology, class, dir, seed);
     driver.tell_what_is_left_out();
-    let watchers = Watchers::start(driver.servers.address().clone(), dir).expect("write history");
+    let watchers = Watchers::start(driver.servers.watched().clone(), dir).expect("write history");
     let rounds = driver.torment(time);
     drop(watchers);
     driver.end();
@@ -132,16 +142,19 @@ fn kinds(class: Class) -> impl Iterator<Item = &'static Kind> {
     let chosen = env::var("TORTURE_FAULTS").unwrap_or_default();
     KINDS
         .iter()
-        .filter(move |kind| kind.class == class && kind.is_among(&chosen))
+        .filter(move |kind| kind.is_of(class) && kind.is_among(&chosen))
+        .filter(|kind| kind.name != BY_ITSELF)
 }
 
 impl<'a> Driver<'a> {
-    fn start(class: Class, dir: &'a Path, seed: u64) -> Self {
+    fn start(topology: Topology, class: Class, dir: &'a Path, seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
-        let ttl = Duration::from_millis(rng.u64(300..=500));
-        let servers = Servers::start(class, dir);
-        let address = servers.address().get();
-        let proxies = (0..WORKERS).map(|_| Proxy::start(address)).collect();
+        let ttl = number("TORTURE_TTL").unwrap_or_else(|| rng.u64(topology.ttls()));
+        let ttl = Duration::from_millis(ttl);
+        let servers = Servers::start(topology, class, dir);
+        let entrance = servers.entrance();
+        let proxies = (0..WORKERS).filter_map(|_| entrance.map(Proxy::start));
+        let proxies = proxies.collect();
         let uid = stranger();
         chown(dir, uid, uid).expect("give away the directory");
         let mut driver = Driver {
@@ -157,6 +170,7 @@ impl<'a> Driver<'a> {
             lives: 0,
             faults: 0,
             forgot_at: 0,
+            seen_at: history::now(),
             servers,
             uid,
         };
@@ -169,7 +183,7 @@ impl<'a> Driver<'a> {
         }
         if class == Class::Safe {
             let seed = driver.rng.u64(..);
-            driver.program = Some(Program::start(dir, address, ttl, seed));
+            driver.program = Some(Program::start(dir, &driver.servers, ttl, seed));
         }
         driver
     }
@@ -184,21 +198,35 @@ impl<'a> Driver<'a> {
     }
 
     fn can_fire(&self, kind: &Kind) -> bool {
-        self.servers.clock.is_some() || !kind.name.starts_with("server clock ")
+        let clock = self.servers.single().and_then(|one| one.clock.as_ref());
+        let is_there = clock.is_some() || !kind.name.starts_with("server clock ");
+        is_there && self.servers.topology().has(kind)
     }
 
-    /// A process behind the proxy with this number.
+    /// A process behind the proxy with this number, if there are such.
     pub(crate) fn new_worker(&mut self, index: u32) -> Child {
         self.lives += 1;
-        let address = self.proxy(index).addr();
-        let url = format!("redis://app:app@{address}/");
+        let proxy = self.proxies.get(usize::try_from(index).expect("few"));
+        let url = self.servers.url_by(proxy.map(Proxy::addr));
         let seed = self.rng.u64(..);
         let of = (index, self.lives, self.uid);
         worker::start(self.dir, of, &url, self.ttl, seed)
     }
 
-    pub(crate) fn proxy(&self, index: u32) -> &Proxy {
-        &self.proxies[usize::try_from(index).expect("few")]
+    /// Those between a worker and the servers.
+    pub(crate) fn proxies_of(&self, index: u32) -> Vec<&Proxy> {
+        let own = usize::try_from(index).ok();
+        match own.and_then(|own| self.proxies.get(own)) {
+            Some(own) => vec![own],
+            None if self.proxies.is_empty() => self.servers.proxies(),
+            None => self.proxies.iter().collect(),
+        }
+    }
+
+    /// Does this to what passes between a worker and the servers.
+    pub(crate) fn set_network(&self, index: u32, fault: Fault) {
+        let proxies = self.proxies_of(index);
+        proxies.iter().for_each(|proxy| proxy.set(fault));
     }
 
     pub(crate) fn worker(&mut self, index: u32) -> &mut Child {
@@ -220,6 +248,7 @@ impl<'a> Driver<'a> {
                 if Instant::now() >= end {
                     return rounds;
                 }
+                self.notice();
                 self.fire(kind);
                 fired += 1;
                 let pause = self.rng.u64(200..800);
@@ -230,6 +259,30 @@ impl<'a> Driver<'a> {
             }
             rounds += 1;
         }
+    }
+
+    /// Tells of a master that was replaced although nobody asked for it: the machine was too busy for it.
+    fn notice(&mut self) {
+        let since = mem::replace(&mut self.seen_at, history::now());
+        if !self.servers.has_changed() {
+            return;
+        }
+        self.faults += 1;
+        let told = Event {
+            at: since,
+            op: "fault".to_owned(),
+            process: ALL,
+            id: self.faults,
+            detail: BY_ITSELF.to_owned(),
+            ..Event::default()
+        };
+        self.history.tell(&told);
+        self.servers.mend();
+        self.history.tell(&Event {
+            at: history::now(),
+            op: "faulted".to_owned(),
+            ..told
+        });
     }
 
     /// Fires one, when somebody holds a lock, or waits for it.
@@ -247,8 +300,9 @@ impl<'a> Driver<'a> {
             PROGRAM => self.program.as_ref().map_or(0, Program::pid).into(),
             index => self.worker(index).pid().into(),
         };
+        let is_everyones = kind.is_of_network() && self.proxies.is_empty();
         let told = Event {
-            process: target.process,
+            process: if is_everyones { ALL } else { target.process },
             name: target.name.clone(),
             id,
             token: pid,
@@ -260,6 +314,7 @@ impl<'a> Driver<'a> {
         if kind.forgets {
             self.forgot_at = history::now();
         }
+        self.seen_at = history::now();
         self.history.tell(&Event {
             outcome: if hit { "hit" } else { "" }.to_owned(),
             at: history::now(),
@@ -291,7 +346,11 @@ impl<'a> Driver<'a> {
         let servers = &self.servers;
         let mut left = String::new();
         let clean = eventually(Duration::from_secs(10), || {
-            let keys = servers.primary().keys();
+            let keys: Vec<_> = servers
+                .masters()
+                .iter()
+                .flat_map(|one| one.keys())
+                .collect();
             let may_stay = |key: &str| [":fence", ":value"].iter().any(|end| key.ends_with(end));
             let others = keys.iter().filter(|key| !may_stay(key));
             let others: Vec<_> = others.collect();
@@ -315,7 +374,7 @@ impl<'a> Driver<'a> {
 
     fn tell_value(&self) {
         let key = key_of(COUNTER) + ":value";
-        let stored: Option<u64> = self.servers.primary().query(&["GET", &key]);
+        let stored: Option<u64> = self.servers.master_of(COUNTER).query(&["GET", &key]);
         self.history.tell(&Event {
             name: COUNTER.to_owned(),
             until: stored.unwrap_or_default(),

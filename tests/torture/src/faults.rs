@@ -10,6 +10,7 @@ use super::kinds::Kind;
 use super::names::NAMES;
 use super::register::{Moment, Target};
 use super::server_faults::on_server;
+use super::servers::Single;
 use super::worker;
 use support::scripts::{ACQUIRE, ACQUIRE_ALL, DOWNGRADE, RELEASE, RENEW, digest};
 use support::{Fault, eventually};
@@ -42,7 +43,10 @@ pub(crate) fn aim(driver: &mut Driver<'_>, kind: &Kind) -> Option<Target> {
         | "stop holder and break" => Moment::Holds(long),
         _ => Moment::Has(millis(20)),
     };
-    if kind.name == "fail over to a stale replica" && !driver.servers.await_replica(PATIENCE) {
+    let await_replica = |single: &Single| single.await_replica(PATIENCE);
+    if kind.name == "fail over to a stale replica"
+        && !driver.servers.single().is_some_and(await_replica)
+    {
         return None;
     }
     if kind.name == "server clock back" && !is_remembered(driver) {
@@ -53,7 +57,8 @@ pub(crate) fn aim(driver: &mut Driver<'_>, kind: &Kind) -> Option<Target> {
     let name = match kind.name {
         // Whoever has it, or waits for it.
         "break" if driver.rng.u8(0..3) == 0 => NAMES[driver.rng.usize(0..NAMES.len())].to_owned(),
-        _ if kind.breaks() => holder.name,
+        // What hits a server hits the one that has this lock.
+        _ if kind.breaks() || process == ALL => holder.name,
         _ => String::new(),
     };
     Some(Target { process, name })
@@ -80,6 +85,10 @@ fn target(driver: &mut Driver<'_>, kind: &str, holder: u32) -> u32 {
         | "server clock forward"
         | "server clock back"
         | "break"
+        | "slots moved"
+        | "fail over"
+        | "master killed"
+        | "master stopped past failover"
         // Whoever is first.
         | "lose reply to downgrade"
         | "lose reply to acquire several" => ALL,
@@ -106,6 +115,9 @@ pub(crate) fn fire(driver: &mut Driver<'_>, kind: &Kind, target: &Target) -> boo
         name if kind.hits_program() => on_program(driver, name),
         "break" => break_lock(driver, &target.name),
         "stop holder and break" => stop_and_break(driver, target),
+        name if target.process == ALL && !name.starts_with("lose reply") => {
+            on_server(driver, name, &target.name)
+        }
         _ => fire_at(driver, kind, target.process),
     }
 }
@@ -130,7 +142,6 @@ fn on_program(driver: &mut Driver<'_>, name: &str) -> bool {
 fn fire_at(driver: &mut Driver<'_>, kind: &Kind, target: u32) -> bool {
     match kind.name {
         name if name.starts_with("lose reply") => lose_reply(driver, target, name),
-        name if target == ALL => on_server(driver, name),
         "stop holder" | "stop waiter" => {
             let most = u64::try_from(driver.ttl.as_millis() / 2).expect("short");
             stop(driver, target, millis(driver.rng.clone().u64(20..most)))
@@ -148,11 +159,11 @@ fn fire_at(driver: &mut Driver<'_>, kind: &Kind, target: u32) -> bool {
         }
         "delay and kill holder" => {
             let delay = millis(driver.rng.u64(25..60));
-            driver.proxy(target).set(Fault::Delay(delay));
+            driver.set_network(target, Fault::Delay(delay));
             // It is renewed meanwhile.
             thread::sleep(driver.ttl.mul_f64(0.55));
             kill(driver, target);
-            driver.proxy(target).set(Fault::None);
+            driver.set_network(target, Fault::None);
             true
         }
         "descriptors exhausted" | "threads exhausted" => exhaust(driver, target, kind.name),
@@ -171,14 +182,14 @@ fn stop(driver: &mut Driver<'_>, target: u32, time: Duration) -> bool {
 /// answer.
 fn stop_and_delay(driver: &mut Driver<'_>, target: u32) -> bool {
     let past = driver.ttl.mul_f64(1.1 + driver.rng.f64());
-    driver.proxy(target).set(Fault::DelayMessages(PATIENCE));
+    driver.set_network(target, Fault::DelayMessages(PATIENCE));
     driver.worker(target).stop();
     thread::sleep(past);
     // From now on, for the grant; from when it is sent, for the question, and for its answer.
-    driver.proxy(target).set(Fault::Delay(millis(30)));
+    driver.set_network(target, Fault::Delay(millis(30)));
     driver.worker(target).cont();
     thread::sleep(millis(driver.rng.u64(80..160)));
-    driver.proxy(target).set(Fault::None);
+    driver.set_network(target, Fault::None);
     true
 }
 
@@ -200,10 +211,9 @@ fn on_network(driver: &mut Driver<'_>, target: u32, name: &str) -> bool {
         name => unreachable!("{name} is no fault of the network"),
     };
     let time = millis(rng.u64(50..500));
-    let proxy = driver.proxy(target);
-    proxy.set(fault);
+    driver.set_network(target, fault);
     thread::sleep(time);
-    proxy.set(Fault::None);
+    driver.set_network(target, Fault::None);
     true
 }
 
@@ -216,10 +226,7 @@ fn lose_reply(driver: &mut Driver<'_>, target: u32, name: &str) -> bool {
         _ => RELEASE,
     });
     let then_close = driver.rng.bool();
-    let proxies: Vec<_> = match target {
-        ALL => driver.proxies.iter().collect(),
-        one => vec![driver.proxy(one)],
-    };
+    let proxies = driver.proxies_of(target);
     let lost = || -> u64 { proxies.iter().map(|proxy| proxy.lost_replies()).sum() };
     let before = lost();
     for proxy in &proxies {
@@ -240,8 +247,8 @@ fn exhaust(driver: &mut Driver<'_>, target: u32, name: &str) -> bool {
     worker.tell(&format!("{name}: {time}"));
     worker.wait_for("exhausted", PATIENCE);
     if name == "descriptors exhausted" {
-        driver.proxy(target).set(Fault::Refuse);
-        driver.proxy(target).set(Fault::None);
+        driver.set_network(target, Fault::Refuse);
+        driver.set_network(target, Fault::None);
     }
     let refused = driver.worker(target).wait_for("refused", PATIENCE);
     name == "descriptors exhausted" || refused != "0"

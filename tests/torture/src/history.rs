@@ -48,7 +48,7 @@ pub enum Mode {
 /// | `release` | before a release | `id`, `detail` how, `until` when the lease ends |
 /// | `released` | after it | `id`, `outcome`, `detail` why it was lost |
 /// | `register` | the register has answered | `id`, `name`, `token`, `detail` its verb, `outcome`, `until` its value |
-/// | `fault`, `faulted` | before and after a fault | `id`, `process` its target, `name` of the lock that it breaks, `detail` its kind, `outcome` whom it hit |
+/// | `fault`, `faulted` | before and after a fault | `id`, `process` its target, `name` of the lock that it breaks or whose server it hits, `detail` its kind, `outcome` whom it hit |
 /// | `broke` | a break has ended a lease | `id` of the fault, `name`, `token` of the lease, zero when it isn't known, `until` before it |
 /// | `late` | threads of a process that were due then ran so late, or waited for the disk, or the server answered so late | `process`, `pid`, `until` when they did, `detail` waited or tried |
 /// | `key` | a lock as the server has it | `name`, `detail` its owner, or mark, `token` its counter, `until` its expiry |

@@ -11,6 +11,17 @@ pub struct Kind {
     pub loses: bool,
     /// Whether the server may have no counters after it, or older ones.
     pub forgets: bool,
+    pub moves: Moves,
+}
+
+/// Which locks come to another server by a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moves {
+    None,
+    /// Those of some slots.
+    Slots,
+    /// All that a master has: a replica takes its place, and has what it was told in time.
+    Masters,
 }
 
 /// What a fault may break.
@@ -49,6 +60,7 @@ const fn safe(name: &'static str, errors: &'static [&'static str], loses: bool) 
         errors,
         loses,
         forgets: false,
+        moves: Moves::None,
     }
 }
 
@@ -59,10 +71,22 @@ const fn harmful(name: &'static str, forgets: bool) -> Kind {
         errors: REFUSAL,
         loses: true,
         forgets,
+        moves: Moves::None,
     }
 }
 
-pub const KINDS: [Kind; 45] = [
+/// Of several servers. No rule may be broken by it where each replica has every lease; elsewhere they forget.
+const fn moving(name: &'static str, moves: Moves) -> Kind {
+    Kind {
+        moves,
+        ..safe(name, OUTAGE, true)
+    }
+}
+
+/// A failover that nobody asked for.
+pub const BY_ITSELF: &str = "fail over by itself";
+
+pub const KINDS: [Kind; 50] = [
     safe("stop holder", OUTAGE, true),
     safe("stop waiter", OUTAGE, true),
     safe("stop holder past ttl", OUTAGE, true),
@@ -100,6 +124,11 @@ pub const KINDS: [Kind; 45] = [
     safe("kill program", &[], false),
     safe("kill watchdog", &[], false),
     safe("cut program off", &[], true),
+    moving("slots moved", Moves::Slots),
+    moving("fail over", Moves::Masters),
+    moving("master killed", Moves::Masters),
+    moving("master stopped past failover", Moves::Masters),
+    moving(BY_ITSELF, Moves::Masters),
     harmful("restart server without aof", true),
     harmful("flushall", true),
     harmful("delete lock", false),
@@ -114,6 +143,30 @@ impl Kind {
     /// Whether a lock may be found abandoned because of it, of any name. A reply that is lost abandons nothing.
     pub fn abandons(&self) -> bool {
         self.loses || self.name.starts_with("kill ")
+    }
+
+    /// Whether it is one of the faults of that class.
+    pub fn is_of(&self, class: Class) -> bool {
+        self.class == class || self.moves == Moves::Masters
+    }
+
+    /// Whether a server may forget locks by it in a run of that class.
+    pub fn harms(&self, class: Class) -> bool {
+        self.class == Class::Unsafe || (class == Class::Unsafe && self.moves == Moves::Masters)
+    }
+
+    /// Whether it is fired by a proxy.
+    pub fn is_of_network(&self) -> bool {
+        const OTHERS: [&str; 6] = [
+            "drop",
+            "black hole",
+            "truncate",
+            "half-close",
+            "stop waiter and delay grants",
+            "descriptors exhausted",
+        ];
+        let begins = |word| self.name.starts_with(word);
+        begins("delay") || begins("lose reply") || OTHERS.contains(&self.name)
     }
 
     /// Whether somebody breaks a lock, whose name its event has.

@@ -6,6 +6,7 @@ mod clock;
 mod command;
 mod delays;
 mod driver;
+mod failovers;
 mod faults;
 pub mod history;
 pub mod kinds;
@@ -15,6 +16,7 @@ mod register;
 mod server_faults;
 mod servers;
 mod summary;
+mod topology;
 mod watcher;
 mod worker;
 
@@ -27,8 +29,11 @@ use std::time::Duration;
 
 use driver::Outcome;
 use kinds::Class;
+use topology::Topology;
 
 const SECONDS: u64 = 60;
+/// Where nothing else is asked for, each way to have several servers gets so many besides.
+const SECONDS_OF_SEVERAL: u64 = 8;
 /// So many violations of each rule are shown.
 const SHOWN: usize = 5;
 
@@ -47,27 +52,25 @@ pub fn main() -> ExitCode {
     if let Ok(dir) = env::var("TORTURE_JUDGE") {
         return exit(show(&driver::judged(Path::new(&dir))));
     }
-    let number = |name| env::var(name).ok().map(|text| text.parse().expect(name));
     let seconds = number("TORTURE_SECONDS").unwrap_or(SECONDS);
     let seed = number("TORTURE_SEED").unwrap_or_else(|| fastrand::u64(..));
     println!("TORTURE_SEED={seed} TORTURE_SECONDS={seconds}");
-    let class = env::var("TORTURE_CLASS");
-    let phases = match class.as_deref() {
-        Ok("safe") => vec![(Class::Safe, seconds)],
-        Ok("unsafe") => vec![(Class::Unsafe, seconds)],
-        _ => vec![
-            (Class::Safe, seconds - seconds / 4),
-            (Class::Unsafe, seconds / 4),
-        ],
-    };
-    let passed = phases
+    let passed = phases(seconds)
         .into_iter()
-        .map(|(class, seconds)| phase(class, seed, Duration::from_secs(seconds)))
-        // Both are run, whatever the first one shows.
+        .map(|(topology, class, seconds)| {
+            phase(topology, class, seed, Duration::from_secs(seconds))
+        })
+        // All are run, whatever the first ones show.
         .filter(|passed| !passed)
         .count()
         == 0;
     exit(passed)
+}
+
+/// What a variable says.
+fn number(name: &str) -> Option<u64> {
+    let text = env::var(name).ok()?;
+    Some(text.parse().expect(name))
 }
 
 fn exit(passed: bool) -> ExitCode {
@@ -78,6 +81,29 @@ fn exit(passed: bool) -> ExitCode {
     }
 }
 
+/// What is run, and for how many seconds each.
+fn phases(seconds: u64) -> Vec<(Topology, Class, u64)> {
+    let topology = Topology::chosen();
+    let of = |class, seconds| (topology.unwrap_or(Topology::Single), class, seconds);
+    let mut phases = match env::var("TORTURE_CLASS").as_deref() {
+        Ok("safe") => vec![of(Class::Safe, seconds)],
+        Ok("unsafe") => vec![of(Class::Unsafe, seconds)],
+        _ => vec![
+            of(Class::Safe, seconds - seconds / 4),
+            of(Class::Unsafe, seconds / 4),
+        ],
+    };
+    let is_chosen = |what| env::var_os(format!("TORTURE_{what}")).is_some();
+    if !["TOPOLOGY", "CLASS", "FAULTS", "SECONDS"]
+        .into_iter()
+        .any(is_chosen)
+    {
+        let several = [Topology::Replicas, Topology::Sentinel, Topology::Cluster];
+        phases.extend(several.map(|one| (one, Class::Safe, SECONDS_OF_SEVERAL)));
+    }
+    phases
+}
+
 /// Whether the arguments, which are those of libtest, name this program.
 fn is_wanted() -> bool {
     let args: Vec<_> = env::args().skip(1).collect();
@@ -86,7 +112,7 @@ fn is_wanted() -> bool {
     !args.iter().any(|arg| arg == "--list") && (names.is_empty() || is_named)
 }
 
-fn phase(class: Class, seed: u64, time: Duration) -> bool {
+fn phase(topology: Topology, class: Class, seed: u64, time: Duration) -> bool {
     let dir = tempfile::Builder::new()
         .prefix("torture-")
         .tempdir()
@@ -94,11 +120,12 @@ fn phase(class: Class, seed: u64, time: Duration) -> bool {
         // It is removed when all is well.
         .keep();
     println!(
-        "\n{} faults for {time:?}, in {}",
+        "\n{} faults for {time:?}, servers: {}, in {}",
         class.name(),
+        topology.name(),
         dir.display()
     );
-    if show(&driver::run(class, &dir, seed, time)) {
+    if show(&driver::run((topology, class), &dir, seed, time)) {
         // What can't be removed is left to the system.
         let _ = fs::remove_dir_all(&dir);
         return true;

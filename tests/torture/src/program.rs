@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -17,6 +16,7 @@ use super::command;
 use super::delays::Delays;
 use super::history::{Event, History, LATE, PROGRAM, WAITED, now};
 use super::names::LONG;
+use super::servers::Servers;
 use support::{Fault, Proxy, built_program, eventually};
 
 /// How often it is looked whether the program has ended, and how late it is.
@@ -24,10 +24,11 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// The shortest ttl of a run leaves time for renewals before it.
 const KILL_AFTER: &str = "50ms";
 
-/// The program, behind a proxy, and the thread that runs it.
+/// The program, and the thread that runs it.
 #[derive(Debug)]
 pub(crate) struct Program {
-    proxy: Proxy,
+    /// In front of it, unless servers have theirs.
+    proxy: Option<Proxy>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     /// The process that is to be hit.
@@ -42,13 +43,13 @@ struct Shared {
 }
 
 impl Program {
-    pub(crate) fn start(dir: &Path, server: SocketAddr, ttl: Duration, seed: u64) -> Self {
-        let proxy = Proxy::start(server);
+    pub(crate) fn start(dir: &Path, servers: &Servers, ttl: Duration, seed: u64) -> Self {
+        let proxy = servers.entrance().map(Proxy::start);
         let shared = Arc::new(Shared::default());
         let runner = Runner {
             program: program(),
             dir: dir.to_owned(),
-            url: format!("redis://app:app@{}/", proxy.addr()),
+            url: servers.url_by(proxy.as_ref().map(Proxy::addr)),
             ttl,
             rng: Rng::with_seed(seed),
             history: History::open(dir, "program.jsonl", PROGRAM).expect("write history"),
@@ -101,10 +102,17 @@ impl Program {
 
     /// It reaches the server no more.
     pub(crate) fn cut_off(&self, time: Duration) -> bool {
-        self.proxy.set(Fault::BlackHole);
+        let Some(proxy) = &self.proxy else {
+            return false;
+        };
+        proxy.set(Fault::BlackHole);
         thread::sleep(time);
-        self.proxy.set(Fault::None);
+        proxy.set(Fault::None);
         true
+    }
+
+    pub(crate) fn proxy(&self) -> Option<&Proxy> {
+        self.proxy.as_ref()
     }
 
     /// Waits until it has ended by itself. Says whether it did.

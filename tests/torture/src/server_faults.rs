@@ -7,43 +7,84 @@ use std::time::Duration;
 use redis::{Connection, RedisError, cmd};
 
 use super::driver::Driver;
+use super::failovers;
 use super::faults::{PATIENCE, millis};
 use super::names::{NAMES, key_of};
+use super::servers::Place;
 use super::watcher::admin;
-use support::{Fault, eventually};
+use support::{Fault, RedisServer, eventually};
 
-pub(crate) fn on_server(driver: &mut Driver<'_>, name: &str) -> bool {
+/// Hits the server that has this lock, or all that have locks.
+pub(crate) fn on_server(driver: &mut Driver<'_>, fault: &str, name: &str) -> bool {
     let short = u64::try_from(driver.ttl.as_millis()).expect("short") * 8 / 10;
     let time = millis(driver.rng.u64(20..short));
-    match name {
+    match fault {
+        "slots moved" | "fail over" | "master killed" | "master stopped past failover" => {
+            failovers::fire(driver, fault, name)
+        }
         "stop server" => {
-            driver.servers.primary().stop();
+            let server = driver.servers.master_of(name);
+            server.stop();
             thread::sleep(time);
-            driver.servers.primary().cont();
-            return true;
+            server.cont();
+            true
         }
         "restart server with aof" | "restart server without aof" => {
-            driver.servers.primary().restart();
-            return true;
+            driver.servers.master_of(name).restart();
+            driver.servers.mend();
+            true
         }
         "fail over to a stale replica" => {
             fail_over(driver, time);
-            return true;
+            true
         }
-        "server clock forward" | "server clock back" => {
-            return move_clock(driver, name, time).is_ok();
+        "server clock forward" | "server clock back" => move_clock(driver, fault, time).is_ok(),
+        _ => on_all(driver, fault, time),
+    }
+}
+
+/// Hits all servers that have locks, at once. Says whether one was hit.
+fn on_all(driver: &Driver<'_>, fault: &str, time: Duration) -> bool {
+    let servers = &driver.servers;
+    let keys_at = |server: &RedisServer| {
+        let names = NAMES.into_iter();
+        let here = names.filter(|name| servers.master_of(name).addr() == server.addr());
+        here.map(key_of).collect::<Vec<_>>()
+    };
+    let hit = |server: &RedisServer| {
+        let open = || admin(server.addr());
+        let done = open().and_then(|mut admin| match fault {
+            "busy script" => keep_busy(&mut admin, &mut open()?, time),
+            "delete lock" => delete(&mut admin, keys_at(server)),
+            "delete counter" => {
+                let counters = keys_at(server).into_iter().map(|key| key + ":fence");
+                delete(&mut admin, counters.collect())
+            }
+            _ => command(&mut admin, fault, time),
+        });
+        if let Err(error) = &done {
+            eprintln!("torture: {fault}: {error}");
         }
-        _ => {}
-    }
-    let open = || admin(driver.servers.address().get());
-    let done = open().and_then(|mut admin| match name {
-        "busy script" => keep_busy(&mut admin, &mut open()?, time),
-        _ => command(&mut admin, name, time),
-    });
-    if let Err(error) = &done {
-        eprintln!("torture: {name}: {error}");
-    }
-    done.is_ok()
+        done.is_ok()
+    };
+    let hit = &hit;
+    thread::scope(|scope| {
+        let masters = servers.masters().into_iter();
+        let threads: Vec<_> = masters
+            .map(|server| scope.spawn(move || hit(server)))
+            .collect();
+        // Each is waited for.
+        let hits = threads
+            .into_iter()
+            .map(|one| one.join().expect("no panics"));
+        hits.filter(|hit| *hit).count() > 0
+    })
+}
+
+/// One after the other: in a cluster they are in different slots.
+fn delete(admin: &mut Connection, keys: Vec<String>) -> Result<(), RedisError> {
+    keys.iter()
+        .try_for_each(|key| cmd("DEL").arg(key).exec(admin))
 }
 
 fn command(admin: &mut Connection, name: &str, time: Duration) -> Result<(), RedisError> {
@@ -68,11 +109,6 @@ fn command(admin: &mut Connection, name: &str, time: Duration) -> Result<(), Red
             tell("ACL SETUSER app +eval +evalsha &crosslock:inbox:*")
         }
         "flushall" => tell("FLUSHALL"),
-        "delete lock" => tell(&format!("DEL {}", NAMES.map(key_of).join(" "))),
-        "delete counter" => {
-            let counters = NAMES.map(|name| key_of(name) + ":fence");
-            tell(&format!("DEL {}", counters.join(" ")))
-        }
         "evict" => {
             tell("CONFIG SET maxmemory-policy volatile-lru")?;
             tell("CONFIG SET maxmemory 1")?;
@@ -115,16 +151,20 @@ fn keep_busy(
 
 /// Has a replica that has heard nothing for `lag` take the server's place.
 fn fail_over(driver: &mut Driver<'_>, lag: Duration) {
-    driver.servers.part();
+    let Place::Single(single) = &mut driver.servers.place else {
+        return;
+    };
+    single.part();
     thread::sleep(lag);
-    driver.servers.swap();
-    let address = driver.servers.address().get();
+    single.swap();
+    let address = single.primary().addr();
     for proxy in &driver.proxies {
         proxy.point_to(address);
         proxy.set(Fault::Refuse);
         proxy.set(Fault::None);
     }
-    driver.servers.reunite();
+    single.reunite();
+    driver.servers.look();
 }
 
 /// Moves the server's clock, and takes it back or not; is over when it shows a later time than it ever did. So tokens
@@ -133,9 +173,11 @@ fn move_clock(driver: &mut Driver<'_>, name: &str, time: Duration) -> io::Result
     const MARGIN: Duration = millis(20);
     let step = driver.ttl.mul_f64(0.3 + 2.7 * driver.rng.f64());
     let is_taken_back = driver.rng.bool();
-    let Some(clock) = &mut driver.servers.clock else {
-        return Err(io::ErrorKind::Unsupported.into());
+    let clock = match &mut driver.servers.place {
+        Place::Single(single) => single.clock.as_mut(),
+        Place::Set(_) => None,
     };
+    let clock = clock.ok_or(io::ErrorKind::Unsupported)?;
     if name == "server clock forward" {
         clock.forward(step)?;
         thread::sleep(time);

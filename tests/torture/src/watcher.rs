@@ -1,4 +1,4 @@
-//! Threads that watch the server, and whether a process has the time that it needs.
+//! Threads that watch the servers, and whether a process has the time that it needs.
 
 use std::collections::HashMap;
 use std::io;
@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use redis::{Client, Connection, RedisResult};
+use redis::{Client, Connection, FromRedisValue, RedisResult};
 
 use super::delays::{Delays, watch_threads};
 use super::history::{DRIVER, Event, History, LATE, SERVER, TRIED, WAITED, now};
 use super::names::{NAMES, key_of};
-use super::servers::Address;
+use super::servers::Watched;
 use support::Probe;
 
 /// Threads that write down what they see until this is dropped.
@@ -26,7 +26,7 @@ pub(crate) struct Watchers {
 }
 
 impl Watchers {
-    pub(crate) fn start(server: Address, dir: &Path) -> io::Result<Self> {
+    pub(crate) fn start(servers: Watched, dir: &Path) -> io::Result<Self> {
         let ended = Arc::new(AtomicBool::new(false));
         let history = History::open(dir, "server.jsonl", DRIVER)?;
         let late = || History::open(dir, "lateness.jsonl", DRIVER);
@@ -34,7 +34,7 @@ impl Watchers {
         Ok(Watchers {
             _probe: watch_process(late()?),
             threads: vec![
-                thread::spawn(move || watch_server(&server, &history, &until)),
+                thread::spawn(move || watch_servers(&servers, &history, &until)),
                 thread::spawn(move || watch_threads(&own, &also_until)),
             ],
             ended,
@@ -88,41 +88,85 @@ const LOOK: &str = "
     end
     return all";
 
-type Key = (String, i64, String);
+/// A key that a server has, as it was at some time before.
+struct Found {
+    key: String,
+    ttl: i64,
+    text: String,
+    before: u64,
+}
 
-fn watch_server(server: &Address, history: &History, ended: &AtomicBool) {
+/// Connections to servers, each with what its process waits for.
+type Open = HashMap<SocketAddr, (Connection, Delays)>;
+
+fn watch_servers(servers: &Watched, history: &History, ended: &AtomicBool) {
     const PAUSE: Duration = Duration::from_millis(12);
-    /// Where nothing is in its way.
-    const LONGEST_LOOK: Duration = Duration::from_millis(5);
-    let mut connection: Option<(SocketAddr, Connection, Delays)> = None;
+    let mut open = Open::new();
     let mut last = HashMap::new();
     while !ended.load(Relaxed) {
         thread::sleep(PAUSE);
-        let address = server.get();
-        let Some((_, open, delays)) = connection.as_mut().filter(|(at, ..)| *at == address) else {
-            connection = admin(address).ok().and_then(|mut open| {
-                let delays = Delays::of(pid(&mut open)?);
-                Some((address, open, delays))
-            });
-            continue;
-        };
-        let before = now();
-        match redis::cmd("EVAL").arg(LOOK).arg(0).query::<Vec<Key>>(open) {
-            Ok(keys) => {
-                let took = Duration::from_nanos(now() - before);
-                if took > LONGEST_LOOK + LATE {
-                    history.tell_late_of(SERVER, TRIED, took - LONGEST_LOOK);
-                }
-                let delay = delays.look();
-                if delay >= LATE {
-                    history.tell_late_of(SERVER, WAITED, delay);
-                }
-                write_down(history, &keys, before, &mut last);
-            }
-            // It is away, or busy.
-            Err(_) => connection = None,
+        let now = servers.get();
+        let all = |addr: &SocketAddr| now.masters.contains(addr) || now.others.contains(addr);
+        open.retain(|addr, _| all(addr));
+        for addr in &now.others {
+            // It has what a master says.
+            ask::<()>(&mut open, *addr, &["PING"], history);
+        }
+        let masters = now.masters.iter();
+        let found: Option<Vec<_>> = masters
+            .map(|addr| look_at(&mut open, *addr, history))
+            .collect();
+        // A lock that isn't with those that answer may be with the one that doesn't.
+        if let Some(found) = found.filter(|found| !found.is_empty()) {
+            let keys: Vec<_> = found.into_iter().flatten().collect();
+            write_down(history, &keys, &mut last);
         }
     }
+}
+
+/// What a server has, unless it doesn't say.
+fn look_at(open: &mut Open, addr: SocketAddr, history: &History) -> Option<Vec<Found>> {
+    let before = now();
+    let keys: Vec<(String, i64, String)> = ask(open, addr, &["EVAL", LOOK, "0"], history)?;
+    let found = |(key, ttl, text)| Found {
+        key,
+        ttl,
+        text,
+        before,
+    };
+    Some(keys.into_iter().map(found).collect())
+}
+
+/// What a server answers, unless it is away, or busy. Writes down how late it is.
+fn ask<T: FromRedisValue>(
+    open: &mut Open,
+    addr: SocketAddr,
+    words: &[&str],
+    history: &History,
+) -> Option<T> {
+    /// Where nothing is in its way.
+    const LONGEST_LOOK: Duration = Duration::from_millis(5);
+    let Some((connection, delays)) = open.get_mut(&addr) else {
+        let mut connection = admin(addr).ok()?;
+        let delays = Delays::of(pid(&mut connection)?);
+        open.insert(addr, (connection, delays));
+        return None;
+    };
+    let before = now();
+    let answer = redis::cmd(words[0]).arg(&words[1..]).query(connection);
+    let Ok(answer) = answer else {
+        open.remove(&addr);
+        return None;
+    };
+    let took = Duration::from_nanos(now() - before);
+    if took > LONGEST_LOOK + LATE {
+        history.tell_late_of(SERVER, TRIED, took - LONGEST_LOOK);
+    }
+    let delay = delays.look();
+    if delay >= LATE {
+        history.tell_late_of(SERVER, WAITED, delay);
+    }
+    Some(answer)
 }
 
 /// The process of a server.
@@ -132,12 +176,12 @@ fn pid(connection: &mut Connection) -> Option<u32> {
     lines.find_map(|line| line.strip_prefix("process_id:")?.trim().parse().ok())
 }
 
-fn write_down(history: &History, keys: &[Key], before: u64, last: &mut HashMap<String, Event>) {
+fn write_down(history: &History, keys: &[Found], last: &mut HashMap<String, Event>) {
     let after = now();
     // A value stays.
-    let is_bare = |(key, ttl, _): &&Key| *ttl == -1 && !key.ends_with(":value");
-    for (key, ttl, _) in keys.iter().filter(is_bare) {
-        let (name, until) = (key.clone(), ttl.unsigned_abs());
+    let is_bare = |found: &&Found| found.ttl == -1 && !found.key.ends_with(":value");
+    for found in keys.iter().filter(is_bare) {
+        let (name, until) = (found.key.clone(), found.ttl.unsigned_abs());
         history.tell(&Event {
             name,
             until,
@@ -145,7 +189,7 @@ fn write_down(history: &History, keys: &[Key], before: u64, last: &mut HashMap<S
         });
     }
     for name in NAMES {
-        for event in seen_of(name, keys, before, after) {
+        for event in seen_of(name, keys, after) {
             let seen = last.entry(event.op.clone() + name).or_default();
             if !is_same(seen, &event) {
                 history.tell(&event);
@@ -156,13 +200,13 @@ fn write_down(history: &History, keys: &[Key], before: u64, last: &mut HashMap<S
 }
 
 /// What is to be told of a name.
-fn seen_of(name: &str, keys: &[Key], before: u64, after: u64) -> [Event; 4] {
+fn seen_of(name: &str, keys: &[Found], after: u64) -> [Event; 4] {
     let lock = key_of(name);
     let find = |suffix: &str| {
         let wanted = format!("{lock}{suffix}");
-        keys.iter().find(|(key, ..)| *key == wanted)
+        keys.iter().find(|found| found.key == wanted)
     };
-    let text = |suffix| find(suffix).map_or(String::new(), |(.., text)| text.clone());
+    let text = |suffix| find(suffix).map_or(String::new(), |found| found.text.clone());
     let event = |op: &str, detail| Event {
         at: after,
         op: op.to_owned(),
@@ -176,8 +220,8 @@ fn seen_of(name: &str, keys: &[Key], before: u64, after: u64) -> [Event; 4] {
     let (counter, broken) = counter.split_once('b').unwrap_or((&counter, ""));
     let number = counter.split(|c: char| !c.is_ascii_digit()).next();
     held.token = number.and_then(|number| number.parse().ok()).unwrap_or(0);
-    if let Some((_, ttl, _)) = find("") {
-        held.until = before + ttl.unsigned_abs() * 1_000_000;
+    if let Some(found) = find("") {
+        held.until = found.before + found.ttl.unsigned_abs() * 1_000_000;
     }
     [
         held,

@@ -6,6 +6,7 @@ use super::facts::{Holding, Span};
 use super::server::pid_of;
 use super::{Facts, Rules, Violation, nanos, shown, violation};
 use crate::history::Event;
+use crate::kinds::Moves;
 
 const TIMED: Duration = Duration::from_millis(100);
 const CANCELLED: Duration = Duration::from_millis(50);
@@ -18,6 +19,8 @@ const CLOSED: Duration = Duration::from_millis(50);
 const AFTER_OUTAGE: Duration = Duration::from_millis(500);
 /// Nobody holds anything for longer than twice the ttl, and there are as many threads.
 const ENDLESS: Duration = Duration::from_secs(15);
+/// So many times the ttl, where that is longer.
+const ENDLESS_TTLS: u32 = 20;
 
 /// For how long this process was late in between. Its own bounds don't depend on others.
 fn own_lateness(facts: &Facts<'_>, event: &Event, from: u64) -> u64 {
@@ -85,8 +88,9 @@ pub(super) fn ended<'a>(facts: &Facts<'a>, ask: &Event) -> Option<&'a Event> {
 }
 
 /// Nobody starves.
-pub(super) fn endless(facts: &Facts<'_>, _: &Rules) -> Vec<Violation> {
+pub(super) fn endless(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     let mut found = Vec::new();
+    let most = nanos(ENDLESS.max(rules.ttl * ENDLESS_TTLS));
     for answer in facts.answers.values() {
         let ask = facts.asks.get(&answer.id);
         let is_endless = |ask: &&&Event| matches!(ask.detail.as_str(), "lock" | "adopt");
@@ -95,7 +99,7 @@ pub(super) fn endless(facts: &Facts<'_>, _: &Rules) -> Vec<Violation> {
         };
         let took = answer.at.saturating_sub(ask.at);
         let lateness = || facts.lateness.on_the_way(answer.process, ask.at, answer.at);
-        if took > nanos(ENDLESS) && took > nanos(ENDLESS) + lateness() {
+        if took > most && took > most + lateness() {
             let text = format!("a call took {:?}", shown(took));
             found.push(violation("C7", text, &[ask, answer]));
         }
@@ -328,7 +332,8 @@ pub(super) fn after_outages(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> 
     ];
     let mut found = Vec::new();
     for span in &facts.faults {
-        if !OUTAGES.contains(&span.kind.name) || span.until == u64::MAX {
+        let is_outage = OUTAGES.contains(&span.kind.name) || span.kind.moves != Moves::None;
+        if !is_outage || span.until == u64::MAX {
             continue;
         }
         let next = facts.holdings.iter().find(|one| one.from() >= span.until);

@@ -33,7 +33,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::history::Event;
-use crate::kinds::Class;
+use crate::kinds::{Class, Moves};
 pub(crate) use facts::Facts;
 pub(crate) use work::sorts;
 
@@ -120,10 +120,17 @@ fn violation(rule: &'static str, text: String, events: &[&Event]) -> Violation {
 fn forgot(facts: &Facts<'_>, rules: &Rules, from: u64, until: u64) -> bool {
     let mut spans = facts.faults.iter();
     spans.any(|span| {
-        span.kind.class == Class::Unsafe
+        span.kind.harms(rules.class)
             && span.from <= until
             && from <= span.until.saturating_add(nanos(rules.ttl))
     })
+}
+
+/// Whether locks came to another server in between: what was shown before and after isn't of one server, and a look in the
+/// middle may miss what is on its way.
+fn moved(facts: &Facts<'_>, from: u64, until: u64) -> bool {
+    let mut spans = facts.faults.iter();
+    spans.any(|span| span.kind.moves != Moves::None && span.from <= until && from <= span.until)
 }
 
 /// As the times of a history.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::facts::{Holding, Span};
-use super::{Facts, Rules, Violation, forgot, nanos, passing, violation};
+use super::{Facts, Rules, Violation, forgot, moved, nanos, passing, violation};
 use crate::history::Event;
 
 /// C5.
@@ -62,7 +62,7 @@ pub(super) fn owners(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             .any(|end| end.at <= event.at);
         let broken = facts.break_of(holding);
         let broken = broken.is_some_and(|one| one.from <= event.at);
-        if !released && !broken && !forgot(facts, rules, before.at, event.at) {
+        if !released && !broken && !went(facts, rules, before.at, event.at) {
             let text = format!("{} was taken from its holder", event.name);
             let shown = [holding.answer, holding.last, before, event];
             found.push(violation("C6", text, &shown));
@@ -149,13 +149,18 @@ pub(super) fn dead(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
                 continue;
             };
             let is_adopted = passing::is_adopted_between(facts, key, before.at);
-            if !is_adopted && !forgot(facts, rules, before.at, after.at) {
+            if !is_adopted && !went(facts, rules, before.at, after.at) {
                 let text = format!("{name} goes to another, and who is dead stays first in line");
                 found.push(violation("C6", text, &[killed.event, line, key]));
             }
         }
     }
     found
+}
+
+/// Whether a server forgot what it showed, or it isn't with that server any more.
+fn went(facts: &Facts<'_>, rules: &Rules, from: u64, until: u64) -> bool {
+    forgot(facts, rules, from, until) || moved(facts, from, until)
 }
 
 /// The fault by which the process of an owner had died by then.
@@ -187,7 +192,7 @@ pub(super) fn sharers(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             let Some(killed) = death(facts, owner, before.at) else {
                 continue;
             };
-            if !forgot(facts, rules, before.at, event.at) {
+            if !went(facts, rules, before.at, event.at) {
                 let text = format!("{}: somebody renews for one that is dead", event.name);
                 found.push(violation("C6", text, &[killed.event, before, event]));
             }

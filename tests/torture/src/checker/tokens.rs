@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::facts::Holding;
 use super::{Facts, Rules, Violation, nanos, shown, violation};
 use crate::history::{Event, Mode};
-use crate::kinds::Class;
+use crate::kinds::{Class, Moves};
 
 /// C1.
 pub(super) fn exclusion(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
@@ -100,16 +100,29 @@ fn unsafe_overlap(
 ) -> (u64, u64) {
     let ttl = nanos(rules.ttl);
     let mut faults = facts.faults_near(before.answer.process, before.from(), next.from(), ttl);
-    if !faults.any(|span| span.kind.class == Class::Unsafe) {
+    if !faults.any(|span| span.kind.harms(rules.class)) {
         return (before.end(), 0);
     }
     let (lost, _) = in_order_of_tokens(before, next);
     let end = found_valid(lost);
-    let allowed = rules.ttl / 3 + rules.io_timeout + rules.slack;
+    let allowed = ignorance(facts, rules);
     // Its renewal may come as late as it does.
     let process = lost.answer.process;
     let lateness = facts.lateness.on_the_way(process, next.from(), end);
-    (end, nanos(allowed) + lateness)
+    (end, allowed + lateness)
+}
+
+/// For how long one may believe in a lease that a server forgot: until its next renewal. A master that was replaced goes on
+/// renewing, and granting, until its clients look for the new one.
+fn ignorance(facts: &Facts<'_>, rules: &Rules) -> u64 {
+    let mut spans = facts.faults.iter();
+    let are_replaced = spans.any(|span| span.kind.moves == Moves::Masters);
+    let until = if are_replaced {
+        rules.ttl
+    } else {
+        rules.ttl / 3
+    };
+    nanos(until + rules.io_timeout + rules.slack)
 }
 
 /// C3.
@@ -124,9 +137,9 @@ pub(super) fn order(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             }
         }
         // A thread may be handed a lease by one that doesn't know yet that the server has forgotten it.
-        let ignorance = match rules.class {
+        let ignorant_for = match rules.class {
             Class::Safe => 0,
-            Class::Unsafe => nanos(rules.ttl / 3 + rules.io_timeout + rules.slack),
+            Class::Unsafe => ignorance(facts, rules),
         };
         let valid = facts.holdings_of(name).filter(|one| one.was_valid());
         let (mut largest, mut largest_exclusive): (Option<&Holding<'_>>, Option<&Holding<'_>>) =
@@ -137,7 +150,7 @@ pub(super) fn order(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             } else {
                 largest_exclusive
             };
-            let is_late = |before: &&Holding<'_>| is_late(before, next, ignorance);
+            let is_late = |before: &&Holding<'_>| is_late(before, next, ignorant_for);
             if let Some(before) = before.filter(is_late)
                 && !next.is_of_command()
                 && !is_unknowingly_broken(facts, rules, next)

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-use super::facts::Holding;
+use super::facts::{Holding, Span};
 use super::{Facts, Rules, Violation, forgot, nanos, violation};
-use crate::kinds::Class;
+use crate::kinds::{Class, Moves};
 
 /// The server has no values after them, or older ones.
 const FORGET: [&str; 3] = [
@@ -89,10 +89,11 @@ fn left_by(
 /// Whether a server has forgotten values since somebody had it.
 fn has_forgotten(facts: &Facts<'_>, rules: &Rules, last: Option<&Holding<'_>>, until: u64) -> bool {
     let from = last.map_or(0, Holding::from);
+    let fails_over =
+        |span: &Span<'_>| span.kind.moves == Moves::Masters && span.kind.harms(rules.class);
     facts.faults.iter().any(|span| {
-        FORGET.contains(&span.kind.name)
-            && span.from <= until
-            && from <= span.until.saturating_add(nanos(rules.ttl))
+        let forgets = FORGET.contains(&span.kind.name) || fails_over(span);
+        forgets && span.from <= until && from <= span.until.saturating_add(nanos(rules.ttl))
     })
 }
 

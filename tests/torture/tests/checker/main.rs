@@ -5,6 +5,7 @@
 mod bounds;
 mod breaks;
 mod commands;
+mod failovers;
 mod lateness;
 mod passing;
 mod server;

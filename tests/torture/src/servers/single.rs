@@ -1,43 +1,25 @@
-//! The server that the workers use, and the one that takes its place.
+//! One server, and the one that takes its place after unsafe faults.
 
 use std::mem;
-use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::clock::Clock;
-use super::kinds::Class;
+use super::USER;
+use crate::clock::Clock;
+use crate::kinds::Class;
 use support::{RedisServer, eventually};
 
-/// What the user of the workers may do, as the documentation has it.
-const USER: &str = "user app on >app ~{crosslock:* resetchannels &crosslock:inbox:* -@all +eval +evalsha +get +set \
-    +pexpire +pttl +del +time +ping +exists +mget +incr +incrby +lindex +lpop +llen +lrem +rpush +hget +hgetall +hset +hdel +zadd +zrem +zscore +zrange \
-    +zremrangebyscore +pexpireat +publish +subscribe +unsubscribe +pubsub|numsub \
-    +scan +lrange +getrange";
-
-/// The servers of a run.
+/// A server, and perhaps a replica.
 #[derive(Debug)]
-pub(crate) struct Servers {
+pub(crate) struct Single {
     primary: RedisServer,
     /// Follows the primary, where failing over is among the faults.
     replica: Option<RedisServer>,
     /// `None` where it can't be moved.
     pub(crate) clock: Option<Clock>,
-    address: Address,
 }
 
-/// Where the primary is at the moment.
-#[derive(Clone, Debug)]
-pub(crate) struct Address(Arc<Mutex<SocketAddr>>);
-
-impl Address {
-    pub(crate) fn get(&self) -> SocketAddr {
-        *self.0.lock().expect("no panics")
-    }
-}
-
-impl Servers {
+impl Single {
     pub(crate) fn start(class: Class, dir: &Path) -> Self {
         let mut builder = RedisServer::builder()
             .acl(&[USER])
@@ -67,9 +49,8 @@ impl Servers {
             }
             rules
         });
-        let servers = Servers {
+        let servers = Single {
             replica: (class == Class::Unsafe).then(|| builder.start()),
-            address: Address(Arc::new(Mutex::new(primary.addr()))),
             primary,
             clock,
         };
@@ -81,10 +62,6 @@ impl Servers {
 
     pub(crate) fn primary(&self) -> &RedisServer {
         &self.primary
-    }
-
-    pub(crate) fn address(&self) -> &Address {
-        &self.address
     }
 
     /// Whether the replica comes to know what the primary does.
@@ -107,7 +84,6 @@ impl Servers {
     pub(crate) fn swap(&mut self) {
         if let Some(replica) = &mut self.replica {
             mem::swap(&mut self.primary, replica);
-            *self.address.0.lock().expect("no panics") = self.primary.addr();
         }
     }
 

@@ -1,0 +1,96 @@
+//! Faults of several servers: another takes the place of a master, or slots move.
+
+use std::thread;
+use std::time::Duration;
+
+use super::driver::Driver;
+use super::faults::millis;
+use super::names::{NAMES, key_of};
+use super::servers::Set;
+use support::{Cluster, Fault, slot_of};
+
+/// Hits the master of this name, or the slots of some. Is over when all servers are what they were to each other.
+pub(crate) fn fire(driver: &mut Driver<'_>, fault: &str, name: &str) -> bool {
+    let Some(set) = driver.servers.set() else {
+        return false;
+    };
+    if let (Set::Cluster(cluster), "slots moved") = (set, fault) {
+        move_slots(cluster, &mut driver.rng);
+    } else {
+        let (key, choice) = (key_of(name), driver.rng.usize(..));
+        let stays = driver.ttl.mul_f64(driver.rng.f64());
+        let cuts_off = driver.rng.bool();
+        let old = set.master_of(&key);
+        let server = set.server(old);
+        match fault {
+            "master killed" => {
+                driver.servers.look_away_from(server);
+                server.kill();
+                set.await_other(old, &key, choice);
+                lead_to_master(driver, false);
+                thread::sleep(stays);
+                server.restart();
+            }
+            "master stopped past failover" => {
+                driver.servers.look_away_from(server);
+                server.stop();
+                set.await_other(old, &key, choice);
+                lead_to_master(driver, cuts_off);
+                // It goes on as the master that it was, until it is told.
+                server.cont();
+                thread::sleep(stays);
+            }
+            _ => {
+                set.replace(old, choice);
+                lead_to_master(driver, cuts_off);
+                thread::sleep(stays);
+            }
+        }
+    }
+    driver.servers.mend();
+    true
+}
+
+/// Has the proxies of workers lead to the new master, one after the other. What is connected stays where it is, unless
+/// it is cut off. Servers that announce their addresses are found without.
+fn lead_to_master(driver: &Driver<'_>, cuts_off: bool) {
+    let mut rng = driver.rng.clone();
+    driver.servers.look();
+    let Some(addr) = driver.servers.entrance() else {
+        return;
+    };
+    let program = driver.program.iter().filter_map(|program| program.proxy());
+    for proxy in driver.proxies.iter().chain(program) {
+        proxy.point_to(addr);
+        if cuts_off {
+            proxy.set(Fault::Refuse);
+            proxy.set(Fault::None);
+        }
+        thread::sleep(millis(rng.u64(0..20)));
+    }
+}
+
+/// Brings the slots of one to three names to other masters, step by step.
+fn move_slots(cluster: &Cluster, rng: &mut fastrand::Rng) {
+    let mut names = NAMES;
+    rng.shuffle(&mut names);
+    for name in &names[..rng.usize(1..=3)] {
+        let slot = slot_of(&key_of(name));
+        let from = cluster.owner_of_slot(slot);
+        let others = cluster.masters().into_iter();
+        let others: Vec<_> = others.filter(|index| Some(*index) != from).collect();
+        let migration = cluster.migration(slot, others[rng.usize(0..others.len())]);
+        let mut pause = || thread::sleep(Duration::from_micros(rng.u64(0..20_000)));
+        migration.import();
+        pause();
+        migration.migrate();
+        pause();
+        // One key after the other, so that a lock is in two parts meanwhile.
+        while let Some(key) = migration.keys().first() {
+            migration.move_key(key);
+            pause();
+        }
+        migration.finish();
+        pause();
+    }
+}
