@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crosslock::{Error, Locker};
-use support::{BlackHole, Cluster, RedisServer, Setup, within};
+use support::{BlackHole, Cluster, Fault, Proxy, RedisServer, Setup, within};
 
 use super::{cause, held, millis, open};
 
@@ -48,6 +48,19 @@ fn single_server_is_told_with_the_url_to_use() {
     let error = builder(&url).build().expect_err("it is no cluster");
     assert!(matches!(error, Error::Unsupported { .. }), "{error:?}");
     assert!(error.to_string().contains("use redis://"), "{error}");
+}
+
+#[test]
+fn node_that_is_cut_off_before_it_says_what_it_is_is_unavailable() {
+    let node = RedisServer::builder()
+        .config("cluster-enabled", "yes")
+        .start();
+    let proxy = Proxy::start(node.addr());
+    // Each connection ends behind the answer to PING.
+    proxy.set(Fault::Truncate("+PONG\r\n".len()));
+    let url = format!("redis+cluster://{}", proxy.addr());
+    let error = builder(&url).build().expect_err("it doesn't say");
+    assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
 }
 
 #[test]

@@ -26,9 +26,18 @@ const LEAST: u32 = 7;
 impl Hello {
     pub(super) fn ask(server: &Arc<Server>, deadline: &Deadline) -> Result<Self, Failure> {
         let role = server.greet_by(deadline)?;
-        let hello = server.call(&::redis::cmd("HELLO"), Manner::Plain, deadline);
-        let version = hello.ok().and_then(|answer| version(&answer.value));
-        Ok(Hello { role, version })
+        match server.call(&::redis::cmd("HELLO"), Manner::Plain, deadline) {
+            Ok(answer) => Ok(Hello {
+                role: Role::of(&answer.value),
+                version: version(&answer.value),
+            }),
+            // Nor may the greeting have been answered: that it doesn't say what it is says nothing then.
+            Err(unanswered) if unanswered.error.is_of_connection() => Err(unanswered.error),
+            Err(_) => Ok(Hello {
+                role,
+                version: None,
+            }),
+        }
     }
 
     pub(super) fn check(&self, place: &str) -> Result<()> {
