@@ -99,7 +99,8 @@ fn panicked_within(
 /// without one.
 fn was_too_late(facts: &Facts<'_>, rules: &Rules, holding: &Holding<'_>, lost: &Event) -> bool {
     let ttl = nanos(rules.ttl);
-    let since = holding.until.saturating_sub(ttl).max(holding.from());
+    // The answer that gave the lease may have come late itself.
+    let since = holding.until.saturating_sub(ttl);
     let lateness = facts.lateness.on_the_way(lost.process, since, lost.at);
     lateness >= ttl / 2
 }

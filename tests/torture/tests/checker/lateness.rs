@@ -63,6 +63,8 @@ fn cases() -> Vec<Case> {
         done(400, "released", 1, "unavailable"),
     ];
     let lost = vec![taken(10, 1, 5, 400), done(410, "lost", 1, "expired")];
+    // Most of its time was over when its holder heard of it.
+    let heard_late = vec![taken(310, 1, 5, 400), done(410, "lost", 1, "expired")];
     let endless = vec![ask(10, 1, "lock", 0), taken(16_000, 1, 5, 16_300)];
     let swapped = vec![
         with(event(1_101, "line", 0), "", "u/host/1/1 v/host/2/2", 0),
@@ -76,6 +78,7 @@ fn cases() -> Vec<Case> {
         case("a lock is handed on late", "C7", handed, 2, (310, 450), (10, 290), true),
         case("an outage ends late", "C7", outage, 1, (250, 500), (10, 190), true),
         case("a lease is lost", "C4", lost, 1, (60, 200), (411, 700), true),
+        case("a lease is heard of late", "C4", heard_late, 1, (60, 200), (411, 700), true),
         case("a lock is abandoned", "C4", vec![ask(2_500, 2, "lock", 0), abandoned],
             2, (2_500, 2_700), (500, 900), true),
         case("an attempt fails", "C8", failed("try", 0, 300), 1, (150, 200), (301, 400), true),
