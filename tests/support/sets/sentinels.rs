@@ -8,7 +8,7 @@ use super::PATIENCE;
 use super::member::Member;
 use super::replicated::{role, wait_until_caught_up, wait_until_master};
 use super::setup::{Setup, hosts};
-use crate::wait_until;
+use crate::{eventually, wait_until};
 
 const NAME: &str = "mymaster";
 const SERVERS: usize = 3;
@@ -51,9 +51,7 @@ impl SentinelSet {
         };
         // After a pause of two seconds, as on a busy machine, a sentinel would do nothing for 30 s.
         set.set_time("tilt-period", "2000");
-        set.set_time("publish-period", "100");
         set.wait_until_settled();
-        set.set_time("publish-period", "2000");
         set
     }
 
@@ -131,10 +129,17 @@ impl SentinelSet {
     /// replicas have caught up.
     #[track_caller]
     pub fn wait_until_settled(&self) {
-        wait_until("the sentinels to know all", PATIENCE, || {
-            self.agreed().is_some() && self.running().all(|sentinel| self.knows_all(sentinel))
-        });
+        // A sentinel looks that often, and makes a master that comes back a replica after four times as long as it tells
+        // the others of itself.
+        self.set_time("publish-period", "100");
+        self.set_time("info-period", "500");
+        let is_settled =
+            || self.agreed().is_some() && self.running().all(|sentinel| self.knows_all(sentinel));
+        let done = eventually(PATIENCE, is_settled);
+        assert!(done, "the sentinels don't know all: {}", self.story());
         wait_until_caught_up(&self.members);
+        self.set_time("publish-period", "2000");
+        self.set_time("info-period", "10000");
     }
 
     fn running(&self) -> impl Iterator<Item = &Member> {
@@ -175,7 +180,9 @@ impl SentinelSet {
         };
         let good = |state: &&State| {
             let flags = state.get("flags").map_or("", String::as_str);
-            !flags.contains("down") && !flags.contains("disconnected")
+            // A sentinel may be `master_down` for long: so it called the master when it was asked last.
+            let bad = ["s_down", "o_down", "disconnected"];
+            !flags.split(',').any(|flag| bad.contains(&flag))
         };
         let running = self.members.iter().filter(|member| member.is_running());
         let linked = |state: &&State| {
@@ -186,6 +193,17 @@ impl SentinelSet {
         good(&&master)
             && replicas.iter().filter(good).filter(linked).count() + 1 == running.count()
             && sentinels.iter().filter(good).count() + 1 == self.running().count()
+    }
+
+    /// What the sentinels know, for a test that fails.
+    fn story(&self) -> String {
+        let told = |sentinel: &Member| {
+            let ask = |what| sentinel.try_query::<Vec<State>>(&["SENTINEL", what, NAME]);
+            let master = sentinel.try_query::<State>(&["SENTINEL", "MASTER", NAME]);
+            format!("{master:?} {:?} {:?}", ask("REPLICAS"), ask("SENTINELS"))
+        };
+        let told: Vec<_> = self.running().map(told).collect();
+        told.join("\n")
     }
 
     /// Sets a time of the sentinels, in milliseconds.
