@@ -1,6 +1,7 @@
 //! Connections that are idle, until they are used again or too old.
 
 use std::collections::VecDeque;
+use std::mem;
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -34,6 +35,8 @@ impl<C> Pool<C> {
         // Another thread of the parent may have locked it.
         if let Some(mut idle) = self.0.try_lock() {
             idle.clear();
+            // Unlocked, it would be looked for threads that wait, and these are the parent's.
+            mem::forget(idle);
         }
         Pool::default()
     }

@@ -21,6 +21,7 @@
 //! [`Server`] for each address; without trouble a call takes one look into the map and not a round trip more than on a single
 //! server.
 
+use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -149,7 +150,12 @@ impl Servers for Cluster {
         let settings = Arc::new(self.settings().after_fork());
         // A thread of the parent may have locked it, which the child doesn't have.
         let map = match self.0.map.try_read() {
-            Some(map) => map.after_fork(settings.clone()),
+            Some(map) => {
+                let own = map.after_fork(settings.clone());
+                // Unlocked, it would be looked for threads that wait, and these are the parent's.
+                mem::forget(map);
+                own
+            }
             None => Map::new(self.0.seeds.clone(), settings.clone()),
         };
         Arc::new(Cluster(Arc::new(Nodes::new(settings, map))))
