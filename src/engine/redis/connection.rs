@@ -61,7 +61,8 @@ impl Connector {
     pub(super) fn suspecting_tls(&self, failure: Failure) -> Failure {
         match failure {
             Failure::Closed(cause) if self.streams.is_plain_tcp() => {
-                Failure::Closed(format!("{cause}: if the port has TLS, use rediss://").into())
+                let scheme = self.settings.tls_scheme();
+                Failure::Closed(format!("{cause}: if the port has TLS, use {scheme}://").into())
             }
             failure => failure,
         }

@@ -140,7 +140,7 @@ impl Server {
         let (ping, hello) = (::redis::cmd("PING"), ::redis::cmd("HELLO"));
         let connection = self.connect(deadline)?;
         let answer = self.exchange(connection, &ping, Manner::Plain, deadline);
-        let answer = answer.map_err(|e| self.connector.suspecting_tls(e.failure));
+        let answer = answer.map_err(|e| self.suspecting_tls(e.failure));
         match answer?.0 {
             // A server that doesn't know HELLO may have locks all the same, and was reached just now.
             Value::SimpleString(pong) if pong == "PONG" => self
@@ -151,6 +151,11 @@ impl Server {
                 Err(Failure::Other(cause.into()))
             }
         }
+    }
+
+    /// Adds a hint to the failure of a first command: see [`Connector::suspecting_tls`].
+    pub(super) fn suspecting_tls(&self, failure: Failure) -> Failure {
+        self.connector.suspecting_tls(failure)
     }
 
     /// Sends a command, and gives its answer by `deadline`.

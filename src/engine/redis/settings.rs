@@ -63,6 +63,13 @@ impl Settings {
         })
     }
 
+    /// The scheme of a plain URL with TLS.
+    pub(super) fn tls_scheme(&self) -> String {
+        let scheme = self.shown.split(':').next().unwrap_or_default();
+        let (server, kind) = scheme.split_at(scheme.find('+').unwrap_or(scheme.len()));
+        format!("{server}s{kind}")
+    }
+
     /// The same for servers that have another login, and no locks: sentinels.
     pub(super) fn of_sentinels(&self, login: Login) -> Self {
         Settings {

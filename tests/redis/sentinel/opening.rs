@@ -65,20 +65,6 @@ fn database_is_selected_and_the_prefix_of_the_scheme_does_not_matter() {
     guard.unlock().expect("unlock");
 }
 
-#[cfg(feature = "tls")]
-#[test]
-fn both_kinds_of_servers_have_tls_and_passwords() {
-    let setup = Setup::new()
-        .password(PASSWORD)
-        .sentinel_password("two")
-        .tls();
-    let set = setup.sentinels();
-    let locker = open(&set);
-    assert_works(&locker);
-    set.failover();
-    assert_works(&locker);
-}
-
 #[test]
 fn documented_rights_are_enough() {
     let page = include_str!("../../../docs/sentinel.md");

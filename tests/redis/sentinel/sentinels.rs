@@ -2,7 +2,7 @@
 
 use super::liar::{Liar, state, strings};
 use super::*;
-use support::{Fault, within};
+use support::{BlackHole, Fault, within};
 
 fn stay_held(guard: &LockGuard, time: Duration) {
     let until = Instant::now() + time;
@@ -64,6 +64,36 @@ fn one_sentinel_is_enough_where_the_others_are_black_holes() {
         assert!(other.try_lock_for(NAME, short).expect("taken").is_none())
     });
     within(millis(500), || drop(guard));
+}
+
+/// Not even a connection to these can be made.
+#[test]
+fn every_wait_is_within_its_bound_with_black_holes_for_all_hosts_but_one() {
+    let set = Setup::new().proxies().sentinels();
+    let holes = [BlackHole::start(), BlackHole::start()].map(|hole| (hole.addr(), hole));
+    let [one, other] = holes.each_ref().map(|(addr, _)| addr);
+    let url = format!(
+        "redis+sentinel://{one},{other},{}/mymaster",
+        set.sentinel(1).public_addr()
+    );
+    let locker = within(Duration::from_secs(1), || builder(&url).build()).expect("open");
+    let second = builder(&url).build().expect("open");
+    let guard = within(millis(300), || held(&locker));
+    for time in [0, 200, 900].map(millis) {
+        let found = within(time, || second.try_lock_for(NAME, time));
+        assert!(matches!(found, Ok(None)), "{found:?}");
+    }
+    stay_held(&guard, 2 * TTL);
+    within(millis(500), || guard.unlock()).expect("unlock");
+    // The one that is left names a master that nobody reaches.
+    let guard = held(&locker);
+    set.member(0).proxy().set(Fault::BlackHole);
+    for time in [0, 200, 900].map(millis) {
+        let found = within(time, || second.try_lock_for(NAME, time));
+        assert!(matches!(found, Err(Error::Unavailable { .. })), "{found:?}");
+    }
+    within(millis(500), || drop(guard));
+    within(millis(500), || locker.close());
 }
 
 #[test]

@@ -67,7 +67,7 @@ impl Lookup {
         let (question, tell) = (question.clone(), shared.clone());
         let ask = move |sentinel: &Arc<Server>, deadline: &Deadline| {
             let answer = sentinel.call(&question, Manner::Plain, deadline);
-            let answer = answer.map_err(|unanswered| unanswered.error.into());
+            let answer = answer.map_err(|e| sentinel.suspecting_tls(e.error).into());
             tell.add(
                 sentinel,
                 answer.and_then(|answer| question.view(answer.value)),
