@@ -3,10 +3,14 @@
 // Every bench compiles all of this and uses its own part.
 #![allow(dead_code, unused_imports)]
 
+mod place;
 mod server;
+mod usage;
 mod worker;
 
+pub(crate) use place::{Place, ask, pin_places};
 pub(crate) use server::{Server, connect, pin};
+pub(crate) use usage::{Counting, Usage};
 pub(crate) use worker::{Cycle, Task, Way, Worker, monotonic, serve, sleep_until};
 
 use std::time::Duration;

@@ -25,12 +25,12 @@ impl Server {
         Server::start_with(directory, &["--replicaof", &master])
     }
 
-    fn start_with(directory: &Path, arguments: &[&str]) -> Self {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = listener.local_addr().expect("its address").port();
-        drop(listener);
+    /// `arguments` may begin with a file.
+    pub(super) fn start_with(directory: &Path, arguments: &[&str]) -> Self {
+        let port = free_port();
         let log = fs::File::create(directory.join("log")).expect("a log");
         let child = Command::new("redis-server")
+            .args(arguments)
             .args([
                 "--bind",
                 "127.0.0.1",
@@ -41,7 +41,6 @@ impl Server {
             ])
             .args(["--port", &port.to_string()])
             .args(["--repl-diskless-sync-delay", "0"])
-            .args(arguments)
             .current_dir(directory)
             .stdout(Stdio::from(log))
             .spawn()
@@ -66,6 +65,10 @@ impl Server {
         format!("redis://127.0.0.1:{}/", self.port)
     }
 
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     pub(crate) fn unix(&self) -> String {
         format!("unix://{}", self.directory.join("redis.sock").display())
     }
@@ -81,6 +84,11 @@ impl Drop for Server {
 /// The server on one CPU, this process, its threads and the processes that it starts on another: where the
 /// scheduler puts them is worth more than all that is measured here.
 pub(crate) fn pin(server: &Server) {
+    pin_all([server]);
+}
+
+/// The same with several servers, which share their CPU.
+pub(crate) fn pin_all<'a>(servers: impl IntoIterator<Item = &'a Server>) {
     #[cfg(target_os = "linux")]
     {
         use rustix::thread::{CpuSet, Pid, sched_setaffinity};
@@ -89,11 +97,18 @@ pub(crate) fn pin(server: &Server) {
             set.set(cpu);
             set
         };
-        let server = Pid::from_raw(server.child.id().cast_signed());
-        let pinned =
-            sched_setaffinity(server, &on(0)).and_then(|()| sched_setaffinity(None, &on(1)));
+        let pid = |server: &Server| Pid::from_raw(server.child.id().cast_signed());
+        let mut servers = servers.into_iter().map(pid);
+        let pinned = servers
+            .try_for_each(|server| sched_setaffinity(server, &on(0)))
+            .and_then(|()| sched_setaffinity(None, &on(1)));
         pinned.unwrap_or_else(|e| eprintln!("not pinned, ratios will wander: {e}"));
     }
+}
+
+pub(super) fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("its address").port()
 }
 
 pub(crate) fn connect(url: &str) -> Connection {
