@@ -5,7 +5,9 @@
 //! ```
 //!
 //! A private `redis-server` is started on one CPU, and on another P processes that lock, hold and unlock in a loop, by
-//! TCP. Each row is measured for SECONDS (3), in rounds that are interleaved in one run, with new processes each
+//! TCP. The same goes for a master behind three sentinels, and for a cluster of three masters, of which each process
+//! is told another node first; none has replicas, and all servers share their CPU. Each row is measured for SECONDS (3), in
+//! rounds that are interleaved in one run, with new processes each
 //! time; rates and ratios are medians of the rounds, times are of all of them. All processes of a round begin
 //! together, and what they do at first, when they meet and open their inboxes, isn't counted.
 //!
@@ -15,8 +17,8 @@
 //! have the same ratio beside them. `gap` is the median time from one holder's last moment to the first of the next.
 //! `p50` and `p99` are of the time from asking for the lock to having it, and `held` is what a sleep of the time to
 //! hold came to. Per acquisition there are `evalsha`, the commands that the processes sent, and `all`, with those
-//! that the scripts run for them, `script`, the microseconds that the server spends in EVALSHA, and `cpu`, all of its CPU
-//! time in microseconds. `fair` is how often the least served process had the lock, against the most
+//! that the scripts run for them, `script`, the microseconds that the servers spend in EVALSHA, and `cpu`, all of their CPU
+//! time in microseconds; of a cluster that is the CPU time of three, two of which have nothing to do. `fair` is how often the least served process had the lock, against the most
 //! served.
 //!
 //! That no two held it at once, and that tokens increase from holder to holder, is checked of every round.
@@ -25,9 +27,7 @@ mod support;
 
 use std::time::Duration;
 
-use redis::Connection;
-
-use support::{Cycle, Server, Worker, monotonic};
+use support::{Counting, Cycle, Place, Usage, Worker, monotonic};
 
 const ROUNDS: u32 = 5;
 
@@ -47,25 +47,30 @@ fn main() {
     let seconds = support::argument().unwrap_or(3.0_f64);
     let length = Duration::from_secs_f64(seconds) / ROUNDS;
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let server = Server::start(directory.path());
-    support::pin(&server);
-    let mut subjects: Vec<Subject> = [0, 1]
-        .into_iter()
-        .flat_map(|hold| [1, 2, 4, 16].map(|processes| Subject::new(processes, hold)))
-        .collect();
+    let start = [Place::single, Place::sentinels, Place::cluster];
+    let places = start.map(|start| start(directory.path()));
+    support::pin_places(&places);
+    let mut subjects = Vec::new();
+    for (place, processes) in places.iter().zip([&[1, 2, 4, 16][..], &[4], &[4]]) {
+        for hold in [0, 1] {
+            let subject = |processes: &usize| Subject::new(place, *processes, hold);
+            subjects.extend(processes.iter().map(subject));
+        }
+    }
     let mut order: Vec<usize> = (0..subjects.len()).collect();
     for _ in 0..ROUNDS {
         // What runs before a subject has an influence on it.
         fastrand::shuffle(&mut order);
         for &subject in &order {
-            subjects[subject].run(&server.tcp(), length);
+            subjects[subject].run(length);
         }
     }
     report(&mut subjects);
 }
 
 /// So many processes, which hold for as long.
-struct Subject {
+struct Subject<'a> {
+    place: &'a Place,
     processes: usize,
     hold: Duration,
     rounds: Vec<Round>,
@@ -89,9 +94,10 @@ struct Round {
     held: f64,
 }
 
-impl Subject {
-    fn new(processes: usize, milliseconds: u64) -> Self {
+impl<'a> Subject<'a> {
+    fn new(place: &'a Place, processes: usize, milliseconds: u64) -> Self {
         Subject {
+            place,
             processes,
             hold: Duration::from_millis(milliseconds),
             rounds: Vec::new(),
@@ -100,10 +106,10 @@ impl Subject {
         }
     }
 
-    fn run(&mut self, url: &str, length: Duration) {
-        let mut admin = support::connect(url);
+    fn run(&mut self, length: Duration) {
+        let servers = self.place.admins();
         let mut workers: Vec<Worker> = (0..self.processes)
-            .map(|_| Worker::spawn(url, "bench", self.hold))
+            .map(|process| Worker::spawn(&self.place.url(process), "bench", self.hold))
             .collect();
         workers.iter_mut().for_each(Worker::await_ready);
         let begin = monotonic() + START;
@@ -112,17 +118,15 @@ impl Subject {
             worker.run(begin, end + MARGIN);
         }
         support::sleep_until(begin + WARM_UP);
-        reset(&mut admin);
-        let cpu = cpu_time(&mut admin);
+        let counting = Counting::start(servers);
         let begin = monotonic();
         support::sleep_until(end);
-        let mut calls = Calls::since_reset(&mut admin);
-        calls.cpu = cpu_time(&mut admin) - cpu;
+        let usage = counting.end();
         let cycles = workers.into_iter().map(Worker::cycles).collect();
-        self.evaluate(cycles, [begin, end], &calls);
+        self.evaluate(cycles, [begin, end], &usage);
     }
 
-    fn evaluate(&mut self, cycles: Vec<Vec<Cycle>>, [begin, end]: [Duration; 2], calls: &Calls) {
+    fn evaluate(&mut self, cycles: Vec<Vec<Cycle>>, [begin, end]: [Duration; 2], usage: &Usage) {
         let order = in_order(cycles);
         let counts = |cycle: &Cycle| begin <= cycle.held[0] && cycle.held[0] < end;
         let mut served = vec![0; self.processes];
@@ -142,10 +146,10 @@ impl Subject {
         self.rounds.push(Round {
             acquisitions: per_second(acquisitions),
             hand_offs: per_second(hand_offs),
-            evalsha: support::ratio(calls.evalsha, acquisitions),
-            all: support::ratio(calls.all, acquisitions),
-            script: calls.script / support::ratio(acquisitions, 1),
-            cpu: calls.cpu * 1e6 / support::ratio(acquisitions, 1),
+            evalsha: support::ratio(usage.evalsha, acquisitions),
+            all: support::ratio(usage.all, acquisitions),
+            script: usage.script / support::ratio(acquisitions, 1),
+            cpu: usage.cpu * 1e6 / support::ratio(acquisitions, 1),
             fairness: support::fairness(&served),
             held: held.as_secs_f64() * 1e3 / support::ratio(acquisitions, 1),
         });
@@ -156,7 +160,8 @@ impl Subject {
         let hand_offs = self.median(|round| round.hand_offs);
         let wait = |percent| support::percentile(&self.waits, percent) / 1e3;
         format!(
-            "{:>3} {:>7} {acquisitions:>7.0} {:>5.2} {hand_offs:>9.0} {:>5.2} {:>7.0} {:>7.3} {:>7.3} {:>7.2} {:>5.1} {:>6.1} {:>5.0} {:>5.2} {:>4.2}",
+            "{:<10} {:>3} {:>7} {acquisitions:>7.0} {:>5.2} {hand_offs:>9.0} {:>5.2} {:>7.0} {:>7.3} {:>7.3} {:>7.2} {:>5.1} {:>6.1} {:>5.0} {:>5.2} {:>4.2}",
+            self.place.kind,
             self.processes,
             self.hold.as_millis(),
             acquisitions / most,
@@ -192,66 +197,11 @@ fn in_order(cycles: Vec<Vec<Cycle>>) -> Vec<(usize, Cycle)> {
     order
 }
 
-/// How often commands were called, by clients and by scripts.
-struct Calls {
-    evalsha: usize,
-    all: usize,
-    /// Microseconds.
-    script: f64,
-    /// Seconds.
-    cpu: f64,
-}
-
-impl Calls {
-    fn since_reset(admin: &mut Connection) -> Self {
-        let mut info = redis::cmd("INFO");
-        let info: String = info.arg("commandstats").query(admin).expect("INFO");
-        let calls = info.lines().filter_map(|line| {
-            let (command, numbers) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
-            let (calls, rest) = numbers.split_once(",usec=")?;
-            let usec: f64 = rest.split(',').next()?.parse().ok()?;
-            // The bench's own.
-            let ours = !command.starts_with("config") && command != "info";
-            ours.then_some((command, calls.parse::<usize>().ok()?, usec))
-        });
-        let (mut evalsha, mut all, mut script) = (0, 0, 0.0);
-        for (command, calls, usec) in calls {
-            all += calls;
-            if command == "evalsha" {
-                (evalsha, script) = (calls, usec);
-            }
-        }
-        Calls {
-            evalsha,
-            all,
-            script,
-            cpu: 0.0,
-        }
-    }
-}
-
-/// The CPU time that the server has used, in seconds.
-fn cpu_time(admin: &mut Connection) -> f64 {
-    let mut info = redis::cmd("INFO");
-    let info: String = info.arg("cpu").query(admin).expect("INFO");
-    let used = info.lines().filter_map(|line| {
-        let (name, seconds) = line.split_once(':')?;
-        let is_own = ["used_cpu_sys", "used_cpu_user"].contains(&name);
-        is_own.then(|| seconds.parse::<f64>().expect("seconds"))
-    });
-    used.sum()
-}
-
-fn reset(admin: &mut Connection) {
-    let mut reset = redis::cmd("CONFIG");
-    reset.arg("RESETSTAT");
-    reset.query::<()>(admin).expect("CONFIG RESETSTAT");
-}
-
 fn report(subjects: &mut [Subject]) {
     let alone = subjects[0].median(|round| round.acquisitions);
     println!(
-        "{:>3} {:>7} {:>7} {:>5} {:>9} {:>5} {:>7} {:>7} {:>7} {:>7} {:>5} {:>6} {:>5} {:>5} {:>4}",
+        "{:<10} {:>3} {:>7} {:>7} {:>5} {:>9} {:>5} {:>7} {:>7} {:>7} {:>7} {:>5} {:>6} {:>5} {:>5} {:>4}",
+        "",
         "P",
         "hold ms",
         "locks/s",
