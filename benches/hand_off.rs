@@ -6,10 +6,10 @@
 //!
 //! A private `redis-server` is started on one CPU, and on another P processes that lock, hold and unlock in a loop, by
 //! TCP. The same goes for a master behind three sentinels, and for a cluster of three masters, of which each process
-//! is told another node first; none has replicas, and all servers share their CPU. Each row is measured for SECONDS (3), in
-//! rounds that are interleaved in one run, with new processes each
-//! time; rates and ratios are medians of the rounds, times are of all of them. All processes of a round begin
-//! together, and what they do at first, when they meet and open their inboxes, isn't counted.
+//! is told another node first; none has replicas, and all servers share their CPU. Each row is measured for SECONDS
+//! (3), in rounds that are interleaved in one run, with new processes each time; rates and ratios are medians of the
+//! rounds, times are of all of them. All processes of a round begin together, and what they do at first, when they
+//! meet and open their inboxes, isn't counted.
 //!
 //! How to read it: a lock that is held for 1 ms can be taken 1000 times a second, if it cost nothing to give it to
 //! the next; `ratio` is against that. With nothing to hold, it is against what one process alone does in the
@@ -17,9 +17,9 @@
 //! have the same ratio beside them. `gap` is the median time from one holder's last moment to the first of the next.
 //! `p50` and `p99` are of the time from asking for the lock to having it, and `held` is what a sleep of the time to
 //! hold came to. Per acquisition there are `evalsha`, the commands that the processes sent, and `all`, with those
-//! that the scripts run for them, `script`, the microseconds that the servers spend in EVALSHA, and `cpu`, all of their CPU
-//! time in microseconds; of a cluster that is the CPU time of three, two of which have nothing to do. `fair` is how often the least served process had the lock, against the most
-//! served.
+//! that the scripts run for them, `script`, the microseconds that the servers spend in EVALSHA, and `cpu`, all of
+//! their CPU time in microseconds; of a cluster that is the CPU time of three, two of which have nothing to do.
+//! `fair` is how often the least served process had the lock, against the most served.
 //!
 //! That no two held it at once, and that tokens increase from holder to holder, is checked of every round.
 
@@ -39,6 +39,9 @@ const START: Duration = Duration::from_millis(20);
 
 /// How long they run on, so that none ends before it doesn't count any more.
 const MARGIN: Duration = Duration::from_millis(30);
+
+/// For as long the counting may begin late: the servers have to be asked.
+const LATE: Duration = Duration::from_millis(100);
 
 fn main() {
     if support::serve() {
@@ -113,13 +116,14 @@ impl<'a> Subject<'a> {
             .collect();
         workers.iter_mut().for_each(Worker::await_ready);
         let begin = monotonic() + START;
-        let end = begin + WARM_UP + length;
+        let latest = begin + WARM_UP + LATE + length;
         for worker in &mut workers {
-            worker.run(begin, end + MARGIN);
+            worker.run(begin, latest + MARGIN);
         }
         support::sleep_until(begin + WARM_UP);
         let counting = Counting::start(servers);
         let begin = monotonic();
+        let end = latest.min(begin + length);
         support::sleep_until(end);
         let usage = counting.end();
         let cycles = workers.into_iter().map(Worker::cycles).collect();
