@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crosslock::{Error, Finding, Locker, Verdict};
+use crosslock::{Finding, Locker, Verdict};
 use support::Cluster;
 
 use super::{held, name_on, open, slot};
@@ -96,10 +96,14 @@ fn doctor_names_the_nodes_that_differ_and_slots_on_their_way() {
 }
 
 #[test]
-fn names_of_one_slot_are_had_together() {
+fn names_with_one_tag_are_had_together_and_so_are_others() {
     let cluster = Cluster::start();
     let locker = open(&cluster).namespace("").expect("a namespace");
     let guard = locker.lock_all(&["{tag}:a", "{tag}:b"]).expect("lock");
     assert!(locker.try_lock("{tag}:a").expect("try_lock").is_none());
     guard.unlock().expect("it was held");
+    let apart = locker.lock_all(&["a", "b", "c"]).expect("lock");
+    assert!(locker.try_lock("b").expect("try_lock").is_none());
+    apart.unlock().expect("it was held");
+    drop(held(&locker, "b"));
 }
