@@ -9,8 +9,8 @@ use super::connection::{Connection, Connector};
 use super::failure::Failure;
 use super::role::Role;
 use super::script::Command;
-use super::settings::{Replicas, Settings};
-use super::shortfall::{Shortfall, shortfall};
+use super::settings::Settings;
+use super::shortfall::{Confirmation, Shortfall};
 use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
 use crate::engine::Unanswered;
@@ -220,12 +220,12 @@ impl Server {
         manner: Manner,
         deadline: &Deadline,
     ) -> Result<Replied, Failed> {
-        let replicas = self.settings.replicas.filter(|_| command.is_for_replicas());
+        let confirmation = Confirmation::of(&self.settings, &[command]);
         let deadline = deadline.within(self.settings.io_timeout);
         let request = Request {
             command,
             manner,
-            replicas,
+            confirmation,
             deadline: &deadline,
         };
         let (value, shortfall) = match request.exchange(&mut connection) {
@@ -292,7 +292,7 @@ impl Server {
 struct Request<'a> {
     command: &'a dyn Command,
     manner: Manner,
-    replicas: Option<Replicas>,
+    confirmation: Option<Confirmation>,
     deadline: &'a Deadline,
 }
 
@@ -316,11 +316,8 @@ impl Request<'_> {
             asking.append(&mut packed);
             packed = asking;
         }
-        if let Some(replicas) = self.replicas {
-            let mut wait = ::redis::cmd("WAIT");
-            wait.arg(replicas.least)
-                .arg(self.patience(replicas).as_millis());
-            wait.write_packed_command(&mut packed);
+        if let Some(confirmation) = self.confirmation {
+            confirmation.append_to(&mut packed, self.deadline);
         }
         connection.send(&packed, self.deadline)?;
         if self.manner == Manner::Asking {
@@ -333,23 +330,16 @@ impl Request<'_> {
                 Value::Array(values.collect::<Result<_, _>>()?)
             }
         };
-        let Some(replicas) = self.replicas else {
+        let Some(confirmation) = self.confirmation else {
             return Ok((value, None));
         };
         let acknowledged = connection.reply()?;
         // What came of the command itself says more than that WAIT was refused, too.
         let shortfall = match value {
             Value::ServerError(_) => None,
-            _ => shortfall(acknowledged, replicas.least)?,
+            _ => confirmation.shortfall(acknowledged)?,
         };
         Ok((value, shortfall))
-    }
-
-    /// For how long the server waits for its replicas: never for ever, which 0 would be, and not until the deadline, by
-    /// which its answer has to be here.
-    fn patience(&self, replicas: Replicas) -> Duration {
-        let share = self.deadline.remaining() / 2;
-        replicas.timeout.min(share).max(Duration::from_millis(1))
     }
 }
 

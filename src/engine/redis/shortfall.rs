@@ -1,13 +1,57 @@
-//! What WAIT says: whether enough replicas have what was written before it.
+//! WAIT, behind commands in the same write: whether enough replicas have what these wrote.
 //!
 //! It proves nothing of a command that wrote nothing: replicas may have all that this connection wrote, and lack what
 //! another has. So what must be on replicas is written by each copy of its command, or isn't believed.
 
 use std::fmt;
+use std::time::Duration;
 
 use ::redis::{ServerError, Value};
 
 use super::failure::Failure;
+use super::script::Command;
+use super::settings::{Replicas, Settings};
+use crate::base::clock::Deadline;
+
+/// WAIT, behind commands that replicas must have. One that has no answer to it has none at all.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Confirmation(Replicas);
+
+impl Confirmation {
+    /// `None` where no replica must have what these write.
+    pub(super) fn of(settings: &Settings, commands: &[&dyn Command]) -> Option<Self> {
+        let is_needed = commands.iter().any(|command| command.is_for_replicas());
+        settings.replicas.filter(|_| is_needed).map(Confirmation)
+    }
+
+    /// Sends it behind what is to be answered by that deadline.
+    pub(super) fn append_to(self, packed: &mut Vec<u8>, deadline: &Deadline) {
+        let mut wait = ::redis::cmd("WAIT");
+        let patience = self.patience(deadline.remaining()).as_millis();
+        wait.arg(self.0.least).arg(patience);
+        wait.write_packed_command(packed);
+    }
+
+    /// For how long the server waits for its replicas: never for ever, which 0 would be, and not until the deadline, by
+    /// which its answer has to be here.
+    fn patience(self, left: Duration) -> Duration {
+        let share = self.0.timeout.min(left / 2);
+        share.max(Duration::from_millis(1))
+    }
+
+    /// What was answered to it behind commands that were carried out.
+    pub(super) fn shortfall(self, acknowledged: Value) -> Result<Option<Shortfall>, Failure> {
+        let least = self.0.least;
+        match acknowledged {
+            Value::Int(have) if have >= i64::from(least) => Ok(None),
+            Value::Int(have) => Ok(Some(Shortfall { have, least })),
+            Value::ServerError(error) => Err(unconfirmed(error)),
+            _ => Err(Failure::Other(
+                "it doesn't answer WAIT as a Redis server does".into(),
+            )),
+        }
+    }
+}
 
 /// How many replicas have what was written, and how many should.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,18 +68,6 @@ impl fmt::Display for Shortfall {
             "it has what was written, but only {have} of its replicas are known to have it, and min_replicas is {least}: a \
              failover may lose it"
         )
-    }
-}
-
-/// What WAIT answered behind a command that was carried out.
-pub(super) fn shortfall(acknowledged: Value, least: u32) -> Result<Option<Shortfall>, Failure> {
-    match acknowledged {
-        Value::Int(have) if have >= i64::from(least) => Ok(None),
-        Value::Int(have) => Ok(Some(Shortfall { have, least })),
-        Value::ServerError(error) => Err(unconfirmed(error)),
-        _ => Err(Failure::Other(
-            "it doesn't answer WAIT as a Redis server does".into(),
-        )),
     }
 }
 

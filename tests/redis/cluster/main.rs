@@ -3,6 +3,7 @@
 #![cfg(feature = "redis")]
 
 mod bounds;
+mod confirmed;
 mod failovers;
 mod moves;
 mod opening;

@@ -12,7 +12,7 @@ use support::{Child, Cluster, is_child, say, wait_until, within};
 use super::{LONG, PATIENCE, held, held_soon, key, millis, name_on, open, slot};
 
 /// A name on each master, in the order of their slots.
-fn names(cluster: &Cluster) -> [String; 3] {
+pub(super) fn names(cluster: &Cluster) -> [String; 3] {
     [0, 1, 2].map(|node| name_on(cluster, node, 0))
 }
 
@@ -21,13 +21,13 @@ fn is_free(locker: &Locker, name: &str) -> bool {
 }
 
 /// Whether nobody has the name and nobody waits for it.
-fn is_left_alone(locker: &Locker, name: &str) -> bool {
+pub(super) fn is_left_alone(locker: &Locker, name: &str) -> bool {
     let seen = locker.inspect(name).expect("inspect");
     seen.holders.is_empty() && seen.waiters.is_empty()
 }
 
 #[track_caller]
-fn wait_for_waiter(locker: &Locker, name: &str) {
+pub(super) fn wait_for_waiter(locker: &Locker, name: &str) {
     wait_until("a waiter", PATIENCE, || {
         !locker.inspect(name).expect("inspect").waiters.is_empty()
     });

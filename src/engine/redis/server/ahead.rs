@@ -1,19 +1,19 @@
 //! Commands that are sent before the answers to others are read, so that several servers work at the same time.
 //!
 //! They go out on a connection that is idle, in one write, and are tried once. What becomes of a command that wasn't answered
-//! so is the caller's business. What always holds here: a connection on which an answer is missing is closed.
+//! so is the caller's business. What always holds here: a connection on which an answer is missing is closed; what replicas
+//! must have isn't answered before it is known how many have it.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use ::redis::Value;
 
-use super::{Answer, Server, is_unknown_script, share, shortfall};
+use super::{Answer, Confirmation, Server, is_unknown_script, share};
 use crate::base::clock::Deadline;
 use crate::engine::redis::connection::Connection;
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::script::Command;
-use crate::engine::redis::settings::Replicas;
 
 /// Commands that were sent, and whose answers weren't read yet.
 pub(in crate::engine::redis) struct Ahead {
@@ -21,7 +21,7 @@ pub(in crate::engine::redis) struct Ahead {
     sent: Result<Connection, Failure>,
     /// How many answers there are to read, but for that of WAIT.
     count: usize,
-    replicas: Option<Replicas>,
+    confirmation: Option<Confirmation>,
     began: Instant,
 }
 
@@ -45,16 +45,13 @@ impl Server {
     ) -> Option<Ahead> {
         let began = Instant::now();
         let mut connection = self.pool.take(began, Connection::is_quiet)?;
-        let is_for_replicas = commands.iter().any(|command| command.is_for_replicas());
-        let replicas = self.settings.replicas.filter(|_| is_for_replicas);
+        let confirmation = Confirmation::of(&self.settings, commands);
         let mut packed: Vec<u8> = commands.iter().flat_map(|one| one.packed()).collect();
-        if let Some(replicas) = replicas {
-            let patience = replicas.timeout.min(deadline.remaining() / 4);
-            let mut wait = ::redis::cmd("WAIT");
-            wait.arg(replicas.least).arg(patience.as_millis().max(1));
-            wait.write_packed_command(&mut packed);
+        let reply_by = self.reply_by(deadline);
+        if let Some(confirmation) = confirmation {
+            confirmation.append_to(&mut packed, &reply_by);
         }
-        let sent = match connection.send(&packed, &self.reply_by(deadline)) {
+        let sent = match connection.send(&packed, &reply_by) {
             Ok(()) => Ok(connection),
             Err(failure) => {
                 connection.give_up();
@@ -65,7 +62,7 @@ impl Server {
             server: self.clone(),
             sent,
             count: commands.len(),
-            replicas,
+            confirmation,
             began,
         })
     }
@@ -80,9 +77,16 @@ impl Ahead {
     pub(in crate::engine::redis) fn answers(self, deadline: &Deadline) -> Vec<Came> {
         let (server, count, began) = (self.server.clone(), self.count, self.began);
         let mut came = Vec::with_capacity(count);
+        let is_for_replicas = self.confirmation.is_some();
         if let Err(failure) = self.read(&mut came, deadline) {
-            server.distrust(&failure, began, deadline);
-            came.truncate(count);
+            if failure.is_of_connection() {
+                server.distrust(&failure, began, deadline);
+            }
+            if is_for_replicas {
+                // Nobody has said how many replicas have what was answered so far.
+                let answers = came.iter_mut().filter(|one| matches!(one, Came::Answer(_)));
+                answers.for_each(|one| *one = Came::NoAnswer);
+            }
             came.resize_with(count, || Came::NoAnswer);
         }
         came
@@ -95,8 +99,8 @@ impl Ahead {
         connection.wait_until(&server.reply_by(deadline));
         let read = read_all(&mut connection, self.count, came, &server);
         let waited = read.and_then(|()| {
-            let replicas = self.replicas;
-            replicas.map_or(Ok(None), |of| shortfall(connection.reply()?, of.least))
+            let confirmation = self.confirmation;
+            confirmation.map_or(Ok(None), |of| of.shortfall(connection.reply()?))
         });
         match waited {
             Ok(missing) => {

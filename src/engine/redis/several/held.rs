@@ -35,6 +35,10 @@ impl<'a> Held<'a> {
     }
 
     pub(in crate::engine::redis) fn is_owner(&self, deadline: &Deadline) -> Result<Renewed> {
+        if self.commands.asks_replicas() {
+            // As for one name: only what was written can be confirmed.
+            return self.renew(deadline);
+        }
         renewed(self.commands.are_owner(&self.requests, deadline))
     }
 
