@@ -65,7 +65,7 @@ impl Place {
     pub(crate) fn sentinels() -> Self {
         static SET: Mutex<Weak<support::SentinelSet>> = Mutex::new(Weak::new());
         let set = shared(&SET, || {
-            support::Setup::new().password(PASSWORD).sentinels()
+            support::Setup::new().calm().password(PASSWORD).sentinels()
         });
         Place::new(&set.url(), set)
     }
@@ -85,7 +85,9 @@ impl Place {
     #[cfg(feature = "redis")]
     pub(crate) fn cluster() -> Self {
         static SET: Mutex<Weak<support::Cluster>> = Mutex::new(Weak::new());
-        let set = shared(&SET, || support::Setup::new().password(PASSWORD).cluster());
+        let set = shared(&SET, || {
+            support::Setup::new().calm().password(PASSWORD).cluster()
+        });
         // The suite knows when leases end.
         Place::new(&format!("{}?clock_skew=0ms", set.url()), set)
     }

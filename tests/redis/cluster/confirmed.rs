@@ -6,12 +6,7 @@ use crosslock::{Error, LockGuard, Locker, LockerBuilder};
 use support::{Cluster, Setup, wait_until};
 
 use super::several::{is_left_alone, names, wait_for_waiter};
-use super::{LONG, PATIENCE, cause, millis, open};
-
-/// A cluster in which nobody takes over from anybody while a test runs.
-fn calm() -> Setup {
-    Setup::new().node_timeout(LONG * 6)
-}
+use super::{PATIENCE, cause, millis, open, start};
 
 fn builder(cluster: &Cluster) -> LockerBuilder {
     let builder = Locker::builder(&cluster.url()).ttl(millis(3_000));
@@ -46,7 +41,7 @@ fn assert_left_alone(cluster: &Cluster, names: &[String]) {
 
 #[test]
 fn nothing_is_kept_when_one_master_lacks_its_replica() {
-    let cluster = calm().cluster();
+    let cluster = start();
     let names = names(&cluster);
     let locker = builder(&cluster).build().expect("open");
     for replica in 3..6 {
@@ -66,7 +61,7 @@ fn nothing_is_kept_when_one_master_lacks_its_replica() {
 
 #[test]
 fn guard_outlives_a_replica_that_stands_still_and_is_lost_without_one() {
-    let cluster = calm().cluster();
+    let cluster = start();
     let names = names(&cluster);
     let locker = builder(&cluster).build().expect("open");
     let all = taken(&locker, &names);
@@ -83,7 +78,7 @@ fn guard_outlives_a_replica_that_stands_still_and_is_lost_without_one() {
 
 #[test]
 fn waiter_goes_on_when_replicas_are_there_again() {
-    let cluster = calm().cluster();
+    let cluster = start();
     let names = names(&cluster);
     let [locker, other] = [0, 1].map(|_| builder(&cluster).build().expect("open"));
     let all = taken(&locker, &names);
@@ -110,7 +105,7 @@ fn waiter_goes_on_when_replicas_are_there_again() {
 
 #[test]
 fn answer_without_its_confirmation_is_none() {
-    let cluster = calm().proxies().cluster();
+    let cluster = Setup::new().calm().proxies().cluster();
     let names = names(&cluster);
     let locker = builder(&cluster).build().expect("open");
     let all = taken(&locker, &names);
@@ -133,7 +128,7 @@ fn answer_without_its_confirmation_is_none() {
 
 #[test]
 fn right_to_wait_that_is_taken_away_is_told() {
-    let cluster = calm().cluster();
+    let cluster = start();
     let names = names(&cluster);
     let locker = builder(&cluster).build().expect("open");
     let all = taken(&locker, &names);

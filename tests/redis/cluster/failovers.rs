@@ -6,7 +6,7 @@ use std::time::Duration;
 use crosslock::{LockGuard, Locker};
 use support::{Cluster, Setup, within};
 
-use super::{PATIENCE, held, held_soon, key, millis, name_on, open};
+use super::{PATIENCE, held, held_soon, key, millis, name_on, open, start};
 
 /// A lease that outlives a failover.
 const TTL: Duration = Duration::from_secs(20);
@@ -35,7 +35,7 @@ fn replicated(cluster: &Cluster, locker: &Locker, name: &str) -> LockGuard {
 
 #[test]
 fn lock_outlives_a_failover_by_hand() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let locker = patient(&cluster);
     let name = name_on(&cluster, 0, 0);
     let guard = replicated(&cluster, &locker, &name);
@@ -107,7 +107,7 @@ fn stopped_master_that_comes_back_late_has_no_say() {
 
 #[test]
 fn nodes_that_come_and_go_take_their_locks_along() {
-    let mut cluster = Cluster::start();
+    let mut cluster = start();
     let locker = open(&cluster);
     let name = name_on(&cluster, 0, 0);
     let guard = held(&locker, &name);

@@ -10,11 +10,15 @@ mod opening;
 mod operating;
 mod rights;
 mod several;
+#[cfg(feature = "tls")]
+mod tls;
+mod whole_slots;
 
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use crosslock::{Error, LockGuard, Locker};
-use support::{Cluster, slot_of, wait_until, within};
+use support::{Cluster, Setup, slot_of, wait_until, within};
 
 /// Far more than anything here takes, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,6 +27,20 @@ const LONG: Duration = Duration::from_secs(10);
 
 const fn millis(number: u64) -> Duration {
     Duration::from_millis(number)
+}
+
+/// A cluster in which only those take over that are told to.
+fn start() -> Cluster {
+    Setup::new().calm().cluster()
+}
+
+/// One that all tests share that run at one time, and leave it as it is: it takes seconds to start.
+fn shared() -> Arc<Cluster> {
+    static CLUSTER: Mutex<Weak<Cluster>> = Mutex::new(Weak::new());
+    let mut shared = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
+    let cluster = shared.upgrade().unwrap_or_else(|| Arc::new(start()));
+    *shared = Arc::downgrade(&cluster);
+    cluster
 }
 
 #[track_caller]
@@ -44,6 +62,7 @@ fn slot(name: &str) -> u16 {
 #[track_caller]
 fn name_on(cluster: &Cluster, node: usize, number: usize) -> String {
     let slots = cluster.slots(node);
+    assert!(!slots.is_empty(), "node {node} is no master any more");
     let mut names = (0..).map(|number| format!("name-{number}"));
     let mut on_node = names.by_ref().filter(|name| slots.contains(&slot(name)));
     on_node.nth(number).expect("there is one")
@@ -76,7 +95,7 @@ fn cause(error: &Error) -> String {
 
 #[test]
 fn names_are_on_the_masters_of_their_slots() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let locker = open(&cluster);
     let guards: Vec<_> = (0..30)
         .map(|number| held(&locker, &format!("n{number}")))
@@ -104,7 +123,7 @@ fn names_are_on_the_masters_of_their_slots() {
 
 #[test]
 fn waiter_has_the_lock_when_it_is_released() {
-    let cluster = Cluster::start();
+    let cluster = shared();
     let (locker, other) = (open(&cluster), open(&cluster));
     for node in 0..3 {
         let name = name_on(&cluster, node, 0);
@@ -123,9 +142,7 @@ fn waiter_has_the_lock_when_it_is_released() {
 
 #[test]
 fn stopped_master_keeps_nobody_beyond_the_timeout() {
-    let cluster = support::Setup::new()
-        .node_timeout(Duration::from_secs(120))
-        .cluster();
+    let cluster = start();
     let locker = open(&cluster);
     let name = name_on(&cluster, 0, 0);
     drop(held(&locker, &name));

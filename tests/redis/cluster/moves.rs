@@ -4,13 +4,13 @@ use std::thread;
 use std::time::Duration;
 
 use crosslock::Locker;
-use support::{Cluster, slot_of, within};
+use support::{slot_of, within};
 
-use super::{LONG, PATIENCE, cause, held, held_soon, key, millis, name_on, open, slot};
+use super::{LONG, PATIENCE, cause, held, held_soon, key, millis, name_on, open, slot, start};
 
 #[test]
 fn held_lock_goes_on_at_the_node_that_its_slot_moved_to() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let locker = open(&cluster);
     let name = name_on(&cluster, 0, 0);
     let guard = held(&locker, &name);
@@ -28,7 +28,7 @@ fn held_lock_goes_on_at_the_node_that_its_slot_moved_to() {
 
 #[test]
 fn free_lock_is_had_at_the_new_node_in_the_middle_of_a_migration() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let locker = open(&cluster);
     let name = name_on(&cluster, 0, 0);
     let migration = cluster.migration(slot(&name), 1);
@@ -44,7 +44,7 @@ fn free_lock_is_had_at_the_new_node_in_the_middle_of_a_migration() {
 
 #[test]
 fn renewals_and_waiters_outlive_each_step_of_a_migration() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let builder = Locker::builder(&cluster.url()).ttl(Duration::from_secs(3));
     let (locker, other) = (builder.clone().build().unwrap(), builder.build().unwrap());
     let name = name_on(&cluster, 0, 0);
@@ -77,7 +77,7 @@ fn renewals_and_waiters_outlive_each_step_of_a_migration() {
 
 #[test]
 fn migration_left_half_done_ends_calls_in_time_until_it_is_mended() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let locker = Locker::builder(&cluster.url()).ttl(Duration::from_secs(2));
     let locker = locker.build().unwrap();
     let name = name_on(&cluster, 0, 0);
@@ -103,7 +103,7 @@ fn migration_left_half_done_ends_calls_in_time_until_it_is_mended() {
 
 #[test]
 fn retry_while_the_slot_moves_is_at_its_pace_and_no_storm() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let locker = open(&cluster);
     let name = name_on(&cluster, 0, 0);
     drop(held(&locker, &name));
@@ -124,7 +124,7 @@ fn retry_while_the_slot_moves_is_at_its_pace_and_no_storm() {
 
 #[test]
 fn reshard_of_many_slots_loses_no_lock() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let locker = open(&cluster);
     let names: Vec<_> = (0..20).map(|number| name_on(&cluster, 0, number)).collect();
     let guards: Vec<_> = names.iter().map(|name| held(&locker, name)).collect();
@@ -146,7 +146,7 @@ fn reshard_of_many_slots_loses_no_lock() {
 
 #[test]
 fn nodes_that_send_to_each_other_end_a_call() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let locker = open(&cluster);
     let name = name_on(&cluster, 0, 0);
     let slot = slot(&name).to_string();
@@ -167,7 +167,7 @@ fn nodes_that_send_to_each_other_end_a_call() {
 
 #[test]
 fn key_that_is_there_already_is_asked_for_there_this_once() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let locker = open(&cluster).namespace("").expect("a namespace");
     let name = (0..).map(|number| format!("name-{number}"));
     let mut here = name.filter(|name| cluster.slots(0).contains(&slot_of(name)));

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use super::{held, name_on, open, slot, start};
 use crosslock::{Finding, Locker, Verdict};
-use support::Cluster;
-
-use super::{held, name_on, open, slot};
 
 fn finding(locker: &Locker, check: &str) -> Finding {
     let findings = locker.diagnose().expect("diagnose");
@@ -15,7 +13,7 @@ fn finding(locker: &Locker, check: &str) -> Finding {
 
 #[test]
 fn locks_of_all_nodes_are_listed_inspected_and_broken() {
-    let cluster = Cluster::start();
+    let cluster = start();
     for namespace in ["app", ""] {
         let locker = open(&cluster).namespace(namespace).expect("a namespace");
         // Other programs have keys, too, and in the empty namespace beside ours.
@@ -47,7 +45,7 @@ fn locks_of_all_nodes_are_listed_inspected_and_broken() {
 
 #[test]
 fn values_and_permits_are_where_their_locks_are() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let locker = open(&cluster);
     let names = |number| [0, 1, 2].map(|node| name_on(&cluster, node, number));
     let (values, permits) = (names(0), names(1));
@@ -68,7 +66,7 @@ fn values_and_permits_are_where_their_locks_are() {
 
 #[test]
 fn doctor_names_the_nodes_that_differ_and_slots_on_their_way() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let locker = open(&cluster);
     let findings = locker.diagnose().expect("diagnose");
     let checks: BTreeSet<_> = findings.iter().map(|finding| finding.check).collect();
@@ -97,7 +95,7 @@ fn doctor_names_the_nodes_that_differ_and_slots_on_their_way() {
 
 #[test]
 fn names_with_one_tag_are_had_together_and_so_are_others() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let locker = open(&cluster).namespace("").expect("a namespace");
     let guard = locker.lock_all(&["{tag}:a", "{tag}:b"]).expect("lock");
     assert!(locker.try_lock("{tag}:a").expect("try_lock").is_none());

@@ -2,18 +2,20 @@
 
 use std::collections::HashMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crosslock::{Error, Locker};
 use support::{Child, Cluster, is_child, say, wait_until, within};
 
-use super::{LONG, PATIENCE, held, held_soon, key, millis, name_on, open, slot};
+use super::{LONG, PATIENCE, held, held_soon, key, millis, name_on, open, shared, slot, start};
 
-/// A name on each master, in the order of their slots.
+/// A name on each master, in the order of their slots: others each time.
 pub(super) fn names(cluster: &Cluster) -> [String; 3] {
-    [0, 1, 2].map(|node| name_on(cluster, node, 0))
+    static NEXT: AtomicUsize = AtomicUsize::new(10);
+    let number = NEXT.fetch_add(1, SeqCst);
+    [0, 1, 2].map(|node| name_on(cluster, node, number))
 }
 
 fn is_free(locker: &Locker, name: &str) -> bool {
@@ -48,10 +50,8 @@ fn work(locker: &Locker, names: &[&str], last: &HashMap<String, (Mutex<()>, Atom
     guard.unlock().expect("it was held");
 }
 
-#[test]
-fn crossing_calls_exclude_each_other_and_come_to_their_end() {
-    let cluster = Cluster::start();
-    let names: Vec<_> = (0..6).map(|n| name_on(&cluster, n % 3, n / 3)).collect();
+/// Threads take some of the names each, in another order each time, while `meanwhile` happens.
+fn cross(cluster: &Cluster, names: &[String], rounds: usize, meanwhile: impl FnOnce()) {
     let last: HashMap<_, _> = names
         .iter()
         .map(|name| (name.clone(), (Mutex::new(()), AtomicU64::new(0))))
@@ -59,24 +59,44 @@ fn crossing_calls_exclude_each_other_and_come_to_their_end() {
     let (done, watch) = (AtomicU64::new(0), Instant::now());
     thread::scope(|scope| {
         for worker in 0..5 {
-            let (cluster, names, last, done) = (&cluster, &names, &last, &done);
+            let (last, done) = (&last, &done);
             scope.spawn(move || {
                 // Each is as a process of its own.
                 let locker = open(cluster);
-                for round in 0..40 {
+                for round in 0..rounds {
                     let first = (worker * 7 + round) % names.len();
                     let count = if worker == 4 { 1 } else { 2 + round % 3 };
-                    // In another order each time.
                     let wanted = (0..count).map(|n| &*names[(first + n * 5) % names.len()]);
                     work(&locker, &wanted.collect::<Vec<_>>(), last);
                     done.fetch_add(1, SeqCst);
                 }
             });
         }
+        meanwhile();
     });
     println!("{} in {:?}", done.load(SeqCst), watch.elapsed());
-    let locker = open(&cluster);
+    let locker = open(cluster);
     assert!(names.iter().all(|name| is_left_alone(&locker, name)));
+}
+
+#[test]
+fn crossing_calls_exclude_each_other_and_come_to_their_end() {
+    let cluster = shared();
+    let names = [(); 2].map(|()| names(&cluster)).concat();
+    cross(&cluster, &names, 40, || {});
+}
+
+#[test]
+fn crossing_calls_go_on_while_slots_move_and_masters_hand_over() {
+    let cluster = start();
+    let names = [(); 2].map(|()| names(&cluster)).concat();
+    cross(&cluster, &names, 60, || {
+        for (number, name) in names.iter().enumerate() {
+            cluster.move_slot(slot(name), (number + 1) % 3);
+        }
+        cluster.failover(4);
+        cluster.move_slot(slot(&names[0]), 0);
+    });
 }
 
 /// Has a master give tokens that are far above those of the others, and returns the least of them.
@@ -90,7 +110,7 @@ fn put_ahead(cluster: &Cluster, node: usize, name: &str) -> u64 {
 
 #[test]
 fn token_is_above_those_of_a_master_that_is_ahead_and_is_so_everywhere() {
-    let cluster = Cluster::start();
+    let cluster = shared();
     let short = Locker::builder(&cluster.url())
         .ttl(millis(300))
         .renew(false);
@@ -110,7 +130,7 @@ fn token_is_above_those_of_a_master_that_is_ahead_and_is_so_everywhere() {
 
 #[test]
 fn abandonment_on_one_master_is_told_of_all() {
-    let cluster = Cluster::start();
+    let cluster = shared();
     let short = Locker::builder(&cluster.url())
         .ttl(millis(200))
         .renew(false);
@@ -123,7 +143,7 @@ fn abandonment_on_one_master_is_told_of_all() {
 
 #[test]
 fn waiter_keeps_what_is_in_front_and_nothing_behind() {
-    let cluster = Cluster::start();
+    let cluster = shared();
     let builder = Locker::builder(&cluster.url()).ttl(millis(1_500));
     let (locker, other) = (open(&cluster), builder.build().expect("open"));
     let [a, b, c] = &names(&cluster);
@@ -147,7 +167,7 @@ fn waiter_keeps_what_is_in_front_and_nothing_behind() {
 
 #[test]
 fn call_that_gives_up_leaves_nothing() {
-    let cluster = Cluster::start();
+    let cluster = shared();
     let (locker, other) = (open(&cluster), open(&cluster));
     let [a, b, c] = &names(&cluster);
     let last = held(&locker, c);
@@ -175,7 +195,7 @@ fn child_waits_for_all() {
 
 #[test]
 fn what_a_killed_waiter_kept_is_free_after_its_ttl() {
-    let cluster = Cluster::start();
+    let cluster = shared();
     let locker = open(&cluster);
     let names = names(&cluster);
     let [a, b, c] = &names;
@@ -195,7 +215,7 @@ fn what_a_killed_waiter_kept_is_free_after_its_ttl() {
 
 #[test]
 fn waiter_begins_anew_where_it_lost_what_it_kept() {
-    let cluster = Cluster::start();
+    let cluster = shared();
     let builder = Locker::builder(&cluster.url()).ttl(millis(900));
     let (locker, other) = (open(&cluster), builder.build().expect("open"));
     let [a, b, c] = &names(&cluster);
@@ -218,7 +238,7 @@ fn waiter_begins_anew_where_it_lost_what_it_kept() {
 
 #[test]
 fn waiter_whose_kept_lock_was_broken_goes_on_by_another_owner() {
-    let cluster = Cluster::start();
+    let cluster = shared();
     let builder = Locker::builder(&cluster.url()).ttl(millis(900));
     let (locker, other) = (open(&cluster), builder.build().expect("open"));
     let [a, b, c] = &names(&cluster);
@@ -237,7 +257,7 @@ fn waiter_whose_kept_lock_was_broken_goes_on_by_another_owner() {
 
 #[test]
 fn guard_of_which_one_part_is_broken_or_gone_is_lost_and_frees_the_rest() {
-    let cluster = Cluster::start();
+    let cluster = shared();
     let builder = Locker::builder(&cluster.url()).ttl(millis(900));
     let (locker, other) = (open(&cluster), builder.build().expect("open"));
     let names = names(&cluster);
@@ -260,7 +280,7 @@ fn guard_of_which_one_part_is_broken_or_gone_is_lost_and_frees_the_rest() {
 
 #[test]
 fn calls_end_in_time_while_a_master_is_stopped() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let builder = Locker::builder(&cluster.url()).ttl(Duration::from_secs(2));
     let (locker, other) = (builder.build().expect("open"), open(&cluster));
     let [a, b, c] = &names(&cluster);
@@ -285,7 +305,7 @@ fn calls_end_in_time_while_a_master_is_stopped() {
 
 #[test]
 fn slots_move_while_all_are_held_renewed_and_waited_for() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let builder = Locker::builder(&cluster.url()).ttl(Duration::from_secs(3));
     let (locker, other) = (builder.clone().build().unwrap(), builder.build().unwrap());
     let [a, b, c] = &names(&cluster);

@@ -2,14 +2,14 @@
 
 use std::env;
 
-use support::{Child, Cluster, hear, is_child, say, sockets, threads_named};
+use support::{Child, hear, is_child, say, sockets, threads_named};
 
 use super::moved::urls;
 use super::*;
 
 #[test]
 fn hand_off_in_a_cluster_is_one_command_and_a_message() {
-    let cluster = Cluster::start();
+    let cluster = start();
     // Holder and waiter were connected to different nodes first, neither of which has the name.
     let urls = urls(&cluster);
     let name = name_on(&cluster, 0, 0);
@@ -78,7 +78,7 @@ fn child_waits_for_many_names() {
 
 #[test]
 fn process_that_waits_for_many_names_has_one_connection_for_each_master() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let holder = open(&cluster.url());
     let names: Vec<_> = (0..NAMES).map(|number| format!("name-{number}")).collect();
     let guards: Vec<_> = names.iter().map(|name| held(&holder, name)).collect();

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use crosslock::{LockGuard, Locker};
-use support::{Cluster, Member, slot_of, wait_until};
+use support::{Cluster, Member, Setup, slot_of, wait_until};
 
 /// Far more than anything here takes, even on a loaded machine, and less than the heartbeats of [`LONG`].
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,6 +24,11 @@ const LONG: Duration = Duration::from_secs(600);
 
 const fn millis(number: u64) -> Duration {
     Duration::from_millis(number)
+}
+
+/// A cluster in which only those take over that are told to.
+fn start() -> Cluster {
+    Setup::new().calm().cluster()
 }
 
 /// A locker as another process would have it.
@@ -47,6 +52,7 @@ fn slot(name: &str) -> u16 {
 #[track_caller]
 fn name_on(cluster: &Cluster, node: usize, number: usize) -> String {
     let slots = cluster.slots(node);
+    assert!(!slots.is_empty(), "node {node} is no master any more");
     let names = (0..).map(|number| format!("name-{number}"));
     let mut on_node = names.filter(|name| slots.contains(&slot(name)));
     on_node.nth(number).expect("there is one")

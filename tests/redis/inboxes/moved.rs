@@ -28,7 +28,7 @@ pub(super) fn urls(cluster: &Cluster) -> Vec<String> {
 
 #[test]
 fn waiters_keep_their_order_when_the_slot_moves() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let name = name_on(&cluster, 0, 0);
     let (guard, queue) = contended(&cluster, &name);
     cluster.move_slot(slot(&name), 1);
@@ -41,7 +41,7 @@ fn waiters_keep_their_order_when_the_slot_moves() {
 
 #[test]
 fn waiters_keep_their_order_when_the_slot_moves_and_comes_back() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let name = name_on(&cluster, 0, 0);
     let (guard, queue) = contended(&cluster, &name);
     cluster.move_slot(slot(&name), 1);
@@ -51,7 +51,7 @@ fn waiters_keep_their_order_when_the_slot_moves_and_comes_back() {
 
 #[test]
 fn waiters_keep_their_order_when_the_release_comes_right_behind_the_move() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let name = name_on(&cluster, 0, 0);
     for round in 0..6 {
         let (guard, queue) = contended(&cluster, &name);
@@ -67,7 +67,7 @@ fn waiters_keep_their_order_when_the_release_comes_right_behind_the_move() {
 
 #[test]
 fn waiters_keep_their_order_when_a_replica_takes_over() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let name = name_on(&cluster, 0, 0);
     let (guard, queue) = contended(&cluster, &name);
     cluster.failover(3);
@@ -92,7 +92,7 @@ fn waiters_keep_their_order_when_their_master_stood_still_and_was_replaced() {
 
 #[test]
 fn waiter_that_comes_to_a_slot_on_its_way_is_served_when_it_has_arrived() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let name = name_on(&cluster, 0, 0);
     let urls = urls(&cluster);
     let guard = held(&open(&urls[1]), &name);
@@ -127,7 +127,7 @@ fn sibling(name: &str) -> String {
 
 #[test]
 fn holder_that_waits_in_the_slot_is_told_of_a_break_at_once_also_when_the_slot_has_moved() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let urls = urls(&cluster);
     let (holder, operator) = (open(&urls[1]), open(&urls[2]));
     let name = name_on(&cluster, 0, 0);
@@ -155,7 +155,7 @@ fn holder_that_waits_in_the_slot_is_told_of_a_break_at_once_also_when_the_slot_h
 /// What the server itself does: the rule for SUNSUBSCRIBE stands on it.
 #[test]
 fn server_ends_channels_of_a_moved_slot_unasked_and_refuses_to_end_them_again() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let mut connection = cluster.node(0).connection();
     let slots: Vec<_> = cluster.slots(0).into_iter().take(2).collect();
     let channel = |slot: u16| format!("a:{{{}}}", tag_in(slot));

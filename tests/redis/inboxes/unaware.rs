@@ -1,7 +1,7 @@
 //! Waiters that don't know yet at the release that another server has the name: they stand still meanwhile.
 
+use support::SentinelSet;
 use support::puppet::Puppet;
-use support::{Cluster, SentinelSet};
 
 use super::*;
 
@@ -35,7 +35,7 @@ fn assert_served_in_order(guard: LockGuard, mut processes: Vec<Puppet>) {
 
 #[test]
 fn release_at_the_new_node_of_a_slot_passes_nobody_over_who_does_not_know_of_it() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let name = name_on(&cluster, 0, 0);
     let guard = held(&open(&cluster.url()), &name);
     let processes = stopped_in_line(&cluster.url(), &name, cluster.node(0));
@@ -45,7 +45,7 @@ fn release_at_the_new_node_of_a_slot_passes_nobody_over_who_does_not_know_of_it(
 
 #[test]
 fn release_at_a_replica_that_took_over_passes_nobody_over_who_does_not_know_of_it() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let name = name_on(&cluster, 0, 0);
     let guard = held(&open(&cluster.url()), &name);
     let processes = stopped_in_line(&cluster.url(), &name, cluster.node(0));

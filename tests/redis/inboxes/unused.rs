@@ -1,13 +1,11 @@
 //! Channels that nobody waits on any more.
 
-use support::Cluster;
-
 use super::moved::urls;
 use super::*;
 
 #[test]
 fn channels_of_slots_that_are_not_waited_for_end_while_others_go_on() {
-    let cluster = Cluster::start();
+    let cluster = start();
     let urls = urls(&cluster);
     let (holder, waiter) = (open(&urls[0]), open(&urls[1]));
     let names: Vec<_> = (0..30).map(|number| name_on(&cluster, 0, number)).collect();

@@ -105,6 +105,12 @@ impl Setup {
         self
     }
 
+    /// Lets nobody take over because a busy machine stood still: only those do that are told to.
+    pub fn calm(self) -> Self {
+        const LONG: Duration = Duration::from_secs(30);
+        self.down_after(LONG).node_timeout(LONG)
+    }
+
     /// Starts a master and so many replicas, and waits until these have caught up.
     pub fn replicated(self, replicas: usize) -> Replicated {
         Replicated::start_with(self, replicas)
