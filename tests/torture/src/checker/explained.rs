@@ -197,7 +197,8 @@ fn had_no_time(facts: &Facts<'_>, rules: &Rules, event: &Event) -> bool {
         "timed" => {
             ask.until < nanos(SHORT) || late(ask.at.max(before(rules.io_timeout + SHORT))) > 0
         }
-        "try" | "open" => late(ask.at) >= nanos(rules.io_timeout) / 2,
+        // They are tried once.
+        "try" | "open" | "adopt" => late(ask.at) >= nanos(rules.io_timeout) / 2,
         _ => late(ask.at.max(before(UNAVAILABLE_FOR))) >= nanos(UNAVAILABLE_FOR) / 2,
     }
 }

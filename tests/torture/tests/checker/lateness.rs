@@ -78,6 +78,7 @@ fn cases() -> Vec<Case> {
         case("a lock is handed on late", "C7", handed, 2, (310, 450), (10, 290), true),
         case("an outage ends late", "C7", outage, 1, (250, 500), (10, 190), true),
         case("a lease is lost", "C4", lost, 1, (60, 200), (411, 700), true),
+        case("an adoption fails", "C8", failed("adopt", 0, 425), 1, (200, 275), (426, 900), true),
         case("a lease is heard of late", "C4", heard_late, 1, (60, 200), (411, 700), true),
         case("a lock is abandoned", "C4", vec![ask(2_500, 2, "lock", 0), abandoned],
             2, (2_500, 2_700), (500, 900), true),
