@@ -103,8 +103,13 @@ pub(crate) struct Cancel(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     is_set: AtomicBool,
+    /// What is asked as long as it isn't set.
+    condition: Option<Condition>,
     wakes: Mutex<Wakes>,
 }
+
+/// Says whether what looks at a [`Cancel`] is to end.
+type Condition = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// What is to be called, each by its number.
 #[derive(Default)]
@@ -140,13 +145,23 @@ impl Cancel {
         (any, registrations)
     }
 
+    /// One that is also set while a condition holds, which is asked by whoever looks: I/O does so often. It mustn't
+    /// block. Nobody is woken when it comes to hold.
+    pub(crate) fn when(condition: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Cancel(Arc::new(Shared {
+            condition: Some(Box::new(condition)),
+            ..Shared::default()
+        }))
+    }
+
     pub(crate) fn set(&self) {
         self.0.is_set.store(true, Ordering::SeqCst);
         self.wake();
     }
 
     pub(crate) fn is_set(&self) -> bool {
-        self.0.is_set.load(Ordering::SeqCst)
+        let holds = |condition: &Condition| condition();
+        self.0.is_set.load(Ordering::SeqCst) || self.0.condition.as_ref().is_some_and(holds)
     }
 
     /// Has all that blocks look again, also when it isn't set.
@@ -263,6 +278,19 @@ mod tests {
         parent.wake();
         assert_eq!(count.load(Ordering::SeqCst), 1);
         assert!(!any.is_set());
+    }
+
+    #[test]
+    fn condition_is_asked_by_whoever_looks() {
+        let parent = Cancel::default();
+        let follow = parent.clone();
+        let cancel = Cancel::when(move || follow.is_set());
+        assert!(!cancel.is_set());
+        parent.set();
+        assert!(cancel.is_set());
+        let other = Cancel::when(|| false);
+        other.set();
+        assert!(other.is_set());
     }
 
     #[test]

@@ -172,14 +172,21 @@ impl Commands {
         let call = self.releasing(request, release);
         let answer = self.send(&call, deadline);
         let was_repeated = matches!(&answer, Ok(Answer { repeated: true, .. }));
+        let has_moved = matches!(&answer, Ok(Answer { moved: true, .. }));
         let released = self.released(request, answer)?;
-        let was_released = matches!(released, Released::Done | Released::Unclear);
-        if was_repeated && was_released && release.value.is_some() && self.asks_replicas() {
+        let unknown = match released {
+            _ if release.value.is_none() => return Ok(released),
             // The second copy wrote nothing: what replicas have of that is no proof that they have the value.
-            let cause = "the answer was lost that says whether replicas have its value";
-            return Err(self.unavailable(request.key(), cause));
-        }
-        Ok(released)
+            Released::Done | Released::Unclear if was_repeated && self.asks_replicas() => {
+                "the answer was lost that says whether replicas have its value"
+            }
+            // It may not have had the lease, and then it isn't the first copy that has ended it there.
+            Released::Unclear if has_moved => {
+                "the answer was lost of a server whose place another has taken"
+            }
+            _ => return Ok(released),
+        };
+        Err(self.unavailable(request.key(), unknown))
     }
 
     fn released(

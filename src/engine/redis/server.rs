@@ -36,6 +36,8 @@ pub(super) struct Answer {
     pub(super) value: Value,
     /// Whether it may have been asked twice.
     pub(super) repeated: bool,
+    /// Whether another server may have been asked, too: this one needn't know what came of that.
+    pub(super) moved: bool,
     pub(super) server: Arc<Server>,
     /// Set when too few replicas are known to have what was written.
     pub(super) shortfall: Option<Shortfall>,
@@ -277,6 +279,7 @@ impl Server {
             Ok((value, shortfall)) => Ok(Answer {
                 value,
                 repeated,
+                moved: false,
                 server: self.clone(),
                 shortfall,
             }),

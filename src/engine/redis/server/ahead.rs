@@ -138,6 +138,7 @@ fn read_all(
             value => Came::Answer(Answer {
                 value,
                 repeated: false,
+                moved: false,
                 server: server.clone(),
                 shortfall: None,
             }),

@@ -3,11 +3,11 @@
 //! | what is known | a call | left when |
 //! |---|---|---|
 //! | nothing | looks up, again and again, within its deadline | a sentinel names a server: `known` |
-//! | `known` | sends to it; first it looks up, if the last look-up is older than the route allows | its connection fails: `suspected`; another server is named: `replaced` |
-//! | `suspected`: a call to it has failed since it was looked up | looks up, and sends to it all the same if it is named again, or nobody answers | it is named again: `known`; another is: `replaced` |
+//! | `known` | sends to it; first it looks up, if the last look-up is older than the route allows | its connection fails, it can't serve, or too few replicas have what it wrote: `suspected`; another server is named: `replaced` |
+//! | `suspected`: a call to it has failed so since it was looked up | looks up, and sends to it all the same if it is named again, or nobody answers | it is named again: `known`; another is: `replaced` |
 //! | `replaced` | goes to the new one; connections to the old one are closed, and its inbox | |
 //!
-//! All callers that look up at one time wait for one [`Lookup`], each within its own deadline. And the edges:
+//! A call that waits for an answer for long looks up beside that: see [`watch`]. All callers that look up at one time wait for one [`Lookup`], each within its own deadline. And the edges:
 //!
 //! - *No sentinel answers.* Who needs a master that was looked up lately goes on with the one that is known: to lose the
 //!   sentinels mustn't lose the locks. It is logged once, and for a second nobody looks up for that reason again.
@@ -19,13 +19,15 @@
 //! - *A command was sent, and has no answer.* It is sent again only to another master, only by [`Servers::call`], and only
 //!   while the deadline isn't over: to the same one its caller sends it again, after its pause.
 
-use std::sync::Arc;
+use std::mem;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
 use self::lookup::{AFTER_FIRST, Heard, Lookup, place};
 use self::question::Question;
+use self::state::{Known, Master, State};
 use super::{Refused, Route, Servers};
 use crate::base::clock::Deadline;
 use crate::engine::Unanswered;
@@ -39,9 +41,15 @@ use crate::engine::redis::settings::Settings;
 mod greeting;
 mod lookup;
 pub(super) mod question;
+mod state;
+mod watch;
 
 /// How long to wait before the next look-up, where the last one led to no master.
 const AGAIN: Duration = Duration::from_millis(50);
+
+/// A master may have been looked up so long ago at most, where that matters. One that an operator replaces by SENTINEL
+/// FAILOVER takes itself for the master for seconds after that, and says yes to everything.
+const KNOWN: Duration = Duration::from_secs(1);
 
 /// When no sentinel has answered, a master that works isn't looked up again for as long.
 const OUTAGE: Duration = Duration::from_secs(1);
@@ -56,25 +64,8 @@ pub(super) struct Sentinels {
     sentinels: Vec<Arc<Server>>,
     question: Question,
     state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    master: Option<Master>,
-    /// The last look-up: sentinels that are slower than the others may still answer it.
-    lookup: Option<Arc<Lookup>>,
-    /// When it was found last that no sentinel answers, if that is so.
-    outage: Option<Instant>,
-}
-
-#[derive(Debug)]
-struct Master {
-    server: Arc<Server>,
-    epoch: u64,
-    /// When the look-up began that named it last.
-    found: Instant,
-    /// When a call to it failed, if it did since.
-    failed: Option<Instant>,
+    /// For calls that watch for the next master while they wait.
+    me: Weak<Sentinels>,
 }
 
 impl Sentinels {
@@ -89,19 +80,34 @@ impl Sentinels {
         let sentinel =
             |host| Ok::<_, Failure>(Arc::new(Server::new(Endpoint::Tcp(host), own.clone())?));
         let sentinels = hosts.into_iter().map(sentinel);
-        Ok(Arc::new(Sentinels {
-            sentinels: sentinels.collect::<Result<_, _>>()?,
+        let sentinels = sentinels.collect::<Result<_, _>>()?;
+        let name = master.to_owned();
+        Ok(Sentinels::new(settings, sentinels, Question { name }, None))
+    }
+
+    fn new(
+        settings: Arc<Settings>,
+        sentinels: Vec<Arc<Server>>,
+        question: Question,
+        master: Option<Master>,
+    ) -> Arc<Self> {
+        let state = State {
+            master,
+            ..State::default()
+        };
+        Arc::new_cyclic(|me| Sentinels {
             settings,
-            question: Question {
-                name: master.to_owned(),
-            },
-            state: Mutex::default(),
-        }))
+            sentinels,
+            question,
+            state: Mutex::new(state),
+            me: me.clone(),
+        })
     }
 
     /// The master to send a command to.
     fn master(&self, route: Route<'_>, deadline: &Deadline) -> Result<Arc<Server>, Failure> {
-        let within = route.known_within.unwrap_or(Duration::MAX);
+        let within = route.known_within.map(|within| within.min(KNOWN));
+        let within = within.unwrap_or(Duration::MAX);
         let known = self.state.lock().known(within);
         match known {
             Known::Nothing => self.any_master(&deadline.within(self.settings.connect_timeout)),
@@ -190,6 +196,7 @@ impl Sentinels {
             if *known.server.endpoint() == endpoint {
                 (known.epoch, known.found) = (view.epoch, lookup.began);
                 known.failed = known.failed.filter(|failed| *failed > lookup.began);
+                known.doubted = known.doubted.filter(|doubted| *doubted > lookup.began);
                 return Ok(known.server.clone());
             }
         }
@@ -199,6 +206,7 @@ impl Sentinels {
             epoch: view.epoch,
             found: lookup.began,
             failed: None,
+            doubted: None,
         });
         drop(state);
         if let Some(old) = replaced {
@@ -240,6 +248,15 @@ impl Sentinels {
         now
     }
 
+    /// Has the next call look up, if it is the master that is asked whether it is one still.
+    fn doubt(&self, server: &Arc<Server>) {
+        let mut state = self.state.lock();
+        let master = state.master.as_mut();
+        if let Some(master) = master.filter(|master| Arc::ptr_eq(&master.server, server)) {
+            master.doubted = Some(Instant::now());
+        }
+    }
+
     fn tell_outage(&self, failure: Failure) {
         let level = match self.state.lock().outage.replace(Instant::now()) {
             None => log::Level::Warn,
@@ -262,17 +279,25 @@ impl Sentinels {
     ) -> Result<Answer, Unanswered<Failure>> {
         let found = self.master(route, deadline);
         let mut server = found.map_err(Unanswered::unsent)?;
-        let mut repeated = false;
+        // To any server but the last.
+        let mut was_sent = false;
         let mut until = None;
         loop {
-            let Unanswered { error, sent } = match send(&server) {
+            let answer = send(&server);
+            if is_doubtful(&answer) {
+                self.doubt(&server);
+            }
+            let Unanswered { error, sent } = match answer {
                 Ok(answer) => {
-                    let repeated = repeated || answer.repeated;
-                    return Ok(Answer { repeated, ..answer });
+                    return Ok(Answer {
+                        repeated: was_sent || answer.repeated,
+                        moved: was_sent,
+                        ..answer
+                    });
                 }
                 Err(unanswered) => unanswered,
             };
-            repeated |= sent;
+            was_sent |= sent;
             let is_demoted = matches!(error, Failure::Demoted(_));
             // To find the next master is a part of connecting to it.
             let until =
@@ -284,7 +309,7 @@ impl Sentinels {
             let Some(next) = next else {
                 return Err(Unanswered {
                     error,
-                    sent: repeated,
+                    sent: was_sent,
                 });
             };
             server = next;
@@ -292,38 +317,11 @@ impl Sentinels {
     }
 }
 
-/// What is known of the master without asking.
-enum Known {
-    Nothing,
-    Master(Arc<Server>),
-    /// It is too long since it was looked up, or it has failed.
-    Perhaps {
-        server: Arc<Server>,
-        /// When a look-up may have begun that serves.
-        since: Instant,
-        /// Whether the last look-up has found nothing.
-        is_outage: bool,
-    },
-}
-
-impl State {
-    fn known(&self, within: Duration) -> Known {
-        let Some(master) = &self.master else {
-            return Known::Nothing;
-        };
-        let now = Instant::now();
-        let server = master.server.clone();
-        let is_fresh = now.saturating_duration_since(master.found) <= within;
-        let age = |at: Instant| now.saturating_duration_since(at);
-        if (is_fresh && master.failed.is_none()) || self.outage.is_some_and(|at| age(at) < OUTAGE) {
-            return Known::Master(server);
-        }
-        let oldest = now.checked_sub(within).unwrap_or(master.found);
-        Known::Perhaps {
-            server,
-            since: master.failed.unwrap_or(oldest),
-            is_outage: self.outage.is_some(),
-        }
+/// Whether a master that was replaced, and is cut off from its replicas, would answer so, too.
+fn is_doubtful(answer: &Result<Answer, Unanswered<Failure>>) -> bool {
+    match answer {
+        Ok(answer) => answer.shortfall.is_some(),
+        Err(unanswered) => matches!(unanswered.error, Failure::Busy(_)),
     }
 }
 
@@ -343,7 +341,7 @@ impl Servers for Sentinels {
         deadline: &Deadline,
     ) -> Result<Answer, Unanswered<Failure>> {
         self.send(route, deadline, true, |server| {
-            server.call(command, Manner::Plain, deadline)
+            server.call(command, Manner::Plain, &self.watched(server, deadline))
         })
     }
 
@@ -354,7 +352,7 @@ impl Servers for Sentinels {
         deadline: &Deadline,
     ) -> Result<Answer, Unanswered<Failure>> {
         self.send(route, deadline, false, |server| {
-            server.call_once(command, Manner::Plain, deadline)
+            server.call_once(command, Manner::Plain, &self.watched(server, deadline))
         })
     }
 
@@ -384,14 +382,8 @@ impl Servers for Sentinels {
             server: Arc::new(master.server.after_fork(settings.clone())),
             ..*master
         });
-        Arc::new(Sentinels {
-            sentinels: sentinels.collect(),
-            settings,
-            question: self.question.clone(),
-            state: Mutex::new(State {
-                master,
-                ..State::default()
-            }),
-        })
+        // Unlocked, it would be looked for threads that wait, and these are the parent's.
+        mem::forget(state);
+        Sentinels::new(settings, sentinels.collect(), self.question.clone(), master)
     }
 }

@@ -123,6 +123,8 @@ impl<'a> Call<'a> {
         match answer {
             Ok(answer) => Ok(Answer {
                 repeated: answer.repeated || self.may_be_done,
+                // To the same node it isn't sent again.
+                moved: self.may_be_done,
                 ..answer
             }),
             Err(Unanswered { error, sent }) => {
