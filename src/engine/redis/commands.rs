@@ -213,7 +213,8 @@ impl Commands {
             keep: keep.into(),
             needs: Needs {
                 replicas: release.value.is_some(),
-                ..Needs::default()
+                // A master that was replaced would say yes, and leave the lock taken at its successor.
+                ..needs_of_renewal(request.ttl)
             },
             ..Change::new(counter, mode(request.claim, false))
         };
