@@ -5,6 +5,8 @@
 mod environment;
 #[cfg(feature = "redis")]
 mod release;
+#[cfg(feature = "redis")]
+mod sets;
 #[cfg(feature = "value")]
 mod values;
 mod waiting;

@@ -51,7 +51,7 @@ pub(super) fn succeeds_in_a_process_of_its_own(entry: &str, url: &str) {
 
 /// The guard in a forked child holds nothing, and isn't told of a loss: the lock is the parent's.
 #[track_caller]
-fn assert_is_a_copy(guard: &LockGuard) {
+pub(super) fn assert_is_a_copy(guard: &LockGuard) {
     assert!(!guard.is_held());
     assert!(guard.lost().is_empty());
     assert_eq!(guard.remaining(), Duration::ZERO);

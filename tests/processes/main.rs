@@ -6,6 +6,8 @@ mod directories;
 mod exclusion;
 mod exits;
 mod forks;
+#[cfg(feature = "redis")]
+mod forks_of_sets;
 mod forks_stopping;
 mod holders;
 #[cfg(feature = "redis")]
