@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Shows that the torture program finds a library that is broken. Each file of tests/mutants/ is a patch that breaks one
-# thing. It is applied to a copy of the library, and the torture program must find there what the patch says.
+# thing. It is applied to a copy of the library, and the torture program must find there what the patch says, or the test
+# must fail that the patch names.
 #
 #   ./tests/mutants.sh              # the library as it is, which must pass, and all mutants
 #   ./tests/mutants.sh MUTANT...    # some of them; `none` is the library as it is
@@ -20,8 +21,14 @@ fail() { printf '%s\n' "$*" >&2; exit 1; }
 says() { sed -n "s/^# $2: *//p;/^diff /q" "$patches/$1.patch"; }
 
 check_header() {
-  local name="$1" breaks rules
-  breaks="$(says "$name" breaks)" rules="$(says "$name" rules)"
+  local name="$1" breaks rules test
+  breaks="$(says "$name" breaks)" rules="$(says "$name" rules)" test="$(says "$name" test)"
+  if [ -n "$test" ]; then
+    [[ "$breaks" =~ ^(safety|promise)$ ]] || fail "$name.patch says neither that it breaks safety nor that it breaks a promise"
+    [[ "$test" =~ ^[a-z_]+\ [a-z0-9_:]+$ ]] || fail "$name.patch doesn't say which test of which target finds it"
+    git grep -qw "fn ${test##*:}()" -- src tests || fail "$name.patch names a test that isn't there: $test"
+    return
+  fi
   [[ "$rules" =~ ^C[1-9]0?(\ C[1-9]0?)*$ ]] || fail "$name.patch doesn't say by which rules it is found"
   [[ "$(says "$name" seconds)" =~ ^[0-9]+$ ]] || fail "$name.patch doesn't say for how many seconds it runs"
   [[ "$(says "$name" class)" =~ ^(safe|unsafe)$ ]] || fail "$name.patch doesn't say which class of faults it runs with"
@@ -69,6 +76,23 @@ run() {
   )
 }
 
+# The test in the copy that a patch names. A build that fails doesn't find it.
+test_mutant() {
+  local name="$1" target test log="$work/$1.txt"
+  read -r target test <<< "$(says "$name" test)"
+  (
+    cd "$copy"
+    export CARGO_TARGET_DIR="$work/target" CARGO_PROFILE_DEV_DEBUG=0
+    if [ "$target" = lib ]; then
+      tests=(cargo test --locked --quiet -p crosslock --all-features --lib)
+    else
+      tests=(cargo test --locked --quiet -p crosslock-tests --all-features --test "$target")
+    fi
+    "${tests[@]}" --no-run > "$log" 2>&1 || { cat "$log" >&2; fail "$name can't be built"; }
+    ! "${tests[@]}" -- --exact "$test" >> "$log" 2>&1 && grep -q '^test result: FAILED. 0 passed; 1 failed' "$log"
+  )
+}
+
 # Whether a mutant was found by one of its rules. A queue that changes its order breaks no safety.
 found() {
   local violations
@@ -92,6 +116,13 @@ run_unbroken() {
 run_mutant() {
   local name="$1" counts verdict=found
   patch_copy "$patches/$name.patch" || fail "$name.patch doesn't apply to the copy"
+  if [ -n "$(says "$name" test)" ]; then
+    test_mutant "$name" || verdict=SURVIVES
+    patch_copy --reverse "$patches/$name.patch" || fail "$name.patch can't be taken back"
+    echo "== $name, which breaks $(says "$name" breaks): $verdict by $(says "$name" test)"
+    [ "$verdict" = found ]
+    return
+  fi
   run "$name" "$(says "$name" seconds)" "$(says "$name" class)" "$(says "$name" faults)"
   patch_copy --reverse "$patches/$name.patch" || fail "$name.patch can't be taken back"
   counts="$(sed -nE 's/^\| violations of (C[0-9]+) \| ([0-9]+) \|$/\1 \2 times/p' "$work/$name.txt")"
