@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use crosslock::{LockGuard, Locker};
-use support::{Cluster, Setup, within};
+use support::{Cluster, Fault, Setup, within};
 
 use super::{PATIENCE, held, held_soon, key, millis, name_on, open, start};
 
@@ -141,6 +141,10 @@ fn cluster_is_found_again_by_any_node_that_is_left() {
     }
 }
 
+fn delay(cluster: &Cluster, fault: Fault) {
+    (1..6).for_each(|node| cluster.node(node).proxy().set(fault));
+}
+
 #[test]
 fn master_that_is_cut_off_from_the_others_is_left_for_its_replica() {
     let cluster = Setup::new().proxies().cluster();
@@ -161,6 +165,12 @@ fn master_that_is_cut_off_from_the_others_is_left_for_its_replica() {
         let taken = another.try_lock(&name).expect("it knows the new master");
         assert!(taken.is_none());
     }
+    // Also where all others are farther away, and answer later.
+    delay(&cluster, Fault::Delay(millis(40)));
+    let far = patient(&cluster);
+    let taken = far.try_lock_for(&name, Duration::from_secs(5));
+    assert!(taken.expect("it knows the new master").is_none());
+    delay(&cluster, Fault::None);
     drop(guard);
     assert!(held_soon(&locker, &name).fencing_token() > token);
     cluster.join(0);

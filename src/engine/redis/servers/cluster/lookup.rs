@@ -38,6 +38,9 @@ const ASKED: usize = 8;
 /// For how long the others may go on when the first has answered: one of them may know something newer.
 const OTHERS: Duration = Duration::from_millis(50);
 
+/// The same where the cluster is down as the first has it: it may be cut off from the others, and nearer than they.
+const OTHERS_OF_A_LONER: Duration = Duration::from_millis(500);
+
 /// The nodes of a cluster, as far as they are known.
 #[derive(Debug)]
 pub(super) struct Nodes {
@@ -177,9 +180,13 @@ impl Nodes {
             count += 1;
             match answer {
                 Ok(view) if view.is_usable() => {
-                    if best.is_none() {
-                        until = deadline.within(OTHERS);
-                    }
+                    let patience = if view.is_up {
+                        OTHERS
+                    } else {
+                        OTHERS_OF_A_LONER
+                    };
+                    // Each may shorten the wait, and none makes it longer.
+                    until = until.within(patience);
                     if best.as_ref().is_none_or(|best| view.epoch > best.epoch) {
                         best = Some(view);
                     }

@@ -192,6 +192,7 @@ mod tests {
         };
         View {
             epoch: 1,
+            is_up: true,
             ranges: ranges.iter().map(range).collect(),
         }
     }

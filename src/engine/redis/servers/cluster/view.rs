@@ -18,6 +18,8 @@ use crate::engine::redis::servers::slots::SLOTS;
 pub(super) struct View {
     /// It increases with each failover and with each slot that moves. 0: the node doesn't say it.
     pub(super) epoch: u64,
+    /// Whether the node doesn't say that the cluster is down, which it says also when it is cut off from most others.
+    pub(super) is_up: bool,
     pub(super) ranges: Vec<Range>,
 }
 
@@ -36,9 +38,9 @@ impl View {
         info.arg("INFO");
         slots.arg("SLOTS");
         // Asked first: the slots are no older than the epoch.
-        let epoch = match server.call(&info, Manner::Plain, deadline) {
-            Ok(answer) => epoch(&answer.value),
-            Err(unanswered) if matches!(unanswered.error, Failure::Denied(_)) => 0,
+        let (epoch, is_up) = match server.call(&info, Manner::Plain, deadline) {
+            Ok(answer) => (epoch(&answer.value), is_up(&answer.value)),
+            Err(unanswered) if matches!(unanswered.error, Failure::Denied(_)) => (0, true),
             Err(unanswered) => return Err(unanswered.error),
         };
         let answer = server.call(&slots, Manner::Plain, deadline);
@@ -50,6 +52,7 @@ impl View {
         let ranges = parts.iter().filter_map(|part| range(part, &asked));
         Ok(View {
             epoch,
+            is_up,
             ranges: ranges.collect(),
         })
     }
@@ -74,6 +77,11 @@ fn epoch(info: &Value) -> u64 {
     number
         .and_then(|number| number.trim().parse().ok())
         .unwrap_or(0)
+}
+
+fn is_up(info: &Value) -> bool {
+    let mut lines = text(info).unwrap_or_default().lines();
+    !lines.any(|line| line.trim_end() == "cluster_state:fail")
 }
 
 /// The first and the last slot, the master, and the replicas. `None` also where the master's address isn't known.
@@ -169,9 +177,14 @@ mod tests {
     }
 
     #[test]
-    fn epoch_is_that_of_the_cluster() {
-        let info = "cluster_enabled:1\r\ncluster_current_epoch:7\r\ncluster_my_epoch:2\r\n";
-        assert_eq!(epoch(&Value::BulkString(info.into())), 7);
-        assert_eq!(epoch(&Value::Nil), 0);
+    fn epoch_and_state_are_those_of_the_cluster() {
+        for (state, up) in [("ok", true), ("fail", false)] {
+            let info = format!(
+                "cluster_state:{state}\r\ncluster_current_epoch:7\r\ncluster_my_epoch:2\r\n"
+            );
+            let info = Value::BulkString(info.into());
+            assert_eq!((epoch(&info), is_up(&info)), (7, up));
+        }
+        assert_eq!((epoch(&Value::Nil), is_up(&Value::Nil)), (0, true));
     }
 }
