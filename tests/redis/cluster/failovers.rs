@@ -1,10 +1,10 @@
 //! Masters that fail, are stopped, or hand over to their replicas, with locks held and waited for.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crosslock::{LockGuard, Locker};
-use support::{Cluster, Fault, Setup, within};
+use support::{Cluster, Fault, Setup, Stopwatch, within};
 
 use super::{PATIENCE, held, held_soon, key, millis, name_on, open, start};
 
@@ -103,6 +103,43 @@ fn stopped_master_that_comes_back_late_has_no_say() {
     cluster.wait_until_ok();
     assert!(locker.try_lock(&name).expect("try_lock").is_none());
     next.verify().expect("it is held");
+}
+
+#[test]
+fn waiter_is_served_soon_after_the_successor_of_a_stopped_master_answers() {
+    let cluster = Cluster::start();
+    let short = || {
+        let builder = Locker::builder(&cluster.url()).ttl(Duration::from_secs(2));
+        builder.unavailable_for(PATIENCE).build().expect("open")
+    };
+    let (holder, waiter) = (short(), short());
+    let name = name_on(&cluster, 0, 0);
+    let guard = replicated(&cluster, &holder, &name);
+    let token = guard.fencing_token();
+    let waiting = {
+        let name = name.clone();
+        thread::spawn(move || {
+            let guard = waiter.lock(&name).expect("lock");
+            (guard, Instant::now())
+        })
+    };
+    support::wait_until("a waiter", PATIENCE, || {
+        !holder.inspect(&name).expect("inspect").waiters.is_empty()
+    });
+    cluster.node(0).stop();
+    drop(guard);
+    let watch = Stopwatch::start();
+    support::wait_until("the replica to take over", PATIENCE, || {
+        cluster.is_master(3)
+    });
+    let answered = Instant::now();
+    let (guard, got) = waiting.join().expect("no panic");
+    let took = got.saturating_duration_since(answered);
+    println!("the waiter had the lock {took:?} after the new master answered");
+    watch.assert_took(took, Duration::from_secs(1));
+    assert!(guard.fencing_token() > token);
+    cluster.node(0).cont();
+    guard.unlock().expect("it was held");
 }
 
 #[test]

@@ -118,7 +118,13 @@ impl<'a> Call<'a> {
             server.call_once(self.command, *manner, self.deadline)
         } else {
             // The rest is for another node, if this one doesn't answer.
-            server.call(self.command, *manner, &half(self.deadline))
+            let half = half(self.deadline);
+            let deadline = match manner {
+                Manner::Plain => self.nodes.watched(self.slot, server, &half),
+                // The slot isn't its own yet.
+                Manner::Asking => half,
+            };
+            server.call(self.command, *manner, &deadline)
         };
         match answer {
             Ok(answer) => Ok(Answer {

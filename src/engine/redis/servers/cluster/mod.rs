@@ -6,6 +6,7 @@
 //! | `view.rs` | what a node says of that |
 //! | `lookup.rs` | asking several nodes, at most once in 100 ms, and waiting for it |
 //! | `call.rs` | a command on its way from node to node |
+//! | `watch.rs` | a call that has no answer yet, while its slot comes to another node |
 //! | `hello.rs` | what is at the addresses of the URL |
 //!
 //! A slot is in one of these states, as this process knows it:
@@ -45,6 +46,7 @@ mod hello;
 mod lookup;
 mod map;
 mod view;
+mod watch;
 
 /// How long ago the masters may have been looked up when all are asked for.
 const ALL_KNOWN_WITHIN: Duration = Duration::from_secs(1);
