@@ -54,9 +54,7 @@ fn fails_while_held_and_waited_for(set: &SentinelSet, how: Fails) -> Round {
     let first = guard.fencing_token();
     let waiting = waiting(&waiter);
     set.wait_until_settled();
-    // On a busy machine the sentinels may have replaced it once more.
-    let old = set.master();
-    wait_for_queue(set, old, 1);
+    let old = where_it_is_waited(set);
     how.begin(set.member(old));
     drop(guard);
     let began = new_master(set, old);
@@ -69,6 +67,16 @@ fn fails_while_held_and_waited_for(set: &SentinelSet, how: Fails) -> Round {
         served_after: began.map(|began| got.saturating_duration_since(began)),
         tokens,
     }
+}
+
+/// The master, with the waiter in its queue. On a busy machine the sentinels may have replaced it once more.
+fn where_it_is_waited(set: &SentinelSet) -> usize {
+    let mut master = 0;
+    wait_until("the waiter", PATIENCE, || {
+        master = set.master();
+        queue_length(set, master) == Some(1)
+    });
+    master
 }
 
 /// So many failovers of one set: the waiter of each has the lock in time, and tokens increase over all of them.

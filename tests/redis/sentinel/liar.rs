@@ -2,43 +2,58 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// Answers the two questions of a look-up in a wrong way. Its thread ends with the test's process.
+/// Answers the two questions of a look-up as it is told to. Its thread ends with the test's process.
 #[derive(Debug)]
-pub(crate) struct Liar(SocketAddr);
+pub(crate) struct Liar {
+    addr: SocketAddr,
+    replies: Replies,
+}
+
+/// What it says, as it is on the wire.
+type Replies = Arc<Mutex<[String; 2]>>;
 
 impl Liar {
     /// One that answers SENTINEL MASTER and GET-MASTER-ADDR-BY-NAME with these replies, as they are on the wire.
     pub(crate) fn start(state: &str, address: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
         let addr = listener.local_addr().expect("an address");
-        let replies = [state.to_owned(), address.to_owned()];
+        let replies = Arc::new(Mutex::new([state.to_owned(), address.to_owned()]));
+        let told = replies.clone();
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let replies = replies.clone();
-                thread::spawn(move || lie(&stream, &replies));
+                let told = told.clone();
+                thread::spawn(move || lie(&stream, &told));
             }
         });
-        Liar(addr)
+        Liar { addr, replies }
     }
 
     pub(crate) fn addr(&self) -> SocketAddr {
-        self.0
+        self.addr
+    }
+
+    /// Has it answer otherwise from now on.
+    #[cfg(feature = "value")]
+    pub(crate) fn tell(&self, state: &str, address: &str) {
+        *self.replies.lock().expect("nobody panics") = [state.to_owned(), address.to_owned()];
     }
 }
 
-fn lie(stream: &TcpStream, [state, address]: &[String; 2]) {
+fn lie(stream: &TcpStream, replies: &Replies) {
     let mut writer = stream;
     // Its second reply doesn't wait until the first has arrived.
     let _ = stream.set_nodelay(true);
     for line in BufReader::new(stream).lines() {
         let Ok(line) = line else { return };
-        let reply = match line.as_str() {
-            "MASTER" => state,
-            "GET-MASTER-ADDR-BY-NAME" => address,
+        let which = match line.as_str() {
+            "MASTER" => 0,
+            "GET-MASTER-ADDR-BY-NAME" => 1,
             _ => continue,
         };
+        let reply = replies.lock().expect("nobody panics")[which].clone();
         if writer.write_all(reply.as_bytes()).is_err() {
             return;
         }

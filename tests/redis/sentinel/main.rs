@@ -79,7 +79,12 @@ fn waiting(locker: &Locker) -> thread::JoinHandle<(LockGuard, Instant)> {
 #[track_caller]
 fn wait_for_queue(set: &SentinelSet, index: usize, length: u64) {
     wait_until("the queue", PATIENCE, || {
-        let queue = ["LLEN", "{crosslock:n}:queue"];
-        set.member(index).try_query::<u64>(&queue).ok() == Some(length)
+        queue_length(set, index) == Some(length)
     });
+}
+
+/// How many stand in it; `None` if the server doesn't answer.
+fn queue_length(set: &SentinelSet, index: usize) -> Option<u64> {
+    let queue = ["LLEN", "{crosslock:n}:queue"];
+    set.member(index).try_query(&queue).ok()
 }

@@ -2,6 +2,11 @@
 
 use super::*;
 use support::Stopwatch;
+#[cfg(feature = "value")]
+use {
+    super::liar::{Liar, state, strings},
+    support::{Fault, Proxy, RedisServer},
+};
 
 /// When the guard was seen to be held last, in a thread that looks until it isn't.
 fn last_held(guard: LockGuard) -> thread::JoinHandle<Instant> {
@@ -145,4 +150,25 @@ fn no_two_hold_a_lock_that_all_replicas_must_have() {
     let last = held_until.join().expect("no panic");
     assert!(last < got, "two held it for {:?}", last - got);
     assert!(second.fencing_token() > first);
+}
+
+/// The second one knows nothing of the lease, and can't tell that the first one has ended it.
+#[cfg(feature = "value")]
+#[test]
+fn value_whose_release_two_masters_may_have_had_is_not_told_to_be_stored() {
+    let servers = [(); 2].map(|()| RedisServer::start());
+    let first = Proxy::start(servers[0].addr());
+    let at = |port: u16| strings(&["127.0.0.1", &port.to_string()]);
+    let liar = Liar::start(&state("1"), &at(first.addr().port()));
+    let url = format!("redis+sentinel://{}/mymaster", liar.addr());
+    let locker = builder(&url).ttl(PATIENCE).build().expect("open");
+    let count = locker.mutex(NAME, 0u64).expect("mutex");
+    count.update(|count| *count += 1).expect("update");
+    let mut guard = count.lock().expect("lock");
+    *guard += 1;
+    first.set(Fault::BlackHole);
+    liar.tell(&state("2"), &at(servers[1].port()));
+    let outcome = crosslock::MutexGuard::unlock(guard);
+    assert!(outcome.is_err(), "nobody has the value");
+    assert_eq!(*count.lock().expect("lock"), 0);
 }
