@@ -72,10 +72,18 @@ fn fails_while_held_and_waited_for(set: &SentinelSet, how: Fails) -> Round {
 /// The master, with the waiter in its queue. On a busy machine the sentinels may have replaced it once more.
 fn where_it_is_waited(set: &SentinelSet) -> usize {
     let mut master = 0;
-    wait_until("the waiter", PATIENCE, || {
+    let is_there = support::eventually(PATIENCE, || {
         master = set.master();
         queue_length(set, master) == Some(1)
     });
+    let story = |index| {
+        let lock = set
+            .member(index)
+            .try_query::<Option<String>>(&["GET", LOCK]);
+        (set.role(index), lock, queue_length(set, index))
+    };
+    let found: Vec<_> = (0..set.members().len()).map(story).collect();
+    assert!(is_there, "nobody waits at {master}: {found:?}");
     master
 }
 

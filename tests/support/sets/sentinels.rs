@@ -129,8 +129,11 @@ impl SentinelSet {
     /// replicas have caught up.
     #[track_caller]
     pub fn wait_until_settled(&self) {
+        wait_until("the sentinels to agree", PATIENCE, || {
+            self.agreed().is_some()
+        });
         // A sentinel looks that often, and makes a master that comes back a replica after four times as long as it tells
-        // the others of itself.
+        // the others of itself: one that hasn't heard of the new master would take that one for it.
         self.set_time("publish-period", "100");
         self.set_time("info-period", "500");
         let is_settled =
