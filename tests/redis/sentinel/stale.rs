@@ -8,13 +8,14 @@ use {
     support::{Fault, Proxy, RedisServer},
 };
 
-/// When the guard was seen to be held last, in a thread that looks until it isn't.
+/// When the guard was seen to be held last, in a thread that looks until it isn't, but not for ever.
 fn last_held(guard: LockGuard) -> thread::JoinHandle<Instant> {
     thread::spawn(move || {
-        let mut last = Instant::now();
+        let began = Instant::now();
+        let mut last = began;
         loop {
             let now = Instant::now();
-            if !guard.is_held() {
+            if !guard.is_held() || now - began > PATIENCE {
                 return last;
             }
             last = now;
