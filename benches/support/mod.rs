@@ -8,7 +8,7 @@ mod server;
 mod usage;
 mod worker;
 
-pub(crate) use place::{Place, ask, pin_places};
+pub(crate) use place::{Place, ask, pin_places, spread_places};
 pub(crate) use server::{Server, connect, pin};
 pub(crate) use usage::{Counting, Usage};
 pub(crate) use worker::{Cycle, Task, Way, Worker, monotonic, serve, sleep_until};

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use redis::{Connection, FromRedisValue};
 
-use super::server::{Server, connect, pin_all};
+use super::server::{Server, connect, free_port, pin_to};
 
 /// How many masters a cluster has.
 const MASTERS: usize = 3;
@@ -63,7 +63,7 @@ impl Place {
     /// Masters that have as many slots each.
     pub(crate) fn cluster(directory: &Path) -> Self {
         let node = |number: usize| {
-            let bus = super::server::free_port().to_string();
+            let bus = free_port().to_string();
             let arguments = ["--cluster-enabled", "yes", "--cluster-port", &bus];
             (start(directory, &format!("node{number}"), &arguments), bus)
         };
@@ -150,11 +150,25 @@ impl Place {
     }
 }
 
-/// The servers of all places on one CPU, and this process on the other.
+/// The servers of all places on one CPU, and this process on another.
 pub(crate) fn pin_places(places: &[Place]) {
     let servers = places.iter();
     let servers = servers.flat_map(|place| place.servers.iter().chain(&place.sentinels));
-    pin_all(servers);
+    pin_to(servers.map(|server| (server, 0)), 1..2);
+}
+
+/// Each server of a place on a CPU of its own, if at least two more are left for this process; otherwise as [`pin_places`].
+/// Says which.
+pub(crate) fn spread_places(places: &[Place]) {
+    let cpus = thread::available_parallelism().map_or(1, usize::from);
+    if cpus < MASTERS + 2 {
+        println!("all servers share a CPU");
+        return pin_places(places);
+    }
+    println!("each server has a CPU to itself");
+    let servers = places.iter();
+    let servers = servers.flat_map(|place| place.servers.iter().zip(0..));
+    pin_to(servers, MASTERS..cpus);
 }
 
 /// Asks a server for something that it has to have.

@@ -84,24 +84,29 @@ impl Drop for Server {
 /// The server on one CPU, this process, its threads and the processes that it starts on another: where the
 /// scheduler puts them is worth more than all that is measured here.
 pub(crate) fn pin(server: &Server) {
-    pin_all([server]);
+    pin_to([(server, 0)], 1..2);
 }
 
-/// The same with several servers, which share their CPU.
-pub(crate) fn pin_all<'a>(servers: impl IntoIterator<Item = &'a Server>) {
+/// Each server on a CPU, and this process, its threads and the processes that it starts on others.
+pub(super) fn pin_to<'a>(
+    servers: impl IntoIterator<Item = (&'a Server, usize)>,
+    own: std::ops::Range<usize>,
+) {
     #[cfg(target_os = "linux")]
     {
         use rustix::thread::{CpuSet, Pid, sched_setaffinity};
-        let on = |cpu| {
+        let set = |cpus: std::ops::Range<usize>| {
             let mut set = CpuSet::new();
-            set.set(cpu);
+            cpus.for_each(|cpu| set.set(cpu));
             set
         };
-        let pid = |server: &Server| Pid::from_raw(server.child.id().cast_signed());
-        let mut servers = servers.into_iter().map(pid);
         let pinned = servers
-            .try_for_each(|server| sched_setaffinity(server, &on(0)))
-            .and_then(|()| sched_setaffinity(None, &on(1)));
+            .into_iter()
+            .try_for_each(|(server, cpu)| {
+                let pid = Pid::from_raw(server.child.id().cast_signed());
+                sched_setaffinity(pid, &set(cpu..cpu + 1))
+            })
+            .and_then(|()| sched_setaffinity(None, &set(own)));
         pinned.unwrap_or_else(|e| eprintln!("not pinned, ratios will wander: {e}"));
     }
 }
