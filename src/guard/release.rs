@@ -170,10 +170,13 @@ impl LockGuard {
 
     /// Whether another thread of this process may have the lease next. A lease that was lost has no turn any more.
     fn may_hand_over(&self, lease: &Lease, turn: Option<&Turn>) -> bool {
+        if !turn.is_some_and(Turn::has_successor) {
+            // Without contention: no look at the clock.
+            return false;
+        }
         let (now, options) = (self.core.clock.now(), &self.core.options);
         let most = self.core.engine.capabilities().hand_overs;
-        let may = lease.may_be_handed_over(now, options.ttl, options.hand_over, most);
-        may && turn.is_some_and(Turn::has_successor)
+        lease.may_be_handed_over(now, options.ttl, options.hand_over, most)
     }
 
     fn hand_over_or_release(
@@ -276,7 +279,7 @@ impl LockGuard {
         };
         let request = self.request(&lease);
         let released = self.core.engine.release(request, release, deadline);
-        let is_valid = lease.is_valid(self.core.clock.now());
+        let valid_until = lease.valid_until;
         if released.as_ref().is_err_and(Error::may_pass) {
             self.defer(DeferredRelease::of(lease, self.core.options.ttl));
         }
@@ -285,7 +288,7 @@ impl LockGuard {
             Released::Done => Ok(Ended::Ours),
             Released::NotOwner => Ok(Ended::Lost(LostReason::NotOwner)),
             Released::Broken => Ok(Ended::Lost(LostReason::Broken)),
-            Released::Unclear if is_valid => Ok(Ended::Ours),
+            Released::Unclear if self.core.clock.now() < valid_until => Ok(Ended::Ours),
             Released::Unclear if value.is_none() => Ok(Ended::Lost(LostReason::Expired)),
             Released::Unclear => {
                 let cause = "the answer was lost that says whether its value was stored";
