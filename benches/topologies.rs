@@ -21,7 +21,7 @@ mod support;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use crosslock::Locker;
+use crosslock::{LockGuard, Locker};
 use redis::Connection;
 
 use support::{Counting, Place, ask, connect, percentile, pin_places};
@@ -41,8 +41,16 @@ fn main() {
     let start = [Place::single, Place::sentinels, Place::cluster];
     let places = start.map(|start| start(directory.path()));
     pin_places(&places);
-    let mut subjects: Vec<Subject> = places.iter().flat_map(alone).collect();
-    subjects.extend(several(&places[0], &places[2]));
+    // Apart from each other: what is at one place only would keep that place warm.
+    let mut alone: Vec<Subject> = places.iter().flat_map(alone).collect();
+    run(&mut alone, cycles);
+    report(&mut alone);
+    let mut several = several(&places[0], &places[2]);
+    run(&mut several, cycles);
+    report(&mut several);
+}
+
+fn run(subjects: &mut [Subject], cycles: usize) {
     let mut order: Vec<usize> = (0..subjects.len()).collect();
     for cycle in 0..FIRST + cycles {
         // What runs before a subject has an influence on it.
@@ -51,7 +59,6 @@ fn main() {
             subjects[subject].run(cycle >= FIRST);
         }
     }
-    report(&mut subjects);
 }
 
 struct Subject {
@@ -143,7 +150,7 @@ fn ours(url: &str) -> impl FnMut() + use<> {
     move || {
         let guard = locker.lock(NAME).expect("a free lock");
         black_box(&guard);
-        guard.unlock().expect("our lock");
+        unlock(guard);
     }
 }
 
@@ -154,8 +161,13 @@ fn all(url: &str, namespace: &str, names: &[String]) -> impl FnMut() + use<> {
     move || {
         let guard = locker.lock_all(&names).expect("free locks");
         black_box(&guard);
-        guard.unlock().expect("our locks");
+        unlock(guard);
     }
+}
+
+/// On a machine that is busy with other work, no answer may come in time.
+fn unlock(guard: LockGuard) {
+    guard.unlock().unwrap_or_else(|e| eprintln!("{e}"));
 }
 
 fn pings(url: &str) -> impl FnMut() + use<> {
