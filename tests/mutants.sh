@@ -32,6 +32,7 @@ check_header() {
   [[ "$rules" =~ ^C[1-9]0?(\ C[1-9]0?)*$ ]] || fail "$name.patch doesn't say by which rules it is found"
   [[ "$(says "$name" seconds)" =~ ^[0-9]+$ ]] || fail "$name.patch doesn't say for how many seconds it runs"
   [[ "$(says "$name" class)" =~ ^(safe|unsafe)$ ]] || fail "$name.patch doesn't say which class of faults it runs with"
+  [[ "$(says "$name" topology)" =~ ^(|replicas|sentinel|cluster)$ ]] || fail "$name.patch doesn't say which servers it runs against"
   [ -n "$(says "$name" faults)" ] || fail "$name.patch doesn't say which faults show it"
   case "$breaks" in
     safety) [[ "$rules" != *C[4789]* ]] || fail "$name.patch breaks safety: that $rules find it isn't enough" ;;
@@ -64,14 +65,15 @@ patch_copy() { (cd "$copy" && GIT_CEILING_DIRECTORIES="$work" git apply "$@"); }
 
 # The torture program in the copy. A build that fails is no violation.
 run() {
-  local name="$1" seconds="$2" class="$3" faults="$4" log="$work/$1.txt"
+  local name="$1" seconds="$2" class="$3" faults="$4" log="$work/$1.txt" topology="${5:-single}"
   (
     cd "$copy"
     export CARGO_TARGET_DIR="$work/target" CARGO_PROFILE_DEV_DEBUG=0
     # With the program that it runs, which cargo builds for tests of its own package.
     torture=(cargo test --locked --quiet -p crosslock -p crosslock-torture --features crosslock/cli --test program --test torture)
     "${torture[@]}" --no-run > "$log" 2>&1 || { cat "$log" >&2; fail "$name can't be built"; }
-    TORTURE_SECONDS="$seconds" TORTURE_CLASS="$class" TORTURE_FAULTS="$faults" "${torture[@]}" >> "$log" 2>&1 ||
+    TORTURE_SECONDS="$seconds" TORTURE_CLASS="$class" TORTURE_FAULTS="$faults" TORTURE_TOPOLOGY="$topology" \
+      "${torture[@]}" >> "$log" 2>&1 ||
       echo "it failed" >> "$log"
   )
 }
@@ -123,7 +125,7 @@ run_mutant() {
     [ "$verdict" = found ]
     return
   fi
-  run "$name" "$(says "$name" seconds)" "$(says "$name" class)" "$(says "$name" faults)"
+  run "$name" "$(says "$name" seconds)" "$(says "$name" class)" "$(says "$name" faults)" "$(says "$name" topology)"
   patch_copy --reverse "$patches/$name.patch" || fail "$name.patch can't be taken back"
   counts="$(sed -nE 's/^\| violations of (C[0-9]+) \| ([0-9]+) \|$/\1 \2 times/p' "$work/$name.txt")"
   counts="${counts:-nothing}"

@@ -78,6 +78,7 @@ pub(crate) fn run(
     driver.end();
     driver.history.tell(&Event {
         detail: class.name().to_owned(),
+        outcome: topology.name().to_owned(),
         until: driver.ttl.as_nanos().try_into().expect("short"),
         token: time.as_secs(),
         id: rounds,
@@ -115,19 +116,21 @@ fn rules(run: &Event) -> Rules {
     let class = Class::named(&run.detail).expect("a class");
     let (seconds, rounds) = (run.token, run.id);
     let count = |number: u64| usize::try_from(number).expect("no ages");
+    // While others take the places of masters, nobody gets a lock.
+    let is_single = ["", Topology::Single.name()].contains(&run.outcome.as_str());
+    let least = |number| count(if is_single { number } else { number / 4 });
     let are_all = env::var_os("TORTURE_FAULTS").is_none();
     Rules {
         class,
         ttl: Duration::from_nanos(run.until),
         io_timeout: worker::IO_TIMEOUT,
         slack: SLACK,
-        acquisitions: count(seconds * 10),
-        of_each_sort: count(seconds / 4),
-        commands: count(if class == Class::Safe {
-            seconds / 10
-        } else {
-            0
-        }),
+        acquisitions: least(seconds * 10),
+        of_each_sort: least(seconds / 4),
+        commands: match class {
+            Class::Safe => least(seconds / 10),
+            Class::Unsafe => 0,
+        },
         permits: MOST_PERMITS,
         stale_writes: usize::from(rounds > 0 && are_all),
         // A fault may meet nobody now and then.

@@ -56,7 +56,7 @@ pub enum Mode {
 /// | `sharers` | who shares a lock, as the server has it | `name`, `detail` count, owner and end of each |
 /// | `broken` | whose leases were broken, as the server has it | `name`, `detail` the last end, then end:id of each |
 /// | `bare` | a key without a ttl | `name` |
-/// | `run` | what was run | `detail` safe or unsafe, `until` the ttl in nanoseconds, `token` for how many seconds, `id` rounds |
+/// | `run` | what was run | `detail` safe or unsafe, `outcome` against which servers, `until` the ttl in nanoseconds, `token` for how many seconds, `id` rounds |
 /// | `without` | a fault that can't be fired here | `detail` its kind |
 /// | `left` | what stayed behind | `detail` |
 /// | `stored` | the value at the end | `name`, `until` the value |
