@@ -124,6 +124,8 @@ fn rules(run: &Event) -> Rules {
         class,
         ttl: Duration::from_nanos(run.until),
         io_timeout: worker::IO_TIMEOUT,
+        // What the library makes of its default.
+        replica_timeout: (class == Class::Safe && !is_single).then_some(worker::IO_TIMEOUT / 2),
         slack: SLACK,
         acquisitions: least(seconds * 10),
         of_each_sort: least(seconds / 4),

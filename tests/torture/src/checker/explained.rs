@@ -181,11 +181,15 @@ const UNAVAILABLE_FOR: Duration = Duration::from_secs(1);
 fn had_no_time(facts: &Facts<'_>, rules: &Rules, event: &Event) -> bool {
     let late = |since: u64| facts.lateness.on_the_way(event.process, since, event.at);
     let before = |time: Duration| event.at.saturating_sub(nanos(time));
+    let attempt = rules.replica_timeout.unwrap_or(rules.io_timeout);
     if event.op == "released" {
         let mut holdings = facts.holdings_of_call(event.id);
         return holdings.find_map(|one| one.release).is_some_and(|begun| {
+            // A value that too few replicas have isn't stored again.
+            let is_one_attempt = begun.detail == "commit" && rules.replica_timeout.is_some();
+            let time = if is_one_attempt { attempt } else { RELEASE };
             // It is tried for no longer than its lease lasts.
-            let time = nanos(RELEASE).min(begun.until.saturating_sub(begun.at));
+            let time = nanos(time).min(begun.until.saturating_sub(begun.at));
             late(begun.at) >= time / 2
         });
     }
@@ -198,7 +202,7 @@ fn had_no_time(facts: &Facts<'_>, rules: &Rules, event: &Event) -> bool {
             ask.until < nanos(SHORT) || late(ask.at.max(before(rules.io_timeout + SHORT))) > 0
         }
         // They are tried once.
-        "try" | "open" | "adopt" => late(ask.at) >= nanos(rules.io_timeout) / 2,
+        "try" | "open" | "adopt" => late(ask.at) >= nanos(attempt) / 2,
         _ => late(ask.at.max(before(UNAVAILABLE_FOR))) >= nanos(UNAVAILABLE_FOR) / 2,
     }
 }

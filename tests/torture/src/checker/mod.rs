@@ -43,6 +43,8 @@ pub struct Rules {
     pub class: Class,
     pub ttl: Duration,
     pub io_timeout: Duration,
+    /// For so long an answer waits for the replicas that must have what it says, where some must.
+    pub replica_timeout: Option<Duration>,
     /// What a loaded machine may add to each bound, beside the lateness that was seen.
     pub slack: Duration,
     pub acquisitions: usize,

@@ -69,6 +69,26 @@ fn value_goes_back_by_a_failover_only_where_replicas_may_lack_it() {
 }
 
 #[test]
+fn one_that_is_late_while_replicas_are_waited_for_costs_an_attempt() {
+    let history = |late: u64| {
+        let release = with(event(20, "release", 1), "", "commit", 400);
+        let released = with(event(180, "released", 1), "unavailable", "", 0);
+        let lateness = Event {
+            name: String::new(),
+            ..with(event(100, "late", 1), "", "waited", 100 + late)
+        };
+        [taken(10, 1, 5, 400), release, released, lateness]
+    };
+    let replicated = Rules {
+        replica_timeout: Some(Duration::from_millis(75)),
+        ..rules()
+    };
+    assert_eq!(broken(history(40), &replicated), [""; 0]);
+    assert_eq!(broken(history(35), &replicated), ["C8"]);
+    assert_eq!(broken(history(40), &rules()), ["C8"]);
+}
+
+#[test]
 fn service_is_back_soon_after_a_failover() {
     let history = |next| {
         let fault = fault(50, 90, "fail over", ALL);

@@ -27,6 +27,7 @@ fn rules() -> Rules {
         class: Class::Safe,
         ttl: Duration::from_millis(400),
         io_timeout: Duration::from_millis(150),
+        replica_timeout: None,
         slack: Duration::from_millis(50),
         acquisitions: 0,
         of_each_sort: 0,
