@@ -343,7 +343,8 @@ pub(super) fn after_outages(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> 
         let again = later.any(|other| other.from > span.from && other.from <= next.from());
         let process = next.answer.process;
         let lateness = facts.lateness.on_the_way(process, span.until, next.from());
-        let most = nanos(AFTER_OUTAGE + rules.slack) + lateness;
+        // All that anybody waits for may be held.
+        let most = nanos(AFTER_OUTAGE.max(rules.ttl) + rules.slack) + lateness;
         if took > most && !again {
             let text = format!("nobody had a lock for {:?} after it was over", shown(took));
             found.push(violation("C7", text, &[span.event, next.answer]));

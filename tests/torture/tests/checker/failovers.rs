@@ -90,13 +90,15 @@ fn one_that_is_late_while_replicas_are_waited_for_costs_an_attempt() {
 
 #[test]
 fn service_is_back_soon_after_a_failover() {
-    let history = |next| {
+    let history = |next, ttl| {
         let fault = fault(50, 90, "fail over", ALL);
-        broken(
-            fault.into_iter().chain([taken(next, 2, 9, 1_200)]),
-            &rules(),
-        )
+        let ttl = Duration::from_millis(ttl);
+        let all = fault.into_iter().chain([taken(next, 2, 9, 1_200)]);
+        broken(all, &Rules { ttl, ..rules() })
     };
-    assert_eq!(history(90 + 550), [""; 0]);
-    assert_eq!(history(90 + 552), ["C7"]);
+    assert_eq!(history(90 + 550, 400), [""; 0]);
+    assert_eq!(history(90 + 552, 400), ["C7"]);
+    // Leases from before it may last as long.
+    assert_eq!(history(90 + 950, 900), [""; 0]);
+    assert_eq!(history(90 + 952, 900), ["C7"]);
 }
