@@ -9,7 +9,8 @@ use super::USER;
 use crate::kinds::Class;
 use crate::topology::Topology;
 use support::{
-    Cluster, Member, Proxy, RedisServer, Replicated, SentinelSet, Setup, slot_of, wait_until,
+    Cluster, Member, Proxy, RedisServer, Replicated, SentinelSet, Setup, eventually, slot_of,
+    wait_until,
 };
 
 /// What the user may do besides.
@@ -138,9 +139,7 @@ impl Set {
     pub(crate) fn replace(&self, old: usize, choice: usize) {
         match self {
             Set::Replicas(..) => self.promote(old, choice),
-            Set::Sentinel(set) => {
-                set.failover();
-            }
+            Set::Sentinel(set) => fail_over(set, old),
             Set::Cluster(set) => {
                 // It may have just got one.
                 wait_until("a master to have a replica", PATIENCE, || {
@@ -196,6 +195,20 @@ impl Set {
             others.iter().filter(|index| !follow(index)).count() == 0
         });
     }
+}
+
+/// Asks for a failover until there is one. A sentinel that finds no replica good enough gives it up: on a busy machine
+/// it hasn't heard of any for too long.
+fn fail_over(set: &SentinelSet, old: usize) {
+    const TRIED_FOR: Duration = Duration::from_secs(2);
+    wait_until("a failover", PATIENCE, || {
+        let mut sentinels = set.sentinels().iter();
+        let ask = ["SENTINEL", "FAILOVER", "mymaster"];
+        // One fails while another is under way.
+        sentinels.any(|one| one.try_query::<()>(&ask).is_ok());
+        eventually(TRIED_FOR, || set.master() != old)
+    });
+    set.wait_for_other_master(old);
 }
 
 /// Whether a server follows the one with this port; if it follows another, it is told to.
