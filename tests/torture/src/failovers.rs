@@ -40,6 +40,16 @@ pub(crate) fn fire(driver: &mut Driver<'_>, fault: &str, name: &str) -> bool {
                 server.cont();
                 thread::sleep(stays);
             }
+            "master cut off" => {
+                driver.servers.look_away_from(server);
+                set.cut_off(old);
+                set.await_other(old, &key, choice);
+                // Two take themselves for the master. Clients reach both.
+                driver.servers.look();
+                driver.servers.look_away_from(server);
+                thread::sleep(stays);
+                set.join(old);
+            }
             _ => {
                 set.replace(old, choice);
                 lead_to_master(driver, cuts_off);

@@ -89,6 +89,7 @@ fn target(driver: &mut Driver<'_>, kind: &str, holder: u32) -> u32 {
         | "fail over"
         | "master killed"
         | "master stopped past failover"
+        | "master cut off"
         // Whoever is first.
         | "lose reply to downgrade"
         | "lose reply to acquire several" => ALL,

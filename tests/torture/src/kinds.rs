@@ -86,7 +86,7 @@ const fn moving(name: &'static str, moves: Moves) -> Kind {
 /// A failover that nobody asked for.
 pub const BY_ITSELF: &str = "fail over by itself";
 
-pub const KINDS: [Kind; 50] = [
+pub const KINDS: [Kind; 51] = [
     safe("stop holder", OUTAGE, true),
     safe("stop waiter", OUTAGE, true),
     safe("stop holder past ttl", OUTAGE, true),
@@ -128,6 +128,7 @@ pub const KINDS: [Kind; 50] = [
     moving("fail over", Moves::Masters),
     moving("master killed", Moves::Masters),
     moving("master stopped past failover", Moves::Masters),
+    moving("master cut off", Moves::Masters),
     moving(BY_ITSELF, Moves::Masters),
     harmful("restart server without aof", true),
     harmful("flushall", true),

@@ -19,9 +19,11 @@ pub(crate) fn on_server(driver: &mut Driver<'_>, fault: &str, name: &str) -> boo
     let short = u64::try_from(driver.ttl.as_millis()).expect("short") * 8 / 10;
     let time = millis(driver.rng.u64(20..short));
     match fault {
-        "slots moved" | "fail over" | "master killed" | "master stopped past failover" => {
-            failovers::fire(driver, fault, name)
-        }
+        "slots moved"
+        | "fail over"
+        | "master killed"
+        | "master stopped past failover"
+        | "master cut off" => failovers::fire(driver, fault, name),
         "stop server" => {
             let server = driver.servers.master_of(name);
             server.stop();

@@ -78,6 +78,8 @@ impl Topology {
         let is_single = self == Topology::Single;
         match kind.name {
             _ if kind.moves == Moves::Slots => self == Topology::Cluster,
+            // It takes proxies between servers.
+            "master cut off" => self.announces(),
             _ if kind.moves == Moves::Masters => !is_single,
             // A server that comes back late has been replaced; it is killed and stopped for longer instead.
             "restart server with aof" => !self.announces(),

@@ -155,8 +155,32 @@ impl Set {
         match self {
             Set::Replicas(..) => self.promote(old, choice),
             Set::Sentinel(set) => drop(set.wait_for_other_master(old)),
-            Set::Cluster(set) => drop(set.wait_for_other_owner(key, old)),
+            // One that is cut off goes on telling that it has all slots.
+            Set::Cluster(set) => wait_until("another to have the slot", PATIENCE, || {
+                let owner = set.owner_of_slot(slot_of(key));
+                owner.is_some_and(|owner| owner != old)
+            }),
         }
+    }
+
+    /// Cuts a server off from all others. Clients reach it as before.
+    pub(crate) fn cut_off(&self, index: usize) {
+        self.each_other(index, Member::cut_from);
+    }
+
+    /// Takes that back.
+    pub(crate) fn join(&self, index: usize) {
+        self.each_other(index, Member::join);
+    }
+
+    fn each_other(&self, index: usize, act: impl Fn(&Member, &Member)) {
+        let members = self.members();
+        let mut others = members.clone();
+        others.remove(index);
+        if let Set::Sentinel(set) = self {
+            others.extend(set.sentinels());
+        }
+        others.iter().for_each(|other| act(members[index], other));
     }
 
     fn promote(&self, old: usize, choice: usize) {

@@ -3,7 +3,12 @@
 use super::server::key;
 use super::*;
 
-const FAILOVERS: [&str; 3] = ["fail over", "master killed", "master stopped past failover"];
+const FAILOVERS: [&str; 4] = [
+    "fail over",
+    "master killed",
+    "master stopped past failover",
+    "master cut off",
+];
 
 #[test]
 fn failover_excuses_no_second_holder_where_replicas_have_each_lease() {
