@@ -36,7 +36,6 @@ impl Liar {
     }
 
     /// Has it answer otherwise from now on.
-    #[cfg(feature = "value")]
     pub(crate) fn tell(&self, state: &str, address: &str) {
         *self.replies.lock().expect("nobody panics") = [state.to_owned(), address.to_owned()];
     }

@@ -1,12 +1,8 @@
 //! A master that was replaced and doesn't know it yet: who holds a lock there, and for how long.
 
+use super::liar::{Liar, state, strings};
 use super::*;
-use support::Stopwatch;
-#[cfg(feature = "value")]
-use {
-    super::liar::{Liar, state, strings},
-    support::{Fault, Proxy, RedisServer},
-};
+use support::{Fault, Proxy, RedisServer, Stopwatch};
 
 /// When the guard was seen to be held last, in a thread that looks until it isn't, but not for ever.
 fn last_held(guard: LockGuard) -> thread::JoinHandle<Instant> {
@@ -153,13 +149,40 @@ fn no_two_hold_a_lock_that_all_replicas_must_have() {
     assert!(second.fencing_token() > first);
 }
 
+/// What a sentinel says of the server at that port.
+fn at(port: u16) -> String {
+    strings(&["127.0.0.1", &port.to_string()])
+}
+
+#[test]
+fn call_to_a_master_that_hangs_ends_when_another_is_named() {
+    let servers = [(); 2].map(|()| RedisServer::start());
+    let first = Proxy::start(servers[0].addr());
+    let liar = Liar::start(&state("1"), &at(first.addr().port()));
+    let url = format!("redis+sentinel://{}/mymaster", liar.addr());
+    let locker = builder(&url).io_timeout(PATIENCE).build().expect("open");
+    assert_works(&locker);
+    first.set(Fault::BlackHole);
+    let before = first.requests();
+    let waiting = waiting(&locker);
+    wait_until("the call", PATIENCE, || first.requests() > before);
+    thread::sleep(millis(600));
+    assert!(!waiting.is_finished());
+    let watch = Stopwatch::start();
+    let named = Instant::now();
+    liar.tell(&state("2"), &at(servers[1].port()));
+    let (guard, got) = waiting.join().expect("no panic");
+    watch.assert_took(got.saturating_duration_since(named), millis(500));
+    assert!(servers[1].get(LOCK).is_some());
+    guard.unlock().expect("unlock");
+}
+
 /// The second one knows nothing of the lease, and can't tell that the first one has ended it.
 #[cfg(feature = "value")]
 #[test]
 fn value_whose_release_two_masters_may_have_had_is_not_told_to_be_stored() {
     let servers = [(); 2].map(|()| RedisServer::start());
     let first = Proxy::start(servers[0].addr());
-    let at = |port: u16| strings(&["127.0.0.1", &port.to_string()]);
     let liar = Liar::start(&state("1"), &at(first.addr().port()));
     let url = format!("redis+sentinel://{}/mymaster", liar.addr());
     let locker = builder(&url).ttl(PATIENCE).build().expect("open");
