@@ -160,6 +160,7 @@ fn call_to_a_master_that_hangs_ends_when_another_is_named() {
     let first = Proxy::start(servers[0].addr());
     let liar = Liar::start(&state("1"), &at(first.addr().port()));
     let url = format!("redis+sentinel://{}/mymaster", liar.addr());
+    // An idle connection has half of a call's time, unless its server is replaced.
     let locker = builder(&url).io_timeout(PATIENCE).build().expect("open");
     assert_works(&locker);
     first.set(Fault::BlackHole);
@@ -168,11 +169,11 @@ fn call_to_a_master_that_hangs_ends_when_another_is_named() {
     wait_until("the call", PATIENCE, || first.requests() > before);
     thread::sleep(millis(600));
     assert!(!waiting.is_finished());
-    let watch = Stopwatch::start();
     let named = Instant::now();
     liar.tell(&state("2"), &at(servers[1].port()));
     let (guard, got) = waiting.join().expect("no panic");
-    watch.assert_took(got.saturating_duration_since(named), millis(500));
+    let took = got.saturating_duration_since(named);
+    assert!(took < PATIENCE / 3, "{took:?} after it was named");
     assert!(servers[1].get(LOCK).is_some());
     guard.unlock().expect("unlock");
 }
@@ -190,7 +191,8 @@ fn value_whose_release_two_masters_may_have_had_is_not_told_to_be_stored() {
     count.update(|count| *count += 1).expect("update");
     let mut guard = count.lock().expect("lock");
     *guard += 1;
-    first.set(Fault::BlackHole);
+    // It carries the release out, and no answer of it arrives any more.
+    first.set(Fault::LoseReply { then_close: true });
     liar.tell(&state("2"), &at(servers[1].port()));
     let outcome = crosslock::MutexGuard::unlock(guard);
     assert!(outcome.is_err(), "nobody has the value");
