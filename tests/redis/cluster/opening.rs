@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crosslock::{Error, Locker};
-use support::{BlackHole, Fault, Proxy, RedisServer, Setup, within};
+use support::{BlackHole, Fault, Proxy, RedisServer, Setup, wait_until, within};
 
-use super::{cause, held, millis, open, shared};
+use super::{PATIENCE, cause, held, millis, open, shared};
 
 /// The connect timeout of these tests.
 const CONNECT: Duration = Duration::from_millis(600);
@@ -43,12 +43,32 @@ fn black_holes_end_opening_in_time() {
 }
 
 #[test]
-fn single_server_is_told_with_the_url_to_use() {
-    let server = RedisServer::start();
-    let url = format!("redis+cluster://{}", server.addr());
-    let error = builder(&url).build().expect_err("it is no cluster");
-    assert!(matches!(error, Error::Unsupported { .. }), "{error:?}");
-    assert!(error.to_string().contains("use redis://"), "{error}");
+fn servers_that_are_no_nodes_are_told_with_the_url_to_use() {
+    let primary = RedisServer::start();
+    let replica = RedisServer::builder().replica_of(primary.port()).start();
+    wait_until("the replica to follow", PATIENCE, || {
+        replica.info("master_link_status").as_deref() == Some("up")
+    });
+    let sentinel = RedisServer::builder().sentinel().start();
+    let port = primary.port().to_string();
+    let monitor = ["SENTINEL", "MONITOR", "one", "127.0.0.1", &port, "1"];
+    sentinel.query::<()>(&monitor);
+    let of_sentinels = format!("redis+sentinel://{}/one", sentinel.addr());
+    for (server, instead) in [
+        (&primary, primary.url() + "0"),
+        (&replica, primary.url() + "0"),
+        (&sentinel, of_sentinels),
+    ] {
+        let url = format!("redis+cluster://{}", server.addr());
+        let error = builder(&url).build().expect_err("it is no cluster");
+        assert!(matches!(error, Error::Unsupported { .. }), "{error:?}");
+        let told = error.to_string();
+        assert!(told.ends_with(&format!("use {instead}")), "{told}");
+    }
+    // One that answers late is no reason to refuse the others.
+    let cluster = shared();
+    let url = format!("{},{}", cluster.url(), primary.addr());
+    drop(held(&builder(&url).build().expect("open"), "any"));
 }
 
 #[test]

@@ -9,10 +9,13 @@ use crate::base::error::{Error, Result};
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::role::Role;
 use crate::engine::redis::server::{Manner, Server};
+use crate::engine::redis::servers::advice;
+use crate::engine::redis::settings::Kind;
 
 /// What a server says that it is.
 #[derive(Debug)]
 pub(super) struct Hello {
+    server: Arc<Server>,
     role: Role,
     /// `None`: it doesn't say so.
     version: Option<Version>,
@@ -28,32 +31,42 @@ impl Hello {
         let role = server.greet_by(deadline)?;
         match server.call(&::redis::cmd("HELLO"), Manner::Plain, deadline) {
             Ok(answer) => Ok(Hello {
+                server: server.clone(),
                 role: Role::of(&answer.value),
                 version: version(&answer.value),
             }),
             // Nor may the greeting have been answered: that it doesn't say what it is says nothing then.
             Err(unanswered) if unanswered.error.is_of_connection() => Err(unanswered.error),
             Err(_) => Ok(Hello {
+                server: server.clone(),
                 role,
                 version: None,
             }),
         }
     }
 
-    pub(super) fn check(&self, place: &str) -> Result<()> {
-        let what = match (self.role, &self.version) {
-            (Role::ClusterNode, Some((name, major))) if name == "redis" && *major < LEAST => {
-                format!("clusters of Redis {major} on {place}: use Redis 7.0 or later, or Valkey")
-            }
-            (Role::ClusterNode, _) => return Ok(()),
-            (Role::Sentinel, _) => {
-                format!("{place} as a cluster, which is a Sentinel: use redis+sentinel://")
-            }
-            (Role::Primary | Role::Replica, _) => {
-                format!("{place} as a cluster, which is a single server: use redis://")
-            }
-        };
-        Err(Error::Unsupported { what })
+    /// Whether it is a node of a cluster that can have locks.
+    pub(super) fn is_usable(&self) -> bool {
+        self.role == Role::ClusterNode && self.too_old().is_none()
+    }
+
+    /// Fails if it isn't usable. The error tells which URL to use, which the server may be asked for.
+    pub(super) fn check(&self) -> Result<()> {
+        advice::check(self.role, &self.server, Kind::Cluster)?;
+        let place = &self.server.settings().shown;
+        match self.too_old() {
+            Some(major) => Err(Error::Unsupported {
+                what: format!(
+                    "clusters of Redis {major} on {place}: use Redis 7.0 or later, or Valkey"
+                ),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn too_old(&self) -> Option<u32> {
+        let (name, major) = self.version.as_ref()?;
+        (name == "redis" && *major < LEAST).then_some(*major)
     }
 }
 
@@ -81,8 +94,12 @@ fn text(value: &Value) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::options::Options;
+    use crate::engine::net::address::Endpoint;
+    use crate::engine::redis::address::{self, At};
+    use crate::engine::redis::settings::Settings;
 
-    fn told(mode: &str, server: &str, version_text: &str) -> String {
+    fn hello(mode: &str, server: &str, version_text: &str) -> Hello {
         let pairs = [
             "server",
             server,
@@ -95,12 +112,17 @@ mod tests {
         ];
         let pairs = pairs.map(|text| Value::BulkString(text.into()));
         let answer = Value::Array(pairs.into());
-        let hello = Hello {
+        let address = address::parse("redis+cluster://a:1").unwrap();
+        let settings = Settings::new(&address, &Options::default()).unwrap();
+        let At::Cluster { hosts } = address.at else {
+            panic!("it is one")
+        };
+        let endpoint = Endpoint::Tcp(hosts[0].clone());
+        Hello {
+            server: Arc::new(Server::new(endpoint, Arc::new(settings)).unwrap()),
             role: Role::of(&answer),
             version: version(&answer),
-        };
-        let error = hello.check("redis+cluster://a:1").err();
-        error.map_or(String::new(), |error| error.to_string())
+        }
     }
 
     #[test]
@@ -111,12 +133,15 @@ mod tests {
             ("cluster", "valkey", "8.1.0", ""),
             ("cluster", "other", "1.0.0", ""),
             ("cluster", "redis", "6.2.7", "Redis 7.0 or later"),
-            ("standalone", "redis", "7.0.15", "use redis://"),
-            ("sentinel", "redis", "7.0.15", "use redis+sentinel://"),
+            ("standalone", "redis", "7.0.15", "use redis://a:1/0"),
         ] {
-            let told = told(mode, server, version);
+            let hello = hello(mode, server, version);
+            let told = hello.check().err().map_or(String::new(), |e| e.to_string());
             assert!(told.contains(words), "{told}");
-            assert_eq!(told.is_empty(), words.is_empty(), "{told}");
+            assert_eq!(
+                (told.is_empty(), words.is_empty()),
+                (hello.is_usable(), hello.is_usable())
+            );
         }
     }
 }

@@ -82,15 +82,16 @@ impl Cluster {
         let (mut refused, mut failed) = (None, None);
         while let Some(answer) = answers.next(deadline) {
             match answer {
-                Ok(hello) => match hello.check(&self.settings().shown) {
-                    Ok(()) => return Ok(()),
-                    Err(error) => refused = Some(Refused::Error(error)),
-                },
+                Ok(hello) if hello.is_usable() => return Ok(()),
+                Ok(hello) => refused = Some(hello),
                 Err(failure) => failed = worse(failed, failure),
             }
         }
+        if let Some(hello) = refused {
+            return hello.check().map_err(Refused::Error);
+        }
         let silent = || Failure::TimedOut("none of its nodes answers".into());
-        Err(refused.unwrap_or_else(|| failed.unwrap_or_else(silent).into()))
+        Err(failed.unwrap_or_else(silent).into())
     }
 }
 
