@@ -1,6 +1,6 @@
 //! `doctor`.
 
-use support::RedisServer;
+use support::{RedisServer, Setup};
 
 use crate::golden::assert_golden;
 use crate::holders::json;
@@ -44,6 +44,22 @@ fn weak_server_is_told_with_status_1() {
         ),
         &[],
     );
+}
+
+#[test]
+fn cluster_is_told_as_one_place() {
+    let cluster = Setup::new().calm().cluster();
+    let place = Place::with_locks_at(&cluster.url());
+    let done = place.tool("doctor").done();
+    assert_eq!((done.code(), &*done.err), (1, ""));
+    let mut printed = stable(&done.out);
+    for node in 0..6 {
+        let address = cluster.node(node).public_addr().to_string();
+        printed = printed.replace(&address, &format!("NODE-{node}"));
+    }
+    // It isn't so many seconds.
+    printed = printed.replace("16384 slots", "ALL slots");
+    assert_golden("doctor.cluster", &printed, &[]);
 }
 
 #[test]
