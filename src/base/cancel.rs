@@ -147,6 +147,10 @@ impl Cancel {
 
     /// One that is also set while a condition holds, which is asked by whoever looks: I/O does so often. It mustn't
     /// block. Nobody is woken when it comes to hold.
+    #[allow(
+        dead_code,
+        reason = "engines with several servers use it, which may be left out"
+    )]
     pub(crate) fn when(condition: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Cancel(Arc::new(Shared {
             condition: Some(Box::new(condition)),

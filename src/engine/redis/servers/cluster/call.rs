@@ -117,12 +117,10 @@ impl<'a> Call<'a> {
         let answer = if self.is_once {
             server.call_once(self.command, *manner, self.deadline)
         } else {
-            // The rest is for another node, if this one doesn't answer.
-            let half = half(self.deadline);
             let deadline = match manner {
-                Manner::Plain => self.nodes.watched(self.slot, server, &half),
-                // The slot isn't its own yet.
-                Manner::Asking => half,
+                Manner::Plain => self.nodes.watched(self.slot, server, self.deadline),
+                // The slot isn't its own yet, so nobody takes its place. The rest is for the node that has it.
+                Manner::Asking => half(self.deadline),
             };
             server.call(self.command, *manner, &deadline)
         };
