@@ -189,6 +189,8 @@ impl Set {
             replicas.retain(|index| *index != old);
             let new = replicas[choice % replicas.len()];
             set.promote(new);
+            // Otherwise it would be a replica again when it starts anew.
+            set.member(new).query::<()>(&["CONFIG", "REWRITE"]);
             *master.lock().expect("no panics") = new;
         }
     }
