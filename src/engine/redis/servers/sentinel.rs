@@ -20,8 +20,9 @@
 //!   while the deadline isn't over: to the same one its caller sends it again, after its pause.
 //! - *A command was carried out by two masters*, one after the other. What the second one answers is true there: an owner
 //!   that asks again gets its token, or a larger one if its lease wasn't copied; a renewal, a store or an adoption of a lease
-//!   that wasn't copied finds none. Lock and counter are copied in one piece, so a token is never used twice. But a release
-//!   finds no lease also where the first copy has ended it: [`Answer::moved`] keeps its value from being taken for stored.
+//!   that wasn't copied finds none. Lock and counter are copied in one piece, so a token is never used twice. But where
+//!   others have had the lock since, a release can't tell whether its first copy ended the lease: by [`Answer::moved`] its
+//!   value isn't taken for stored.
 
 use std::mem;
 use std::sync::{Arc, Weak};
