@@ -32,7 +32,7 @@ use parking_lot::Mutex;
 
 use self::lookup::{AFTER_FIRST, Heard, Lookup, place};
 use self::question::Question;
-use self::state::{Known, Master, State};
+use self::state::{Known, Master, OUTAGE, State};
 use super::{Refused, Route, Servers};
 use crate::base::clock::Deadline;
 use crate::engine::Unanswered;
@@ -55,9 +55,6 @@ const AGAIN: Duration = Duration::from_millis(50);
 /// A master may have been looked up so long ago at most, where that matters. One that an operator replaces by SENTINEL
 /// FAILOVER takes itself for the master for seconds after that, and says yes to everything.
 const KNOWN: Duration = Duration::from_secs(1);
-
-/// When no sentinel has answered, a master that works isn't looked up again for as long.
-const OUTAGE: Duration = Duration::from_secs(1);
 
 /// Within this time all sentinels learn of a failover from the one that led it.
 const SPREAD: Duration = Duration::from_secs(10);

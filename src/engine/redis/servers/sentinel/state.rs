@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::OUTAGE;
 use super::lookup::Lookup;
 use crate::engine::redis::server::Server;
+
+/// When no sentinel has answered, a master that works isn't looked up again for as long.
+pub(super) const OUTAGE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(super) struct State {
