@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{held, name_on, open, slot, start};
 use crosslock::{Finding, Locker, Verdict};
+use support::Cluster;
+
+use super::{held, name_on, open, slot, start};
 
 fn finding(locker: &Locker, check: &str) -> Finding {
     let findings = locker.diagnose().expect("diagnose");
@@ -66,7 +68,8 @@ fn values_and_permits_are_where_their_locks_are() {
 
 #[test]
 fn doctor_names_the_nodes_that_differ_and_slots_on_their_way() {
-    let cluster = start();
+    // Its failovers are short enough.
+    let cluster = Cluster::start();
     let locker = open(&cluster);
     let findings = locker.diagnose().expect("diagnose");
     let checks: BTreeSet<_> = findings.iter().map(|finding| finding.check).collect();
