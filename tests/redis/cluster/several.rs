@@ -47,7 +47,10 @@ fn work(locker: &Locker, names: &[&str], last: &HashMap<String, (Mutex<()>, Atom
         assert!(before < guard.fencing_token(), "{name}");
     }
     drop(inside);
-    guard.unlock().expect("it was held");
+    // A master that hands over lets commands wait, for longer than a release may: it is tried again then.
+    let released = guard.unlock();
+    let is_late = matches!(released, Err(Error::Unavailable { .. }));
+    assert!(released.is_ok() || is_late, "{released:?}");
 }
 
 /// Threads take some of the names each, in another order each time, while `meanwhile` happens.
@@ -76,7 +79,9 @@ fn cross(cluster: &Cluster, names: &[String], rounds: usize, meanwhile: impl FnO
     });
     println!("{} in {:?}", done.load(SeqCst), watch.elapsed());
     let locker = open(cluster);
-    assert!(names.iter().all(|name| is_left_alone(&locker, name)));
+    wait_until("all to be free", PATIENCE, || {
+        names.iter().all(|name| is_left_alone(&locker, name))
+    });
 }
 
 #[test]
