@@ -16,7 +16,7 @@ use super::*;
 use support::{Child, Stopwatch, eventually, is_child};
 
 /// Of what children hold, which is renewed several times.
-const LEASE: Duration = Duration::from_millis(400);
+pub(super) const LEASE: Duration = Duration::from_millis(400);
 
 /// Runs `body` in a forked child of this process; returns its process id.
 pub(super) fn forked(body: impl FnOnce()) -> i32 {
@@ -44,7 +44,7 @@ pub(super) fn succeeds_in_a_process_of_its_own(entry: &str, url: &str) {
 }
 
 /// The same with leases that last for so long.
-fn succeeds_with(entry: &str, url: &str, lease: Duration) {
+pub(super) fn succeeds_with(entry: &str, url: &str, lease: Duration) {
     let dir = temp_dir();
     let file = dir.path().join("counter");
     fs::write(&file, "0").unwrap();
@@ -312,51 +312,6 @@ mod forks_on_redis {
     fn forked_child_that_drops_its_locker_releases_nothing() {
         succeeds("forks::child_forks_and_drops_all");
     }
-}
-
-#[cfg(feature = "redis")]
-#[test]
-fn forks_in_a_cluster_share_nothing() {
-    let cluster = support::Setup::new().calm().cluster();
-    for entry in [
-        "forks::child_forks_with_guards",
-        "forks::child_forks_and_lets_the_child_hold",
-        "forks::child_forks_while_its_threads_lock",
-        "forks::child_forks_with_guards_of_several_slots",
-        "forks::child_forks_and_drops_all",
-    ] {
-        // A renewal asks the nodes who has the slot, too.
-        succeeds_with(entry, &cluster.url(), 4 * LEASE);
-        let keys = (0..3).flat_map(|node| cluster.node(node).keys());
-        let keys: Vec<_> = keys.filter(|key| !key.ends_with(":fence")).collect();
-        assert!(keys.is_empty(), "{entry}: {keys:?}");
-    }
-}
-
-#[test]
-fn child_forks_with_guards_of_several_slots() {
-    if !is_child("forks::child_forks_with_guards_of_several_slots") {
-        return;
-    }
-    let (lock, names) = (locker(), ["a", "b", "c", "d"]);
-    // In the parent it stays as it is.
-    let mut guard = Some(lock.lock_all(&names).unwrap());
-    let pid = forked(|| {
-        let copy = guard.take().unwrap();
-        assert!(!copy.is_held());
-        assert!(matches!(copy.verify(), Err(Error::Lost { .. })));
-        for name in names {
-            assert!(lock.try_lock(name).unwrap().is_none());
-        }
-        let own = lock.lock_all(&["e", "f", "g"]).unwrap();
-        own.verify().unwrap();
-        own.unlock().unwrap();
-        drop(copy);
-    });
-    assert_succeeds(pid);
-    let guard = guard.unwrap();
-    guard.verify().unwrap();
-    guard.unlock().unwrap();
 }
 
 /// While a child has its parent's connections, a server takes a parent that has died for one that lives.

@@ -1,9 +1,14 @@
-//! Forks of a process whose server is found by asking sentinels: the child asks by connections of its own.
+//! Forks of a process whose server is found by asking sentinels, or the nodes of a cluster: the child asks by connections of
+//! its own.
 
-use support::{Child, SentinelSet, hear, is_child, say};
+use support::{Child, SentinelSet, Setup, hear, is_child, say};
 
-use super::forks::{assert_is_a_copy, assert_succeeds, forked, succeeds_in_a_process_of_its_own};
+use super::forks::{
+    LEASE, assert_is_a_copy, assert_succeeds, forked, succeeds_in_a_process_of_its_own,
+    succeeds_with,
+};
 use super::*;
+use crosslock::Error;
 
 /// Lasts longer than a failover.
 const LASTING: &str = "9000";
@@ -63,4 +68,48 @@ fn forked_child_finds_the_next_master_and_leaves_the_guard_to_its_parent() {
     child.tell("go on");
     assert!(child.wait(PATIENCE).success());
     assert_nothing_is_left(&set);
+}
+
+#[test]
+fn forks_in_a_cluster_share_nothing() {
+    let cluster = Setup::new().calm().cluster();
+    for entry in [
+        "forks::child_forks_with_guards",
+        "forks::child_forks_and_lets_the_child_hold",
+        "forks::child_forks_while_its_threads_lock",
+        "forks_of_sets::child_forks_with_guards_of_several_slots",
+        "forks::child_forks_and_drops_all",
+    ] {
+        // A renewal asks the nodes who has the slot, too.
+        succeeds_with(entry, &cluster.url(), 4 * LEASE);
+        let keys = (0..3).flat_map(|node| cluster.node(node).keys());
+        let keys: Vec<_> = keys.filter(|key| !key.ends_with(":fence")).collect();
+        assert!(keys.is_empty(), "{entry}: {keys:?}");
+    }
+}
+
+#[test]
+fn child_forks_with_guards_of_several_slots() {
+    if !is_child("forks_of_sets::child_forks_with_guards_of_several_slots") {
+        return;
+    }
+    let (lock, names) = (locker(), ["a", "b", "c", "d"]);
+    // In the parent it stays as it is.
+    let mut guard = Some(lock.lock_all(&names).unwrap());
+    let pid = forked(|| {
+        let copy = guard.take().unwrap();
+        assert!(!copy.is_held());
+        assert!(matches!(copy.verify(), Err(Error::Lost { .. })));
+        for name in names {
+            assert!(lock.try_lock(name).unwrap().is_none());
+        }
+        let own = lock.lock_all(&["e", "f", "g"]).unwrap();
+        own.verify().unwrap();
+        own.unlock().unwrap();
+        drop(copy);
+    });
+    assert_succeeds(pid);
+    let guard = guard.unwrap();
+    guard.verify().unwrap();
+    guard.unlock().unwrap();
 }

@@ -45,6 +45,7 @@ fn locks_of_all_nodes_are_listed_inspected_and_broken() {
     }
 }
 
+#[cfg(feature = "value")]
 #[test]
 fn values_and_permits_are_where_their_locks_are() {
     let cluster = start();

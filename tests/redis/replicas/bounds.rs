@@ -43,6 +43,7 @@ fn short_io_timeout_bounds_the_wait_for_replicas() {
     assert_too_few(&error);
 }
 
+#[cfg(feature = "value")]
 #[test]
 fn drop_of_a_changed_value_ends_in_time() {
     let set = Replicated::start(1);

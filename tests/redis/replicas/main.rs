@@ -10,6 +10,7 @@ mod grants;
 mod hand_off;
 mod leases;
 mod replies;
+#[cfg(feature = "value")]
 mod values;
 
 use std::time::Duration;
