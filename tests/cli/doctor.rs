@@ -1,5 +1,7 @@
 //! `doctor`.
 
+use std::time::Duration;
+
 use support::{RedisServer, Setup};
 
 use crate::golden::assert_golden;
@@ -48,7 +50,7 @@ fn weak_server_is_told_with_status_1() {
 
 #[test]
 fn cluster_is_told_as_one_place() {
-    let cluster = Setup::new().calm().cluster();
+    let cluster = Setup::new().node_timeout(Duration::from_secs(30)).cluster();
     let place = Place::with_locks_at(&cluster.url());
     let done = place.tool("doctor").done();
     assert_eq!((done.code(), &*done.err), (1, ""));

@@ -36,8 +36,10 @@ fn lock_gives_up_when_it_has_tried_for_long_enough() {
 #[test]
 fn short_io_timeout_bounds_the_wait_for_replicas() {
     let set = Replicated::start(1);
-    stop_replicas(&set);
     let locker = patient(&set).io_timeout(millis(300)).build().unwrap();
+    // A script that the server doesn't know is sent again only when the WAIT behind it is over.
+    held(&locker).unlock().unwrap();
+    stop_replicas(&set);
     let error = within(millis(400), || locker.try_lock(NAME)).unwrap_err();
     // Half of it is left for the answer: it says what is missing, and not that none came.
     assert_too_few(&error);
