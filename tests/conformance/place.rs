@@ -60,12 +60,15 @@ impl Place {
         Place::new(&url, server)
     }
 
-    /// Each test finds its master by sentinels.
+    /// Each test finds its master by sentinels, all by TLS if this build has it.
     #[cfg(feature = "redis")]
     pub(crate) fn sentinels() -> Self {
         static SET: Mutex<Weak<support::SentinelSet>> = Mutex::new(Weak::new());
         let set = shared(&SET, || {
-            support::Setup::new().calm().password(PASSWORD).sentinels()
+            let setup = support::Setup::new().calm().password(PASSWORD);
+            #[cfg(feature = "tls")]
+            let setup = setup.tls();
+            setup.sentinels()
         });
         Place::new(&set.url(), set)
     }
