@@ -115,7 +115,8 @@ pub const KINDS: [Kind; 51] = [
     safe("busy script", OUTAGE, true),
     safe("acl revoked", REFUSAL, true),
     safe("descriptors exhausted", OUTAGE, true),
-    safe("threads exhausted", &["engine"], false),
+    // Nodes and sentinels are asked by threads, without which a locker that is opened then finds no server.
+    safe("threads exhausted", &["engine", "unavailable"], false),
     safe("kill passing", &[], false),
     safe("close", &[], false),
     safe("break", &[], false),
