@@ -263,7 +263,6 @@ fn child_holds_a_file() {
     let dir = tempfile::tempdir().unwrap();
     let url = format!("file://{}", dir.path().display());
     let lock = Locker::open(&url).unwrap();
-    let threads = || threads_named("crosslock-renew");
     let watches = || {
         let open = std::fs::read_dir("/proc/self/fd").unwrap();
         let names = open.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok());
@@ -276,9 +275,11 @@ fn child_holds_a_file() {
     for lock in [&lock, &Locker::open(&url).unwrap()] {
         assert!(lock.try_lock("a").unwrap().is_none());
     }
-    // A thread gives itself its name when it begins to run.
-    support::wait_until("both threads", PATIENCE, || threads() == guards.len());
-    assert_eq!((threads_named(OURS), watches()), (guards.len(), 0));
+    // A thread gives itself its name when it begins to run, and that of an attempt that failed rests before it ends.
+    support::wait_until("both threads, alone", PATIENCE, || {
+        [threads_named("crosslock-renew"), threads_named(OURS)] == [guards.len(); 2]
+    });
+    assert_eq!(watches(), 0);
     assert_eq!(support::open_files_under(&dir), guards.len());
     let other = Locker::open(&url).unwrap();
     let timeout = Duration::from_millis(5);
