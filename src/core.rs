@@ -18,7 +18,7 @@ use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::core::closing::Closing;
 use crate::core::guards::{Guards, Place};
-use crate::engine::{Engine, Revocations, unsupported};
+use crate::engine::{Engine, Revocations};
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredReleases;
 use crate::lease::plan::Plan;
@@ -79,7 +79,7 @@ impl Core {
     /// `InvalidName`, and `Unsupported` when the engine can't do it.
     pub(crate) fn claim(&self, namespace: &Namespace, name: &str, mode: Mode) -> Result<Claim> {
         let capabilities = self.engine.capabilities();
-        capabilities.check(mode, self.engine.place())?;
+        capabilities.check(mode, self.options.prefer, self.engine.place())?;
         Ok(Claim {
             key: Key::new(namespace, name)?,
             names: self.no_names.clone(),
@@ -91,13 +91,10 @@ impl Core {
 
     /// # Errors
     ///
-    /// `Unsupported` when the engine can't give several names, all or none.
-    pub(crate) fn check_several_names(&self) -> Result<()> {
-        if self.engine.capabilities().several_names {
-            Ok(())
-        } else {
-            Err(unsupported(self.engine.place(), "locks of several names"))
-        }
+    /// `Unsupported` when the engine can't give so many names, all or none.
+    pub(crate) fn check_several_names(&self, count: usize) -> Result<()> {
+        let capabilities = self.engine.capabilities();
+        capabilities.check_names(count, self.engine.place())
     }
 
     /// A thread for the lease that is about to be taken, if it will need one.
@@ -136,8 +133,8 @@ impl Core {
     /// Makes a lease one that was granted now, since which the engine's lease has begun.
     pub(crate) fn restart(&self, lease: &mut Lease, since: BootInstant) {
         lease.valid_until = self.lease_end(self.plan.valid_until(since));
-        lease.due = self.plan.due(since);
         lease.granted = self.clock.now();
+        lease.due = self.plan.first_due(since, lease.granted);
         lease.held_since = lease.granted;
         lease.hand_overs = 0;
     }

@@ -71,7 +71,7 @@ impl Finding {
         Finding::new(check, found, verdict)
     }
 
-    #[cfg(any(feature = "file", feature = "redis"))]
+    #[cfg(any(feature = "file", feature = "_sockets"))]
     pub(crate) fn weak(
         check: &'static str,
         found: impl Into<String>,
@@ -86,7 +86,7 @@ impl Finding {
         Finding::new(check, found, verdict)
     }
 
-    #[cfg(any(feature = "file", feature = "redis"))]
+    #[cfg(any(feature = "file", feature = "_sockets"))]
     pub(crate) fn unknown(
         check: &'static str,
         why: impl Into<String>,

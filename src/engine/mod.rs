@@ -22,7 +22,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::base::backoff::Waits;
-use crate::base::claim::{Claim, Mode};
+use crate::base::claim::{Claim, Mode, Prefer};
 use crate::base::clock::{BootInstant, Deadline};
 use crate::base::diagnosis::Finding;
 use crate::base::error::{Cause, Error, Result};
@@ -34,17 +34,23 @@ use crate::base::value::Stored;
 
 pub(crate) use self::operations::{Cursor, Operations, Page, Revocations};
 
+#[cfg(feature = "etcd")]
+mod etcd;
 #[cfg(feature = "file")]
 mod file;
 mod heartbeat;
+#[cfg(any(feature = "etcd", feature = "zookeeper"))]
+mod line;
 pub(crate) mod memory;
-#[cfg(feature = "redis")]
+#[cfg(feature = "_sockets")]
 mod net;
 pub(crate) mod open;
 mod operations;
 #[cfg(feature = "redis")]
 mod redis;
 mod url;
+#[cfg(feature = "zookeeper")]
+mod zookeeper;
 
 /// Where locks live.
 pub(crate) trait Engine: fmt::Debug + Send + Sync {
@@ -190,6 +196,10 @@ pub(crate) struct Capabilities {
     pub(crate) permits: bool,
     /// Whether several names can be had all or none.
     pub(crate) several_names: bool,
+    /// How many names that may be.
+    pub(crate) most_names: usize,
+    /// Whether readers or writers can be preferred.
+    pub(crate) preference: bool,
     /// Whether a lease ends with its ttl by itself. Otherwise it ends with its process.
     pub(crate) leases_expire: bool,
     /// Whether somebody may end a lease that doesn't expire: then it is looked at as often as others are renewed.
@@ -207,6 +217,8 @@ impl Default for Capabilities {
             shared: false,
             permits: false,
             several_names: false,
+            most_names: usize::MAX,
+            preference: false,
             leases_expire: true,
             breakable: true,
             clock_skew: Duration::ZERO,
@@ -221,6 +233,8 @@ impl Capabilities {
         shared: true,
         permits: true,
         several_names: true,
+        most_names: usize::MAX,
+        preference: true,
         leases_expire: true,
         breakable: true,
         clock_skew: Duration::ZERO,
@@ -228,8 +242,12 @@ impl Capabilities {
     };
 
     /// Refuses what the engine at `place` can't do.
-    pub(crate) fn check(self, mode: Mode, place: &str) -> Result<()> {
+    pub(crate) fn check(self, mode: Mode, prefer: Prefer, place: &str) -> Result<()> {
+        let prefers = mode == Mode::Shared && prefer != Prefer::Nobody;
         let (can, what) = match mode {
+            Mode::Shared if prefers && self.shared => {
+                (self.preference, "a preference for readers or writers")
+            }
             Mode::Exclusive => (true, "locks"),
             Mode::Shared => (self.shared, "read-write locks"),
             Mode::Permits { .. } => (self.permits, "semaphores"),
@@ -238,6 +256,18 @@ impl Capabilities {
             Ok(())
         } else {
             Err(unsupported(place, what))
+        }
+    }
+
+    /// Refuses so many names, all or none, if the engine at `place` can't.
+    pub(crate) fn check_names(self, count: usize, place: &str) -> Result<()> {
+        if !self.several_names {
+            Err(unsupported(place, "locks of several names"))
+        } else if count > self.most_names {
+            let what = format!("a lock of more than {} names", self.most_names);
+            Err(unsupported(place, &what))
+        } else {
+            Ok(())
         }
     }
 }
@@ -336,7 +366,10 @@ impl<E> Unanswered<E> {
 /// The answer to a renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Renewed {
+    /// The engine's lease began anew no earlier than when it was asked.
     Done,
+    /// The engine's lease began anew no earlier than then, which is before it was asked.
+    DoneSince(BootInstant),
     NotOwner,
     /// Not the owner, because somebody broke the lock.
     Broken,

@@ -10,7 +10,7 @@ use crate::base::name::Namespace;
 use crate::base::options::Options;
 
 const SCHEMES: &str = "use memory:, memory:name, file:, file:///dir, redis://, rediss://, valkey://, valkeys://, \
-                       unix:///path.sock, redis+sentinel:// or redis+cluster://";
+                       unix:///path.sock, redis+sentinel://, redis+cluster://, etcd://, etcds:// or zk://";
 
 /// The engine that `url` names, found to be usable.
 pub(crate) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>> {
@@ -27,6 +27,11 @@ pub(crate) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Resul
             Err(without_feature("rediss:// and valkeys://", "tls"))
         }
         "redis" | "rediss" | "valkey" | "valkeys" => open_redis(url, options, clock),
+        "etcds" if kind.is_none() && !cfg!(feature = "tls") => {
+            Err(without_feature("etcds://", "tls"))
+        }
+        "etcd" | "etcds" if kind.is_none() => open_etcd(url, options, clock),
+        "zk" if kind.is_none() => open_zookeeper(url, options, clock),
         "unix" if kind.is_none() => open_redis(url, options, clock),
         _ => Err(invalid_url(
             url,
@@ -66,6 +71,34 @@ fn open_redis(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Arc
 fn open_redis(_url: &str, _options: &Options, _clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>> {
     let schemes = "redis://, rediss://, valkey://, valkeys:// and unix://";
     Err(without_feature(schemes, "redis"))
+}
+
+#[cfg(feature = "etcd")]
+fn open_etcd(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>> {
+    Ok(Arc::new(super::etcd::EtcdEngine::open(
+        url, options, clock,
+    )?))
+}
+
+#[cfg(not(feature = "etcd"))]
+fn open_etcd(_url: &str, _options: &Options, _clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>> {
+    Err(without_feature("etcd:// and etcds://", "etcd"))
+}
+
+#[cfg(feature = "zookeeper")]
+fn open_zookeeper(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>> {
+    Ok(Arc::new(super::zookeeper::ZooKeeperEngine::open(
+        url, options, clock,
+    )?))
+}
+
+#[cfg(not(feature = "zookeeper"))]
+fn open_zookeeper(
+    _url: &str,
+    _options: &Options,
+    _clock: Arc<dyn Clock>,
+) -> Result<Arc<dyn Engine>> {
+    Err(without_feature("zk://", "zookeeper"))
 }
 
 /// An error for an engine that this build leaves out.

@@ -32,19 +32,25 @@ pub(crate) struct Page {
 }
 
 /// Where a page of a list begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cursor {
     /// Which of the engine's servers has it.
     pub(crate) part: usize,
     /// Where it begins there: 0 is the beginning, and any other number that server's own.
     pub(crate) at: u64,
+    /// The name behind which it begins, where the engine lists names in order.
+    pub(crate) after: Option<String>,
 }
 
 impl Cursor {
     /// The cursor after a page, behind which the server goes on at `at`; 0 is its end.
-    pub(crate) fn next(self, at: u64, parts: usize) -> Option<Self> {
+    pub(crate) fn next(&self, at: u64, parts: usize) -> Option<Self> {
         let part = self.part + usize::from(at == 0);
-        (part < parts).then_some(Cursor { part, at })
+        (part < parts).then_some(Cursor {
+            part,
+            at,
+            after: None,
+        })
     }
 }
 

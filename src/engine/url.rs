@@ -2,9 +2,9 @@
 
 use crate::base::error::Error;
 
-#[cfg(any(feature = "file", feature = "redis"))]
+#[cfg(any(feature = "file", feature = "_sockets"))]
 pub(super) mod parts;
-#[cfg(feature = "redis")]
+#[cfg(feature = "_sockets")]
 pub(super) mod query;
 
 pub(super) fn invalid_url(url: &str, reason: &str) -> Error {

@@ -305,7 +305,7 @@ impl LockGuard {
             ttl: self.core.options.ttl,
         };
         match self.core.engine.is_owner(request, &Deadline::NEVER)? {
-            Renewed::Done => {}
+            Renewed::Done | Renewed::DoneSince(_) => {}
             Renewed::NotOwner => self.monitor.lose(LostReason::NotOwner),
             Renewed::Broken => self.monitor.lose(LostReason::Broken),
         }

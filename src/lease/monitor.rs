@@ -286,11 +286,8 @@ impl<T: Send> LeaseMonitor<T> {
             self.tell_answer(&claim.key);
         }
         match answer {
-            Ok(Renewed::Done) => {
-                if let Some(token) = self.extend(t0) {
-                    self.observer.renewed(&claim.key, token);
-                }
-            }
+            Ok(Renewed::Done) => self.renewed(&claim.key, t0, t0),
+            Ok(Renewed::DoneSince(since)) => self.renewed(&claim.key, t0, since),
             Ok(Renewed::NotOwner) => self.lose(LostReason::NotOwner),
             Ok(Renewed::Broken) => self.lose(LostReason::Broken),
             Err(e) => {
@@ -309,9 +306,16 @@ impl<T: Send> LeaseMonitor<T> {
         }
     }
 
-    /// Gives the token of the lease, if it goes on.
-    fn extend(&self, t0: BootInstant) -> Option<u64> {
-        let (due, valid_until) = (self.plan.due(t0), self.plan.valid_until(t0));
+    fn renewed(&self, key: &Key, asked: BootInstant, since: BootInstant) {
+        if let Some(token) = self.extend(asked, since) {
+            self.observer.renewed(key, token);
+        }
+    }
+
+    /// Gives the token of the lease, if it goes on. It was renewed by a question of the time `asked`, and began anew at
+    /// `since`, or later.
+    fn extend(&self, asked: BootInstant, since: BootInstant) -> Option<u64> {
+        let (due, valid_until) = (self.plan.due(asked), self.plan.valid_until(since));
         let mut state = self.state.lock();
         let now = self.clock.now();
         // What was lost meanwhile stays lost: its holder may have been told.

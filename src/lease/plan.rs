@@ -43,6 +43,17 @@ impl Plan {
             .map_or(BootInstant::MAX, |every| t0.plus(shortened(every, JITTER)))
     }
 
+    /// When a lease is due that was granted now, and began at `since`. If that is long ago, and most of it is left all the same,
+    /// it isn't due at once: a program that locks in a loop needn't renew each lease.
+    pub(crate) fn first_due(&self, since: BootInstant, now: BootInstant) -> BootInstant {
+        let due = self.due(since);
+        if self.valid_until(since).since(now) < self.ttl / 2 {
+            return due;
+        }
+        self.every
+            .map_or(due, |every| due.max(now.plus(shortened(every / 2, 0.1))))
+    }
+
     /// How long to wait after a renewal that failed: there are several tries before the lease is over.
     pub(crate) fn pause(&self, remaining: Duration) -> Duration {
         let longest = self.every.unwrap_or(Duration::MAX);

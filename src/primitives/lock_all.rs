@@ -138,7 +138,7 @@ impl Locker {
                 ),
             });
         }
-        self.core().check_several_names()?;
+        self.core().check_several_names(names.len())?;
         let names = names.iter().map(AsRef::as_ref);
         let claims = names.map(|name| self.claim(name, Mode::Exclusive));
         let mut claims: Vec<_> = claims.collect::<Result<_>>()?;

@@ -134,7 +134,7 @@ impl Engine for FileEngine {
         stored?;
         let standing = standing.map_err(|e| self.files.error(key, e))?;
         Ok(match standing {
-            Renewed::Done => Released::Done,
+            Renewed::Done | Renewed::DoneSince(_) => Released::Done,
             Renewed::NotOwner => Released::NotOwner,
             Renewed::Broken => Released::Broken,
         })

@@ -214,7 +214,7 @@ impl Table {
             released &= was_held;
         }
         match self.standing(released, request.owner, now) {
-            Renewed::Done => Released::Done,
+            Renewed::Done | Renewed::DoneSince(_) => Released::Done,
             Renewed::NotOwner => Released::NotOwner,
             Renewed::Broken => Released::Broken,
         }

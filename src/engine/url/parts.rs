@@ -59,7 +59,7 @@ pub(in crate::engine) fn decoded_bytes(part: &str) -> Result<Vec<u8>, String> {
 }
 
 /// The text that a part stands for.
-#[cfg(feature = "redis")]
+#[cfg(feature = "_sockets")]
 pub(in crate::engine) fn decoded(part: &str) -> Result<String, String> {
     let text = String::from_utf8(decoded_bytes(part)?);
     text.map_err(|_| "a part of it isn't UTF-8 behind its %".into())

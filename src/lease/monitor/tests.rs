@@ -200,7 +200,7 @@ fn lease_found_expired_stays_lost_when_a_late_renewal_succeeds() {
     let scene = scene(Some(EVERY), None);
     scene.clock.advance(EVERY);
     scene.held.lose(LostReason::Expired);
-    scene.held.extend(scene.clock.now());
+    scene.held.extend(scene.clock.now(), scene.clock.now());
     assert_eq!(scene.held.remaining(), Duration::ZERO);
 }
 
@@ -280,4 +280,15 @@ fn ended_lease_is_not_tended() {
     assert!(scene.held.end().is_none());
     assert_eq!(scene.lost(), None);
     assert!(scene.held.lost().recv().is_err());
+}
+
+#[test]
+fn renewal_that_was_proven_for_earlier_extends_from_then() {
+    let scene = scene(Some(EVERY), None);
+    let proven = scene.clock.now();
+    scene.clock.advance(TTL / 4);
+    scene.held.extend(scene.clock.now(), proven);
+    assert!(scene.held.remaining() < TTL * 3 / 4);
+    // It is due as if it had been proven for now, or the next one would be sent at once.
+    assert!(matches!(scene.held.step(), Step::Wait(_)));
 }

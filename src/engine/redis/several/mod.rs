@@ -279,7 +279,7 @@ impl Question<'_, '_> {
         self.since = since;
         for (at, answer) in answers.into_iter().enumerate() {
             let kept = match answer {
-                Ok(Renewed::Done) => Kept::Yes,
+                Ok(Renewed::Done | Renewed::DoneSince(_)) => Kept::Yes,
                 Ok(Renewed::NotOwner) => Kept::No,
                 Ok(Renewed::Broken) => Kept::Broken,
                 Err(error) => {

@@ -1,0 +1,35 @@
+//! Locks in etcd.
+
+use std::sync::Arc;
+
+use super::{Engine, Release, Released, Renewed, Request, Wait, unsupported};
+use crate::base::clock::{Clock, Deadline};
+use crate::base::error::Result;
+use crate::base::options::Options;
+
+#[derive(Debug)]
+pub(crate) enum EtcdEngine {}
+
+impl EtcdEngine {
+    pub(crate) fn open(url: &str, _options: &Options, _clock: Arc<dyn Clock>) -> Result<Self> {
+        Err(unsupported(url, "locks"))
+    }
+}
+
+impl Engine for EtcdEngine {
+    fn place(&self) -> &str {
+        match *self {}
+    }
+
+    fn new_wait(&self) -> Box<dyn Wait> {
+        match *self {}
+    }
+
+    fn renew(&self, _: Request<'_>, _: &Deadline) -> Result<Renewed> {
+        match *self {}
+    }
+
+    fn release(&self, _: Request<'_>, _: Release<'_>, _: &Deadline) -> Result<Released> {
+        match *self {}
+    }
+}

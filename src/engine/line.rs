@@ -1,0 +1,177 @@
+//! Who holds a name whose owners stand in one line, in the order in which they came: etcd and ZooKeeper.
+//!
+//! All that counts is who stands ahead. Readers that come one after another hold together, and so do permits as far as they
+//! go; nobody goes past anyone. So an owner that holds goes on holding whatever comes behind it, and to leave the line can
+//! only let others in.
+//!
+//! Fencing tokens come from the same order: each place in it has a range of them, below that of the next place.
+
+use crate::base::claim::Mode;
+use crate::base::token::{HAND_OVERS, Token};
+
+/// How many tokens there are for each revision. Its lease may be handed over, and pass from process to process, within them.
+const TOKENS_OF_REVISION: u64 = 1 << 16;
+
+/// The first token of a lease whose place in the order of all leases is that revision: below all tokens of a later one.
+pub(super) fn token_of(revision: u64, abandoned: bool) -> Token {
+    let class = if abandoned { 3 } else { 1 };
+    Token::from_number(revision.saturating_mul(TOKENS_OF_REVISION) | class)
+}
+
+/// The token of another holder of the same lease, and of all that it may hand it over to, above the last that was used;
+/// `None` when those of its revision are used up.
+pub(super) fn passed_on(last_used: u64) -> Option<Token> {
+    let next = last_used + 2;
+    // 1 of 4: nobody abandoned it.
+    let first = next + (5 - next % 4) % 4;
+    let last = first + 2 * HAND_OVERS;
+    let is_same = last_used / TOKENS_OF_REVISION == last / TOKENS_OF_REVISION;
+    is_same.then(|| Token::from_number(first))
+}
+
+/// How an owner stands in the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    Holds,
+    /// It can't hold before that one ahead of it has left.
+    Behind(usize),
+    /// It can't hold before some of those ahead of it have left, whichever they are.
+    BehindSome,
+}
+
+/// How an owner stands that wants to hold in that way, behind those.
+pub(super) fn standing(ahead: &[Mode], mode: Mode) -> Standing {
+    let fits = |other: &Mode| {
+        matches!(
+            (mode, other),
+            (Mode::Shared, Mode::Shared) | (Mode::Permits { .. }, Mode::Permits { .. })
+        )
+    };
+    if let Some(last) = ahead.iter().rposition(|other| !fits(other)) {
+        return Standing::Behind(last);
+    }
+    match mode {
+        Mode::Permits { count, of } if used(ahead) + u64::from(count) > of.into() => {
+            Standing::BehindSome
+        }
+        _ => Standing::Holds,
+    }
+}
+
+/// Which of a line hold.
+pub(super) fn holders(line: &[Mode]) -> impl Iterator<Item = bool> {
+    let places = line.iter().enumerate();
+    places.map(|(place, mode)| standing(&line[..place], *mode) == Standing::Holds)
+}
+
+/// How many permits those have, or want.
+pub(super) fn used(line: &[Mode]) -> u64 {
+    let counts = line.iter().map(|mode| match mode {
+        Mode::Permits { count, .. } => u64::from(*count),
+        Mode::Exclusive | Mode::Shared => 0,
+    });
+    counts.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Standing::{Behind, BehindSome, Holds};
+    use super::*;
+    use crate::base::random::{Random, for_any};
+
+    const X: Mode = Mode::Exclusive;
+    const R: Mode = Mode::Shared;
+
+    fn permits(count: u32) -> Mode {
+        Mode::Permits { count, of: 4 }
+    }
+
+    #[test]
+    fn those_ahead_decide() {
+        for (ahead, mode, expected) in [
+            (&[][..], X, Holds),
+            (&[X], X, Behind(0)),
+            (&[R, R], X, Behind(1)),
+            (&[R, R], R, Holds),
+            (&[R, X, R], R, Behind(1)),
+            (&[X, X], R, Behind(1)),
+            (&[], permits(4), Holds),
+            (&[], permits(5), BehindSome),
+            (&[permits(1), permits(2)], permits(1), Holds),
+            (&[permits(1), permits(2)], permits(2), BehindSome),
+            (&[permits(2), X], permits(1), Behind(1)),
+            (&[permits(1)], R, Behind(0)),
+            (&[R], permits(1), Behind(0)),
+        ] {
+            assert_eq!(standing(ahead, mode), expected, "{ahead:?} {mode:?}");
+        }
+    }
+
+    fn any_mode(random: &mut Random) -> Mode {
+        match random.u8(0..3) {
+            0 => X,
+            1 => R,
+            _ => permits(random.u32(1..=4)),
+        }
+    }
+
+    #[test]
+    fn holders_fit_together_and_the_first_is_one() {
+        for_any(|random| {
+            let line = random.list(1..=6, any_mode);
+            let holds: Vec<_> = holders(&line).collect();
+            assert!(holds[0]);
+            let of_line = line.iter().zip(&holds);
+            let holding: Vec<_> = of_line
+                .filter(|(_, holds)| **holds)
+                .map(|(mode, _)| *mode)
+                .collect();
+            let is_one_kind = holding.iter().all(|mode| *mode == R) || used(&holding) > 0;
+            assert!(holding.len() == 1 || is_one_kind, "{line:?}");
+            assert!(used(&holding) <= 4, "{line:?}");
+            // First come, first served: whoever holds has nobody ahead that doesn't.
+            assert!(holds.is_sorted_by(|one, next| one >= next), "{line:?}");
+        });
+    }
+
+    #[test]
+    fn whoever_leaves_takes_the_lock_from_nobody() {
+        for_any(|random| {
+            let mut line = random.list(1..=6, any_mode);
+            let mut before: Vec<_> = holders(&line).collect();
+            let leaves = random.usize(..line.len());
+            line.remove(leaves);
+            before.remove(leaves);
+            let after = holders(&line);
+            assert!(
+                before
+                    .iter()
+                    .zip(after)
+                    .all(|(before, after)| after || !before)
+            );
+        });
+    }
+
+    #[test]
+    fn tokens_of_a_revision_are_below_those_of_the_next() {
+        for_any(|random| {
+            let revision = random.u64(..1 << 40);
+            let next = token_of(revision + 1, false);
+            for abandoned in [false, true] {
+                let token = token_of(revision, abandoned);
+                assert_eq!(token.abandoned, abandoned);
+                assert_eq!(token.number % 4, if abandoned { 3 } else { 1 });
+                let mut last_used = token.number + 2 * random.u64(..=HAND_OVERS);
+                let mut times = 0;
+                while let Some(token) = passed_on(last_used) {
+                    assert!(token.number > last_used && !token.abandoned);
+                    assert_eq!(token.number % 4, 1);
+                    last_used = token.number + 2 * random.u64(..=HAND_OVERS);
+                    assert!(last_used < next.number);
+                    times += 1;
+                }
+                assert!(times > 20, "{times}");
+            }
+        });
+    }
+}
