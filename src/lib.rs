@@ -42,8 +42,8 @@
 //!
 //! A lease breaks in two ways:
 //!
-//! - The server loses it: a restart without persistence, a failover to a replica that lags, an eviction, `FLUSHALL`.
-//!   The holder notices by its next renewal.
+//! - The server loses it: a restart without persistence, a failover to a replica that lags, an eviction, `FLUSHALL`. The holder
+//!   notices by its next renewal. etcd and ZooKeeper lose none while a majority of their members keeps its disks.
 //! - The holder is paused between its last check and its write, for longer than its ttl. It can't notice that.
 //!
 //! Against both, send [`LockGuard::fencing_token`] along with each write, and have the storage refuse smaller tokens.
@@ -67,8 +67,10 @@
 //! | `redis` | yes | locks in a Redis or Valkey server, by TCP and by unix socket |
 //! | `file` | yes | locks in a directory of this host |
 //! | `value` | yes | `Mutex<T>` and `RwLock<T>`, whose values are stored as JSON |
+//! | `etcd` | no | locks in etcd |
+//! | `zookeeper` | no | locks in ZooKeeper |
 //! | `testing` | no | `testing::Fake`: for tests, locks by a clock that the test moves |
-//! | `tls` | no | `rediss://` and `valkeys://`, with rustls and its ring provider |
+//! | `tls` | no | `rediss://` and `valkeys://`, and with `etcd` `etcds://`, by rustls and its ring provider |
 //! | `metrics` | no | `metrics::MetricsObserver`, an [`Observer`] for the `metrics` crate |
 //!
 //! `memory:` is always there. The crate is tested on Linux, and written for macOS too.
