@@ -6,7 +6,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use super::frames::Protocol;
 use super::lanes::Lanes;
+use super::peers::Peers;
 use super::relay::{self, Relay};
 
 /// What a [`Proxy`] does to the connections through it.
@@ -45,11 +47,25 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts a proxy for the server at `upstream`.
+    /// Starts a proxy for the Redis server at `upstream`.
     pub fn start(upstream: SocketAddr) -> Self {
+        Self::speaking(Protocol::Redis, upstream)
+    }
+
+    /// Starts a proxy for a server of this protocol.
+    pub fn speaking(protocol: Protocol, upstream: SocketAddr) -> Self {
+        Self::over(Lanes::new(protocol, upstream, None))
+    }
+
+    /// Starts a proxy in front of the port for the other servers of a set, which it tells apart by their processes.
+    pub(super) fn between(peers: &Arc<Peers>, upstream: SocketAddr) -> Self {
+        Self::over(Lanes::new(Protocol::Raw, upstream, Some(Arc::clone(peers))))
+    }
+
+    fn over(lanes: Lanes) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("bind a free port");
         let addr = listener.local_addr().expect("ask for the port");
-        let lanes = Arc::new(Lanes::new(upstream));
+        let lanes = Arc::new(lanes);
         let acceptor = spawn("proxy-accept", {
             let lanes = Arc::clone(&lanes);
             move || accept(&listener, &lanes)
@@ -142,8 +158,7 @@ impl Drop for Proxy {
 #[derive(Debug)]
 pub(super) struct Shared {
     upstream: Arc<Mutex<SocketAddr>>,
-    /// Whether the bytes are passed without a look at them.
-    raw: bool,
+    pub(super) protocol: Protocol,
     state: Mutex<State>,
     /// Notified when `state` has changed or a relay was closed.
     changed: Condvar,
@@ -171,19 +186,19 @@ impl Shared {
     }
 
     /// What is needed for the connections of clients.
-    pub(super) fn new(upstream: SocketAddr) -> Self {
-        Self::with(Arc::new(Mutex::new(upstream)), false)
+    pub(super) fn new(protocol: Protocol, upstream: SocketAddr) -> Self {
+        Self::with(Arc::new(Mutex::new(upstream)), protocol)
     }
 
     /// The same for others, to the same server.
     pub(super) fn raw(&self) -> Self {
-        Self::with(Arc::clone(&self.upstream), true)
+        Self::with(Arc::clone(&self.upstream), Protocol::Raw)
     }
 
-    fn with(upstream: Arc<Mutex<SocketAddr>>, raw: bool) -> Self {
+    fn with(upstream: Arc<Mutex<SocketAddr>>, protocol: Protocol) -> Self {
         Self {
             upstream,
-            raw,
+            protocol,
             state: Mutex::new(State {
                 fault: Fault::None,
                 changes: 0,
@@ -198,10 +213,6 @@ impl Shared {
             connections: AtomicUsize::new(0),
             accepted: AtomicU64::new(0),
         }
-    }
-
-    pub(super) fn is_raw(&self) -> bool {
-        self.raw
     }
 
     fn point_to(&self, upstream: SocketAddr) {
@@ -309,7 +320,7 @@ fn accept(listener: &TcpListener, lanes: &Lanes) {
         // One that has gone already is nobody's, and does no harm.
         let source = client
             .peer_addr()
-            .map_or(Ipv4Addr::LOCALHOST.into(), |peer| peer.ip());
+            .map_or(Ipv4Addr::LOCALHOST.into(), |peer| lanes.source(peer));
         let shared = lanes.of(source);
         shared.accepted.fetch_add(1, SeqCst);
         threads.retain(|thread: &JoinHandle<()>| !thread.is_finished());

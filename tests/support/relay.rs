@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use super::frames::{Frame, Frames};
 use super::proxy::{Fault, Shared};
-use super::resp::{Frame, Frames};
 
 const CHUNK: usize = 16 * 1024;
 
@@ -131,7 +131,7 @@ impl<'a> Requests<'a> {
         Self {
             shared,
             relay,
-            frames: Frames::raw(shared.is_raw()),
+            frames: Frames::of(shared.protocol),
             count: 0,
         }
     }
@@ -194,7 +194,7 @@ impl<'a> Replies<'a> {
         Self {
             shared,
             relay,
-            frames: Frames::raw(shared.is_raw()),
+            frames: Frames::of(shared.protocol),
             count: 0,
             has_message: false,
             passed: (0, 0),

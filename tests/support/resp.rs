@@ -1,70 +1,7 @@
-//! Where requests and replies end in a stream of Redis's protocol.
-
-/// A whole request or reply.
-#[derive(Debug)]
-pub(super) struct Frame {
-    pub(super) bytes: Vec<u8>,
-    /// Where it ends in the chunk that completed it.
-    pub(super) end: usize,
-}
-
-impl Frame {
-    /// Returns whether `word` occurs in it, in any case.
-    pub(super) fn contains(&self, word: &[u8]) -> bool {
-        self.bytes
-            .windows(word.len())
-            .any(|window| window.eq_ignore_ascii_case(word))
-    }
-
-    /// Returns whether the server sent it unasked.
-    pub(super) fn is_push(&self) -> bool {
-        self.bytes.starts_with(b">")
-    }
-
-    /// Whether it is what somebody has published, in either version of the protocol.
-    pub(super) fn is_message(&self) -> bool {
-        self.bytes[1..].starts_with(b"3\r\n$7\r\nmessage\r\n")
-    }
-}
-
-/// Splits a stream into frames, chunk by chunk. What isn't RESP, such as TLS, makes one frame a chunk.
-#[derive(Debug, Default)]
-pub(super) struct Frames {
-    partial: Vec<u8>,
-    raw: bool,
-}
-
-impl Frames {
-    /// Makes one frame of each chunk, whatever it is.
-    pub(super) fn raw(raw: bool) -> Self {
-        let partial = Vec::new();
-        Self { partial, raw }
-    }
-
-    /// Returns the frames that `chunk` completes.
-    pub(super) fn push(&mut self, chunk: &[u8]) -> Vec<Frame> {
-        if self.raw {
-            let (bytes, end) = (chunk.to_vec(), chunk.len());
-            return vec![Frame { bytes, end }];
-        }
-        let before = self.partial.len();
-        self.partial.extend_from_slice(chunk);
-        let mut frames = Vec::new();
-        let mut start = 0;
-        while let Some(len) = frame_len(&self.partial[start..]) {
-            let bytes = self.partial[start..start + len].to_vec();
-            start += len;
-            // Beyond `before`: otherwise an earlier chunk would have completed it.
-            let end = start - before;
-            frames.push(Frame { bytes, end });
-        }
-        self.partial.drain(..start);
-        frames
-    }
-}
+//! Where requests and replies of Redis's protocol end.
 
 /// Returns the length of the first frame, or `None` if it isn't there as a whole.
-fn frame_len(bytes: &[u8]) -> Option<usize> {
+pub(super) fn frame_len(bytes: &[u8]) -> Option<usize> {
     let kind = *bytes.first()?;
     if !b"+-:_#,($=!*~>%|".contains(&kind) {
         return Some(bytes.len());

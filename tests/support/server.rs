@@ -212,7 +212,7 @@ impl Ports {
 ///
 /// A client that dials a port of that range while its server is down may be given the very same port, and is then
 /// connected to itself.
-fn free_port() -> u16 {
+pub(super) fn free_port() -> u16 {
     std::iter::repeat_with(|| 15_000 + (RandomState::new().hash_one(0) % 16_000) as u16)
         .take(1_000)
         .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
@@ -259,7 +259,7 @@ fn command(settings: &Builder, dir: &Path) -> Command {
 }
 
 /// Returns a command that runs `binary`, killed by the kernel when this process dies, where there is setpriv(1).
-fn mortal(binary: &str) -> Command {
+pub(super) fn mortal(binary: &str) -> Command {
     static SETPRIV: OnceLock<bool> = OnceLock::new();
     if !*SETPRIV.get_or_init(|| runs(Command::new("setpriv").args(["--pdeathsig", "KILL", "true"])))
     {
@@ -289,7 +289,7 @@ pub(super) fn runs(command: &mut Command) -> bool {
     quiet.status().is_ok_and(|status| status.success())
 }
 
-fn read_log(dir: &Path) -> String {
+pub(super) fn read_log(dir: &Path) -> String {
     let bytes = fs::read(dir.join("log")).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -2,6 +2,7 @@
 
 mod by_hand;
 mod children;
+mod etcd;
 mod proxies;
 mod resources;
 mod servers;

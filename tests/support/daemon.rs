@@ -1,0 +1,136 @@
+//! The process of a server, in a directory of its own.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::{eventually, nursery, server, signals};
+
+/// A JVM on a machine that is busy takes its time.
+const STARTS_WITHIN: Duration = Duration::from_secs(60);
+
+/// A server; dropping it kills it, and removes the directory.
+#[derive(Debug)]
+pub(super) struct Daemon {
+    // Before `dir`, which is removed when nothing writes into it any more.
+    process: Mutex<Child>,
+    program: String,
+    arguments: Vec<String>,
+    dir: TempDir,
+}
+
+/// Something else listens at a port of it.
+#[derive(Debug)]
+pub(super) struct PortTaken;
+
+impl Daemon {
+    /// Starts a process in `dir`. Whether the server is there is asked by [`Daemon::wait_until`].
+    pub(super) fn launch(dir: TempDir, program: &str, arguments: Vec<String>) -> Self {
+        let process = Mutex::new(spawn(dir.path(), program, &arguments));
+        Self {
+            process,
+            program: program.to_owned(),
+            arguments,
+            dir,
+        }
+    }
+
+    /// Waits until `answers`.
+    ///
+    /// # Panics
+    ///
+    /// If it doesn't; the message has the log.
+    pub(super) fn wait_until(&self, mut answers: impl FnMut() -> bool) -> Result<(), PortTaken> {
+        let mut dead = false;
+        let ready = eventually(STARTS_WITHIN, || {
+            dead = self.has_ended();
+            dead || answers()
+        });
+        if ready && !dead {
+            return Ok(());
+        }
+        self.kill();
+        let log = self.log();
+        let taken = ["in use", "BindException"].map(|words| log.contains(words));
+        assert!(
+            dead && taken.contains(&true),
+            "{} doesn't start:\n{log}",
+            self.program
+        );
+        Err(PortTaken)
+    }
+
+    /// Starts it again, with the same arguments and directory; kills it before if it runs.
+    pub(super) fn relaunch(&self) {
+        let mut process = self.process();
+        signals::kill(&mut process);
+        *process = spawn(self.dir(), &self.program, &self.arguments);
+    }
+
+    /// Kills it with SIGKILL and reaps it.
+    pub(super) fn kill(&self) {
+        signals::kill(&mut self.process());
+    }
+
+    pub(super) fn stop(&self) {
+        signals::stop(&self.process());
+    }
+
+    pub(super) fn cont(&self) {
+        signals::cont(&self.process());
+    }
+
+    /// Whether it runs: it has neither ended nor been stopped.
+    pub(super) fn is_running(&self) -> bool {
+        !self.has_ended() && !signals::is_stopped(&self.process())
+    }
+
+    fn has_ended(&self) -> bool {
+        let ended = self.process().try_wait();
+        ended.is_ok_and(|status| status.is_some())
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.process().id()
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Returns what it has logged, in all its lives.
+    pub(super) fn log(&self) -> String {
+        server::read_log(self.dir())
+    }
+
+    fn process(&self) -> MutexGuard<'_, Child> {
+        // A Child is whole whenever its guard is dropped, and Drop has to work after a panic.
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn spawn(dir: &Path, program: &str, arguments: &[String]) -> Child {
+    let log = File::options()
+        .create(true)
+        .append(true)
+        .open(dir.join("log"))
+        .expect("open the log");
+    let mut command: Command = server::mortal(program);
+    command
+        .args(arguments)
+        .current_dir(dir)
+        .stdin(Stdio::null())
+        .stderr(log.try_clone().expect("duplicate the log"))
+        .stdout(log);
+    nursery::spawn(command).expect("start the program")
+}

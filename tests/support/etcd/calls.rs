@@ -1,0 +1,194 @@
+//! What a test does with a server of etcd itself, past every proxy.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::setup::{ROOT, USER};
+use super::{Etcd, http};
+
+/// Short, so that one which hangs doesn't keep a test from asking the others.
+const STATUS_WITHIN: Duration = Duration::from_secs(2);
+
+/// What a server says of itself.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// Its id.
+    pub member: u64,
+    /// The id of the leader that it knows, or 0.
+    pub leader: u64,
+    /// The term of that leader.
+    pub term: u64,
+    /// The revision that it has.
+    pub revision: u64,
+}
+
+impl Etcd {
+    /// Calls the gateway, as a user who may do everything; returns the answer.
+    ///
+    /// # Panics
+    ///
+    /// If it doesn't answer, or by an error.
+    #[track_caller]
+    pub fn call(&self, path: &str, body: &Value) -> Value {
+        let token = self.setup.login.then(|| login(self, ROOT));
+        match http::call(self.own_addr(), path, token.as_deref(), body) {
+            Ok((200, answer)) => answer,
+            other => panic!("{path} {body}: {other:?}"),
+        }
+    }
+
+    /// Returns what it says of itself, or nothing if it doesn't answer.
+    pub fn status(&self) -> Option<Status> {
+        if !self.is_running() {
+            return None;
+        }
+        let path = "/v3/maintenance/status";
+        let answer = http::post(self.own_addr(), path, None, &json!({}), STATUS_WITHIN);
+        let (_, answer) = answer.ok().filter(|(status, _)| *status == 200)?;
+        let header = &answer["header"];
+        Some(Status {
+            member: number(&header["member_id"]),
+            leader: number(&answer["leader"]),
+            term: number(&answer["raftTerm"]),
+            revision: number(&header["revision"]),
+        })
+    }
+
+    /// Returns the revision that all agree on.
+    #[track_caller]
+    pub fn revision(&self) -> u64 {
+        let answer = self.call("/v3/kv/range", &json!({ "key": encoded("-") }));
+        number(&answer["header"]["revision"])
+    }
+
+    /// Sets a key.
+    #[track_caller]
+    pub fn put(&self, key: &str, value: &str) {
+        let body = json!({ "key": encoded(key), "value": encoded(value) });
+        self.call("/v3/kv/put", &body);
+    }
+
+    /// Returns the value of a key.
+    #[track_caller]
+    pub fn get(&self, key: &str) -> Option<String> {
+        let answer = self.call("/v3/kv/range", &json!({ "key": encoded(key) }));
+        let entry = answer["kvs"].get(0)?;
+        Some(decoded(&entry["value"]))
+    }
+
+    /// Returns the keys that begin with `prefix`, in their order.
+    #[track_caller]
+    pub fn keys(&self, prefix: &str) -> Vec<String> {
+        let mut body = range_of(prefix);
+        body["keys_only"] = json!(true);
+        let answer = self.call("/v3/kv/range", &body);
+        let entries = answer["kvs"].as_array().into_iter().flatten();
+        entries.map(|entry| decoded(&entry["key"])).collect()
+    }
+
+    /// Returns the lease of a key, or 0.
+    #[track_caller]
+    pub fn lease_of(&self, key: &str) -> i64 {
+        let answer = self.call("/v3/kv/range", &json!({ "key": encoded(key) }));
+        let lease = answer["kvs"][0]["lease"].as_str();
+        lease.map_or(0, |id| id.parse().expect("a number"))
+    }
+
+    /// Deletes a key.
+    #[track_caller]
+    pub fn delete(&self, key: &str) {
+        self.call("/v3/kv/deleterange", &json!({ "key": encoded(key) }));
+    }
+
+    /// Deletes all keys that begin with `prefix`.
+    #[track_caller]
+    pub fn delete_all(&self, prefix: &str) {
+        self.call("/v3/kv/deleterange", &range_of(prefix));
+    }
+
+    /// Returns all leases.
+    #[track_caller]
+    pub fn leases(&self) -> Vec<i64> {
+        let answer = self.call("/v3/lease/leases", &json!({}));
+        let leases = answer["leases"].as_array().into_iter().flatten();
+        leases
+            .filter_map(|lease| lease["ID"].as_str()?.parse().ok())
+            .collect()
+    }
+
+    /// Ends a lease, and deletes its keys.
+    #[track_caller]
+    pub fn revoke(&self, lease: i64) {
+        self.call("/v3/lease/revoke", &json!({ "ID": lease.to_string() }));
+    }
+
+    /// Forgets what was before the newest revision.
+    #[track_caller]
+    pub fn compact(&self) {
+        let revision = self.revision().to_string();
+        let body = json!({ "revision": revision, "physical": true });
+        self.call("/v3/kv/compaction", &body);
+    }
+}
+
+/// Makes the users, and lets nobody else in from then on.
+pub(super) fn demand_login(server: &Etcd) {
+    let call = |path: &str, body: Value| {
+        let answer = http::call(server.own_addr(), &format!("/v3/auth/{path}"), None, &body);
+        assert!(matches!(answer, Ok((200, _))), "{path}: {answer:?}");
+    };
+    let (every, end) = (STANDARD.encode([0]), STANDARD.encode([0]));
+    let all = json!({ "permType": 2, "key": every, "range_end": end });
+    for (user, password) in [ROOT, USER] {
+        call("user/add", json!({ "name": user, "password": password }));
+        call("role/add", json!({ "name": user }));
+        call("user/grant", json!({ "user": user, "role": user }));
+    }
+    call("role/grant", json!({ "name": USER.0, "perm": all }));
+    call("enable", json!({}));
+}
+
+fn login(server: &Etcd, (name, password): (&str, &str)) -> String {
+    let body = json!({ "name": name, "password": password });
+    let answer = http::call(server.own_addr(), "/v3/auth/authenticate", None, &body);
+    let (_, answer) = answer.expect("it answers");
+    let token = answer["token"].as_str().map(str::to_owned);
+    token.unwrap_or_else(|| panic!("no token: {answer}"))
+}
+
+fn range_of(prefix: &str) -> Value {
+    let mut end = prefix.as_bytes().to_vec();
+    // Zero stands for all keys from there on.
+    let last = end.last_mut();
+    let end = match last {
+        Some(last) => {
+            *last += 1;
+            end
+        }
+        None => vec![0],
+    };
+    let start = if prefix.is_empty() {
+        vec![0]
+    } else {
+        prefix.into()
+    };
+    json!({ "key": STANDARD.encode(start), "range_end": STANDARD.encode(end) })
+}
+
+fn encoded(text: &str) -> String {
+    STANDARD.encode(text)
+}
+
+fn decoded(field: &Value) -> String {
+    let bytes = STANDARD.decode(field.as_str().unwrap_or_default());
+    String::from_utf8(bytes.expect("base64")).expect("text")
+}
+
+/// A 64-bit number is a text in etcd's JSON, and left out if it is zero.
+fn number(field: &Value) -> u64 {
+    let text = field.as_str();
+    text.map_or(0, |text| text.parse().expect("a number"))
+}

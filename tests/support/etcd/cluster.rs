@@ -1,0 +1,149 @@
+//! Several servers of etcd that are one.
+
+use std::time::Duration;
+
+use super::{Etcd, EtcdSetup};
+use crate::{Fault, eventually};
+
+const SETTLES_WITHIN: Duration = Duration::from_secs(60);
+
+/// A cluster of etcd; dropping it kills all its servers.
+#[derive(Debug)]
+pub struct EtcdCluster {
+    members: Vec<Etcd>,
+}
+
+impl EtcdCluster {
+    /// Starts so many servers which let everyone in.
+    pub fn of(members: usize) -> Self {
+        EtcdSetup::new().cluster(members)
+    }
+
+    pub(super) fn of_members(members: Vec<Etcd>) -> Self {
+        Self { members }
+    }
+
+    /// Returns the URL with all hosts.
+    pub fn url(&self) -> String {
+        self.url_at("")
+    }
+
+    /// Returns the URL of all locks below `root`.
+    pub fn url_at(&self, root: &str) -> String {
+        let hosts = self.members.iter().map(|member| member.addr().to_string());
+        let hosts: Vec<_> = hosts.collect();
+        self.members[0].url_of(&hosts.join(","), root)
+    }
+
+    /// Returns all servers.
+    pub fn members(&self) -> &[Etcd] {
+        &self.members
+    }
+
+    /// Returns the server `index`, counted from 0.
+    pub fn member(&self, index: usize) -> &Etcd {
+        &self.members[index]
+    }
+
+    /// Kills one with SIGKILL.
+    pub fn kill(&self, index: usize) {
+        self.members[index].kill();
+    }
+
+    /// Stops one with SIGSTOP.
+    pub fn stop(&self, index: usize) {
+        self.members[index].stop();
+    }
+
+    /// Continues one after [`EtcdCluster::stop`].
+    pub fn go_on(&self, index: usize) {
+        self.members[index].go_on();
+    }
+
+    /// Starts one again, and waits until it has a leader.
+    pub fn restart(&self, index: usize) {
+        self.members[index].restart();
+    }
+
+    /// Waits until most of the servers say that one of them leads, also by what it says itself; returns which.
+    ///
+    /// # Panics
+    ///
+    /// If none does within a minute.
+    #[track_caller]
+    pub fn leader(&self) -> usize {
+        let mut leader = None;
+        eventually(SETTLES_WITHIN, || {
+            leader = self.leader_now();
+            leader.is_some()
+        });
+        leader.expect("a leader within a minute")
+    }
+
+    /// Waits until another than `old` leads; returns which.
+    ///
+    /// # Panics
+    ///
+    /// If none does within a minute.
+    #[track_caller]
+    pub fn wait_for_other_leader(&self, old: usize) -> usize {
+        let mut leader = None;
+        eventually(SETTLES_WITHIN, || {
+            leader = self.leader_now().filter(|new| *new != old);
+            leader.is_some()
+        });
+        leader.expect("another leader within a minute")
+    }
+
+    fn leader_now(&self) -> Option<usize> {
+        let members = self.members.iter();
+        let told: Vec<_> = members.map(Etcd::status).collect();
+        let leads = |index: usize| {
+            let Some(own) = &told[index] else {
+                return false;
+            };
+            let all = told.iter().flatten();
+            let votes = all.filter(|one| one.leader == own.member).count();
+            own.leader == own.member && votes > self.members.len() / 2
+        };
+        (0..self.members.len()).find(|index| leads(*index))
+    }
+
+    /// Cuts two off from each other: neither hears anything of the other any more. Clients aren't touched.
+    ///
+    /// # Panics
+    ///
+    /// If the cluster was started without [`EtcdSetup::proxies`].
+    #[track_caller]
+    pub fn cut(&self, one: usize, other: usize) {
+        self.link(one, other, Fault::BlackHole);
+    }
+
+    /// Takes back [`EtcdCluster::cut`].
+    #[track_caller]
+    pub fn join(&self, one: usize, other: usize) {
+        self.link(one, other, Fault::None);
+    }
+
+    /// Cuts one off from all others.
+    #[track_caller]
+    pub fn isolate(&self, index: usize) {
+        self.others(index).for_each(|other| self.cut(index, other));
+    }
+
+    /// Takes back [`EtcdCluster::isolate`].
+    #[track_caller]
+    pub fn take_back(&self, index: usize) {
+        self.others(index).for_each(|other| self.join(index, other));
+    }
+
+    fn others(&self, index: usize) -> impl Iterator<Item = usize> {
+        (0..self.members.len()).filter(move |other| *other != index)
+    }
+
+    fn link(&self, one: usize, other: usize, fault: Fault) {
+        let (one, other) = (&self.members[one], &self.members[other]);
+        one.hears(other, fault);
+        other.hears(one, fault);
+    }
+}

@@ -1,0 +1,63 @@
+//! A call by etcd's gateway, over a connection of its own.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+const CONNECTS_WITHIN: Duration = Duration::from_secs(2);
+
+/// Asks the server at `addr`; returns the status and what it answers.
+pub(super) fn post(
+    addr: SocketAddr,
+    path: &str,
+    token: Option<&str>,
+    body: &Value,
+    timeout: Duration,
+) -> io::Result<(u16, Value)> {
+    let mut stream = TcpStream::connect_timeout(&addr, CONNECTS_WITHIN.min(timeout))?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(timeout))?;
+    stream.set_write_timeout(Some(timeout))?;
+    let body = body.to_string();
+    let token = token.map_or_else(String::new, |token| format!("Authorization: {token}\r\n"));
+    // By 1.0 the answer isn't in chunks, and its end is that of the connection.
+    let request = format!(
+        "POST {path} HTTP/1.0\r\nHost: {addr}\r\n{token}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes())?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    parse(&answer).ok_or_else(|| io::Error::other(String::from_utf8_lossy(&answer).into_owned()))
+}
+
+fn parse(answer: &[u8]) -> Option<(u16, Value)> {
+    let text = str::from_utf8(answer).ok()?;
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    Some((status, serde_json::from_str(body).ok()?))
+}
+
+/// The same with the time that calls have.
+pub(super) fn call(
+    addr: SocketAddr,
+    path: &str,
+    token: Option<&str>,
+    body: &Value,
+) -> io::Result<(u16, Value)> {
+    post(addr, path, token, body, TIMEOUT)
+}
+
+/// Returns the names of the members that this one knows.
+pub(super) fn names(addr: SocketAddr) -> Vec<String> {
+    let Ok((200, answer)) = call(addr, "/v3/cluster/member/list", None, &json!({})) else {
+        return Vec::new();
+    };
+    let members = answer["members"].as_array().into_iter().flatten();
+    members
+        .filter_map(|member| member["name"].as_str().map(str::to_owned))
+        .collect()
+}

@@ -1,0 +1,37 @@
+//! Real servers of etcd: one, or a cluster of several.
+
+mod backup;
+mod calls;
+mod cluster;
+mod http;
+mod server;
+mod setup;
+
+pub use backup::Backup;
+pub use calls::Status;
+pub use cluster::EtcdCluster;
+pub use server::Etcd;
+pub use setup::EtcdSetup;
+
+use std::env;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use super::server::runs;
+
+/// The program to start.
+///
+/// # Panics
+///
+/// If there is none.
+fn program() -> &'static str {
+    static PROGRAM: OnceLock<String> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let program = env::var("CROSSLOCK_TEST_ETCD").unwrap_or_else(|_| "etcd".into());
+        assert!(
+            runs(Command::new(&program).arg("--version")),
+            "etcd not found: run ./tests/run.sh, which downloads it (tried {program:?})"
+        );
+        program
+    })
+}
