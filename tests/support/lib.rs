@@ -28,6 +28,7 @@ mod sets;
 mod signals;
 mod stopwatch;
 mod threads;
+mod zookeeper;
 
 pub use black_hole::BlackHole;
 pub use builder::Builder;
@@ -44,6 +45,7 @@ pub use sets::{
 };
 pub use stopwatch::{Late, Stopwatch, is_in_time, within, worst};
 pub use threads::Thread;
+pub use zookeeper::{Ensemble, RawSession, ZooKeeper, ZooKeeperSetup};
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -9,6 +9,7 @@ mod servers;
 mod sets;
 mod stopwatch;
 mod waiting;
+mod zookeeper;
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};

@@ -1,0 +1,227 @@
+//! A session of a test's own: what ZooKeeper's clients say, as far as tests need it.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// What a session is closed by.
+const CLOSE: i32 = -11;
+/// What an operation was answered that found no such node.
+const NO_NODE: i32 = -101;
+
+/// A session without pings, for a few calls at a time: it ends when it is silent for long.
+#[derive(Debug)]
+pub struct RawSession {
+    stream: TcpStream,
+    id: i64,
+    timeout: Duration,
+    calls: i32,
+}
+
+impl RawSession {
+    /// Opens one that lasts as long as the server allows.
+    #[track_caller]
+    pub fn open(addr: SocketAddr) -> Self {
+        Self::connect(addr, 0, [0; 16])
+    }
+
+    /// Goes on with another's session.
+    #[track_caller]
+    pub(super) fn take_over(addr: SocketAddr, id: i64) -> Self {
+        let session = Self::connect(addr, id, password(id));
+        assert_eq!(session.id, id, "the session has ended already");
+        session
+    }
+
+    fn connect(addr: SocketAddr, id: i64, password: [u8; 16]) -> Self {
+        let mut stream = TcpStream::connect_timeout(&addr, TIMEOUT).expect("it accepts");
+        stream.set_nodelay(true).expect("set nodelay");
+        stream
+            .set_read_timeout(Some(TIMEOUT))
+            .expect("set a timeout");
+        let mut hello = Packet::default();
+        let (version, seen, most) = (0, 0, i32::MAX);
+        hello.int(version).long(seen).int(most).long(id);
+        hello.bytes(&password).flag(false);
+        hello.send(&mut stream);
+        let mut answer = Answer::read(&mut stream);
+        let (_version, timeout) = (answer.int(), answer.int());
+        let millis = u64::try_from(timeout).expect("not negative");
+        Self {
+            id: answer.long(),
+            stream,
+            timeout: Duration::from_millis(millis),
+            calls: 0,
+        }
+    }
+
+    /// Returns its id.
+    pub fn id(&self) -> i64 {
+        self.id
+    }
+
+    /// Returns after how long a silence it ends.
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Makes a node that everyone may read and change: one that stays, or with 1 for `flags` an ephemeral one, with 2 one
+    /// with a number behind its name, with 3 both, with 4 a container. Returns its path, or the server's error.
+    pub fn create(&mut self, path: &str, data: &str, flags: i32) -> Result<String, i32> {
+        const ALL: i32 = 31;
+        let mut call = self.begin(1);
+        call.text(path).text(data).int(1);
+        call.int(ALL).text("world").text("anyone").int(flags);
+        self.finish(&call).map(|mut answer| answer.text())
+    }
+
+    /// Deletes a node.
+    pub fn delete(&mut self, path: &str) -> Result<(), i32> {
+        let mut call = self.begin(2);
+        call.text(path).int(-1);
+        self.finish(&call).map(drop)
+    }
+
+    /// Returns what a node holds.
+    pub fn get(&mut self, path: &str) -> Result<String, i32> {
+        let mut call = self.begin(4);
+        call.text(path).flag(false);
+        self.finish(&call).map(|mut answer| answer.text())
+    }
+
+    /// Changes what a node holds.
+    pub fn set(&mut self, path: &str, data: &str) -> Result<(), i32> {
+        let mut call = self.begin(5);
+        call.text(path).text(data).int(-1);
+        self.finish(&call).map(drop)
+    }
+
+    /// Returns the names of the nodes in a node.
+    pub fn children(&mut self, path: &str) -> Result<Vec<String>, i32> {
+        let mut call = self.begin(8);
+        call.text(path).flag(false);
+        let mut answer = self.finish(&call)?;
+        Ok((0..answer.int()).map(|_| answer.text()).collect())
+    }
+
+    /// Returns whether there is such a node.
+    pub fn exists(&mut self, path: &str) -> bool {
+        let mut call = self.begin(3);
+        call.text(path).flag(false);
+        let found = self.finish(&call).map(drop);
+        assert!(matches!(found, Ok(()) | Err(NO_NODE)), "{found:?}");
+        found.is_ok()
+    }
+
+    /// Waits until the server has seen what the leader had done.
+    pub fn sync(&mut self) {
+        let mut call = self.begin(9);
+        call.text("/");
+        self.finish(&call).expect("it has a leader");
+    }
+
+    /// Ends it, and with it its ephemeral nodes.
+    pub fn close(mut self) {
+        let call = self.begin(CLOSE);
+        self.finish(&call).expect("it hasn't ended");
+    }
+
+    fn begin(&mut self, kind: i32) -> Packet {
+        self.calls += 1;
+        let mut packet = Packet::default();
+        packet.int(self.calls).int(kind);
+        packet
+    }
+
+    fn finish(&mut self, call: &Packet) -> Result<Answer, i32> {
+        call.send(&mut self.stream);
+        let mut answer = Answer::read(&mut self.stream);
+        let (call, _zxid, error) = (answer.int(), answer.long(), answer.int());
+        assert_eq!(call, self.calls, "answers come in the order of calls");
+        if error == 0 { Ok(answer) } else { Err(error) }
+    }
+}
+
+/// Returns the password by which a server knows a session again: it makes it of the id, by Java's random numbers.
+fn password(id: i64) -> [u8; 16] {
+    const SECRET: i64 = 0xB341_5C00;
+    const FACTOR: u64 = 0x5_DEEC_E66D;
+    const MASK: u64 = (1 << 48) - 1;
+    let mut state = ((id ^ SECRET).cast_unsigned() ^ FACTOR) & MASK;
+    let mut password = [0; 16];
+    for bytes in password.chunks_mut(4) {
+        state = state.wrapping_mul(FACTOR).wrapping_add(0xB) & MASK;
+        let next = u32::try_from(state >> 16).expect("of 48 bits");
+        bytes.copy_from_slice(&next.to_le_bytes());
+    }
+    password
+}
+
+/// What is sent.
+#[derive(Debug, Default)]
+struct Packet(Vec<u8>);
+
+impl Packet {
+    fn int(&mut self, number: i32) -> &mut Self {
+        self.0.extend(number.to_be_bytes());
+        self
+    }
+
+    fn long(&mut self, number: i64) -> &mut Self {
+        self.0.extend(number.to_be_bytes());
+        self
+    }
+
+    fn flag(&mut self, set: bool) -> &mut Self {
+        self.0.push(set.into());
+        self
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
+        self.int(i32::try_from(bytes.len()).expect("short"));
+        self.0.extend(bytes);
+        self
+    }
+
+    fn text(&mut self, text: &str) -> &mut Self {
+        self.bytes(text.as_bytes())
+    }
+
+    fn send(&self, stream: &mut TcpStream) {
+        let mut whole = Self::default();
+        whole.bytes(&self.0);
+        stream.write_all(&whole.0).expect("the connection is open");
+    }
+}
+
+/// What was received, from where it wasn't read yet.
+struct Answer(std::vec::IntoIter<u8>);
+
+impl Answer {
+    fn read(stream: &mut TcpStream) -> Self {
+        let mut len = [0; 4];
+        stream.read_exact(&mut len).expect("an answer");
+        let mut bytes = vec![0; u32::from_be_bytes(len) as usize];
+        stream.read_exact(&mut bytes).expect("a whole answer");
+        Self(bytes.into_iter())
+    }
+
+    fn int(&mut self) -> i32 {
+        i32::from_be_bytes(self.array())
+    }
+
+    fn long(&mut self) -> i64 {
+        i64::from_be_bytes(self.array())
+    }
+
+    fn text(&mut self) -> String {
+        // Without data it is -1.
+        let len = usize::try_from(self.int()).unwrap_or(0);
+        String::from_utf8(self.0.by_ref().take(len).collect()).expect("text")
+    }
+
+    fn array<const N: usize>(&mut self) -> [u8; N] {
+        std::array::from_fn(|_| self.0.next().expect("it isn't shorter"))
+    }
+}

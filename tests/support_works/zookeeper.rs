@@ -1,0 +1,163 @@
+//! Servers of ZooKeeper.
+
+use std::path::Path;
+
+use super::*;
+use support::{Ensemble, Fault, ZooKeeper, wait_until};
+
+const NO_NODE: i32 = -101;
+/// Flags of nodes.
+const STAYS: i32 = 0;
+const EPHEMERAL: i32 = 1;
+const NUMBERED: i32 = 2;
+
+#[test]
+fn server_keeps_nodes_until_their_session_ends() {
+    let server = ZooKeeper::start();
+    assert_eq!(server.mode().as_deref(), Some("standalone"));
+    let mut one = server.session();
+    assert_eq!(one.timeout(), Duration::from_secs(2), "20 ticks");
+    assert_eq!(one.create("/a", "data", STAYS).unwrap(), "/a");
+    let path = one.create("/a/x-", "", EPHEMERAL + NUMBERED).unwrap();
+    assert_eq!(path, "/a/x-0000000000");
+    let mut two = server.session();
+    assert_eq!(two.get("/a").unwrap(), "data");
+    two.set("/a", "other").unwrap();
+    assert_eq!(two.children("/a").unwrap(), ["x-0000000000"]);
+    assert_eq!(server.nodes(), ["/a", "/a/x-0000000000"]);
+    one.close();
+    assert!(!two.exists(&path) && two.exists("/a"));
+    two.delete("/a").unwrap();
+    assert_eq!(two.delete("/a"), Err(NO_NODE));
+    two.close();
+    assert!(server.nodes().is_empty());
+}
+
+#[test]
+fn session_of_another_is_ended() {
+    let server = ZooKeeper::start();
+    let mut session = server.session();
+    session.create("/a", "", EPHEMERAL).unwrap();
+    assert_eq!(server.sessions(), [session.id()]);
+    server.expire(session.id());
+    assert!(server.nodes().is_empty());
+    wait_until("its connection to end", PATIENCE, || {
+        server.sessions().is_empty()
+    });
+}
+
+#[test]
+fn silent_session_ends() {
+    let server = ZooKeeper::start();
+    let mut session = server.session();
+    session.create("/a", "", EPHEMERAL).unwrap();
+    wait_until("its node to go", PATIENCE, || server.nodes().is_empty());
+}
+
+#[test]
+fn stopped_server_is_silent_and_restarted_one_has_its_nodes() {
+    let server = ZooKeeper::start();
+    server.session().create("/a", "", STAYS).unwrap();
+    server.stop();
+    assert!(!server.is_running() && server.mode().is_none());
+    TcpStream::connect(server.addr()).expect("the system accepts");
+    server.go_on();
+    assert_eq!(server.nodes(), ["/a"]);
+    server.kill();
+    assert!(TcpStream::connect(server.addr()).is_err());
+    server.restart();
+    assert_eq!(server.nodes(), ["/a"]);
+}
+
+#[test]
+fn ensemble_elects_another_leader_and_takes_the_old_one_back() {
+    let ensemble = Ensemble::of(3);
+    let old = ensemble.leader();
+    let mut session = ensemble.member(old).session();
+    session.create("/a", "", STAYS).unwrap();
+    ensemble.kill(old);
+    let new = ensemble.wait_for_other_leader(old);
+    let mut session = ensemble.member(new).session();
+    session.create("/b", "", STAYS).unwrap();
+    ensemble.restart(old);
+    assert_eq!(ensemble.member(old).nodes(), ["/a", "/b"]);
+    assert_eq!(ensemble.member(old).mode().as_deref(), Some("follower"));
+    ensemble.stop(new);
+    let third = ensemble.wait_for_other_leader(new);
+    ensemble.go_on(new);
+    assert_eq!(ensemble.member(third).nodes(), ["/a", "/b"]);
+    assert_eq!(ensemble.url().matches("127.0.0.1:").count(), 3);
+}
+
+#[test]
+fn leader_that_only_clients_reach_is_replaced() {
+    let ensemble = ZooKeeper::setup().proxies().ensemble(3);
+    let old = ensemble.leader();
+    ensemble.isolate(old);
+    let new = ensemble.wait_for_other_leader(old);
+    let mut session = ensemble.member(new).session();
+    session.create("/a", "", STAYS).unwrap();
+    let member = ensemble.member(old);
+    assert_ne!(member.mode().as_deref(), Some("leader"));
+    ensemble.take_back(old);
+    wait_until("it to follow", PATIENCE, || {
+        member.mode().as_deref() == Some("follower")
+    });
+    assert_eq!(member.nodes(), ["/a"]);
+}
+
+#[test]
+fn follower_that_is_cut_off_from_its_leader_serves_reads_for_a_while() {
+    let setup = ZooKeeper::setup().proxies();
+    let ensemble = setup.config("syncLimit", "100").ensemble(3);
+    let leader = ensemble.leader();
+    let follower = (leader + 1) % 3;
+    let mut early = ensemble.member(follower).session();
+    ensemble.cut(follower, leader);
+    let mut session = ensemble.member(leader).session();
+    session.create("/a", "", STAYS).unwrap();
+    assert_eq!(early.children("/").unwrap(), ["zookeeper"]);
+    ensemble.join(follower, leader);
+    let member = ensemble.member(follower);
+    wait_until("it to follow again", PATIENCE, || {
+        member.mode().as_deref() == Some("follower") && member.nodes() == ["/a"]
+    });
+}
+
+#[test]
+fn proxy_counts_requests_and_loses_a_reply() {
+    let server = ZooKeeper::setup().proxies().start();
+    let proxy = server.proxy();
+    // Anyone's, and the first of a session.
+    let hello = [0, 0, 0, 4, 0, 0, 0, 0];
+    proxy.lose_next_reply("/a", true);
+    let mut wire = Wire::to(proxy);
+    wire.0.write_all(&hello).unwrap();
+    wait_until("it to arrive", PATIENCE, || proxy.requests() == 1);
+    proxy.set(Fault::Refuse);
+    assert!(wire.is_ended());
+    proxy.set(Fault::None);
+    let mut session = support::RawSession::open(proxy.addr());
+    let before = proxy.requests();
+    session.create("/a", "", STAYS).unwrap();
+    assert_eq!(proxy.requests(), before + 1);
+    proxy.lose_next_reply("/b", true);
+    let lost = std::panic::catch_unwind(move || session.create("/b", "", STAYS));
+    assert!(lost.is_err() && proxy.lost_replies() == 1);
+    assert_eq!(server.nodes(), ["/a", "/b"]);
+}
+
+#[test]
+fn dropped_ensemble_leaves_nothing() {
+    let ensemble = Ensemble::of(3);
+    let members = ensemble.members().iter();
+    let left: Vec<_> = members
+        .map(|one| (one.pid(), one.dir().to_owned()))
+        .collect();
+    drop(ensemble);
+    assert!(
+        !left
+            .iter()
+            .any(|(pid, dir)| is_running(*pid) || Path::exists(dir))
+    );
+}
