@@ -166,7 +166,7 @@ pub(crate) fn waiter_that_gives_up_leaves_it_taken(place: &Place) {
 }
 
 pub(crate) fn lost_guard_keeps_nothing(place: &Place) {
-    let ttl = Duration::from_millis(100);
+    let ttl = place.ttl(Duration::from_millis(100));
     let careless = place.builder().ttl(ttl).renew(false).build().unwrap();
     let guard = careless.lock("a").unwrap();
     guard.at_least_for(LONG);

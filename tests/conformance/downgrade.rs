@@ -33,13 +33,14 @@ pub(crate) fn downgraded_writer_reads_with_others(place: &Place) {
 }
 
 pub(crate) fn downgraded_lease_is_renewed(place: &Place) {
-    let lock = place.builder().ttl(4 * TTL).build().unwrap();
+    let ttl = place.ttl(4 * TTL);
+    let lock = place.builder().ttl(ttl).build().unwrap();
     let reading = lock.write("a").unwrap().downgrade().unwrap();
     let watch = Stopwatch::start();
-    let end = Instant::now() + 9 * TTL;
+    let end = Instant::now() + 9 * ttl / 4;
     while Instant::now() < end {
         if let Err(error) = reading.check() {
-            return watch.assert_late(2 * TTL, 4 * TTL, error);
+            return watch.assert_late(ttl / 2, ttl, error);
         }
         let other = place.try_write("a").unwrap();
         assert!(other.is_none() || !reading.is_held());
@@ -90,7 +91,8 @@ pub(crate) fn downgrade_lets_in_no_writer(place: &Place) {
 }
 
 pub(crate) fn lost_writer_can_not_downgrade(place: &Place) {
-    let writing = without_renewal(place, TTL).write("a").unwrap();
+    let careless = without_renewal(place, place.ttl(TTL));
+    let writing = careless.write("a").unwrap();
     let next = place.write("a").unwrap();
     assert!(matches!(writing.downgrade(), Err(Error::Lost { .. })));
     next.verify().unwrap();

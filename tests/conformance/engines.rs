@@ -17,9 +17,9 @@ macro_rules! suite {
 }
 
 macro_rules! for_every_engine {
-    ({ $($all:tt)* } { $($sharing:tt)* }) => {
+    ({ $($all:tt)* } { $($sharing:tt)* } { $($preferring:tt)* }) => {
         mod memory {
-            suite!(crate::Place::memory(); $($all)* $($sharing)*);
+            suite!(crate::Place::memory(); $($all)* $($sharing)* $($preferring)*);
         }
 
         #[cfg(feature = "file")]
@@ -29,32 +29,82 @@ macro_rules! for_every_engine {
 
         #[cfg(feature = "redis")]
         mod redis {
-            suite!(crate::Place::redis(); $($all)* $($sharing)*);
+            suite!(crate::Place::redis(); $($all)* $($sharing)* $($preferring)*);
         }
 
         #[cfg(feature = "redis")]
         mod unix {
-            suite!(crate::Place::unix(); $($all)* $($sharing)*);
+            suite!(crate::Place::unix(); $($all)* $($sharing)* $($preferring)*);
         }
 
         #[cfg(feature = "redis")]
         mod replicated {
-            suite!(crate::Place::replicated(); $($all)* $($sharing)*);
+            suite!(crate::Place::replicated(); $($all)* $($sharing)* $($preferring)*);
         }
 
         #[cfg(feature = "redis")]
         mod sentinels {
-            suite!(crate::Place::sentinels(); $($all)* $($sharing)*);
+            suite!(crate::Place::sentinels(); $($all)* $($sharing)* $($preferring)*);
         }
 
         #[cfg(feature = "redis")]
         mod cluster {
-            suite!(crate::Place::cluster(); $($all)* $($sharing)*);
+            suite!(crate::Place::cluster(); $($all)* $($sharing)* $($preferring)*);
+        }
+
+        #[cfg(feature = "etcd")]
+        mod etcd {
+            suite!(crate::Place::etcd(); $($all)* $($sharing)*);
+        }
+
+        #[cfg(feature = "zookeeper")]
+        mod zookeeper {
+            suite!(crate::Place::zookeeper(); $($all)* $($sharing)*);
         }
 
         #[cfg(feature = "tls")]
         mod tls {
-            suite!(crate::Place::tls(); $($all)* $($sharing)*);
+            suite!(crate::Place::tls(); $($all)* $($sharing)* $($preferring)*);
+        }
+    };
+}
+
+/// What depends on how several servers agree. The whole suite runs on one server of each engine.
+#[cfg(any(feature = "etcd", feature = "zookeeper"))]
+macro_rules! suite_of_a_set {
+    ($place:expr) => {
+        suite! { $place;
+            exclusion {
+                threads_lose_no_increment
+                lockers_opened_separately_exclude_each_other
+            }
+            waiting {
+                waiting_thread_is_served_when_the_guard_is_dropped
+                every_waiting_thread_is_served
+            }
+            lease {
+                renewal_keeps_a_lock_for_several_ttls
+                forgotten_guard_ends_with_its_ttl_and_is_told_to_the_next_holder_once
+            }
+            tokens {
+                tokens_are_odd_and_increase_from_holder_to_holder
+            }
+            rwlock {
+                threads_read_together_and_write_alone
+            }
+            semaphore {
+                threads_never_have_more_than_there_are
+            }
+            several {
+                overlapping_sets_in_any_order_make_progress_and_exclude
+            }
+            break_lock {
+                holders_that_break_each_other_exclude_each_other
+            }
+            #[cfg(feature = "value")]
+            mutex {
+                threads_lose_no_change
+            }
         }
     };
 }

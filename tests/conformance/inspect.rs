@@ -130,7 +130,8 @@ pub(crate) fn tokens_go_on_from_the_last_that_is_seen(place: &Place) {
 }
 
 pub(crate) fn lease_that_ran_out_is_not_seen(place: &Place) {
-    let lock = place.builder().ttl(Duration::from_millis(100));
+    let ttl = place.ttl(Duration::from_millis(100));
+    let lock = place.builder().ttl(ttl);
     let guard = lock.renew(false).build().unwrap().lock("a").unwrap();
     let seen = place.inspect("a").unwrap();
     // A busy machine looks too late.

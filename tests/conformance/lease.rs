@@ -12,11 +12,6 @@ use support::Stopwatch;
 /// By how much servers' clocks may differ where one takes another's place: a lease is valid for as much less.
 const CLOCK_SKEW: Duration = Duration::from_millis(10);
 
-/// How much earlier than the engine's a lease ends: an allowance for clocks that differ.
-pub(crate) fn margin(ttl: Duration) -> Duration {
-    ttl / 100 + Duration::from_millis(2)
-}
-
 /// A locker whose leases end after `ttl`.
 fn without_renewal(place: &Place, ttl: Duration) -> Locker {
     place.builder().ttl(ttl).renew(false).build().unwrap()
@@ -40,9 +35,9 @@ pub(crate) fn fresh_guard_is_held_and_verified(lock: &Locker) {
 }
 
 pub(crate) fn renewal_keeps_a_lock_for_several_ttls(place: &Place) {
-    const TTL: Duration = Duration::from_millis(300);
-    let lock = place.builder().ttl(TTL).build().unwrap();
-    assert_renewed(place, || lock.lock("a").unwrap(), TTL);
+    let ttl = place.ttl(Duration::from_millis(300));
+    let lock = place.builder().ttl(ttl).build().unwrap();
+    assert_renewed(place, || lock.lock("a").unwrap(), ttl);
 }
 
 /// Asserts that a guard of "a" is held for several ttls, and then released.
@@ -50,7 +45,7 @@ pub(crate) fn renewal_keeps_a_lock_for_several_ttls(place: &Place) {
 pub(crate) fn assert_renewed(place: &Place, begin: impl FnOnce() -> LockGuard, ttl: Duration) {
     let watch = Stopwatch::start();
     let guard = begin();
-    let end = Instant::now() + 4 * ttl;
+    let end = Instant::now() + place.several(ttl);
     while Instant::now() < end {
         if guard.check().is_err() {
             // Its renewals may have been too late.
@@ -67,19 +62,19 @@ pub(crate) fn assert_renewed(place: &Place, begin: impl FnOnce() -> LockGuard, t
 }
 
 pub(crate) fn lease_that_is_not_renewed_is_lost(place: &Place) {
-    const TTL: Duration = Duration::from_millis(150);
-    let lock = without_renewal(place, TTL);
+    let ttl = place.ttl(Duration::from_millis(150));
+    let lock = without_renewal(place, ttl);
     let watch = Stopwatch::start();
     let guard = lock.lock("a").unwrap();
-    assert!(guard.remaining() <= TTL);
+    assert!(guard.remaining() <= ttl);
     let lost = guard.lost().recv_timeout(PATIENCE).unwrap();
-    let elapsed = watch.assert_within(TTL);
+    let elapsed = watch.assert_within(ttl);
     assert_eq!(
         (lost.name.as_str(), lost.reason),
         ("a", LostReason::Expired)
     );
     assert!(
-        elapsed >= TTL - margin(TTL) - CLOCK_SKEW,
+        elapsed >= place.least(ttl) - CLOCK_SKEW,
         "lost too early, after {elapsed:?}"
     );
     assert_lost(&guard);
@@ -87,7 +82,7 @@ pub(crate) fn lease_that_is_not_renewed_is_lost(place: &Place) {
 }
 
 pub(crate) fn lost_lease_can_be_taken_by_another_who_keeps_it(place: &Place) {
-    let lock = without_renewal(place, Duration::from_millis(100));
+    let lock = without_renewal(place, place.ttl(Duration::from_millis(100)));
     let guard = lock.lock("a").unwrap();
     let next = place.try_lock_for("a", PATIENCE).unwrap();
     let next = next.expect("the lease ran out");
@@ -106,7 +101,7 @@ pub(crate) fn lost_lease_can_be_taken_by_another_who_keeps_it(place: &Place) {
 }
 
 pub(crate) fn every_clone_of_the_channel_learns_of_the_loss(place: &Place) {
-    let lock = without_renewal(place, Duration::from_millis(100));
+    let lock = without_renewal(place, place.ttl(Duration::from_millis(100)));
     let guard = lock.lock("a").unwrap();
     let mut messages = 0;
     for channel in [guard.lost().clone(), guard.lost().clone()] {
@@ -119,13 +114,13 @@ pub(crate) fn every_clone_of_the_channel_learns_of_the_loss(place: &Place) {
 }
 
 pub(crate) fn max_hold_ends_renewal(place: &Place) {
-    const TTL: Duration = Duration::from_millis(300);
     const MAX_HOLD: Duration = Duration::from_millis(500);
-    let lock = place.builder().ttl(TTL).max_hold(MAX_HOLD).build().unwrap();
+    let ttl = place.ttl(Duration::from_millis(300));
+    let lock = place.builder().ttl(ttl).max_hold(MAX_HOLD).build().unwrap();
     let watch = Stopwatch::start();
     let guard = lock.lock("a").unwrap();
     guard.lost().recv_timeout(PATIENCE).unwrap();
-    let elapsed = watch.assert_within(MAX_HOLD + TTL);
+    let elapsed = watch.assert_within(MAX_HOLD + ttl);
     assert!(elapsed >= MAX_HOLD, "lost too early, after {elapsed:?}");
     assert_lost(&guard);
     let next = place.try_lock_for("a", PATIENCE).unwrap();
@@ -133,18 +128,18 @@ pub(crate) fn max_hold_ends_renewal(place: &Place) {
 }
 
 pub(crate) fn forgotten_guard_ends_with_its_ttl_and_is_told_to_the_next_holder_once(place: &Place) {
-    const TTL: Duration = Duration::from_millis(150);
-    let holder = without_renewal(place, TTL);
+    let ttl = place.ttl(Duration::from_millis(150));
+    let holder = without_renewal(place, ttl);
     let watch = Stopwatch::start();
     let guard = holder.lock("a").unwrap();
     assert!(!guard.abandoned());
     std::mem::forget(guard);
 
     let next = place.lock("a").unwrap();
-    let elapsed = watch.assert_within(TTL);
+    let elapsed = watch.assert_within(place.most(ttl));
     assert!(next.abandoned());
     assert!(
-        elapsed >= TTL - margin(TTL) - CLOCK_SKEW,
+        elapsed >= place.least(ttl) - CLOCK_SKEW,
         "taken too early, after {elapsed:?}"
     );
     next.unlock().unwrap();

@@ -28,6 +28,7 @@ mod options;
 mod passing;
 mod passing_shared;
 mod place;
+mod preferring;
 mod release;
 mod rwlock;
 #[cfg(feature = "value")]
@@ -48,7 +49,8 @@ pub(crate) use place::Place;
 /// Far more than anything here takes, even on a loaded machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-// What every engine can do, and what those can on which many may hold a name. A function of the suite that is missing
+// What every engine can do, what those can on which many may hold a name, and what those can of them that let readers or
+// writers be preferred. A function of the suite that is missing
 // here is dead code, which the compiler tells.
 for_every_engine! {
     {
@@ -129,6 +131,7 @@ for_every_engine! {
         }
         options {
             values_out_of_range_are_rejected_by_name
+            shortest_ttl_is_that_of_the_engine
             bounds_themselves_are_accepted
         }
         texts {
@@ -309,8 +312,7 @@ for_every_engine! {
             reader_is_held_until_a_given_moment
             reader_and_writer_try_a_given_number_of_times
             abandoned_writer_is_told_to_readers_and_the_next_writer
-            writer_starves_where_readers_are_preferred_and_only_there
-            reader_starves_where_writers_are_preferred_and_only_there
+            nobody_starves_where_nobody_is_preferred
             names_to_read_and_write_are_checked
         }
         downgrade {
@@ -355,6 +357,22 @@ for_every_engine! {
             panic_gives_permits_back
         }
     }
+    {
+        preferring {
+            writer_starves_where_readers_are_preferred_and_only_there
+            reader_starves_where_writers_are_preferred_and_only_there
+        }
+    }
+}
+
+#[cfg(feature = "etcd")]
+mod etcd3 {
+    suite_of_a_set!(crate::Place::etcd3());
+}
+
+#[cfg(feature = "zookeeper")]
+mod zookeeper3 {
+    suite_of_a_set!(crate::Place::zookeeper3());
 }
 
 #[cfg(feature = "redis")]
@@ -367,4 +385,16 @@ fn errors_of_a_server_hide_the_password() {
 #[test]
 fn many_can_not_hold_a_name_of_a_directory() {
     rwlock::many_can_not_hold_a_name_here(&Place::file());
+}
+
+#[cfg(feature = "etcd")]
+#[test]
+fn nobody_is_preferred_in_etcd() {
+    preferring::nobody_is_preferred_here(&Place::etcd());
+}
+
+#[cfg(feature = "zookeeper")]
+#[test]
+fn nobody_is_preferred_in_zookeeper() {
+    preferring::nobody_is_preferred_here(&Place::zookeeper());
 }

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::RecvTimeoutError;
 use crosslock::{Error, Locker, Mutex, MutexGuard, Result};
 
-use super::lease::margin;
 use super::texts::{assert_discreet, debugged};
 use super::waiting::{assert_times_out, release_meanwhile};
 use crate::{PATIENCE, Place};
@@ -27,9 +26,10 @@ pub(super) fn counter(lock: &Locker) -> Mutex<u64> {
     lock.mutex("a", 7).unwrap()
 }
 
-/// A locker whose leases end after [`TTL`].
+/// A locker whose leases end after the ttl that the place has for [`TTL`].
 fn without_renewal(place: &Place) -> Locker {
-    place.builder().ttl(TTL).renew(false).build().unwrap()
+    let lock = place.builder().ttl(place.ttl(TTL));
+    lock.renew(false).build().unwrap()
 }
 
 pub(crate) fn value_starts_as_init_and_is_stored_by_unlock_and_by_drop(place: &Place) {
@@ -242,8 +242,9 @@ pub(crate) fn mutex_is_held_until_a_given_moment(place: &Place) {
     let watch = Stopwatch::start();
     let guard = careless.lock().unwrap();
     let next = counter(place).lock().unwrap();
-    let elapsed = watch.assert_within(TTL);
-    assert!(elapsed >= TTL - margin(TTL), "{elapsed:?}");
+    let ttl = place.ttl(TTL);
+    let elapsed = watch.assert_within(place.most(ttl));
+    assert!(elapsed >= place.least(ttl), "{elapsed:?}");
     assert!(MutexGuard::lease(&next).is_held() && !MutexGuard::lease(&guard).is_held());
 }
 
@@ -260,10 +261,10 @@ pub(crate) fn mutex_is_tried_a_given_number_of_times(place: &Place) {
 }
 
 pub(crate) fn renewal_keeps_a_value_for_several_ttls(place: &Place) {
-    const TTL: Duration = Duration::from_millis(500);
-    let renewed = counter(&place.builder().ttl(TTL).build().unwrap());
+    let ttl = place.ttl(Duration::from_millis(500));
+    let renewed = counter(&place.builder().ttl(ttl).build().unwrap());
     let mut guard = renewed.lock().unwrap();
-    thread::sleep(3 * TTL);
+    thread::sleep(5 * ttl / 2);
     *guard = 8;
     MutexGuard::unlock(guard).unwrap();
     let guard = renewed.lock().unwrap();
@@ -333,7 +334,7 @@ pub(crate) fn update_of_a_lock_that_is_lost_meanwhile_says_so(place: &Place) {
     let careless = counter(&without_renewal(place));
     let outcome = careless.update(|count| {
         *count = 100;
-        thread::sleep(2 * TTL);
+        thread::sleep(place.most(place.ttl(TTL)) + TTL);
         "done"
     });
     assert!(matches!(outcome, Err(Error::Lost { .. })), "{outcome:?}");

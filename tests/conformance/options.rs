@@ -81,9 +81,7 @@ const BAD: &[(&str, &[Change])] = &[
 ];
 
 const GOOD: &[Change] = &[
-    |b| b.ttl(100 * MILLI),
     |b| b.ttl(DAY),
-    |b| b.ttl(100 * MILLI).renew_every(50 * MILLI),
     |b| b.renew_every(10 * MILLI),
     |b| b.renew_every(5 * SECOND),
     |b| b.max_hold(MILLI),
@@ -109,6 +107,20 @@ pub(crate) fn values_out_of_range_are_rejected_by_name(place: &Place) {
             }
             assert!(text.contains(name), "{text}");
         }
+    }
+}
+
+pub(crate) fn shortest_ttl_is_that_of_the_engine(place: &Place) {
+    let shortest = place.shortest_ttl();
+    let brief = place.builder().ttl(shortest).renew_every(shortest / 2);
+    brief.build().unwrap().lock("a").unwrap().unlock().unwrap();
+    let error = place.builder().ttl(shortest / 2).build().unwrap_err();
+    match &error {
+        Error::InvalidOption { option, reason, .. } => {
+            assert_eq!(*option, "ttl");
+            assert!(!reason.is_empty());
+        }
+        other => panic!("{other:?}"),
     }
 }
 

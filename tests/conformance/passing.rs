@@ -68,10 +68,10 @@ pub(crate) fn ticket_is_used_once_by_many_threads(place: &Place) {
 }
 
 pub(crate) fn adopted_lease_is_renewed(place: &Place) {
-    const TTL: Duration = Duration::from_millis(300);
-    let lock = place.builder().ttl(TTL).build().unwrap();
+    let ttl = place.ttl(Duration::from_millis(300));
+    let lock = place.builder().ttl(ttl).build().unwrap();
     let ticket = lock.lock("a").unwrap().into_owner();
-    assert_renewed(place, || lock.adopt("a", ticket).unwrap(), TTL);
+    assert_renewed(place, || lock.adopt("a", ticket).unwrap(), ttl);
 }
 
 pub(crate) fn threads_that_wait_are_not_disturbed(place: &Place) {

@@ -32,11 +32,8 @@ pub(crate) fn readers_and_permits_are_passed_on(place: &Place) {
 }
 
 pub(crate) fn ticket_that_nobody_uses_lasts_for_its_ttl(place: &Place) {
-    let lock = place
-        .builder()
-        .ttl(Duration::from_millis(300))
-        .build()
-        .unwrap();
+    let ttl = place.ttl(Duration::from_millis(300));
+    let lock = place.builder().ttl(ttl).build().unwrap();
     let ticket = lock.lock("a").unwrap().into_owner();
     let next = place.try_lock_for("a", PATIENCE).unwrap().expect("it ends");
     assert!(next.abandoned());

@@ -3,8 +3,9 @@
 use std::any::Any;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "redis", feature = "etcd", feature = "zookeeper"))]
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use crosslock::{Locker, LockerBuilder};
 
@@ -13,22 +14,116 @@ pub(crate) struct Place {
     locker: Locker,
     pub(crate) url: String,
     namespace: String,
+    leases: Leases,
     /// What has to be there for as long as the locker.
     _keep: Box<dyn Any + Send + Sync>,
 }
 
+/// What leases are like at a place.
+#[derive(Clone, Copy)]
+struct Leases {
+    /// The engine has no shorter ttl.
+    shortest: Duration,
+    /// The suite uses no shorter ttl, and only multiples of it, so that whatever is longer for one engine is for all.
+    unit: Duration,
+    /// A lease may begin by such a part of its ttl before it is granted.
+    early: f64,
+    /// So much later than its ttl the engine may take notice of its end.
+    late: Duration,
+    /// So many names can be had at once.
+    most_names: usize,
+}
+
+impl Leases {
+    const EXACT: Self = Self {
+        shortest: Duration::from_millis(100),
+        unit: Duration::from_millis(50),
+        early: 0.0,
+        late: Duration::ZERO,
+        most_names: 100,
+    };
+    /// An unused lease serves another lock, and the server looks twice a second which have ended.
+    #[cfg(feature = "etcd")]
+    const ETCD: Self = Self {
+        shortest: Duration::from_secs(2),
+        unit: Duration::from_secs(2),
+        early: 0.5,
+        late: Duration::from_secs(1),
+        most_names: 40,
+    };
+    /// A session is as old as its last proof, and servers count ticks.
+    #[cfg(feature = "zookeeper")]
+    const ZOOKEEPER: Self = Self {
+        shortest: Duration::from_millis(400),
+        unit: Duration::from_millis(600),
+        early: 0.5,
+        late: Duration::from_millis(400),
+        most_names: 100,
+    };
+}
+
+/// By how much earlier than the engine's a lease ends: an allowance for clocks that differ.
+fn margin(ttl: Duration) -> Duration {
+    ttl / 100 + Duration::from_millis(2)
+}
+
+/// All of memory: is one place, so that tests differ in their namespace; servers that all share have a root for each.
+fn next_number() -> u64 {
+    static PLACES: AtomicU64 = AtomicU64::new(0);
+    PLACES.fetch_add(1, Relaxed)
+}
+
 impl Place {
     fn new(url: &str, keep: impl Any + Send + Sync) -> Self {
-        // All of memory: is one place, so that tests differ in their namespace.
-        static PLACES: AtomicU64 = AtomicU64::new(0);
-        let namespace = format!("place-{}", PLACES.fetch_add(1, Relaxed));
+        Self::with(Leases::EXACT, url, keep)
+    }
+
+    fn with(leases: Leases, url: &str, keep: impl Any + Send + Sync) -> Self {
+        let namespace = format!("place-{}", next_number());
         let locker = Locker::builder(url).namespace(&namespace).build().unwrap();
         Place {
             locker,
             url: url.to_owned(),
             namespace,
+            leases,
             _keep: Box::new(keep),
         }
+    }
+
+    /// Returns a ttl for what the suite would have end after `wanted`: that, or the next which the engine has.
+    pub(crate) fn ttl(&self, wanted: Duration) -> Duration {
+        let unit = self.leases.unit;
+        let units = wanted.as_millis().div_ceil(unit.as_millis());
+        unit * u32::try_from(units).expect("the suite isn't that patient")
+    }
+
+    /// The engine has no shorter one.
+    pub(crate) fn shortest_ttl(&self) -> Duration {
+        self.leases.shortest
+    }
+
+    /// How long a lease of that ttl lasts at least, from before it was asked for.
+    pub(crate) fn least(&self, ttl: Duration) -> Duration {
+        (ttl - margin(ttl)).mul_f64(1.0 - self.leases.early)
+    }
+
+    /// How soon another has the lock, at most, after a lease of that ttl was asked for that isn't renewed.
+    pub(crate) fn most(&self, ttl: Duration) -> Duration {
+        ttl + self.leases.late
+    }
+
+    /// A time in which a lease of that ttl has to be renewed again and again.
+    pub(crate) fn several(&self, ttl: Duration) -> Duration {
+        if ttl < Duration::from_secs(1) {
+            4 * ttl
+        } else {
+            5 * ttl / 2
+        }
+    }
+
+    /// So many names can be had at once.
+    pub(crate) fn most_names(&self) -> usize {
+        self.leases.most_names
     }
 
     /// Options for another locker of this place.
@@ -95,6 +190,55 @@ impl Place {
         Place::new(&format!("{}?clock_skew=0ms", set.url()), set)
     }
 
+    /// All use one server, each below a root of its own.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn etcd() -> Self {
+        static SERVER: Mutex<Weak<support::Etcd>> = Mutex::new(Weak::new());
+        let server = shared(&SERVER, || {
+            // Enough for the values of the suite.
+            let setup = support::Etcd::setup().flag("max-request-bytes", "8000000");
+            setup.login().start()
+        });
+        let url = server.url_at(&format!("root-{}", next_number()));
+        Place::with(Leases::ETCD, &url, server)
+    }
+
+    #[cfg(feature = "etcd")]
+    pub(crate) fn etcd3() -> Self {
+        static CLUSTER: Mutex<Weak<support::EtcdCluster>> = Mutex::new(Weak::new());
+        let cluster = shared(&CLUSTER, || {
+            let setup = support::Etcd::setup().flag("max-request-bytes", "8000000");
+            // So that nobody takes over because a busy machine stood still.
+            let calm = [("heartbeat-interval", "300"), ("election-timeout", "3000")];
+            let setup = calm
+                .iter()
+                .fold(setup, |setup, (flag, value)| setup.flag(flag, value));
+            setup.cluster(3)
+        });
+        let url = cluster.url_at(&format!("root-{}", next_number()));
+        Place::with(Leases::ETCD, &url, cluster)
+    }
+
+    /// All use one server, each below a root of its own.
+    #[cfg(feature = "zookeeper")]
+    pub(crate) fn zookeeper() -> Self {
+        static SERVER: Mutex<Weak<support::ZooKeeper>> = Mutex::new(Weak::new());
+        let server = shared(&SERVER, || patient().start());
+        let url = server.url_at(&format!("root-{}", next_number()));
+        let url = format!("{url}?auth=digest:locker:{PASSWORD}");
+        Place::with(Leases::ZOOKEEPER, &url, server)
+    }
+
+    #[cfg(feature = "zookeeper")]
+    pub(crate) fn zookeeper3() -> Self {
+        static ENSEMBLE: Mutex<Weak<support::Ensemble>> = Mutex::new(Weak::new());
+        let ensemble = shared(&ENSEMBLE, || {
+            patient().config("syncLimit", "100").ensemble(3)
+        });
+        let url = ensemble.url_at(&format!("root-{}", next_number()));
+        Place::with(Leases::ZOOKEEPER, &url, ensemble)
+    }
+
     #[cfg(feature = "tls")]
     pub(crate) fn tls() -> Self {
         let server = support::RedisServer::builder().tls().start();
@@ -102,8 +246,17 @@ impl Place {
     }
 }
 
+/// Sessions of the suite's ttls, and values of its size.
+#[cfg(feature = "zookeeper")]
+fn patient() -> support::ZooKeeperSetup {
+    let day = (24 * 3600 * 1000).to_string();
+    support::ZooKeeper::setup()
+        .config("maxSessionTimeout", &day)
+        .property("jute.maxbuffer", "8000000")
+}
+
 /// Servers that all tests share that run at one time: they take seconds to start.
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "redis", feature = "etcd", feature = "zookeeper"))]
 fn shared<T>(servers: &Mutex<Weak<T>>, start: impl FnOnce() -> T) -> Arc<T> {
     let mut shared = servers.lock().unwrap_or_else(PoisonError::into_inner);
     let set = shared.upgrade().unwrap_or_else(|| Arc::new(start()));

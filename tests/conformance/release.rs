@@ -136,17 +136,17 @@ pub(crate) fn another_thread_can_release(lock: &Locker) {
 
 pub(crate) fn guard_stays_held_across_threads(place: &Place) {
     // Taken by a thread that has ended before the second renewal.
-    const TTL: Duration = Duration::from_millis(300);
-    let lock = place.builder().ttl(TTL).build().unwrap();
+    let ttl = place.ttl(Duration::from_millis(300));
+    let lock = place.builder().ttl(ttl).build().unwrap();
     let guard = thread::scope(|scope| scope.spawn(|| lock.lock("a").unwrap()).join().unwrap());
     let holder = thread::spawn(move || {
         let watch = Stopwatch::start();
-        thread::sleep(2 * TTL);
+        thread::sleep(2 * ttl);
         (guard.verify(), guard, watch)
     });
     let (verified, guard, watch) = holder.join().unwrap();
     if let Err(error) = verified {
-        return watch.assert_late(TTL / 2, TTL, error);
+        return watch.assert_late(ttl / 2, ttl, error);
     }
     assert!(place.try_lock("a").unwrap().is_none());
     thread::scope(|scope| scope.spawn(|| guard.check()).join().unwrap()).unwrap();
@@ -155,14 +155,14 @@ pub(crate) fn guard_stays_held_across_threads(place: &Place) {
 }
 
 pub(crate) fn guard_outlives_its_locker(place: &Place) {
-    const TTL: Duration = Duration::from_millis(300);
-    let lock = place.builder().ttl(TTL).build().unwrap();
+    let ttl = place.ttl(Duration::from_millis(300));
+    let lock = place.builder().ttl(ttl).build().unwrap();
     let guard = lock.lock("a").unwrap();
     drop(lock);
     let watch = Stopwatch::start();
-    thread::sleep(2 * TTL);
+    thread::sleep(2 * ttl);
     if let Err(error) = guard.verify() {
-        return watch.assert_late(TTL / 2, TTL, error);
+        return watch.assert_late(ttl / 2, ttl, error);
     }
     assert!(place.try_lock("a").unwrap().is_none());
     guard.unlock().unwrap();

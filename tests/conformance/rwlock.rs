@@ -1,13 +1,13 @@
 //! Locks that many hold to read, or one to write.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::RecvTimeoutError;
 use crosslock::{Error, LockGuard, Locker, Prefer, Result};
 
-use super::lease::margin;
+use super::preferring::{overlapping_readers, reads_between_writers};
 use super::waiting::{assert_times_out, release_meanwhile};
 use crate::{PATIENCE, Place};
 use support::Stopwatch;
@@ -182,12 +182,13 @@ pub(crate) fn panic_of_a_reader_releases_and_is_nobodys_concern(lock: &Locker) {
 }
 
 pub(crate) fn reader_that_is_not_renewed_is_lost(place: &Place) {
-    let lock = without_renewal(place, TTL);
+    let ttl = place.ttl(TTL);
+    let lock = without_renewal(place, ttl);
     let watch = Stopwatch::start();
     let reading = lock.read("a").unwrap();
     let next = place.write("a").unwrap();
-    let elapsed = watch.assert_within(TTL);
-    assert!(elapsed >= TTL - margin(TTL), "{elapsed:?}");
+    let elapsed = watch.assert_within(place.most(ttl));
+    assert!(elapsed >= place.least(ttl), "{elapsed:?}");
     assert!(!reading.is_held());
     assert!(matches!(reading.verify(), Err(Error::Lost { .. })));
     assert!(matches!(reading.unlock(), Err(Error::Lost { .. })));
@@ -196,10 +197,11 @@ pub(crate) fn reader_that_is_not_renewed_is_lost(place: &Place) {
 }
 
 pub(crate) fn dead_reader_does_not_live_on_through_others(place: &Place) {
+    let ttl = place.ttl(2 * TTL);
     let living = place.builder().renew_every(TTL / 3).build().unwrap();
-    std::mem::forget(without_renewal(place, 2 * TTL).read("a").unwrap());
+    std::mem::forget(without_renewal(place, ttl).read("a").unwrap());
     let reading = living.read("a").unwrap();
-    thread::sleep(3 * TTL);
+    thread::sleep(place.most(ttl) + TTL);
     reading.verify().unwrap();
     assert!(place.try_write("a").unwrap().is_none());
     reading.unlock().unwrap();
@@ -208,11 +210,13 @@ pub(crate) fn dead_reader_does_not_live_on_through_others(place: &Place) {
 }
 
 pub(crate) fn short_lease_shortens_no_other(place: &Place) {
-    let long = without_renewal(place, 5 * TTL).read("a").unwrap();
-    let brief = without_renewal(place, TTL);
+    let ttl = place.ttl(TTL);
+    let long = without_renewal(place, ttl + place.ttl(4 * TTL));
+    let long = long.read("a").unwrap();
+    let brief = without_renewal(place, ttl);
     std::mem::forget(brief.read("a").unwrap());
     brief.read("a").unwrap().unlock().unwrap();
-    let renewed = place.builder().ttl(TTL).build().unwrap();
+    let renewed = place.builder().ttl(ttl).build().unwrap();
     let renewed = renewed.read("a").unwrap();
     let mut tries = 0;
     loop {
@@ -230,9 +234,10 @@ pub(crate) fn short_lease_shortens_no_other(place: &Place) {
 }
 
 pub(crate) fn reader_is_held_until_a_given_moment(place: &Place) {
-    let reading = without_renewal(place, TTL).read("a").unwrap();
+    let ttl = place.ttl(TTL);
+    let reading = without_renewal(place, ttl).read("a").unwrap();
     let left = reading.remaining();
-    assert!(left > Duration::ZERO && left <= TTL, "{left:?}");
+    assert!(left > Duration::ZERO && left <= ttl, "{left:?}");
     let lost = reading.lost().recv_timeout(PATIENCE).unwrap();
     assert_eq!(lost.name, "a");
     assert!(place.try_write_for("a", PATIENCE).unwrap().is_some());
@@ -260,7 +265,7 @@ pub(crate) fn reader_and_writer_try_a_given_number_of_times(place: &Place) {
 }
 
 pub(crate) fn abandoned_writer_is_told_to_readers_and_the_next_writer(place: &Place) {
-    let careless = without_renewal(place, TTL);
+    let careless = without_renewal(place, place.ttl(TTL));
     assert!(!place.read("a").unwrap().abandoned());
     std::mem::forget(careless.write("a").unwrap());
     let reading = place.read("a").unwrap();
@@ -276,83 +281,9 @@ pub(crate) fn abandoned_writer_is_told_to_readers_and_the_next_writer(place: &Pl
     assert!(!place.write("a").unwrap().abandoned());
 }
 
-/// One reader after the other, each before the one before it leaves, while a writer waits. Gives how many came in
-/// before a reader was kept out, or all.
-fn overlapping_readers(place: &Place, prefer: Prefer, turns: usize) -> usize {
-    let lock = || place.builder().prefer(prefer).build().unwrap();
-    let (readers, writer) = (lock(), lock());
-    let wrote = AtomicBool::new(false);
-    let mut inside = readers.read("a").unwrap();
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let guard = writer.write("a").unwrap();
-            wrote.store(true, SeqCst);
-            guard.unlock().unwrap();
-        });
-        if prefer == Prefer::Readers {
-            thread::sleep(Duration::from_millis(60));
-        } else {
-            wait_for_a_writer(&readers);
-        }
-        let mut came = 0;
-        for _ in 0..turns {
-            let Some(next) = readers.try_read("a").unwrap() else {
-                break;
-            };
-            assert!(!wrote.load(SeqCst));
-            (inside, came) = (next, came + 1);
-        }
-        inside.unlock().unwrap();
-        // Then the writer has its turn.
-        wait_until("the writer", PATIENCE, || wrote.load(SeqCst));
-        came
-    })
-}
-
-pub(crate) fn writer_starves_where_readers_are_preferred_and_only_there(place: &Place) {
+pub(crate) fn nobody_starves_where_nobody_is_preferred(place: &Place) {
     assert_eq!(overlapping_readers(place, Prefer::Nobody, 100), 0);
-    assert_eq!(overlapping_readers(place, Prefer::Writers, 100), 0);
-    assert_eq!(overlapping_readers(place, Prefer::Readers, 100), 100);
-}
-
-/// Writers that come one after the other, so that some always wait, and one who wants to read. Says whether that one was
-/// let in before the last of the writers had come.
-fn reads_between_writers(place: &Place, prefer: Prefer) -> bool {
-    const MOST: u64 = 300;
-    let lock = || place.builder().prefer(prefer).build().unwrap();
-    let (turns, waiting) = (AtomicU64::new(0), AtomicU64::new(0));
-    let read = AtomicBool::new(false);
-    let is_over = || read.load(SeqCst) || turns.load(SeqCst) >= MOST;
-    let write = || {
-        let lock = lock();
-        while !is_over() {
-            turns.fetch_add(1, SeqCst);
-            waiting.fetch_add(1, SeqCst);
-            let guard = lock.write("a").unwrap();
-            waiting.fetch_sub(1, SeqCst);
-            // All others: of those only the last may not be in line yet.
-            wait_until("others to come", PATIENCE, || {
-                is_over() || waiting.load(SeqCst) >= 7
-            });
-            thread::sleep(Duration::from_millis(1));
-            guard.unlock().unwrap();
-        }
-    };
-    let reader = lock();
-    thread::scope(|scope| {
-        (0..8).for_each(|_| drop(scope.spawn(write)));
-        wait_until("writers", PATIENCE, || turns.load(SeqCst) > 10);
-        let guard = reader.read("a").unwrap();
-        read.store(true, SeqCst);
-        guard.unlock().unwrap();
-        turns.load(SeqCst) < MOST
-    })
-}
-
-pub(crate) fn reader_starves_where_writers_are_preferred_and_only_there(place: &Place) {
-    assert!(!reads_between_writers(place, Prefer::Writers));
     assert!(reads_between_writers(place, Prefer::Nobody));
-    assert!(reads_between_writers(place, Prefer::Readers));
 }
 
 #[cfg(feature = "file")]

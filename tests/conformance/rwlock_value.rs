@@ -99,7 +99,8 @@ pub(crate) fn downgraded_writer_reads_on_what_it_stored(place: &Place) {
 }
 
 pub(crate) fn lost_writer_stores_nothing(place: &Place) {
-    let builder = place.builder().ttl(Duration::from_millis(150));
+    let ttl = place.ttl(Duration::from_millis(150));
+    let builder = place.builder().ttl(ttl);
     let careless = config(&builder.renew(false).build().unwrap());
     for downgrades in [false, true] {
         let mut stale = careless.write().unwrap();

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::RecvTimeoutError;
 use crosslock::{Error, LockGuard, Locker, Result, Semaphore};
 
-use super::lease::margin;
 use super::texts::{assert_discreet, debugged};
 use super::waiting::{assert_times_out, release_meanwhile};
 use crate::{PATIENCE, Place};
@@ -25,9 +24,10 @@ fn of(permits: u32, lock: &Locker) -> Semaphore {
     lock.semaphore("a", permits).unwrap()
 }
 
-/// A locker whose leases end after [`TTL`].
+/// A locker whose leases end after the ttl that the place has for [`TTL`].
 fn without_renewal(place: &Place) -> Locker {
-    place.builder().ttl(TTL).renew(false).build().unwrap()
+    let lock = place.builder().ttl(place.ttl(TTL));
+    lock.renew(false).build().unwrap()
 }
 
 #[track_caller]
@@ -254,8 +254,9 @@ pub(crate) fn permit_is_held_until_a_given_moment(place: &Place) {
     let watch = Stopwatch::start();
     let lost = careless.acquire_many(2).unwrap();
     let next = patient.acquire_many(2).unwrap();
-    let elapsed = watch.assert_within(TTL);
-    assert!(elapsed >= TTL - margin(TTL), "{elapsed:?}");
+    let ttl = place.ttl(TTL);
+    let elapsed = watch.assert_within(place.most(ttl));
+    assert!(elapsed >= place.least(ttl), "{elapsed:?}");
     assert!(!lost.is_held());
     assert!(matches!(lost.verify(), Err(Error::Lost { .. })));
     assert!(matches!(lost.unlock(), Err(Error::Lost { .. })));
@@ -273,9 +274,10 @@ pub(crate) fn forgotten_permit_comes_back_although_others_are_held(place: &Place
     std::mem::forget(careless.acquire().unwrap());
     let watch = Stopwatch::start();
     let next = semaphore.acquire().unwrap();
-    watch.assert_within(TTL);
+    let ttl = place.ttl(TTL);
+    watch.assert_within(place.most(ttl));
     let elapsed = before.elapsed();
-    assert!(elapsed >= TTL - margin(TTL), "{elapsed:?}");
+    assert!(elapsed >= place.least(ttl), "{elapsed:?}");
     assert_available(&semaphore, 0);
     renewed.unlock().unwrap();
     next.unlock().unwrap();

@@ -71,7 +71,7 @@ pub(crate) fn debug_output_hides_owner_and_password(place: &Place) {
 
 /// One of each kind that needs no fault.
 fn errors(place: &Place) -> Vec<(&'static str, Error)> {
-    let ttl = Duration::from_millis(100);
+    let ttl = place.ttl(Duration::from_millis(100));
     let careless = place.builder().ttl(ttl).renew(false).build().unwrap();
     let hasty = place.builder().attempts(1).build().unwrap();
     let guard = careless.lock("lost").unwrap();

@@ -61,7 +61,7 @@ pub(crate) fn tokens_increase_in_each_namespace(lock: &Locker) {
 }
 
 pub(crate) fn tokens_increase_after_an_abandonment(place: &Place) {
-    let ttl = Duration::from_millis(100);
+    let ttl = place.ttl(Duration::from_millis(100));
     let careless = place.builder().ttl(ttl).renew(false).build().unwrap();
     let mut tokens = Vec::new();
     for _ in 0..2 {
