@@ -54,7 +54,7 @@ fn state(guard: &LockGuard) -> String {
     format!("held={held} told={told} verified={verified}")
 }
 
-fn holder(url: &str, ttl: Duration) -> (Child, u64) {
+pub(super) fn holder(url: &str, ttl: Duration) -> (Child, u64) {
     let millis = ttl.as_millis().to_string();
     let args = [(URL, url), (NAME, "a"), (TTL, millis.as_str())];
     let mut child = Child::spawn("holders::child_holds", &args);
@@ -62,7 +62,7 @@ fn holder(url: &str, ttl: Duration) -> (Child, u64) {
     (child, token)
 }
 
-fn asked(child: &mut Child, order: &str) -> String {
+pub(super) fn asked(child: &mut Child, order: &str) -> String {
     child.tell(order);
     child.wait_for(order, PATIENCE)
 }
@@ -110,11 +110,11 @@ fn next_gets_in_at_once(end: impl FnOnce(&mut Child)) {
     assert!(!lock.lock("a").unwrap().abandoned());
 }
 
-fn kill(child: &mut Child) {
+pub(super) fn kill(child: &mut Child) {
     child.kill();
 }
 
-fn exit(child: &mut Child) {
+pub(super) fn exit(child: &mut Child) {
     child.tell("exit");
     assert!(child.wait(PATIENCE).success());
 }

@@ -12,6 +12,8 @@ mod forks_stopping;
 mod holders;
 #[cfg(feature = "redis")]
 mod passing;
+#[cfg(any(feature = "etcd", feature = "zookeeper"))]
+mod sessions;
 mod threads;
 mod users;
 mod waiters;
@@ -30,6 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const URL: &str = "TEST_URL";
 const TTL: &str = "TEST_TTL_MS";
 const FILE: &str = "TEST_FILE";
+const COUNT: &str = "TEST_COUNT";
 
 fn arg(name: &str) -> String {
     env::var(name).unwrap()

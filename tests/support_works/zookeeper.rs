@@ -16,7 +16,7 @@ fn server_keeps_nodes_until_their_session_ends() {
     let server = ZooKeeper::start();
     assert_eq!(server.mode().as_deref(), Some("standalone"));
     let mut one = server.session();
-    assert_eq!(one.timeout(), Duration::from_secs(2), "20 ticks");
+    assert_eq!(one.timeout(), Duration::from_secs(30));
     assert_eq!(one.create("/a", "data", STAYS).unwrap(), "/a");
     let path = one.create("/a/x-", "", EPHEMERAL + NUMBERED).unwrap();
     assert_eq!(path, "/a/x-0000000000");
@@ -49,7 +49,9 @@ fn session_of_another_is_ended() {
 #[test]
 fn silent_session_ends() {
     let server = ZooKeeper::start();
-    let mut session = server.session();
+    let brief = Duration::from_millis(1);
+    let mut session = support::RawSession::open(server.addr(), brief);
+    assert_eq!(session.timeout(), Duration::from_millis(200), "two ticks");
     session.create("/a", "", EPHEMERAL).unwrap();
     wait_until("its node to go", PATIENCE, || server.nodes().is_empty());
 }
@@ -137,7 +139,7 @@ fn proxy_counts_requests_and_loses_a_reply() {
     proxy.set(Fault::Refuse);
     assert!(wire.is_ended());
     proxy.set(Fault::None);
-    let mut session = support::RawSession::open(proxy.addr());
+    let mut session = support::RawSession::open(proxy.addr(), PATIENCE);
     let before = proxy.requests();
     session.create("/a", "", STAYS).unwrap();
     assert_eq!(proxy.requests(), before + 1);

@@ -26,7 +26,7 @@ pub struct ZooKeeper {
 }
 
 impl ZooKeeper {
-    /// Starts a server whose sessions last for 200 ms to 2 s.
+    /// Starts a server whose sessions last for 200 ms to a minute.
     pub fn start() -> Self {
         Self::setup().start()
     }
@@ -185,7 +185,7 @@ impl ZooKeeper {
     /// Opens a session of the test's own.
     #[track_caller]
     pub fn session(&self) -> RawSession {
-        RawSession::open(self.own_addr())
+        RawSession::open(self.own_addr(), Duration::from_secs(30))
     }
 
     /// Ends a session, as if it had been silent for too long: its ephemeral nodes are gone.

@@ -20,29 +20,30 @@ pub struct RawSession {
 }
 
 impl RawSession {
-    /// Opens one that lasts as long as the server allows.
+    /// Opens one that lasts for so long, as far as the server allows.
     #[track_caller]
-    pub fn open(addr: SocketAddr) -> Self {
-        Self::connect(addr, 0, [0; 16])
+    pub fn open(addr: SocketAddr, timeout: Duration) -> Self {
+        Self::connect(addr, timeout, 0, [0; 16])
     }
 
     /// Goes on with another's session.
     #[track_caller]
     pub(super) fn take_over(addr: SocketAddr, id: i64) -> Self {
-        let session = Self::connect(addr, id, password(id));
+        let session = Self::connect(addr, TIMEOUT, id, password(id));
         assert_eq!(session.id, id, "the session has ended already");
         session
     }
 
-    fn connect(addr: SocketAddr, id: i64, password: [u8; 16]) -> Self {
+    fn connect(addr: SocketAddr, timeout: Duration, id: i64, password: [u8; 16]) -> Self {
         let mut stream = TcpStream::connect_timeout(&addr, TIMEOUT).expect("it accepts");
         stream.set_nodelay(true).expect("set nodelay");
         stream
             .set_read_timeout(Some(TIMEOUT))
             .expect("set a timeout");
         let mut hello = Packet::default();
-        let (version, seen, most) = (0, 0, i32::MAX);
-        hello.int(version).long(seen).int(most).long(id);
+        let (version, seen) = (0, 0);
+        let timeout = i32::try_from(timeout.as_millis()).expect("not as long");
+        hello.int(version).long(seen).int(timeout).long(id);
         hello.bytes(&password).flag(false);
         hello.send(&mut stream);
         let mut answer = Answer::read(&mut stream);
