@@ -7,6 +7,11 @@ use crate::base::clock::{Clock, Deadline};
 use crate::base::error::Result;
 use crate::base::options::Options;
 
+#[allow(dead_code, reason = "the engine is to use it")]
+mod address;
+#[allow(dead_code, reason = "the engine is to use it")]
+mod client;
+
 #[derive(Debug)]
 pub(crate) enum EtcdEngine {}
 

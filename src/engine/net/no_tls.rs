@@ -1,13 +1,20 @@
 //! What stands for encryption in a build without it: types of which there are no values.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::socket::Socket;
 use crate::base::error::{Error, Result};
 
 #[derive(Debug)]
 pub(in crate::engine) enum Trust {}
+
+/// The files with our own certificate and its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::engine) struct OwnCertificate {
+    pub(in crate::engine) chain: PathBuf,
+    pub(in crate::engine) key: PathBuf,
+}
 
 #[derive(Debug)]
 pub(in crate::engine) enum TlsConfig {}
@@ -16,7 +23,11 @@ pub(in crate::engine) enum TlsConfig {}
 pub(in crate::engine) enum Session {}
 
 impl Trust {
-    pub(in crate::engine) fn new(_ca: Option<&Path>, shown: &str) -> Result<Self> {
+    pub(in crate::engine) fn new(
+        _ca: Option<&Path>,
+        _own: Option<&OwnCertificate>,
+        shown: &str,
+    ) -> Result<Self> {
         let what = format!("{shown} (this build has no TLS): enable crosslock's feature `tls`");
         Err(Error::Unsupported { what })
     }

@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore};
 
 use super::socket::Socket;
@@ -16,6 +16,14 @@ use crate::base::error::{Error, Result};
 /// Whom to trust.
 #[derive(Debug)]
 pub(in crate::engine) struct Trust(Arc<ClientConfig>);
+
+/// The files with our own certificate and its key, by which a server knows us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::engine) struct OwnCertificate {
+    /// It, and those that lead to one that the server trusts.
+    pub(in crate::engine) chain: PathBuf,
+    pub(in crate::engine) key: PathBuf,
+}
 
 /// Whom to trust, and the name that the server has to prove.
 #[derive(Debug)]
@@ -31,8 +39,13 @@ pub(in crate::engine) struct Session(Box<ClientConnection>);
 const CERTIFICATE: &str = "the certificates of this system, or those of `ca`";
 
 impl Trust {
-    /// Trusts the certificates in the file `ca`, or the system's. In errors the server is `shown`.
-    pub(in crate::engine) fn new(ca: Option<&Path>, shown: &str) -> Result<Self> {
+    /// Trusts the certificates in the file `ca`, or the system's, and shows our `own` to a server that asks for it. In errors
+    /// the server is `shown`.
+    pub(in crate::engine) fn new(
+        ca: Option<&Path>,
+        own: Option<&OwnCertificate>,
+        shown: &str,
+    ) -> Result<Self> {
         let invalid = |reason: String| Error::InvalidUrl {
             url: shown.to_owned(),
             reason,
@@ -46,8 +59,15 @@ impl Trust {
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|e| Error::engine(None, shown, CERTIFICATE, e))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+            .with_root_certificates(roots);
+        let config = match own {
+            Some(own) => {
+                let (chain, key) = own.read().map_err(invalid)?;
+                let named = |e| invalid(format!("cert={}: {e}", own.chain.display()));
+                config.with_client_auth_cert(chain, key).map_err(named)?
+            }
+            None => config.with_no_client_auth(),
+        };
         Ok(Trust(Arc::new(config)))
     }
 
@@ -66,6 +86,19 @@ impl Trust {
         })?;
         let config = self.0.clone();
         Ok(TlsConfig { config, server })
+    }
+}
+
+impl OwnCertificate {
+    fn read(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
+        let chain = certificates_in(&self.chain)
+            .map_err(|e| format!("cert={}: {e}: give a PEM file", self.chain.display()))?;
+        let key = fs::read(&self.key).and_then(|pem| {
+            PrivateKeyDer::from_pem_slice(&pem)
+                .map_err(|_| io::Error::other("there is no key in it"))
+        });
+        let key = key.map_err(|e| format!("key={}: {e}: give a PEM file", self.key.display()))?;
+        Ok((chain, key))
     }
 }
 
@@ -131,14 +164,20 @@ fn what_is_wrong(why: &CertificateError) -> &'static str {
 
 fn roots_in(file: &Path) -> io::Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&fs::read(file)?) {
-        let certificate = certificate.map_err(io::Error::other)?;
+    for certificate in certificates_in(file)? {
         roots.add(certificate).map_err(io::Error::other)?;
     }
-    if roots.is_empty() {
-        return Err(io::Error::other("there is no certificate in it"));
-    }
     Ok(roots)
+}
+
+/// One at least.
+fn certificates_in(file: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
+    let pem = fs::read(file)?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    match found.map_err(io::Error::other)? {
+        none if none.is_empty() => Err(io::Error::other("there is no certificate in it")),
+        found => Ok(found),
+    }
 }
 
 fn roots_of_system() -> io::Result<RootCertStore> {

@@ -50,7 +50,7 @@ impl Settings {
             At::Cluster { .. } => Kind::Cluster,
         };
         let ca = address.ca.as_deref();
-        let trust = address.tls.then(|| Trust::new(ca, &address.shown));
+        let trust = address.tls.then(|| Trust::new(ca, None, &address.shown));
         Ok(Settings {
             kind,
             login: address.login.clone(),

@@ -1,0 +1,116 @@
+//! What an `etcd://` or `etcds://` URL says.
+
+use std::path::PathBuf;
+
+use crate::base::error::Result;
+use crate::engine::net::address::{Authority, HostPort, Login};
+use crate::engine::net::tls::OwnCertificate;
+use crate::engine::url::invalid_url;
+use crate::engine::url::parts::{Parts, decoded};
+use crate::engine::url::query::Query;
+
+/// Where servers are, and who we are to them.
+#[derive(Debug)]
+pub(super) struct Address {
+    /// One at least.
+    pub(super) hosts: Vec<HostPort>,
+    pub(super) tls: bool,
+    /// Certificates to trust instead of the system's.
+    pub(super) ca: Option<PathBuf>,
+    /// By which servers know us.
+    pub(super) own: Option<OwnCertificate>,
+    pub(super) login: Login,
+    /// What all keys begin with, before a `/`: without slashes around it, and empty without.
+    pub(super) root: String,
+    /// For errors: the URL without user, password and query.
+    pub(super) shown: String,
+}
+
+const PORT: u16 = 2379;
+
+const FORM: &str = "use etcd://user:password@host:port,host:port/root, with %2F for /, %3F for ? and %25 for % in a password";
+
+/// Understands all of a URL, or says which part it doesn't.
+pub(super) fn parse(url: &str) -> Result<Address> {
+    understand(url).map_err(|reason| invalid_url(url, &reason))
+}
+
+fn understand(url: &str) -> Result<Address, String> {
+    let (scheme, _) = url.split_once(':').ok_or(FORM)?;
+    let scheme = scheme.to_ascii_lowercase();
+    let tls = scheme == "etcds";
+    let parts = Parts::of(url)?;
+    let authority = Authority::parse(parts.authority.unwrap_or_default(), PORT);
+    let Authority { login, servers } = authority.map_err(|reason| format!("{reason}: {FORM}"))?;
+    if login.user.is_some() != login.password.is_some() {
+        return Err(
+            "a user needs a password, and a password a user: use etcd://user:password@host".into(),
+        );
+    }
+    let root = root(parts.path)?;
+    let mut query = Query::of(parts.query)?;
+    let (ca, own) = if tls {
+        certificates(&mut query)?
+    } else {
+        (None, None)
+    };
+    let known = if tls {
+        "ca, cert, key"
+    } else {
+        "none; of etcds:// ca, cert, key"
+    };
+    // A password that isn't escaped may have parted the URL, and then be taken for a query key.
+    query.finish(known, !url.contains('@'))?;
+    let hosts: Vec<_> = servers.iter().map(HostPort::to_string).collect();
+    let shown = format!("{scheme}://{}", hosts.join(","));
+    Ok(Address {
+        shown: if root.is_empty() {
+            shown
+        } else {
+            format!("{shown}/{root}")
+        },
+        hosts: servers,
+        tls,
+        ca,
+        own,
+        login,
+        root,
+    })
+}
+
+type Certificates = (Option<PathBuf>, Option<OwnCertificate>);
+
+fn certificates(query: &mut Query) -> Result<Certificates, String> {
+    let [ca, cert, key] = ["ca", "cert", "key"].map(|name| query.take(name).map(PathBuf::from));
+    let own =
+        match (cert, key) {
+            (Some(chain), Some(key)) => Some(OwnCertificate { chain, key }),
+            (None, None) => None,
+            _ => return Err(
+                "a certificate needs its key, and a key its certificate: use ?cert=FILE&key=FILE"
+                    .into(),
+            ),
+        };
+    Ok((ca, own))
+}
+
+/// One or more names with a `/` between them.
+fn root(path: &str) -> Result<String, String> {
+    let path = path.strip_prefix('/').unwrap_or(path);
+    let path = path.strip_suffix('/').unwrap_or(path);
+    if path.contains('@') {
+        // It would be shown.
+        return Err("an @ in a root is %40, and a / in a password is %2F".into());
+    }
+    let root = decoded(path)?;
+    if root.contains(char::is_control) {
+        return Err("its root has a control character".into());
+    }
+    let is_empty = |name: &str| name.is_empty();
+    if !root.is_empty() && root.split('/').any(is_empty) {
+        return Err(
+            "its root has an empty part: use etcd://host/root or etcd://host/some/root".into(),
+        );
+    }
+    Ok(root)
+}

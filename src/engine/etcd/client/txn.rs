@@ -1,0 +1,114 @@
+//! What a transaction asks of etcd, and what it answers.
+
+/// A lease at the servers, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::engine::etcd) struct LeaseId(pub(in crate::engine::etcd) i64);
+
+/// If all of `compares` hold, `then` is carried out, else `otherwise`: at one revision, or not at all.
+///
+/// A transaction that changes nothing is linearizable as soon as it reads one key: one without any operation isn't, and may be
+/// answered from the past.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::engine::etcd) struct Txn {
+    pub(in crate::engine::etcd) compares: Vec<Compare>,
+    pub(in crate::engine::etcd) then: Vec<Op>,
+    /// Each key is put at most once in each branch: the servers refuse another.
+    pub(in crate::engine::etcd) otherwise: Vec<Op>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::engine::etcd) enum Range {
+    Key(String),
+    /// All keys that begin so. It isn't empty.
+    Prefix(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::engine::etcd) enum Compare {
+    /// There is no such key.
+    Absent(Range),
+    Present(String),
+    /// All such keys were created before that revision. Holds if there are none.
+    CreatedBefore(Range, u64),
+    /// All such keys were created at that revision or later. Doesn't hold if there are none: the servers take a key that
+    /// isn't there for one that was created at 0.
+    NoneCreatedBefore(Range, u64),
+    /// The key was changed last at that revision.
+    ModifiedAt(String, u64),
+    /// The key is there, and has that value.
+    Value(String, Vec<u8>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::engine::etcd) enum Op {
+    /// Without a lease the key has none afterwards.
+    Put {
+        key: String,
+        value: Vec<u8>,
+        lease: Option<LeaseId>,
+    },
+    Delete(Range),
+    /// Reads in the order of creation.
+    Get(Range),
+    /// Reads in the order of keys.
+    List {
+        prefix: String,
+        /// The first key that counts, if it is there. `None`: that with the prefix.
+        from: Option<String>,
+        limit: u32,
+        keys_only: bool,
+    },
+}
+
+/// The answer to a transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::engine::etcd) struct Answer {
+    /// Whether all compares held.
+    pub(in crate::engine::etcd) succeeded: bool,
+    /// The servers' revision after it.
+    pub(in crate::engine::etcd) revision: u64,
+    /// Of the operations that were carried out, in their order.
+    pub(in crate::engine::etcd) results: Vec<OpResult>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::engine::etcd) enum OpResult {
+    Put,
+    /// That many keys were.
+    Deleted(u64),
+    Got(Vec<Entry>),
+}
+
+/// A key, and what is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::engine::etcd) struct Entry {
+    /// What isn't UTF-8 in it is shown by U+FFFD: such a key isn't one of ours.
+    pub(in crate::engine::etcd) key: String,
+    pub(in crate::engine::etcd) value: Vec<u8>,
+    pub(in crate::engine::etcd) created: u64,
+    pub(in crate::engine::etcd) modified: u64,
+    pub(in crate::engine::etcd) lease: Option<LeaseId>,
+}
+
+impl Op {
+    fn writes(&self) -> bool {
+        matches!(self, Op::Put { .. } | Op::Delete(_))
+    }
+}
+
+impl Txn {
+    /// Whether it is harmless to carry it out twice, because it changes nothing.
+    pub(super) fn only_reads(&self) -> bool {
+        !self.then.iter().chain(&self.otherwise).any(Op::writes)
+    }
+}
+
+impl Answer {
+    /// The keys that the operation at this place has read: none, if it was no read, or wasn't carried out.
+    pub(in crate::engine::etcd) fn got(&self, at: usize) -> &[Entry] {
+        match self.results.get(at) {
+            Some(OpResult::Got(entries)) => entries,
+            _ => &[],
+        }
+    }
+}
