@@ -1,9 +1,12 @@
 //! Why a request has no answer, and what the servers' errors mean.
 
 use std::fmt;
+use std::io;
+
+use serde_json::Value;
 
 use crate::base::error::{Cause, Error};
-use crate::engine::denied;
+use crate::engine::{Unanswered, denied};
 
 /// Why a request has no answer.
 #[derive(Debug)]
@@ -22,17 +25,79 @@ pub(in crate::engine::etcd) enum Failure {
     Other(Cause),
 }
 
+/// Why an exchange with one host has no result, and who else may be asked.
+#[derive(Debug)]
+pub(super) enum Failed {
+    /// The host wasn't asked, or has begun with nothing: another may be asked for anything.
+    Undone(Failure),
+    /// What was asked may have been done: another may be asked for what is harmless to do twice.
+    Unclear(Failure),
+    /// Nothing was done, and any host would say so.
+    Refused(Failure),
+    /// The host doesn't know the token of our login, or not any more. Nothing was done.
+    Unknown(Failure),
+}
+
+/// The codes of gRPC that tell of something else than the request, or of one that came to nothing.
+mod code {
+    pub(super) const CANCELLED: u64 = 1;
+    pub(super) const INVALID: u64 = 3;
+    pub(super) const DEADLINE: u64 = 4;
+    pub(super) const NOT_FOUND: u64 = 5;
+    pub(super) const EXISTS: u64 = 6;
+    pub(super) const DENIED: u64 = 7;
+    pub(super) const EXHAUSTED: u64 = 8;
+    pub(super) const PRECONDITION: u64 = 9;
+    pub(super) const OUT_OF_RANGE: u64 = 11;
+    pub(super) const UNIMPLEMENTED: u64 = 12;
+    pub(super) const UNAVAILABLE: u64 = 14;
+    pub(super) const UNAUTHENTICATED: u64 = 16;
+}
+
+const NO_GATEWAY: &str = "it doesn't answer as the JSON gateway of etcd 3.4 and later does: check its host, \
+                          port and version, and that it runs without --enable-grpc-gateway=false";
+
 impl Failure {
     /// What the caller is told of a lock, and of the place where it lives.
     pub(in crate::engine::etcd) fn into_error(self, name: Option<&str>, place: &str) -> Error {
         match self {
             Failure::Unreachable(cause) => Error::unavailable(name, place, cause),
             Failure::Denied(cause) => denied(name, place, "user, password and rights", cause),
-            Failure::TooLarge(cause) => Error::engine(name, place, "what it takes", cause),
-            Failure::LeaseGone | Failure::Compacted => {
-                Error::engine(name, place, "the server's log", self.to_string())
+            Failure::TooLarge(cause) => {
+                let advice =
+                    "the size of values, and --max-request-bytes and --max-txn-ops of the servers";
+                Error::engine(name, place, advice, cause)
             }
-            Failure::Other(cause) => Error::engine(name, place, "the server's log", cause),
+            Failure::LeaseGone | Failure::Compacted => {
+                Error::engine(name, place, LOG, self.to_string())
+            }
+            Failure::Other(cause) => Error::engine(name, place, LOG, cause),
+        }
+    }
+
+    /// Whether there was no answer in time. That says little of a host that was given little time.
+    pub(super) fn is_timeout(&self) -> bool {
+        let Failure::Unreachable(cause) = self else {
+            return false;
+        };
+        let cause = cause.downcast_ref::<io::Error>();
+        cause.is_some_and(|cause| cause.kind() == io::ErrorKind::TimedOut)
+    }
+
+    /// What a peer answers that isn't etcd. It isn't shown: it may be what it was told.
+    pub(super) fn surprised() -> Self {
+        Failure::Other(NO_GATEWAY.into())
+    }
+}
+
+const LOG: &str = "host, port and the server's log";
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            // A certificate, or a peer that doesn't speak TLS.
+            io::ErrorKind::InvalidData => Failure::Other(error.into()),
+            _ => Failure::Unreachable(error.into()),
         }
     }
 }
@@ -47,5 +112,224 @@ impl fmt::Display for Failure {
             | Failure::TooLarge(cause)
             | Failure::Other(cause) => cause.fmt(f),
         }
+    }
+}
+
+impl Failed {
+    /// What an answer with a status other than 200 means.
+    pub(super) fn answered(status: u16, body: &[u8]) -> Self {
+        match serde_json::from_slice(body) {
+            Ok(answer) => Failed::told(&answer).unwrap_or_else(|| Failed::surprising(status)),
+            Err(_) if is_tls_hint(body) => {
+                let cause = "its port has TLS: use etcds://";
+                Failed::Refused(Failure::Other(cause.into()))
+            }
+            Err(_) => Failed::surprising(status),
+        }
+    }
+
+    /// The error that an answer tells of, or a line of a stream.
+    pub(super) fn told(answer: &Value) -> Option<Self> {
+        let error = answer.get("error").filter(|error| error.is_object());
+        let error = error.unwrap_or(answer);
+        let code = error.get("code").or(error.get("grpc_code"))?.as_u64()?;
+        let text = error.get("message")?.as_str()?;
+        Some(Failed::of(code, text))
+    }
+
+    fn surprising(status: u16) -> Self {
+        match status {
+            // Of a proxy in between.
+            502..=504 => {
+                Failed::Unclear(Failure::Unreachable(format!("HTTP status {status}").into()))
+            }
+            _ => Failed::Unclear(Failure::surprised()),
+        }
+    }
+
+    /// What etcd means by an error. One text of it is shared by several codes, and one code by several meanings.
+    fn of(code: u64, text: &str) -> Self {
+        let says = |words: &str| text.contains(words);
+        let cause = || Cause::from(text);
+        match code {
+            code::UNAUTHENTICATED => Failed::Unknown(Failure::Denied(cause())),
+            code::INVALID if says("revision of auth store is old") => {
+                Failed::Unknown(Failure::Unreachable(cause()))
+            }
+            code::INVALID if says("user name is empty") => {
+                let text = format!("{text}: give the URL a user and a password");
+                Failed::Refused(Failure::Denied(text.into()))
+            }
+            code::PRECONDITION if says("authentication is not enabled") => {
+                let text = format!("{text}: give the URL neither user nor password");
+                Failed::Refused(Failure::Denied(text.into()))
+            }
+            code::DENIED => Failed::Refused(Failure::Denied(cause())),
+            code::INVALID if says("authentication failed") => {
+                Failed::Refused(Failure::Denied(cause()))
+            }
+            code::NOT_FOUND if says("lease not found") => Failed::Refused(Failure::LeaseGone),
+            code::OUT_OF_RANGE if says("compacted") => Failed::Refused(Failure::Compacted),
+            code::INVALID if says("too large") || says("too many operations") => {
+                Failed::Refused(Failure::TooLarge(cause()))
+            }
+            code::EXHAUSTED if says("larger than max") => {
+                Failed::Refused(Failure::TooLarge(cause()))
+            }
+            // It may have stored what was too much.
+            code::EXHAUSTED if says("space exceeded") => {
+                let text = format!("{text}: compact and defragment it, then disarm its alarm");
+                Failed::Unclear(Failure::Unreachable(text.into()))
+            }
+            // Requests say that they need a leader, and are then refused at the door.
+            code::UNAVAILABLE
+                if ["no leader", "not capable", "learner"]
+                    .into_iter()
+                    .any(says) =>
+            {
+                Failed::Undone(Failure::Unreachable(cause()))
+            }
+            code::UNAVAILABLE | code::DEADLINE | code::CANCELLED | code::EXHAUSTED => {
+                Failed::Unclear(Failure::Unreachable(cause()))
+            }
+            code::INVALID
+            | code::NOT_FOUND
+            | code::EXISTS
+            | code::PRECONDITION
+            | code::OUT_OF_RANGE
+            | code::UNIMPLEMENTED => Failed::Refused(Failure::Other(cause())),
+            _ => Failed::Unclear(Failure::Other(cause())),
+        }
+    }
+
+    pub(super) fn failure(self) -> Failure {
+        match self {
+            Failed::Undone(failure)
+            | Failed::Unclear(failure)
+            | Failed::Refused(failure)
+            | Failed::Unknown(failure) => failure,
+        }
+    }
+
+    pub(super) fn is_timeout(&self) -> bool {
+        match self {
+            Failed::Undone(failure) | Failed::Unclear(failure) => failure.is_timeout(),
+            Failed::Refused(_) | Failed::Unknown(_) => false,
+        }
+    }
+
+    /// Whether another host may be asked for the same.
+    pub(super) fn may_be_asked_elsewhere(&self, is_repeatable: bool) -> bool {
+        match self {
+            Failed::Undone(_) => true,
+            Failed::Unclear(_) => is_repeatable,
+            Failed::Refused(_) | Failed::Unknown(_) => false,
+        }
+    }
+}
+
+impl From<Failed> for Unanswered<Failure> {
+    fn from(failed: Failed) -> Self {
+        Unanswered {
+            sent: matches!(failed, Failed::Unclear(_)),
+            error: failed.failure(),
+        }
+    }
+}
+
+/// What a server with TLS, made with Go, answers to plain text.
+fn is_tls_hint(body: &[u8]) -> bool {
+    let hint = b"HTTP request to an HTTPS server";
+    body.windows(hint.len()).any(|part| part == hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(code: u64, text: &str) -> Failed {
+        let error = format!(r#"{{"error":"{text}","message":"{text}","code":{code}}}"#);
+        let in_stream = format!(
+            r#"{{"error":{{"grpc_code":{code},"http_code":500,"message":"{text}","http_status":"X"}}}}"#
+        );
+        let in_stream = Failed::told(&serde_json::from_str(&in_stream).unwrap()).unwrap();
+        let failed = Failed::answered(500, error.as_bytes());
+        assert_eq!(format!("{failed:?}"), format!("{in_stream:?}"));
+        failed
+    }
+
+    #[test]
+    fn refusals_are_told_from_outages() {
+        use Failed::{Refused, Unclear, Undone, Unknown};
+        use Failure::{Compacted, Denied, LeaseGone, Other, TooLarge, Unreachable};
+        let is = |code, text: &str| failed(code, &format!("etcdserver: {text}"));
+        assert!(matches!(
+            is(5, "requested lease not found"),
+            Refused(LeaseGone)
+        ));
+        assert!(matches!(is(7, "permission denied"), Refused(Denied(_))));
+        assert!(matches!(
+            is(3, "authentication failed, invalid user ID or password"),
+            Refused(Denied(_))
+        ));
+        assert!(matches!(is(3, "user name is empty"), Refused(Denied(_))));
+        assert!(matches!(
+            is(9, "authentication is not enabled"),
+            Refused(Denied(_))
+        ));
+        assert!(matches!(is(16, "invalid auth token"), Unknown(Denied(_))));
+        assert!(matches!(is(3, "revision of auth store is old"), Unknown(_)));
+        assert!(matches!(
+            is(11, "mvcc: required revision has been compacted"),
+            Refused(Compacted)
+        ));
+        assert!(matches!(
+            is(3, "request is too large"),
+            Refused(TooLarge(_))
+        ));
+        assert!(matches!(
+            is(3, "too many operations in txn request"),
+            Refused(TooLarge(_))
+        ));
+        assert!(matches!(
+            is(3, "duplicate key given in txn request"),
+            Refused(Other(_))
+        ));
+        assert!(matches!(
+            is(8, "mvcc: database space exceeded"),
+            Unclear(Unreachable(_))
+        ));
+        assert!(matches!(
+            is(8, "too many requests"),
+            Unclear(Unreachable(_))
+        ));
+        assert!(matches!(is(14, "no leader"), Undone(Unreachable(_))));
+        assert!(matches!(
+            is(14, "rpc not supported for learner"),
+            Undone(Unreachable(_))
+        ));
+        assert!(matches!(
+            is(14, "request timed out"),
+            Unclear(Unreachable(_))
+        ));
+        assert!(matches!(is(14, "leader changed"), Unclear(Unreachable(_))));
+        assert!(matches!(is(13, "what"), Unclear(Other(_))));
+    }
+
+    #[test]
+    fn peer_that_is_not_etcd_is_not_quoted() {
+        for (status, body) in [
+            (404, "404 page not found: secret"),
+            (400, "{\"secret\":1}"),
+            (200, "secret"),
+        ] {
+            let failed = Failed::answered(status, body.as_bytes());
+            assert!(matches!(failed, Failed::Unclear(Failure::Other(_))));
+            assert!(!failed.failure().to_string().contains("secret"));
+        }
+        let failed = Failed::answered(503, b"<html>");
+        assert!(matches!(failed, Failed::Unclear(Failure::Unreachable(_))));
+        let failed = Failed::answered(400, b"Client sent an HTTP request to an HTTPS server.\n");
+        assert!(failed.failure().to_string().contains("etcds://"));
     }
 }

@@ -5,7 +5,11 @@
 
 use std::sync::Arc;
 
-use self::failure::Failure;
+use self::connection::Connection;
+use self::failure::{Failed, Failure};
+use self::hosts::Hosts;
+use self::login::Login;
+use self::requests::Requests;
 use self::txn::{Answer, LeaseId, Range, Txn};
 use self::watch::Watch;
 use super::address::Address;
@@ -13,15 +17,28 @@ use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::error::Result;
 use crate::base::options::Options;
 use crate::engine::Unanswered;
+use crate::engine::net::tls::Trust;
 
+mod connection;
 pub(super) mod failure;
+mod hosts;
+mod http;
+mod json;
+mod login;
+mod proof;
+mod requests;
 pub(super) mod txn;
 pub(super) mod watch;
 
 /// A client of the servers of one URL.
 #[derive(Debug)]
 pub(super) struct Client {
-    address: Address,
+    hosts: Arc<Hosts>,
+    requests: Requests,
+    /// `None`: connections are plain.
+    trust: Option<Trust>,
+    place: String,
+    root: String,
 }
 
 /// A lease that was just granted.
@@ -43,12 +60,12 @@ pub(super) struct KeptAlive {
     pub(super) answer: Answer,
 }
 
-/// What a host says of itself and its cluster.
-#[derive(Clone, Debug)]
+/// What a host says of itself and its cluster, or why it says nothing.
+#[derive(Debug)]
 pub(super) struct Status {
     /// The host that was asked, with its port.
     pub(super) host: String,
-    pub(super) found: Result<MemberStatus, String>,
+    pub(super) found: Result<MemberStatus, Failure>,
 }
 
 /// What a member says of itself and its cluster.
@@ -70,74 +87,146 @@ pub(super) struct MemberStatus {
 
 impl Client {
     /// Costs no I/O but that of reading certificates.
-    pub(super) fn new(
-        address: Address,
-        _options: &Options,
-        _clock: Arc<dyn Clock>,
-    ) -> Result<Self> {
-        Ok(Client { address })
+    pub(super) fn new(address: Address, options: &Options, clock: Arc<dyn Clock>) -> Result<Self> {
+        let Address { ca, own, shown, .. } = &address;
+        let trust = address
+            .tls
+            .then(|| Trust::new(ca.as_deref(), own.as_ref(), shown));
+        let trust = trust.transpose()?;
+        let (connect, io) = (options.connect_timeout, options.io_timeout);
+        let hosts = Hosts::new(&address.hosts, trust.as_ref(), connect, io);
+        let hosts = hosts.map_err(|failure| failure.into_error(None, shown))?;
+        let login = Login::new(address.login);
+        Ok(Client {
+            hosts: Arc::new(hosts),
+            requests: Requests { login, clock },
+            trust,
+            place: address.shown,
+            root: address.root,
+        })
     }
 
     /// The same for a child that was forked off, without its parent's connections.
     pub(super) fn after_fork(&self) -> Self {
-        todo!()
+        let trust = self.trust.as_ref().map(Trust::after_fork);
+        Client {
+            hosts: Arc::new(self.hosts.after_fork(trust.as_ref())),
+            requests: self.requests.after_fork(),
+            trust,
+            place: self.place.clone(),
+            root: self.root.clone(),
+        }
     }
 
     /// For errors: the URL, without user and password.
     pub(super) fn place(&self) -> &str {
-        &self.address.shown
+        &self.place
     }
 
     /// What all keys begin with, before a `/`; empty without.
     pub(super) fn root(&self) -> &str {
-        &self.address.root
+        &self.root
     }
 
+    /// Carries out a transaction. One that changes something is sent to another host only if the first has begun with nothing.
     pub(super) fn transact(
         &self,
-        _txn: &Txn,
-        _deadline: &Deadline,
+        txn: &Txn,
+        deadline: &Deadline,
     ) -> Result<Answer, Unanswered<Failure>> {
-        todo!()
+        let body = json::txn(txn).to_string();
+        let ask = |connection: &mut Connection, deadline: &Deadline| {
+            self.requests
+                .transact(connection, body.as_bytes(), deadline)
+        };
+        Ok(self.ask(txn.only_reads(), deadline, ask)?)
     }
 
+    /// Grants a lease. A host that doesn't answer may have granted another, which runs out.
     pub(super) fn grant_lease(
         &self,
-        _seconds: u64,
-        _deadline: &Deadline,
+        seconds: u64,
+        deadline: &Deadline,
     ) -> Result<Granted, Failure> {
-        todo!()
+        let granted = self.ask(true, deadline, |connection, deadline| {
+            self.requests.grant(connection, seconds, deadline)
+        });
+        granted.map_err(Failed::failure)
     }
 
     /// Ends a lease, with all keys that it has; a transaction that comes later with it is refused. One that is gone already is
     /// fine.
-    pub(super) fn revoke(&self, _lease: LeaseId, _deadline: &Deadline) -> Result<(), Failure> {
-        todo!()
+    pub(super) fn revoke(&self, lease: LeaseId, deadline: &Deadline) -> Result<(), Failure> {
+        let revoked = self.ask(true, deadline, |connection, deadline| {
+            self.requests.revoke(connection, lease, deadline)
+        });
+        revoked.map_err(Failed::failure)
     }
 
     /// Keeps the lease alive, and then carries out `look`, which only reads, and reads one key at least.
     pub(super) fn keep_alive(
         &self,
-        _lease: LeaseId,
-        _look: &Txn,
-        _deadline: &Deadline,
+        lease: LeaseId,
+        look: &Txn,
+        deadline: &Deadline,
     ) -> Result<KeptAlive, Failure> {
-        todo!()
+        debug_assert!(look.only_reads() && !(look.then.is_empty() || look.otherwise.is_empty()));
+        let look = json::txn(look).to_string();
+        let kept = self.ask(true, deadline, |connection, deadline| {
+            self.requests
+                .keep_alive(connection, lease, look.as_bytes(), deadline)
+        });
+        kept.map_err(Failed::failure)
     }
 
     /// Watches for deletions, and `puts` if asked for, from that revision on.
     pub(super) fn watch(
         &self,
-        _range: &Range,
-        _puts: bool,
-        _from: u64,
-        _deadline: &Deadline,
+        range: &Range,
+        puts: bool,
+        from: u64,
+        deadline: &Deadline,
     ) -> Result<Watch, Failure> {
-        todo!()
+        let body = requests::watch_of(range, puts, from);
+        let ask = || {
+            self.hosts.ask(true, deadline, |connection, deadline| {
+                self.requests.watch(connection, &body, deadline)
+            })
+        };
+        let begun = match ask() {
+            // Etcd 3.4 says so, too, of a token that has ended.
+            Err(Failed::Refused(Failure::Denied(_))) if self.requests.login.renew() => ask(),
+            begun => begun,
+        };
+        let (messages, used) = begun.map_err(Failed::failure)?;
+        Ok(Watch::new(messages, used, self.hosts.clone()))
     }
 
-    /// Asks each host of the URL.
-    pub(super) fn status(&self, _deadline: &Deadline) -> Vec<Status> {
-        todo!()
+    /// Asks each host of the URL what it says of itself.
+    pub(super) fn status(&self, deadline: &Deadline) -> Vec<Status> {
+        let names: Vec<_> = self.hosts.names().collect();
+        let ask = |(host, name): (usize, &&str)| {
+            let left = u32::try_from(names.len() - host).unwrap_or(u32::MAX);
+            let share = deadline.within(deadline.remaining() / left);
+            let found = self.hosts.ask_one(host, &share, |connection, deadline| {
+                self.requests.status(connection, deadline)
+            });
+            Status {
+                host: String::from(*name),
+                found: found.map_err(Failed::failure),
+            }
+        };
+        names.iter().enumerate().map(ask).collect()
+    }
+
+    fn ask<T>(
+        &self,
+        is_repeatable: bool,
+        deadline: &Deadline,
+        ask: impl FnMut(&mut Connection, &Deadline) -> Result<T, Failed>,
+    ) -> Result<T, Failed> {
+        let (answer, used) = self.hosts.ask(is_repeatable, deadline, ask)?;
+        self.hosts.put_back(used);
+        Ok(answer)
     }
 }

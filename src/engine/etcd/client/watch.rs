@@ -1,11 +1,22 @@
 //! A watch of keys, on a connection of its own.
 
-use super::failure::Failure;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::connection::{Connection, Incoming};
+use super::failure::{Failed, Failure};
+use super::hosts::{Hosts, Used};
+use super::json::{Told, told};
 use crate::base::clock::Deadline;
 
 /// A watch of keys. Dropped, it ends at the servers, too.
 #[derive(Debug)]
-pub(in crate::engine::etcd) struct Watch {}
+pub(in crate::engine::etcd) struct Watch {
+    messages: Messages,
+    used: Used,
+    hosts: Arc<Hosts>,
+}
 
 /// A key was put or deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,11 +28,100 @@ pub(in crate::engine::etcd) struct Event {
 }
 
 impl Watch {
+    pub(super) fn new(messages: Messages, used: Used, hosts: Arc<Hosts>) -> Self {
+        Watch {
+            messages,
+            used,
+            hosts,
+        }
+    }
+
     /// Blocks until there are events, or until then: then there are none. After a failure it tells of nothing any more.
     pub(in crate::engine::etcd) fn next(
         &mut self,
-        _until: &Deadline,
+        until: &Deadline,
     ) -> Result<Vec<Event>, Failure> {
-        todo!()
+        self.used.connection.wait_until(until);
+        loop {
+            match self.messages.next(&mut self.used.connection) {
+                Ok(Told::Events(events)) if !events.is_empty() => return Ok(events),
+                Ok(Told::Begun | Told::Events(_)) => {}
+                Ok(Told::Compacted) => return Err(Failure::Compacted),
+                Ok(Told::Ended(reason)) => return Err(ended(reason)),
+                Err(failed) if failed.is_timeout() => return Ok(Vec::new()),
+                Err(failed) => {
+                    self.hosts.avoid(self.used.host);
+                    return Err(failed.failure());
+                }
+            }
+        }
+    }
+}
+
+fn ended(reason: String) -> Failure {
+    if reason.contains("permission denied") {
+        Failure::Denied(reason.into())
+    } else {
+        Failure::Unreachable(format!("it has ended a watch: {reason}").into())
+    }
+}
+
+/// The messages of a watch: a line each, in a body that doesn't end by itself.
+#[derive(Debug)]
+pub(super) struct Messages {
+    incoming: Incoming,
+    /// What has come, and wasn't told yet.
+    text: Vec<u8>,
+    /// There is no line's end before.
+    looked_at: usize,
+}
+
+impl Messages {
+    /// Waits by the connection's deadline until the watch has begun.
+    pub(super) fn begin(connection: &mut Connection, incoming: Incoming) -> Result<Self, Failed> {
+        let mut messages = Messages {
+            incoming,
+            text: Vec::new(),
+            looked_at: 0,
+        };
+        match messages.next(connection)? {
+            Told::Begun => Ok(messages),
+            Told::Compacted => Err(Failed::Refused(Failure::Compacted)),
+            Told::Ended(reason) => match ended(reason) {
+                denied @ Failure::Denied(_) => Err(Failed::Refused(denied)),
+                failure => Err(Failed::Unclear(failure)),
+            },
+            Told::Events(_) => Err(Failed::Unclear(Failure::surprised())),
+        }
+    }
+
+    fn next(&mut self, connection: &mut Connection) -> Result<Told, Failed> {
+        let surprised = || Failed::Unclear(Failure::surprised());
+        loop {
+            if let Some(line) = self.line() {
+                let message: Value = serde_json::from_slice(&line).map_err(|_| surprised())?;
+                return match told(&message) {
+                    Some(told) => Ok(told),
+                    None => Err(Failed::told(&message).unwrap_or_else(surprised)),
+                };
+            }
+            let before = self.text.len();
+            connection.receive(&mut self.incoming, &mut self.text)?;
+            if self.text.len() == before {
+                let cause = "it has ended a watch";
+                return Err(Failed::Unclear(Failure::Unreachable(cause.into())));
+            }
+        }
+    }
+
+    fn line(&mut self) -> Option<Vec<u8>> {
+        let mut unseen = self.text[self.looked_at..].iter();
+        let Some(at) = unseen.position(|byte| *byte == b'\n') else {
+            self.looked_at = self.text.len();
+            return None;
+        };
+        let rest = self.text.split_off(self.looked_at + at + 1);
+        self.looked_at = 0;
+        Some(std::mem::replace(&mut self.text, rest))
     }
 }

@@ -1,0 +1,212 @@
+//! A connection to one host, which speaks HTTP/1.1.
+
+use std::fmt;
+use std::io::{self, ErrorKind, Read, Write};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::failure::{Failed, Failure};
+use super::http::{self, Body, Head, head_in};
+use super::proof::Seen;
+use crate::base::clock::Deadline;
+use crate::engine::net::stream::Stream;
+
+/// A connection to one host. After a failure that isn't the host's answer it must be closed.
+pub(super) struct Connection {
+    stream: Stream,
+    /// What requests name the host by.
+    host: Arc<str>,
+    /// What was received, and not understood yet.
+    input: Vec<u8>,
+    /// Whether the last answer was read to its end, and others may follow.
+    is_in_step: bool,
+    /// What the last linearizable answer on it said.
+    seen: Option<Seen>,
+}
+
+/// What is asked of a host.
+#[derive(Clone, Copy)]
+pub(super) struct Question<'a> {
+    pub(super) path: &'a str,
+    pub(super) body: &'a [u8],
+    /// Of a login.
+    pub(super) token: Option<&'a str>,
+    /// Whether a host without a leader refuses it, where it would wait for one otherwise.
+    pub(super) needs_leader: bool,
+}
+
+/// The body of an answer, as it comes.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    body: Body,
+    stays_open: bool,
+}
+
+const LONGEST_ANSWER: usize = 16 << 20;
+
+impl Connection {
+    pub(super) fn new(stream: Stream, host: Arc<str>) -> Self {
+        Connection {
+            stream,
+            host,
+            input: Vec::new(),
+            is_in_step: true,
+            seen: None,
+        }
+    }
+
+    /// Whether there is nothing to read: between questions that would be its end.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.stream.is_quiet()
+    }
+
+    /// Whether it may be used again.
+    pub(super) fn is_in_step(&self) -> bool {
+        self.is_in_step
+    }
+
+    pub(super) fn seen(&self) -> Option<Seen> {
+        self.seen
+    }
+
+    pub(super) fn see(&mut self, seen: Seen) {
+        self.seen = Some(seen);
+    }
+
+    /// Asks, and reads the whole answer by `deadline`.
+    pub(super) fn ask(
+        &mut self,
+        question: Question<'_>,
+        deadline: &Deadline,
+    ) -> Result<Value, Failed> {
+        let incoming = self.begin(question, deadline)?;
+        let answer = self.rest(incoming)?;
+        serde_json::from_slice(&answer).map_err(|_| Failed::Unclear(Failure::surprised()))
+    }
+
+    /// Asks, and reads by `deadline` that there will be an answer.
+    pub(super) fn begin(
+        &mut self,
+        question: Question<'_>,
+        deadline: &Deadline,
+    ) -> Result<Incoming, Failed> {
+        self.wait_until(deadline);
+        if deadline.is_over() {
+            let cause = io::Error::new(ErrorKind::TimedOut, "no time was left to ask it");
+            return Err(Failed::Undone(cause.into()));
+        }
+        self.is_in_step = false;
+        let bytes = self.packed(question);
+        self.stream.write_all(&bytes).map_err(unclear)?;
+        self.stream.flush().map_err(unclear)?;
+        let Head {
+            status,
+            body,
+            stays_open,
+        } = self.head()?;
+        let incoming = Incoming { body, stays_open };
+        if status == 200 {
+            return Ok(incoming);
+        }
+        Err(Failed::answered(status, &self.rest(incoming)?))
+    }
+
+    fn rest(&mut self, mut incoming: Incoming) -> Result<Vec<u8>, Failed> {
+        let mut answer = Vec::new();
+        while !incoming.body.is_over() {
+            self.receive(&mut incoming, &mut answer)?;
+        }
+        self.is_in_step = incoming.stays_open && self.input.is_empty();
+        Ok(answer)
+    }
+
+    fn packed(&self, question: Question<'_>) -> Vec<u8> {
+        let mut headers = vec![("Content-Type", "application/json")];
+        if question.needs_leader {
+            headers.push(("Grpc-Metadata-Hasleader", "true"));
+        }
+        headers.extend(question.token.map(|token| ("Authorization", token)));
+        http::request(question.path, &self.host, &headers, question.body)
+    }
+
+    fn head(&mut self) -> Result<Head, Failed> {
+        loop {
+            if let Some((head, length)) = head_in(&self.input).map_err(strange)? {
+                self.input.drain(..length);
+                // A proxy may say first that it works on it.
+                if matches!(head.status, 100..=199) {
+                    continue;
+                }
+                return Ok(head);
+            }
+            if !self.read()? {
+                return Err(unclear(ErrorKind::UnexpectedEof.into()));
+            }
+        }
+    }
+
+    /// Blocks until there is more of an answer, by the deadline that was set last, and appends it to `output`. Nothing comes
+    /// behind its end.
+    pub(super) fn receive(
+        &mut self,
+        incoming: &mut Incoming,
+        output: &mut Vec<u8>,
+    ) -> Result<(), Failed> {
+        let before = output.len();
+        while !incoming.body.is_over() && output.len() == before {
+            let used = incoming.body.take(&self.input, output).map_err(strange)?;
+            self.input.drain(..used);
+            if output.len() > LONGEST_ANSWER {
+                return Err(strange("its answer is longer than 16 MiB".into()));
+            }
+            if !incoming.body.is_over() && output.len() == before && !self.read()? {
+                if !incoming.body.ends_when_closed() {
+                    return Err(unclear(ErrorKind::UnexpectedEof.into()));
+                }
+                incoming.body = Body::of_length(0);
+            }
+        }
+        Ok(())
+    }
+
+    /// What follows is waited for until then.
+    pub(super) fn wait_until(&mut self, deadline: &Deadline) {
+        self.stream.socket_mut().set_deadline(deadline);
+    }
+
+    /// Whether anything came before the end of the connection.
+    fn read(&mut self) -> Result<bool, Failed> {
+        let mut buffer = [0; 8 << 10];
+        let read = self.stream.read(&mut buffer).map_err(unclear)?;
+        self.input.extend_from_slice(&buffer[..read]);
+        Ok(read > 0)
+    }
+
+    /// Closes it, and what was sent last isn't delivered any more, as far as that can be helped: the server would carry out a
+    /// late request after the one that follows on another connection.
+    pub(super) fn give_up(self) {
+        self.stream.socket().forget_unsent();
+    }
+}
+
+fn unclear(error: io::Error) -> Failed {
+    let error = match error.kind() {
+        ErrorKind::UnexpectedEof => io::Error::new(
+            error.kind(),
+            "it has closed the connection without an answer",
+        ),
+        _ => error,
+    };
+    Failed::Unclear(error.into())
+}
+
+fn strange(cause: String) -> Failed {
+    Failed::Unclear(Failure::Other(cause.into()))
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").finish_non_exhaustive()
+    }
+}

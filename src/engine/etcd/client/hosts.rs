@@ -1,0 +1,274 @@
+//! The hosts of a URL, and who is asked next when one fails.
+
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use super::connection::Connection;
+use super::failure::{Failed, Failure};
+use crate::base::clock::Deadline;
+use crate::engine::net::address::{Endpoint, HostPort};
+use crate::engine::net::connector::Connector;
+use crate::engine::net::limits::SHORTEST_SHARE;
+use crate::engine::net::pool::Pool;
+use crate::engine::net::tls::Trust;
+
+/// The hosts of a URL. All know the same: the one that answered last is asked first.
+#[derive(Debug)]
+pub(super) struct Hosts {
+    all: Vec<Host>,
+    preferred: AtomicUsize,
+    connect_timeout: Duration,
+    io_timeout: Duration,
+}
+
+/// One host, and the connections to it that are idle.
+#[derive(Debug)]
+struct Host {
+    /// With its port.
+    name: Arc<str>,
+    connector: Connector,
+    pool: Pool<Connection>,
+}
+
+/// The connection on which an answer came.
+#[derive(Debug)]
+pub(super) struct Used {
+    pub(super) host: usize,
+    pub(super) connection: Connection,
+}
+
+/// How long each host is waited for at first, where there are others. A host that takes longer to connect is tried again
+/// after all others.
+const FIRST_SHARE: Duration = Duration::from_millis(250);
+
+impl Hosts {
+    pub(super) fn new(
+        hosts: &[HostPort],
+        trust: Option<&Trust>,
+        connect_timeout: Duration,
+        io_timeout: Duration,
+    ) -> Result<Self, Failure> {
+        let all = hosts.iter().map(|at| {
+            let tls = trust.map(|trust| trust.in_server(&at.host)).transpose()?;
+            Ok(Host {
+                name: at.to_string().into(),
+                connector: Connector::new(Endpoint::Tcp(at.clone()), tls),
+                pool: Pool::default(),
+            })
+        });
+        Ok(Hosts {
+            all: all.collect::<Result<_, Failure>>()?,
+            preferred: AtomicUsize::new(0),
+            connect_timeout,
+            io_timeout,
+        })
+    }
+
+    /// The same for a child that was forked off, without its parent's connections.
+    pub(super) fn after_fork(&self, trust: Option<&Trust>) -> Self {
+        let all = self.all.iter().map(|host| Host {
+            name: host.name.clone(),
+            connector: host.connector.after_fork(trust),
+            pool: host.pool.after_fork(),
+        });
+        Hosts {
+            all: all.collect(),
+            preferred: AtomicUsize::new(self.preferred()),
+            ..*self
+        }
+    }
+
+    /// Each host's name, with its port.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().map(|host| &*host.name)
+    }
+
+    pub(super) fn preferred(&self) -> usize {
+        self.preferred.load(Ordering::Relaxed)
+    }
+
+    /// Has another host asked first, if it is this one that was.
+    pub(super) fn avoid(&self, host: usize) {
+        let next = (host + 1) % self.all.len();
+        // Another thread may have found a better one.
+        let order = Ordering::Relaxed;
+        let _ = self.preferred.compare_exchange(host, next, order, order);
+    }
+
+    /// For the next question.
+    pub(super) fn put_back(&self, used: Used) {
+        if used.connection.is_in_step() {
+            self.all[used.host]
+                .pool
+                .put(used.connection, Instant::now());
+        }
+    }
+
+    /// Asks one host after the other, until one answers what any of them would. What isn't repeatable is asked once.
+    pub(super) fn ask<T>(
+        &self,
+        is_repeatable: bool,
+        deadline: &Deadline,
+        mut ask: impl FnMut(&mut Connection, &Deadline) -> Result<T, Failed>,
+    ) -> Result<(T, Used), Failed> {
+        let first = self.preferred();
+        let mut untried: Vec<_> = (0..self.all.len())
+            .map(|nth| (first + nth) % self.all.len())
+            .collect();
+        let mut patience = match untried.len() {
+            1 => Duration::MAX,
+            _ => FIRST_SHARE,
+        };
+        loop {
+            let round = mem::take(&mut untried);
+            let mut failed = None;
+            for (nth, host) in round.iter().copied().enumerate() {
+                let attempt = Attempt {
+                    hosts: self,
+                    host,
+                    left: u32::try_from(round.len() - nth).unwrap_or(u32::MAX),
+                    patience,
+                    is_repeatable,
+                    deadline,
+                };
+                match attempt.make(&mut ask) {
+                    Ok(answer) => return Ok(answer),
+                    Err(Unmade::Slow(slow)) => {
+                        untried.push(host);
+                        failed = Some(slow);
+                    }
+                    Err(Unmade::Failed(last))
+                        if deadline.is_over() || !last.may_be_asked_elsewhere(is_repeatable) =>
+                    {
+                        return Err(last);
+                    }
+                    Err(Unmade::Failed(last)) => failed = Some(last),
+                }
+            }
+            if let Some(failed) = failed
+                && (untried.is_empty() || patience == Duration::MAX || deadline.is_over())
+            {
+                return Err(failed);
+            }
+            patience = Duration::MAX;
+        }
+    }
+
+    /// Asks that host alone, within the time to connect.
+    pub(super) fn ask_one<T>(
+        &self,
+        host: usize,
+        deadline: &Deadline,
+        ask: impl FnOnce(&mut Connection, &Deadline) -> Result<T, Failed>,
+    ) -> Result<T, Failed> {
+        let deadline = deadline.within(self.connect_timeout);
+        let mut connection = self.all[host].connect(&deadline)?;
+        ask(&mut connection, &deadline)
+    }
+}
+
+/// One host's turn.
+struct Attempt<'a> {
+    hosts: &'a Hosts,
+    host: usize,
+    /// How many hosts are still to be tried, with this one.
+    left: u32,
+    /// How long connecting may take at most.
+    patience: Duration,
+    is_repeatable: bool,
+    deadline: &'a Deadline,
+}
+
+/// Why there was no answer.
+enum Unmade {
+    /// There was no connection in the time that it had, which may be little.
+    Slow(Failed),
+    Failed(Failed),
+}
+
+impl Attempt<'_> {
+    fn make<T>(
+        &self,
+        ask: &mut impl FnMut(&mut Connection, &Deadline) -> Result<T, Failed>,
+    ) -> Result<(T, Used), Unmade> {
+        let host = &self.hosts.all[self.host];
+        let began = Instant::now();
+        if let Some(idle) = host.pool.take(began, Connection::is_quiet) {
+            // Time is left for another one to the only host.
+            match self.on(idle, self.left + 1, ask) {
+                Err(failed) if self.deserves_another(&failed) => {
+                    host.pool.close_those_before(began);
+                }
+                answer => return answer.map_err(Unmade::Failed),
+            }
+        }
+        let share = self.deadline.remaining() / self.left;
+        let limit = share.min(self.patience).min(self.hosts.connect_timeout);
+        match host.connect(&self.deadline.within(limit)) {
+            Ok(connection) => self.on(connection, self.left, ask).map_err(Unmade::Failed),
+            Err(failed) if failed.is_timeout() => Err(Unmade::Slow(failed)),
+            Err(failed) => {
+                self.hosts.avoid(self.host);
+                Err(Unmade::Failed(failed))
+            }
+        }
+    }
+
+    /// Whether a new connection may do better than one that was idle, which something on the way may have forgotten. A host
+    /// that is slow isn't waited for twice while there are others.
+    fn deserves_another(&self, failed: &Failed) -> bool {
+        let may = matches!(failed, Failed::Undone(_) | Failed::Unclear(_))
+            && failed.may_be_asked_elsewhere(self.is_repeatable);
+        let is_alone = self.hosts.all.len() == 1;
+        may && (is_alone || !failed.is_timeout()) && !self.deadline.is_over()
+    }
+
+    fn on<T>(
+        &self,
+        mut connection: Connection,
+        left: u32,
+        ask: &mut impl FnMut(&mut Connection, &Deadline) -> Result<T, Failed>,
+    ) -> Result<(T, Used), Failed> {
+        let began = Instant::now();
+        let host = self.host;
+        match ask(&mut connection, &self.answer_by(left)) {
+            Ok(answer) => {
+                if self.hosts.preferred() != host {
+                    self.hosts.preferred.store(host, Ordering::Relaxed);
+                }
+                Ok((answer, Used { host, connection }))
+            }
+            Err(failed @ (Failed::Refused(_) | Failed::Unknown(_))) => {
+                self.hosts.put_back(Used { host, connection });
+                Err(failed)
+            }
+            Err(failed) => {
+                connection.give_up();
+                let was_hasty = self.deadline.is_cancelled() || began.elapsed() < SHORTEST_SHARE;
+                if !(failed.is_timeout() && was_hasty) {
+                    self.hosts.avoid(host);
+                }
+                Err(failed)
+            }
+        }
+    }
+
+    /// What may be asked elsewhere leaves time for that.
+    fn answer_by(&self, left: u32) -> Deadline {
+        let share = match self.is_repeatable {
+            true => (self.deadline.remaining() / left).max(SHORTEST_SHARE),
+            false => Duration::MAX,
+        };
+        self.deadline.within(share.min(self.hosts.io_timeout))
+    }
+}
+
+impl Host {
+    fn connect(&self, deadline: &Deadline) -> Result<Connection, Failed> {
+        let stream = self.connector.connect(deadline);
+        let stream = stream.map_err(|e| Failed::Undone(e.into()))?;
+        Ok(Connection::new(stream, self.name.clone()))
+    }
+}

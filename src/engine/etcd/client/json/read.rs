@@ -1,0 +1,302 @@
+//! What answers in JSON mean. What isn't understood is `None`.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::Value;
+
+use crate::engine::etcd::client::MemberStatus;
+use crate::engine::etcd::client::proof::{Renewal, Seen};
+use crate::engine::etcd::client::txn::{Answer, Entry, LeaseId, OpResult};
+use crate::engine::etcd::client::watch::Event;
+
+/// What one message of a watch tells.
+#[derive(Debug, PartialEq, Eq)]
+pub(in super::super) enum Told {
+    /// The watch has begun.
+    Begun,
+    Events(Vec<Event>),
+    /// The revision that it should have begun with is gone.
+    Compacted,
+    /// It has ended, for this reason.
+    Ended(String),
+}
+
+/// The answer to a transaction, and who has given it.
+pub(in super::super) fn transaction(answer: &Value) -> Option<(Answer, Seen)> {
+    let header = answer.get("header")?;
+    let results = list(answer, "responses")?;
+    let found = Answer {
+        succeeded: flag(answer, "succeeded")?,
+        revision: number(header, "revision")?,
+        results: results.iter().map(result).collect::<Option<_>>()?,
+    };
+    Some((found, seen(header)?))
+}
+
+/// The number of a lease that was granted, and its seconds.
+pub(in super::super) fn lease(answer: &Value) -> Option<(LeaseId, u64)> {
+    let lease = lease_id(answer, "ID")??;
+    Some((lease, number(answer, "TTL")?)).filter(|(_, seconds)| *seconds > 0)
+}
+
+/// What became of a lease that was to be kept alive: one that is gone has no seconds left.
+pub(in super::super) fn keep_alive(answer: &Value) -> Option<Renewal> {
+    let result = answer.get("result")?;
+    Some(Renewal {
+        member: Some(number(result.get("header")?, "member_id")?),
+        is_there: number(result, "TTL")? > 0,
+    })
+}
+
+pub(in super::super) fn status(answer: &Value) -> Option<MemberStatus> {
+    let header = answer.get("header")?;
+    let errors = list(answer, "errors")?.iter();
+    let leader = number(answer, "leader")?;
+    Some(MemberStatus {
+        version: answer.get("version")?.as_str()?.to_owned(),
+        member: number(header, "member_id")?,
+        leader: (leader > 0).then_some(leader),
+        term: number(answer, "raftTerm")?,
+        revision: number(header, "revision")?,
+        size: number(answer, "dbSize")?,
+        is_learner: flag(answer, "isLearner")?,
+        errors: errors
+            .map(|error| Some(error.as_str()?.to_owned()))
+            .collect::<Option<_>>()?,
+    })
+}
+
+/// One message of a watch.
+pub(in super::super) fn told(message: &Value) -> Option<Told> {
+    let result = message.get("result")?;
+    if flag(result, "canceled")? {
+        if number(result, "compact_revision")? > 0 {
+            return Some(Told::Compacted);
+        }
+        let reason = result
+            .get("cancel_reason")
+            .map_or(Some("no reason is given"), Value::as_str);
+        return Some(Told::Ended(reason?.to_owned()));
+    }
+    if flag(result, "created")? {
+        return Some(Told::Begun);
+    }
+    let events = list(result, "events")?.iter();
+    events.map(event).collect::<Option<_>>().map(Told::Events)
+}
+
+fn event(event: &Value) -> Option<Event> {
+    let entry = event.get("kv")?;
+    Some(Event {
+        key: bytes(entry, "key")?,
+        // A put is the kind that is left out.
+        deleted: event.get("type").is_some_and(|kind| kind == "DELETE"),
+        revision: number(entry, "mod_revision")?,
+    })
+}
+
+fn result(response: &Value) -> Option<OpResult> {
+    let (kind, of) = response.as_object()?.iter().next()?;
+    match kind.as_str() {
+        "response_put" => Some(OpResult::Put),
+        "response_delete_range" => number(of, "deleted").map(OpResult::Deleted),
+        "response_range" => {
+            let entries = list(of, "kvs")?.iter().map(entry);
+            entries.collect::<Option<_>>().map(OpResult::Got)
+        }
+        _ => None,
+    }
+}
+
+fn entry(entry: &Value) -> Option<Entry> {
+    Some(Entry {
+        key: String::from_utf8_lossy(&bytes(entry, "key")?).into_owned(),
+        value: bytes(entry, "value")?,
+        created: number(entry, "create_revision")?,
+        modified: number(entry, "mod_revision")?,
+        lease: lease_id(entry, "lease")?,
+    })
+}
+
+fn seen(header: &Value) -> Option<Seen> {
+    Some(Seen {
+        member: number(header, "member_id")?,
+        term: number(header, "raft_term")?,
+    })
+}
+
+/// A number, as text or as such.
+fn number(of: &Value, field: &str) -> Option<u64> {
+    match of.get(field) {
+        None => Some(0),
+        Some(Value::String(digits)) => digits.parse().ok(),
+        Some(number) => number.as_u64(),
+    }
+}
+
+/// `Some(None)` without one.
+#[allow(
+    clippy::option_option,
+    reason = "the outer one says that it isn't understood"
+)]
+fn lease_id(of: &Value, field: &str) -> Option<Option<LeaseId>> {
+    let number = match of.get(field) {
+        None => 0,
+        Some(Value::String(digits)) => digits.parse().ok()?,
+        Some(number) => number.as_i64()?,
+    };
+    Some((number != 0).then_some(LeaseId(number)))
+}
+
+fn flag(of: &Value, field: &str) -> Option<bool> {
+    of.get(field).map_or(Some(false), Value::as_bool)
+}
+
+fn bytes(of: &Value, field: &str) -> Option<Vec<u8>> {
+    match of.get(field) {
+        None => Some(Vec::new()),
+        Some(text) => BASE64.decode(text.as_str()?).ok(),
+    }
+}
+
+fn list<'a>(of: &'a Value, field: &str) -> Option<&'a [Value]> {
+    match of.get(field) {
+        None => Some(&[]),
+        Some(list) => list.as_array().map(Vec::as_slice),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn header() -> Value {
+        json!({ "cluster_id": "3", "member_id": "10619753999200686632", "revision": "2", "raft_term": "4" })
+    }
+
+    #[test]
+    fn fields_that_are_left_out_are_zero() {
+        let answer = json!({
+            "header": header(),
+            "succeeded": true,
+            "responses": [
+                { "response_put": { "header": { "revision": "2" } } },
+                { "response_range": { "header": {}, "count": "1", "kvs": [
+                    { "key": "YQ==", "create_revision": "1", "mod_revision": 2, "value": "Yg==", "lease": "-9" },
+                    { "key": "YQ==", "create_revision": "2", "mod_revision": "2" },
+                ] } },
+                { "response_range": {} },
+                { "response_delete_range": { "deleted": "3" } },
+                { "response_delete_range": {} },
+            ],
+        });
+        let (found, seen) = transaction(&answer).unwrap();
+        assert_eq!(
+            seen,
+            Seen {
+                member: 10619753999200686632,
+                term: 4
+            }
+        );
+        let first = Entry {
+            key: "a".into(),
+            value: b"b".to_vec(),
+            created: 1,
+            modified: 2,
+            lease: Some(LeaseId(-9)),
+        };
+        let second = Entry {
+            value: vec![],
+            created: 2,
+            lease: None,
+            ..first.clone()
+        };
+        let expected = vec![
+            OpResult::Put,
+            OpResult::Got(vec![first, second]),
+            OpResult::Got(vec![]),
+            OpResult::Deleted(3),
+            OpResult::Deleted(0),
+        ];
+        assert_eq!(
+            found,
+            Answer {
+                succeeded: true,
+                revision: 2,
+                results: expected
+            }
+        );
+        let (found, _) = transaction(&json!({ "header": header() })).unwrap();
+        assert_eq!((found.succeeded, found.results), (false, vec![]));
+    }
+
+    #[test]
+    fn lease_that_is_gone_has_no_seconds() {
+        let result = |ttl: Value| {
+            let mut result = json!({ "header": header(), "ID": "7" });
+            result["TTL"] = ttl;
+            keep_alive(&json!({ "result": result })).unwrap().is_there
+        };
+        assert!(result(json!("5")) && result(json!(5)) && !result(json!("0")));
+        let gone = json!({ "result": { "header": header(), "ID": "7" } });
+        assert!(!keep_alive(&gone).unwrap().is_there);
+        let granted = json!({ "header": header(), "ID": "7", "TTL": "5" });
+        assert_eq!(lease(&granted), Some((LeaseId(7), 5)));
+        assert_eq!(lease(&json!({ "header": header() })), None);
+    }
+
+    #[test]
+    fn watch_tells_of_its_beginning_its_events_and_its_end() {
+        let message = |more: Value| {
+            let mut result = json!({ "header": header() });
+            result
+                .as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            told(&json!({ "result": result })).unwrap()
+        };
+        assert_eq!(message(json!({ "created": true })), Told::Begun);
+        let events = message(json!({ "events": [
+            { "kv": { "key": "YQ==", "mod_revision": "5", "version": "1" } },
+            { "type": "DELETE", "kv": { "key": "Yg==", "mod_revision": "6" } },
+        ] }));
+        let event = |key: &[u8], deleted, revision| Event {
+            key: key.to_vec(),
+            deleted,
+            revision,
+        };
+        assert_eq!(
+            events,
+            Told::Events(vec![event(b"a", false, 5), event(b"b", true, 6)])
+        );
+        let compacted = json!({ "canceled": true, "created": true, "compact_revision": "5" });
+        assert_eq!(message(compacted), Told::Compacted);
+        let denied =
+            json!({ "canceled": true, "created": true, "cancel_reason": "permission denied" });
+        assert_eq!(message(denied), Told::Ended("permission denied".into()));
+    }
+
+    #[test]
+    fn what_is_not_of_etcd_is_not_understood() {
+        for answer in [
+            json!(null),
+            json!([]),
+            json!({}),
+            json!({ "header": { "member_id": "x" } }),
+            json!({ "header": header(), "responses": [{}] }),
+            json!({ "header": header(), "responses": [{ "response_txn": {} }] }),
+            json!({ "header": header(), "succeeded": "yes" }),
+        ] {
+            assert_eq!(transaction(&answer), None, "{answer}");
+            assert!(
+                keep_alive(&answer).is_none() && told(&answer).is_none(),
+                "{answer}"
+            );
+            assert!(
+                status(&answer).is_none() && lease(&answer).is_none(),
+                "{answer}"
+            );
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Who we are to the servers: a name and a password, which they exchange for a token.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::connection::{Connection, Incoming, Question};
+use super::failure::{Failed, Failure};
+use crate::base::clock::Deadline;
+use crate::engine::net::address;
+
+/// Asks hosts, with the token that they have given for our login, if there is one.
+///
+/// A token ends when it wasn't used for some minutes, and when the member has been restarted that is asked.
+#[derive(Debug)]
+pub(super) struct Login {
+    login: address::Login,
+    token: Mutex<Option<Arc<str>>>,
+}
+
+impl Login {
+    pub(super) fn new(login: address::Login) -> Self {
+        let token = Mutex::default();
+        Login { login, token }
+    }
+
+    /// The same for a child that was forked off, which asks for a token of its own: another thread of the parent may have
+    /// locked this one's.
+    pub(super) fn after_fork(&self) -> Self {
+        Login::new(self.login.clone())
+    }
+
+    /// Asks, and reads the whole answer by `deadline`.
+    pub(super) fn ask(
+        &self,
+        connection: &mut Connection,
+        question: Question<'_>,
+        deadline: &Deadline,
+    ) -> Result<Value, Failed> {
+        self.with_token(connection, deadline, |connection, token| {
+            connection.ask(Question { token, ..question }, deadline)
+        })
+    }
+
+    /// Asks, and reads by `deadline` that there will be an answer.
+    pub(super) fn begin(
+        &self,
+        connection: &mut Connection,
+        question: Question<'_>,
+        deadline: &Deadline,
+    ) -> Result<Incoming, Failed> {
+        self.with_token(connection, deadline, |connection, token| {
+            connection.begin(Question { token, ..question }, deadline)
+        })
+    }
+
+    /// Asks once more with another token, when the host doesn't know the one that there was.
+    fn with_token<T>(
+        &self,
+        connection: &mut Connection,
+        deadline: &Deadline,
+        mut ask: impl FnMut(&mut Connection, Option<&str>) -> Result<T, Failed>,
+    ) -> Result<T, Failed> {
+        let token = self.token(connection, deadline)?;
+        match (ask(connection, token.as_deref()), token) {
+            (Err(Failed::Unknown(_)), Some(unknown)) if connection.is_in_step() => {
+                self.forget(&unknown);
+                let token = self.token(connection, deadline)?;
+                ask(connection, token.as_deref())
+            }
+            (answer, _) => answer,
+        }
+    }
+
+    /// `None`: the URL has no user.
+    fn token(
+        &self,
+        connection: &mut Connection,
+        deadline: &Deadline,
+    ) -> Result<Option<Arc<str>>, Failed> {
+        let (Some(user), Some(password)) = (&self.login.user, &self.login.password) else {
+            return Ok(None);
+        };
+        let known = self.token.lock().clone();
+        if known.is_some() {
+            return Ok(known);
+        }
+        let body = json!({ "name": user, "password": password.as_str() }).to_string();
+        let question = Question {
+            path: "/v3/auth/authenticate",
+            body: body.as_bytes(),
+            token: None,
+            needs_leader: true,
+        };
+        let answer = connection.ask(question, deadline).map_err(harmless)?;
+        let token = answer.get("token").and_then(Value::as_str);
+        let token = token.filter(|token| token.bytes().all(|byte| byte.is_ascii_graphic()));
+        let token: Arc<str> = token
+            .ok_or_else(|| Failed::Undone(Failure::surprised()))?
+            .into();
+        *self.token.lock() = Some(token.clone());
+        Ok(Some(token))
+    }
+
+    /// Has the next question ask for another token, if there is one.
+    pub(super) fn renew(&self) -> bool {
+        self.token.lock().take().is_some()
+    }
+
+    fn forget(&self, unknown: &str) {
+        let mut token = self.token.lock();
+        // Another thread may have a new one already.
+        if token.as_deref() == Some(unknown) {
+            *token = None;
+        }
+    }
+}
+
+/// Whatever came of a login, what follows it wasn't asked.
+fn harmless(failed: Failed) -> Failed {
+    match failed {
+        Failed::Unclear(failure) => Failed::Undone(failure),
+        other => other,
+    }
+}

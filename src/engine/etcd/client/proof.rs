@@ -1,0 +1,191 @@
+//! When a lease counts as kept alive.
+//!
+//! Only the leader of a cluster keeps leases alive. A member passes the request on to whom it takes for the leader, and that may
+//! be one of the past, which doesn't know it yet. A linearizable read after the request, by the same member, tells of the
+//! leader that there is. Each answer has a term, in which there is one leader at most, and which the member knew when it
+//! answered. So if it knew before the request of the term in which it read afterwards, it has asked the leader of that term,
+//! which was the leader all the while.
+
+/// A member, and the term that it has answered in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) member: u64,
+    pub(super) term: u64,
+}
+
+/// What a member has answered when a lease was to be kept alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Renewal {
+    /// `None`: it didn't say who it is.
+    pub(super) member: Option<u64>,
+    /// Whether there is such a lease.
+    pub(super) is_there: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The lease lasts from before the renewal was sent.
+    Kept,
+    /// There is no such lease any more.
+    Gone,
+    /// Nothing is certain: the lease has to be kept alive, and the keys to be read, once more.
+    Unproven,
+}
+
+/// What is known on one connection about its member.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Proof(Option<Seen>);
+
+impl Proof {
+    /// By the last linearizable answer on the connection, if there was one.
+    pub(super) fn after(seen: Option<Seen>) -> Self {
+        Proof(seen)
+    }
+
+    /// Judges a renewal by the linearizable read that was sent after its answer had come.
+    pub(super) fn judge(&mut self, renewal: Renewal, read: Seen) -> Verdict {
+        let known = self.0.replace(read);
+        let by_same = renewal.member.is_none_or(|member| member == read.member);
+        if known != Some(read) || !by_same {
+            Verdict::Unproven
+        } else if renewal.is_there {
+            Verdict::Kept
+        } else {
+            Verdict::Gone
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::random::{Random, for_cases};
+
+    const MEMBERS: usize = 3;
+
+    /// Members of a cluster, each with the term up to which it has applied the log.
+    struct Cluster {
+        leader: usize,
+        term: u64,
+        members: [Member; MEMBERS],
+    }
+
+    #[derive(Clone, Copy)]
+    struct Member {
+        applied: u64,
+        /// Whom it takes for the leader: by its own term, which is that of what it has applied, or later.
+        leader: usize,
+        term: u64,
+    }
+
+    impl Cluster {
+        fn new() -> Self {
+            let member = Member {
+                applied: 1,
+                leader: 0,
+                term: 1,
+            };
+            Cluster {
+                leader: 0,
+                term: 1,
+                members: [member; MEMBERS],
+            }
+        }
+
+        /// Elects another leader, or has a member hear of the one that there is, and perhaps apply its log.
+        fn step(&mut self, random: &mut Random) {
+            let at = random.usize(..MEMBERS);
+            let (leader, term) = (self.leader, self.term);
+            let member = &mut self.members[at];
+            match random.u8(..4) {
+                0 => {
+                    (self.leader, self.term) = (at, term + 1);
+                    (member.leader, member.term) = (at, term + 1);
+                }
+                1 => (member.leader, member.term) = (leader, term),
+                2 => {
+                    *member = Member {
+                        applied: term,
+                        leader,
+                        term,
+                    }
+                }
+                _ => {}
+            }
+        }
+
+        /// Whether the leader has kept the lease alive, when a member was asked to.
+        fn keep_alive(&self, member: usize) -> bool {
+            let asked = self.members[member];
+            asked.leader == self.leader && asked.term == self.term
+        }
+
+        /// A linearizable read: the member has then applied all that the leader has.
+        fn read(&mut self, member: usize) -> Seen {
+            let (leader, term) = (self.leader, self.term);
+            self.members[member] = Member {
+                applied: term,
+                leader,
+                term,
+            };
+            Seen {
+                member: member as u64,
+                term,
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_proven_was_done_by_the_leader() {
+        let mut proven = 0;
+        for_cases(5_000, |random| {
+            let mut cluster = Cluster::new();
+            let member = random.usize(..MEMBERS);
+            let mut proof = Proof::after(random.option(|_| cluster.read(member)));
+            for _ in 0..6 {
+                (0..random.usize(..3)).for_each(|_| cluster.step(random));
+                let is_kept = cluster.keep_alive(member);
+                let renewal = Renewal {
+                    member: Some(member as u64),
+                    is_there: true,
+                };
+                (0..random.usize(..3)).for_each(|_| cluster.step(random));
+                if proof.judge(renewal, cluster.read(member)) == Verdict::Kept {
+                    assert!(is_kept);
+                    proven += 1;
+                }
+            }
+        });
+        assert!(proven > 0);
+    }
+
+    #[test]
+    fn first_use_of_a_connection_takes_two_rounds() {
+        let (member, read) = (Some(1), Seen { member: 1, term: 5 });
+        let mut proof = Proof::after(None);
+        let renewal = Renewal {
+            member,
+            is_there: true,
+        };
+        assert_eq!(proof.judge(renewal, read), Verdict::Unproven);
+        assert_eq!(proof.judge(renewal, read), Verdict::Kept);
+        assert_eq!(
+            proof.judge(
+                Renewal {
+                    member,
+                    is_there: false
+                },
+                read
+            ),
+            Verdict::Gone
+        );
+        let other = Renewal {
+            member: Some(2),
+            is_there: true,
+        };
+        assert_eq!(proof.judge(other, read), Verdict::Unproven);
+        let elsewhere = Seen { member: 2, term: 5 };
+        assert_eq!(proof.judge(other, elsewhere), Verdict::Unproven);
+        assert_eq!(proof.judge(other, elsewhere), Verdict::Kept);
+    }
+}

@@ -1,0 +1,194 @@
+//! What hosts are asked, on one connection each.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::connection::{Connection, Question};
+use super::failure::{Failed, Failure};
+use super::json;
+use super::login::Login;
+use super::proof::{Proof, Renewal, Verdict};
+use super::txn::{Answer, LeaseId, Range};
+use super::watch::Messages;
+use super::{Granted, KeptAlive, MemberStatus};
+use crate::base::clock::{Clock, Deadline};
+
+/// Asks hosts, and understands their answers.
+#[derive(Debug)]
+pub(super) struct Requests {
+    pub(super) login: Login,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+/// How often a lease is kept alive until that is proven. Each time counts but for the first on a connection, unless the
+/// leader has changed.
+const ROUNDS: u32 = 4;
+
+const UNPROVEN: &str = "its cluster changes its leader again and again, or what is between spreads requests over several \
+                        members: then give the URL the members themselves";
+
+impl Requests {
+    /// The same for a child that was forked off.
+    pub(super) fn after_fork(&self) -> Self {
+        Requests {
+            login: self.login.after_fork(),
+            clock: self.clock.clone(),
+        }
+    }
+
+    pub(super) fn transact(
+        &self,
+        connection: &mut Connection,
+        txn: &[u8],
+        deadline: &Deadline,
+    ) -> Result<Answer, Failed> {
+        let answer = self.ask(connection, "/v3/kv/txn", txn, deadline)?;
+        let (answer, seen) = json::transaction(&answer).ok_or_else(surprised)?;
+        connection.see(seen);
+        Ok(answer)
+    }
+
+    pub(super) fn grant(
+        &self,
+        connection: &mut Connection,
+        seconds: u64,
+        deadline: &Deadline,
+    ) -> Result<Granted, Failed> {
+        let body = json!({ "TTL": seconds.to_string() }).to_string();
+        // Read before sending: the servers' lease starts no earlier than this.
+        let since = self.clock.now();
+        let answer = self.ask(connection, "/v3/lease/grant", body.as_bytes(), deadline)?;
+        let (lease, seconds) = json::lease(&answer).ok_or_else(surprised)?;
+        Ok(Granted {
+            lease,
+            seconds,
+            since,
+        })
+    }
+
+    pub(super) fn revoke(
+        &self,
+        connection: &mut Connection,
+        lease: LeaseId,
+        deadline: &Deadline,
+    ) -> Result<(), Failed> {
+        let body = id(lease);
+        match self.ask(connection, "/v3/lease/revoke", body.as_bytes(), deadline) {
+            Ok(_) | Err(Failed::Refused(Failure::LeaseGone)) => Ok(()),
+            Err(failed) => Err(failed),
+        }
+    }
+
+    pub(super) fn keep_alive(
+        &self,
+        connection: &mut Connection,
+        lease: LeaseId,
+        look: &[u8],
+        deadline: &Deadline,
+    ) -> Result<KeptAlive, Failed> {
+        let mut proof = Proof::after(connection.seen());
+        for _ in 0..ROUNDS {
+            let since = self.clock.now();
+            let renewal = self.renew(connection, lease, deadline)?;
+            let answer = self.transact(connection, look, deadline)?;
+            let verdict = match connection.seen() {
+                Some(read) => proof.judge(renewal, read),
+                None => Verdict::Unproven,
+            };
+            let since = match verdict {
+                Verdict::Kept => Some(since),
+                Verdict::Gone => None,
+                Verdict::Unproven => continue,
+            };
+            return Ok(KeptAlive { since, answer });
+        }
+        Err(Failed::Unclear(Failure::Unreachable(UNPROVEN.into())))
+    }
+
+    fn renew(
+        &self,
+        connection: &mut Connection,
+        lease: LeaseId,
+        deadline: &Deadline,
+    ) -> Result<Renewal, Failed> {
+        let body = id(lease);
+        let answer = match self.ask(connection, "/v3/lease/keepalive", body.as_bytes(), deadline) {
+            Err(Failed::Refused(Failure::LeaseGone)) => {
+                return Ok(Renewal {
+                    member: None,
+                    is_there: false,
+                });
+            }
+            answer => answer?,
+        };
+        let failed = || Failed::told(&answer).unwrap_or_else(surprised);
+        json::keep_alive(&answer).ok_or_else(failed)
+    }
+
+    pub(super) fn watch(
+        &self,
+        connection: &mut Connection,
+        watch: &[u8],
+        deadline: &Deadline,
+    ) -> Result<Messages, Failed> {
+        let question = Question {
+            path: "/v3/watch",
+            body: watch,
+            token: None,
+            needs_leader: true,
+        };
+        let incoming = self.login.begin(connection, question, deadline)?;
+        Messages::begin(connection, incoming)
+    }
+
+    pub(super) fn status(
+        &self,
+        connection: &mut Connection,
+        deadline: &Deadline,
+    ) -> Result<MemberStatus, Failed> {
+        let question = Question {
+            path: "/v3/maintenance/status",
+            body: b"{}",
+            token: None,
+            // It is asked also whether there is one.
+            needs_leader: false,
+        };
+        let answer = self.login.ask(connection, question, deadline)?;
+        json::status(&answer).ok_or_else(surprised)
+    }
+
+    fn ask(
+        &self,
+        connection: &mut Connection,
+        path: &str,
+        body: &[u8],
+        deadline: &Deadline,
+    ) -> Result<Value, Failed> {
+        let question = Question {
+            path,
+            body,
+            token: None,
+            needs_leader: true,
+        };
+        self.login.ask(connection, question, deadline)
+    }
+}
+
+/// What the servers are asked for by a watch.
+pub(super) fn watch_of(range: &Range, puts: bool, from: u64) -> Vec<u8> {
+    let mut fields = json::bounds(range);
+    fields.insert("start_revision".into(), from.to_string().into());
+    if !puts {
+        fields.insert("filters".into(), json!(["NOPUT"]));
+    }
+    json!({ "create_request": fields }).to_string().into_bytes()
+}
+
+fn id(lease: LeaseId) -> String {
+    json!({ "ID": lease.0.to_string() }).to_string()
+}
+
+fn surprised() -> Failed {
+    Failed::Unclear(Failure::surprised())
+}
