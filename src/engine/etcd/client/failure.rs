@@ -137,6 +137,19 @@ impl Failed {
         Some(Failed::of(code, text))
     }
 
+    /// What it means that a watch has ended for this reason, of which there is only a text.
+    pub(super) fn ended(reason: &str) -> Self {
+        let says = |words: &str| reason.contains(words);
+        if says("auth token") || says("auth store is old") {
+            Failed::Unknown(Failure::Denied(reason.into()))
+        } else if says("permission denied") || says("user name is empty") {
+            Failed::Refused(Failure::Denied(reason.into()))
+        } else {
+            let cause = format!("it has ended a watch: {reason}");
+            Failed::Unclear(Failure::Unreachable(cause.into()))
+        }
+    }
+
     fn surprising(status: u16) -> Self {
         match status {
             // Of a proxy in between.
@@ -246,6 +259,7 @@ fn is_tls_hint(body: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::mem;
 
     fn failed(code: u64, text: &str) -> Failed {
         let error = format!(r#"{{"error":"{text}","message":"{text}","code":{code}}}"#);
@@ -314,6 +328,28 @@ mod tests {
         ));
         assert!(matches!(is(14, "leader changed"), Unclear(Unreachable(_))));
         assert!(matches!(is(13, "what"), Unclear(Other(_))));
+    }
+
+    #[test]
+    fn watch_that_ended_for_its_token_may_begin_with_another() {
+        let ended = |reason: &str| {
+            let texts = [
+                format!("etcdserver: {reason}"),
+                format!("rpc error: code = X desc = etcdserver: {reason}"),
+            ];
+            let [short, long] = texts.map(|text| Failed::ended(&text));
+            assert_eq!(mem::discriminant(&short), mem::discriminant(&long));
+            long
+        };
+        assert!(matches!(ended("invalid auth token"), Failed::Unknown(_)));
+        assert!(matches!(
+            ended("permission denied"),
+            Failed::Refused(Failure::Denied(_))
+        ));
+        assert!(matches!(
+            ended("no leader"),
+            Failed::Unclear(Failure::Unreachable(_))
+        ));
     }
 
     #[test]

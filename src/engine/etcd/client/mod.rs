@@ -170,7 +170,7 @@ impl Client {
         look: &Txn,
         deadline: &Deadline,
     ) -> Result<KeptAlive, Failure> {
-        debug_assert!(look.only_reads() && !(look.then.is_empty() || look.otherwise.is_empty()));
+        debug_assert!(look.only_reads() && look.reads());
         let look = json::txn(look).to_string();
         let kept = self.ask(true, deadline, |connection, deadline| {
             self.requests
@@ -194,8 +194,12 @@ impl Client {
             })
         };
         let begun = match ask() {
-            // Etcd 3.4 says so, too, of a token that has ended.
-            Err(Failed::Refused(Failure::Denied(_))) if self.requests.login.renew() => ask(),
+            // That a token has ended shows only when the watch was to begin, and older servers call it a lack of rights.
+            Err(Failed::Unknown(_) | Failed::Refused(Failure::Denied(_)))
+                if self.requests.login.renew() =>
+            {
+                ask()
+            }
             begun => begun,
         };
         let (messages, used) = begun.map_err(Failed::failure)?;

@@ -99,7 +99,16 @@ impl Op {
 impl Txn {
     /// Whether it is harmless to carry it out twice, because it changes nothing.
     pub(super) fn only_reads(&self) -> bool {
-        !self.then.iter().chain(&self.otherwise).any(Op::writes)
+        !self.ops().any(Op::writes)
+    }
+
+    /// Whether it reads, in one case or the other: the servers then answer from the present in both.
+    pub(super) fn reads(&self) -> bool {
+        self.ops().any(|op| !op.writes())
+    }
+
+    fn ops(&self) -> impl Iterator<Item = &Op> {
+        self.then.iter().chain(&self.otherwise)
     }
 }
 

@@ -47,7 +47,7 @@ impl Watch {
                 Ok(Told::Events(events)) if !events.is_empty() => return Ok(events),
                 Ok(Told::Begun | Told::Events(_)) => {}
                 Ok(Told::Compacted) => return Err(Failure::Compacted),
-                Ok(Told::Ended(reason)) => return Err(ended(reason)),
+                Ok(Told::Ended(reason)) => return Err(Failed::ended(&reason).failure()),
                 Err(failed) if failed.is_timeout() => return Ok(Vec::new()),
                 Err(failed) => {
                     self.hosts.avoid(self.used.host);
@@ -55,14 +55,6 @@ impl Watch {
                 }
             }
         }
-    }
-}
-
-fn ended(reason: String) -> Failure {
-    if reason.contains("permission denied") {
-        Failure::Denied(reason.into())
-    } else {
-        Failure::Unreachable(format!("it has ended a watch: {reason}").into())
     }
 }
 
@@ -87,10 +79,7 @@ impl Messages {
         match messages.next(connection)? {
             Told::Begun => Ok(messages),
             Told::Compacted => Err(Failed::Refused(Failure::Compacted)),
-            Told::Ended(reason) => match ended(reason) {
-                denied @ Failure::Denied(_) => Err(Failed::Refused(denied)),
-                failure => Err(Failed::Unclear(failure)),
-            },
+            Told::Ended(reason) => Err(Failed::ended(&reason)),
             Told::Events(_) => Err(Failed::Unclear(Failure::surprised())),
         }
     }
