@@ -7,6 +7,9 @@ use crate::base::clock::{Clock, Deadline};
 use crate::base::error::Result;
 use crate::base::options::Options;
 
+mod address;
+mod client;
+
 #[derive(Debug)]
 pub(crate) enum ZooKeeperEngine {}
 

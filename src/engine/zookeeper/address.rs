@@ -1,0 +1,117 @@
+//! What a `zk://` URL says.
+
+use std::time::Duration;
+
+use crate::base::error::Result;
+use crate::engine::net::address::{Authority, HostPort, Password};
+use crate::engine::url::invalid_url;
+use crate::engine::url::parts::{Parts, decoded};
+use crate::engine::url::query::Query;
+
+/// Where servers are, and who we are to them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Address {
+    pub(super) hosts: Vec<HostPort>,
+    /// The node under which all others are: "" or `/a/b`.
+    pub(super) chroot: String,
+    pub(super) auth: Option<Auth>,
+    /// The servers' tickTime, if the URL says it.
+    pub(super) tick: Option<Duration>,
+    /// For errors: the URL without login.
+    pub(super) shown: String,
+}
+
+/// Who we are to servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Auth {
+    pub(super) scheme: String,
+    /// Of the scheme `digest`: `user:password`.
+    pub(super) credentials: Password,
+}
+
+const PORT: u16 = 2181;
+
+const FORM: &str = "use zk://host:2181,host:2181/chroot?auth=digest:user:password, with %26 for &, \
+                    %23 for # and %25 for % in a password";
+
+/// Understands all of a URL, or says which part it doesn't.
+pub(super) fn parse(url: &str) -> Result<Address> {
+    understand(url).map_err(|reason| invalid_url(url, &reason))
+}
+
+fn understand(url: &str) -> Result<Address, String> {
+    let parts = Parts::of(url)?;
+    let authority = parts.authority.unwrap_or_default();
+    if authority.contains('@') {
+        return Err("a login is no part of its hosts: use ?auth=digest:user:password".into());
+    }
+    let Authority { servers: hosts, .. } =
+        Authority::parse(authority, PORT).map_err(|reason| format!("{reason}: {FORM}"))?;
+    let chroot = chroot(parts.path)?;
+    let mut query = Query::of(parts.query)?;
+    let auth = query.take("auth").map(|text| Auth::parse(&text));
+    let auth = auth.transpose()?;
+    let tick = query.take_duration("tick")?;
+    if tick.is_some_and(|tick| tick.is_zero()) {
+        return Err("its tick is 0: use the servers' tickTime, such as ?tick=2s".into());
+    }
+    // A password that isn't escaped may be taken for a query key.
+    query.finish("auth, tick", auth.is_none() && !url.contains("auth"))?;
+    let shown: Vec<_> = hosts.iter().map(HostPort::to_string).collect();
+    Ok(Address {
+        shown: format!("zk://{}{chroot}", shown.join(",")),
+        hosts,
+        chroot,
+        auth,
+        tick,
+    })
+}
+
+/// A path as servers take it, without a slash at its end.
+fn chroot(path: &str) -> Result<String, String> {
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let mut chroot = String::new();
+    for part in path.split('/').skip(1) {
+        let part = decoded(part)?;
+        if part.is_empty() || part == "." || part == ".." {
+            return Err("its path has an empty part, or a . or ..: use zk://host/a/b".into());
+        }
+        if part.contains(is_odd) {
+            return Err("its path has a character that no node's name has".into());
+        }
+        chroot = format!("{chroot}/{part}");
+    }
+    if chroot == "/zookeeper" || chroot.starts_with("/zookeeper/") {
+        return Err("/zookeeper belongs to the servers: use another path".into());
+    }
+    Ok(chroot)
+}
+
+/// What servers take in no path, and a slash that was escaped.
+fn is_odd(char: char) -> bool {
+    char == '/'
+        || char.is_control()
+        || ('\u{e000}'..='\u{f8ff}').contains(&char)
+        || ('\u{fff0}'..='\u{ffff}').contains(&char)
+}
+
+impl Auth {
+    fn parse(text: &str) -> Result<Self, String> {
+        const FORM: &str = "its auth isn't SCHEME:CREDENTIALS: use ?auth=digest:user:password";
+        let (scheme, credentials) = text.split_once(':').ok_or(FORM)?;
+        let is_user_and_password = |text: &str| {
+            text.split_once(':')
+                .is_some_and(|(user, _)| !user.is_empty())
+        };
+        if scheme.is_empty()
+            || credentials.is_empty()
+            || (scheme == "digest" && !is_user_and_password(credentials))
+        {
+            return Err(FORM.into());
+        }
+        Ok(Auth {
+            scheme: scheme.to_owned(),
+            credentials: Password::new(credentials.to_owned()),
+        })
+    }
+}
