@@ -108,6 +108,20 @@ impl Socket {
         Closer(self.socket.clone())
     }
 
+    /// Another handle on it, with a deadline of its own, so that one thread writes while another reads.
+    #[cfg_attr(
+        not(feature = "zookeeper"),
+        allow(dead_code, reason = "other engines have a connection for each call")
+    )]
+    pub(in crate::engine) fn another_handle(&self) -> Self {
+        Socket {
+            socket: self.socket.clone(),
+            deadline: self.deadline.clone(),
+            reads: Reads::Wait,
+            tick: Duration::ZERO,
+        }
+    }
+
     /// The address of the other end; `None` of a unix socket.
     pub(in crate::engine) fn peer(&self) -> Option<IpAddr> {
         let address = self.socket.peer_addr().ok()?.as_socket()?;
