@@ -1,7 +1,9 @@
 //! Why a request has no answer.
 
+use std::fmt;
 use std::io;
 
+use super::jute::Malformed;
 use crate::base::error::{Cause, Error};
 use crate::engine::denied;
 
@@ -26,17 +28,37 @@ impl Failure {
     pub(in crate::engine::zookeeper) fn into_error(self, name: Option<&str>, place: &str) -> Error {
         match self {
             Failure::Unreachable(cause) => Error::unavailable(name, place, cause),
-            Failure::TimedOut => Error::unavailable(name, place, "no answer in time"),
-            Failure::Ended => Error::unavailable(name, place, "the session has ended"),
+            Failure::TimedOut | Failure::Ended => Error::unavailable(name, place, self.to_string()),
             Failure::Denied(cause) => denied(name, place, "the login in ?auth=", cause),
-            Failure::TooLarge(bytes) => {
-                let text = format!("a request of {bytes} bytes is larger than servers take");
-                Error::engine(name, place, "the size of the value: up to 1 MB", text)
+            Failure::TooLarge(_) => {
+                let advice = "the size of the value: up to 1 MB";
+                Error::engine(name, place, advice, self.to_string())
             }
             Failure::Other(cause) => {
                 Error::engine(name, place, "that ZooKeeper serves that port", cause)
             }
         }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Unreachable(cause) | Failure::Denied(cause) | Failure::Other(cause) => {
+                write!(f, "{cause}")
+            }
+            Failure::TimedOut => f.write_str("no answer in time"),
+            Failure::Ended => f.write_str("the session has ended"),
+            Failure::TooLarge(bytes) => {
+                write!(f, "a request of {bytes} bytes is larger than servers take")
+            }
+        }
+    }
+}
+
+impl From<Malformed> for Failure {
+    fn from(malformed: Malformed) -> Self {
+        Failure::Other(malformed.into())
     }
 }
 

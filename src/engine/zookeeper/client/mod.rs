@@ -13,8 +13,12 @@ use crate::base::error::Result;
 use crate::base::options::Options;
 use crate::engine::Unanswered;
 
+mod answer;
 mod failure;
+mod frames;
+mod jute;
 mod ops;
+mod request;
 mod watcher;
 
 /// What each of several requests is answered.

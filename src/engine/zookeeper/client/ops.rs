@@ -96,10 +96,8 @@ pub(in crate::engine::zookeeper) enum Reply {
 /// What a part of an [`Op::Multi`] gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::engine::zookeeper) enum Changed {
-    Created {
-        path: String,
-        stat: Stat,
-    },
+    /// A node of this path. Servers don't tell its stat here: an [`Op::Exists`] behind the multi does.
+    Created(String),
     /// Of a delete and a check.
     Done,
     Stat(Stat),

@@ -1,0 +1,223 @@
+//! Jute, the encoding of what ZooKeeper's clients and servers say: big-endian numbers, and lengths in front of texts,
+//! buffers and lists. Names of types and their order are in ZooKeeper's `zookeeper.jute`.
+//!
+//! What is read is believed only as far as there are bytes for it.
+
+use std::fmt;
+
+/// Bytes that are no record of the expected type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Malformed(pub(super) &'static str);
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "it doesn't answer as a ZooKeeper server: {}", self.0)
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// Writes a record.
+#[derive(Debug, Default)]
+pub(super) struct Encoder(Vec<u8>);
+
+impl Encoder {
+    pub(super) fn bool(&mut self, value: bool) -> &mut Self {
+        self.0.push(value.into());
+        self
+    }
+
+    pub(super) fn int(&mut self, value: i32) -> &mut Self {
+        self.0.extend_from_slice(&value.to_be_bytes());
+        self
+    }
+
+    pub(super) fn long(&mut self, value: i64) -> &mut Self {
+        self.0.extend_from_slice(&value.to_be_bytes());
+        self
+    }
+
+    pub(super) fn buffer(&mut self, bytes: &[u8]) -> &mut Self {
+        self.length(bytes.len());
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
+    pub(super) fn text(&mut self, text: &str) -> &mut Self {
+        self.buffer(text.as_bytes())
+    }
+
+    /// The length of a buffer or a list. A record that is too long for it is never sent: see `frames`.
+    pub(super) fn length(&mut self, length: usize) -> &mut Self {
+        self.int(length.try_into().unwrap_or(i32::MAX))
+    }
+
+    pub(super) fn finish(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.0)
+    }
+}
+
+/// Reads a record.
+#[derive(Clone, Debug)]
+pub(super) struct Decoder<'a>(&'a [u8]);
+
+type Read<T> = Result<T, Malformed>;
+
+impl<'a> Decoder<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Decoder(bytes)
+    }
+
+    pub(super) fn bool(&mut self) -> Read<bool> {
+        let [byte] = self.array()?;
+        Ok(byte != 0)
+    }
+
+    pub(super) fn int(&mut self) -> Read<i32> {
+        self.array().map(i32::from_be_bytes)
+    }
+
+    pub(super) fn long(&mut self) -> Read<i64> {
+        self.array().map(i64::from_be_bytes)
+    }
+
+    /// A buffer that is absent is empty.
+    pub(super) fn buffer(&mut self) -> Read<&'a [u8]> {
+        let length = self.length()?;
+        let (buffer, rest) = self.0.split_at_checked(length).ok_or(CUT)?;
+        self.0 = rest;
+        Ok(buffer)
+    }
+
+    pub(super) fn text(&mut self) -> Read<String> {
+        let text = std::str::from_utf8(self.buffer()?);
+        Ok(text
+            .map_err(|_| Malformed("a text isn't UTF-8"))?
+            .to_owned())
+    }
+
+    pub(super) fn texts(&mut self) -> Read<Vec<String>> {
+        let length = self.length()?;
+        // Each has a length of its own: a list that there are no bytes for ends the loop, and takes no memory before.
+        (0..length).map(|_| self.text()).collect()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn length(&mut self) -> Read<usize> {
+        match self.int()? {
+            -1 => Ok(0),
+            length => usize::try_from(length).map_err(|_| Malformed("a length is negative")),
+        }
+    }
+
+    fn array<const N: usize>(&mut self) -> Read<[u8; N]> {
+        let (array, rest) = self.0.split_first_chunk().ok_or(CUT)?;
+        self.0 = rest;
+        Ok(*array)
+    }
+}
+
+const CUT: Malformed = Malformed("a record is cut off");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::random::{Random, for_any};
+
+    #[derive(Debug, PartialEq)]
+    enum Part {
+        Bool(bool),
+        Int(i32),
+        Long(i64),
+        Buffer(Vec<u8>),
+        Text(String),
+        Texts(Vec<String>),
+    }
+
+    fn any_part(random: &mut Random) -> Part {
+        match random.u8(0..6) {
+            0 => Part::Bool(random.bool()),
+            1 => Part::Int(random.i32(..)),
+            2 => Part::Long(random.i64(..)),
+            3 => Part::Buffer(random.list(0..=20, |random| random.u8(..))),
+            4 => Part::Text(random.text(0..=20)),
+            _ => Part::Texts(random.list(0..=5, |random| random.text(0..=5))),
+        }
+    }
+
+    fn encoded(parts: &[Part]) -> Vec<u8> {
+        let mut encoder = Encoder::default();
+        for part in parts {
+            match part {
+                Part::Bool(value) => encoder.bool(*value),
+                Part::Int(value) => encoder.int(*value),
+                Part::Long(value) => encoder.long(*value),
+                Part::Buffer(bytes) => encoder.buffer(bytes),
+                Part::Text(text) => encoder.text(text),
+                Part::Texts(texts) => {
+                    encoder.length(texts.len());
+                    texts.iter().for_each(|text| _ = encoder.text(text));
+                    &mut encoder
+                }
+            };
+        }
+        encoder.finish()
+    }
+
+    /// Reads parts of the same types as these.
+    fn decoded(bytes: &[u8], like: &[Part]) -> Read<Vec<Part>> {
+        let mut decoder = Decoder::new(bytes);
+        let read = |part: &Part| {
+            Ok(match part {
+                Part::Bool(_) => Part::Bool(decoder.bool()?),
+                Part::Int(_) => Part::Int(decoder.int()?),
+                Part::Long(_) => Part::Long(decoder.long()?),
+                Part::Buffer(_) => Part::Buffer(decoder.buffer()?.to_vec()),
+                Part::Text(_) => Part::Text(decoder.text()?),
+                Part::Texts(_) => Part::Texts(decoder.texts()?),
+            })
+        };
+        like.iter().map(read).collect()
+    }
+
+    #[test]
+    fn records_come_back_as_they_were_and_cut_ones_are_refused() {
+        for_any(|random| {
+            let parts = random.list(1..=8, any_part);
+            let bytes = encoded(&parts);
+            assert_eq!(decoded(&bytes, &parts).as_ref(), Ok(&parts));
+            let cut = random.usize(..bytes.len());
+            assert!(decoded(&bytes[..cut], &parts).is_err());
+        });
+    }
+
+    #[test]
+    fn absent_buffers_are_empty_and_other_negative_lengths_are_refused() {
+        let bytes = |length: i32| length.to_be_bytes();
+        assert_eq!(Decoder::new(&bytes(-1)).buffer(), Ok(&[][..]));
+        assert_eq!(Decoder::new(&bytes(-1)).texts(), Ok(vec![]));
+        for length in [-2, i32::MIN] {
+            assert!(Decoder::new(&bytes(length)).buffer().is_err());
+            assert!(Decoder::new(&bytes(length)).texts().is_err());
+        }
+    }
+
+    #[test]
+    fn lengths_without_bytes_take_no_memory() {
+        let bytes = i32::MAX.to_be_bytes();
+        assert!(Decoder::new(&bytes).buffer().is_err());
+        assert!(Decoder::new(&bytes).texts().is_err());
+    }
+
+    #[test]
+    fn whatever_the_bytes_nothing_panics() {
+        for_any(|random| {
+            let bytes = random.list(0..=60, |random| random.u8(..));
+            let like = random.list(1..=8, any_part);
+            let _ = decoded(&bytes, &like);
+        });
+    }
+}
