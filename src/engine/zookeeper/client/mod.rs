@@ -1,31 +1,90 @@
-//! A session with ZooKeeper's servers.
+//! A session with ZooKeeper's servers: requests and their answers, watches, and the proof that the session lives.
+//!
+//! It uses `base`, `engine::net`, and the address. A session has one thread and one connection at a time.
+//!
+//! | phase | who has the connection | it is left when |
+//! |---|---|---|
+//! | connecting | the caller of `open`, in which there is no session yet | a server has made a session of the right length: connected |
+//! | connected | the thread reads it; who holds the writer's lock sends on it | it fails, or the server is silent for a third of the timeout: disconnected; the session is over by our own clock, or a server says so, or it is closed: ended |
+//! | disconnected | the thread makes a new one, at one host after the other | a server has taken the session up: connected; its time is over by our own clock, or a server doesn't know it any more: ended |
+//! | ended | nobody | never |
+//!
+//! Two locks: the *writer's* is held by who sends, and taken first; the *state's* guards all else, for short. What is sent is
+//! enlisted as pending while both are held, so that the order of what is pending is that of the connection. Servers answer in
+//! that order. Watchers, and those who are told of the end, are called without any lock.
+//!
+//! What the server sends:
+//!
+//! - *an answer*: it is to the first that is pending, and has its number. Its caller is woken. If it has a watch, that counts from
+//!   then on: the events that it is to hear come behind. A `sync` is noted in the [`proof`].
+//! - *an event*: whoever watches that is told, and the watch is over.
+//! - *anything else*, or a frame that can't be right: the connection is closed.
+//!
+//! What can happen meanwhile:
+//!
+//! - *An answer meets its caller's deadline.* It counts if it was there when the caller looked; later it is nobody's. The
+//!   connection stays: answers have numbers, so that none is taken for another. What was sent is carried out before all that
+//!   this session sends later.
+//! - *The connection is lost.* What was sent has no answer, and may have been carried out. It isn't sent again. Who wants to
+//!   send waits for the next connection, until its deadline.
+//! - *A watch meets that.* All watchers are told [`Told::ConnectionLost`], also those whose answers are missing, and ask again.
+//!   Watches aren't made anew: whoever waits has to look anyway.
+//! - *A write fails, or a part of it is sent.* The connection is closed, and the thread finds its end.
+//! - *A server is cut off from its leader.* It doesn't answer a `sync`, and is left for its silence.
+//! - *The session is over by our clock, and servers don't know it.* It has ended all the same. Servers delete its nodes when it
+//!   is over for them: that is later.
+//! - *The last who has the session leaves.* The connection is shut down, which the thread finds. What it waits for else looks
+//!   whether the session is closed, every 25 ms.
+//! - *A fork.* A child sends nothing, takes no lock, and closes nothing: for it the session has ended. It opens another.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::answers::AnswerSlot;
+pub(super) use self::answers::Answers;
+use self::connection::Connection;
 pub(super) use self::failure::Failure;
 pub(super) use self::ops::{Change, Changed, Code, Kind, Op, Refused, Reply, Stat};
+use self::request::{Hello, LONGEST_REQUEST};
+use self::servers::{Bounds, Servers};
+use self::shared::Shared;
+use self::state::{Item, Phase};
 pub(super) use self::watcher::{Told, Watcher};
 use super::address::Address;
 use crate::base::clock::{BootInstant, Clock, Deadline};
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
+use crate::base::fork::Process;
 use crate::base::options::Options;
 use crate::engine::Unanswered;
 
 mod answer;
+mod answers;
+mod connection;
 mod failure;
 mod frames;
 mod jute;
 mod ops;
+mod proof;
 mod request;
+mod servers;
+mod shared;
+mod shares;
+mod state;
+mod thread;
 mod watcher;
-
-/// What each of several requests is answered.
-pub(super) type Answers = Vec<Result<Reply, Code>>;
+mod watches;
 
 /// A session, whose thread ends with it.
-pub(super) struct Session {}
+pub(super) struct Session {
+    shared: Arc<Shared>,
+    /// The number by which servers know it.
+    id: i64,
+    process: Process,
+}
+
+/// A session lasts so many ticks at least, so that much of it is left when the proof of it comes.
+const LEAST_TICKS: u32 = 4;
 
 impl Session {
     /// Connects. The servers have to give sessions of just this `timeout`, which has to be four of their ticks at least;
@@ -36,34 +95,71 @@ impl Session {
         options: &Options,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>> {
-        let _ = (address, timeout, options, clock);
-        unimplemented!()
+        let place = address.shown.clone();
+        let given = address.tick;
+        let servers = Servers::new(address, options.connect_timeout);
+        let deadline = Deadline::after(options.connect_timeout);
+        let failed = |failure: Failure| failure.into_error(None, &place);
+        let bounds = servers.bounds(&*clock, &deadline).map_err(failed)?;
+        let tick = given.unwrap_or_else(|| bounds.tick());
+        check(timeout, bounds, tick, given.is_some())?;
+        Session::start(servers, timeout, tick, clock, &deadline).map_err(failed)
     }
 
     /// Opens another session with the same servers, in place of one that has ended, or in a child that was forked off.
     pub(super) fn open_another(&self, deadline: &Deadline) -> Result<Arc<Self>, Failure> {
-        let _ = deadline;
-        unimplemented!()
+        let Shared {
+            servers,
+            timeout,
+            tick,
+            clock,
+            ..
+        } = &*self.shared;
+        Session::start(servers.another(), *timeout, *tick, clock.clone(), deadline)
+    }
+
+    fn start(
+        servers: Servers,
+        timeout: Duration,
+        tick: Duration,
+        clock: Arc<dyn Clock>,
+        deadline: &Deadline,
+    ) -> Result<Arc<Self>, Failure> {
+        let millis = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
+        let connect = |place, deadline: &Deadline| {
+            let connection = servers.connect(place, Hello::new(millis), &*clock, deadline)?;
+            Ok((place, connection))
+        };
+        let (place, connection) = servers.with_any(deadline, connect)?;
+        is_as_long(&connection, millis)?;
+        let shared = Shared::new(servers, &connection, (timeout, tick), clock);
+        let session = Arc::new(Session {
+            id: connection.welcome.session,
+            shared: Arc::new(shared),
+            process: Process::current(),
+        });
+        thread::start(&session.shared, place, connection)?;
+        Ok(session)
     }
 
     /// For errors: where locks live, without the login.
     pub(super) fn place(&self) -> &str {
-        unimplemented!()
+        &self.shared.servers.address.shown
     }
 
     /// The path under which all nodes are: "" or `/a/b`.
     pub(super) fn chroot(&self) -> &str {
-        unimplemented!()
+        &self.shared.servers.address.chroot
     }
 
     /// Whose nodes are this session's: see [`Stat::ephemeral_owner`].
     pub(super) fn id(&self) -> i64 {
-        unimplemented!()
+        self.id
     }
 
     /// The servers' tickTime.
     pub(super) fn tick(&self) -> Duration {
-        unimplemented!()
+        self.shared.tick
     }
 
     /// Sends all in one write. Each has its own answer. They are carried out in this order, and in that of calls.
@@ -72,8 +168,19 @@ impl Session {
         requests: &[Op],
         deadline: &Deadline,
     ) -> Result<Answers, Unanswered<Failure>> {
-        let _ = (requests, deadline);
-        unimplemented!()
+        if !self.process.is_current() {
+            return Err(Unanswered::unsent(Failure::Ended));
+        }
+        let slot = Arc::new(AnswerSlot::new(requests.len()));
+        let acl = self.shared.servers.acl();
+        let items = requests.iter().map(|op| Item::new(op, acl, &slot));
+        let items: Vec<_> = items.collect();
+        let longest = items.iter().map(Item::bytes).max().unwrap_or_default();
+        if longest > LONGEST_REQUEST {
+            return Err(Unanswered::unsent(Failure::TooLarge(longest)));
+        }
+        self.shared.send(items, deadline)?;
+        slot.wait(deadline)
     }
 
     /// The same for one request.
@@ -82,42 +189,118 @@ impl Session {
         request: Op,
         deadline: &Deadline,
     ) -> Result<Result<Reply, Code>, Unanswered<Failure>> {
-        let _ = (request, deadline);
-        unimplemented!()
+        let mut answers = self.call(&[request], deadline)?;
+        let none = || Unanswered::sent(Failure::TimedOut);
+        answers.pop().ok_or_else(none)
     }
 
     /// The servers keep the session from then on for its timeout at least. `None` once it has ended.
     pub(super) fn proven_since(&self) -> Option<BootInstant> {
-        unimplemented!()
+        if !self.process.is_current() {
+            return None;
+        }
+        let state = self.shared.state.lock();
+        let has_ended = matches!(state.phase, Phase::Ended { .. });
+        Some(state.proof.since()).filter(|_| !has_ended)
     }
 
     /// Asks the leader whether the session lives, and returns since when that is proven: some two ticks ago.
     pub(super) fn prove(&self, deadline: &Deadline) -> Result<BootInstant, Failure> {
-        let _ = deadline;
-        unimplemented!()
+        let path = "/".to_owned();
+        let synced = self.ask(Op::Sync { path }, deadline);
+        let synced = synced.map_err(|unanswered| unanswered.error)?;
+        synced.map_err(|code| Failure::Other(code.into()))?;
+        self.proven_since().ok_or(Failure::Ended)
     }
 
     /// Whether it has expired, or was closed. Then another is to be opened.
     pub(super) fn has_ended(&self) -> bool {
-        unimplemented!()
+        if !self.process.is_current() {
+            return true;
+        }
+        let state = self.shared.state.lock();
+        let now = self.shared.clock.now();
+        matches!(state.phase, Phase::Ended { .. })
+            || self.shared.time_left_at(now, &state).is_zero()
     }
 
     /// Has `tell` called, once, on the session's thread, when the session expires; at once, if it has expired. It isn't called
     /// for a session that is closed.
     pub(super) fn on_end(&self, tell: impl Fn() + Send + Sync + 'static) {
-        let _ = tell;
-        unimplemented!()
+        if !self.process.is_current() {
+            return;
+        }
+        let mut state = self.shared.state.lock();
+        match state.phase {
+            Phase::Ended { expired: true } => {
+                drop(state);
+                tell();
+            }
+            Phase::Ended { expired: false } => {}
+            Phase::Connected(_) | Phase::Disconnected(_) => state.tells.push(Arc::new(tell)),
+        }
     }
 
     /// Ends it at the servers, which delete its ephemeral nodes. When it is only dropped they do so when it expires.
     pub(super) fn close(&self, deadline: &Deadline) {
-        let _ = deadline;
-        unimplemented!()
+        if !self.process.is_current() {
+            return;
+        }
+        let slot = Arc::new(AnswerSlot::new(1));
+        let sent = self.shared.send(vec![Item::close(&slot)], deadline);
+        if sent.is_ok() {
+            // Without an answer it expires.
+            let _ = slot.wait(deadline);
+        }
+        self.shared.end(false);
     }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if self.process.is_current() {
+            self.shared.end(false);
+        }
+    }
+}
+
+/// Refuses a session that servers don't give, or whose proof comes too late.
+fn check(timeout: Duration, bounds: Bounds, tick: Duration, is_given: bool) -> Result<()> {
+    let least = bounds.least.max(tick * LEAST_TICKS);
+    let is_whole = timeout.subsec_nanos() % 1_000_000 == 0;
+    if is_whole && (least..=bounds.most).contains(&timeout) {
+        return Ok(());
+    }
+    let hint = match is_given {
+        true => "the URL says so",
+        false => {
+            "so it seems by their sessions: if it is another, say it in the URL, as in ?tick=2s"
+        }
+    };
+    let Bounds { most, .. } = bounds;
+    let reason = format!(
+        "{timeout:?} is not in its range of whole milliseconds, {least:?} to {most:?}: these servers have sessions of \
+         {:?} to {most:?}, and a lease is one of {LEAST_TICKS} ticks at least. Their tickTime is {tick:?}, {hint}",
+        bounds.least
+    );
+    let option = "ttl";
+    Err(Error::InvalidOption { option, reason })
+}
+
+/// Refuses a session of another length than was asked for: servers may differ.
+fn is_as_long(connection: &Connection, millis: i32) -> Result<(), Failure> {
+    let given = connection.welcome.timeout;
+    if given == millis {
+        return Ok(());
+    }
+    let text = format!("a server gives a session of {given} ms in place of {millis} ms");
+    Err(Failure::Other(text.into()))
 }
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").finish_non_exhaustive()
+        f.debug_struct("Session")
+            .field("place", &self.place())
+            .finish_non_exhaustive()
     }
 }

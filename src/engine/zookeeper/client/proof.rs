@@ -1,0 +1,176 @@
+//! Since when the servers are known to keep a session.
+//!
+//! A session is touched by each request: by the server that has the connection, and by the leader when that server next
+//! answers one of the leader's own pings, with all the touches since the last one. The leader pings every half tick. An
+//! answer to a request proves nothing therefore: a server that is cut off from its leader goes on answering reads.
+//!
+//! A *beat* is a `sync` that was answered, which takes the leader and comes to it behind the touches that were passed on
+//! before. Beats are counted that are three quarters of a tick apart, from the answer to the one to the sending of the
+//! next. Three in a row prove that the leader knows of the touch by the first: it was passed on meanwhile, also when the
+//! leader was stopped for a while between two of them. So what is proven is older than the last answer by one and a half
+//! ticks at least. That is also by how much longer a leader that has lost its followers may take itself for one than they
+//! do: each stops after the same silence, but may have begun to count half a tick later, and looks once a tick.
+//!
+//! What a connection begins with is checked, and touched, by the leader itself. A new session is a transaction, so it
+//! counts at once. To take up an old one isn't: it counts from one and a half ticks before, because of such a leader.
+
+use std::time::Duration;
+
+use crate::base::clock::BootInstant;
+
+/// Since when the servers are known to keep a session, from what was asked and answered.
+#[derive(Clone, Debug)]
+pub(super) struct Proof {
+    since: BootInstant,
+    /// From the answer to a beat to the sending of the next.
+    apart: Duration,
+    /// The beat before the last, and the last, on this connection.
+    last: [Option<Beat>; 2],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Beat {
+    sent: BootInstant,
+    answered: BootInstant,
+}
+
+impl Proof {
+    /// Of a session that was made by a request that was sent then.
+    pub(super) fn new(tick: Duration, sent: BootInstant, answered: BootInstant) -> Self {
+        Proof {
+            since: sent,
+            apart: tick * 3 / 4,
+            last: [None, Some(Beat { sent, answered })],
+        }
+    }
+
+    pub(super) fn since(&self) -> BootInstant {
+        self.since
+    }
+
+    /// How long before its answer a beat proves something.
+    pub(super) fn lag(&self) -> Duration {
+        self.apart * 2
+    }
+
+    /// A connection took the session up.
+    pub(super) fn taken_up(&mut self, sent: BootInstant, answered: BootInstant) {
+        let sure = sent.since(BootInstant::START).saturating_sub(self.lag());
+        self.since = self.since.max(BootInstant::START.plus(sure));
+        self.last = [None, Some(Beat { sent, answered })];
+    }
+
+    /// A `sync` was answered.
+    pub(super) fn synced(&mut self, sent: BootInstant, answered: BootInstant) {
+        if sent < self.next_beat() {
+            return;
+        }
+        let [first, second] = self.last;
+        if let Some(first) = first {
+            self.since = self.since.max(first.sent);
+        }
+        self.last = [second, Some(Beat { sent, answered })];
+    }
+
+    /// A beat that is sent earlier isn't counted.
+    pub(super) fn next_beat(&self) -> BootInstant {
+        let last = self.last[1].map_or(BootInstant::START, |last| last.answered);
+        last.plus(self.apart)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::random::for_any;
+
+    const TICK: Duration = Duration::from_millis(400);
+
+    fn at(millis: u64) -> BootInstant {
+        BootInstant::START.plus(Duration::from_millis(1_000_000 + millis))
+    }
+
+    #[test]
+    fn new_session_is_proven_since_it_was_asked_for() {
+        assert_eq!(Proof::new(TICK, at(0), at(20)).since(), at(0));
+    }
+
+    #[test]
+    fn third_beat_in_a_row_proves_the_first() {
+        let mut proof = Proof::new(TICK, at(0), at(20));
+        assert_eq!(proof.next_beat(), at(320));
+        proof.synced(at(320), at(330));
+        assert_eq!(proof.since(), at(0));
+        proof.synced(at(630), at(650));
+        assert_eq!(proof.since(), at(0));
+        proof.synced(at(950), at(960));
+        assert_eq!(proof.since(), at(320));
+        proof.synced(at(1260), at(1270));
+        assert_eq!(proof.since(), at(630));
+    }
+
+    #[test]
+    fn beats_that_are_close_to_one_another_count_as_one() {
+        let mut proof = Proof::new(TICK, at(0), at(0));
+        for sent in (0..300).step_by(7) {
+            proof.synced(at(sent), at(sent + 1));
+        }
+        assert_eq!((proof.since(), proof.next_beat()), (at(0), at(300)));
+    }
+
+    #[test]
+    fn beats_of_an_earlier_connection_do_not_count() {
+        let mut proof = Proof::new(TICK, at(0), at(0));
+        proof.synced(at(300), at(300));
+        proof.synced(at(600), at(600));
+        proof.taken_up(at(610), at(620));
+        assert_eq!(proof.since(), at(10));
+        proof.synced(at(920), at(920));
+        assert_eq!(proof.since(), at(10));
+        proof.synced(at(1220), at(1220));
+        assert_eq!(proof.since(), at(610));
+    }
+
+    #[test]
+    fn taking_up_a_session_never_takes_back_what_is_proven() {
+        let mut proof = Proof::new(TICK, at(0), at(0));
+        proof.taken_up(at(100), at(110));
+        assert_eq!(proof.since(), at(0));
+        let mut proof = Proof::new(TICK, BootInstant::START, BootInstant::START);
+        let early = BootInstant::START.plus(TICK);
+        proof.taken_up(early, early);
+        assert_eq!(proof.since(), BootInstant::START);
+    }
+
+    /// A server passes touches on each half tick, behind which syncs come to the leader. Server and leader are stopped at any
+    /// time for any time. Whatever is proven the leader knew when it answered.
+    #[test]
+    fn what_is_proven_the_leader_knows() {
+        for_any(|random| {
+            let mut proof = Proof::new(TICK, at(0), at(0));
+            // What was sent last before the server passed touches on.
+            let (mut passed_on, mut known) = (at(0), at(0));
+            let (mut now, mut next_pass) = (0, 200);
+            for _ in 0..200 {
+                now += random.u64(0..150);
+                let sent = at(now);
+                now += random.u64(0..20);
+                // The leader stops: no pings meanwhile, and none is made up for.
+                let stop = if random.u8(..) < 30 {
+                    random.u64(0..3_000)
+                } else {
+                    0
+                };
+                while next_pass <= now {
+                    known = known.max(passed_on);
+                    next_pass += 200;
+                }
+                passed_on = passed_on.max(sent);
+                now += stop;
+                next_pass = next_pass.max(now);
+                proof.synced(sent, at(now));
+                assert!(proof.since() <= known, "{:?} {:?}", proof, known);
+            }
+        });
+    }
+}

@@ -1,0 +1,143 @@
+//! The servers that keep sessions: their hosts, and what they have said about sessions.
+
+use std::io::Write;
+use std::time::Duration;
+
+use super::connection::{Connection, Greeting};
+use super::failure::Failure;
+use super::request::{Acl, Hello, close};
+use super::shares::Shares;
+use crate::base::clock::{Clock, Deadline};
+use crate::engine::net::resolver::Resolver;
+use crate::engine::zookeeper::address::{Address, Auth};
+
+/// The servers that keep sessions.
+#[derive(Debug)]
+pub(super) struct Servers {
+    hosts: Vec<Resolver>,
+    pub(super) address: Address,
+    /// What connecting to one host may take.
+    connect_timeout: Duration,
+}
+
+/// How long sessions may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bounds {
+    pub(super) least: Duration,
+    pub(super) most: Duration,
+}
+
+impl Bounds {
+    /// The servers' tickTime. Sessions last 2 to 20 ticks unless a server is told otherwise; where one of these was changed
+    /// the longer tick is believed, which proves the same later.
+    pub(super) fn tick(self) -> Duration {
+        (self.least / 2).max(self.most / 20)
+    }
+}
+
+impl Servers {
+    pub(super) fn new(address: Address, connect_timeout: Duration) -> Self {
+        let hosts = address.hosts.iter().cloned().map(Resolver::new).collect();
+        Servers {
+            hosts,
+            address,
+            connect_timeout,
+        }
+    }
+
+    /// The same for a session of its own, also in a child that was forked off.
+    pub(super) fn another(&self) -> Self {
+        Servers::new(self.address.clone(), self.connect_timeout)
+    }
+
+    /// Who may do what with the nodes that are made.
+    pub(super) fn acl(&self) -> Acl {
+        match self.address.auth {
+            Some(_) => Acl::Creator,
+            None => Acl::World,
+        }
+    }
+
+    pub(super) fn hosts(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// The time for connecting, host by host.
+    pub(super) fn shares(&self) -> Shares {
+        Shares::new(self.hosts.len(), self.connect_timeout)
+    }
+
+    /// Connects to the host at that place in the list, which begins anew behind its end.
+    pub(super) fn connect(
+        &self,
+        place: usize,
+        hello: Hello,
+        clock: &dyn Clock,
+        deadline: &Deadline,
+    ) -> Result<Connection, Failure> {
+        let host = self.hosts.get(place % self.hosts.len().max(1));
+        let host = host.ok_or_else(|| Failure::Other("there is no host".into()))?;
+        let auth = self.address.auth.as_ref();
+        Connection::open(host, &Greeting { hello, auth }, clock, deadline)
+    }
+
+    /// Does something with the first host with which it can be done, by `deadline`. When all have refused, and none was too
+    /// slow, nothing is tried again.
+    pub(super) fn with_any<T>(
+        &self,
+        deadline: &Deadline,
+        mut try_host: impl FnMut(usize, &Deadline) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let mut place = fastrand::usize(..self.hosts.len().max(1));
+        let mut shares = self.shares();
+        let (mut last, mut slow) = (Failure::TimedOut, false);
+        while !deadline.is_over() {
+            let share = deadline.within(shares.next(deadline.remaining()));
+            match try_host(place, &share) {
+                Ok(done) => return Ok(done),
+                Err(denied @ Failure::Denied(_)) => return Err(denied),
+                Err(Failure::TimedOut) => slow = true,
+                Err(failure) => last = failure,
+            }
+            place += 1;
+            if shares.is_round_over() && !std::mem::take(&mut slow) {
+                break;
+            }
+        }
+        Err(last)
+    }
+
+    /// Asks how short and how long sessions may be, by making one of each, which is closed at once.
+    pub(super) fn bounds(&self, clock: &dyn Clock, deadline: &Deadline) -> Result<Bounds, Failure> {
+        let ask = |place, timeout, deadline: &Deadline| {
+            let hello = Hello::new(timeout);
+            let mut connection = self.connect(place, hello, clock, deadline)?;
+            let millis = u64::try_from(connection.welcome.timeout).unwrap_or_default();
+            connection.socket.write_all(&close(1))?;
+            Ok::<_, Failure>(Duration::from_millis(millis))
+        };
+        self.with_any(deadline, |place, deadline| {
+            Ok(Bounds {
+                least: ask(place, 1, deadline)?,
+                most: ask(place, i32::MAX, deadline)?,
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tick_is_the_longer_one_that_the_bounds_allow() {
+        let millis = Duration::from_millis;
+        for (least, most, tick) in [(400, 4_000, 200), (100, 4_000, 200), (400, 1_000, 200)] {
+            let bounds = Bounds {
+                least: millis(least),
+                most: millis(most),
+            };
+            assert_eq!(bounds.tick(), millis(tick), "{bounds:?}");
+        }
+    }
+}

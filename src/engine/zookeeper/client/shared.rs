@@ -1,0 +1,211 @@
+//! A session, as its callers and its thread share it.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::connection::Connection;
+use super::failure::Failure;
+use super::proof::Proof;
+use super::request::Hello;
+use super::servers::Servers;
+use super::state::{Item, Phase, State, Tell};
+use super::watcher::Told;
+use crate::base::cancel::Cancel;
+use crate::base::clock::{BootInstant, Clock, Deadline};
+use crate::engine::Unanswered;
+use crate::engine::net::limits::CANCEL_LATENESS;
+use crate::engine::net::socket::Socket;
+
+/// A session, as its callers and its thread share it. A lock that stands below another is never held when that is taken.
+pub(super) struct Shared {
+    pub(super) servers: Servers,
+    pub(super) timeout: Duration,
+    pub(super) tick: Duration,
+    pub(super) clock: Arc<dyn Clock>,
+    /// Nobody has the session any more, or it was closed.
+    pub(super) closed: Cancel,
+    /// Who holds it sends. What is sent is enlisted as pending under it, so that the order is the same. `None` without a
+    /// connection.
+    writer: Mutex<Option<Socket>>,
+    pub(super) state: Mutex<State>,
+    /// The phase has changed.
+    changed: Condvar,
+}
+
+impl Shared {
+    /// A session that was made by this connection.
+    pub(super) fn new(
+        servers: Servers,
+        connection: &Connection,
+        (timeout, tick): (Duration, Duration),
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let welcome = &connection.welcome;
+        let hello = Hello {
+            session: welcome.session,
+            password: welcome.password,
+            ..Hello::new(welcome.timeout)
+        };
+        let proof = Proof::new(tick, connection.sent, connection.answered);
+        let phase = Phase::Connected(connection.socket.closer());
+        Shared {
+            servers,
+            timeout,
+            tick,
+            clock,
+            closed: Cancel::default(),
+            writer: Mutex::new(Some(connection.socket.another_handle())),
+            state: Mutex::new(State::new(&hello, phase, proof, connection.answered)),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// A server that was silent for as long, and has something to answer, is left. Then there is time for another one.
+    pub(super) fn silence(&self) -> Duration {
+        self.timeout / 3
+    }
+
+    /// Sends all in one write, as soon as there is a connection.
+    pub(super) fn send(
+        &self,
+        items: Vec<Item>,
+        deadline: &Deadline,
+    ) -> Result<(), Unanswered<Failure>> {
+        loop {
+            let writer = self.lock_writer(deadline).map_err(Unanswered::unsent)?;
+            let mut state = self.state.lock();
+            let why = match &state.phase {
+                Phase::Ended { .. } => return Err(Unanswered::unsent(Failure::Ended)),
+                Phase::Connected(_) => return self.write(writer, state, items, deadline),
+                Phase::Disconnected(why) => why.clone(),
+            };
+            // Who connects needs it.
+            drop(writer);
+            if deadline.is_over() {
+                return Err(Unanswered::unsent(Failure::Unreachable(why.into())));
+            }
+            self.changed.wait_for(&mut state, slice(deadline));
+        }
+    }
+
+    /// Sends a beat, unless others are sending.
+    pub(super) fn send_beat(&self) {
+        let Some(writer) = self.writer.try_lock() else {
+            return;
+        };
+        let state = self.state.lock();
+        if matches!(state.phase, Phase::Connected(_)) {
+            // A failure closes the connection, whose reader finds that.
+            let _ = self.write(writer, state, vec![Item::beat()], &Deadline::NEVER);
+        }
+    }
+
+    fn lock_writer(&self, deadline: &Deadline) -> Result<MutexGuard<'_, Option<Socket>>, Failure> {
+        if let Some(writer) = self.writer.try_lock() {
+            return Ok(writer);
+        }
+        while !deadline.is_over() {
+            if let Some(writer) = self.writer.try_lock_for(slice(deadline)) {
+                return Ok(writer);
+            }
+        }
+        Err(Failure::TimedOut)
+    }
+
+    fn write(
+        &self,
+        mut writer: MutexGuard<'_, Option<Socket>>,
+        mut state: MutexGuard<'_, State>,
+        items: Vec<Item>,
+        deadline: &Deadline,
+    ) -> Result<(), Unanswered<Failure>> {
+        let bytes = state.enlist(items, self.clock.now());
+        drop(state);
+        let Some(socket) = writer.as_mut() else {
+            return Ok(());
+        };
+        socket.set_deadline(&deadline.within(self.silence()));
+        socket.write_all(&bytes).map_err(|e| {
+            // A part may have been sent, and what is sent next would be its rest.
+            socket.closer().close();
+            Unanswered::sent(e.into())
+        })
+    }
+
+    /// Has a new connection serve, on which the session was taken up.
+    pub(super) fn connected(&self, connection: &Connection) {
+        // Who sends on the old connection soon fails: it is closed.
+        let mut writer = self.writer.lock();
+        *writer = Some(connection.socket.another_handle());
+        let mut state = self.state.lock();
+        let Connection { sent, answered, .. } = *connection;
+        state.proof.taken_up(sent, answered);
+        state.heard = answered;
+        if matches!(state.phase, Phase::Disconnected(_)) {
+            state.phase = Phase::Connected(connection.socket.closer());
+        }
+        self.changed.notify_all();
+    }
+
+    /// The connection is lost: what is pending has no answer, and nobody is told of events.
+    pub(super) fn disconnected(&self, why: &str) {
+        self.leave(Phase::Disconnected(why.to_owned()), || {
+            Failure::Unreachable(why.to_owned().into())
+        });
+    }
+
+    /// The session has ended.
+    pub(super) fn end(&self, expired: bool) {
+        self.closed.set();
+        let tells = self.leave(Phase::Ended { expired }, || Failure::Ended);
+        tells.iter().filter(|_| expired).for_each(|tell| tell());
+    }
+
+    /// Changes the phase for one without a connection. Returns who is to be told of the end.
+    fn leave(&self, phase: Phase, failure: impl Fn() -> Failure) -> Vec<Tell> {
+        let mut state = self.state.lock();
+        match &state.phase {
+            Phase::Ended { .. } => return Vec::new(),
+            Phase::Connected(closer) => closer.close(),
+            Phase::Disconnected(_) => {}
+        }
+        let ends = matches!(phase, Phase::Ended { .. });
+        state.phase = phase;
+        state.is_beating = false;
+        let pending = std::mem::take(&mut state.pending);
+        let watches = state.watches.take_all();
+        let tells = if ends {
+            std::mem::take(&mut state.tells)
+        } else {
+            Vec::new()
+        };
+        self.changed.notify_all();
+        drop(state);
+        pending.iter().for_each(|one| one.fail(failure()));
+        watches
+            .iter()
+            .for_each(|one| one.tell(Told::ConnectionLost));
+        tells
+    }
+
+    /// What is left of the session by our clock, from what is proven.
+    pub(super) fn time_left(&self) -> Duration {
+        self.time_left_at(self.clock.now(), &self.state.lock())
+    }
+
+    pub(super) fn time_left_at(&self, now: BootInstant, state: &State) -> Duration {
+        state.proof.since().plus(self.timeout).since(now)
+    }
+}
+
+/// How long to sleep before looking at a deadline again: a cancel wakes nobody here.
+fn slice(deadline: &Deadline) -> Duration {
+    let most = match deadline.cancel() {
+        Some(_) => CANCEL_LATENESS,
+        None => Duration::from_secs(1),
+    };
+    deadline.remaining().min(most)
+}

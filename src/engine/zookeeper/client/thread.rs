@@ -1,0 +1,185 @@
+//! The thread of a session: it reads what servers send, beats, and connects anew.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use super::answer::{AUTH_FAILED, EVENT_XID, SESSION_EXPIRED, SESSION_MOVED, event, header};
+use super::connection::Connection;
+use super::failure::Failure;
+use super::jute::Decoder;
+use super::shared::Shared;
+use super::state::State;
+use super::watcher::Told;
+use crate::base::clock::{BootInstant, Deadline};
+use crate::engine::net::limits::RECONNECT;
+
+/// What the thread waits at least, before it looks again whether it can beat.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// Starts the thread, which serves `connection` to the host at that place first.
+pub(super) fn start(
+    shared: &Arc<Shared>,
+    place: usize,
+    connection: Connection,
+) -> std::io::Result<()> {
+    // The user's logger and observers are all that needs stack here.
+    const STACK: usize = 512 * 1024;
+    let shared = shared.clone();
+    let thread = thread::Builder::new()
+        .name("crosslock-zk".into())
+        .stack_size(STACK);
+    thread
+        .spawn(move || run(&shared, place, connection))
+        .map(drop)
+}
+
+fn run(shared: &Shared, mut place: usize, connection: Connection) {
+    let mut connection = Some(connection);
+    while let Some(current) = connection.take() {
+        // A logger that panics must not end the thread on which all callers rely.
+        let served = catch_unwind(AssertUnwindSafe(|| serve(shared, current)));
+        let failure = served.unwrap_or_else(|_| Failure::Unreachable("its reader panicked".into()));
+        if matches!(failure, Failure::Ended) {
+            break;
+        }
+        shared.disconnected(&failure.to_string());
+        let connected = catch_unwind(AssertUnwindSafe(|| {
+            log_loss(shared, &failure);
+            reconnect(shared, &mut place)
+        }));
+        connection = connected.unwrap_or_default();
+    }
+    let expired = !shared.closed.is_set();
+    shared.end(expired);
+    if expired {
+        let place = &shared.servers.address.shown;
+        log::warn!("the session at {place} has ended, and with it the locks of this process there");
+    }
+}
+
+fn log_loss(shared: &Shared, failure: &Failure) {
+    let place = &shared.servers.address.shown;
+    log::warn!("the connection to {place} is lost, and made anew: {failure}");
+}
+
+/// Reads the connection until it fails, or the session has ended.
+fn serve(shared: &Shared, mut connection: Connection) -> Failure {
+    loop {
+        if let Err(failure) = read(shared, &mut connection) {
+            return failure;
+        }
+    }
+}
+
+/// Waits for what the server sends, but not longer than until there is something else to do.
+fn read(shared: &Shared, connection: &mut Connection) -> Result<(), Failure> {
+    if shared.closed.is_set() {
+        return Err(Failure::Ended);
+    }
+    let wait = tend(shared)?.max(SHORTEST);
+    let Connection { socket, frames, .. } = connection;
+    socket.set_deadline(&Deadline::after(wait));
+    let mut frame = frames.next(socket)?;
+    while let Some(received) = frame {
+        deliver(shared, &received)?;
+        frame = frames.take()?;
+    }
+    Ok(())
+}
+
+/// Beats if it is time, and says how long there is nothing to do. A server that is silent for too long is left.
+fn tend(shared: &Shared) -> Result<Duration, Failure> {
+    let now = shared.clock.now();
+    let (mut wait, mut beat_in) = plan(shared, &shared.state.lock(), now)?;
+    if beat_in.is_some_and(|beat_in| beat_in.is_zero()) {
+        shared.send_beat();
+        (wait, beat_in) = plan(shared, &shared.state.lock(), now)?;
+    }
+    Ok(beat_in.map_or(wait, |beat_in| beat_in.min(wait)))
+}
+
+/// When the server or the session is to be given up, and when to beat; `None` while a beat is on its way.
+fn plan(
+    shared: &Shared,
+    state: &State,
+    now: BootInstant,
+) -> Result<(Duration, Option<Duration>), Failure> {
+    let left = shared.time_left_at(now, state);
+    if left.is_zero() {
+        return Err(Failure::Ended);
+    }
+    let beat_in = (!state.is_beating).then(|| state.proof.next_beat().since(now));
+    let Some(first) = state.pending.front() else {
+        return Ok((left, beat_in));
+    };
+    let silent_since = first.sent.max(state.heard);
+    let patience = silent_since.plus(shared.silence()).since(now);
+    if patience.is_zero() {
+        let text = format!("no answer for {:?}", shared.silence());
+        return Err(Failure::Unreachable(text.into()));
+    }
+    Ok((left.min(patience), beat_in))
+}
+
+/// Gives what the server sent to whom it is for.
+fn deliver(shared: &Shared, frame: &[u8]) -> Result<(), Failure> {
+    let mut record = Decoder::new(frame);
+    let header = header(&mut record)?;
+    let now = shared.clock.now();
+    let mut state = shared.state.lock();
+    state.heard = now;
+    if header.xid == EVENT_XID {
+        let told = state.watches.take(&event(&mut record)?);
+        drop(state);
+        told.iter().for_each(|one| one.tell(Told::Event));
+        return Ok(());
+    }
+    match header.error {
+        SESSION_EXPIRED => Err(Failure::Ended),
+        SESSION_MOVED => Err(Failure::Unreachable(
+            "the session is at another server".into(),
+        )),
+        AUTH_FAILED => Err(Failure::Denied("the servers refuse this login".into())),
+        _ => Ok(state.answer(header, &mut record, now)?),
+    }
+}
+
+/// Connects to one host after the other, the one that failed last, as long as the session may live. `None`: it has ended.
+fn reconnect(shared: &Shared, place: &mut usize) -> Option<Connection> {
+    let mut shares = shared.servers.shares();
+    let mut pauses = RECONNECT.waits();
+    loop {
+        let left = shared.time_left();
+        if left.is_zero() || shared.closed.is_set() {
+            return None;
+        }
+        *place = (*place + 1) % shared.servers.hosts().max(1);
+        let deadline = Deadline::after(shares.next(left)).or(&shared.closed);
+        match take_up(shared, *place, &deadline) {
+            Ok(connection) => return Some(connection),
+            Err(Failure::Ended) => return None,
+            Err(failure) => log::debug!("still no connection: {failure}"),
+        }
+        if shares.is_round_over() {
+            let pause = pauses.next().unwrap_or(RECONNECT.cap);
+            Deadline::after(pause).or(&shared.closed).sleep(pause);
+        }
+    }
+}
+
+/// Takes the session up on a new connection.
+fn take_up(shared: &Shared, place: usize, deadline: &Deadline) -> Result<Connection, Failure> {
+    let millis = i32::try_from(shared.timeout.as_millis()).unwrap_or(i32::MAX);
+    let hello = shared.state.lock().hello(millis);
+    let clock = &*shared.clock;
+    let connection = shared.servers.connect(place, hello, clock, deadline)?;
+    let welcome = &connection.welcome;
+    // A server that was told of other bounds meanwhile would end it earlier than this one reckons.
+    if welcome.session != hello.session || welcome.timeout < millis {
+        return Err(Failure::Ended);
+    }
+    shared.connected(&connection);
+    Ok(connection)
+}
