@@ -42,8 +42,11 @@ pub(super) fn parse(url: &str) -> Result<Address> {
 fn understand(url: &str) -> Result<Address, String> {
     let parts = Parts::of(url)?;
     let authority = parts.authority.unwrap_or_default();
-    if authority.contains('@') {
-        return Err("a login is no part of its hosts: use ?auth=digest:user:password".into());
+    // A password that isn't escaped may have parted the URL, and then be taken for a path, or for a query key.
+    if authority.contains('@') || parts.path.contains('@') {
+        return Err(
+            "a login is no part of its hosts: use ?auth=digest:user:password, and %40 for @".into(),
+        );
     }
     let Authority { servers: hosts, .. } =
         Authority::parse(authority, PORT).map_err(|reason| format!("{reason}: {FORM}"))?;
@@ -55,8 +58,8 @@ fn understand(url: &str) -> Result<Address, String> {
     if tick.is_some_and(|tick| tick.is_zero()) {
         return Err("its tick is 0: use the servers' tickTime, such as ?tick=2s".into());
     }
-    // A password that isn't escaped may be taken for a query key.
-    query.finish("auth, tick", auth.is_none() && !url.contains("auth"))?;
+    let show_keys = !url.contains('@') && !url.contains("auth");
+    query.finish("auth, tick", show_keys)?;
     let shown: Vec<_> = hosts.iter().map(HostPort::to_string).collect();
     Ok(Address {
         shown: format!("zk://{}{chroot}", shown.join(",")),
@@ -115,3 +118,6 @@ impl Auth {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@ use super::request::{Acl, Hello, close};
 use super::shares::Shares;
 use crate::base::clock::{Clock, Deadline};
 use crate::engine::net::resolver::Resolver;
-use crate::engine::zookeeper::address::{Address, Auth};
+use crate::engine::zookeeper::address::Address;
 
 /// The servers that keep sessions.
 #[derive(Debug)]

@@ -1,0 +1,115 @@
+//! URLs: what is understood, and what is refused.
+
+use super::*;
+use crate::base::error::Error;
+use crate::base::random::{WORD, for_any};
+
+fn reason(url: &str) -> String {
+    match parse(url) {
+        Err(Error::InvalidUrl { reason, .. }) => reason,
+        other => panic!("{url}: {other:?}"),
+    }
+}
+
+#[test]
+fn every_part_is_understood() {
+    let url = "zk://a:1,[::1],b/locks/%C3%A9%20b?auth=digest:me:p%26q:r&tick=500ms";
+    let address = parse(url).unwrap();
+    let hosts: Vec<_> = address.hosts.iter().map(HostPort::to_string).collect();
+    assert_eq!(hosts, ["a:1", "[::1]:2181", "b:2181"]);
+    assert_eq!(address.chroot, "/locks/é b");
+    let auth = address.auth.unwrap();
+    assert_eq!(auth.scheme, "digest");
+    assert_eq!(auth.credentials.as_str(), "me:p&q:r");
+    assert_eq!(address.tick, Some(Duration::from_millis(500)));
+    assert_eq!(address.shown, "zk://a:1,[::1]:2181,b:2181/locks/é b");
+}
+
+#[test]
+fn hosts_are_enough() {
+    for url in ["zk://h", "zk://h/", "ZK://h:2181", "zk://h/?"] {
+        let address = parse(url).unwrap();
+        assert_eq!(address.chroot, "", "{url}");
+        assert_eq!(address.shown, "zk://h:2181", "{url}");
+        assert_eq!((address.auth, address.tick), (None, None), "{url}");
+    }
+}
+
+#[test]
+fn parts_that_are_not_understood_are_named() {
+    for (url, expected) in [
+        ("zk:", "host"),
+        ("zk:///a", "host"),
+        ("zk://h,/a", "host"),
+        ("zk://h:x", "port"),
+        ("zk://u:p@h", "?auth="),
+        ("zk://u:p/q@h", "?auth="),
+        ("zk://h/a@b", "%40"),
+        ("zk://h//a", "empty part"),
+        ("zk://h/a//b", "empty part"),
+        ("zk://h/a//", "empty part"),
+        ("zk://h/../b", ".."),
+        ("zk://h/./b", ".."),
+        ("zk://h/a%2Fb", "character"),
+        ("zk://h/a%00b", "character"),
+        ("zk://h/%EF%BF%BE", "character"),
+        ("zk://h/a%ff", "UTF-8"),
+        ("zk://h/zookeeper", "servers"),
+        ("zk://h/zookeeper/a", "servers"),
+        ("zk://h?auth=me", "digest:user:password"),
+        ("zk://h?auth=digest:me", "digest:user:password"),
+        ("zk://h?auth=digest::p", "digest:user:password"),
+        ("zk://h?auth=:me:p", "digest:user:password"),
+        ("zk://h?tick=1", "tick"),
+        ("zk://h?tick=0s", "tick"),
+        ("zk://h?ttl=1s", "`ttl`"),
+        ("zk://h?tick=1s&tick=1s", "`tick`"),
+        ("zk://h#", "#"),
+        ("zk://h ", "space"),
+    ] {
+        let found = reason(url);
+        assert!(found.contains(expected), "{url}: {found}");
+    }
+}
+
+#[test]
+fn chroot_comes_back_as_it_was() {
+    for_any(|random| {
+        let parts = random.list(0..=4, |random| random.text_of(WORD, 1..=9));
+        let is_dots = |part: &String| part == "." || part == "..";
+        if parts.iter().any(is_dots) || parts.first().is_some_and(|part| part == "zookeeper") {
+            return;
+        }
+        let escaped = |byte: u8| format!("%{byte:02x}");
+        let path: Vec<String> = parts
+            .iter()
+            .map(|part| part.bytes().map(escaped).collect())
+            .collect();
+        let chroot: String = parts.iter().map(|part| format!("/{part}")).collect();
+        let address = parse(&format!("zk://h/{}", path.join("/"))).unwrap();
+        assert_eq!(address.chroot, chroot);
+    });
+}
+
+#[test]
+fn no_error_or_debug_output_shows_a_password() {
+    for_any(|random| {
+        let [before, after] = [(); 2].map(|()| random.text_without(|any| any == 's', 0..=5));
+        let host = random.text_of("abcxyz@:/?#%,", 0..=8);
+        for url in [
+            format!("zk://{host}?auth=digest:me:{before}sssss{after}"),
+            format!("zk://me:{before}sssss{after}@{host}"),
+            format!("zk://{host}?auth=digest:me:p&{before}sssss{after}"),
+        ] {
+            let parsed = parse(&url);
+            let shown = format!(
+                "{parsed:?} {}",
+                match &parsed {
+                    Ok(address) => address.shown.clone(),
+                    Err(error) => error.to_string(),
+                }
+            );
+            assert!(!shown.contains("sssss"), "{shown}");
+        }
+    });
+}
