@@ -9,19 +9,19 @@ use fastrand::Rng;
 use super::driver::Driver;
 use super::history::{Event, History, now};
 use super::register::Target;
-use super::worker;
 
 /// One or several break it, each by a locker of its own. Says whether anybody had it.
 pub(crate) fn break_lock(driver: &mut Driver<'_>, name: &str) -> bool {
     const APART: u64 = 10_000;
-    let url = driver.servers.url();
+    let (url, servers) = (driver.servers.url(), driver.servers.topology());
+    let of = (url.as_str(), driver.ttl, servers.io_timeout());
     let pauses: Vec<_> = (0..driver.rng.u32(1..=3))
         .map(|number| Duration::from_micros(driver.rng.u64(0..APART) * u64::from(number)))
         .collect();
     let (history, id) = (&driver.history, driver.faults);
     let broke = |pause| {
         thread::sleep(pause);
-        break_and_tell(history, id, &url, name)
+        break_and_tell(history, id, of, name)
     };
     let broke = &broke;
     thread::scope(|scope| {
@@ -50,8 +50,8 @@ pub(crate) fn stop_and_break(driver: &mut Driver<'_>, target: &Target) -> bool {
 }
 
 /// Writes down what a break ended. When that isn't known, it may be any lease.
-fn break_and_tell(history: &History, id: u64, url: &str, name: &str) -> bool {
-    let (from, broken) = match open(url) {
+fn break_and_tell(history: &History, id: u64, of: Of<'_>, name: &str) -> bool {
+    let (from, broken) = match open(of) {
         Ok(locker) => (now(), locker.break_lock(name)),
         Err(error) => (now(), Err(error)),
     };
@@ -81,9 +81,13 @@ fn break_and_tell(history: &History, id: u64, url: &str, name: &str) -> bool {
     }
 }
 
-fn open(url: &str) -> Result<Locker> {
+/// What an operator opens, the ttl of a run, and for how long an answer is waited for.
+type Of<'a> = (&'a str, Duration, Duration);
+
+fn open((url, ttl, io_timeout): Of<'_>) -> Result<Locker> {
     Locker::builder(url)
-        .io_timeout(worker::IO_TIMEOUT)
+        .ttl(ttl)
+        .io_timeout(io_timeout)
         .label("operator")
         .build()
 }

@@ -13,8 +13,8 @@ use rustix::process::geteuid;
 use super::checker::{Rules, Violation, judge};
 use super::faults;
 use super::history::{self, ALL, DRIVER, Event, History, PROGRAM};
-use super::kinds::{BY_ITSELF, Class, KINDS, Kind};
-use super::names::{COUNTER, MOST_PERMITS, key_of};
+use super::kinds::{BY_ITSELF, Class, ELECTION, KINDS, Kind};
+use super::names::{COUNTER, MOST_PERMITS};
 use super::program::Program;
 use super::register::Register;
 use super::servers::Servers;
@@ -37,8 +37,8 @@ pub(crate) struct Driver<'a> {
     pub(crate) dir: &'a Path,
     pub(crate) servers: Servers,
     pub(crate) register: Register,
-    /// Of the workers, unless servers have theirs.
-    pub(crate) proxies: Vec<Proxy>,
+    /// Of each worker one to each server, unless servers have theirs.
+    pub(crate) proxies: Vec<Vec<Proxy>>,
     pub(crate) workers: Vec<Child>,
     /// Where the faults are safe: after others two commands may run.
     pub(crate) program: Option<Program>,
@@ -72,7 +72,7 @@ pub(crate) fn run(
 ) -> Outcome {
     let mut driver = Driver::start(topology, class, dir, seed);
     driver.tell_what_is_left_out();
-    let watchers = Watchers::start(driver.servers.watched().clone(), dir).expect("write history");
+    let watchers = Watchers::start(&driver.servers, dir).expect("write history");
     let rounds = driver.torment(time);
     drop(watchers);
     driver.end();
@@ -117,15 +117,18 @@ fn rules(run: &Event) -> Rules {
     let (seconds, rounds) = (run.token, run.id);
     let count = |number: u64| usize::try_from(number).expect("no ages");
     // While others take the places of masters, nobody gets a lock.
-    let is_single = ["", Topology::Single.name()].contains(&run.outcome.as_str());
+    let topology = Topology::named(&run.outcome).unwrap_or(Topology::Single);
+    let is_single = topology == Topology::Single;
+    let io_timeout = topology.io_timeout();
     let least = |number| count(if is_single { number } else { number / 4 });
     let are_all = env::var_os("TORTURE_FAULTS").is_none();
     Rules {
         class,
         ttl: Duration::from_nanos(run.until),
-        io_timeout: worker::IO_TIMEOUT,
+        io_timeout,
         // What the library makes of its default.
-        replica_timeout: (class == Class::Safe && !is_single).then_some(worker::IO_TIMEOUT / 2),
+        replica_timeout: (class == Class::Safe && topology.replicas() > 0)
+            .then_some(io_timeout / 2),
         slack: SLACK,
         acquisitions: least(seconds * 10),
         of_each_sort: least(seconds / 4),
@@ -148,7 +151,7 @@ fn kinds(class: Class) -> impl Iterator<Item = &'static Kind> {
     KINDS
         .iter()
         .filter(move |kind| kind.is_of(class) && kind.is_among(&chosen))
-        .filter(|kind| kind.name != BY_ITSELF)
+        .filter(|kind| ![BY_ITSELF, ELECTION].contains(&kind.name))
 }
 
 impl<'a> Driver<'a> {
@@ -157,9 +160,7 @@ impl<'a> Driver<'a> {
         let ttl = number("TORTURE_TTL").unwrap_or_else(|| rng.u64(topology.ttls()));
         let ttl = Duration::from_millis(ttl);
         let servers = Servers::start(topology, class, dir);
-        let entrance = servers.entrance();
-        let proxies = (0..WORKERS).filter_map(|_| entrance.map(Proxy::start));
-        let proxies = proxies.collect();
+        let proxies = (0..WORKERS).map(|_| servers.proxies_for_one()).collect();
         let uid = stranger();
         chown(dir, uid, uid).expect("give away the directory");
         let mut driver = Driver {
@@ -211,20 +212,22 @@ impl<'a> Driver<'a> {
     /// A process behind the proxy with this number, if there are such.
     pub(crate) fn new_worker(&mut self, index: u32) -> Child {
         self.lives += 1;
-        let proxy = self.proxies.get(usize::try_from(index).expect("few"));
-        let url = self.servers.url_by(proxy.map(Proxy::addr));
+        let number = usize::try_from(index).expect("few");
+        let url = self.servers.url_by(&self.proxies[number], number);
         let seed = self.rng.u64(..);
         let of = (index, self.lives, self.uid);
-        worker::start(self.dir, of, &url, self.ttl, seed)
+        let times = (self.ttl, self.servers.topology().io_timeout());
+        worker::start(self.dir, of, &url, times, seed)
     }
 
     /// Those between a worker and the servers.
     pub(crate) fn proxies_of(&self, index: u32) -> Vec<&Proxy> {
         let own = usize::try_from(index).ok();
+        let all = self.servers.proxies();
         match own.and_then(|own| self.proxies.get(own)) {
-            Some(own) => vec![own],
-            None if self.proxies.is_empty() => self.servers.proxies(),
-            None => self.proxies.iter().collect(),
+            _ if !all.is_empty() => all,
+            Some(own) => own.iter().collect(),
+            None => self.proxies.iter().flatten().collect(),
         }
     }
 
@@ -305,7 +308,7 @@ impl<'a> Driver<'a> {
             PROGRAM => self.program.as_ref().map_or(0, Program::pid).into(),
             index => self.worker(index).pid().into(),
         };
-        let is_everyones = kind.is_of_network() && self.proxies.is_empty();
+        let is_everyones = kind.is_of_network() && !self.servers.proxies().is_empty();
         let told = Event {
             process: if is_everyones { ALL } else { target.process },
             name: target.name.clone(),
@@ -348,23 +351,12 @@ impl<'a> Driver<'a> {
         {
             self.tell_left("the program, which doesn't end".to_owned());
         }
-        let servers = &self.servers;
-        let mut left = String::new();
-        let clean = eventually(Duration::from_secs(10), || {
-            let keys: Vec<_> = servers
-                .masters()
-                .iter()
-                .flat_map(|one| one.keys())
-                .collect();
-            let may_stay = |key: &str| [":fence", ":value"].iter().any(|end| key.ends_with(end));
-            let others = keys.iter().filter(|key| !may_stay(key));
-            let others: Vec<_> = others.collect();
-            let clients = servers.clients();
-            left = format!("keys {others:?}, and {clients} connections");
-            others.is_empty() && clients == 0
-        });
-        if !clean {
-            self.tell_left(left);
+        let mut left = None;
+        if !eventually(Duration::from_secs(10), || {
+            left = self.servers.left();
+            left.is_none()
+        }) {
+            self.tell_left(left.expect("it isn't clean"));
         }
         self.tell_value();
         self.workers.iter_mut().for_each(Child::hang_up);
@@ -378,11 +370,10 @@ impl<'a> Driver<'a> {
     }
 
     fn tell_value(&self) {
-        let key = key_of(COUNTER) + ":value";
-        let stored: Option<u64> = self.servers.master_of(COUNTER).query(&["GET", &key]);
+        let stored = self.servers.stored(COUNTER);
         self.history.tell(&Event {
             name: COUNTER.to_owned(),
-            until: stored.unwrap_or_default(),
+            until: stored,
             ..Event::now("stored")
         });
     }

@@ -66,11 +66,11 @@ pub(crate) fn fire(driver: &mut Driver<'_>, fault: &str, name: &str) -> bool {
 fn lead_to_master(driver: &Driver<'_>, cuts_off: bool) {
     let mut rng = driver.rng.clone();
     driver.servers.look();
-    let Some(addr) = driver.servers.entrance() else {
+    let Some(addr) = driver.servers.entrances().first().copied() else {
         return;
     };
-    let program = driver.program.iter().filter_map(|program| program.proxy());
-    for proxy in driver.proxies.iter().chain(program) {
+    let program = driver.program.iter().flat_map(|program| program.proxies());
+    for proxy in driver.proxies.iter().flatten().chain(program) {
         proxy.point_to(addr);
         if cuts_off {
             proxy.set(Fault::Refuse);

@@ -10,8 +10,7 @@ use super::kinds::Kind;
 use super::names::NAMES;
 use super::register::{Moment, Target};
 use super::server_faults::on_server;
-use super::servers::Single;
-use super::worker;
+use super::servers::{MEMBERS, Single};
 use support::scripts::{ACQUIRE, ACQUIRE_ALL, DOWNGRADE, RELEASE, RENEW, digest};
 use support::{Fault, eventually};
 
@@ -90,6 +89,15 @@ fn target(driver: &mut Driver<'_>, kind: &str, holder: u32) -> u32 {
         | "master killed"
         | "master stopped past failover"
         | "master cut off"
+        | "leader killed"
+        | "leader stopped past election"
+        | "leader cut off"
+        | "follower cut off"
+        | "minority down"
+        | "majority down"
+        | "all restarted"
+        | "compaction"
+        | "lease ended"
         // Whoever is first.
         | "lose reply to downgrade"
         | "lose reply to acquire several" => ALL,
@@ -212,32 +220,48 @@ fn on_network(driver: &mut Driver<'_>, target: u32, name: &str) -> bool {
         name => unreachable!("{name} is no fault of the network"),
     };
     let time = millis(rng.u64(50..500));
-    driver.set_network(target, fault);
+    // All of them, or the way to one of several servers.
+    let only = driver.rng.usize(0..2 * MEMBERS);
+    let hit = |index: usize| only >= MEMBERS || only == index;
+    let proxies = driver.proxies_of(target);
+    let is_one_of_several = driver.servers.members().is_some();
+    let some = proxies.iter().enumerate();
+    for (_, proxy) in some.filter(|(index, _)| !is_one_of_several || hit(*index)) {
+        proxy.set(fault);
+    }
     thread::sleep(time);
     driver.set_network(target, Fault::None);
     true
 }
 
 fn lose_reply(driver: &mut Driver<'_>, target: u32, name: &str) -> bool {
-    let digest = digest(match name {
-        "lose reply to acquire" => ACQUIRE,
-        "lose reply to renew" => RENEW,
-        "lose reply to downgrade" => DOWNGRADE,
-        "lose reply to acquire several" => ACQUIRE_ALL,
-        _ => RELEASE,
-    });
+    let request = match driver.servers.members() {
+        Some(members) => members.request(name).to_owned(),
+        None => script(name),
+    };
     let then_close = driver.rng.bool();
     let proxies = driver.proxies_of(target);
     let lost = || -> u64 { proxies.iter().map(|proxy| proxy.lost_replies()).sum() };
     let before = lost();
     for proxy in &proxies {
-        proxy.lose_next_reply(&digest, then_close);
+        proxy.lose_next_reply(&request, then_close);
     }
     let was_lost = eventually(Duration::from_secs(2), || lost() > before);
     // A connection that isn't closed stays silent.
-    thread::sleep(worker::IO_TIMEOUT * 2);
+    thread::sleep(driver.servers.topology().io_timeout() * 2);
     proxies.iter().for_each(|proxy| proxy.set(Fault::None));
     was_lost
+}
+
+/// What a request to a server of Redis has in it.
+fn script(fault: &str) -> String {
+    digest(match fault {
+        "lose reply to acquire" => ACQUIRE,
+        "lose reply to renew" => RENEW,
+        "lose reply to downgrade" => DOWNGRADE,
+        "lose reply to acquire several" => ACQUIRE_ALL,
+        _ => RELEASE,
+    })
 }
 
 /// Leaves a process no descriptors for the connections that it needs, or none of the threads. Says whether that was

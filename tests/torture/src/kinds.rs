@@ -86,7 +86,23 @@ const fn moving(name: &'static str, moves: Moves) -> Kind {
 /// A failover that nobody asked for.
 pub const BY_ITSELF: &str = "fail over by itself";
 
-pub const KINDS: [Kind; 51] = [
+/// The members of etcd or ZooKeeper have elected another leader, which nobody caused.
+pub const ELECTION: &str = "election by itself";
+
+/// What happens to members of etcd or ZooKeeper. Whatever it is, they forget nothing.
+const OF_MEMBERS: [&str; 9] = [
+    "leader killed",
+    "leader stopped past election",
+    "leader cut off",
+    "follower cut off",
+    "minority down",
+    "majority down",
+    "all restarted",
+    "compaction",
+    ELECTION,
+];
+
+pub const KINDS: [Kind; 61] = [
     safe("stop holder", OUTAGE, true),
     safe("stop waiter", OUTAGE, true),
     safe("stop holder past ttl", OUTAGE, true),
@@ -131,9 +147,19 @@ pub const KINDS: [Kind; 51] = [
     moving("master stopped past failover", Moves::Masters),
     moving("master cut off", Moves::Masters),
     moving(BY_ITSELF, Moves::Masters),
+    safe("leader killed", OUTAGE, true),
+    safe("leader stopped past election", OUTAGE, true),
+    safe("leader cut off", OUTAGE, true),
+    safe("follower cut off", OUTAGE, true),
+    safe("minority down", OUTAGE, true),
+    safe("majority down", OUTAGE, true),
+    safe("all restarted", OUTAGE, true),
+    safe("compaction", &[], false),
+    safe(ELECTION, OUTAGE, true),
     harmful("restart server without aof", true),
     harmful("flushall", true),
     harmful("delete lock", false),
+    harmful("lease ended", false),
     harmful("evict", true),
     harmful("fail over to a stale replica", true),
     harmful("delete counter", true),
@@ -169,6 +195,11 @@ impl Kind {
         ];
         let begins = |word| self.name.starts_with(word);
         begins("delay") || begins("lose reply") || OTHERS.contains(&self.name)
+    }
+
+    /// Whether it is of members that elect a leader.
+    pub fn is_of_members(&self) -> bool {
+        OF_MEMBERS.contains(&self.name)
     }
 
     /// Whether somebody breaks a lock, whose name its event has.

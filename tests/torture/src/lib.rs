@@ -10,6 +10,8 @@ mod failovers;
 mod faults;
 pub mod history;
 pub mod kinds;
+mod looks;
+mod member_faults;
 mod names;
 mod program;
 mod register;
@@ -109,9 +111,17 @@ fn phases(seconds: u64, seed: u64) -> Vec<(Topology, Class, u64)> {
 /// Whether the arguments, which are those of libtest, name this program.
 fn is_wanted() -> bool {
     let args: Vec<_> = env::args().skip(1).collect();
-    let names: Vec<_> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
-    let is_named = names.iter().any(|name| "torture".contains(name.as_str()));
-    !args.iter().any(|arg| arg == "--list") && (names.is_empty() || is_named)
+    let mut names = args.iter().filter(|arg| !arg.starts_with('-'));
+    let skipped = skipped().count();
+    let is_named = names.clone().any(|name| "torture".contains(name.as_str()));
+    !args.iter().any(|arg| arg == "--list") && (names.nth(skipped).is_none() || is_named)
+}
+
+/// What is to be left out, by the arguments of libtest.
+fn skipped() -> impl Iterator<Item = String> {
+    let (args, values) = (env::args(), env::args().skip(1));
+    args.zip(values)
+        .filter_map(|(arg, value)| (arg == "--skip").then_some(value))
 }
 
 fn phase(topology: Topology, class: Class, seed: u64, time: Duration) -> bool {

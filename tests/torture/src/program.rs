@@ -27,8 +27,8 @@ const KILL_AFTER: &str = "50ms";
 /// The program, and the thread that runs it.
 #[derive(Debug)]
 pub(crate) struct Program {
-    /// In front of it, unless servers have theirs.
-    proxy: Option<Proxy>,
+    /// Between it and each server, unless servers have theirs.
+    proxies: Vec<Proxy>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     /// The process that is to be hit.
@@ -44,19 +44,19 @@ struct Shared {
 
 impl Program {
     pub(crate) fn start(dir: &Path, servers: &Servers, ttl: Duration, seed: u64) -> Self {
-        let proxy = servers.entrance().map(Proxy::start);
+        let proxies = servers.proxies_for_one();
         let shared = Arc::new(Shared::default());
         let runner = Runner {
             program: program(),
             dir: dir.to_owned(),
-            url: servers.url_by(proxy.as_ref().map(Proxy::addr)),
+            url: servers.url_by(&proxies, 0),
             ttl,
             rng: Rng::with_seed(seed),
             history: History::open(dir, "program.jsonl", PROGRAM).expect("write history"),
         };
         let theirs = shared.clone();
         Program {
-            proxy,
+            proxies,
             shared,
             thread: Some(thread::spawn(move || runner.run(&theirs))),
             aimed: 0,
@@ -102,17 +102,15 @@ impl Program {
 
     /// It reaches the server no more.
     pub(crate) fn cut_off(&self, time: Duration) -> bool {
-        let Some(proxy) = &self.proxy else {
-            return false;
-        };
-        proxy.set(Fault::BlackHole);
+        let set = |fault| self.proxies.iter().for_each(|proxy| proxy.set(fault));
+        set(Fault::BlackHole);
         thread::sleep(time);
-        proxy.set(Fault::None);
-        true
+        set(Fault::None);
+        !self.proxies.is_empty()
     }
 
-    pub(crate) fn proxy(&self) -> Option<&Proxy> {
-        self.proxy.as_ref()
+    pub(crate) fn proxies(&self) -> &[Proxy] {
+        &self.proxies
     }
 
     /// Waits until it has ended by itself. Says whether it did.

@@ -7,17 +7,20 @@ use std::time::Duration;
 use redis::{Connection, RedisError, cmd};
 
 use super::driver::Driver;
-use super::failovers;
 use super::faults::{PATIENCE, millis};
 use super::names::{NAMES, key_of};
 use super::servers::Place;
 use super::watcher::admin;
+use super::{failovers, member_faults};
 use support::{Fault, RedisServer, eventually};
 
 /// Hits the server that has this lock, or all that have locks.
 pub(crate) fn on_server(driver: &mut Driver<'_>, fault: &str, name: &str) -> bool {
     let short = u64::try_from(driver.ttl.as_millis()).expect("short") * 8 / 10;
     let time = millis(driver.rng.u64(20..short));
+    if driver.servers.members().is_some() {
+        return member_faults::fire(driver, fault);
+    }
     match fault {
         "slots moved"
         | "fail over"
@@ -160,7 +163,7 @@ fn fail_over(driver: &mut Driver<'_>, lag: Duration) {
     thread::sleep(lag);
     single.swap();
     let address = single.primary().addr();
-    for proxy in &driver.proxies {
+    for proxy in driver.proxies.iter().flatten() {
         proxy.point_to(address);
         proxy.set(Fault::Refuse);
         proxy.set(Fault::None);
@@ -177,7 +180,7 @@ fn move_clock(driver: &mut Driver<'_>, name: &str, time: Duration) -> io::Result
     let is_taken_back = driver.rng.bool();
     let clock = match &mut driver.servers.place {
         Place::Single(single) => single.clock.as_mut(),
-        Place::Set(_) => None,
+        Place::Set(_) | Place::Members(_) => None,
     };
     let clock = clock.ok_or(io::ErrorKind::Unsupported)?;
     if name == "server clock forward" {

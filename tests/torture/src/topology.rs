@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use super::kinds::{Class, Kind, Moves};
 
@@ -16,22 +17,32 @@ pub(crate) enum Topology {
     Sentinel,
     /// Three masters with a replica each.
     Cluster,
+    /// Three members of etcd.
+    Etcd,
+    /// Three members of ZooKeeper.
+    ZooKeeper,
 }
 
 impl Topology {
-    const ALL: [Topology; 4] = [
+    const ALL: [Topology; 6] = [
         Topology::Single,
         Topology::Replicas,
         Topology::Sentinel,
         Topology::Cluster,
+        Topology::Etcd,
+        Topology::ZooKeeper,
     ];
 
     /// What `TORTURE_TOPOLOGY` names.
     pub(crate) fn chosen() -> Option<Self> {
         let name = env::var("TORTURE_TOPOLOGY").ok()?;
-        let mut all = Self::ALL.into_iter();
-        let found = all.find(|one| one.name() == name);
-        Some(found.expect("TORTURE_TOPOLOGY: single, replicas, sentinel or cluster"))
+        let found = Self::named(&name);
+        let names = Self::ALL.map(Self::name).join(", ");
+        Some(found.unwrap_or_else(|| panic!("TORTURE_TOPOLOGY is none of {names}")))
+    }
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
     }
 
     pub(crate) fn name(self) -> &'static str {
@@ -40,6 +51,8 @@ impl Topology {
             Topology::Replicas => "replicas",
             Topology::Sentinel => "sentinel",
             Topology::Cluster => "cluster",
+            Topology::Etcd => "etcd",
+            Topology::ZooKeeper => "zookeeper",
         }
     }
 
@@ -47,14 +60,29 @@ impl Topology {
     pub(crate) fn ttls(self) -> RangeInclusive<u64> {
         match self {
             Topology::Single => 300..=500,
+            // Whole seconds, and an election is over before.
+            Topology::Etcd => 2_000..=2_000,
+            // Ten ticks at least, twenty at most.
+            Topology::ZooKeeper => 1_000..=1_500,
             _ => 500..=900,
         }
+    }
+
+    /// Whether a majority of members keeps the locks, and elects who leads.
+    pub(crate) fn elects(self) -> bool {
+        matches!(self, Topology::Etcd | Topology::ZooKeeper)
+    }
+
+    /// For how long processes wait for an answer.
+    pub(crate) fn io_timeout(self) -> Duration {
+        // A commit of several takes longer.
+        Duration::from_millis(if self.elects() { 300 } else { 150 })
     }
 
     /// How many replicas each master has.
     pub(crate) fn replicas(self) -> usize {
         match self {
-            Topology::Single => 0,
+            Topology::Single | Topology::Etcd | Topology::ZooKeeper => 0,
             Topology::Replicas | Topology::Sentinel => 2,
             Topology::Cluster => 1,
         }
@@ -75,6 +103,13 @@ impl Topology {
 
     /// Whether a fault can be fired at such servers.
     pub(crate) fn has(self, kind: &Kind) -> bool {
+        match kind.name {
+            "compaction" => return self == Topology::Etcd,
+            "lease ended" => return self.elects(),
+            _ if kind.is_of_members() => return self.elects(),
+            name if self.elects() => return kind.moves == Moves::None && !is_of_redis(name),
+            _ => {}
+        }
         let is_single = self == Topology::Single;
         match kind.name {
             _ if kind.moves == Moves::Slots => self == Topology::Cluster,
@@ -89,4 +124,28 @@ impl Topology {
             name => is_single || !name.starts_with("server clock "),
         }
     }
+}
+
+/// Whether only servers of Redis can be hit so.
+fn is_of_redis(name: &str) -> bool {
+    const OTHERS: [&str; 17] = [
+        "stop waiter and delay grants",
+        "lose reply to downgrade",
+        "lose reply to acquire several",
+        "stop server",
+        "restart server with aof",
+        "restart server without aof",
+        "script flush",
+        "maxmemory",
+        "busy script",
+        "acl revoked",
+        "flushall",
+        "evict",
+        "fail over to a stale replica",
+        "delete counter",
+        "server clock forward",
+        "server clock back",
+        "client pause",
+    ];
+    name.starts_with("client kill ") || OTHERS.contains(&name)
 }

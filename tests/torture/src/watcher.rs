@@ -1,5 +1,7 @@
 //! Threads that watch the servers, and whether a process has the time that it needs.
 
+mod members;
+
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
@@ -14,7 +16,7 @@ use redis::{Client, Connection, FromRedisValue, RedisResult};
 use super::delays::{Delays, watch_threads};
 use super::history::{DRIVER, Event, History, LATE, SERVER, TRIED, WAITED, now};
 use super::names::{NAMES, key_of};
-use super::servers::Watched;
+use super::servers::{Members, Servers, Watched};
 use support::Probe;
 
 /// Threads that write down what they see until this is dropped.
@@ -26,15 +28,22 @@ pub(crate) struct Watchers {
 }
 
 impl Watchers {
-    pub(crate) fn start(servers: Watched, dir: &Path) -> io::Result<Self> {
+    pub(crate) fn start(servers: &Servers, dir: &Path) -> io::Result<Self> {
         let ended = Arc::new(AtomicBool::new(false));
         let history = History::open(dir, "server.jsonl", DRIVER)?;
+        let (watched, open) = (
+            servers.watched().clone(),
+            servers.members().map(Members::look),
+        );
         let late = || History::open(dir, "lateness.jsonl", DRIVER);
         let (own, until, also_until) = (late()?, ended.clone(), ended.clone());
         Ok(Watchers {
             _probe: watch_process(late()?),
             threads: vec![
-                thread::spawn(move || watch_servers(&servers, &history, &until)),
+                thread::spawn(move || match open {
+                    Some(open) => members::watch(&watched, open, &history, &until),
+                    None => watch_servers(&watched, &history, &until),
+                }),
                 thread::spawn(move || watch_threads(&own, &also_until)),
             ],
             ended,

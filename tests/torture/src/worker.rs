@@ -31,7 +31,6 @@ mod passing;
 mod register;
 mod task;
 
-pub(crate) const IO_TIMEOUT: Duration = Duration::from_millis(150);
 pub(crate) const THREADS: u32 = 4;
 
 /// There is one attempt, in which a connection, a login and a question have to fit: more than a loaded machine takes, and
@@ -47,6 +46,7 @@ const DIR: &str = "TORTURE_WORKER_DIR";
 const INDEX: &str = "TORTURE_WORKER_INDEX";
 const URL: &str = "TORTURE_WORKER_URL";
 const TTL: &str = "TORTURE_WORKER_TTL_MS";
+const IO_TIMEOUT: &str = "TORTURE_WORKER_IO_TIMEOUT_MS";
 /// Process ids come again in a long run, this number does not.
 const LIFE: &str = "TORTURE_WORKER_LIFE";
 const SEED: &str = "TORTURE_WORKER_SEED";
@@ -61,7 +61,7 @@ pub(crate) fn start(
     dir: &Path,
     (index, life, uid): (u32, u64, Option<u32>),
     url: &str,
-    ttl: Duration,
+    (ttl, io_timeout): (Duration, Duration),
     seed: u64,
 ) -> Child {
     let args = [
@@ -69,6 +69,7 @@ pub(crate) fn start(
         (INDEX, index.to_string()),
         (URL, url.to_owned()),
         (TTL, ttl.as_millis().to_string()),
+        (IO_TIMEOUT, io_timeout.as_millis().to_string()),
         (SEED, seed.to_string()),
         (LIFE, life.to_string()),
     ];
@@ -90,6 +91,7 @@ struct Told {
     life: u64,
     url: String,
     ttl: Duration,
+    io_timeout: Duration,
     seed: u64,
 }
 
@@ -103,6 +105,7 @@ impl Told {
             life: number(LIFE),
             url: arg(URL),
             ttl: Duration::from_millis(number(TTL)),
+            io_timeout: Duration::from_millis(number(IO_TIMEOUT)),
             seed: number(SEED),
         }
     }
@@ -151,7 +154,7 @@ pub(crate) fn run() {
 struct Worker<'a> {
     locker: &'a Shared,
     canceller: Canceller,
-    url: &'a str,
+    told: &'a Told,
     /// Counts the calls that were refused with an error of the engine.
     refused: &'a AtomicU64,
     history: &'a History,
@@ -178,7 +181,7 @@ impl<'a> Worker<'a> {
         Worker {
             locker,
             canceller: Canceller::start(told.open_history()),
-            url: &told.url,
+            told,
             refused,
             history,
             register: register.expect("the register"),
@@ -242,7 +245,7 @@ impl<'a> Worker<'a> {
             detail: "open".to_owned(),
             ..self.event("ask")
         });
-        let builder = builder(self.url, self.ttl).connect_timeout(OPENS_WITHIN);
+        let builder = builder(self.told).connect_timeout(OPENS_WITHIN);
         let opened = builder.build();
         let mut event = self.event("answer");
         match &opened {

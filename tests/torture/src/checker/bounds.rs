@@ -87,6 +87,11 @@ pub(super) fn ended<'a>(facts: &Facts<'a>, ask: &Event) -> Option<&'a Event> {
     closes.chain(cancels).copied().min_by_key(|event| event.at)
 }
 
+/// How soon after its ttl the lease of a dead owner is over.
+fn ends_within(facts: &Facts<'_>) -> Duration {
+    AFTER_KILL + facts.engine.ends_leases_within()
+}
+
 /// Nobody starves.
 pub(super) fn endless(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -157,7 +162,7 @@ fn after_kill(
     let took = next.from().saturating_sub(since);
     // Those that share it with the dead one live on.
     let ttls = if dead.is_exclusive() { 1 } else { 2 };
-    let most = nanos(rules.ttl * ttls + AFTER_KILL + rules.slack)
+    let most = nanos(rules.ttl * ttls + ends_within(facts) + rules.slack)
         + their_lateness(facts, dead.name(), since, next.from());
     let is_near = |other: &Span<'_>| {
         let near = other.until.saturating_add(nanos(rules.ttl));
@@ -210,7 +215,7 @@ pub(super) struct Free<'a> {
 impl<'a> Free<'a> {
     fn after(facts: &Facts<'a>, rules: &Rules, holding: &Holding<'a>) -> Option<Self> {
         if holding.was_passed_on() {
-            return Self::after_passing(rules, holding);
+            return Self::after_passing(facts, rules, holding);
         }
         if let Some(event) = holding.released {
             let begun = holding.release.map_or(event.at, |event| event.at);
@@ -219,7 +224,7 @@ impl<'a> Free<'a> {
         }
         // It lasts for its ttl, and then nobody is told.
         let death = facts.death(holding.answer.pid, holding.from())?;
-        let later = rules.ttl + AFTER_KILL - AFTER_RELEASE;
+        let later = rules.ttl + ends_within(facts) - AFTER_RELEASE;
         let at = death.until.saturating_add(nanos(later));
         let event = death.event;
         Some(Free {
@@ -230,9 +235,9 @@ impl<'a> Free<'a> {
     }
 
     /// A lease that nobody adopts lasts for its ttl. One that is adopted is another's, or nobody knows how it ended.
-    fn after_passing(rules: &Rules, holding: &Holding<'a>) -> Option<Self> {
+    fn after_passing(facts: &Facts<'_>, rules: &Rules, holding: &Holding<'a>) -> Option<Self> {
         let event = holding.released.filter(|_| holding.adopted.is_none())?;
-        let at = event.at + nanos(rules.ttl + AFTER_KILL - AFTER_RELEASE);
+        let at = event.at + nanos(rules.ttl + ends_within(facts) - AFTER_RELEASE);
         let begun = event.at;
         Some(Free { begun, at, event })
     }
@@ -297,6 +302,11 @@ pub(super) fn is_too_late(
     let excused = spans.any(|span| {
         let (from, after) = match span.kind.name.starts_with("kill ") {
             // One that shared it may have died before it knew.
+            // It may stand in the line until its lease is over.
+            true if facts.engine.has_lines() => {
+                let lasts = rules.ttl + ends_within(facts);
+                (free.begun.saturating_sub(nanos(lasts)), lasts)
+            }
             true if may_share => (free.begun.saturating_sub(nanos(rules.ttl)), CLOSED),
             true => (free.begun, CLOSED),
             false => (since, rules.ttl),
@@ -332,7 +342,9 @@ pub(super) fn after_outages(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> 
     ];
     let mut found = Vec::new();
     for span in &facts.faults {
-        let is_outage = OUTAGES.contains(&span.kind.name) || span.kind.moves != Moves::None;
+        let is_outage = OUTAGES.contains(&span.kind.name)
+            || span.kind.moves != Moves::None
+            || span.kind.is_of_members();
         if !is_outage || span.until == u64::MAX {
             continue;
         }
@@ -344,7 +356,8 @@ pub(super) fn after_outages(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> 
         let process = next.answer.process;
         let lateness = facts.lateness.on_the_way(process, span.until, next.from());
         // All that anybody waits for may be held.
-        let most = nanos(AFTER_OUTAGE.max(rules.ttl) + rules.slack) + lateness;
+        let leases = rules.ttl + facts.engine.ends_leases_within();
+        let most = nanos(AFTER_OUTAGE.max(leases) + rules.slack) + lateness;
         if took > most && !again {
             let text = format!("nobody had a lock for {:?} after it was over", shown(took));
             found.push(violation("C7", text, &[span.event, next.answer]));

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::bounds::{Free, is_too_late};
+use super::engine::Engine;
 use super::facts::Holding;
 use super::server::{Look, ends_of, looks, pid_of};
 use super::{Facts, Rules, Violation, nanos, shown, violation};
@@ -18,8 +19,6 @@ pub(crate) struct Break<'a> {
     pub(crate) until: u64,
 }
 
-/// So often a lease may be handed over in its process, and so often a token is added to 2.
-const HAND_OVERS: u64 = 1024;
 /// Who hears messages is told within this time.
 const TOLD: Duration = Duration::from_millis(100);
 
@@ -42,7 +41,7 @@ impl<'a> Break<'a> {
     }
 
     /// Whether this is the lease that it ended, which may have been handed over.
-    fn ended(&self, holding: &Holding<'_>) -> bool {
+    fn ended(&self, engine: Engine, holding: &Holding<'_>) -> bool {
         let (first, token) = (self.event.token, holding.token());
         if self.name() != holding.name() {
             return false;
@@ -51,26 +50,18 @@ impl<'a> Break<'a> {
             let asked = holding.ask.map_or(holding.from(), |ask| ask.at);
             return asked <= self.until && self.from <= holding.end();
         }
-        let may_be_handed_over = holding.is_exclusive() && is_exclusive(first);
-        let steps = token.wrapping_sub(first) / 2;
+        let is_of_process = holding.answer.pid == self.event.pid;
+        let may_be_handed_over = holding.is_exclusive() || engine.has_lines();
         first == token
-            || (may_be_handed_over
-                && holding.answer.pid == self.event.pid
-                && token > first
-                && token % 2 == first % 2
-                && steps <= HAND_OVERS)
+            || (may_be_handed_over && is_of_process && engine.may_be_of_lease(first, token))
     }
-}
-
-/// As `lua/README.md` has it.
-fn is_exclusive(token: u64) -> bool {
-    token % 4 == 1 || token % 8 == 3
 }
 
 impl<'a> Facts<'a> {
     /// What has ended its lease.
     pub(super) fn break_of(&self, holding: &Holding<'_>) -> Option<&Break<'a>> {
-        self.breaks.iter().find(|one| one.ended(holding))
+        let mut breaks = self.breaks.iter();
+        breaks.find(|one| one.ended(self.engine, holding))
     }
 
     /// Whether somebody broke one of these names then, or one that is locked together with one of them.
@@ -107,6 +98,13 @@ impl<'a> Facts<'a> {
     /// Whether a thread of this process waited then, so that the process hears messages: as the server had its lines
     /// before and after.
     fn hears(&self, pid: u32, from: u64, until: u64) -> bool {
+        match self.engine {
+            Engine::Redis => {}
+            // It renews, and sees that its key is gone.
+            Engine::Etcd => return false,
+            // It watches its own node.
+            Engine::ZooKeeper => return true,
+        }
         self.names().into_iter().any(|name| {
             let lines = self
                 .events
@@ -206,7 +204,9 @@ pub(super) fn served(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     let mut found = Vec::new();
     for broken in facts.breaks.iter().filter(|one| !one.is_vague()) {
         let is_next = |one: &&Holding<'_>| {
-            one.from() > broken.from && one.token() > broken.event.token && !broken.ended(one)
+            one.from() > broken.from
+                && one.token() > broken.event.token
+                && !broken.ended(facts.engine, one)
         };
         let next = facts.holdings_of(broken.name()).find(is_next);
         let Some((next, ask)) = next.and_then(|next| Some((next, next.ask?))) else {

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::breaks::Break;
+use super::engine::Engine;
 use super::lateness::Lateness;
 use crate::history::{ALL, Event, HANDED_OVER, Mode, PROGRAM};
 use crate::kinds::{self, Kind};
@@ -11,6 +12,7 @@ use crate::kinds::{self, Kind};
 #[derive(Debug)]
 pub(crate) struct Facts<'a> {
     pub(crate) events: &'a [Event],
+    pub(super) engine: Engine,
     /// By the time of their beginning.
     pub(crate) holdings: Vec<Holding<'a>>,
     /// Their places, by the call's number.
@@ -143,6 +145,7 @@ impl<'a> Facts<'a> {
     pub(crate) fn of(events: &'a [Event]) -> Self {
         let mut facts = Facts {
             events,
+            engine: engine(events),
             holdings: Vec::new(),
             by_call: HashMap::new(),
             asks: HashMap::new(),
@@ -356,6 +359,12 @@ const CLOSES: u64 = 1_000_000_000;
 /// Whether a lock was taken by the locker that is closed.
 fn is_by_closed(close: &Event, ask: Option<&Event>, answer: &Event) -> bool {
     close.pid == answer.pid && ask.is_none_or(|ask| ask.token == close.token)
+}
+
+fn engine(events: &[Event]) -> Engine {
+    let mut reversed = events.iter().rev();
+    let run = reversed.find(|event| event.op == "run");
+    run.map_or(Engine::default(), |run| Engine::named(&run.outcome))
 }
 
 fn span(event: &Event) -> Option<Span<'_>> {

@@ -20,9 +20,11 @@
 mod bounds;
 mod breaks;
 mod commands;
+mod engine;
 mod explained;
 mod facts;
 mod lateness;
+mod members;
 mod passing;
 mod server;
 mod tokens;
@@ -92,6 +94,7 @@ pub fn judge(events: &[Event], rules: &Rules) -> Vec<Violation> {
         server::lines,
         server::dead,
         server::sharers,
+        members::without_majority,
         bounds::timed,
         bounds::cancelled,
         bounds::endless,

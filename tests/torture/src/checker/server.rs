@@ -44,17 +44,24 @@ pub(super) fn owners(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         let Some(before) = last.insert(&event.name, event) else {
             continue;
         };
-        let is_due = event.at + ROUNDING >= before.until;
+        let is_due = !facts.engine.has_lines() && event.at + ROUNDING >= before.until;
         // What is shared is nobody's: each of those that share it has a lease.
         let is_nobodys = before.detail.is_empty() || before.detail.starts_with(SHARED);
         if is_nobodys || before.detail == event.detail || is_due {
             continue;
         }
         // A lease that nobody heard of was given up. Whether a command has ended is another rule's.
-        let holding = last_of_chain(&by_token, before);
+        let holding = match facts.engine.has_lines() {
+            true => last_of_revision(facts, before),
+            false => last_of_chain(&by_token, before),
+        };
         let Some(holding) = holding.filter(|one| !one.is_of_command()) else {
             continue;
         };
+        // A line doesn't show when its leases end: that is later than their holders believe.
+        if facts.engine.has_lines() && event.at >= holding.until {
+            continue;
+        }
         let released = holding
             .let_go()
             .into_iter()
@@ -86,6 +93,16 @@ fn last_of_chain<'a, 'b>(
         last = next;
     }
     Some(last)
+}
+
+/// The last holding of the process whose owner is shown, by a lease of that revision.
+fn last_of_revision<'a, 'b>(facts: &'b Facts<'a>, shown: &Event) -> Option<&'b Holding<'a>> {
+    let pid = pid_of(&shown.detail)?;
+    let holdings = facts.holdings_of(&shown.name);
+    let of_lease = holdings.filter(|one| {
+        one.answer.pid == pid && facts.engine.may_be_of_lease(shown.token, one.token())
+    });
+    of_lease.max_by_key(|one| one.token())
 }
 
 /// C6: those that stay in line stay in their order, unless somebody was dropped for not asking in time.

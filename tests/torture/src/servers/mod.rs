@@ -1,5 +1,6 @@
 //! The servers of a run, whichever they are.
 
+mod members;
 mod sets;
 mod single;
 
@@ -10,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use super::kinds::Class;
 use super::names::key_of;
 use super::topology::Topology;
+pub(crate) use members::{MEMBERS, Members};
 pub(crate) use sets::Set;
 pub(crate) use single::Single;
 use support::{Proxy, RedisServer};
@@ -33,6 +35,7 @@ pub(crate) struct Servers {
 pub(crate) enum Place {
     Single(Box<Single>),
     Set(Box<Set>),
+    Members(Box<Members>),
 }
 
 /// Which servers are looked at: those that have the locks, and those that take part besides.
@@ -44,6 +47,8 @@ pub(crate) struct Watched(Arc<Mutex<Addresses>>);
 pub(crate) struct Addresses {
     pub(crate) masters: Vec<SocketAddr>,
     pub(crate) others: Vec<SocketAddr>,
+    /// Of members that run, with the ids of their processes.
+    pub(crate) members: Vec<(SocketAddr, u32)>,
 }
 
 impl Watched {
@@ -60,6 +65,9 @@ impl Servers {
     pub(crate) fn start(topology: Topology, class: Class, dir: &Path) -> Self {
         let place = match topology {
             Topology::Single => Place::Single(Box::new(Single::start(class, dir))),
+            Topology::Etcd | Topology::ZooKeeper => {
+                Place::Members(Box::new(Members::start(topology)))
+            }
             _ => Place::Set(Box::new(Set::start(topology, class))),
         };
         let servers = Servers {
@@ -79,14 +87,21 @@ impl Servers {
     pub(crate) fn single(&self) -> Option<&Single> {
         match &self.place {
             Place::Single(single) => Some(single),
-            Place::Set(_) => None,
+            Place::Set(_) | Place::Members(_) => None,
         }
     }
 
     pub(crate) fn set(&self) -> Option<&Set> {
         match &self.place {
             Place::Set(set) => Some(set),
-            Place::Single(_) => None,
+            Place::Single(_) | Place::Members(_) => None,
+        }
+    }
+
+    pub(crate) fn members(&self) -> Option<&Members> {
+        match &self.place {
+            Place::Members(members) => Some(members),
+            Place::Single(_) | Place::Set(_) => None,
         }
     }
 
@@ -100,7 +115,12 @@ impl Servers {
         let masters: Vec<_> = addrs(self.masters());
         let mut others: Vec<_> = addrs(self.set().map_or_else(Vec::new, Set::running));
         others.retain(|addr| !masters.contains(addr));
-        self.watched.set(Addresses { masters, others });
+        let members = self.members().map_or_else(Vec::new, Members::running);
+        self.watched.set(Addresses {
+            masters,
+            others,
+            members,
+        });
     }
 
     /// Whether others have the locks than those looked at.
@@ -120,24 +140,45 @@ impl Servers {
         self.watched.set(addresses);
     }
 
-    /// Where the proxies of workers lead to; `None` if servers have proxies instead.
-    pub(crate) fn entrance(&self) -> Option<SocketAddr> {
-        (!self.topology.announces()).then(|| self.masters()[0].addr())
+    /// Where the proxies of workers lead to; empty if servers have proxies instead.
+    pub(crate) fn entrances(&self) -> Vec<SocketAddr> {
+        match &self.place {
+            Place::Members(members) => members.addrs(),
+            _ if self.topology.announces() => Vec::new(),
+            _ => vec![self.masters()[0].addr()],
+        }
     }
 
-    /// What a process opens that reaches a single server there.
-    pub(crate) fn url_by(&self, entrance: Option<SocketAddr>) -> String {
+    /// Proxies for one process, unless servers have theirs.
+    pub(crate) fn proxies_for_one(&self) -> Vec<Proxy> {
+        let start = |addr| match &self.place {
+            Place::Members(members) => members.proxy_to(addr),
+            _ => Proxy::start(addr),
+        };
+        self.entrances().into_iter().map(start).collect()
+    }
+
+    /// What a process opens that has these proxies. Where there are several, `first` says which of them is asked first.
+    pub(crate) fn url_by(&self, proxies: &[Proxy], first: usize) -> String {
+        let mut addrs: Vec<_> = proxies.iter().map(Proxy::addr).collect();
+        let count = addrs.len().max(1);
+        addrs.rotate_left(first % count);
+        self.url_at(&addrs)
+    }
+
+    fn url_at(&self, entrances: &[SocketAddr]) -> String {
         let parameters = self.topology.parameters(self.class);
-        match (entrance, &self.place) {
-            (Some(addr), _) => format!("redis://app:app@{addr}/{parameters}"),
-            (None, Place::Set(set)) => set.url("app:app", &parameters),
-            (None, Place::Single(_)) => unreachable!("its workers have proxies"),
+        match (&self.place, entrances) {
+            (Place::Members(members), all) => members.url_by(all),
+            (_, [addr, ..]) => format!("redis://app:app@{addr}/{parameters}"),
+            (Place::Set(set), []) => set.url("app:app", &parameters),
+            (Place::Single(_), []) => unreachable!("its workers have proxies"),
         }
     }
 
     /// What an operator opens.
     pub(crate) fn url(&self) -> String {
-        self.url_by(self.entrance())
+        self.url_at(&self.entrances())
     }
 
     /// Those in front of servers.
@@ -145,9 +186,10 @@ impl Servers {
         self.set().map_or_else(Vec::new, Set::proxies)
     }
 
-    /// Those that have locks.
+    /// Those of Redis that have locks.
     pub(crate) fn masters(&self) -> Vec<&RedisServer> {
         match &self.place {
+            Place::Members(_) => Vec::new(),
             Place::Single(single) => vec![single.primary()],
             Place::Set(set) => set.masters(),
         }
@@ -158,21 +200,40 @@ impl Servers {
         match &self.place {
             Place::Single(single) => single.primary(),
             Place::Set(set) => set.server(set.master_of(&key_of(name))),
+            Place::Members(_) => unreachable!("they are no servers of Redis"),
         }
     }
 
-    /// How many clients are connected.
-    pub(crate) fn clients(&self) -> usize {
-        match &self.place {
+    /// What is there that should not be, when all clients have ended.
+    pub(crate) fn left(&self) -> Option<String> {
+        let clients = match &self.place {
             Place::Single(single) => single.clients(),
             Place::Set(set) => set.clients(),
-        }
+            Place::Members(members) => return members.left(),
+        };
+        let keys = self.masters().into_iter().flat_map(RedisServer::keys);
+        let may_stay = |key: &str| [":fence", ":value"].iter().any(|end| key.ends_with(end));
+        let others: Vec<_> = keys.filter(|key| !may_stay(key)).collect();
+        let is_clean = others.is_empty() && clients == 0;
+        (!is_clean).then(|| format!("keys {others:?}, and {clients} connections"))
     }
 
-    /// Waits until replicas have what masters have.
+    /// The number that is stored for a name.
+    pub(crate) fn stored(&self, name: &str) -> u64 {
+        if let Some(members) = self.members() {
+            return members.stored(name);
+        }
+        let key = key_of(name) + ":value";
+        let stored: Option<u64> = self.master_of(name).query(&["GET", &key]);
+        stored.unwrap_or_default()
+    }
+
+    /// Waits until replicas have what masters have, or all members agree.
     pub(crate) fn mend(&self) {
-        if let Some(set) = self.set() {
-            set.mend();
+        match &self.place {
+            Place::Single(_) => {}
+            Place::Set(set) => set.mend(),
+            Place::Members(members) => members.mend(),
         }
         self.look();
     }

@@ -41,7 +41,9 @@ impl Set {
             .down_after(DOWN_AFTER)
             .node_timeout(DOWN_AFTER);
         match topology {
-            Topology::Single => unreachable!("it is no set"),
+            Topology::Single | Topology::Etcd | Topology::ZooKeeper => {
+                unreachable!("it is no set")
+            }
             Topology::Replicas => {
                 let keeps = class == Class::Safe;
                 let setup = setup.each(move |_, builder| match keeps {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crosslock::{Error, Locker, LockerBuilder};
 
 use super::handing_over;
-use super::{IO_TIMEOUT, THREADS, Told};
+use super::{THREADS, Told};
 use crate::history::{Event, History, now};
 use support::say;
 
@@ -17,7 +17,7 @@ pub(super) struct Shared(Mutex<(Locker, u64)>);
 
 impl Shared {
     pub(super) fn open(told: &Told) -> Self {
-        Shared(Mutex::new((open(&told.url, told.ttl), 1)))
+        Shared(Mutex::new((open(told), 1)))
     }
 
     pub(super) fn get(&self) -> (Locker, u64) {
@@ -25,7 +25,7 @@ impl Shared {
     }
 
     pub(super) fn close(&self, told: &Told, history: &History) {
-        let next = open(&told.url, told.ttl);
+        let next = open(told);
         let (closed, number) = {
             let mut shared = self.0.lock().expect("no panics");
             let number = shared.1 + 1;
@@ -56,19 +56,19 @@ impl Shared {
     }
 }
 
-pub(super) fn builder(url: &str, ttl: Duration) -> LockerBuilder {
-    Locker::builder(url)
-        .ttl(ttl)
-        .io_timeout(IO_TIMEOUT)
-        .connect_timeout(IO_TIMEOUT)
+pub(super) fn builder(told: &Told) -> LockerBuilder {
+    Locker::builder(&told.url)
+        .ttl(told.ttl)
+        .io_timeout(told.io_timeout)
+        .connect_timeout(told.io_timeout)
         .unavailable_for(Duration::from_secs(1))
         .observer(handing_over::observer())
 }
 
 /// Opens, also while the server is away.
-fn open(url: &str, ttl: Duration) -> Locker {
+fn open(told: &Told) -> Locker {
     loop {
-        match builder(url, ttl).build() {
+        match builder(told).build() {
             Ok(locker) => return locker,
             Err(Error::Unavailable { .. } | Error::Denied { .. } | Error::Engine { .. }) => {
                 thread::sleep(Duration::from_millis(20));

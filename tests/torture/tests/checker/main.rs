@@ -7,6 +7,7 @@ mod breaks;
 mod commands;
 mod failovers;
 mod lateness;
+mod members;
 mod passing;
 mod server;
 mod sharing;

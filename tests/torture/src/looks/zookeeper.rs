@@ -1,0 +1,159 @@
+//! What ZooKeeper shows of the locks.
+
+mod session;
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+
+use self::session::{Found, Session};
+use super::{Line, Look, NAMESPACE, Place, TOKENS_OF_REVISION, View};
+use crate::history::Mode;
+use crate::names::NAMES;
+
+/// The first part of an owner.
+const UUID: usize = 36;
+
+/// Looks at a member of ZooKeeper.
+#[derive(Debug)]
+pub(crate) struct ZooKeeperLook {
+    addr: SocketAddr,
+    session: Option<Session>,
+    /// What nodes of owners hold, by their paths: that never changes.
+    known: HashMap<String, Found>,
+}
+
+impl ZooKeeperLook {
+    pub(crate) fn open(addr: SocketAddr) -> Box<dyn Look> {
+        Box::new(Self::at(addr))
+    }
+
+    pub(crate) fn at(addr: SocketAddr) -> Self {
+        Self {
+            addr,
+            session: None,
+            known: HashMap::new(),
+        }
+    }
+
+    /// Does something with its session, which is opened if there is none, and dropped when that fails.
+    fn with<T>(
+        &mut self,
+        act: impl FnOnce(&mut Session, &mut HashMap<String, Found>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let mut session = match self.session.take() {
+            Some(session) => session,
+            None => Session::open(self.addr)?,
+        };
+        let done = act(&mut session, &mut self.known)?;
+        self.session = Some(session);
+        Ok(done)
+    }
+
+    pub(crate) fn view(&mut self) -> io::Result<View> {
+        self.with(view)
+    }
+
+    /// The number that is stored for a name.
+    pub(crate) fn value(&mut self, name: &str) -> io::Result<u64> {
+        let path = format!("/{NAMESPACE}/{name}/value");
+        let found = self.with(|session, _| session.get(&path))?;
+        let text = found.map_or_else(String::new, |found| found.data);
+        Ok(text.parse().unwrap_or_default())
+    }
+
+    pub(crate) fn delete(&mut self, path: &str) -> io::Result<()> {
+        self.with(|session, _| session.delete(path))
+    }
+}
+
+impl Look for ZooKeeperLook {
+    fn look(&mut self) -> Option<View> {
+        self.view().ok()
+    }
+}
+
+fn view(session: &mut Session, known: &mut HashMap<String, Found>) -> io::Result<View> {
+    let mut view = View {
+        term: session.sync()?,
+        ..View::default()
+    };
+    let mut seen = HashMap::new();
+    for name in NAMES {
+        let path = format!("/{NAMESPACE}/{name}");
+        let children = session.children(&path)?;
+        let mut line = Line {
+            name: name.to_owned(),
+            ..Line::default()
+        };
+        let mut is_whole = true;
+        for (order, node) in in_order(&children) {
+            if let Some(owner) = node.strip_prefix("b-") {
+                line.broken.push(owner.to_owned());
+            }
+            let Some(mode) = mode_of(node).filter(|_| order.is_some()) else {
+                continue;
+            };
+            let path = format!("{path}/{node}");
+            let found = match known.remove(&path) {
+                Some(found) => found,
+                None => match session.get(&path)? {
+                    Some(found) => found,
+                    // It left meanwhile: what is left of this name another look shows.
+                    None => {
+                        is_whole = false;
+                        break;
+                    }
+                },
+            };
+            view.owned.push(path.clone());
+            if !found.is_ephemeral {
+                view.bare.push(path.clone());
+            }
+            line.places.push(Place {
+                key: path.clone(),
+                owner: owner_of(&found.data),
+                mode,
+                token: found.revision * TOKENS_OF_REVISION + 1,
+            });
+            seen.insert(path, found);
+        }
+        if is_whole {
+            view.lines.push(line);
+        }
+    }
+    *known = seen;
+    Ok(view)
+}
+
+/// The nodes of a name, those that have a number in their order.
+fn in_order(children: &[String]) -> Vec<(Option<i32>, &str)> {
+    let number = |node: &str| {
+        let (_, rest) = node.split_once('-')?;
+        rest.get(UUID..)?.strip_prefix('-')?.parse().ok()
+    };
+    let mut nodes: Vec<_> = children
+        .iter()
+        .map(|node| (number(node), node.as_str()))
+        .collect();
+    nodes.sort_unstable();
+    nodes
+}
+
+fn mode_of(node: &str) -> Option<Mode> {
+    match node.split_once('-')?.0 {
+        "x" => Some(Mode::Exclusive),
+        "r" => Some(Mode::Read),
+        permits => {
+            let (count, _) = permits.strip_prefix('p')?.split_once("of")?;
+            Some(Mode::Permits(count.parse().ok()?))
+        }
+    }
+}
+
+/// The line that is one.
+fn owner_of(data: &str) -> String {
+    let mut lines = data.lines();
+    let found = lines.find(|line| line.split('/').count() >= 4);
+    found.unwrap_or_default().to_owned()
+}
