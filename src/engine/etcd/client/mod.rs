@@ -179,6 +179,18 @@ impl Client {
         kept.map_err(Failed::failure)
     }
 
+    /// How many seconds a lease lasts if it isn't kept alive; `None`: it is gone.
+    pub(super) fn time_to_live(
+        &self,
+        lease: LeaseId,
+        deadline: &Deadline,
+    ) -> Result<Option<u64>, Failure> {
+        let left = self.ask(true, deadline, |connection, deadline| {
+            self.requests.time_to_live(connection, lease, deadline)
+        });
+        left.map_err(Failed::failure)
+    }
+
     /// Watches for deletions, and `puts` if asked for, from that revision on.
     pub(super) fn watch(
         &self,

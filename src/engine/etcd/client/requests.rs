@@ -126,6 +126,22 @@ impl Requests {
         json::keep_alive(&answer).ok_or_else(failed)
     }
 
+    pub(super) fn time_to_live(
+        &self,
+        connection: &mut Connection,
+        lease: LeaseId,
+        deadline: &Deadline,
+    ) -> Result<Option<u64>, Failed> {
+        let body = id(lease);
+        let answer = self.ask(
+            connection,
+            "/v3/lease/timetolive",
+            body.as_bytes(),
+            deadline,
+        )?;
+        json::time_to_live(&answer).ok_or_else(surprised)
+    }
+
     pub(super) fn watch(
         &self,
         connection: &mut Connection,

@@ -111,13 +111,3 @@ impl Txn {
         self.then.iter().chain(&self.otherwise)
     }
 }
-
-impl Answer {
-    /// The keys that the operation at this place has read: none, if it was no read, or wasn't carried out.
-    pub(in crate::engine::etcd) fn got(&self, at: usize) -> &[Entry] {
-        match self.results.get(at) {
-            Some(OpResult::Got(entries)) => entries,
-            _ => &[],
-        }
-    }
-}

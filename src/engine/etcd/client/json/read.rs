@@ -48,6 +48,15 @@ pub(in super::super) fn keep_alive(answer: &Value) -> Option<Renewal> {
     })
 }
 
+/// The seconds that a lease has left; `Some(None)`: it is gone, which is told by -1.
+pub(in super::super) fn time_to_live(answer: &Value) -> Option<Option<u64>> {
+    answer.get("header")?;
+    if answer.get("TTL").is_some_and(|left| left == "-1") {
+        return Some(None);
+    }
+    number(answer, "TTL").map(Some)
+}
+
 pub(in super::super) fn status(answer: &Value) -> Option<MemberStatus> {
     let header = answer.get("header")?;
     let errors = list(answer, "errors")?.iter();
