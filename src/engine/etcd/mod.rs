@@ -1,40 +1,234 @@
 //! Locks in etcd.
+//!
+//! Each owner that has a name, or waits for it, has a key in the line of that name: see `place`. The order in which these keys
+//! were created says who holds the name. [`Commands`] knows the transactions on them; a waiter's [`EtcdWait`] asks, and
+//! watches what stands in its way. The keys of an owner end with its lease, of which `leases` has a pool; `owners` knows which
+//! owner has which.
+//!
+//! It uses `base`, the seam, `engine::line`, `engine::net` and `engine::url`. What always holds here: the time of a lease counts
+//! from before a request by which servers have shown that they lead; a request without an answer leaves a lease that no other
+//! owner is given.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use super::{Engine, Release, Released, Renewed, Request, Wait, unsupported};
+use self::client::Client;
+use self::commands::Commands;
+use self::leases::whole_seconds;
+use self::wait::EtcdWait;
+use super::line::HAND_OVERS;
+use super::{
+    Capabilities, Cursor, Engine, Grant, Operations, Page, Release, Released, Renewed, Request,
+    Revocations, Sharing, StoreAnswer, Values, Wait,
+};
 use crate::base::clock::{Clock, Deadline};
-use crate::base::error::Result;
+use crate::base::diagnosis::Finding;
+use crate::base::error::{Error, Result};
+use crate::base::inspection::{Holder, Inspection};
+use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
+use crate::base::owner::Owner;
+use crate::base::token::Token;
+use crate::base::value::Stored;
 
-#[allow(dead_code, reason = "the engine is to use it")]
 mod address;
-#[allow(dead_code, reason = "the engine is to use it")]
 mod client;
+mod commands;
+mod diagnosis;
+mod keys;
+mod leases;
+mod owners;
+mod place;
+mod receivers;
+mod wait;
 
 #[derive(Debug)]
-pub(crate) enum EtcdEngine {}
+pub(crate) struct EtcdEngine {
+    commands: Arc<Commands>,
+    clock: Arc<dyn Clock>,
+}
+
+/// etcd takes 128 operations in a transaction, and each name needs three.
+const MOST_NAMES: usize = 40;
 
 impl EtcdEngine {
-    pub(crate) fn open(url: &str, _options: &Options, _clock: Arc<dyn Clock>) -> Result<Self> {
-        Err(unsupported(url, "locks"))
+    /// Takes a lease, so that a wrong URL, password or address is told now, and a ttl that isn't possible there.
+    pub(crate) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Self> {
+        let address = address::parse(url)?;
+        options.check()?;
+        if options.ttl.subsec_nanos() > 0 {
+            let reason = format!("{:?} is not in its range, whole seconds", options.ttl);
+            return Err(invalid_ttl(reason));
+        }
+        let client = Client::new(address, options, clock.clone())?;
+        let engine = EtcdEngine::of(client, clock);
+        engine.check_ttl(options)?;
+        Ok(engine)
+    }
+
+    fn of(client: Client, clock: Arc<dyn Clock>) -> Self {
+        EtcdEngine {
+            commands: Arc::new(Commands::new(Arc::new(client), clock.clone())),
+            clock,
+        }
+    }
+
+    /// A lease that is longer than it should be would keep a lock for longer when its holder is gone.
+    fn check_ttl(&self, options: &Options) -> Result<()> {
+        let commands = &self.commands;
+        let deadline = Deadline::after(options.connect_timeout + options.io_timeout);
+        let granted = commands.leases.grant(options.ttl, &deadline);
+        let (lease, seconds) = granted.map_err(|e| commands.error(None, e))?;
+        if seconds > whole_seconds(options.ttl) {
+            commands.leases.revoke(lease, &deadline);
+            let reason = format!(
+                "{:?} is not in its range, whole seconds from {seconds} s up: these servers give no shorter lease",
+                options.ttl
+            );
+            return Err(invalid_ttl(reason));
+        }
+        commands.leases.give_back(lease);
+        Ok(())
+    }
+}
+
+fn invalid_ttl(reason: String) -> Error {
+    Error::InvalidOption {
+        option: "ttl",
+        reason,
     }
 }
 
 impl Engine for EtcdEngine {
     fn place(&self) -> &str {
-        match *self {}
+        self.commands.client.place()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            most_names: MOST_NAMES,
+            preference: false,
+            hand_overs: HAND_OVERS,
+            ..Capabilities::ALL
+        }
     }
 
     fn new_wait(&self) -> Box<dyn Wait> {
-        match *self {}
+        Box::new(EtcdWait::new(self.commands.clone()))
     }
 
-    fn renew(&self, _: Request<'_>, _: &Deadline) -> Result<Renewed> {
-        match *self {}
+    fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
+        self.commands.renew(request, deadline)
     }
 
-    fn release(&self, _: Request<'_>, _: Release<'_>, _: &Deadline) -> Result<Released> {
-        match *self {}
+    fn release(
+        &self,
+        request: Request<'_>,
+        release: Release<'_>,
+        deadline: &Deadline,
+    ) -> Result<Released> {
+        self.commands.release(request, release, deadline)
+    }
+
+    fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
+        self.commands.is_owner(request, deadline)
+    }
+
+    fn adopt(
+        &self,
+        request: Request<'_>,
+        from: &Owner,
+        last_used: u64,
+        deadline: &Deadline,
+    ) -> Result<Option<Grant>> {
+        self.commands.adopt(request, from, last_used, deadline)
+    }
+
+    fn operations(&self) -> Result<&dyn Operations> {
+        Ok(self)
+    }
+
+    fn tell_revocations(&self, to: Weak<dyn Revocations>) {
+        self.commands.receivers.add(to);
+    }
+
+    fn values(&self) -> Result<&dyn Values> {
+        Ok(self)
+    }
+
+    fn sharing(&self) -> Result<&dyn Sharing> {
+        Ok(self)
+    }
+
+    fn diagnose(
+        &self,
+        _namespace: &Namespace,
+        options: &Options,
+        deadline: &Deadline,
+    ) -> Result<Vec<Finding>> {
+        diagnosis::diagnose(&self.commands, options, deadline)
+    }
+
+    fn after_fork(&self) -> Option<Arc<dyn Engine>> {
+        let (client, clock) = (self.commands.client.after_fork(), self.clock.clone());
+        Some(Arc::new(EtcdEngine::of(client, clock)))
+    }
+}
+
+impl Operations for EtcdEngine {
+    fn inspect(&self, key: &Key, deadline: &Deadline) -> Result<Inspection> {
+        self.commands.inspect(key, deadline)
+    }
+
+    fn list(
+        &self,
+        namespace: &Namespace,
+        prefix: &str,
+        cursor: Cursor,
+        deadline: &Deadline,
+    ) -> Result<Page> {
+        self.commands.list(namespace, prefix, &cursor, deadline)
+    }
+
+    fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {
+        self.commands.break_lock(key, deadline)
+    }
+}
+
+impl Values for EtcdEngine {
+    fn store(
+        &self,
+        request: Request<'_>,
+        value: &[u8],
+        deadline: &Deadline,
+    ) -> Result<StoreAnswer> {
+        self.commands.store(request, value, deadline)
+    }
+
+    fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored> {
+        self.commands.load(key, deadline)
+    }
+
+    fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()> {
+        self.commands.remove(key, deadline)
+    }
+
+    fn value_key(&self, key: &Key) -> String {
+        self.commands.keys_of(key).value()
+    }
+}
+
+impl Sharing for EtcdEngine {
+    fn downgrade(
+        &self,
+        request: Request<'_>,
+        last_used: u64,
+        value: Option<&[u8]>,
+        deadline: &Deadline,
+    ) -> Result<Option<Token>> {
+        self.commands.downgrade(request, last_used, value, deadline)
+    }
+
+    fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32> {
+        self.commands.free_permits(key, of, deadline)
     }
 }

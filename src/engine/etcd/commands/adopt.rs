@@ -1,0 +1,172 @@
+//! How a lease goes on in another process: the place stays, and its owner is another one, with a lease of its own.
+
+use super::change::show;
+use super::seen::{Look, Seen};
+use super::{Commands, look};
+use crate::base::clock::{BootInstant, Deadline};
+use crate::base::error::Result;
+use crate::base::owner::Owner;
+use crate::base::token::Token;
+use crate::engine::etcd::client::failure::Failure;
+use crate::engine::etcd::client::txn::{Compare, Op, Txn};
+use crate::engine::etcd::owners::Own;
+use crate::engine::etcd::place::{Place, Text};
+use crate::engine::{Grant, Request, Unanswered};
+
+impl Commands {
+    pub(in super::super) fn adopt(
+        &self,
+        request: Request<'_>,
+        from: &Owner,
+        last_used: u64,
+        deadline: &Deadline,
+    ) -> Result<Option<Grant>> {
+        let name = request.key().name();
+        let token = self.next_token(name, last_used)?;
+        let own = self.own(request, deadline);
+        let own = own.map_err(|e| self.error(Some(name), e))?;
+        loop {
+            let seen = self.see_both(request, deadline)?;
+            if let Some(token) = adopted(&seen, request.owner) {
+                return self.adopted_before(request, &seen, token, deadline);
+            }
+            let places: Option<Vec<_>> = seen
+                .lines
+                .iter()
+                .map(|line| line.find(from).map(|(_, place)| place))
+                .collect();
+            let mode = request.claim.mode;
+            let places = places.filter(|all| all.iter().all(|place| place.mode() == mode));
+            let Some(places) = places else {
+                self.retire(request.owner, deadline);
+                return Ok(None);
+            };
+            let (own, txn) = adoption(own.clone(), &places, token, request.owner);
+            self.know(request, own.clone());
+            let write = || self.write(request.owner, &txn, deadline);
+            if self
+                .until_answered(Some(name), deadline, write)?
+                .0
+                .succeeded
+            {
+                self.follows(request, from, deadline);
+                return Ok(Some(Grant {
+                    token,
+                    value: None,
+                    since: own.lease.since,
+                }));
+            }
+            // Another has changed it meanwhile, or an answer was lost.
+        }
+    }
+
+    /// The owner goes on in the place of the other.
+    fn follows(&self, request: Request<'_>, from: &Owner, deadline: &Deadline) {
+        if request.claim.is_exclusive() {
+            self.leases.remembers();
+            self.owners
+                .change(request.owner, |own| own.has_entered = true);
+        }
+        // If that was an owner of this process, its lease is for the next.
+        self.retire(from, deadline);
+    }
+
+    fn see_both(&self, request: Request<'_>, deadline: &Deadline) -> Result<Seen> {
+        const BOTH: Look = Look {
+            entered: false,
+            value: false,
+        };
+        let keys = self.keys(request.claim);
+        let read = || self.read(BOTH.ops(&keys, request.owner), deadline);
+        let answer = self.until_read(Some(request.key().name()), deadline, read)?;
+        Ok(BOTH.seen(answer, keys.len()))
+    }
+
+    /// An answer to an adoption was lost: the owner has it, and its lease is proved anew.
+    fn adopted_before(
+        &self,
+        request: Request<'_>,
+        seen: &Seen,
+        token: u64,
+        deadline: &Deadline,
+    ) -> Result<Option<Grant>> {
+        let name = request.key().name();
+        let place = seen.lines.first().and_then(|line| line.find(request.owner));
+        let (Some((_, place)), Some(own)) = (place, self.owners.get(request.owner)) else {
+            return Ok(None);
+        };
+        let Some(lease) = place.lease else {
+            return Ok(None);
+        };
+        let mut own = Own {
+            id: place.id.clone(),
+            ..own
+        };
+        own.lease.id = lease;
+        let beat = || self.beat_at(request, &own, deadline);
+        let (since, _) = self.until_answered(Some(name), deadline, beat)?;
+        let Some(since) = since else { return Ok(None) };
+        own.lease.since = since;
+        own.text = text_of(place, request.owner, token).to_bytes();
+        own.has_entered = request.claim.is_exclusive();
+        self.know(request, own);
+        Ok(Some(Grant {
+            token: Token::from_number(token),
+            value: None,
+            since,
+        }))
+    }
+
+    /// Since when the owner's lease lasts; `None`: it has ended.
+    fn beat_at(
+        &self,
+        request: Request<'_>,
+        own: &Own,
+        deadline: &Deadline,
+    ) -> Result<Option<BootInstant>, Unanswered<Failure>> {
+        let keys = self.keys(request.claim);
+        let look = look(show(&keys, own, request.owner));
+        let kept = self.client.keep_alive(own.lease.id, &look, deadline);
+        kept.map(|kept| kept.since).map_err(Unanswered::unsent)
+    }
+}
+
+/// The token by which the owner has all names already.
+fn adopted(seen: &Seen, owner: &Owner) -> Option<u64> {
+    let tokens = seen.lines.iter().map(|line| {
+        let (_, place) = line.find(owner)?;
+        place.text.as_ref()?.token
+    });
+    let tokens: Option<Vec<_>> = tokens.collect();
+    tokens?.into_iter().max()
+}
+
+fn text_of(place: &Place, owner: &Owner, token: u64) -> Text {
+    let since = place.text.as_ref().map_or(0, |text| text.since);
+    Text {
+        mode: place.mode(),
+        owner: Some(owner.clone()),
+        since,
+        token: Some(token),
+    }
+}
+
+/// Makes the places of another owner this one's.
+fn adoption(own: Own, places: &[&Place], token: Token, owner: &Owner) -> (Own, Txn) {
+    let mut own = own;
+    let mut txn = Txn::default();
+    if let Some(first) = places.first() {
+        own.id = first.id.clone();
+        own.text = text_of(first, owner, token.number).to_bytes();
+    }
+    for place in places {
+        txn.compares
+            .push(Compare::ModifiedAt(place.key.clone(), place.modified));
+        txn.then.push(Op::Put {
+            key: place.key.clone(),
+            value: own.text.clone(),
+            lease: Some(own.lease.id),
+        });
+    }
+    (own, txn)
+}

@@ -1,0 +1,262 @@
+//! How an owner comes into the line, and to the front of it.
+//!
+//! | transaction | condition | then | else |
+//! |---|---|---|---|
+//! | enter, alone | nobody is in line | the owner is in line, and has entered | it is in line, if it waits; what stands ahead is seen |
+//! | enter, with others | the owner isn't broken | it is in line; what stands ahead is seen | |
+//! | enter, with others, without waiting | nobody is in line, or nobody has come since a look | the same | what stands ahead is seen |
+//! | go in, alone | the owner is in line, and nobody is ahead | it has entered | what stands ahead is seen |
+
+use super::seen::{Look, Seen, others};
+use super::{Commands, get, got, look, value_of};
+use crate::base::clock::{BootInstant, Deadline};
+use crate::base::value::Stored;
+use crate::engine::etcd::client::failure::Failure;
+use crate::engine::etcd::client::txn::{Answer, Compare, LeaseId, Op, Range, Txn};
+use crate::engine::etcd::keys::{Keys, id_of};
+use crate::engine::etcd::owners::Own;
+use crate::engine::{Request, Unanswered};
+
+/// What came of it.
+#[derive(Debug)]
+pub(in super::super) enum Entered {
+    /// The owner has the lock alone.
+    In {
+        created: u64,
+        abandoned: bool,
+        value: Option<Stored>,
+    },
+    Seen(Seen),
+}
+
+type Outcome = Result<Entered, Unanswered<Failure>>;
+
+impl Commands {
+    /// Takes the lock alone if nobody is in line, and else stands in line, if it waits.
+    pub(in super::super) fn enter_alone(
+        &self,
+        request: Request<'_>,
+        own: &Own,
+        waits: bool,
+        deadline: &Deadline,
+    ) -> Outcome {
+        let keys = self.keys(request.claim);
+        let mut compares = Vec::with_capacity(2 * keys.len());
+        for keys in &keys {
+            compares.push(Compare::Absent(keys.line()));
+            let broken = keys.broken(id_of(request.owner));
+            compares.push(Compare::Absent(Range::Key(broken)));
+        }
+        let places = || keys.iter().map(|keys| put_place(keys, own));
+        let mut then: Vec<_> = places().collect();
+        then.extend(self.has_entered(request, own, &keys, deadline)?);
+        let mut otherwise: Vec<_> = if waits {
+            places().collect()
+        } else {
+            Vec::new()
+        };
+        otherwise.extend(ALONE.ops(&keys, request.owner));
+        let txn = Txn {
+            compares,
+            then,
+            otherwise,
+        };
+        let answer = self.write(request.owner, &txn, deadline)?;
+        let created = answer.revision;
+        Ok(self.went_in(request, own, answer, created, keys.len()))
+    }
+
+    /// Has the lock alone from now on, if nobody is ahead any more.
+    pub(in super::super) fn go_in(
+        &self,
+        request: Request<'_>,
+        own: &Own,
+        created: u64,
+        deadline: &Deadline,
+    ) -> Outcome {
+        let keys = self.keys(request.claim);
+        let mut compares = Vec::with_capacity(2 * keys.len());
+        for keys in &keys {
+            compares.push(Compare::Present(keys.place(&own.id)));
+            compares.push(Compare::NoneCreatedBefore(keys.line(), created));
+        }
+        let txn = Txn {
+            compares,
+            then: self.has_entered(request, own, &keys, deadline)?,
+            otherwise: ALONE.ops(&keys, request.owner),
+        };
+        let answer = self.write(request.owner, &txn, deadline)?;
+        Ok(self.went_in(request, own, answer, created, keys.len()))
+    }
+
+    /// Notes that the owner was let in alone, for the next if it doesn't release; and sees who else didn't.
+    fn has_entered(
+        &self,
+        request: Request<'_>,
+        own: &Own,
+        keys: &[Keys],
+        deadline: &Deadline,
+    ) -> Result<Vec<Op>, Unanswered<Failure>> {
+        let memory = self.leases.memory(deadline).map_err(Unanswered::unsent)?;
+        if !own.has_entered {
+            self.leases.remembers();
+            self.owners
+                .change(request.owner, |own| own.has_entered = true);
+        }
+        let mut ops = Vec::with_capacity(2 * keys.len() + 1);
+        ops.extend(keys.iter().map(|keys| put_entered(keys, own, memory)));
+        ops.extend(keys.iter().map(|keys| Op::Get(keys.entered())));
+        if request.claim.valued {
+            ops.extend(keys.first().map(|keys| get(keys.value())));
+        }
+        Ok(ops)
+    }
+
+    fn went_in(
+        &self,
+        request: Request<'_>,
+        own: &Own,
+        answer: Answer,
+        created: u64,
+        names: usize,
+    ) -> Entered {
+        if !answer.succeeded {
+            return Entered::Seen(ALONE.seen(answer, names));
+        }
+        let mut got = got(answer);
+        let entered: Vec<_> = got.by_ref().take(names).collect();
+        Entered::In {
+            created,
+            abandoned: others(&entered, &own.id),
+            value: (request.claim.valued).then(|| got.next().and_then(value_of)),
+        }
+    }
+
+    /// Stands in line among others that may hold the name at the same time, wherever that is.
+    pub(in super::super) fn enter_line(
+        &self,
+        request: Request<'_>,
+        own: &Own,
+        deadline: &Deadline,
+    ) -> Outcome {
+        self.enter_if(request, own, Vec::new(), deadline)
+    }
+
+    /// Does so only if nobody is in line.
+    pub(in super::super) fn enter_empty_line(
+        &self,
+        request: Request<'_>,
+        own: &Own,
+        deadline: &Deadline,
+    ) -> Outcome {
+        let lines = self.keys(request.claim).into_iter();
+        let nobody = lines.map(|keys| Compare::Absent(keys.line())).collect();
+        self.enter_if(request, own, nobody, deadline)
+    }
+
+    /// Does so only if nobody has come since that revision.
+    pub(in super::super) fn enter_line_as_seen(
+        &self,
+        request: Request<'_>,
+        own: &Own,
+        revision: u64,
+        deadline: &Deadline,
+    ) -> Outcome {
+        let lines = self.keys(request.claim).into_iter();
+        let as_seen = |keys: Keys| Compare::CreatedBefore(keys.line(), revision + 1);
+        self.enter_if(request, own, lines.map(as_seen).collect(), deadline)
+    }
+
+    fn enter_if(
+        &self,
+        request: Request<'_>,
+        own: &Own,
+        mut compares: Vec<Compare>,
+        deadline: &Deadline,
+    ) -> Outcome {
+        let keys = self.keys(request.claim);
+        let look = with_others(request);
+        let broken = keys.iter().map(|keys| keys.broken(id_of(request.owner)));
+        compares.extend(broken.map(|key| Compare::Absent(Range::Key(key))));
+        let mut then: Vec<_> = keys.iter().map(|keys| put_place(keys, own)).collect();
+        then.extend(look.ops(&keys, request.owner));
+        let txn = Txn {
+            compares,
+            then,
+            otherwise: look.ops(&keys, request.owner),
+        };
+        let answer = self.write(request.owner, &txn, deadline)?;
+        Ok(Entered::Seen(look.seen(answer, keys.len())))
+    }
+
+    /// Sees how the names stand.
+    pub(in super::super) fn look(&self, request: Request<'_>, deadline: &Deadline) -> Outcome {
+        let (keys, look) = (self.keys(request.claim), look_of(request));
+        let answer = self.read(look.ops(&keys, request.owner), deadline);
+        let answer = answer.map_err(Unanswered::unsent)?;
+        Ok(Entered::Seen(look.seen(answer, keys.len())))
+    }
+
+    /// Keeps the owner's place in line for another ttl, and sees how the names stand.
+    pub(in super::super) fn beat(
+        &self,
+        request: Request<'_>,
+        own: &Own,
+        deadline: &Deadline,
+    ) -> Outcome {
+        let (keys, sees) = (self.keys(request.claim), look_of(request));
+        let txn = look(sees.ops(&keys, request.owner));
+        let kept = self.client.keep_alive(own.lease.id, &txn, deadline);
+        let kept = kept.map_err(Unanswered::unsent)?;
+        self.proved(request, own, kept.since);
+        Ok(Entered::Seen(sees.seen(kept.answer, keys.len())))
+    }
+
+    /// The lease lasts for a ttl from then on.
+    pub(super) fn proved(&self, request: Request<'_>, own: &Own, since: Option<BootInstant>) {
+        let Some(since) = since else { return };
+        self.owners.change(request.owner, |known| {
+            if known.lease.id == own.lease.id {
+                known.lease.since = known.lease.since.max(since);
+            }
+        });
+    }
+}
+
+/// What one that wants the name alone sees of those ahead of it.
+const ALONE: Look = Look {
+    entered: false,
+    value: false,
+};
+
+fn with_others(request: Request<'_>) -> Look {
+    Look {
+        entered: true,
+        value: request.claim.valued,
+    }
+}
+
+fn look_of(request: Request<'_>) -> Look {
+    if request.claim.is_exclusive() {
+        ALONE
+    } else {
+        with_others(request)
+    }
+}
+
+pub(super) fn put_place(keys: &Keys, own: &Own) -> Op {
+    Op::Put {
+        key: keys.place(&own.id),
+        value: own.text.clone(),
+        lease: Some(own.lease.id),
+    }
+}
+
+/// For those who look, since when.
+pub(super) fn put_entered(keys: &Keys, own: &Own, memory: LeaseId) -> Op {
+    Op::Put {
+        key: keys.entered_by(&own.id),
+        value: super::host_millis().to_string().into_bytes(),
+        lease: Some(memory),
+    }
+}

@@ -1,0 +1,83 @@
+//! How an owner leaves the line that doesn't know what it has, or may not stay.
+
+use super::{Commands, PAUSE, delete, look};
+use crate::base::clock::Deadline;
+use crate::base::error::Result;
+use crate::engine::etcd::client::failure::Failure;
+use crate::engine::etcd::client::txn::Answer;
+use crate::engine::etcd::keys::id_of;
+use crate::engine::{Request, Unanswered};
+
+impl Commands {
+    /// Gives up all places of an owner that doesn't know that it has the lock. What others have stays.
+    pub(in super::super) fn leave(
+        &self,
+        request: Request<'_>,
+        deadline: &Deadline,
+    ) -> Result<(), Unanswered<Failure>> {
+        let own = self.owners.get(request.owner);
+        let id = own.as_ref().map_or(id_of(request.owner), |own| &*own.id);
+        let keys = self.keys(request.claim);
+        let mut ops = Vec::with_capacity(2 * keys.len());
+        for keys in &keys {
+            ops.push(delete(keys.place(id)));
+            // It has done nothing that the next would have to be told.
+            ops.push(delete(keys.entered_by(id)));
+        }
+        self.write(request.owner, &look(ops), deadline)?;
+        if own.is_some_and(|own| own.has_entered) {
+            self.leases.forgets();
+            self.owners
+                .change(request.owner, |own| own.has_entered = false);
+        }
+        Ok(())
+    }
+
+    /// The same, for good.
+    pub(in super::super) fn leave_for_good(
+        &self,
+        request: Request<'_>,
+        deadline: &Deadline,
+    ) -> Result<()> {
+        let name = request.key().name();
+        self.until_answered(Some(name), deadline, || self.leave(request, deadline))?;
+        self.retire(request.owner, deadline);
+        Ok(())
+    }
+
+    /// Asks until there is an answer, for what is harmless to repeat. Says also whether a question without an answer may have
+    /// been carried out before.
+    pub(super) fn until_answered<T>(
+        &self,
+        name: Option<&str>,
+        deadline: &Deadline,
+        mut ask: impl FnMut() -> Result<T, Unanswered<Failure>>,
+    ) -> Result<(T, bool)> {
+        let mut was_sent = false;
+        loop {
+            let Unanswered { error, sent } = match ask() {
+                Ok(answer) => return Ok((answer, was_sent)),
+                Err(unanswered) => unanswered,
+            };
+            was_sent |= sent;
+            let error = self.error(name, error);
+            if error.may_pass() {
+                deadline.sleep(PAUSE);
+            }
+            if !error.may_pass() || deadline.is_over() {
+                return Err(error);
+            }
+        }
+    }
+
+    /// The same for what only reads.
+    pub(super) fn until_read(
+        &self,
+        name: Option<&str>,
+        deadline: &Deadline,
+        ask: impl Fn() -> Result<Answer, Failure>,
+    ) -> Result<Answer> {
+        let ask = || ask().map_err(Unanswered::unsent);
+        Ok(self.until_answered(name, deadline, ask)?.0)
+    }
+}

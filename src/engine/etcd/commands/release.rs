@@ -1,0 +1,151 @@
+//! How a lease ends that its owner knows of.
+//!
+//! The place of the owner is deleted, or left to nobody for a while, if it is as the owner has written it. If it isn't, the
+//! answer shows what is there: the owner's place with another text, such as that of a downgrade without an answer, is
+//! released as it is; of several names those are released that are left.
+
+use super::change::{Changed, Found};
+use super::{Commands, delete};
+use crate::base::claim::Mode;
+use crate::base::clock::Deadline;
+use crate::base::error::Result;
+use crate::base::token::Ending;
+use crate::engine::etcd::client::txn::Op;
+use crate::engine::etcd::keys::Keys;
+use crate::engine::etcd::leases::ServerLease;
+use crate::engine::etcd::owners::Own;
+use crate::engine::etcd::place::Text;
+use crate::engine::{Release, Released, Request};
+
+impl Commands {
+    pub(in super::super) fn release(
+        &self,
+        request: Request<'_>,
+        release: Release<'_>,
+        deadline: &Deadline,
+    ) -> Result<Released> {
+        if release.ending == Ending::Unknown {
+            self.leave_for_good(request, deadline)?;
+            return Ok(Released::Done);
+        }
+        let kept = self.keeping(request, release, deadline)?;
+        let released = self.release_all(request, (release, kept), deadline)?;
+        if released == Released::Done {
+            self.retire(request.owner, deadline);
+        } else {
+            self.drop_lease(request.owner, deadline);
+            if let Some(lease) = kept {
+                self.leases.revoke(lease, deadline);
+            }
+        }
+        Ok(released)
+    }
+
+    /// The lease of a lock that stays taken for a while.
+    fn keeping(
+        &self,
+        request: Request<'_>,
+        release: Release<'_>,
+        deadline: &Deadline,
+    ) -> Result<Option<ServerLease>> {
+        if release.keep.is_zero() {
+            return Ok(None);
+        }
+        let granted = self.leases.grant(release.keep, deadline);
+        let (lease, _) = granted.map_err(|e| self.error(Some(request.key().name()), e))?;
+        Ok(Some(lease))
+    }
+
+    fn release_all(
+        &self,
+        request: Request<'_>,
+        how: (Release<'_>, Option<ServerLease>),
+        deadline: &Deadline,
+    ) -> Result<Released> {
+        let (mut own, mut keys) = (self.known(request.owner), self.keys(request.claim));
+        let (mut end, mut was_sent) = (Released::Done, false);
+        loop {
+            let then = release_ops(&keys, &own, how);
+            let (changed, sent) = self.change(request, (&keys, &own), then, deadline)?;
+            was_sent |= sent;
+            let found = match changed {
+                Changed::Other(found) => found,
+                Changed::Done => {
+                    if own.has_entered && matches!(how.0.ending, Ending::Clean { .. }) {
+                        self.leases.forgets();
+                    }
+                    return Ok(end);
+                }
+            };
+            if end == Released::Done {
+                end = why_not(&found, was_sent);
+            }
+            // Those that are still the owner's, as they are.
+            let left = keys.into_iter().zip(found);
+            let left = left.filter_map(|(keys, found)| Some((keys, found.own?.value)));
+            let (names, texts): (Vec<_>, Vec<_>) = left.unzip();
+            let Some(text) = texts.into_iter().next() else {
+                return Ok(end);
+            };
+            (keys, own.text) = (names, text);
+        }
+    }
+}
+
+/// What a release comes to that found this.
+fn why_not(found: &[Found], was_sent: bool) -> Released {
+    if found.iter().any(|one| one.is_broken) {
+        Released::Broken
+    } else if found.iter().all(|one| one.own.is_some()) {
+        // It is all there, and was written otherwise.
+        Released::Done
+    } else if was_sent {
+        Released::Unclear
+    } else {
+        Released::NotOwner
+    }
+}
+
+fn release_ops(
+    keys: &[Keys],
+    own: &Own,
+    (release, kept): (Release<'_>, Option<ServerLease>),
+) -> Vec<Op> {
+    let text = Text::parse(&own.text);
+    let was_alone = text
+        .as_ref()
+        .is_some_and(|text| text.mode == Mode::Exclusive);
+    let left = kept.zip(text).map(|(lease, text)| {
+        (
+            lease,
+            Text {
+                owner: None,
+                ..text
+            }
+            .to_bytes(),
+        )
+    });
+    let mut ops = Vec::with_capacity(2 * keys.len() + 1);
+    for keys in keys {
+        ops.push(match &left {
+            Some((lease, text)) => Op::Put {
+                key: keys.place(&own.id),
+                value: text.clone(),
+                lease: Some(lease.id),
+            },
+            None => delete(keys.place(&own.id)),
+        });
+        // After a panic the next is told.
+        if was_alone && matches!(release.ending, Ending::Clean { .. }) {
+            ops.push(Op::Delete(keys.entered()));
+        }
+    }
+    if let (Some(value), Some(keys)) = (release.value, keys.first()) {
+        ops.push(Op::Put {
+            key: keys.value(),
+            value: value.to_vec(),
+            lease: None,
+        });
+    }
+    ops
+}

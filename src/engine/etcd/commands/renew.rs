@@ -1,0 +1,98 @@
+//! How a lease is renewed, and how its owner learns that it has lost it.
+
+use super::change::{Found, found, show};
+use super::enter::put_entered;
+use super::{Commands, get, look};
+use crate::base::clock::Deadline;
+use crate::base::error::Result;
+use crate::engine::etcd::client::txn::{Compare, Txn};
+use crate::engine::etcd::keys::Keys;
+use crate::engine::etcd::owners::Own;
+use crate::engine::{Renewed, Request};
+
+impl Commands {
+    /// Keeps the owner's lease alive, and then looks whether it has its places: so the servers that had the lease kept alive
+    /// are those that have the keys.
+    pub(in super::super) fn renew(
+        &self,
+        request: Request<'_>,
+        deadline: &Deadline,
+    ) -> Result<Renewed> {
+        let name = request.key().name();
+        let Some(own) = self.owners.get(request.owner) else {
+            // Its lease has ended long ago.
+            return self
+                .is_owner(request, deadline)
+                .map(|renewed| match renewed {
+                    Renewed::Broken => Renewed::Broken,
+                    _ => Renewed::NotOwner,
+                });
+        };
+        let keys = self.keys(request.claim);
+        let mut ops = show(&keys, &own, request.owner);
+        if own.has_entered {
+            ops.extend(keys.iter().map(|keys| get(keys.entered_by(&own.id))));
+        }
+        let kept = self.client.keep_alive(own.lease.id, &look(ops), deadline);
+        let mut kept = kept.map_err(|e| self.error(Some(name), e))?;
+        let entered = kept.answer.results.split_off(2 * keys.len());
+        let standing = standing(&found(kept.answer, request.owner), Some(&own));
+        let Some(since) = kept.since.filter(|_| standing == Renewed::Done) else {
+            // Without its lease it loses its keys at any moment.
+            return Ok(match standing {
+                Renewed::Broken => Renewed::Broken,
+                _ => Renewed::NotOwner,
+            });
+        };
+        self.proved(request, &own, Some(since));
+        let is_forgotten = |result: &_| *result == super::OpResult::Got(Vec::new());
+        if entered.iter().any(is_forgotten) {
+            self.remember(request, &keys, &own, deadline);
+        }
+        Ok(Renewed::DoneSince(since))
+    }
+
+    /// What the next has to be told if this owner doesn't release is told again: it lasts for a day.
+    fn remember(&self, request: Request<'_>, keys: &[Keys], own: &Own, deadline: &Deadline) {
+        let Ok(memory) = self.leases.memory(deadline) else {
+            return;
+        };
+        let value = |keys: &Keys| Compare::Value(keys.place(&own.id), own.text.clone());
+        let txn = Txn {
+            compares: keys.iter().map(value).collect(),
+            then: keys
+                .iter()
+                .map(|keys| put_entered(keys, own, memory))
+                .collect(),
+            otherwise: Vec::new(),
+        };
+        // The next renewal finds whether it was done.
+        let _ = self.write(request.owner, &txn, deadline);
+    }
+
+    pub(in super::super) fn is_owner(
+        &self,
+        request: Request<'_>,
+        deadline: &Deadline,
+    ) -> Result<Renewed> {
+        let (own, keys) = (self.known(request.owner), self.keys(request.claim));
+        let read = || self.read(show(&keys, &own, request.owner), deadline);
+        let answer = read().map_err(|e| self.error(Some(request.key().name()), e))?;
+        Ok(standing(&found(answer, request.owner), None))
+    }
+}
+
+/// How the owner of these stands, whose places have to be under its lease, if that is known.
+fn standing(found: &[Found], own: Option<&Own>) -> Renewed {
+    let is_own = |one: &Found| {
+        let lease = one.own.as_ref().map(|entry| entry.lease);
+        lease.is_some_and(|lease| own.is_none_or(|own| lease == Some(own.lease.id)))
+    };
+    if found.iter().all(is_own) {
+        Renewed::Done
+    } else if found.iter().any(|one| one.is_broken) {
+        Renewed::Broken
+    } else {
+        Renewed::NotOwner
+    }
+}

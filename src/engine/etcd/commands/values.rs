@@ -1,0 +1,60 @@
+//! The values that locks protect: a key of each, without a lease.
+
+use super::change::Changed;
+use super::{Commands, delete, get, got, look, value_of};
+use crate::base::clock::Deadline;
+use crate::base::error::Result;
+use crate::base::name::Key;
+use crate::base::value::Stored;
+use crate::engine::etcd::client::txn::Op;
+use crate::engine::etcd::keys::Keys;
+use crate::engine::{Request, StoreAnswer};
+
+impl Commands {
+    pub(in super::super) fn store(
+        &self,
+        request: Request<'_>,
+        value: &[u8],
+        deadline: &Deadline,
+    ) -> Result<StoreAnswer> {
+        let (mut own, keys) = (self.known(request.owner), self.keys(request.claim));
+        let mut was_sent = false;
+        loop {
+            let put = Op::Put {
+                key: keys[0].value(),
+                value: value.to_vec(),
+                lease: None,
+            };
+            let (changed, sent) = self.change(request, (&keys, &own), vec![put], deadline)?;
+            was_sent |= sent;
+            let found = match changed {
+                Changed::Done if was_sent => return Ok(StoreAnswer::DoneLate),
+                Changed::Done => return Ok(StoreAnswer::Done),
+                Changed::Other(found) => found.into_iter().next(),
+            };
+            let Some(entry) = found.and_then(|found| found.own) else {
+                return Ok(StoreAnswer::NotOwner);
+            };
+            own.text = entry.value;
+        }
+    }
+
+    pub(in super::super) fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored> {
+        let value = self.keys_of(key).value();
+        let read = || self.read(vec![get(value.clone())], deadline);
+        let answer = self.until_read(Some(key.name()), deadline, read)?;
+        Ok(got(answer).next().and_then(value_of))
+    }
+
+    pub(in super::super) fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()> {
+        let txn = look(vec![delete(self.keys_of(key).value())]);
+        let write = || self.client.transact(&txn, deadline);
+        self.until_answered(Some(key.name()), deadline, write)?;
+        Ok(())
+    }
+
+    /// The keys of one name.
+    pub(in super::super) fn keys_of(&self, key: &Key) -> Keys {
+        Keys::of(self.client.root(), key)
+    }
+}

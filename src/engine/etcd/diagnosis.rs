@@ -1,0 +1,247 @@
+//! What the servers are like, and which promise doesn't hold there.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use super::client::{MemberStatus, Status};
+use super::commands::Commands;
+use crate::base::clock::Deadline;
+use crate::base::diagnosis::Finding;
+use crate::base::error::Result;
+use crate::base::options::Options;
+
+const ROUNDS: usize = 20;
+
+/// The first versions that don't keep leases alive whose keys are being deleted.
+const MENDED: [[u32; 3]; 2] = [[3, 4, 38], [3, 5, 23]];
+
+/// All findings.
+pub(super) fn diagnose(
+    commands: &Commands,
+    options: &Options,
+    deadline: &Deadline,
+) -> Result<Vec<Finding>> {
+    // What can't be reached at all is an error, and no finding.
+    let samples = round_trips(commands, deadline)?;
+    let statuses = commands.client.status(deadline);
+    let mut findings = vec![version(&statuses), members(&statuses)];
+    findings.extend(errors(&statuses));
+    findings.push(latency(&samples, options));
+    findings.push(ttl(options));
+    Ok(findings)
+}
+
+fn found(statuses: &[Status]) -> impl Iterator<Item = &MemberStatus> {
+    statuses.iter().filter_map(|one| one.found.as_ref().ok())
+}
+
+fn version(statuses: &[Status]) -> Finding {
+    const CHECK: &str = "version";
+    let mut versions: Vec<_> = found(statuses).map(|one| one.version.as_str()).collect();
+    versions.sort_unstable();
+    versions.dedup();
+    let text = format!("etcd {}", versions.join(", "));
+    if versions.is_empty() {
+        let advice = "allow this user to ask for the status, or ask `etcdctl endpoint status`";
+        return Finding::unknown(CHECK, "no host tells its version", advice);
+    }
+    let is_mended = |version: &&str| {
+        let numbers = numbers(version);
+        let line = MENDED.iter().find(|mended| mended[..2] == numbers[..2]);
+        line.map_or(numbers > MENDED[1], |mended| numbers >= *mended)
+    };
+    if versions.iter().all(is_mended) {
+        return Finding::fine(CHECK, text);
+    }
+    Finding::weak(
+        CHECK,
+        text,
+        "it may say of a lease that it was kept alive although its keys are being deleted; locks look at their keys as well, and \
+         other programs may not",
+        "3.4.38, 3.5.23 or later",
+    )
+}
+
+fn numbers(version: &str) -> [u32; 3] {
+    let mut numbers = [0; 3];
+    let parts = version.split(['.', '-', '+']);
+    for (number, part) in numbers.iter_mut().zip(parts) {
+        *number = part.parse().unwrap_or_default();
+    }
+    numbers
+}
+
+fn members(statuses: &[Status]) -> Finding {
+    const CHECK: &str = "members";
+    let silent: Vec<_> = statuses
+        .iter()
+        .filter_map(|one| Some((&one.host, one.found.as_ref().err()?)))
+        .map(|(host, why)| format!("{host}: {why}"))
+        .collect();
+    let members: BTreeSet<_> = found(statuses).map(|one| one.member).collect();
+    let without_leader = found(statuses).filter(|one| one.leader.is_none()).count();
+    let learners = found(statuses).filter(|one| one.is_learner).count();
+    let term = found(statuses).map(|one| one.term).max();
+    let text = format!(
+        "{} of {} hosts answer, for {} members, in term {}",
+        found(statuses).count(),
+        statuses.len(),
+        members.len(),
+        term.unwrap_or_default()
+    );
+    if !silent.is_empty() || without_leader + learners > 0 {
+        let silent = silent.join("; ");
+        return Finding::weak(
+            CHECK,
+            format!("{text}; {without_leader} know no leader, {learners} only learn; {silent}"),
+            "locks work as long as most members do, and no longer",
+            "look at `etcdctl endpoint status --cluster`",
+        );
+    }
+    if members.len() == 1 {
+        return Finding::weak(
+            CHECK,
+            text,
+            "while it is down there are no locks, and with its disk they are gone",
+            "a cluster of three or five members, all of them in the URL",
+        );
+    }
+    Finding::fine(CHECK, text)
+}
+
+/// Such as that a database is full.
+fn errors(statuses: &[Status]) -> Option<Finding> {
+    let errors: Vec<_> = found(statuses)
+        .flat_map(|one| one.errors.iter().map(String::as_str))
+        .collect();
+    let size = found(statuses).map(|one| one.size).max()?;
+    let revision = found(statuses).map(|one| one.revision).max()?;
+    let text = format!(
+        "at revision {revision}, the largest has {} MB",
+        size.div_ceil(1 << 20)
+    );
+    if errors.is_empty() {
+        return Some(Finding::fine("database", text));
+    }
+    Some(Finding::weak(
+        "database",
+        format!("{text}; the servers say: {}", errors.join("; ")),
+        "servers with an alarm take no writes: nothing can be locked",
+        "`etcdctl alarm list`; compact and defragment, or raise the quota, and then `etcdctl alarm disarm`",
+    ))
+}
+
+/// Linearizable reads, by their duration.
+fn round_trips(commands: &Commands, deadline: &Deadline) -> Result<Vec<Duration>> {
+    let mut samples = Vec::with_capacity(ROUNDS);
+    for _ in 0..ROUNDS {
+        let began = Instant::now();
+        commands.ping(deadline)?;
+        samples.push(began.elapsed());
+    }
+    samples.sort_unstable();
+    Ok(samples)
+}
+
+fn latency(samples: &[Duration], options: &Options) -> Finding {
+    const CHECK: &str = "latency";
+    let at = |percent: usize| samples[(samples.len() - 1) * percent / 100];
+    let (median, slow) = (at(50), at(99));
+    let text = format!(
+        "half of {ROUNDS} linearizable reads took {median:.0?} at most, 99 % took {slow:.0?}"
+    );
+    let patience = options.io_timeout.min(options.renew_every()) / 4;
+    if slow <= patience {
+        return Finding::fine(CHECK, text);
+    }
+    Finding::weak(
+        CHECK,
+        text,
+        format!(
+            "that is slow for an I/O timeout of {:?} and a renewal each {:?}: calls fail with `Unavailable`, and leases may end \
+             although their holders live",
+            options.io_timeout,
+            options.renew_every(),
+        ),
+        "a longer ttl and I/O timeout, or faster disks and a nearer cluster",
+    )
+}
+
+fn ttl(options: &Options) -> Finding {
+    const CHECK: &str = "ttl";
+    const LEAST: Duration = Duration::from_secs(5);
+    let text = format!("{:?}", options.ttl);
+    if LEAST <= options.ttl {
+        return Finding::fine(CHECK, text);
+    }
+    Finding::weak(
+        CHECK,
+        text,
+        "choosing another leader can take longer: locks are then lost although their holders live",
+        "5 s or more",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::etcd::client::failure::Failure;
+
+    fn status(version: &str, leader: Option<u64>) -> Status {
+        member(1, version, leader)
+    }
+
+    fn member(member: u64, version: &str, leader: Option<u64>) -> Status {
+        Status {
+            host: "h:2379".to_owned(),
+            found: Ok(MemberStatus {
+                version: version.to_owned(),
+                member,
+                leader,
+                term: 2,
+                revision: 3,
+                size: 20_480,
+                is_learner: false,
+                errors: Vec::new(),
+            }),
+        }
+    }
+
+    #[test]
+    fn versions_that_keep_dying_leases_alive_are_weak() {
+        for (text, verdict) in [
+            ("3.4.23", "weak"),
+            ("3.4.38", "fine"),
+            ("3.5.22", "weak"),
+            ("3.5.23", "fine"),
+            ("3.6.0", "fine"),
+            ("3.6.0-rc.1", "fine"),
+            ("4.0.0", "fine"),
+            ("3.3.27", "weak"),
+            ("", "weak"),
+        ] {
+            let finding = version(&[status(text, Some(1))]);
+            assert_eq!(finding.verdict.to_string(), verdict, "{text}");
+        }
+        assert_eq!(version(&[]).verdict.to_string(), "unknown");
+    }
+
+    #[test]
+    fn hosts_that_do_not_answer_or_know_no_leader_are_weak() {
+        let silent = Status {
+            host: "i:2379".to_owned(),
+            found: Err(Failure::Unreachable("connection refused".into())),
+        };
+        let well = |number| member(number, "3.5.23", Some(1));
+        for (statuses, verdict) in [
+            (vec![well(1), well(2), well(3)], "fine"),
+            (vec![well(1)], "weak"),
+            (vec![well(1), well(1)], "weak"),
+            (vec![well(1), well(2), silent], "weak"),
+            (vec![well(1), well(2), member(3, "3.5.23", None)], "weak"),
+        ] {
+            let finding = members(&statuses);
+            assert_eq!(finding.verdict.to_string(), verdict, "{}", finding.found);
+        }
+    }
+}

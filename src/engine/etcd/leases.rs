@@ -1,0 +1,163 @@
+//! The leases that this process has at etcd, and gives its owners.
+//!
+//! An owner has a lease of its own while it stands in line. Afterwards another may use it, as long as most of its time is
+//! left: so a program that locks in a loop is granted a lease now and then only. One more lease, of a day, is for what the
+//! next holder has to be told if an owner is gone.
+//!
+//! What always holds: a lease that is given again has no key, and no request that could still give it one. Its time counts
+//! from before the request that has proved it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::client::Client;
+use super::client::failure::Failure;
+use super::client::txn::LeaseId;
+use crate::base::clock::{BootInstant, Clock, Deadline};
+
+/// A lease at etcd, as this process knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ServerLease {
+    pub(super) id: LeaseId,
+    /// It lasts from then on for its whole time, at least.
+    pub(super) since: BootInstant,
+}
+
+/// How long what has to be told outlives its owner: `ABANDONMENT` at most, and half of it at least.
+const MEMORY: Duration = crate::base::limits::ABANDONMENT;
+
+/// More spare leases than these are left to their ttl.
+const MOST_SPARE: usize = 64;
+
+#[derive(Debug)]
+pub(super) struct Leases {
+    client: Arc<Client>,
+    clock: Arc<dyn Clock>,
+    /// The one that was proved last is the last.
+    spare: Mutex<Vec<ServerLease>>,
+    memory: Mutex<Memory>,
+}
+
+/// What has to be told of owners that are gone.
+#[derive(Debug, Default)]
+struct Memory {
+    lease: Option<ServerLease>,
+    /// How many keys there are, perhaps, also of those before it.
+    keys: usize,
+}
+
+impl Leases {
+    pub(super) fn new(client: Arc<Client>, clock: Arc<dyn Clock>) -> Self {
+        Leases {
+            client,
+            clock,
+            spare: Mutex::default(),
+            memory: Mutex::default(),
+        }
+    }
+
+    /// A lease that nobody uses, with most of its time left.
+    pub(super) fn take(&self, ttl: Duration, deadline: &Deadline) -> Result<ServerLease, Failure> {
+        let spare = self.spare.lock().pop();
+        match spare.filter(|lease| self.is_fresh(lease, ttl)) {
+            Some(lease) => Ok(lease),
+            None => self.grant(ttl, deadline).map(|(lease, _)| lease),
+        }
+    }
+
+    /// A new one, and for how many seconds it is.
+    pub(super) fn grant(
+        &self,
+        ttl: Duration,
+        deadline: &Deadline,
+    ) -> Result<(ServerLease, u64), Failure> {
+        let granted = self.client.grant_lease(whole_seconds(ttl), deadline)?;
+        let (id, since) = (granted.lease, granted.since);
+        Ok((ServerLease { id, since }, granted.seconds))
+    }
+
+    pub(super) fn is_fresh(&self, lease: &ServerLease, ttl: Duration) -> bool {
+        self.clock.now().since(lease.since) < ttl / 3
+    }
+
+    /// Takes back a lease that has no key, and none on its way.
+    pub(super) fn give_back(&self, lease: ServerLease) {
+        let mut spare = self.spare.lock();
+        if spare.len() == MOST_SPARE {
+            spare.remove(0);
+        }
+        let place = spare.partition_point(|other| other.since <= lease.since);
+        spare.insert(place, lease);
+    }
+
+    /// Ends a lease, and all that it has; what it may still get is refused. Where that fails, it ends with its ttl.
+    pub(super) fn revoke(&self, lease: ServerLease, deadline: &Deadline) {
+        if let Err(e) = self.client.revoke(lease.id, deadline) {
+            log::debug!("a lease at etcd is left to its ttl: {e:?}");
+        }
+    }
+
+    /// That of what has to be told of owners that are gone.
+    pub(super) fn memory(&self, deadline: &Deadline) -> Result<LeaseId, Failure> {
+        if let Some(id) = self.remembering() {
+            return Ok(id);
+        }
+        let (granted, _) = self.grant(MEMORY, deadline)?;
+        // Another thread may have been granted one at the same time.
+        if let Some(id) = self.remembering() {
+            self.revoke(granted, &deadline.within(Duration::from_millis(100)));
+            return Ok(id);
+        }
+        self.memory.lock().lease = Some(granted);
+        Ok(granted.id)
+    }
+
+    /// It isn't there any more.
+    pub(super) fn lose_memory(&self) {
+        self.memory.lock().lease = None;
+    }
+
+    fn remembering(&self) -> Option<LeaseId> {
+        let lease = self.memory.lock().lease?;
+        let used = self.clock.now().since(lease.since);
+        (used < MEMORY / 2).then_some(lease.id)
+    }
+
+    /// It has a key more, perhaps.
+    pub(super) fn remembers(&self) {
+        self.memory.lock().keys += 1;
+    }
+
+    /// A key that was counted is known to be gone.
+    pub(super) fn forgets(&self) {
+        let mut memory = self.memory.lock();
+        memory.keys = memory.keys.saturating_sub(1);
+    }
+
+    /// Ends what nobody needs any more, when the last user of the engine has gone.
+    pub(super) fn close(&self, deadline: &Deadline) {
+        let memory = std::mem::take(&mut *self.memory.lock());
+        if let Some(lease) = memory.lease.filter(|_| memory.keys == 0) {
+            self.revoke(lease, deadline);
+        }
+    }
+}
+
+/// A lease lasts for whole seconds.
+pub(super) fn whole_seconds(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_second_are_rounded_up() {
+        for (millis, seconds) in [(0, 0), (1, 1), (1_000, 1), (1_001, 2), (2_000, 2)] {
+            assert_eq!(whole_seconds(Duration::from_millis(millis)), seconds);
+        }
+    }
+}

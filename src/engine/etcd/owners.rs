@@ -1,0 +1,97 @@
+//! What this process knows of its owners: each has a place in the line of its names, under a lease.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::leases::ServerLease;
+use crate::base::clock::BootInstant;
+use crate::base::owner::Owner;
+
+/// One owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Own {
+    pub(super) lease: ServerLease,
+    /// The last part of its keys: that of an owner that has passed its lease on to this one, or its own.
+    pub(super) id: String,
+    /// What its place holds, as far as answers said.
+    pub(super) text: Vec<u8>,
+    /// Whether a request has no answer that may still give the lease a key.
+    pub(super) is_unclear: bool,
+    /// Whether it may have told that it was let in alone.
+    pub(super) has_entered: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Owners(Mutex<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    owners: HashMap<Owner, Own>,
+    purge_at: usize,
+}
+
+impl Owners {
+    pub(super) fn get(&self, owner: &Owner) -> Option<Own> {
+        self.0.lock().owners.get(owner).cloned()
+    }
+
+    /// Those whose lease was proved before `old` are forgotten now and then: their lease has ended, or another process has
+    /// gone on with it.
+    pub(super) fn set(&self, owner: &Owner, own: Own, old: BootInstant) {
+        const SMALL: usize = 64;
+        let mut table = self.0.lock();
+        if table.owners.len() >= table.purge_at.max(SMALL) {
+            table.owners.retain(|_, own| old < own.lease.since);
+            table.purge_at = 2 * table.owners.len();
+        }
+        table.owners.insert(owner.clone(), own);
+    }
+
+    /// Changes what is known of an owner, unless it is forgotten.
+    pub(super) fn change(&self, owner: &Owner, change: impl FnOnce(&mut Own)) {
+        if let Some(own) = self.0.lock().owners.get_mut(owner) {
+            change(own);
+        }
+    }
+
+    pub(super) fn remove(&self, owner: &Owner) -> Option<Own> {
+        self.0.lock().owners.remove(owner)
+    }
+}
+
+/// An owner whose lease was proved so long ago is gone.
+pub(super) fn gone_after(ttl: Duration) -> Duration {
+    2 * ttl + Duration::from_secs(60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::client::txn::LeaseId;
+    use super::*;
+
+    fn own(since: u64) -> Own {
+        Own {
+            lease: ServerLease {
+                id: LeaseId(7),
+                since: BootInstant::START.plus(Duration::from_secs(since)),
+            },
+            id: String::new(),
+            text: Vec::new(),
+            is_unclear: false,
+            has_entered: false,
+        }
+    }
+
+    #[test]
+    fn owners_of_long_ago_are_forgotten_as_others_come() {
+        let owners = Owners::default();
+        for now in 0..10_000 {
+            let old = BootInstant::START
+                .plus(Duration::from_secs(now).saturating_sub(gone_after(Duration::from_secs(10))));
+            owners.set(&Owner::new(), own(now), old);
+            assert!(owners.0.lock().owners.len() <= 200);
+        }
+    }
+}

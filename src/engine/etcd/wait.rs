@@ -1,0 +1,384 @@
+//! How one owner waits for a lock in etcd.
+//!
+//! It has a place in the line, under a lease that it keeps alive, and watches the key of whoever stands in its way. When that
+//! changes it asks, and so finds whether it is at the front.
+//!
+//! | state | a question | it is in line afterwards |
+//! |---|---|---|
+//! | out | goes in if nobody is in line, else stands in line; without waiting it stays out | yes, if it waits |
+//! | in line | goes in if nobody is ahead any more, and sees the line otherwise; once a third of its lease is over it keeps that alive first | yes, or it was broken, or it has lost its place |
+//! | unclear: a question has no answer | looks whether it is in line | as before; without a place it is out |
+//!
+//! | what is seen | then it |
+//! |---|---|
+//! | it was broken | gives up all its places; another owner has to ask |
+//! | it has its places, and nobody is ahead | has the lock: alone after one more transaction, which says so; with others at once |
+//! | it has its places, and somebody is ahead | waits: it watches the key of that one, or all in line where it waits for permits. Without waiting it leaves |
+//! | it has lost a place: its lease ran out, or somebody deleted the key | gives up the others, and is out: it enters anew, at the end |
+//!
+//! Of several names, its places were made by one transaction. So whoever is ahead of it in one is ahead of it wherever they
+//! meet, and nobody waits for itself. It watches one name at a time.
+
+use std::sync::Arc;
+
+use super::client::failure::Failure;
+use super::client::txn::Range;
+use super::client::watch::Watch;
+use super::commands::{Commands, Entered, Seen};
+use super::owners::Own;
+use crate::base::backoff::shortened;
+use crate::base::clock::{BootInstant, Deadline};
+use crate::base::value::Stored;
+use crate::engine::line::{self, Standing, token_of};
+use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
+
+pub(super) struct EtcdWait {
+    commands: Arc<Commands>,
+    state: State,
+    /// Without a place: nobody who was in line at that revision kept it from sharing the name.
+    fits_at: Option<u64>,
+    /// Since when its lease was proved to last, and when that is to be done again.
+    proved: BootInstant,
+    beat: BootInstant,
+    /// What stood in the way when it was last seen.
+    blocker: Option<Blocker>,
+    watching: Option<(Blocker, Watch)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Out,
+    /// Since that revision.
+    InLine(u64),
+    Unclear,
+}
+
+/// What to watch, from after which revision on.
+#[derive(Clone, Debug)]
+struct Blocker {
+    range: Range,
+    /// Whether it may also make way without leaving.
+    puts: bool,
+    revision: u64,
+}
+
+/// What is to be done about what was seen.
+enum Next {
+    Answer(Answer),
+    Ask,
+}
+
+/// After so many looks that were outdated at once, one that wants to share a name without waiting stands in line for a moment.
+const LOOKS: usize = 3;
+
+/// The part of the pause between two heartbeats that is random.
+const JITTER: f64 = 0.3;
+
+impl Wait for EtcdWait {
+    fn ask(
+        &mut self,
+        request: Request<'_>,
+        pace: Option<&mut Pace<'_>>,
+        deadline: &Deadline,
+    ) -> Result<Answer, Unanswered> {
+        let asked = self.ask_until_clear(request, pace.is_some(), deadline);
+        asked.map_err(|Unanswered { error, sent }| {
+            if sent || self.state != State::Out {
+                self.state = State::Unclear;
+            } else {
+                // It has nothing but its lease.
+                self.commands.retire(request.owner, deadline);
+            }
+            let error = self.commands.error(Some(request.key().name()), error);
+            Unanswered { error, sent }
+        })
+    }
+
+    fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
+        let blocker = self.blocker.clone();
+        let blocker = blocker.filter(|_| self.state != State::Unclear);
+        let left = match &blocker {
+            Some(_) => self.beat.since(self.commands.clock.now()),
+            None => request.ttl / 3,
+        };
+        let is_asked_often = pace.counted || blocker.is_none();
+        let pause = if is_asked_often {
+            left.min(pace.next_pause())
+        } else {
+            left
+        };
+        let until = pace.until.within(pause);
+        let Some(blocker) = blocker else {
+            until.sleep(pause);
+            return None;
+        };
+        if let Err(failure) = self.watch(blocker, &until) {
+            self.watching = None;
+            if !matches!(failure, Failure::Compacted) {
+                log::debug!("etcd can't be watched, so it is asked again: {failure}");
+                until.sleep(pace.next_pause());
+            }
+        }
+        None
+    }
+}
+
+impl EtcdWait {
+    pub(super) fn new(commands: Arc<Commands>) -> Self {
+        EtcdWait {
+            commands,
+            state: State::Out,
+            fits_at: None,
+            proved: BootInstant::START,
+            beat: BootInstant::START,
+            blocker: None,
+            watching: None,
+        }
+    }
+
+    fn ask_until_clear(
+        &mut self,
+        request: Request<'_>,
+        waits: bool,
+        deadline: &Deadline,
+    ) -> Result<Answer, Unanswered<Failure>> {
+        self.fits_at = None;
+        for looks in 0.. {
+            let own = self.own(request, deadline).map_err(Unanswered::unsent)?;
+            let enters = waits || looks > LOOKS;
+            let next = match self.question(request, &own, enters, deadline) {
+                Ok(Entered::Seen(seen)) => self.saw(request, &seen, waits, deadline)?,
+                Ok(Entered::In {
+                    created,
+                    abandoned,
+                    value,
+                }) => Next::Answer(self.granted(request, created, abandoned, value)),
+                Err(unanswered) if matches!(unanswered.error, Failure::LeaseGone) => {
+                    self.lose_lease(request, deadline);
+                    Next::Ask
+                }
+                Err(unanswered) => return Err(unanswered),
+            };
+            if let Next::Answer(answer) = next {
+                return Ok(answer);
+            }
+            if deadline.is_over() {
+                break;
+            }
+        }
+        let cause = "there was no time to ask again";
+        Err(Unanswered::unsent(Failure::Unreachable(cause.into())))
+    }
+
+    /// What this process knows of the owner, which has a lease now. One that is out takes another if that isn't new any more.
+    fn own(&mut self, request: Request<'_>, deadline: &Deadline) -> Result<Own, Failure> {
+        let commands = &self.commands;
+        let mut own = commands.own(request, deadline)?;
+        if self.state == State::Out && !commands.leases.is_fresh(&own.lease, request.ttl) {
+            commands.drop_lease(request.owner, deadline);
+            own = commands.own(request, deadline)?;
+        }
+        if self.proved != own.lease.since {
+            self.proved = own.lease.since;
+            self.beat = self.proved.plus(shortened(request.ttl / 3, JITTER));
+        }
+        Ok(own)
+    }
+
+    fn question(
+        &mut self,
+        request: Request<'_>,
+        own: &Own,
+        enters: bool,
+        deadline: &Deadline,
+    ) -> Result<Entered, Unanswered<Failure>> {
+        let commands = &self.commands;
+        let is_alone = request.claim.is_exclusive();
+        match self.state {
+            State::Unclear => commands.look(request, deadline),
+            State::Out if is_alone => commands.enter_alone(request, own, enters, deadline),
+            State::Out if enters => commands.enter_line(request, own, deadline),
+            State::Out => match self.fits_at {
+                None => commands.enter_empty_line(request, own, deadline),
+                Some(revision) => commands.enter_line_as_seen(request, own, revision, deadline),
+            },
+            State::InLine(_) if self.is_due() => commands.beat(request, own, deadline),
+            State::InLine(created) if is_alone => commands.go_in(request, own, created, deadline),
+            State::InLine(_) => commands.look(request, deadline),
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        self.beat <= self.commands.clock.now()
+    }
+
+    /// A lease that the last question used isn't there any more: that of the owner, or that of what is to be told of it.
+    fn lose_lease(&mut self, request: Request<'_>, deadline: &Deadline) {
+        let uses_own = self.state == State::Out || self.is_due();
+        if uses_own {
+            self.commands.drop_lease(request.owner, deadline);
+        }
+        if self.state == State::Out || !uses_own {
+            self.commands.leases.lose_memory();
+        }
+        if uses_own {
+            self.state = State::Out;
+        }
+    }
+
+    fn granted(
+        &mut self,
+        request: Request<'_>,
+        created: u64,
+        abandoned: bool,
+        value: Option<Stored>,
+    ) -> Answer {
+        self.state = State::InLine(created);
+        let own = self.commands.owners.get(request.owner);
+        Answer::Granted(Grant {
+            token: token_of(created, abandoned),
+            value,
+            since: own.map_or(self.proved, |own| own.lease.since),
+        })
+    }
+
+    /// Decides by what was seen.
+    fn saw(
+        &mut self,
+        request: Request<'_>,
+        seen: &Seen,
+        waits: bool,
+        deadline: &Deadline,
+    ) -> Result<Next, Unanswered<Failure>> {
+        let standings: Vec<_> = seen.standings(request.owner).collect();
+        let places = standings.iter().flatten().count();
+        if seen.is_broken {
+            self.go_out(request, deadline)?;
+            return Ok(Next::Answer(Answer::Broken));
+        }
+        if places == standings.len() {
+            return self.saw_itself(request, seen, waits, deadline);
+        }
+        if places > 0 {
+            // Somebody has deleted a key: the others are of no use.
+            self.go_out(request, deadline)?;
+            return Ok(Next::Ask);
+        }
+        match self.state {
+            State::Out if self.could_enter(request, seen) => {
+                self.fits_at = Some(seen.revision);
+                Ok(Next::Ask)
+            }
+            State::Out => {
+                self.commands.retire(request.owner, deadline);
+                Ok(Next::Answer(taken(request, seen, false)))
+            }
+            State::InLine(_) => {
+                self.commands.drop_lease(request.owner, deadline);
+                self.state = State::Out;
+                Ok(Next::Ask)
+            }
+            State::Unclear => {
+                self.state = State::Out;
+                Ok(Next::Ask)
+            }
+        }
+    }
+
+    /// It has all its places.
+    fn saw_itself(
+        &mut self,
+        request: Request<'_>,
+        seen: &Seen,
+        waits: bool,
+        deadline: &Deadline,
+    ) -> Result<Next, Unanswered<Failure>> {
+        self.state = State::InLine(seen.created(request.owner).unwrap_or_default());
+        self.blocker = self.blocker_in(request, seen);
+        Ok(match (&self.blocker, self.state) {
+            (None, State::InLine(created)) if !request.claim.is_exclusive() => {
+                let value = seen.value.clone();
+                Next::Answer(self.granted(request, created, seen.has_entered, value))
+            }
+            (None, _) => Next::Ask,
+            (Some(_), _) if waits => Next::Answer(taken(request, seen, true)),
+            (Some(_), _) => {
+                self.go_out(request, deadline)?;
+                Next::Answer(taken(request, seen, false))
+            }
+        })
+    }
+
+    /// Gives up all places.
+    fn go_out(
+        &mut self,
+        request: Request<'_>,
+        deadline: &Deadline,
+    ) -> Result<(), Unanswered<Failure>> {
+        self.commands.leave(request, deadline)?;
+        self.commands.retire(request.owner, deadline);
+        (self.state, self.blocker, self.watching) = (State::Out, None, None);
+        Ok(())
+    }
+
+    /// Whether it would hold the name together with those in line, if it came now.
+    fn could_enter(&self, request: Request<'_>, seen: &Seen) -> bool {
+        let mode = request.claim.mode;
+        let fits = |modes: &[_]| line::standing(modes, mode) == Standing::Holds;
+        !request.claim.is_exclusive() && seen.lines.iter().all(|line| fits(&line.modes()))
+    }
+
+    /// What stands in the way of the owner, in the first of the names that it can't hold yet.
+    fn blocker_in(&self, request: Request<'_>, seen: &Seen) -> Option<Blocker> {
+        let keys = self.commands.keys(request.claim);
+        let lines = seen.lines.iter().zip(&keys);
+        let mut standings = lines.zip(seen.standings(request.owner));
+        standings.find_map(|((line, keys), standing)| {
+            let (range, puts) = match standing?.1 {
+                Standing::Holds => return None,
+                Standing::Behind(at) => (Range::Key(line.0[at].key.clone()), true),
+                Standing::BehindSome => (keys.line(), false),
+            };
+            Some(Blocker {
+                range,
+                puts,
+                revision: seen.revision,
+            })
+        })
+    }
+
+    /// Waits until what stands in the way has changed since it was seen, or until then.
+    fn watch(&mut self, blocker: Blocker, until: &Deadline) -> Result<(), Failure> {
+        let watching = self.watching.take();
+        let same = watching.filter(|(of, _)| of.range == blocker.range && of.puts == blocker.puts);
+        let mut watch = match same {
+            Some((_, watch)) => watch,
+            None => {
+                let from = blocker.revision + 1;
+                let client = &self.commands.client;
+                client.watch(&blocker.range, blocker.puts, from, until)?
+            }
+        };
+        loop {
+            let events = watch.next(until)?;
+            // A watch that goes on may tell of what is over.
+            let is_news = events.iter().any(|event| event.revision > blocker.revision);
+            if is_news || events.is_empty() {
+                self.watching = Some((blocker, watch));
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn taken(request: Request<'_>, seen: &Seen, is_queued: bool) -> Answer {
+    let is_wanted = is_queued && log::log_enabled!(log::Level::Debug);
+    let mut holders = seen.lines.iter().filter_map(|line| line.holders().next());
+    let holder = holders.find_map(|place| place.owner().filter(|owner| *owner != request.owner));
+    Answer::Taken {
+        is_queued,
+        holder: holder
+            .filter(|_| is_wanted)
+            .map(|owner| owner.holder().to_owned()),
+    }
+}
