@@ -45,7 +45,7 @@ impl Leases {
     /// An unused lease serves another lock, and the server looks twice a second which have ended.
     #[cfg(feature = "etcd")]
     const ETCD: Self = Self {
-        shortest: Duration::from_secs(2),
+        shortest: Duration::from_secs(1),
         unit: Duration::from_secs(2),
         early: 0.5,
         late: Duration::from_secs(1),
@@ -208,12 +208,8 @@ impl Place {
         static CLUSTER: Mutex<Weak<support::EtcdCluster>> = Mutex::new(Weak::new());
         let cluster = shared(&CLUSTER, || {
             let setup = support::Etcd::setup().flag("max-request-bytes", "8000000");
-            // So that nobody takes over because a busy machine stood still.
-            let calm = [("heartbeat-interval", "300"), ("election-timeout", "3000")];
-            let setup = calm
-                .iter()
-                .fold(setup, |setup, (flag, value)| setup.flag(flag, value));
-            setup.cluster(3)
+            // The longest with leases of two seconds: nobody takes over only because a busy machine stood still.
+            setup.flag("election-timeout", "1300").cluster(3)
         });
         let url = cluster.url_at(&format!("root-{}", next_number()));
         Place::with(Leases::ETCD, &url, cluster)
@@ -225,7 +221,8 @@ impl Place {
         static SERVER: Mutex<Weak<support::ZooKeeper>> = Mutex::new(Weak::new());
         let server = shared(&SERVER, || patient().start());
         let url = server.url_at(&format!("root-{}", next_number()));
-        let url = format!("{url}?auth=digest:locker:{PASSWORD}");
+        // Its longest session isn't of 20 ticks, by which crosslock would find out how long they are.
+        let url = format!("{url}?tick=100ms&auth=digest:locker:{PASSWORD}");
         Place::with(Leases::ZOOKEEPER, &url, server)
     }
 
@@ -235,7 +232,7 @@ impl Place {
         let ensemble = shared(&ENSEMBLE, || {
             patient().config("syncLimit", "100").ensemble(3)
         });
-        let url = ensemble.url_at(&format!("root-{}", next_number()));
+        let url = ensemble.url_at(&format!("root-{}?tick=100ms", next_number()));
         Place::with(Leases::ZOOKEEPER, &url, ensemble)
     }
 

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
-use crosslock::Prefer;
 #[cfg(any(feature = "etcd", feature = "zookeeper"))]
-use crosslock::{Error, LockGuard};
+use crosslock::Error;
+use crosslock::Prefer;
 use support::wait_until;
 
 use super::rwlock::wait_for_a_writer;
@@ -97,7 +97,7 @@ pub(crate) fn nobody_is_preferred_here(place: &Place) {
         let outcomes = [
             lock.read("a").map(Some),
             lock.try_read("a"),
-            lock.lock("a").and_then(LockGuard::downgrade).map(Some),
+            lock.try_read_for("a", PATIENCE),
             #[cfg(feature = "value")]
             lock.rwlock("a", 0).map(|_| None),
         ];

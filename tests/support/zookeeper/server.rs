@@ -26,7 +26,7 @@ pub struct ZooKeeper {
 }
 
 impl ZooKeeper {
-    /// Starts a server whose sessions last for 200 ms to a minute.
+    /// Starts a server whose sessions last for 200 ms to 2 s.
     pub fn start() -> Self {
         Self::setup().start()
     }

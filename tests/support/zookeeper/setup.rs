@@ -41,7 +41,7 @@ impl ZooKeeperSetup {
         Self::default()
     }
 
-    /// The time in which servers and sessions are counted; sessions last for two ticks at least.
+    /// The time in which servers and sessions are counted; sessions last for 2 to 20 ticks if nothing else is configured.
     pub fn tick(mut self, time: Duration) -> Self {
         self.tick = Some(time);
         self
@@ -114,7 +114,7 @@ impl ZooKeeperSetup {
         let (tick, port) = (self.tick.unwrap_or(TICK).as_millis(), front.client);
         let mut text = format!(
             "tickTime={tick}\ndataDir={}\nclientPort={port}\nclientPortAddress=127.0.0.1\n\
-             admin.enableServer=false\nmaxClientCnxns=0\nmaxSessionTimeout=60000\n4lw.commands.whitelist=*\n",
+             admin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=*\n",
             data.display()
         );
         if members.len() > 1 {
