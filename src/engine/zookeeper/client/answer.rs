@@ -21,6 +21,8 @@ pub(super) const EVENT_XID: i32 = -1;
 pub(super) const SESSION_EXPIRED: i32 = -112;
 pub(super) const AUTH_FAILED: i32 = -115;
 pub(super) const SESSION_MOVED: i32 = -118;
+/// The servers want a login of another kind.
+pub(super) const NO_SASL: i32 = -124;
 
 /// The answer to a [`Hello`](super::request::Hello).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

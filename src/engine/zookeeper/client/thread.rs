@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use super::answer::{AUTH_FAILED, EVENT_XID, SESSION_EXPIRED, SESSION_MOVED, event, header};
+use super::answer::{
+    AUTH_FAILED, EVENT_XID, NO_SASL, SESSION_EXPIRED, SESSION_MOVED, event, header,
+};
 use super::connection::Connection;
 use super::failure::Failure;
 use super::jute::Decoder;
@@ -44,8 +46,8 @@ fn run(shared: &Shared, mut place: usize, connection: Connection) {
         if matches!(failure, Failure::Ended) {
             break;
         }
-        shared.disconnected(&failure.to_string());
         let connected = catch_unwind(AssertUnwindSafe(|| {
+            shared.disconnected(&failure.to_string());
             log_loss(shared, &failure);
             reconnect(shared, &mut place)
         }));
@@ -78,10 +80,15 @@ fn read(shared: &Shared, connection: &mut Connection) -> Result<(), Failure> {
     if shared.closed.is_set() {
         return Err(Failure::Ended);
     }
-    let wait = tend(shared)?.max(SHORTEST);
+    let plan = tend(shared)?;
     let Connection { socket, frames, .. } = connection;
-    socket.set_deadline(&Deadline::after(wait));
+    socket.set_deadline(&Deadline::after(plan.wait.max(SHORTEST)));
     let mut frame = frames.next(socket)?;
+    // Looked at behind the read: this process may have been stopped while the answer came.
+    if frame.is_none() && plan.is_silent {
+        let text = format!("no answer for {:?}", shared.silence());
+        return Err(Failure::Unreachable(text.into()));
+    }
     while let Some(received) = frame {
         deliver(shared, &received)?;
         frame = frames.take()?;
@@ -89,38 +96,47 @@ fn read(shared: &Shared, connection: &mut Connection) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Beats if it is time, and says how long there is nothing to do. A server that is silent for too long is left.
-fn tend(shared: &Shared) -> Result<Duration, Failure> {
-    let now = shared.clock.now();
-    let (mut wait, mut beat_in) = plan(shared, &shared.state.lock(), now)?;
-    if beat_in.is_some_and(|beat_in| beat_in.is_zero()) {
-        shared.send_beat();
-        (wait, beat_in) = plan(shared, &shared.state.lock(), now)?;
-    }
-    Ok(beat_in.map_or(wait, |beat_in| beat_in.min(wait)))
+/// What the thread does next.
+struct Plan {
+    /// Whether it beats now.
+    beats: bool,
+    /// How long it may wait for what the server sends.
+    wait: Duration,
+    /// Whether the server is left if it has sent nothing.
+    is_silent: bool,
 }
 
-/// When the server or the session is to be given up, and when to beat; `None` while a beat is on its way.
-fn plan(
-    shared: &Shared,
-    state: &State,
-    now: BootInstant,
-) -> Result<(Duration, Option<Duration>), Failure> {
+/// Beats if it is time.
+fn tend(shared: &Shared) -> Result<Plan, Failure> {
+    let now = shared.clock.now();
+    let plan_now = || plan(shared, &shared.state.lock(), now);
+    let plan = plan_now()?;
+    if !plan.beats {
+        return Ok(plan);
+    }
+    shared.send_beat();
+    plan_now()
+}
+
+fn plan(shared: &Shared, state: &State, now: BootInstant) -> Result<Plan, Failure> {
     let left = shared.time_left_at(now, state);
     if left.is_zero() {
         return Err(Failure::Ended);
     }
+    let silent_since = state
+        .pending
+        .front()
+        .map(|first| first.sent.max(state.heard));
+    let patience = silent_since.map(|since| since.plus(shared.silence()).since(now));
     let beat_in = (!state.is_beating).then(|| state.proof.next_beat().since(now));
-    let Some(first) = state.pending.front() else {
-        return Ok((left, beat_in));
-    };
-    let silent_since = first.sent.max(state.heard);
-    let patience = silent_since.plus(shared.silence()).since(now);
-    if patience.is_zero() {
-        let text = format!("no answer for {:?}", shared.silence());
-        return Err(Failure::Unreachable(text.into()));
-    }
-    Ok((left.min(patience), beat_in))
+    Ok(Plan {
+        beats: beat_in.is_some_and(|beat_in| beat_in.is_zero()),
+        wait: [patience, beat_in]
+            .into_iter()
+            .flatten()
+            .fold(left, Duration::min),
+        is_silent: patience.is_some_and(|patience| patience.is_zero()),
+    })
 }
 
 /// Gives what the server sent to whom it is for.
@@ -141,7 +157,7 @@ fn deliver(shared: &Shared, frame: &[u8]) -> Result<(), Failure> {
         SESSION_MOVED => Err(Failure::Unreachable(
             "the session is at another server".into(),
         )),
-        AUTH_FAILED => Err(Failure::Denied("the servers refuse this login".into())),
+        AUTH_FAILED | NO_SASL => Err(Failure::Denied("the servers refuse this login".into())),
         _ => Ok(state.answer(header, &mut record, now)?),
     }
 }
