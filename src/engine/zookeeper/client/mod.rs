@@ -168,6 +168,12 @@ impl Session {
         requests: &[Op],
         deadline: &Deadline,
     ) -> Result<Answers, Unanswered<Failure>> {
+        let (items, slot) = self.items(requests)?;
+        self.shared.send(items, deadline)?;
+        slot.wait(deadline)
+    }
+
+    fn items(&self, requests: &[Op]) -> Result<(Vec<Item>, Arc<AnswerSlot>), Unanswered<Failure>> {
         if !self.process.is_current() {
             return Err(Unanswered::unsent(Failure::Ended));
         }
@@ -179,8 +185,17 @@ impl Session {
         if longest > LONGEST_REQUEST {
             return Err(Unanswered::unsent(Failure::TooLarge(longest)));
         }
-        self.shared.send(items, deadline)?;
-        slot.wait(deadline)
+        Ok((items, slot))
+    }
+
+    /// The same without waiting for answers: what fails then is told to nobody.
+    pub(super) fn send(
+        &self,
+        requests: &[Op],
+        deadline: &Deadline,
+    ) -> Result<(), Unanswered<Failure>> {
+        let (items, _) = self.items(requests)?;
+        self.shared.send(items, deadline)
     }
 
     /// The same for one request.
@@ -238,6 +253,14 @@ impl Session {
             }
             Phase::Ended { expired: false } => {}
             Phase::Connected(_) | Phase::Disconnected(_) => state.tells.push(Arc::new(tell)),
+        }
+    }
+
+    /// Has `call` called on the session's thread, about once a tick, while there is a connection. It must not block, nor ask
+    /// the session.
+    pub(super) fn on_beat(&self, call: impl Fn() + Send + Sync + 'static) {
+        if self.process.is_current() {
+            self.shared.state.lock().on_beat.push(Arc::new(call));
         }
     }
 

@@ -32,6 +32,8 @@ pub(super) struct State {
     pub(super) proof: Proof,
     /// Who is to be told when the session expires.
     pub(super) tells: Vec<Tell>,
+    /// What is called with each beat.
+    pub(super) on_beat: Vec<Tell>,
 }
 
 /// Called once, without any lock.
@@ -173,6 +175,7 @@ impl State {
             watches: Watches::default(),
             proof,
             tells: Vec::new(),
+            on_beat: Vec::new(),
         }
     }
 

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::answer::{
-    AUTH_FAILED, EVENT_XID, NO_SASL, SESSION_EXPIRED, SESSION_MOVED, event, header,
+    AUTH_FAILED, EVENT_XID, EventKind, NO_SASL, SESSION_EXPIRED, SESSION_MOVED, event, header,
 };
 use super::connection::Connection;
 use super::failure::Failure;
@@ -115,6 +115,8 @@ fn tend(shared: &Shared) -> Result<Plan, Failure> {
         return Ok(plan);
     }
     shared.send_beat();
+    let on_beat = shared.state.lock().on_beat.clone();
+    on_beat.iter().for_each(|call| call());
     plan_now()
 }
 
@@ -147,9 +149,14 @@ fn deliver(shared: &Shared, frame: &[u8]) -> Result<(), Failure> {
     let mut state = shared.state.lock();
     state.heard = now;
     if header.xid == EVENT_XID {
-        let told = state.watches.take(&event(&mut record)?);
+        let event = event(&mut record)?;
+        let watches = state.watches.take(&event);
         drop(state);
-        told.iter().for_each(|one| one.tell(Told::Event));
+        let told = match event.kind {
+            EventKind::Deleted => Told::Deleted,
+            _ => Told::Changed,
+        };
+        watches.iter().for_each(|one| one.tell(told));
         return Ok(());
     }
     match header.error {

@@ -22,8 +22,10 @@ pub(super) struct Listening(Weak<Shared>);
 /// What a watcher was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine::zookeeper) enum Told {
-    /// Something has happened: ask what.
-    Event,
+    /// The node was made, or its data was changed, or a child of it was made or deleted.
+    Changed,
+    /// The node was deleted.
+    Deleted,
     /// The connection was lost, or the session has ended, and the watch is no more: ask again.
     ConnectionLost,
     /// Nothing, until then.
@@ -148,9 +150,9 @@ mod tests {
             watcher.wait(&Deadline::after(Duration::ZERO)),
             Told::Nothing
         );
-        watcher.listening().tell(Told::Event);
+        watcher.listening().tell(Told::Changed);
         watcher.listening().tell(Told::ConnectionLost);
-        assert_eq!(watcher.wait(&in_time()), Told::Event);
+        assert_eq!(watcher.wait(&in_time()), Told::Changed);
         assert_eq!(calls.load(Ordering::SeqCst), 1);
     }
 
@@ -185,6 +187,6 @@ mod tests {
         assert!(listening.is_alive());
         drop(clone);
         assert!(!listening.is_alive());
-        listening.tell(Told::Event);
+        listening.tell(Told::Changed);
     }
 }

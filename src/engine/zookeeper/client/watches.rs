@@ -95,9 +95,9 @@ mod tests {
             });
             let other = Watcher::new();
             watches.add("/b".to_owned(), Watched::Data, other.listening());
-            let tell = |told: Vec<Listening>| told.iter().for_each(|one| one.tell(Told::Event));
+            let tell = |told: Vec<Listening>| told.iter().for_each(|one| one.tell(Told::Changed));
             tell(watches.take(&event(kind)));
-            let told = watchers.map(|watcher| watcher.told() == Told::Event);
+            let told = watchers.map(|watcher| watcher.told() == Told::Changed);
             assert_eq!(told, [data, children], "{kind:?}");
             assert_eq!(other.told(), Told::Nothing);
             assert!(watches.take(&event(kind)).is_empty());
