@@ -1,38 +1,227 @@
 //! Locks in ZooKeeper.
+//!
+//! A locker has one `client::Session`. Each owner has an ephemeral node in the line of each of its names: `nodes` says what they
+//! are called, `line` who holds, [`wait`] how an owner comes to a lock, `release` how it leaves. `owners` has those of this
+//! process, whose guards hear of the end of the session, and of nodes that are gone.
+//!
+//! It uses `base`, the seam, `engine::line`, `engine::net` and `engine::url`. What always holds here: a lease counts since a
+//! time at which the leader is known to have had the session; what is deleted before a node that others watch is deleted in the
+//! same transaction; and a node that a request may have made is looked for before another is made.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
-use super::{Engine, Release, Released, Renewed, Request, Wait, unsupported};
+use self::client::Session;
+use self::locks::Locks;
+use self::wait::ZooKeeperWait;
+use super::{
+    Capabilities, Cursor, Engine, Grant, Operations, Page, Release, Released, Renewed, Request,
+    Revocations, Sharing, StoreAnswer, Values, Wait,
+};
 use crate::base::clock::{Clock, Deadline};
+use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
+use crate::base::inspection::{Holder, Inspection};
+use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
+use crate::base::owner::Owner;
+use crate::base::token::Token;
+use crate::base::value::Stored;
+use crate::engine::line::HAND_OVERS;
 
 mod address;
 mod client;
+mod diagnosis;
+mod entering;
+mod kept;
+mod leases;
+mod leftovers;
+mod line;
+mod locks;
+mod nodes;
+mod operations;
+mod owners;
+mod release;
+mod replies;
+mod sessions;
+mod values;
+mod wait;
+
+/// For how long the end of a locker waits until the servers know of it.
+const CLOSE: Duration = Duration::from_millis(60);
 
 #[derive(Debug)]
-pub(crate) enum ZooKeeperEngine {}
+pub(crate) struct ZooKeeperEngine {
+    locks: Arc<Locks>,
+}
 
 impl ZooKeeperEngine {
-    pub(crate) fn open(url: &str, _options: &Options, _clock: Arc<dyn Clock>) -> Result<Self> {
-        Err(unsupported(url, "locks"))
+    /// Opens the session, so that a wrong URL, login, address or ttl is told now.
+    pub(crate) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Self> {
+        let address = address::parse(url)?;
+        options.check()?;
+        let session = Session::open(address, options.ttl, options, clock.clone())?;
+        Ok(ZooKeeperEngine {
+            locks: Locks::new(session, options.ttl, clock),
+        })
+    }
+}
+
+impl Drop for ZooKeeperEngine {
+    fn drop(&mut self) {
+        self.locks.close(&Deadline::after(CLOSE));
     }
 }
 
 impl Engine for ZooKeeperEngine {
     fn place(&self) -> &str {
-        match *self {}
+        self.locks.place()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            shared: true,
+            permits: true,
+            several_names: true,
+            hand_overs: HAND_OVERS,
+            ..Capabilities::default()
+        }
     }
 
     fn new_wait(&self) -> Box<dyn Wait> {
-        match *self {}
+        Box::new(ZooKeeperWait::new(self.locks.clone()))
     }
 
-    fn renew(&self, _: Request<'_>, _: &Deadline) -> Result<Renewed> {
-        match *self {}
+    fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
+        let renewed = leases::renew(&self.locks, request, deadline);
+        renewed.map_err(|e| self.locks.error(Some(request.key()), e))
     }
 
-    fn release(&self, _: Request<'_>, _: Release<'_>, _: &Deadline) -> Result<Released> {
-        match *self {}
+    fn release(
+        &self,
+        request: Request<'_>,
+        release: Release<'_>,
+        deadline: &Deadline,
+    ) -> Result<Released> {
+        release::release(&self.locks, request, release, deadline)
+    }
+
+    fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
+        let is_owner = leases::is_owner(&self.locks, request, deadline);
+        is_owner.map_err(|e| self.locks.error(Some(request.key()), e))
+    }
+
+    fn adopt(
+        &self,
+        request: Request<'_>,
+        from: &Owner,
+        last_used: u64,
+        deadline: &Deadline,
+    ) -> Result<Option<Grant>> {
+        let adopted = leases::adopt(&self.locks, request, from, last_used, deadline);
+        adopted.map_err(|e| self.locks.error(Some(request.key()), e))
+    }
+
+    fn operations(&self) -> Result<&dyn Operations> {
+        Ok(self)
+    }
+
+    fn diagnose(
+        &self,
+        _namespace: &Namespace,
+        options: &Options,
+        deadline: &Deadline,
+    ) -> Result<Vec<Finding>> {
+        let findings = diagnosis::diagnose(&self.locks, options, deadline);
+        findings.map_err(|e| self.locks.error(None, e))
+    }
+
+    fn tell_revocations(&self, to: Weak<dyn Revocations>) {
+        self.locks.owners.tell(to);
+    }
+
+    fn values(&self) -> Result<&dyn Values> {
+        Ok(self)
+    }
+
+    fn sharing(&self) -> Result<&dyn Sharing> {
+        Ok(self)
+    }
+
+    fn after_fork(&self) -> Option<Arc<dyn Engine>> {
+        let locks = self.locks.after_fork();
+        Some(Arc::new(ZooKeeperEngine { locks }))
+    }
+
+    fn forget(&self, owner: &Owner) {
+        self.locks.forget(owner);
+    }
+}
+
+impl Operations for ZooKeeperEngine {
+    fn inspect(&self, key: &Key, deadline: &Deadline) -> Result<Inspection> {
+        let inspected = operations::inspect(&self.locks, key, deadline);
+        inspected.map_err(|e| self.locks.error(Some(key), e))
+    }
+
+    fn list(
+        &self,
+        namespace: &Namespace,
+        prefix: &str,
+        cursor: Cursor,
+        deadline: &Deadline,
+    ) -> Result<Page> {
+        let page = operations::list(&self.locks, namespace, prefix, &cursor, deadline);
+        page.map_err(|e| self.locks.error(None, e))
+    }
+
+    fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {
+        let broken = operations::break_lock(&self.locks, key, deadline);
+        broken.map_err(|e| self.locks.error(Some(key), e))
+    }
+}
+
+impl Values for ZooKeeperEngine {
+    fn store(
+        &self,
+        request: Request<'_>,
+        value: &[u8],
+        deadline: &Deadline,
+    ) -> Result<StoreAnswer> {
+        let stored = values::store(&self.locks, request, value, deadline);
+        stored.map_err(|e| self.locks.error(Some(request.key()), e))
+    }
+
+    fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored> {
+        let loaded = values::load(&self.locks, key, deadline);
+        loaded.map_err(|e| self.locks.error(Some(key), e))
+    }
+
+    fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()> {
+        let removed = values::remove(&self.locks, key, deadline);
+        removed.map_err(|e| self.locks.error(Some(key), e))
+    }
+
+    fn value_key(&self, key: &Key) -> String {
+        self.locks.name(key).child(nodes::VALUE)
+    }
+}
+
+impl Sharing for ZooKeeperEngine {
+    fn downgrade(
+        &self,
+        request: Request<'_>,
+        last_used: u64,
+        value: Option<&[u8]>,
+        deadline: &Deadline,
+    ) -> Result<Option<Token>> {
+        let token = leases::downgrade(&self.locks, request, last_used, value, deadline);
+        token.map_err(|e| self.locks.error(Some(request.key()), e))
+    }
+
+    fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32> {
+        let line = kept::current_line(&self.locks, &self.locks.name(key), deadline);
+        let line = line.map_err(|e| self.locks.error(Some(key), e))?;
+        Ok(line.free_permits(of))
     }
 }

@@ -1,0 +1,298 @@
+//! Leases that go on: renewed, looked at, adopted, and turned into one that reads.
+
+use std::sync::Arc;
+
+use super::client::{Change, Code, Kind, Op};
+use super::entering::watched;
+use super::line::Line;
+use super::locks::{Locks, Name, RETRY, children, get, sync};
+use super::nodes::{self, HELD, VALUE};
+use super::owners::mark;
+use super::release::{create, delete, find_broken, is_lost, other_store, set};
+use super::replies::{Replies, Trouble};
+use crate::base::claim::Mode;
+use crate::base::clock::{BootInstant, Deadline};
+use crate::base::error::Error;
+use crate::base::owner::Owner;
+use crate::base::token::Token;
+use crate::engine::line::passed_on;
+use crate::engine::{Grant, Renewed, Request};
+
+/// Proves that the session lives, and looks at the owner's nodes.
+pub(super) fn renew(
+    locks: &Arc<Locks>,
+    request: Request<'_>,
+    deadline: &Deadline,
+) -> Result<Renewed, Trouble> {
+    let since = match locks.owners.get(request.owner) {
+        None => return gone(locks, request, deadline),
+        Some(_) => locks.session(deadline)?.prove(deadline)?,
+    };
+    match look(locks, request, false, deadline)? {
+        Renewed::Done if locks.owners.renewed(request.owner, since.plus(request.ttl)) => {
+            Ok(Renewed::DoneSince(since))
+        }
+        Renewed::Done => gone(locks, request, deadline),
+        other => Ok(other),
+    }
+}
+
+/// Looks at the owner's nodes as the leader has them.
+pub(super) fn is_owner(
+    locks: &Arc<Locks>,
+    request: Request<'_>,
+    deadline: &Deadline,
+) -> Result<Renewed, Trouble> {
+    look(locks, request, true, deadline)
+}
+
+fn look(
+    locks: &Arc<Locks>,
+    request: Request<'_>,
+    is_current: bool,
+    deadline: &Deadline,
+) -> Result<Renewed, Trouble> {
+    let Some(nodes) = locks.owners.get(request.owner) else {
+        return gone(locks, request, deadline);
+    };
+    let is_unwatched = locks.owners.is_unwatched(request.owner);
+    let mut watchers = Vec::new();
+    let mut requests: Vec<_> = nodes
+        .paths
+        .iter()
+        .map(|path| {
+            if is_unwatched {
+                let watcher = locks.watcher(request.owner);
+                watchers.push(watcher.clone());
+                watched(path, watcher)
+            } else {
+                get(path.clone())
+            }
+        })
+        .collect();
+    if is_current && let Some(path) = nodes.paths.first() {
+        requests.insert(0, sync(path));
+    }
+    let mut replies = locks.call_again(&requests, deadline)?;
+    if is_current {
+        replies.done()?;
+    }
+    for _ in &nodes.paths {
+        if replies.data()?.is_none() {
+            return gone(locks, request, deadline);
+        }
+    }
+    locks.owners.watched(request.owner, watchers);
+    Ok(Renewed::Done)
+}
+
+/// Why the owner has nothing any more.
+fn gone(locks: &Arc<Locks>, request: Request<'_>, deadline: &Deadline) -> Result<Renewed, Trouble> {
+    let is_broken = find_broken(locks, request, deadline)?;
+    Ok(if is_broken {
+        Renewed::Broken
+    } else {
+        Renewed::NotOwner
+    })
+}
+
+/// Puts nodes of another owner, or another way to hold, in the place of nodes in line: in one transaction.
+struct Replacing<'a> {
+    locks: &'a Arc<Locks>,
+    request: Request<'a>,
+    /// Whose nodes are replaced.
+    from: &'a str,
+    mode: Mode,
+    token: Token,
+    value: Option<&'a [u8]>,
+    deadline: &'a Deadline,
+}
+
+/// What came of one try.
+enum Replaced {
+    /// The new nodes.
+    By(Vec<String>),
+    /// The owner has none any more.
+    Gone,
+    /// Something has changed meanwhile.
+    Again,
+}
+
+impl Replacing<'_> {
+    /// False if the other owner hasn't all of its nodes any more.
+    fn run(&self) -> Result<bool, Trouble> {
+        let (owners, owner) = (&self.locks.owners, self.request.owner);
+        loop {
+            let session = self.locks.session(self.deadline)?;
+            owners.asks(owner, session.id());
+            match self.replace() {
+                Ok(Replaced::By(paths)) => {
+                    owners.has(owner, paths);
+                    return Ok(true);
+                }
+                Ok(Replaced::Gone) => return Ok(false),
+                Ok(Replaced::Again) => {}
+                Err(Trouble::Failure(failure)) if is_lost(&failure) && !self.deadline.is_over() => {
+                    self.deadline.sleep(RETRY);
+                }
+                Err(trouble) => return Err(trouble),
+            }
+        }
+    }
+
+    fn replace(&self) -> Result<Replaced, Trouble> {
+        let names = self.locks.names(self.request);
+        let lists = names.iter().map(|name| children(&name.path));
+        let requests: Vec<_> = [sync(&names[0].path)].into_iter().chain(lists).collect();
+        let session = self.locks.session(self.deadline)?;
+        let mut replies = Replies::new(session.call(&requests, self.deadline)?);
+        replies.done()?;
+        let (mut changes, mut paths) = (Vec::new(), Vec::new());
+        for name in &names {
+            let line = replies.line()?;
+            match self.of_name(name, &line, &mut changes) {
+                Some(path) => paths.push(path),
+                None => return Ok(Replaced::Gone),
+            }
+        }
+        if changes.is_empty() {
+            return Ok(Replaced::By(paths));
+        }
+        let answers = session.call(&[Op::Multi(changes)], self.deadline)?;
+        match Replies::new(answers).multi()? {
+            Ok(_) => Ok(Replaced::By(paths)),
+            Err(refused) if matches!(refused.code, Code::NoNode | Code::NodeExists) => {
+                Ok(Replaced::Again)
+            }
+            Err(refused) => Err(refused.code.into()),
+        }
+    }
+
+    /// The path of the new node, and what makes it, unless it is there.
+    fn of_name(&self, name: &Name, line: &Line, changes: &mut Vec<Change>) -> Option<String> {
+        let uuid = nodes::uuid_of(self.request.owner);
+        if let Some(place) = line.position(uuid)
+            && line.members[place].mode == self.mode
+        {
+            return Some(name.child(&line.members[place].node));
+        }
+        let old = &line.members[line.position(self.from)?];
+        let path = name.child(&old.replaced_by(self.mode, uuid));
+        changes.push(Change::Create {
+            path: path.clone(),
+            data: self.locks.card(self.request, Some(self.token.number)),
+            kind: Kind::Ephemeral,
+        });
+        if let Some(value) = self.value {
+            let store = set(name.child(VALUE), value);
+            changes.push(if line.has_value {
+                store
+            } else {
+                other_store(&store)
+            });
+        }
+        let held = name.child(HELD);
+        match (self.mode, line.is_marked) {
+            (Mode::Exclusive, true) => changes.push(set(held, &mark(self.request.owner, false))),
+            (Mode::Exclusive, false) => {
+                changes.push(create(held, mark(self.request.owner, false)));
+            }
+            (_, true) if old.mode == Mode::Exclusive => changes.push(delete(held)),
+            _ => {}
+        }
+        // The last: whoever waits for it finds the new one.
+        changes.push(delete(name.child(&old.node)));
+        Some(path)
+    }
+}
+
+/// Makes another owner's lease that of the request.
+pub(super) fn adopt(
+    locks: &Arc<Locks>,
+    request: Request<'_>,
+    from: &Owner,
+    last_used: u64,
+    deadline: &Deadline,
+) -> Result<Option<Grant>, Trouble> {
+    let replacing = Replacing {
+        locks,
+        request,
+        from: nodes::uuid_of(from),
+        mode: request.claim.mode,
+        token: token_above(locks, request, last_used)?,
+        value: None,
+        deadline,
+    };
+    // Its node is about to be deleted, if it is an owner of this process.
+    locks.owners.unwatch(from);
+    if !replacing.run()? {
+        locks.owners.remove(request.owner);
+        return Ok(None);
+    }
+    locks.owners.remove(from);
+    let since = begin(locks, request, deadline)?;
+    let value = match request.claim.valued {
+        true => Some(super::values::load(locks, request.key(), deadline)?),
+        false => None,
+    };
+    Ok(Some(Grant {
+        token: replacing.token,
+        value,
+        since,
+    }))
+}
+
+/// The lease counts from then on.
+fn begin(
+    locks: &Arc<Locks>,
+    request: Request<'_>,
+    deadline: &Deadline,
+) -> Result<BootInstant, Trouble> {
+    let session = locks.session(deadline)?;
+    let since = locks.proven(&session, deadline)?;
+    locks
+        .owners
+        .let_in(request.owner, since.plus(request.ttl), Vec::new());
+    Ok(since)
+}
+
+/// Makes an exclusive lease one that reads.
+pub(super) fn downgrade(
+    locks: &Arc<Locks>,
+    request: Request<'_>,
+    last_used: u64,
+    value: Option<&[u8]>,
+    deadline: &Deadline,
+) -> Result<Option<Token>, Trouble> {
+    if locks.owners.get(request.owner).is_none() {
+        return Ok(None);
+    }
+    let replacing = Replacing {
+        locks,
+        request,
+        from: nodes::uuid_of(request.owner),
+        mode: Mode::Shared,
+        token: token_above(locks, request, last_used)?,
+        value,
+        deadline,
+    };
+    // Its node is about to be deleted.
+    locks.owners.unwatch(request.owner);
+    if !replacing.run()? {
+        return Ok(None);
+    }
+    Ok(Some(replacing.token))
+}
+
+fn token_above(locks: &Locks, request: Request<'_>, last_used: u64) -> Result<Token, Trouble> {
+    let text = "the lease was passed on too often: release it, and take the lock anew";
+    passed_on(last_used).ok_or_else(|| {
+        let (name, place) = (Some(request.key().name()), locks.place());
+        Trouble::Error(Error::engine(
+            name,
+            place,
+            "how often it was passed on",
+            text,
+        ))
+    })
+}

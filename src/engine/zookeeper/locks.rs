@@ -1,0 +1,344 @@
+//! What all parts of the engine share: the session, the owners of this process, and what is asked for a name.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::client::{Changed, Code, Failure, Kind, Op, Refused, Reply, Session, Told, Watcher};
+use super::leftovers::Leftovers;
+use super::line::Line;
+use super::nodes;
+use super::owners::{Card, Owners};
+use super::replies::{Replies, Trouble, misunderstood};
+use super::sessions::Sessions;
+use crate::base::cancel::Cancel;
+use crate::base::clock::{BootInstant, Clock, Deadline};
+use crate::base::error::Error;
+use crate::base::name::Key;
+use crate::base::owner::Owner;
+use crate::engine::{Request, Unanswered};
+
+/// What all parts of the engine share.
+pub(super) struct Locks {
+    pub(super) owners: Owners,
+    pub(super) leftovers: Leftovers,
+    pub(super) clock: Arc<dyn Clock>,
+    sessions: Sessions,
+    ttl: Duration,
+    /// Set when the locker is gone.
+    pub(super) closed: Cancel,
+}
+
+/// A name, or one of several.
+#[derive(Clone, Debug)]
+pub(super) struct Name {
+    pub(super) path: String,
+}
+
+impl Name {
+    pub(super) fn child(&self, node: &str) -> String {
+        format!("{}/{node}", self.path)
+    }
+}
+
+impl Locks {
+    pub(super) fn new(session: Arc<Session>, ttl: Duration, clock: Arc<dyn Clock>) -> Arc<Self> {
+        let locks = Locks::of(Sessions::new(session.clone()), ttl, clock);
+        locks.watch_over(&session);
+        locks
+    }
+
+    /// Those of a child that was forked off.
+    pub(super) fn after_fork(&self) -> Arc<Self> {
+        Locks::of(self.sessions.after_fork(), self.ttl, self.clock.clone())
+    }
+
+    fn of(sessions: Sessions, ttl: Duration, clock: Arc<dyn Clock>) -> Arc<Self> {
+        let (owners, leftovers, closed) = Default::default();
+        Arc::new(Locks {
+            owners,
+            leftovers,
+            clock,
+            sessions,
+            ttl,
+            closed,
+        })
+    }
+
+    pub(super) fn place(&self) -> &str {
+        self.sessions.any().place()
+    }
+
+    pub(super) fn tick(&self) -> Duration {
+        self.sessions.any().tick()
+    }
+
+    pub(super) fn ttl(&self) -> Duration {
+        self.ttl
+    }
+
+    pub(super) fn name(&self, key: &Key) -> Name {
+        Name {
+            path: nodes::name_path(self.sessions.any().chroot(), key),
+        }
+    }
+
+    pub(super) fn names(&self, request: Request<'_>) -> Vec<Name> {
+        let keys = request.claim.keys().iter();
+        keys.map(|key| self.name(key)).collect()
+    }
+
+    pub(super) fn namespace_path(&self, namespace: &str) -> String {
+        nodes::namespace_path(self.sessions.any().chroot(), namespace)
+    }
+
+    /// The session in which all is done now.
+    pub(super) fn session(self: &Arc<Self>, deadline: &Deadline) -> Result<Arc<Session>, Failure> {
+        self.sessions
+            .get(deadline, |session| self.watch_over(session))
+    }
+
+    /// Has guards hear of the session's end, and leases end that nobody renews.
+    fn watch_over(self: &Arc<Self>, session: &Arc<Session>) {
+        let (locks, id) = (Arc::downgrade(self), session.id());
+        let at_end = locks.clone();
+        session.on_end(move || {
+            if let Some(locks) = at_end.upgrade() {
+                locks.owners.session_ended(id);
+            }
+        });
+        session.on_beat(move || {
+            if let Some(locks) = locks.upgrade() {
+                locks.end_overdue();
+            }
+        });
+    }
+
+    /// Has the nodes deleted of leases that nobody has renewed in time. `held` stays: the next is told.
+    fn end_overdue(self: &Arc<Self>) {
+        for nodes in self.owners.take_overdue(self.clock.now()) {
+            self.leftovers.leave(self, nodes.paths);
+        }
+    }
+
+    /// Its lease is lost: its nodes are deleted, if they are still there.
+    pub(super) fn forget(self: &Arc<Self>, owner: &Owner) {
+        let Some(nodes) = self.owners.remove(owner) else {
+            return;
+        };
+        let mut paths = nodes.paths;
+        if self.owners.is_broken(owner) {
+            let broken = nodes::broken(nodes::uuid_of(owner));
+            let names = paths
+                .iter()
+                .filter_map(|path| Some(path.rsplit_once('/')?.0));
+            let told: Vec<_> = names.map(|name| format!("{name}/{broken}")).collect();
+            paths.extend(told);
+        }
+        self.leftovers.leave(self, paths);
+    }
+
+    /// The locker is gone: the session ends at once, if nobody goes on with what it has.
+    pub(super) fn close(&self, deadline: &Deadline) {
+        self.closed.set();
+        if self.owners.is_empty() && self.leftovers.is_empty() {
+            self.sessions.close(deadline);
+        }
+    }
+
+    /// What several requests are answered.
+    pub(super) fn call(
+        self: &Arc<Self>,
+        requests: &[Op],
+        deadline: &Deadline,
+    ) -> Result<Replies, Trouble> {
+        let session = self.session(deadline)?;
+        Ok(Replies::new(session.call(requests, deadline)?))
+    }
+
+    /// The same, of requests that may be carried out twice: again, if the connection was lost.
+    pub(super) fn call_again(
+        self: &Arc<Self>,
+        requests: &[Op],
+        deadline: &Deadline,
+    ) -> Result<Replies, Trouble> {
+        loop {
+            match self.call(requests, deadline) {
+                Err(Trouble::Failure(Failure::Unreachable(_) | Failure::Ended))
+                    if !deadline.is_over() =>
+                {
+                    deadline.sleep(RETRY);
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// The line of a name as the leader has it.
+    pub(super) fn line(
+        self: &Arc<Self>,
+        name: &Name,
+        deadline: &Deadline,
+    ) -> Result<Line, Trouble> {
+        let requests = [sync(&name.path), children(&name.path)];
+        let mut replies = self.call_again(&requests, deadline)?;
+        replies.done()?;
+        replies.line()
+    }
+
+    /// Makes the nodes of these names, and those above them.
+    pub(super) fn make(
+        &self,
+        session: &Session,
+        names: &[Name],
+        deadline: &Deadline,
+    ) -> Result<(), Trouble> {
+        let mut paths: Vec<_> = names.iter().flat_map(|name| parents(&name.path)).collect();
+        paths.sort();
+        paths.dedup();
+        let create = |path| Op::Create {
+            path,
+            data: Vec::new(),
+            kind: Kind::Container,
+        };
+        let requests: Vec<_> = paths.into_iter().map(create).collect();
+        let count = requests.len();
+        let mut replies = Replies::new(session.call(&requests, deadline)?);
+        for at in 0..count {
+            match replies.next()? {
+                // One above it that this user may not make is there already, or the last fails.
+                Ok(_) | Err(Code::NodeExists) => {}
+                Err(_) if at + 1 < count => {}
+                Err(code) => return Err(code.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The leader's clock, in milliseconds since 1970: a node is made and deleted at once.
+    pub(super) fn leaders_clock(
+        self: &Arc<Self>,
+        name: &Name,
+        deadline: &Deadline,
+    ) -> Result<i64, Trouble> {
+        let path = name.child(&format!("clock-{}", Uuid::new_v4()));
+        let requests = [
+            Op::Create {
+                path: path.clone(),
+                data: Vec::new(),
+                kind: Kind::Ephemeral,
+            },
+            Op::Delete {
+                path,
+                version: None,
+            },
+        ];
+        match self.call_again(&requests, deadline)?.next()?? {
+            Reply::Created { stat, .. } => Ok(stat.ctime),
+            _ => Err(misunderstood()),
+        }
+    }
+
+    /// Since when a lease counts that begins now: no longer ago than a third of the ttl.
+    pub(super) fn proven(
+        &self,
+        session: &Session,
+        deadline: &Deadline,
+    ) -> Result<BootInstant, Failure> {
+        let now = self.clock.now();
+        match session.proven_since() {
+            Some(since) if now.since(since) <= self.ttl / 3 => Ok(since),
+            _ => session.prove(deadline),
+        }
+    }
+
+    /// Hears that a node of the owner is gone.
+    pub(super) fn watcher(self: &Arc<Self>, owner: &Owner) -> Watcher {
+        let (locks, owner) = (Arc::downgrade(self), owner.clone());
+        Watcher::calling(move |told| {
+            let Some(locks) = locks.upgrade() else { return };
+            match told {
+                Told::Changed => locks.owners.node_is_gone(owner.as_str(), true),
+                Told::Deleted => locks.owners.node_is_gone(owner.as_str(), false),
+                _ => locks.owners.watch_is_lost(owner.as_str()),
+            }
+        })
+    }
+
+    /// What is in the node of an owner.
+    pub(super) fn card(&self, request: Request<'_>, token: Option<u64>) -> Vec<u8> {
+        let card = Card {
+            owner: request.owner.clone(),
+            ttl_millis: request.ttl.as_millis().try_into().unwrap_or(u64::MAX),
+            token,
+        };
+        card.to_bytes()
+    }
+
+    pub(super) fn error(&self, key: Option<&Key>, trouble: impl Into<Trouble>) -> Error {
+        trouble.into().into_error(key.map(Key::name), self.place())
+    }
+
+    /// The answer to a question that wasn't answered: it is unclear what the owner has, if it is among those that may have
+    /// something.
+    pub(super) fn unanswered(&self, request: Request<'_>, trouble: Trouble) -> Unanswered {
+        Unanswered {
+            error: self.error(Some(request.key()), trouble),
+            sent: self.owners.get(request.owner).is_some(),
+        }
+    }
+}
+
+/// The pause before what the connection's loss has ended is tried again.
+pub(super) const RETRY: Duration = Duration::from_millis(10);
+
+/// A path and those above it, from the top.
+fn parents(path: &str) -> Vec<String> {
+    let ends = path.match_indices('/').map(|(at, _)| at).skip(1);
+    let ends = ends.chain([path.len()]);
+    ends.map(|end| path[..end].to_owned()).collect()
+}
+
+pub(super) fn sync(path: &str) -> Op {
+    Op::Sync {
+        path: path.to_owned(),
+    }
+}
+
+pub(super) fn children(path: &str) -> Op {
+    Op::Children {
+        path: path.to_owned(),
+        watch: None,
+    }
+}
+
+pub(super) fn get(path: String) -> Op {
+    Op::Get { path, watch: None }
+}
+
+/// Where no part of it is expected to be refused.
+pub(super) fn refused(done: Result<Vec<Changed>, Refused>) -> Result<Vec<Changed>, Trouble> {
+    done.map_err(|refused| Trouble::Refused(refused.code))
+}
+
+impl fmt::Debug for Locks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Locks")
+            .field("sessions", &self.sessions)
+            .field("owners", &self.owners)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parents;
+
+    #[test]
+    fn all_above_a_path_are_made_before_it() {
+        assert_eq!(parents("/a/b/c"), ["/a", "/a/b", "/a/b/c"]);
+        assert_eq!(parents("/a"), ["/a"]);
+    }
+}

@@ -1,0 +1,232 @@
+//! What the nodes of a lock are called.
+//!
+//! A name has a node of its own, `/<chroot>/<namespace>/<name>`, and below it:
+//!
+//! | node | it is |
+//! |---|---|
+//! | `x-<uuid>-<number>` | an owner that wants the lock, or has it: exclusively, |
+//! | `r-<uuid>-<number>` | to read, |
+//! | `p2of5-<uuid>-<number>` | or two of five permits |
+//! | `kx-…`, `kr-…`, `kp2of5-…` | a place that is kept after its owner has released it |
+//! | `held` | which exclusive owner was let in last and hasn't released the lock |
+//! | `b-<uuid>` | an owner whose lock somebody broke |
+//! | `value` | the value that the lock protects |
+//!
+//! The servers number the nodes of owners in the order in which they came.
+
+use std::fmt::Write;
+
+use crate::base::claim::Mode;
+use crate::base::name::Key;
+use crate::base::owner::Owner;
+
+pub(super) const HELD: &str = "held";
+pub(super) const VALUE: &str = "value";
+const BROKEN: &str = "b-";
+const UUID: usize = 36;
+
+/// The node of a namespace.
+pub(super) fn namespace_path(chroot: &str, namespace: &str) -> String {
+    let name = match namespace {
+        // No other name is encoded like this.
+        "" => "%".to_owned(),
+        // The servers' own, if there is no chroot.
+        "zookeeper" => "%7Aookeeper".to_owned(),
+        other => encoded(other),
+    };
+    format!("{chroot}/{name}")
+}
+
+/// The node of a name.
+pub(super) fn name_path(chroot: &str, key: &Key) -> String {
+    let namespace = namespace_path(chroot, key.namespace());
+    format!("{namespace}/{}", encoded(key.name()))
+}
+
+/// A name that every server takes for a node: some characters and `.` at the beginning aren't allowed there.
+fn encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for (place, byte) in text.bytes().enumerate() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' => encoded.push(byte.into()),
+            b'.' if place > 0 => encoded.push('.'),
+            _ => _ = write!(encoded, "%{byte:02X}"),
+        }
+    }
+    encoded
+}
+
+/// The name whose node is called so; `None` of a node that isn't a name's.
+pub(super) fn decoded(node: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(node.len());
+    let mut rest = node;
+    while let Some((plain, after)) = rest.split_once('%') {
+        bytes.extend_from_slice(plain.as_bytes());
+        bytes.push(u8::from_str_radix(after.get(..2)?, 16).ok()?);
+        rest = &after[2..];
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    let name = String::from_utf8(bytes).ok()?;
+    (encoded(&name) == node).then_some(name)
+}
+
+/// The part of an owner by which its nodes are found.
+pub(super) fn uuid_of(owner: &Owner) -> &str {
+    owner.as_str().get(..UUID).unwrap_or(owner.as_str())
+}
+
+/// What an owner's node is called, without the number.
+pub(super) fn unnumbered(mode: Mode, uuid: &str) -> String {
+    format!("{}-{uuid}-", tag(mode))
+}
+
+fn tag(mode: Mode) -> String {
+    match mode {
+        Mode::Exclusive => "x".to_owned(),
+        Mode::Shared => "r".to_owned(),
+        Mode::Permits { count, of } => format!("p{count}of{of}"),
+    }
+}
+
+fn mode_of(tag: &str) -> Option<Mode> {
+    match tag {
+        "x" => Some(Mode::Exclusive),
+        "r" => Some(Mode::Shared),
+        _ => {
+            let (count, of) = tag.strip_prefix('p')?.split_once("of")?;
+            Some(Mode::Permits {
+                count: count.parse().ok()?,
+                of: of.parse().ok()?,
+            })
+        }
+    }
+}
+
+/// The node that tells an owner that somebody broke its lock.
+pub(super) fn broken(uuid: &str) -> String {
+    format!("{BROKEN}{uuid}")
+}
+
+/// Whose node that is, if it is such a one.
+pub(super) fn broken_owner(node: &str) -> Option<&str> {
+    node.strip_prefix(BROKEN)
+}
+
+/// A place in the line of a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Member {
+    pub(super) mode: Mode,
+    /// Whether it is kept without an owner.
+    pub(super) is_kept: bool,
+    pub(super) uuid: String,
+    /// Its place among all, until the servers' counter begins anew.
+    pub(super) number: i32,
+    /// What its node is called.
+    pub(super) node: String,
+}
+
+impl Member {
+    /// `None`: the node is no place in the line.
+    pub(super) fn of(node: &str) -> Option<Self> {
+        let (tag, rest) = node.split_once('-')?;
+        let (uuid, number) = (rest.get(..UUID)?, rest.get(UUID..)?.strip_prefix('-')?);
+        let kept = tag.strip_prefix('k');
+        Some(Member {
+            mode: mode_of(kept.unwrap_or(tag))?,
+            is_kept: kept.is_some(),
+            uuid: uuid.to_owned(),
+            number: number.parse().ok()?,
+            node: node.to_owned(),
+        })
+    }
+
+    /// The node of another owner, or way to hold, at the same place.
+    pub(super) fn replaced_by(&self, mode: Mode, uuid: &str) -> String {
+        let digits = self.node.rsplit_once(&self.uuid);
+        let digits = digits.map_or("", |(_, digits)| digits);
+        format!("{}-{uuid}{digits}", tag(mode))
+    }
+
+    /// The node that keeps the place when its owner has left.
+    pub(super) fn kept(&self) -> String {
+        format!("k{}", self.node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::name::Namespace;
+    use crate::base::random::for_any;
+
+    const ONE: &str = "01234567-89ab-4def-8123-456789abcdef";
+
+    fn path(namespace: &str, name: &str) -> String {
+        let namespace = Namespace::new(namespace).expect("it is valid");
+        name_path("", &Key::new(&namespace, name).expect("it is valid"))
+    }
+
+    #[test]
+    fn names_of_all_kinds_have_nodes_of_their_own() {
+        for (namespace, name, expected) in [
+            ("app", "a", "/app/a"),
+            ("", "a", "/%/a"),
+            ("..", ".a.b", "/%2E./%2Ea.b"),
+            ("zookeeper", "zookeeper", "/%7Aookeeper/zookeeper"),
+            ("a", "b/c %\u{1}Ü", "/a/b%2Fc%20%25%01%C3%9C"),
+        ] {
+            assert_eq!(path(namespace, name), expected);
+        }
+    }
+
+    #[test]
+    fn name_is_read_back_from_its_node() {
+        for_any(|random| {
+            let name = random.text(1..=60);
+            let node = encoded(&name);
+            assert!(
+                node.bytes()
+                    .all(|byte| byte.is_ascii_graphic() && byte != b'/')
+            );
+            assert!(!node.starts_with('.'), "{node}");
+            assert_eq!(decoded(&node), Some(name));
+        });
+        for other in ["%", "%4", "%41", "a b", "%2e", "%FF", ".", "%é"] {
+            assert_eq!(decoded(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn members_are_read_back_from_their_nodes() {
+        for (mode, tag) in [
+            (Mode::Exclusive, "x"),
+            (Mode::Shared, "r"),
+            (Mode::Permits { count: 2, of: 5 }, "p2of5"),
+        ] {
+            for number in [0, 7, i32::MAX, i32::MIN] {
+                let node = format!("{}{number:010}", unnumbered(mode, ONE));
+                assert!(node.starts_with(tag));
+                let member = Member::of(&node).expect("it is one");
+                assert_eq!((member.mode, member.number), (mode, number));
+                assert_eq!((&*member.uuid, member.is_kept), (ONE, false));
+                let kept = Member::of(&member.kept()).expect("it is one");
+                assert_eq!((kept.mode, kept.number), (mode, number));
+                assert!(kept.is_kept);
+            }
+        }
+        let others = [HELD, VALUE, "x", "x-1-2", "y-", "b-", &broken(ONE)];
+        for other in others.map(String::from) {
+            assert_eq!(Member::of(&other), None, "{other}");
+        }
+        let lock = format!("_c_{ONE}-lock-0000000001");
+        assert_eq!(Member::of(&lock), None, "Curator's");
+    }
+
+    #[test]
+    fn place_stays_when_its_owner_changes() {
+        let other = ONE.replace('0', "f");
+        let member = Member::of(&format!("x-{ONE}--2147483648")).expect("it is one");
+        let node = member.replaced_by(Mode::Shared, &other);
+        assert_eq!(node, format!("r-{other}--2147483648"));
+    }
+}

@@ -1,0 +1,274 @@
+//! The owners of this process that have nodes, or may have some.
+//!
+//! | an owner | is here | leaves by |
+//! |---|---|---|
+//! | whose question is on the wire | without nodes, *unclear* | the answer; a release, which looks for its nodes |
+//! | that waits | with its nodes | a release; the end of its session |
+//! | that was let in | with its nodes, and until when its lease lasts unless it is renewed | a release; a break; the end of the session, or of its lease: then its nodes are deleted |
+//!
+//! The session keeps all nodes of the process, also that of a lease that nobody renews: so leases end here.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::Weak;
+
+use parking_lot::Mutex;
+
+use super::client::Watcher;
+use super::nodes;
+use crate::base::clock::BootInstant;
+use crate::base::error::LostReason;
+use crate::base::owner::Owner;
+use crate::engine::Revocations;
+
+/// The owners of this process that have nodes, or may have some.
+#[derive(Default)]
+pub(super) struct Owners {
+    all: Mutex<All>,
+    /// The lockers whose guards hear that they lost their locks. Called without a lock.
+    receivers: Mutex<Vec<Weak<dyn Revocations>>>,
+}
+
+#[derive(Default)]
+struct All {
+    /// By the whole text of each.
+    owners: HashMap<Box<str>, Nodes>,
+    /// Owners whose locks were broken, of late.
+    broken: VecDeque<Box<str>>,
+}
+
+/// Of more than these it is forgotten why they lost their locks.
+const MOST_BROKEN: usize = 256;
+
+/// What an owner has.
+#[derive(Clone, Debug)]
+pub(super) struct Nodes {
+    /// The id of the session that they end with.
+    pub(super) session: i64,
+    /// The path of its node for each of its names.
+    pub(super) paths: Vec<String>,
+    /// Whether there may be others, because a question has no answer.
+    pub(super) is_unclear: bool,
+    /// Of one that was let in: when its lease ends.
+    pub(super) until: Option<BootInstant>,
+    /// They hear that a node is gone.
+    watchers: Vec<Watcher>,
+}
+
+impl Owners {
+    /// A question is on the wire that makes nodes.
+    pub(super) fn asks(&self, owner: &Owner, session: i64) {
+        let mut all = self.all.lock();
+        let nodes = all.owners.entry(owner.as_str().into());
+        let nodes = nodes.or_insert_with(|| Nodes {
+            session,
+            paths: Vec::new(),
+            is_unclear: true,
+            until: None,
+            watchers: Vec::new(),
+        });
+        (nodes.session, nodes.is_unclear) = (session, true);
+    }
+
+    /// It has just these.
+    pub(super) fn has(&self, owner: &Owner, paths: Vec<String>) {
+        if let Some(nodes) = self.all.lock().owners.get_mut(owner.as_str()) {
+            (nodes.paths, nodes.is_unclear) = (paths, false);
+        }
+    }
+
+    /// It was let in. False if it has lost that meanwhile.
+    pub(super) fn let_in(&self, owner: &Owner, until: BootInstant, watchers: Vec<Watcher>) -> bool {
+        let mut all = self.all.lock();
+        let Some(nodes) = all.owners.get_mut(owner.as_str()) else {
+            return false;
+        };
+        nodes.until = Some(until);
+        if !watchers.is_empty() {
+            nodes.watchers = watchers;
+        }
+        true
+    }
+
+    /// Its lease lasts until then. False if it has none.
+    pub(super) fn renewed(&self, owner: &Owner, until: BootInstant) -> bool {
+        let mut all = self.all.lock();
+        let nodes = all.owners.get_mut(owner.as_str());
+        let end = nodes.and_then(|nodes| nodes.until.as_mut());
+        match end {
+            Some(end) => *end = until.max(*end),
+            None => return false,
+        }
+        true
+    }
+
+    /// Whether its nodes are to be watched anew.
+    pub(super) fn is_unwatched(&self, owner: &Owner) -> bool {
+        let all = self.all.lock();
+        let nodes = all.owners.get(owner.as_str());
+        nodes.is_some_and(|nodes| nodes.watchers.is_empty())
+    }
+
+    /// They hear that its nodes are gone.
+    pub(super) fn watched(&self, owner: &Owner, watchers: Vec<Watcher>) {
+        if let Some(nodes) = self.all.lock().owners.get_mut(owner.as_str())
+            && !watchers.is_empty()
+        {
+            nodes.watchers = watchers;
+        }
+    }
+
+    pub(super) fn get(&self, owner: &Owner) -> Option<Nodes> {
+        self.all.lock().owners.get(owner.as_str()).cloned()
+    }
+
+    /// It has nothing any more, or is about to lose it.
+    pub(super) fn remove(&self, owner: &Owner) -> Option<Nodes> {
+        self.all.lock().owners.remove(owner.as_str())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.lock().owners.is_empty()
+    }
+
+    /// Whether somebody broke its lock, as far as it is known here.
+    pub(super) fn is_broken(&self, owner: &Owner) -> bool {
+        let all = self.all.lock();
+        all.broken.iter().any(|broken| **broken == *owner.as_str())
+    }
+
+    /// Somebody broke its lock.
+    pub(super) fn set_broken(&self, owner: &str) {
+        let mut all = self.all.lock();
+        if all.broken.len() == MOST_BROKEN {
+            all.broken.pop_front();
+        }
+        all.broken.push_back(owner.into());
+    }
+
+    /// Takes out the nodes of leases that nobody has renewed in time.
+    pub(super) fn take_overdue(&self, now: BootInstant) -> Vec<Nodes> {
+        let is_over = |nodes: &Nodes| nodes.until.is_some_and(|until| until <= now);
+        let mut all = self.all.lock();
+        if !all.owners.values().any(is_over) {
+            return Vec::new();
+        }
+        let over = all.owners.extract_if(|_, nodes| is_over(nodes));
+        over.map(|(_, nodes)| nodes).collect()
+    }
+
+    pub(super) fn tell(&self, to: Weak<dyn Revocations>) {
+        let mut receivers = self.receivers.lock();
+        receivers.retain(|one| one.strong_count() > 0);
+        receivers.push(to);
+    }
+
+    /// A node of the owner was deleted, or was told that it will be.
+    pub(super) fn node_is_gone(&self, owner: &str, is_broken: bool) {
+        {
+            let all = self.all.lock();
+            // One that isn't here any more has released it.
+            let nodes = all.owners.get(owner);
+            if nodes.is_none_or(|nodes| nodes.until.is_none()) {
+                return;
+            }
+        }
+        if is_broken {
+            self.set_broken(owner);
+        }
+        let reason = if is_broken {
+            LostReason::Broken
+        } else {
+            LostReason::NotOwner
+        };
+        self.revoked(&[owner], reason);
+    }
+
+    /// It deletes nodes of its own, which nobody is to be told of.
+    pub(super) fn unwatch(&self, owner: &Owner) {
+        self.watch_is_lost(owner.as_str());
+    }
+
+    /// The connection was lost, and with it what watched the owner's nodes.
+    pub(super) fn watch_is_lost(&self, owner: &str) {
+        if let Some(nodes) = self.all.lock().owners.get_mut(owner) {
+            nodes.watchers.clear();
+        }
+    }
+
+    /// All that the session had is gone.
+    pub(super) fn session_ended(&self, session: i64) {
+        let ended = {
+            let mut all = self.all.lock();
+            let ended = all.owners.extract_if(|_, nodes| nodes.session == session);
+            ended.collect::<Vec<_>>()
+        };
+        let held = ended.iter().filter(|(_, nodes)| nodes.until.is_some());
+        let held: Vec<_> = held.map(|(owner, _)| &**owner).collect();
+        self.revoked(&held, LostReason::Expired);
+    }
+
+    fn revoked(&self, owners: &[&str], reason: LostReason) {
+        let receivers = self.receivers.lock();
+        let all: Vec<_> = receivers.iter().filter_map(Weak::upgrade).collect();
+        // A receiver may be the last that has its locker, whose end is told here.
+        drop(receivers);
+        for owner in owners {
+            all.iter()
+                .for_each(|one| one.revoked(owner, u64::MAX, reason));
+        }
+    }
+}
+
+impl fmt::Debug for Owners {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.all.lock().owners.len();
+        f.debug_struct("Owners")
+            .field("count", &count)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is in an owner's node: itself, for how long its lease lasts without renewal, and the token of a lease that isn't of its
+/// own place in the order of all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Card {
+    pub(super) owner: Owner,
+    pub(super) ttl_millis: u64,
+    pub(super) token: Option<u64>,
+}
+
+impl Card {
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut text = format!("{}\n{}", self.owner.as_str(), self.ttl_millis);
+        if let Some(token) = self.token {
+            text.push_str(&format!("\n{token}"));
+        }
+        text.into_bytes()
+    }
+
+    /// Of a node that somebody else has written, what is understood.
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        let mut lines = text.split('\n');
+        Card {
+            owner: Owner::from_text(lines.next().unwrap_or_default()),
+            ttl_millis: lines.next().and_then(|ttl| ttl.parse().ok()).unwrap_or(0),
+            token: lines.next().and_then(|token| token.parse().ok()),
+        }
+    }
+}
+
+/// What `held` says: who was let in, and whether that one was told that the one before never released the lock.
+pub(super) fn mark(owner: &Owner, abandoned: bool) -> Vec<u8> {
+    let uuid = nodes::uuid_of(owner);
+    let told = if abandoned { "\nabandoned" } else { "" };
+    format!("{uuid}{told}").into_bytes()
+}
+
+/// Who that is, and whether it was told so.
+pub(super) fn marked(bytes: &[u8]) -> (String, bool) {
+    let text = String::from_utf8_lossy(bytes);
+    let (uuid, told) = text.split_once('\n').unwrap_or((&text, ""));
+    (uuid.to_owned(), told == "abandoned")
+}

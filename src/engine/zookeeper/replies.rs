@@ -1,0 +1,130 @@
+//! Taking the answers to several requests apart.
+
+use std::vec;
+
+use super::client::{Answers, Changed, Code, Failure, Refused, Reply, Stat};
+use super::line::Line;
+use crate::base::error::Error;
+use crate::engine::{Unanswered, denied};
+
+/// Why something isn't done.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// There is no answer.
+    Failure(Failure),
+    /// The servers refuse it.
+    Refused(Code),
+    /// It is said already.
+    Error(Error),
+}
+
+impl Trouble {
+    pub(super) fn into_error(self, name: Option<&str>, place: &str) -> Error {
+        match self {
+            Trouble::Failure(failure) => failure.into_error(name, place),
+            Trouble::Refused(code @ (Code::NoAuth | Code::InvalidAcl)) => denied(
+                name,
+                place,
+                "the login in ?auth=, and the ACLs of the nodes",
+                code,
+            ),
+            Trouble::Refused(code @ Code::Unimplemented) => Error::engine(
+                name,
+                place,
+                "that the servers are ZooKeeper 3.5.3 or later",
+                code,
+            ),
+            Trouble::Refused(code @ Code::NoNode) => {
+                // What is made anew again and again is deleted as often.
+                Error::unavailable(name, place, code)
+            }
+            Trouble::Refused(code) => Error::engine(name, place, "the nodes and their quota", code),
+            Trouble::Error(error) => error,
+        }
+    }
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        Trouble::Failure(failure)
+    }
+}
+
+impl From<Unanswered<Failure>> for Trouble {
+    fn from(unanswered: Unanswered<Failure>) -> Self {
+        Trouble::Failure(unanswered.error)
+    }
+}
+
+impl From<Code> for Trouble {
+    fn from(code: Code) -> Self {
+        Trouble::Refused(code)
+    }
+}
+
+/// The answers to several requests, in their order.
+#[derive(Debug)]
+pub(super) struct Replies(vec::IntoIter<Result<Reply, Code>>);
+
+impl Replies {
+    pub(super) fn new(answers: Answers) -> Self {
+        Replies(answers.into_iter())
+    }
+
+    pub(super) fn next(&mut self) -> Result<Result<Reply, Code>, Trouble> {
+        self.0.next().ok_or_else(misunderstood)
+    }
+
+    /// What each change gave, or the first that was refused, and with it all.
+    pub(super) fn multi(&mut self) -> Result<Result<Vec<Changed>, Refused>, Trouble> {
+        match self.next()?? {
+            Reply::Multi(done) => Ok(done),
+            _ => Err(misunderstood()),
+        }
+    }
+
+    /// The children of a node, and what else is known of it; `None` if there is no such node.
+    pub(super) fn children(&mut self) -> Result<Option<(Vec<String>, Stat)>, Trouble> {
+        match self.next()? {
+            Ok(Reply::Children(children, stat)) => Ok(Some((children, stat))),
+            Err(Code::NoNode) => Ok(None),
+            Err(code) => Err(code.into()),
+            Ok(_) => Err(misunderstood()),
+        }
+    }
+
+    /// The line of a name; empty if it has no node.
+    pub(super) fn line(&mut self) -> Result<Line, Trouble> {
+        let children = self.children()?;
+        Ok(children.map_or_else(Line::default, |(children, _)| Line::of(&children)))
+    }
+
+    /// What a node holds; `None` if there is no such node.
+    pub(super) fn data(&mut self) -> Result<Option<(Vec<u8>, Stat)>, Trouble> {
+        match self.next()? {
+            Ok(Reply::Data(data, stat)) => Ok(Some((data, stat))),
+            Err(Code::NoNode) => Ok(None),
+            Err(code) => Err(code.into()),
+            Ok(_) => Err(misunderstood()),
+        }
+    }
+
+    /// Whether there is such a node.
+    pub(super) fn exists(&mut self) -> Result<bool, Trouble> {
+        match self.next()? {
+            Ok(_) => Ok(true),
+            Err(Code::NoNode) => Ok(false),
+            Err(code) => Err(code.into()),
+        }
+    }
+
+    /// Of a sync.
+    pub(super) fn done(&mut self) -> Result<(), Trouble> {
+        self.next()??;
+        Ok(())
+    }
+}
+
+pub(super) fn misunderstood() -> Trouble {
+    Trouble::Failure(Failure::Other("it answers another question".into()))
+}
