@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
 use support::RawSession;
 
@@ -18,7 +19,7 @@ pub(crate) struct Bare {
 
 impl Bare {
     pub(crate) fn to(member: SocketAddr) -> Self {
-        let mut session = RawSession::open(member);
+        let mut session = RawSession::open(member, Duration::from_secs(10));
         // Another run may have made it.
         let _ = session.create(PARENT, "", PERSISTENT);
         let node = String::new();
