@@ -97,7 +97,8 @@ fn certificates(query: &mut Query) -> Result<Certificates, String> {
 /// One or more names with a `/` between them.
 fn root(path: &str) -> Result<String, String> {
     let path = path.strip_prefix('/').unwrap_or(path);
-    let path = path.strip_suffix('/').unwrap_or(path);
+    let before = path.strip_suffix('/').filter(|before| !before.is_empty());
+    let path = before.unwrap_or(path);
     if path.contains('@') {
         // It would be shown.
         return Err("an @ in a root is %40, and a / in a password is %2F".into());
@@ -114,3 +115,6 @@ fn root(path: &str) -> Result<String, String> {
     }
     Ok(root)
 }
+
+#[cfg(test)]
+mod tests;

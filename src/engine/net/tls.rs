@@ -15,7 +15,11 @@ use crate::base::error::{Error, Result};
 
 /// Whom to trust.
 #[derive(Debug)]
-pub(in crate::engine) struct Trust(Arc<ClientConfig>);
+pub(in crate::engine) struct Trust {
+    config: Arc<ClientConfig>,
+    /// The scheme of URLs without TLS, for errors.
+    plain: Arc<str>,
+}
 
 /// The files with our own certificate and its key, by which a server knows us.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +34,7 @@ pub(in crate::engine) struct OwnCertificate {
 pub(in crate::engine) struct TlsConfig {
     config: Arc<ClientConfig>,
     server: ServerName<'static>,
+    plain: Arc<str>,
 }
 
 /// An encrypted session, without the socket that it runs over.
@@ -68,14 +73,20 @@ impl Trust {
             }
             None => config.with_no_client_auth(),
         };
-        Ok(Trust(Arc::new(config)))
+        Ok(Trust {
+            config: Arc::new(config),
+            plain: plain_scheme(shown).into(),
+        })
     }
 
     /// The same for a child that was forked off: another thread of its parent may have locked the cache of sessions.
     pub(in crate::engine) fn after_fork(&self) -> Self {
-        let mut config = ClientConfig::clone(&self.0);
+        let mut config = ClientConfig::clone(&self.config);
         config.resumption = Resumption::default();
-        Trust(Arc::new(config))
+        Trust {
+            config: Arc::new(config),
+            plain: self.plain.clone(),
+        }
     }
 
     /// For the server of that name or address.
@@ -84,8 +95,11 @@ impl Trust {
             let text = format!("{host} is no name that a certificate can have: {e}");
             io::Error::new(ErrorKind::InvalidData, text)
         })?;
-        let config = self.0.clone();
-        Ok(TlsConfig { config, server })
+        Ok(TlsConfig {
+            config: self.config.clone(),
+            server,
+            plain: self.plain.clone(),
+        })
     }
 }
 
@@ -106,8 +120,9 @@ impl TlsConfig {
     /// The same for a child that was forked off.
     pub(super) fn after_fork(&self, trust: &Trust) -> Self {
         TlsConfig {
-            config: trust.0.clone(),
+            config: trust.config.clone(),
             server: self.server.clone(),
+            plain: self.plain.clone(),
         }
     }
 
@@ -116,7 +131,8 @@ impl TlsConfig {
         let client = ClientConnection::new(self.config.clone(), self.server.clone());
         let mut client = Box::new(client.map_err(io::Error::other)?);
         while client.is_handshaking() {
-            client.complete_io(socket).map_err(explained)?;
+            let done = client.complete_io(socket);
+            done.map_err(|error| explained(error, &self.plain))?;
         }
         Ok(Session(client))
     }
@@ -129,15 +145,22 @@ impl Session {
     }
 }
 
-fn explained(error: io::Error) -> io::Error {
-    const NO_TLS: &str = "if the port has no TLS, use redis://";
+/// The scheme of the same URL without TLS: `redis+sentinel` for `rediss+sentinel://...`.
+fn plain_scheme(url: &str) -> String {
+    let scheme = url.split(':').next().unwrap_or_default();
+    let (server, kind) = scheme.split_at(scheme.find('+').unwrap_or(scheme.len()));
+    format!("{}{kind}", server.strip_suffix('s').unwrap_or(server))
+}
+
+fn explained(error: io::Error, plain: &str) -> io::Error {
+    let no_tls = format!("if the port has no TLS, use {plain}://");
     let hint = match error.get_ref().and_then(|cause| cause.downcast_ref()) {
         Some(rustls::Error::InvalidCertificate(why)) => what_is_wrong(why),
-        Some(_) => NO_TLS,
+        Some(_) => &no_tls,
         // A server without TLS waits for the end of the line, or hangs up.
-        None if error.kind() == ErrorKind::TimedOut => NO_TLS,
-        None if error.kind() == ErrorKind::UnexpectedEof => NO_TLS,
-        None if error.kind() == ErrorKind::ConnectionReset => NO_TLS,
+        None if error.kind() == ErrorKind::TimedOut => &no_tls,
+        None if error.kind() == ErrorKind::UnexpectedEof => &no_tls,
+        None if error.kind() == ErrorKind::ConnectionReset => &no_tls,
         None => return error,
     };
     io::Error::new(error.kind(), format!("{error}: {hint}"))
@@ -233,6 +256,18 @@ mod tests {
     }
 
     #[test]
+    fn plain_scheme_is_that_of_the_same_servers() {
+        for (url, plain) in [
+            ("rediss://h:1/0", "redis"),
+            ("rediss+sentinel://h/m/0", "redis+sentinel"),
+            ("valkeys://h", "valkey"),
+            ("etcds://h", "etcd"),
+        ] {
+            assert_eq!(plain_scheme(url), plain);
+        }
+    }
+
+    #[test]
     fn forked_child_has_a_cache_of_sessions_of_its_own() {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = ClientConfig::builder_with_provider(provider)
@@ -241,7 +276,10 @@ mod tests {
             .with_root_certificates(RootCertStore::empty())
             .with_no_client_auth();
         config.resumption = Resumption::store(Arc::new(OfParent));
-        let parent = Trust(Arc::new(config));
+        let parent = Trust {
+            config: Arc::new(config),
+            plain: "redis".into(),
+        };
         let child = parent.after_fork().in_server("h").unwrap();
         // It looks for a session that it could resume.
         let hello = ClientConnection::new(child.config, child.server);

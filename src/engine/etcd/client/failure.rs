@@ -95,7 +95,11 @@ const LOG: &str = "host, port and the server's log";
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            // A certificate, or a peer that doesn't speak TLS.
+            io::ErrorKind::InvalidData if is_about_our_certificate(&error) => {
+                let text = format!("{error}: show it one that it trusts, by ?cert=FILE&key=FILE");
+                Failure::Denied(text.into())
+            }
+            // The server's certificate, or a peer that doesn't speak TLS.
             io::ErrorKind::InvalidData => Failure::Other(error.into()),
             _ => Failure::Unreachable(error.into()),
         }
@@ -248,6 +252,12 @@ impl From<Failed> for Unanswered<Failure> {
             error: failed.failure(),
         }
     }
+}
+
+/// Whether a server has ended a session of TLS because it wants a certificate, or doesn't trust the one that it got.
+fn is_about_our_certificate(error: &io::Error) -> bool {
+    let text = error.to_string();
+    text.contains("alert") && (text.contains("Certificate") || text.contains("UnknownCA"))
 }
 
 /// What a server with TLS, made with Go, answers to plain text.
