@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 /// From the bottom to the top. A module belongs to the longest of these names that begins its path.
-const LAYERS: [&str; 18] = [
+const LAYERS: [&str; 21] = [
     "base",
     "engine",
     "engine::heartbeat",
@@ -15,6 +15,9 @@ const LAYERS: [&str; 18] = [
     "engine::memory",
     "engine::file",
     "engine::redis",
+    "engine::line",
+    "engine::etcd",
+    "engine::zookeeper",
     "engine::open",
     "lease",
     "queue",

@@ -111,16 +111,22 @@ fn message_len(bytes: &[u8]) -> Option<usize> {
     (bytes.len() >= body + len).then_some(body + len)
 }
 
-/// Returns where chunks end that begin at `at`: there is one without bytes, and no trailer.
+/// Returns where chunks end that begin at `at`: behind one without bytes, the lines of a trailer, and an empty line.
 fn chunks_end(bytes: &[u8], mut at: usize) -> Option<usize> {
+    let line = |at: usize| position(bytes.get(at..)?, b"\r\n");
     loop {
-        let line = position(&bytes[at..], b"\r\n")?;
-        let len = str::from_utf8(&bytes[at..at + line]).ok()?;
+        let end = at + line(at)?;
+        let len = str::from_utf8(&bytes[at..end]).ok()?;
         let len = usize::from_str_radix(len, 16).ok()?;
-        at += line + 2 + len + 2;
-        if at > bytes.len() {
-            return None;
+        at = end + 2;
+        if len == 0 {
+            break;
         }
+        at += len + 2;
+    }
+    loop {
+        let len = line(at)?;
+        at += len + 2;
         if len == 0 {
             return Some(at);
         }

@@ -21,6 +21,8 @@ pub(super) struct Connection {
     input: Vec<u8>,
     /// Whether the last answer was read to its end, and others may follow.
     is_in_step: bool,
+    /// Whether anything has come.
+    has_answered: bool,
     /// What the last linearizable answer on it said.
     seen: Option<Seen>,
 }
@@ -52,6 +54,7 @@ impl Connection {
             host,
             input: Vec::new(),
             is_in_step: true,
+            has_answered: false,
             seen: None,
         }
     }
@@ -98,8 +101,9 @@ impl Connection {
         }
         self.is_in_step = false;
         let bytes = self.packed(question);
-        self.stream.write_all(&bytes).map_err(unclear)?;
-        self.stream.flush().map_err(unclear)?;
+        let sent = self.stream.write_all(&bytes);
+        sent.and_then(|()| self.stream.flush())
+            .map_err(|e| self.unclear(e))?;
         let Head {
             status,
             body,
@@ -141,7 +145,7 @@ impl Connection {
                 return Ok(head);
             }
             if !self.read()? {
-                return Err(unclear(ErrorKind::UnexpectedEof.into()));
+                return Err(self.unclear(ErrorKind::UnexpectedEof.into()));
             }
         }
     }
@@ -162,7 +166,7 @@ impl Connection {
             }
             if !incoming.body.is_over() && output.len() == before && !self.read()? {
                 if !incoming.body.ends_when_closed() {
-                    return Err(unclear(ErrorKind::UnexpectedEof.into()));
+                    return Err(self.unclear(ErrorKind::UnexpectedEof.into()));
                 }
                 incoming.body = Body::of_length(0);
             }
@@ -178,9 +182,23 @@ impl Connection {
     /// Whether anything came before the end of the connection.
     fn read(&mut self) -> Result<bool, Failed> {
         let mut buffer = [0; 8 << 10];
-        let read = self.stream.read(&mut buffer).map_err(unclear)?;
+        let read = self.stream.read(&mut buffer).map_err(|e| self.unclear(e))?;
+        self.has_answered |= read > 0;
         self.input.extend_from_slice(&buffer[..read]);
         Ok(read > 0)
+    }
+
+    /// A server that expects TLS hangs up on plain text.
+    fn unclear(&self, error: io::Error) -> Failed {
+        let mut text = match error.kind() {
+            ErrorKind::UnexpectedEof => "it has closed the connection without an answer".to_owned(),
+            ErrorKind::ConnectionReset => error.to_string(),
+            _ => return Failed::Unclear(error.into()),
+        };
+        if !self.has_answered && !self.stream.is_encrypted() {
+            text += ": if the port has TLS, use etcds://";
+        }
+        Failed::Unclear(io::Error::new(error.kind(), text).into())
     }
 
     /// Closes it, and what was sent last isn't delivered any more, as far as that can be helped: the server would carry out a
@@ -188,17 +206,6 @@ impl Connection {
     pub(super) fn give_up(self) {
         self.stream.socket().forget_unsent();
     }
-}
-
-fn unclear(error: io::Error) -> Failed {
-    let error = match error.kind() {
-        ErrorKind::UnexpectedEof => io::Error::new(
-            error.kind(),
-            "it has closed the connection without an answer",
-        ),
-        _ => error,
-    };
-    Failed::Unclear(error.into())
 }
 
 fn strange(cause: String) -> Failed {

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use self::answers::{Granted, KeptAlive};
+pub(super) use self::answers::{MemberStatus, Status};
 use self::connection::Connection;
 use self::failure::{Failed, Failure};
 use self::hosts::Hosts;
@@ -13,12 +15,13 @@ use self::requests::Requests;
 use self::txn::{Answer, LeaseId, Range, Txn};
 use self::watch::Watch;
 use super::address::Address;
-use crate::base::clock::{BootInstant, Clock, Deadline};
+use crate::base::clock::{Clock, Deadline};
 use crate::base::error::Result;
 use crate::base::options::Options;
 use crate::engine::Unanswered;
 use crate::engine::net::tls::Trust;
 
+mod answers;
 mod connection;
 pub(super) mod failure;
 mod hosts;
@@ -39,50 +42,6 @@ pub(super) struct Client {
     trust: Option<Trust>,
     place: String,
     root: String,
-}
-
-/// A lease that was just granted.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Granted {
-    pub(super) lease: LeaseId,
-    /// For how long: the servers may give more than what was asked.
-    pub(super) seconds: u64,
-    /// It lasts from then on: read before it was asked for.
-    pub(super) since: BootInstant,
-}
-
-/// What was found when a lease was kept alive.
-#[derive(Clone, Debug)]
-pub(super) struct KeptAlive {
-    /// The lease lasts from then on; `None`: it is gone.
-    pub(super) since: Option<BootInstant>,
-    /// What was looked at, after it was kept alive.
-    pub(super) answer: Answer,
-}
-
-/// What a host says of itself and its cluster, or why it says nothing.
-#[derive(Debug)]
-pub(super) struct Status {
-    /// The host that was asked, with its port.
-    pub(super) host: String,
-    pub(super) found: Result<MemberStatus, Failure>,
-}
-
-/// What a member says of itself and its cluster.
-#[derive(Clone, Debug)]
-pub(super) struct MemberStatus {
-    /// Such as `3.5.17`.
-    pub(super) version: String,
-    pub(super) member: u64,
-    /// The member that leads, if one does.
-    pub(super) leader: Option<u64>,
-    pub(super) term: u64,
-    pub(super) revision: u64,
-    /// The size of its database, in bytes.
-    pub(super) size: u64,
-    pub(super) is_learner: bool,
-    /// Such as that its database is full: the servers' words.
-    pub(super) errors: Vec<String>,
 }
 
 impl Client {

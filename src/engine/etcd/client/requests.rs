@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::answers::{Granted, KeptAlive, MemberStatus};
 use super::connection::{Connection, Question};
 use super::failure::{Failed, Failure};
 use super::json;
@@ -11,7 +12,6 @@ use super::login::Login;
 use super::proof::{Proof, Renewal, Verdict};
 use super::txn::{Answer, LeaseId, Range};
 use super::watch::Messages;
-use super::{Granted, KeptAlive, MemberStatus};
 use crate::base::clock::{Clock, Deadline};
 
 /// Asks hosts, and understands their answers.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::answers::Event;
 use super::connection::{Connection, Incoming};
 use super::failure::{Failed, Failure};
 use super::hosts::{Hosts, Used};
@@ -16,15 +17,6 @@ pub(in crate::engine::etcd) struct Watch {
     messages: Messages,
     used: Used,
     hosts: Arc<Hosts>,
-}
-
-/// A key was put or deleted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::engine::etcd) struct Event {
-    pub(in crate::engine::etcd) key: Vec<u8>,
-    pub(in crate::engine::etcd) deleted: bool,
-    /// At which that was.
-    pub(in crate::engine::etcd) revision: u64,
 }
 
 impl Watch {

@@ -4,10 +4,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::Value;
 
-use crate::engine::etcd::client::MemberStatus;
+use crate::engine::etcd::client::answers::{Event, MemberStatus};
 use crate::engine::etcd::client::proof::{Renewal, Seen};
 use crate::engine::etcd::client::txn::{Answer, Entry, LeaseId, OpResult};
-use crate::engine::etcd::client::watch::Event;
 
 /// What one message of a watch tells.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,0 +1,129 @@
+//! Hosts of a URL that don't answer, or can't serve.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::thread;
+
+use super::*;
+use support::{BlackHole, Etcd, EtcdCluster, Stopwatch, within};
+
+/// How long the first host that swallows connections may delay the call that finds it.
+const FIRST_DELAY: Duration = millis(250);
+
+fn closed_port() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap()
+}
+
+#[test]
+fn hosts_that_do_not_answer_are_passed_over() {
+    let (server, hole, closed) = (Etcd::start(), BlackHole::start(), closed_port());
+    let url = format!("etcd://{},{closed},{}/", hole.addr(), server.addr());
+    let locker = within(FIRST_DELAY + millis(200), || open(&url));
+    // The one that has answered is asked first.
+    within(millis(200), || assert_works(&locker));
+}
+
+#[test]
+fn call_ends_in_time_where_no_host_answers() {
+    let holes = [(); 3].map(|()| BlackHole::start());
+    let hosts = holes.each_ref().map(|hole| hole.addr().to_string());
+    let url = format!("etcd://{}/", hosts.join(","));
+    let builder = Locker::builder(&url).connect_timeout(millis(300));
+    let builder = builder.io_timeout(millis(300));
+    let error = within(millis(600), || builder.build()).unwrap_err();
+    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+}
+
+#[test]
+fn call_ends_in_time_where_all_members_hang() {
+    let cluster = EtcdCluster::of(3);
+    let locker = Locker::builder(&cluster.url()).io_timeout(LONG / 20);
+    let locker = locker.unavailable_for(Duration::ZERO).build().unwrap();
+    assert_works(&locker);
+    (0..3).for_each(|member| cluster.stop(member));
+    let timeout = millis(300);
+    let tried = within(timeout, || locker.try_lock_for(NAME, timeout));
+    assert!(matches!(tried, Err(Error::Unavailable { .. })), "{tried:?}");
+    (0..3).for_each(|member| cluster.go_on(member));
+    cluster.leader();
+    let locker = open(&cluster.url());
+    wait_until("the lock", PATIENCE, || {
+        matches!(locker.try_lock(NAME), Ok(Some(_)))
+    });
+}
+
+#[test]
+fn guard_outlives_a_leader_that_hangs() {
+    let cluster = EtcdCluster::of(3);
+    let leader = cluster.leader();
+    // It is asked first.
+    let hosts = cluster.members().iter();
+    let mut hosts: Vec<_> = hosts.map(|member| member.addr().to_string()).collect();
+    hosts.rotate_left(leader);
+    let url = format!("etcd://{}/", hosts.join(","));
+    let locker = Locker::builder(&url).ttl(millis(9_000));
+    let locker = locker.renew_every(millis(500)).build().unwrap();
+    let guard = held(&locker);
+    wait_for_renewal(&guard);
+    cluster.stop(leader);
+    (0..3).for_each(|_| wait_for_renewal(&guard));
+    guard.verify().expect("verify");
+    guard.unlock().expect("unlock");
+    cluster.go_on(leader);
+}
+
+#[test]
+fn member_that_was_killed_is_left_for_another() {
+    let cluster = EtcdCluster::of(3);
+    let locker = open(&cluster.url());
+    assert_works(&locker);
+    let guard = held(&locker);
+    cluster.kill(0);
+    cluster.leader();
+    guard.verify().expect("verify");
+    guard.unlock().expect("unlock");
+    assert_works(&locker);
+}
+
+#[test]
+fn member_without_a_leader_is_left_for_another() {
+    let cluster = Etcd::setup().proxies().cluster(3);
+    let locker = Locker::builder(&cluster.url()).ttl(millis(9_000));
+    let locker = locker.renew_every(millis(500)).build().unwrap();
+    let guard = held(&locker);
+    // It is asked first, and answers all that it can.
+    cluster.isolate(0);
+    (0..3).for_each(|_| wait_for_renewal(&guard));
+    let watch = Stopwatch::start();
+    let other = locker.lock("other").expect("lock");
+    watch.assert_within(millis(1_000));
+    drop(other);
+    guard.unlock().expect("unlock");
+    cluster.take_back(0);
+    assert_works(&locker);
+}
+
+#[test]
+fn port_of_something_else_is_told() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = listener.local_addr().unwrap();
+    for answer in [
+        "HTTP/1.1 404 Not Found\r\nContent-Length: 6\r\n\r\nsecret",
+        "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecret",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nsecret",
+        "-ERR secret\r\n",
+    ] {
+        let peer = thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut stream, _) = listener.accept().unwrap();
+                assert!(stream.read(&mut [0; 1 << 12]).unwrap() > 0);
+                stream.write_all(answer.as_bytes()).unwrap();
+            });
+            let url = format!("etcd://{addr}/");
+            within(millis(1_000), || Locker::open(&url)).unwrap_err()
+        });
+        assert!(matches!(peer, Error::Engine { .. }), "{peer}");
+        assert!(!shown(&peer).contains("secret"), "{}", shown(&peer));
+    }
+}

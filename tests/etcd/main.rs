@@ -1,0 +1,75 @@
+//! Whatever breaks between us and servers of etcd: the right outcome, within its bound.
+
+#![cfg(feature = "etcd")]
+
+mod hosts;
+mod logins;
+mod tls;
+mod watches;
+
+use std::time::{Duration, Instant};
+
+use crosslock::{Error, LockGuard, Locker};
+use support::wait_until;
+
+/// The lock of most tests.
+const NAME: &str = "n";
+
+/// Far more than anything here takes, even on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// A timeout that shows when a bound is missing, and a ttl whose heartbeats come after a test has failed.
+const LONG: Duration = Duration::from_secs(600);
+
+const fn millis(number: u64) -> Duration {
+    Duration::from_millis(number)
+}
+
+fn open(url: &str) -> Locker {
+    Locker::open(url).expect("open")
+}
+
+#[track_caller]
+fn held(locker: &Locker) -> LockGuard {
+    locker
+        .try_lock(NAME)
+        .expect("try_lock")
+        .expect("it is free")
+}
+
+/// A locker can take, use and release the lock.
+#[track_caller]
+fn assert_works(locker: &Locker) {
+    let guard = locker.lock(NAME).expect("lock");
+    guard.verify().expect("verify");
+    guard.unlock().expect("unlock");
+}
+
+/// Waits until the guard's lease lasts for longer than it does now.
+#[track_caller]
+fn wait_for_renewal(guard: &LockGuard) {
+    let end = Instant::now() + guard.remaining();
+    wait_until("a renewal", PATIENCE, || {
+        assert!(guard.is_held(), "lost instead of renewed");
+        Instant::now() + guard.remaining() > end + millis(1)
+    });
+}
+
+/// Waits until so many wait for the lock.
+#[track_caller]
+fn wait_for_line(locker: &Locker, length: usize) {
+    wait_until("the line", PATIENCE, || {
+        let found = locker.inspect(NAME).expect("inspect");
+        found.waiters.len() == length
+    });
+}
+
+/// All that an error shows.
+fn shown(error: &Error) -> String {
+    let mut text = format!("{error} {error:?}");
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text += &format!(" {cause} {cause:?}");
+        source = cause.source();
+    }
+    text
+}

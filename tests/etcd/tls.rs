@@ -1,0 +1,76 @@
+//! `etcds://`, and certificates by which servers know us.
+
+#![cfg(feature = "tls")]
+
+use std::fs;
+
+use super::*;
+use support::{Etcd, within};
+
+#[test]
+fn server_that_wants_a_certificate_gets_it() {
+    let server = Etcd::setup().client_certificates().start();
+    let url = server.url();
+    assert!(url.contains("&cert="), "{url}");
+    let locker = Locker::builder(&url).ttl(millis(3_000));
+    let locker = locker.renew_every(millis(100)).build().unwrap();
+    let guard = held(&locker);
+    wait_for_renewal(&guard);
+    guard.unlock().expect("unlock");
+    assert_works(&locker);
+
+    let (without, _) = url.split_once("&cert=").unwrap();
+    let error = within(millis(1_000), || Locker::open(without)).unwrap_err();
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
+    let text = shown(&error);
+    assert!(text.contains("?cert=FILE&key=FILE"), "{text}");
+}
+
+#[test]
+fn certificate_of_another_authority_is_denied() {
+    let [server, other] = [(); 2].map(|()| Etcd::setup().client_certificates().start());
+    let theirs = |url: &str| url.split_once("&cert=").unwrap().1.to_owned();
+    let url = server
+        .url()
+        .replace(&theirs(&server.url()), &theirs(&other.url()));
+    let error = within(millis(1_000), || Locker::open(&url)).unwrap_err();
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
+}
+
+#[test]
+fn certificate_and_key_have_to_be_there_and_belong_together() {
+    let server = Etcd::setup().client_certificates().start();
+    let dir = server.dir();
+    let (url, _) = server
+        .url()
+        .split_once("&cert=")
+        .map(|(url, _)| (url.to_owned(), ()))
+        .unwrap();
+    let empty = dir.join("empty.pem");
+    fs::write(&empty, "").unwrap();
+    for (chain, key, named) in [
+        ("missing.pem", "client.key", "missing.pem"),
+        ("empty.pem", "client.key", "empty.pem"),
+        ("client.pem", "missing.key", "missing.key"),
+        ("client.pem", "client.pem", "key="),
+        ("client.pem", "server.key", "client.pem"),
+    ] {
+        let [chain, key] = [chain, key].map(|name| dir.join(name).display().to_string());
+        let error = Locker::open(&format!("{url}&cert={chain}&key={key}")).unwrap_err();
+        assert!(matches!(error, Error::InvalidUrl { .. }), "{error}");
+        assert!(error.to_string().contains(named), "{error}");
+    }
+}
+
+#[test]
+fn encrypted_and_plain_ports_are_told_apart() {
+    let server = Etcd::setup().tls().start();
+    assert_works(&open(&server.url()));
+    let plain = format!("etcd://{}/", server.addr());
+    let error = within(millis(1_000), || Locker::open(&plain)).unwrap_err();
+    assert!(shown(&error).contains("use etcds://"), "{}", shown(&error));
+    let ca = server.ca_file();
+    let encrypted = format!("etcds://{}/?ca={}", server.own_addr(), ca.display());
+    let error = within(millis(1_000), || Locker::open(&encrypted)).unwrap_err();
+    assert!(shown(&error).contains("use etcd://"), "{}", shown(&error));
+}
