@@ -24,7 +24,8 @@ impl LockGuard {
     /// After an error the lock is released, as by [`unlock`](Self::unlock).
     ///
     /// - [`Error::Lost`] when the lock wasn't this guard's any more.
-    /// - [`Error::Unsupported`] on `file:`, and for a guard that isn't exclusive or has several names.
+    /// - [`Error::Unsupported`] on `file:`, for a guard that isn't exclusive or has several names, and where
+    ///   [`LockerBuilder::prefer`](crate::LockerBuilder::prefer) has what the engine can't do.
     /// - [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`] and [`Error::Engine`] when the engine fails.
     ///
     /// # Examples
@@ -51,6 +52,8 @@ impl LockGuard {
             let what = "to downgrade what isn't one exclusive lock".to_owned();
             return Err(Error::Unsupported { what });
         }
+        let (reading, capabilities) = (self.claim.shared(), core.engine.capabilities());
+        capabilities.check(reading.mode, reading.prefer, core.engine.place())?;
         self.check()?;
         let Some((mut lease, turn)) = self.monitor.end() else {
             return Err(self.lost_error());
@@ -61,7 +64,6 @@ impl LockGuard {
         let asked = core.clock.now();
         let request = self.request(&lease);
         let downgraded = sharing.downgrade(request, last_used, value.as_deref(), &deadline);
-        let reading = self.claim.shared();
         match downgraded {
             Ok(Some(token)) => {
                 (lease.claim, lease.token) = (reading, token);
