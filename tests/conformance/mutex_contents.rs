@@ -119,9 +119,10 @@ pub(crate) fn numbers_come_back_exactly(lock: &Locker) {
     }
 }
 
-pub(crate) fn large_values_come_back(lock: &Locker) {
-    let large = "🔒 and text ".repeat(200_000);
-    let mutex = lock.mutex("large", String::new()).unwrap();
+pub(crate) fn large_values_come_back(place: &Place) {
+    let text = "🔒 and text ";
+    let large = text.repeat(place.large_value() / text.len());
+    let mutex = place.mutex("large", String::new()).unwrap();
     mutex.lock().unwrap().clone_from(&large);
     assert!(*mutex.lock().unwrap() == large);
     let guard = mutex.lock().unwrap();

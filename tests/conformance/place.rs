@@ -32,6 +32,8 @@ struct Leases {
     late: Duration,
     /// So many names can be had at once.
     most_names: usize,
+    /// A value of so many bytes fits into a request, whatever is added to it.
+    large_value: usize,
 }
 
 impl Leases {
@@ -41,6 +43,7 @@ impl Leases {
         early: 0.0,
         late: Duration::ZERO,
         most_names: 100,
+        large_value: 2_800_000,
     };
     /// An unused lease serves another lock, and the server looks twice a second which have ended.
     #[cfg(feature = "etcd")]
@@ -50,6 +53,7 @@ impl Leases {
         early: 0.5,
         late: Duration::from_secs(1),
         most_names: 40,
+        large_value: 1_400_000,
     };
     /// A session is as old as its last proof, and servers count ticks.
     #[cfg(feature = "zookeeper")]
@@ -59,6 +63,7 @@ impl Leases {
         early: 0.5,
         late: Duration::from_millis(400),
         most_names: 100,
+        large_value: 2_800_000,
     };
 }
 
@@ -124,6 +129,11 @@ impl Place {
     /// So many names can be had at once.
     pub(crate) fn most_names(&self) -> usize {
         self.leases.most_names
+    }
+
+    /// The size of a value that is large for the engine.
+    pub(crate) fn large_value(&self) -> usize {
+        self.leases.large_value
     }
 
     /// Options for another locker of this place.
@@ -194,11 +204,7 @@ impl Place {
     #[cfg(feature = "etcd")]
     pub(crate) fn etcd() -> Self {
         static SERVER: Mutex<Weak<support::Etcd>> = Mutex::new(Weak::new());
-        let server = shared(&SERVER, || {
-            // Enough for the values of the suite.
-            let setup = support::Etcd::setup().flag("max-request-bytes", "8000000");
-            setup.login().start()
-        });
+        let server = shared(&SERVER, || support::Etcd::setup().login().start());
         let url = server.url_at(&format!("root-{}", next_number()));
         Place::with(Leases::ETCD, &url, server)
     }
@@ -207,9 +213,9 @@ impl Place {
     pub(crate) fn etcd3() -> Self {
         static CLUSTER: Mutex<Weak<support::EtcdCluster>> = Mutex::new(Weak::new());
         let cluster = shared(&CLUSTER, || {
-            let setup = support::Etcd::setup().flag("max-request-bytes", "8000000");
             // The longest with leases of two seconds: nobody takes over only because a busy machine stood still.
-            setup.flag("election-timeout", "1300").cluster(3)
+            let setup = support::Etcd::setup().flag("election-timeout", "1300");
+            setup.cluster(3)
         });
         let url = cluster.url_at(&format!("root-{}", next_number()));
         Place::with(Leases::ETCD, &url, cluster)
