@@ -8,6 +8,7 @@ use super::commands::Commands;
 use crate::base::clock::Deadline;
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
+use crate::base::name::Namespace;
 use crate::base::options::Options;
 
 const ROUNDS: usize = 20;
@@ -18,11 +19,12 @@ const MENDED: [[u32; 3]; 2] = [[3, 4, 38], [3, 5, 23]];
 /// All findings.
 pub(super) fn diagnose(
     commands: &Commands,
+    namespace: &Namespace,
     options: &Options,
     deadline: &Deadline,
 ) -> Result<Vec<Finding>> {
     // What can't be reached at all is an error, and no finding.
-    let samples = round_trips(commands, deadline)?;
+    let samples = round_trips(commands, namespace, deadline)?;
     let statuses = commands.client.status(deadline);
     let mut findings = vec![version(&statuses), members(&statuses)];
     findings.extend(errors(&statuses));
@@ -132,11 +134,15 @@ fn errors(statuses: &[Status]) -> Option<Finding> {
 }
 
 /// Linearizable reads, by their duration.
-fn round_trips(commands: &Commands, deadline: &Deadline) -> Result<Vec<Duration>> {
+fn round_trips(
+    commands: &Commands,
+    namespace: &Namespace,
+    deadline: &Deadline,
+) -> Result<Vec<Duration>> {
     let mut samples = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {
         let began = Instant::now();
-        commands.ping(deadline)?;
+        commands.ping(namespace, deadline)?;
         samples.push(began.elapsed());
     }
     samples.sort_unstable();

@@ -10,6 +10,7 @@
 //! owner is given.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use self::client::Client;
 use self::commands::Commands;
@@ -50,18 +51,20 @@ pub(crate) struct EtcdEngine {
 /// etcd takes 128 operations in a transaction, and each name needs three.
 const MOST_NAMES: usize = 40;
 
+/// The servers look twice a second which leases have ended.
+const LEAST_TTL: Duration = Duration::from_secs(2);
+
 impl EtcdEngine {
-    /// Takes a lease, so that a wrong URL, password or address is told now, and a ttl that isn't possible there.
+    /// Reads once and takes a lease, so that a wrong URL, password or address is told now, and a ttl that isn't possible there.
     pub(crate) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Self> {
         let address = address::parse(url)?;
         options.check()?;
-        if options.ttl.subsec_nanos() > 0 {
-            let reason = format!("{:?} is not in its range, whole seconds", options.ttl);
-            return Err(invalid_ttl(reason));
+        if options.ttl.subsec_nanos() > 0 || options.ttl < LEAST_TTL {
+            return Err(invalid_ttl(options.ttl, LEAST_TTL));
         }
         let client = Client::new(address, options, clock.clone())?;
         let engine = EtcdEngine::of(client, clock);
-        engine.check_ttl(options)?;
+        engine.check(options)?;
         Ok(engine)
     }
 
@@ -73,28 +76,26 @@ impl EtcdEngine {
     }
 
     /// A lease that is longer than it should be would keep a lock for longer when its holder is gone.
-    fn check_ttl(&self, options: &Options) -> Result<()> {
+    fn check(&self, options: &Options) -> Result<()> {
         let commands = &self.commands;
         let deadline = Deadline::after(options.connect_timeout + options.io_timeout);
+        commands.greet(&deadline)?;
         let granted = commands.leases.grant(options.ttl, &deadline);
         let (lease, seconds) = granted.map_err(|e| commands.error(None, e))?;
         if seconds > whole_seconds(options.ttl) {
             commands.leases.revoke(lease, &deadline);
-            let reason = format!(
-                "{:?} is not in its range, whole seconds from {seconds} s up: these servers give no shorter lease",
-                options.ttl
-            );
-            return Err(invalid_ttl(reason));
+            return Err(invalid_ttl(options.ttl, Duration::from_secs(seconds)));
         }
         commands.leases.give_back(lease);
         Ok(())
     }
 }
 
-fn invalid_ttl(reason: String) -> Error {
+/// For these servers.
+fn invalid_ttl(ttl: Duration, least: Duration) -> Error {
     Error::InvalidOption {
         option: "ttl",
-        reason,
+        reason: format!("{ttl:?} is not in its range, whole seconds, {least:?} to 24 h"),
     }
 }
 
@@ -161,11 +162,11 @@ impl Engine for EtcdEngine {
 
     fn diagnose(
         &self,
-        _namespace: &Namespace,
+        namespace: &Namespace,
         options: &Options,
         deadline: &Deadline,
     ) -> Result<Vec<Finding>> {
-        diagnosis::diagnose(&self.commands, options, deadline)
+        diagnosis::diagnose(&self.commands, namespace, options, deadline)
     }
 
     fn after_fork(&self) -> Option<Arc<dyn Engine>> {

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::client::Client;
 use super::client::failure::Failure;
 use super::client::txn::{Answer, Entry, Op, OpResult, Range, Txn};
-use super::keys::{Keys, id_of};
+use super::keys::{Keys, id_of, of_names};
 use super::leases::Leases;
 use super::owners::{Own, Owners, gone_after};
 use super::place::Text;
@@ -17,6 +17,7 @@ use super::receivers::Receivers;
 use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::error::{Error, Result};
+use crate::base::name::Namespace;
 use crate::base::owner::Owner;
 use crate::base::value::Stored;
 use crate::engine::{Request, Unanswered};
@@ -48,6 +49,9 @@ pub(super) struct Commands {
 
 /// What the last lockers may take to end what nobody needs any more.
 const CLOSING: Duration = Duration::from_millis(60);
+
+/// What the servers answer to a user whom they know, and who may not read that key.
+const NOT_YOURS: &str = "permission denied";
 
 /// The pause before a request without an answer is sent again.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -131,10 +135,19 @@ impl Commands {
         })
     }
 
-    /// Reads, and nothing more.
-    pub(super) fn ping(&self, deadline: &Deadline) -> Result<()> {
-        let key = Range::Key(format!("{}/", self.client.root()));
-        let answer = self.read(vec![Op::Get(key)], deadline);
+    /// Finds whether the servers know who we are. Which keys this user may read isn't said to us.
+    pub(super) fn greet(&self, deadline: &Deadline) -> Result<()> {
+        let key = format!("{}/", self.client.root());
+        match self.read(vec![get(key)], deadline) {
+            Err(Failure::Denied(cause)) if cause.to_string().contains(NOT_YOURS) => Ok(()),
+            answer => answer.map(drop).map_err(|e| self.error(None, e)),
+        }
+    }
+
+    /// Reads from the keys of a namespace, and nothing more.
+    pub(super) fn ping(&self, namespace: &Namespace, deadline: &Deadline) -> Result<()> {
+        let key = of_names(self.client.root(), namespace, "");
+        let answer = self.read(vec![get(key)], deadline);
         answer.map(drop).map_err(|e| self.error(None, e))
     }
 
