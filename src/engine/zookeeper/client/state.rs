@@ -258,3 +258,6 @@ impl Pending {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

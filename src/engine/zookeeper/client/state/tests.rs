@@ -1,0 +1,137 @@
+//! What is sent, and what its answers do.
+
+use super::*;
+use crate::base::clock::Deadline;
+use crate::engine::zookeeper::client::answer::{Event, EventKind};
+use crate::engine::zookeeper::client::jute::Encoder;
+use crate::engine::zookeeper::client::ops::Reply;
+use crate::engine::zookeeper::client::watcher::{Told, Watcher};
+use std::time::Duration;
+
+const TICK: Duration = Duration::from_millis(400);
+
+fn at(millis: u64) -> BootInstant {
+    BootInstant::START.plus(Duration::from_millis(millis))
+}
+
+fn state() -> State {
+    let proof = Proof::new(TICK, at(0), at(0));
+    let phase = Phase::Disconnected("not yet".into());
+    State::new(&Hello::new(2_000), phase, proof, at(0))
+}
+
+fn send(state: &mut State, op: &Op, sent: BootInstant) -> Arc<AnswerSlot> {
+    let slot = Arc::new(AnswerSlot::new(1));
+    state.enlist(vec![Item::new(op, Acl::World, &slot)], sent);
+    slot
+}
+
+fn answer(state: &mut State, xid: i32, error: i32, body: &[u8], now: u64) -> bool {
+    let header = Header {
+        xid,
+        zxid: 5,
+        error,
+    };
+    state
+        .answer(header, &mut Decoder::new(body), at(now))
+        .is_ok()
+}
+
+fn answered(slot: &Arc<AnswerSlot>) -> Option<Result<Reply, Code>> {
+    let over = Deadline::after(Duration::ZERO);
+    slot.wait(&over).ok()?.pop()
+}
+
+fn get(watcher: &Watcher) -> Op {
+    Op::Get {
+        path: "/a".into(),
+        watch: Some(watcher.clone()),
+    }
+}
+
+fn exists(watcher: &Watcher) -> Op {
+    Op::Exists {
+        path: "/a".into(),
+        watch: Some(watcher.clone()),
+    }
+}
+
+fn delete() -> Op {
+    Op::Delete {
+        path: "/a".into(),
+        version: None,
+    }
+}
+
+#[test]
+fn answers_are_in_the_order_of_requests() {
+    let mut state = state();
+    let slots = [(); 2].map(|()| send(&mut state, &delete(), at(1)));
+    assert!(!answer(&mut state, 2, 0, &[], 2));
+    assert!(answer(&mut state, 1, 0, &[], 2));
+    assert!(answer(&mut state, 2, -101, &[], 2));
+    assert!(!answer(&mut state, 3, 0, &[], 2));
+    let [first, second] = slots.map(|slot| answered(&slot));
+    assert_eq!(first, Some(Ok(Reply::Done)));
+    assert_eq!(second, Some(Err(Code::NoNode)));
+    assert_eq!(state.hello(2_000).last_zxid, 5);
+}
+
+#[test]
+fn request_whose_answer_is_cut_off_stays_pending() {
+    let mut state = state();
+    let slot = send(&mut state, &get(&Watcher::new()), at(1));
+    let data = Encoder::default().buffer(b"x").finish();
+    assert!(!answer(&mut state, 1, 0, &data, 2));
+    assert_eq!(state.pending.len(), 1);
+    state
+        .pending
+        .iter()
+        .for_each(|one| one.fail(Failure::Ended));
+    assert_eq!(answered(&slot), None);
+}
+
+#[test]
+fn only_an_exists_watches_what_is_not_there() {
+    for (op, is_told) in [(get as fn(&Watcher) -> Op, false), (exists, true)] {
+        let (mut state, watcher) = (state(), Watcher::new());
+        send(&mut state, &op(&watcher), at(1));
+        assert!(answer(&mut state, 1, -101, &[], 2));
+        let event = Event {
+            kind: EventKind::Data,
+            path: "/a".into(),
+        };
+        assert_eq!(state.watches.take(&event).len(), usize::from(is_told));
+    }
+}
+
+#[test]
+fn watcher_without_an_answer_hears_of_a_lost_connection() {
+    let (mut state, watcher) = (state(), Watcher::new());
+    send(&mut state, &exists(&watcher), at(1));
+    state
+        .pending
+        .iter()
+        .for_each(|one| one.fail(Failure::Ended));
+    assert_eq!(watcher.told(), Told::ConnectionLost);
+}
+
+#[test]
+fn only_syncs_prove_and_numbers_begin_anew_behind_the_last() {
+    let (mut state, mut xid) = (state(), 0);
+    for beat in 1..=4 {
+        let sent = at(beat * 300);
+        state.enlist(vec![Item::beat()], sent);
+        assert!(state.is_beating);
+        send(&mut state, &delete(), sent);
+        assert!(answer(&mut state, xid + 1, 0, &[], beat * 300));
+        assert!(!state.is_beating);
+        assert!(answer(&mut state, xid + 2, 0, &[], beat * 300));
+        xid += 2;
+    }
+    assert_eq!(state.proof.since(), at(600));
+    state.last_xid = i32::MAX;
+    send(&mut state, &delete(), at(1_500));
+    assert!(answer(&mut state, 1, 0, &[], 1_500));
+    assert_eq!(state.proof.since(), at(600));
+}
