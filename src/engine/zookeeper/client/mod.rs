@@ -5,7 +5,7 @@
 //! | phase | who has the connection | it is left when |
 //! |---|---|---|
 //! | connecting | the caller of `open`, in which there is no session yet | a server has made a session of the right length: connected |
-//! | connected | the thread reads it; who holds the writer's lock sends on it | it fails, or the server is silent for a third of the timeout: disconnected; the session is over by our own clock, or a server says so, or it is closed: ended |
+//! | connected | the thread reads it; who holds the writer's lock sends on it | it fails, or the server is silent for a quarter of the timeout: disconnected; the session is over by our own clock, or a server says so, or it is closed: ended |
 //! | disconnected | the thread makes a new one, at one host after the other | a server has taken the session up: connected; its time is over by our own clock, or a server doesn't know it any more: ended |
 //! | ended | nobody | never |
 //!

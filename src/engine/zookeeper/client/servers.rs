@@ -1,6 +1,7 @@
 //! The servers that keep sessions: their hosts, and what they have said about sessions.
 
 use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::connection::{Connection, Greeting};
@@ -15,6 +16,8 @@ use crate::engine::zookeeper::address::Address;
 #[derive(Debug)]
 pub(super) struct Servers {
     hosts: Vec<Resolver>,
+    /// The place of the host that is tried first: at random, so that clients spread, and then the last that answered.
+    first: AtomicUsize,
     pub(super) address: Address,
     /// What connecting to one host may take.
     connect_timeout: Duration,
@@ -37,8 +40,10 @@ impl Bounds {
 
 impl Servers {
     pub(super) fn new(address: Address, connect_timeout: Duration) -> Self {
-        let hosts = address.hosts.iter().cloned().map(Resolver::new).collect();
+        let hosts = address.hosts.iter().cloned().map(Resolver::new);
+        let hosts: Vec<_> = hosts.collect();
         Servers {
+            first: AtomicUsize::new(fastrand::usize(..hosts.len().max(1))),
             hosts,
             address,
             connect_timeout,
@@ -88,18 +93,21 @@ impl Servers {
         deadline: &Deadline,
         mut try_host: impl FnMut(usize, &Deadline) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let mut place = fastrand::usize(..self.hosts.len().max(1));
+        let mut place = self.first.load(Ordering::Relaxed);
         let mut shares = self.shares();
         let (mut last, mut slow) = (Failure::TimedOut, false);
         while !deadline.is_over() {
             let share = deadline.within(shares.next(deadline.remaining()));
             match try_host(place, &share) {
-                Ok(done) => return Ok(done),
+                Ok(done) => {
+                    self.first.store(place, Ordering::Relaxed);
+                    return Ok(done);
+                }
                 Err(denied @ Failure::Denied(_)) => return Err(denied),
                 Err(Failure::TimedOut) => slow = true,
                 Err(failure) => last = failure,
             }
-            place += 1;
+            place = (place + 1) % self.hosts.len().max(1);
             if shares.is_round_over() && !std::mem::take(&mut slow) {
                 break;
             }

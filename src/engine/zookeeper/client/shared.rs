@@ -65,7 +65,7 @@ impl Shared {
 
     /// A server that was silent for as long, and has something to answer, is left. Then there is time for another one.
     pub(super) fn silence(&self) -> Duration {
-        self.timeout / 3
+        self.timeout / 4
     }
 
     /// Sends all in one write, as soon as there is a connection.
