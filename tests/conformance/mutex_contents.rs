@@ -120,8 +120,8 @@ pub(crate) fn numbers_come_back_exactly(lock: &Locker) {
 }
 
 pub(crate) fn large_values_come_back(place: &Place) {
-    let text = "🔒 and text ";
-    let large = text.repeat(place.large_value() / text.len());
+    const PART: &str = "🔒 and text ";
+    let large = PART.repeat(place.largest_value() / PART.len());
     let mutex = place.mutex("large", String::new()).unwrap();
     mutex.lock().unwrap().clone_from(&large);
     assert!(*mutex.lock().unwrap() == large);

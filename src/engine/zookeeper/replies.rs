@@ -20,6 +20,16 @@ pub(super) enum Trouble {
 
 impl Trouble {
     pub(super) fn into_error(self, name: Option<&str>, place: &str) -> Error {
+        match (self, name) {
+            (Trouble::Failure(Failure::TooLarge(bytes)), Some(name)) => Error::InvalidValue {
+                name: name.to_owned(),
+                reason: format!("servers take no request of 1 MB, and this has {bytes} bytes"),
+            },
+            (trouble, _) => trouble.into_other_error(name, place),
+        }
+    }
+
+    fn into_other_error(self, name: Option<&str>, place: &str) -> Error {
         match self {
             Trouble::Failure(failure) => failure.into_error(name, place),
             Trouble::Refused(code @ (Code::NoAuth | Code::InvalidAcl)) => denied(
