@@ -135,7 +135,7 @@ mod tests {
 
     fn node(tag: &str, number: i32) -> String {
         let owner = uuid(number.unsigned_abs());
-        format!("{tag}-{owner}-{number:010}")
+        format!("{tag}-{owner}-lock-{number:010}")
     }
 
     #[test]

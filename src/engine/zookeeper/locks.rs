@@ -4,8 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use uuid::Uuid;
-
 use super::client::{Changed, Code, Failure, Kind, Op, Refused, Reply, Session, Told, Watcher};
 use super::leftovers::Leftovers;
 use super::line::Line;
@@ -223,7 +221,7 @@ impl Locks {
         name: &Name,
         deadline: &Deadline,
     ) -> Result<i64, Trouble> {
-        let path = name.child(&format!("clock-{}", Uuid::new_v4()));
+        let path = name.child(&nodes::clock());
         let requests = [
             Op::Create {
                 path: path.clone(),

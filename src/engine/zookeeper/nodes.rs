@@ -4,17 +4,21 @@
 //!
 //! | node | it is |
 //! |---|---|
-//! | `x-<uuid>-<number>` | an owner that wants the lock, or has it: exclusively, |
-//! | `r-<uuid>-<number>` | to read, |
-//! | `p2of5-<uuid>-<number>` | or two of five permits |
+//! | `x-<uuid>-lock-<number>` | an owner that wants the lock, or has it: exclusively, |
+//! | `r-<uuid>-lock-<number>` | to read, |
+//! | `p2of5-<uuid>-lock-<number>` | or two of five permits |
 //! | `kx-…`, `kr-…`, `kp2of5-…` | a place that is kept after its owner has released it |
+//! | `_c_<uuid>-lock-<number>` | the same of Apache Curator's `InterProcessMutex`: exclusively |
 //! | `held` | which exclusive owner was let in last and hasn't released the lock |
 //! | `b-<uuid>` | an owner whose lock somebody broke |
 //! | `value` | the value that the lock protects |
 //!
-//! The servers number the nodes of owners in the order in which they came.
+//! The servers number the nodes of owners in the order in which they came. Curator sorts nodes by what stands behind the last
+//! `lock-`, and those without it after all numbers: so both stand in one line. No other node may have `lock-` in its name.
 
 use std::fmt::Write;
+
+use uuid::Uuid;
 
 use crate::base::claim::Mode;
 use crate::base::name::Key;
@@ -23,6 +27,10 @@ use crate::base::owner::Owner;
 pub(super) const HELD: &str = "held";
 pub(super) const VALUE: &str = "value";
 const BROKEN: &str = "b-";
+/// What stands before the number.
+const LOCK: &str = "-lock-";
+/// How the nodes of Curator begin.
+const CURATOR: &str = "_c_";
 const UUID: usize = 36;
 
 /// The node of a namespace.
@@ -77,7 +85,7 @@ pub(super) fn uuid_of(owner: &Owner) -> &str {
 
 /// What an owner's node is called, without the number.
 pub(super) fn unnumbered(mode: Mode, uuid: &str) -> String {
-    format!("{}-{uuid}-", tag(mode))
+    format!("{}-{uuid}{LOCK}", tag(mode))
 }
 
 fn tag(mode: Mode) -> String {
@@ -107,6 +115,11 @@ pub(super) fn broken(uuid: &str) -> String {
     format!("{BROKEN}{uuid}")
 }
 
+/// A node that is made to learn the leader's time, and deleted at once.
+pub(super) fn clock() -> String {
+    format!("time-{}", Uuid::new_v4())
+}
+
 /// Whose node that is, if it is such a one.
 pub(super) fn broken_owner(node: &str) -> Option<&str> {
     node.strip_prefix(BROKEN)
@@ -128,8 +141,11 @@ pub(super) struct Member {
 impl Member {
     /// `None`: the node is no place in the line.
     pub(super) fn of(node: &str) -> Option<Self> {
-        let (tag, rest) = node.split_once('-')?;
-        let (uuid, number) = (rest.get(..UUID)?, rest.get(UUID..)?.strip_prefix('-')?);
+        let (tag, rest) = match node.strip_prefix(CURATOR) {
+            Some(rest) => ("x", rest),
+            None => node.split_once('-')?,
+        };
+        let (uuid, number) = (rest.get(..UUID)?, rest.get(UUID..)?.strip_prefix(LOCK)?);
         let kept = tag.strip_prefix('k');
         Some(Member {
             mode: mode_of(kept.unwrap_or(tag))?,
@@ -145,6 +161,11 @@ impl Member {
         let digits = self.node.rsplit_once(&self.uuid);
         let digits = digits.map_or("", |(_, digits)| digits);
         format!("{}-{uuid}{digits}", tag(mode))
+    }
+
+    /// Whether it is of a program that uses Curator.
+    pub(super) fn is_curators(&self) -> bool {
+        self.node.starts_with(CURATOR)
     }
 
     /// The node that keeps the place when its owner has left.
@@ -218,15 +239,40 @@ mod tests {
         for other in others.map(String::from) {
             assert_eq!(Member::of(&other), None, "{other}");
         }
-        let lock = format!("_c_{ONE}-lock-0000000001");
-        assert_eq!(Member::of(&lock), None, "Curator's");
+    }
+
+    /// By what it sorts the nodes of a lock.
+    fn as_curator_sorts(node: &str) -> &str {
+        let place = node.rfind("lock-");
+        place.map_or(node, |place| &node[place + "lock-".len()..])
+    }
+
+    #[test]
+    fn curators_nodes_stand_in_the_same_line() {
+        let curators = format!("_c_{ONE}-lock-0000000012");
+        let member = Member::of(&curators).expect("it is one");
+        assert!(member.is_curators() && !member.is_kept);
+        assert_eq!((member.mode, member.number), (Mode::Exclusive, 12));
+        for mode in [Mode::Exclusive, Mode::Permits { count: 2, of: 5 }] {
+            let own = format!("{}0000000011", unnumbered(mode, ONE));
+            let kept = Member::of(&own).expect("it is one").kept();
+            for node in [&own, &kept] {
+                assert_eq!(as_curator_sorts(node), "0000000011");
+            }
+        }
+        for node in [HELD, VALUE, &broken(ONE), &clock()] {
+            assert!(
+                as_curator_sorts(node) > as_curator_sorts(&curators),
+                "{node}"
+            );
+        }
     }
 
     #[test]
     fn place_stays_when_its_owner_changes() {
         let other = ONE.replace('0', "f");
-        let member = Member::of(&format!("x-{ONE}--2147483648")).expect("it is one");
+        let member = Member::of(&format!("x-{ONE}-lock--2147483648")).expect("it is one");
         let node = member.replaced_by(Mode::Shared, &other);
-        assert_eq!(node, format!("r-{other}--2147483648"));
+        assert_eq!(node, format!("r-{other}-lock--2147483648"));
     }
 }

@@ -299,7 +299,7 @@ pub(super) fn break_lock(
 /// What ends a place. Its owner is told by a change of its node; then it finds the other.
 fn ending(name: &Name, member: &Member) -> Vec<Change> {
     let path = name.child(&member.node);
-    if member.is_kept {
+    if member.is_kept || member.is_curators() {
         return vec![delete(path)];
     }
     let change = Change::Set {
