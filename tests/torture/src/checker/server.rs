@@ -52,7 +52,7 @@ pub(super) fn owners(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         }
         // A lease that nobody heard of was given up. Whether a command has ended is another rule's.
         let holding = match facts.engine.has_lines() {
-            true => last_of_revision(facts, before),
+            true => last_of_owner(facts, before),
             false => last_of_chain(&by_token, before),
         };
         let Some(holding) = holding.filter(|one| !one.is_of_command()) else {
@@ -95,14 +95,22 @@ fn last_of_chain<'a, 'b>(
     Some(last)
 }
 
-/// The last holding of the process whose owner is shown, by a lease of that revision.
-fn last_of_revision<'a, 'b>(facts: &'b Facts<'a>, shown: &Event) -> Option<&'b Holding<'a>> {
+/// The last holding that the lease of an owner who is shown went to, inside its process. A lease that is adopted has another
+/// owner, and larger tokens.
+fn last_of_owner<'a, 'b>(facts: &'b Facts<'a>, shown: &Event) -> Option<&'b Holding<'a>> {
     let pid = pid_of(&shown.detail)?;
     let holdings = facts.holdings_of(&shown.name);
+    // What is read after writing isn't the owner's alone any more.
     let of_lease = holdings.filter(|one| {
-        one.answer.pid == pid && facts.engine.may_be_of_lease(shown.token, one.token())
+        one.is_exclusive()
+            && one.answer.pid == pid
+            && one.token() >= shown.token
+            && facts.engine.may_be_of_lease(shown.token, one.token())
     });
-    of_lease.max_by_key(|one| one.token())
+    let mut of_lease: Vec<_> = of_lease.collect();
+    of_lease.sort_by_key(|one| one.token());
+    let first_passed = of_lease.iter().find(|one| one.was_passed_on());
+    first_passed.or(of_lease.last()).copied()
 }
 
 /// C6: those that stay in line stay in their order, unless somebody was dropped for not asking in time.

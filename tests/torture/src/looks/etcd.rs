@@ -47,7 +47,7 @@ pub(crate) fn view_at(addr: SocketAddr) -> io::Result<View> {
         take_in(&mut view, entry);
     }
     for line in &mut view.lines {
-        line.places.sort_by_key(|place| place.token);
+        line.places.sort_by_key(|place| place.revision);
     }
     Ok(view)
 }
@@ -66,10 +66,12 @@ fn take_in(view: &mut View, entry: &Value) {
     if !is_leased && kind != "value" {
         view.bare.push(key.clone());
     }
+    let revision = number(&entry["create_revision"]);
     let line = view.line(name);
     match kind {
         "w" => line.places.push(Place {
-            token: number(&entry["create_revision"]) * TOKENS_OF_REVISION + 1,
+            token: token_of(&value).unwrap_or(revision * TOKENS_OF_REVISION + 1),
+            revision,
             mode: mode_of(&value),
             owner: owner_of(&value),
             key,
@@ -83,6 +85,12 @@ fn take_in(view: &mut View, entry: &Value) {
 fn owner_of(text: &str) -> String {
     text.split_once('\n')
         .map_or_else(String::new, |(_, owner)| owner.to_owned())
+}
+
+/// Of a lease that isn't the first of its place.
+fn token_of(text: &str) -> Option<u64> {
+    let mut words = text.lines().next()?.split(' ');
+    words.find_map(|word| word.strip_prefix("token=")?.parse().ok())
 }
 
 /// The first word; of permits, the number behind it.

@@ -48,8 +48,10 @@ pub(crate) struct Place {
     pub(crate) key: String,
     pub(crate) owner: String,
     pub(crate) mode: Mode,
-    /// Of its revision.
+    /// The first of its lease.
     pub(crate) token: u64,
+    /// The change that made it.
+    pub(crate) revision: u64,
 }
 
 /// What the value of a lock that is shared stands for.

@@ -32,7 +32,7 @@ fn lines_of_etcd_are_shown() {
     );
     put(
         &format!("long/w/{FIRST}"),
-        &format!("x since=1\n{}", owner(FIRST)),
+        &format!("x since=1 token=77\n{}", owner(FIRST)),
     );
     put(&format!("long/b/{FIRST}"), "");
     put(
@@ -45,6 +45,7 @@ fn lines_of_etcd_are_shown() {
     );
     put("counter/value", "17");
     let view = view_of_etcd(&server);
+    assert_eq!(line(&view, "long").places[1].token, 77);
     // Whoever came first holds it.
     let expected = [owner(SECOND), owner(FIRST), format!("0:{FIRST}")];
     assert_eq!(told(&view, "long"), expected);
@@ -95,7 +96,11 @@ fn lines_of_zookeeper_are_shown() {
         create(node, "", 0);
     }
     create(&format!("/long/x-{SECOND}-"), &owner(SECOND), 3);
-    create(&format!("/long/x-{FIRST}-"), &owner(FIRST), 2);
+    create(
+        &format!("/long/x-{FIRST}-"),
+        &format!("{}\n1000\n77", owner(FIRST)),
+        2,
+    );
     create("/long/held", SECOND, 0);
     create(&format!("/long/b-{FIRST}"), "", 0);
     create(&format!("/shared/r-{FIRST}-"), &owner(FIRST), 3);
@@ -114,8 +119,9 @@ fn lines_of_zookeeper_are_shown() {
     // It doesn't end with its session.
     assert_eq!(view.bare.len(), 1);
     assert_eq!(look.value("counter").ok(), Some(17));
-    let tokens = line(&view, "long").places.iter().map(|place| place.token);
-    assert!(tokens.is_sorted());
+    let places = &line(&view, "long").places;
+    let first = places[0].revision * TOKENS_OF_REVISION + 1;
+    assert_eq!([places[0].token, places[1].token], [first, 77]);
     look.delete(&line(&view, "long").places[0].key)
         .expect("it is there");
     let view = look.look().expect("it answers");

@@ -114,7 +114,8 @@ fn view(session: &mut Session, known: &mut HashMap<String, Found>) -> io::Result
                 key: path.clone(),
                 owner: owner_of(&found.data),
                 mode,
-                token: found.revision * TOKENS_OF_REVISION + 1,
+                token: token_of(&found.data).unwrap_or(found.revision * TOKENS_OF_REVISION + 1),
+                revision: found.revision,
             });
             seen.insert(path, found);
         }
@@ -151,9 +152,12 @@ fn mode_of(node: &str) -> Option<Mode> {
     }
 }
 
-/// The line that is one.
+/// Of a lease that isn't the first of its place: the third line.
+fn token_of(data: &str) -> Option<u64> {
+    data.lines().nth(2)?.parse().ok()
+}
+
+/// The first line.
 fn owner_of(data: &str) -> String {
-    let mut lines = data.lines();
-    let found = lines.find(|line| line.split('/').count() >= 4);
-    found.unwrap_or_default().to_owned()
+    data.lines().next().unwrap_or_default().to_owned()
 }

@@ -78,11 +78,11 @@ impl Members {
 
     pub(super) fn url_by(&self, addrs: &[SocketAddr]) -> String {
         let hosts: Vec<_> = addrs.iter().map(SocketAddr::to_string).collect();
-        let scheme = match self {
-            Members::Etcd(_) => "etcd",
-            Members::ZooKeeper(_) => "zk",
+        let (scheme, parameters) = match self {
+            Members::Etcd(_) => ("etcd", ""),
+            Members::ZooKeeper(_) => ("zk", "?tick=100ms"),
         };
-        format!("{scheme}://{}/", hosts.join(","))
+        format!("{scheme}://{}/{parameters}", hosts.join(","))
     }
 
     /// What a request has in it whose reply is to be lost.

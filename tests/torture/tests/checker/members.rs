@@ -143,3 +143,32 @@ fn nobody_is_let_in_while_most_members_are_down() {
     passes_on("etcd", history(110, 310, ""));
     passes_on("etcd", history(110, 200, HANDED_OVER));
 }
+
+#[test]
+fn lease_that_its_own_process_adopts_has_another_owner() {
+    let passed = with(event(20, "release", 1), "", "pass", 400);
+    let asked = |at| Event {
+        pid: 1,
+        process: 1,
+        until: 1,
+        ..with(event(at, "ask", 11), "", "adopt", 0)
+    };
+    let adopted = Event {
+        pid: 1,
+        process: 1,
+        ..taken(32, 11, token(5) + 4, 430)
+    };
+    let history = |at| {
+        [
+            taken(10, 1, token(5), 400),
+            shown(15, OWNER, 5),
+            passed.clone(),
+            asked(at),
+            shown(31, OTHER, 5),
+            adopted.clone(),
+        ]
+    };
+    passes_on("zookeeper", history(25));
+    // Nobody had asked for it yet.
+    breaks_on("zookeeper", "C6", history(35).into_iter().take(5));
+}
