@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use super::connection::{Connection, Incoming, Question};
 use super::failure::{Failed, Failure};
 use crate::base::clock::Deadline;
 use crate::engine::net::address;
+use crate::engine::net::limits::CANCEL_LATENESS;
 
 /// Asks hosts, with the token that they have given for our login, if there is one.
 ///
@@ -17,12 +18,17 @@ use crate::engine::net::address;
 pub(super) struct Login {
     login: address::Login,
     token: Mutex<Option<Arc<str>>>,
+    /// Locked by the thread that asks for a token. Checking a password costs a server as much as hundreds of requests.
+    asking: Mutex<()>,
 }
 
 impl Login {
     pub(super) fn new(login: address::Login) -> Self {
-        let token = Mutex::default();
-        Login { login, token }
+        Login {
+            login,
+            token: Mutex::default(),
+            asking: Mutex::default(),
+        }
     }
 
     /// The same for a child that was forked off, which asks for a token of its own: another thread of the parent may have
@@ -82,9 +88,13 @@ impl Login {
         let (Some(user), Some(password)) = (&self.login.user, &self.login.password) else {
             return Ok(None);
         };
-        let known = self.token.lock().clone();
-        if known.is_some() {
-            return Ok(known);
+        let known = || self.token.lock().clone();
+        if let Some(token) = known() {
+            return Ok(Some(token));
+        }
+        let _asking = self.wait_for_turn(deadline);
+        if let Some(token) = known() {
+            return Ok(Some(token));
         }
         let body = json!({ "name": user, "password": password.as_str() }).to_string();
         let question = Question {
@@ -101,6 +111,18 @@ impl Login {
             .into();
         *self.token.lock() = Some(token.clone());
         Ok(Some(token))
+    }
+
+    /// `None`: there was no time left for it.
+    fn wait_for_turn(&self, deadline: &Deadline) -> Option<MutexGuard<'_, ()>> {
+        loop {
+            // A cancel wakes nobody.
+            let slice = deadline.remaining().min(CANCEL_LATENESS);
+            match self.asking.try_lock_for(slice) {
+                None if !deadline.is_over() => {}
+                turn => return turn,
+            }
+        }
     }
 
     /// Has the next question ask for another token, if there is one.
