@@ -51,8 +51,8 @@ pub(crate) struct EtcdEngine {
 /// etcd takes 128 operations in a transaction, and each name needs three.
 const MOST_NAMES: usize = 40;
 
-/// The servers look twice a second which leases have ended.
-const LEAST_TTL: Duration = Duration::from_secs(2);
+/// Leases are for whole seconds. Most servers give none that is so short: it is asked for.
+const LEAST_TTL: Duration = Duration::from_secs(1);
 
 impl EtcdEngine {
     /// Reads once and takes a lease, so that a wrong URL, password or address is told now, and a ttl that isn't possible there.
