@@ -1,8 +1,9 @@
 //! How a lease goes on in another process: the place stays, and its owner is another one, with a lease of its own.
 
 use super::change::show;
+use super::ops::look;
 use super::seen::{Look, Seen};
-use super::{Commands, look};
+use super::shared::Commands;
 use crate::base::clock::{BootInstant, Deadline};
 use crate::base::error::Result;
 use crate::base::owner::Owner;

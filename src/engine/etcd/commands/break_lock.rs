@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Commands, host_millis};
+use super::ops::host_millis;
+use super::shared::Commands;
 use crate::base::clock::Deadline;
 use crate::base::error::{LostReason, Result};
 use crate::base::inspection::Holder;

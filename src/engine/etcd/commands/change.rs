@@ -1,6 +1,7 @@
 //! What an owner does with a lock that it has: only if its places are as it has written them.
 
-use super::{Commands, get, got};
+use super::ops::{get, got};
+use super::shared::Commands;
 use crate::base::clock::{BootInstant, Deadline};
 use crate::base::error::Result;
 use crate::base::owner::Owner;

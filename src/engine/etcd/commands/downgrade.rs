@@ -1,8 +1,8 @@
 //! How an owner that has a name alone goes on as one that reads, at the same place in the line.
 
-use super::Commands;
 use super::change::{Changed, show};
-use super::look;
+use super::ops::look;
+use super::shared::Commands;
 use crate::base::claim::Mode;
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
@@ -84,7 +84,7 @@ impl Commands {
                 }
                 Err(failure) => self.error(Some(name), failure),
             };
-            deadline.sleep(super::PAUSE);
+            deadline.sleep(super::shared::PAUSE);
             if !error.may_pass() || deadline.is_over() {
                 return Err(error);
             }

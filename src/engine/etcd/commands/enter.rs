@@ -7,8 +7,9 @@
 //! | enter, with others, without waiting | nobody is in line, or nobody has come since a look | the same | what stands ahead is seen |
 //! | go in, alone | the owner is in line, and nobody is ahead | it has entered | what stands ahead is seen |
 
+use super::ops::{get, got, look, value_of};
 use super::seen::{Look, Seen, others};
-use super::{Commands, get, got, look, value_of};
+use super::shared::Commands;
 use crate::base::clock::{BootInstant, Deadline};
 use crate::base::value::Stored;
 use crate::engine::etcd::client::failure::Failure;
@@ -256,7 +257,7 @@ pub(super) fn put_place(keys: &Keys, own: &Own) -> Op {
 pub(super) fn put_entered(keys: &Keys, own: &Own, memory: LeaseId) -> Op {
     Op::Put {
         key: keys.entered_by(&own.id),
-        value: super::host_millis().to_string().into_bytes(),
+        value: super::ops::host_millis().to_string().into_bytes(),
         lease: Some(memory),
     }
 }

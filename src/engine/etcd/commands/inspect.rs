@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Commands, host_millis};
+use super::ops::host_millis;
+use super::shared::Commands;
 use crate::base::claim::Mode;
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
@@ -90,7 +91,7 @@ impl Commands {
         let ops = || vec![Op::Get(keys.line()), Op::Get(keys.entered())];
         let answer = self.until_read(Some(name), deadline, || self.read(ops(), deadline))?;
         let revision = answer.revision;
-        let mut got = super::got(answer);
+        let mut got = super::ops::got(answer);
         Ok(State {
             line: Line::of(got.next().unwrap_or_default()),
             entered: got.next().unwrap_or_default(),

@@ -1,10 +1,10 @@
 //! How an owner leaves the line that doesn't know what it has, or may not stay.
 
-use super::{Commands, PAUSE, delete, look};
+use super::ops::{delete, look};
+use super::shared::Commands;
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::engine::etcd::client::failure::Failure;
-use crate::engine::etcd::client::txn::Answer;
 use crate::engine::etcd::keys::id_of;
 use crate::engine::{Request, Unanswered};
 
@@ -43,41 +43,5 @@ impl Commands {
         self.until_answered(Some(name), deadline, || self.leave(request, deadline))?;
         self.retire(request.owner, deadline);
         Ok(())
-    }
-
-    /// Asks until there is an answer, for what is harmless to repeat. Says also whether a question without an answer may have
-    /// been carried out before.
-    pub(super) fn until_answered<T>(
-        &self,
-        name: Option<&str>,
-        deadline: &Deadline,
-        mut ask: impl FnMut() -> Result<T, Unanswered<Failure>>,
-    ) -> Result<(T, bool)> {
-        let mut was_sent = false;
-        loop {
-            let Unanswered { error, sent } = match ask() {
-                Ok(answer) => return Ok((answer, was_sent)),
-                Err(unanswered) => unanswered,
-            };
-            was_sent |= sent;
-            let error = self.error(name, error);
-            if error.may_pass() {
-                deadline.sleep(PAUSE);
-            }
-            if !error.may_pass() || deadline.is_over() {
-                return Err(error);
-            }
-        }
-    }
-
-    /// The same for what only reads.
-    pub(super) fn until_read(
-        &self,
-        name: Option<&str>,
-        deadline: &Deadline,
-        ask: impl Fn() -> Result<Answer, Failure>,
-    ) -> Result<Answer> {
-        let ask = || ask().map_err(Unanswered::unsent);
-        Ok(self.until_answered(name, deadline, ask)?.0)
     }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Commands, got};
+use super::ops::got;
+use super::shared::Commands;
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::base::name::Namespace;

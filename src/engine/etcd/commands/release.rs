@@ -5,7 +5,8 @@
 //! released as it is; of several names those are released that are left.
 
 use super::change::{Changed, Found};
-use super::{Commands, delete};
+use super::ops::delete;
+use super::shared::Commands;
 use crate::base::claim::Mode;
 use crate::base::clock::Deadline;
 use crate::base::error::Result;

@@ -2,7 +2,8 @@
 
 use super::change::{Found, found, show};
 use super::enter::put_entered;
-use super::{Commands, get, look};
+use super::ops::{get, look};
+use super::shared::Commands;
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::engine::etcd::client::txn::{Compare, Txn};
@@ -45,7 +46,8 @@ impl Commands {
             });
         };
         self.proved(request, &own, Some(since));
-        let is_forgotten = |result: &_| *result == super::OpResult::Got(Vec::new());
+        let is_forgotten =
+            |result: &_| *result == super::super::client::txn::OpResult::Got(Vec::new());
         if entered.iter().any(is_forgotten) {
             self.remember(request, &keys, &own, deadline);
         }

@@ -1,6 +1,6 @@
 //! How names stood when they were looked at.
 
-use super::{get, got, value_of};
+use super::ops::{get, got, value_of};
 use crate::base::owner::Owner;
 use crate::base::value::Stored;
 use crate::engine::etcd::client::txn::{Answer, Entry, Op};

@@ -1,7 +1,8 @@
 //! The values that locks protect: a key of each, without a lease.
 
 use super::change::Changed;
-use super::{Commands, delete, get, got, look, value_of};
+use super::ops::{delete, get, got, look, value_of};
+use super::shared::Commands;
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::base::name::Key;
