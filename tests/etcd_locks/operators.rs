@@ -3,7 +3,10 @@
 use std::thread;
 use std::time::Instant;
 
-use crosslock::{Error, LockGuard, LostReason};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use crosslock::{Error, LockGuard, Locker, LostReason};
+use serde_json::json;
 use support::{Etcd, wait_until};
 
 use crate::{LONG, PATIENCE, await_places, open, take, wait_for, with};
@@ -158,5 +161,73 @@ fn other_texts_in_line_are_heeded_and_left_alone() {
         assert_eq!(server.get("crosslock/n/w/mine").as_deref(), Some(text));
         server.delete("crosslock/n/w/mine");
         take(&locker).unlock().unwrap();
+    }
+}
+
+/// A user with the rights that docs/etcd.md tells, and its URL.
+fn limited(server: &Etcd) -> String {
+    let call = |path: &str, body: serde_json::Value| {
+        server.call(&format!("/v3/auth/{path}"), &body);
+    };
+    call("role/add", json!({ "name": "locks" }));
+    // As `grant-permission locks readwrite crosslock/ --prefix`.
+    let (key, end) = (STANDARD.encode("crosslock/"), STANDARD.encode("crosslock0"));
+    let perm = json!({ "permType": 2, "key": key, "range_end": end });
+    call("role/grant", json!({ "name": "locks", "perm": perm }));
+    call(
+        "user/add",
+        json!({ "name": "app", "password": "swordfish" }),
+    );
+    call("user/grant", json!({ "user": "app", "role": "locks" }));
+    format!("etcd://app:swordfish@{}", server.addr())
+}
+
+#[test]
+fn documented_rights_are_enough_and_limit_to_their_namespace() {
+    let server = Etcd::setup().login().start();
+    let url = limited(&server);
+    let [one, other] = [(); 2].map(|()| Locker::builder(&url).ttl(crate::TTL).build().unwrap());
+    let guard = take(&one);
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| wait_for(&other));
+        await_places(&server, 2);
+        // Some renewals, of the holder and of the waiter.
+        thread::sleep(crate::TTL);
+        guard.verify().unwrap();
+        let reading = guard.downgrade().unwrap();
+        reading.unlock().unwrap();
+        let ticket = waits.join().unwrap().into_owner();
+        one.adopt("n", ticket).unwrap().unlock().unwrap();
+    });
+    one.lock_all(&["a", "b"]).unwrap().unlock().unwrap();
+    one.semaphore("s", 2)
+        .unwrap()
+        .acquire()
+        .unwrap()
+        .unlock()
+        .unwrap();
+    let mutex = one.mutex("v", 0).unwrap();
+    mutex.set(7).unwrap();
+    mutex.remove().unwrap();
+    let kept = one.lock("kept").unwrap();
+    kept.at_least_for(crate::TTL);
+    kept.unlock().unwrap();
+    assert_eq!(one.list("").unwrap().count(), 1);
+    one.break_lock("kept").unwrap();
+    let guard = take(&one);
+    assert_eq!(other.inspect("n").unwrap().holders.len(), 1);
+    assert_eq!(other.break_lock("n").unwrap().len(), 1);
+    assert!(guard.verify().is_err());
+    other.diagnose().unwrap();
+    let foreign = one.namespace("other").unwrap().try_lock("n");
+    assert!(matches!(foreign, Err(Error::Denied { .. })), "{foreign:?}");
+}
+
+#[test]
+fn missing_login_is_told_when_a_locker_is_opened() {
+    let server = Etcd::setup().login().start();
+    for login in ["", "app:wrong@"] {
+        let opened = Locker::open(&format!("etcd://{login}{}", server.addr()));
+        assert!(matches!(opened, Err(Error::Denied { .. })), "{opened:?}");
     }
 }

@@ -17,9 +17,10 @@ fn locker_that_is_gone_leaves_neither_keys_nor_leases() {
     drop(take(&locker).downgrade().unwrap());
     let mutex = locker.mutex("v", 0).unwrap();
     mutex.set(7).unwrap();
-    let guard = take(&locker);
-    assert!(locker.try_lock("n").unwrap().is_none());
-    drop((guard, mutex, locker));
+    let (guard, other) = (take(&locker), with(&server, |builder| builder.ttl(TTL)));
+    assert!(other.try_lock("n").unwrap().is_none());
+    assert!(other.try_lock_for("n", TTL / 20).unwrap().is_none());
+    drop((guard, mutex, locker, other));
     assert_eq!(server.keys(""), ["crosslock/v/value"]);
     wait_until("the leases to end", PATIENCE, || server.leases().is_empty());
 }

@@ -11,6 +11,7 @@ use super::ops::{get, got, look, value_of};
 use super::seen::{Look, Seen, others};
 use super::shared::Commands;
 use crate::base::clock::{BootInstant, Deadline};
+use crate::base::owner::Owner;
 use crate::base::value::Stored;
 use crate::engine::etcd::client::failure::Failure;
 use crate::engine::etcd::client::txn::{Answer, Compare, LeaseId, Op, Range, Txn};
@@ -50,7 +51,7 @@ impl Commands {
         }
         let places = || keys.iter().map(|keys| put_place(keys, own));
         let mut then: Vec<_> = places().collect();
-        then.extend(self.has_entered(request, own, &keys, deadline)?);
+        then.extend(self.entering(request, own, &keys, deadline)?);
         let mut otherwise: Vec<_> = if waits {
             places().collect()
         } else {
@@ -62,7 +63,7 @@ impl Commands {
             then,
             otherwise,
         };
-        let answer = self.write(request.owner, &txn, deadline)?;
+        let answer = self.write_entering(request.owner, &txn, deadline)?;
         let created = answer.revision;
         Ok(self.went_in(request, own, answer, created, keys.len()))
     }
@@ -83,15 +84,15 @@ impl Commands {
         }
         let txn = Txn {
             compares,
-            then: self.has_entered(request, own, &keys, deadline)?,
+            then: self.entering(request, own, &keys, deadline)?,
             otherwise: ALONE.ops(&keys, request.owner),
         };
-        let answer = self.write(request.owner, &txn, deadline)?;
+        let answer = self.write_entering(request.owner, &txn, deadline)?;
         Ok(self.went_in(request, own, answer, created, keys.len()))
     }
 
     /// Notes that the owner was let in alone, for the next if it doesn't release; and sees who else didn't.
-    fn has_entered(
+    fn entering(
         &self,
         request: Request<'_>,
         own: &Own,
@@ -99,11 +100,6 @@ impl Commands {
         deadline: &Deadline,
     ) -> Result<Vec<Op>, Unanswered<Failure>> {
         let memory = self.leases.memory(deadline).map_err(Unanswered::unsent)?;
-        if !own.has_entered {
-            self.leases.remembers();
-            self.owners
-                .change(request.owner, |own| own.has_entered = true);
-        }
         let mut ops = Vec::with_capacity(2 * keys.len() + 1);
         ops.extend(keys.iter().map(|keys| put_entered(keys, own, memory)));
         ops.extend(keys.iter().map(|keys| Op::Get(keys.entered())));
@@ -111,6 +107,31 @@ impl Commands {
             ops.extend(keys.first().map(|keys| get(keys.value())));
         }
         Ok(ops)
+    }
+
+    /// Carries out what notes that the owner was let in, and knows afterwards whether that may be there.
+    fn write_entering(
+        &self,
+        owner: &Owner,
+        txn: &Txn,
+        deadline: &Deadline,
+    ) -> Result<Answer, Unanswered<Failure>> {
+        let answer = self.write(owner, txn, deadline);
+        let may_be_there = match &answer {
+            Ok(answer) => answer.succeeded,
+            Err(unanswered) => unanswered.sent,
+        };
+        if may_be_there {
+            let mut is_first = false;
+            self.owners.change(owner, |own| {
+                is_first = !own.has_entered;
+                own.has_entered = true;
+            });
+            if is_first {
+                self.leases.remembers();
+            }
+        }
+        answer
     }
 
     fn went_in(

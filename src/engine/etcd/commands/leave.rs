@@ -40,6 +40,10 @@ impl Commands {
         deadline: &Deadline,
     ) -> Result<()> {
         let name = request.key().name();
+        if let Some(own) = self.owners.get(request.owner).filter(|own| own.is_unclear) {
+            // First, so that what comes late is refused, and can't undo the rest.
+            self.leases.revoke(own.lease, deadline);
+        }
         self.until_answered(Some(name), deadline, || self.leave(request, deadline))?;
         self.retire(request.owner, deadline);
         Ok(())

@@ -5,7 +5,7 @@
 //! released as it is; of several names those are released that are left.
 
 use super::change::{Changed, Found};
-use super::ops::delete;
+use super::ops::{delete, look};
 use super::shared::Commands;
 use crate::base::claim::Mode;
 use crate::base::clock::Deadline;
@@ -32,7 +32,7 @@ impl Commands {
         let kept = self.keeping(request, release, deadline)?;
         let released = self.release_all(request, (release, kept), deadline)?;
         if released == Released::Done {
-            self.retire(request.owner, deadline);
+            self.retire_cleanly(request, release, deadline);
         } else {
             self.drop_lease(request.owner, deadline);
             if let Some(lease) = kept {
@@ -40,6 +40,20 @@ impl Commands {
             }
         }
         Ok(released)
+    }
+
+    /// The owner has nothing any more. A question of its own that comes late is refused from now on, but one that came just now
+    /// may have left word that it was let in.
+    fn retire_cleanly(&self, request: Request<'_>, release: Release<'_>, deadline: &Deadline) {
+        let own = self.owners.get(request.owner);
+        self.retire(request.owner, deadline);
+        let is_clean = matches!(release.ending, Ending::Clean { .. });
+        if let Some(own) = own.filter(|own| is_clean && own.is_unclear && own.has_entered) {
+            let keys = self.keys(request.claim).into_iter();
+            let left = keys.map(|keys| delete(keys.entered_by(&own.id))).collect();
+            // It was released, whatever comes of this.
+            let _ = self.client.transact(&look(left), deadline);
+        }
     }
 
     /// The lease of a lock that stays taken for a while.
