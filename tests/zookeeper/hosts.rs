@@ -1,0 +1,125 @@
+//! Hosts that don't answer, and hosts that are something else.
+
+use super::*;
+use crosslock::Error;
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener};
+use std::thread;
+use support::{BlackHole, Ensemble, Fault};
+
+#[test]
+fn black_holes_among_hosts_cost_little() {
+    let (server, holes) = (ZooKeeper::start(), [(); 2].map(|()| BlackHole::start()));
+    let [first, last] = holes.each_ref().map(BlackHole::addr);
+    // Which host comes first is random.
+    for _ in 0..6 {
+        let url = format!("zk://{first},{},{last}/", server.addr());
+        let began = Instant::now();
+        let locker = builder(&url).connect_timeout(millis(10_000)).build();
+        assert!(began.elapsed() < millis(5_000), "{:?}", began.elapsed());
+        assert_works(&locker.expect("open"));
+    }
+}
+
+#[test]
+fn nothing_but_black_holes_is_told_in_time() {
+    let holes = [(); 2].map(|()| BlackHole::start());
+    let [first, last] = holes.each_ref().map(BlackHole::addr);
+    let began = Instant::now();
+    let timeout = millis(400);
+    let opened = builder(&format!("zk://{first},{last}/"))
+        .connect_timeout(timeout)
+        .build();
+    assert!(
+        matches!(opened, Err(Error::Unavailable { .. })),
+        "{opened:?}"
+    );
+    assert!((timeout..timeout + millis(500)).contains(&began.elapsed()));
+}
+
+#[test]
+fn host_that_falls_silent_is_left() {
+    // It takes a quarter of a session to find out, and some more to find another host.
+    let (tick, ttl) = (millis(250), millis(5_000));
+    let ensemble = ZooKeeper::setup().tick(tick).proxies().ensemble(3);
+    let hole = BlackHole::start();
+    let url = ensemble
+        .url()
+        .replacen("zk://", &format!("zk://{},", hole.addr()), 1);
+    let locker = builder(&url).ttl(ttl).build().expect("open");
+    let guard = held(&locker);
+    for _ in 0..2 {
+        let has_session = |index: &usize| !ensemble.member(*index).sessions().is_empty();
+        let at = (0..3).find(has_session).expect("it is somewhere");
+        ensemble.member(at).proxy().set(Fault::BlackHole);
+        assert_outlasts(ttl, &guard);
+        ensemble.member(at).proxy().set(Fault::None);
+    }
+    guard.unlock().expect("unlock");
+    assert_works(&locker);
+}
+
+/// A listener that sends this to whoever connects, and hangs up.
+fn says(words: &'static [u8]) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let addr = listener.local_addr().expect("its address");
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.write_all(words);
+        }
+    });
+    addr
+}
+
+#[test]
+fn peers_that_are_no_zookeeper_are_told() {
+    let http = says(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+    let opened = builder(&format!("zk://{http}/")).build();
+    assert!(matches!(opened, Err(Error::Engine { .. })), "{opened:?}");
+    // As a server does that has no leader.
+    let hangs_up = says(b"");
+    let opened = builder(&format!("zk://{hangs_up}/")).build();
+    assert!(
+        matches!(opened, Err(Error::Unavailable { .. })),
+        "{opened:?}"
+    );
+}
+
+#[test]
+fn ttl_that_servers_do_not_give_is_told_with_what_they_do() {
+    let server = ZooKeeper::start();
+    for (ttl, query) in [
+        (millis(399), ""),
+        (millis(2_001), ""),
+        (millis(700), "?tick=200ms"),
+    ] {
+        let url = server.url() + query;
+        match Locker::builder(&url).ttl(ttl).build() {
+            Err(Error::InvalidOption { option, reason, .. }) => {
+                assert_eq!(option, "ttl");
+                let least = if query.is_empty() { "400ms" } else { "800ms" };
+                assert!(reason.contains(least) && reason.contains("2s"), "{reason}");
+            }
+            other => panic!("{ttl:?}: {other:?}"),
+        }
+    }
+    for ttl in [millis(400), millis(1_234), millis(2_000)] {
+        let locker = Locker::builder(&server.url()).ttl(ttl).build();
+        assert_works(&locker.expect("open"));
+    }
+}
+
+#[test]
+fn members_without_a_leader_are_told() {
+    let ensemble = Ensemble::of(3);
+    let leader = ensemble.leader();
+    let others = (0..3).filter(|index| *index != leader);
+    others.for_each(|index| ensemble.kill(index));
+    let member = ensemble.member(leader);
+    wait_until("it to serve nobody", PATIENCE, || member.mode().is_none());
+    let opened = builder(&ensemble.url()).build();
+    assert!(
+        matches!(opened, Err(Error::Unavailable { .. })),
+        "{opened:?}"
+    );
+}

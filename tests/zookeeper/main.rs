@@ -1,0 +1,78 @@
+//! Locks in ZooKeeper: what becomes of a session, and when it counts as lost.
+
+#![cfg(feature = "zookeeper")]
+
+mod hosts;
+mod login;
+mod proof;
+mod sessions;
+
+use std::time::{Duration, Instant};
+
+use crosslock::{LockGuard, Locker, LockerBuilder, LostReason};
+use support::{ZooKeeper, wait_until};
+
+const NAME: &str = "n";
+
+/// Far more than anything here takes, even on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The longest session that the tests' servers give: 20 ticks.
+const TTL: Duration = Duration::from_secs(2);
+
+const fn millis(number: u64) -> Duration {
+    Duration::from_millis(number)
+}
+
+/// Calls of this locker outlast an election.
+fn builder(url: &str) -> LockerBuilder {
+    Locker::builder(url).ttl(TTL).unavailable_for(PATIENCE)
+}
+
+#[track_caller]
+fn open(url: &str) -> Locker {
+    builder(url).build().expect("open")
+}
+
+#[track_caller]
+fn held(locker: &Locker) -> LockGuard {
+    let guard = locker.try_lock_for(NAME, PATIENCE).expect("try_lock_for");
+    guard.expect("it becomes free")
+}
+
+#[track_caller]
+fn assert_works(locker: &Locker) {
+    let guard = held(locker);
+    guard.verify().expect("verify");
+    guard.unlock().expect("unlock");
+}
+
+/// Waits for the guard to be lost, and returns why.
+#[track_caller]
+fn loss(guard: &LockGuard) -> LostReason {
+    let lost = guard.lost().recv_timeout(PATIENCE).expect("a loss");
+    assert!(!guard.is_held());
+    lost.reason
+}
+
+/// Looks all the time whether the guard holds, for longer than a lease of this ttl would last by itself.
+#[track_caller]
+fn assert_outlasts(ttl: Duration, guard: &LockGuard) {
+    let began = Instant::now();
+    while began.elapsed() < ttl * 2 {
+        assert!(guard.is_held(), "after {:?}", began.elapsed());
+        std::thread::sleep(millis(1));
+    }
+    guard.verify().expect("verify");
+}
+
+/// The one session that a server has, which is the locker's.
+#[track_caller]
+fn session_at(server: &ZooKeeper) -> i64 {
+    let mut sessions = Vec::new();
+    wait_until("one session", PATIENCE, || {
+        sessions = server.sessions();
+        sessions.len() == 1
+    });
+    sessions[0]
+}

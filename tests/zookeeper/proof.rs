@@ -1,0 +1,75 @@
+//! A lease lasts no longer than the leader is known to keep the session.
+
+use super::*;
+use support::Ensemble;
+
+/// Servers that are cut off from each other notice that late, and serve meanwhile.
+fn slow_to_notice() -> Ensemble {
+    let setup = ZooKeeper::setup().proxies();
+    setup.config("syncLimit", "100").ensemble(3)
+}
+
+#[test]
+fn server_that_is_cut_off_from_its_leader_extends_no_lease() {
+    let ensemble = slow_to_notice();
+    let leader = ensemble.leader();
+    let follower = (leader + 1) % 3;
+    let locker = open(&ensemble.member(follower).url());
+    let other = open(&ensemble.member(leader).url());
+    let guard = held(&locker);
+    ensemble.cut(follower, leader);
+    // It goes on serving those that it has.
+    assert_eq!(ensemble.member(follower).sessions().len(), 1);
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| held(&other));
+        while !waits.is_finished() {
+            std::thread::sleep(millis(1));
+        }
+        // Looked at after the other has it: at no moment do both.
+        assert!(!guard.is_held());
+        let next = waits.join().expect("no panic");
+        assert!(next.fencing_token() > guard.fencing_token());
+        assert_eq!(
+            ensemble.member(follower).mode().as_deref(),
+            Some("follower")
+        );
+    });
+    ensemble.join(follower, leader);
+}
+
+#[test]
+fn session_leaves_a_server_that_is_cut_off_from_its_leader() {
+    let ensemble = slow_to_notice();
+    let leader = ensemble.leader();
+    let locker = open(&ensemble.url());
+    let guard = held(&locker);
+    for _ in 0..2 {
+        let has_session = |index: &usize| !ensemble.member(*index).sessions().is_empty();
+        let at = (0..3).find(has_session).expect("it is somewhere");
+        if at == leader {
+            ensemble.member(leader).proxy().set(support::Fault::Refuse);
+            assert_outlasts(TTL, &guard);
+            ensemble.member(leader).proxy().set(support::Fault::None);
+            continue;
+        }
+        ensemble.cut(at, leader);
+        assert_outlasts(TTL, &guard);
+        return;
+    }
+    panic!("the session stays at the leader");
+}
+
+#[test]
+fn guard_outlives_the_leader() {
+    // Longer than an election takes on a loaded machine.
+    let (tick, ttl) = (millis(500), millis(10_000));
+    let ensemble = ZooKeeper::setup().tick(tick).ensemble(3);
+    let leader = ensemble.leader();
+    let url = ensemble.member((leader + 1) % 3).url();
+    let locker = builder(&url).ttl(ttl).build().expect("open");
+    let guard = held(&locker);
+    ensemble.kill(leader);
+    assert_outlasts(ttl, &guard);
+    guard.unlock().expect("unlock");
+    assert_works(&locker);
+}
