@@ -46,6 +46,8 @@ impl Sessions {
         deadline: &Deadline,
         begin: impl FnOnce(&Arc<Session>),
     ) -> Result<Arc<Session>, Failure> {
+        // Also for a call that has time without end: then it is known that the servers can't be reached.
+        let deadline = &self.opener.opens_by(deadline);
         let mut current = loop {
             if let Some(current) = self.current.try_lock_for(LOOK) {
                 break current;

@@ -97,13 +97,18 @@ impl Session {
     ) -> Result<Arc<Self>> {
         let place = address.shown.clone();
         let given = address.tick;
-        let servers = Servers::new(address, options.connect_timeout);
+        let servers = Servers::new(address, options.connect_timeout, options.io_timeout);
         let deadline = Deadline::after(options.connect_timeout);
         let failed = |failure: Failure| failure.into_error(None, &place);
         let bounds = servers.bounds(&*clock, &deadline).map_err(failed)?;
         let tick = given.unwrap_or_else(|| bounds.tick());
         check(timeout, bounds, tick, given.is_some())?;
         Session::start(servers, timeout, tick, clock, &deadline).map_err(failed)
+    }
+
+    /// By when another is to be open that a call needs which has this deadline.
+    pub(super) fn opens_by(&self, deadline: &Deadline) -> Deadline {
+        deadline.within(self.shared.servers.connect_timeout)
     }
 
     /// Opens another session with the same servers, in place of one that has ended, or in a child that was forked off.
@@ -169,6 +174,8 @@ impl Session {
         deadline: &Deadline,
     ) -> Result<Answers, Unanswered<Failure>> {
         let (items, slot) = self.items(requests)?;
+        // A server without a leader answers pings, and nothing else.
+        let deadline = &deadline.within(self.shared.servers.io_timeout);
         self.shared.send(items, deadline)?;
         slot.wait(deadline)
     }
@@ -195,6 +202,7 @@ impl Session {
         deadline: &Deadline,
     ) -> Result<(), Unanswered<Failure>> {
         let (items, _) = self.items(requests)?;
+        let deadline = &deadline.within(self.shared.servers.io_timeout);
         self.shared.send(items, deadline)
     }
 

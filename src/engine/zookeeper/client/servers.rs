@@ -19,8 +19,10 @@ pub(super) struct Servers {
     /// The place of the host that is tried first: at random, so that clients spread, and then the last that answered.
     first: AtomicUsize,
     pub(super) address: Address,
-    /// What connecting to one host may take.
-    connect_timeout: Duration,
+    /// What connecting may take.
+    pub(super) connect_timeout: Duration,
+    /// What an answer may take.
+    pub(super) io_timeout: Duration,
 }
 
 /// How long sessions may be.
@@ -39,7 +41,7 @@ impl Bounds {
 }
 
 impl Servers {
-    pub(super) fn new(address: Address, connect_timeout: Duration) -> Self {
+    pub(super) fn new(address: Address, connect_timeout: Duration, io_timeout: Duration) -> Self {
         let hosts = address.hosts.iter().cloned().map(Resolver::new);
         let hosts: Vec<_> = hosts.collect();
         Servers {
@@ -47,12 +49,13 @@ impl Servers {
             hosts,
             address,
             connect_timeout,
+            io_timeout,
         }
     }
 
     /// The same for a session of its own, also in a child that was forked off.
     pub(super) fn another(&self) -> Self {
-        Servers::new(self.address.clone(), self.connect_timeout)
+        Servers::new(self.address.clone(), self.connect_timeout, self.io_timeout)
     }
 
     /// Who may do what with the nodes that are made.
