@@ -182,7 +182,7 @@ pub(crate) trait Sharing {
         last_used: u64,
         value: Option<&[u8]>,
         deadline: &Deadline,
-    ) -> Result<Option<Token>>;
+    ) -> Result<Option<Downgraded>>;
 
     /// How many permits are free, of so many.
     fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32>;
@@ -343,6 +343,21 @@ pub(crate) struct Grant {
     pub(crate) value: Option<Stored>,
     /// The engine's lease began no earlier: read before the question was sent.
     pub(crate) since: BootInstant,
+}
+
+/// A lease that reads, in place of one that was exclusive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Downgraded {
+    pub(crate) token: Token,
+    /// The engine's lease began no earlier. `None`: it began anew no earlier than when it was asked.
+    pub(crate) since: Option<BootInstant>,
+}
+
+impl From<Token> for Downgraded {
+    /// The lease began anew.
+    fn from(token: Token) -> Self {
+        Downgraded { token, since: None }
+    }
 }
 
 /// Why there is no answer.

@@ -9,6 +9,7 @@ use crate::base::clock::Deadline;
 use crate::base::error::{Error, LostReason, Result};
 use crate::base::limits::RELEASE;
 use crate::base::token::Ending;
+use crate::engine::Downgraded;
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
 
@@ -65,10 +66,10 @@ impl LockGuard {
         let request = self.request(&lease);
         let downgraded = sharing.downgrade(request, last_used, value.as_deref(), &deadline);
         match downgraded {
-            Ok(Some(token)) => {
+            Ok(Some(Downgraded { token, since })) => {
                 (lease.claim, lease.token) = (reading, token);
                 lease.value = value.map(Some).or(lease.value);
-                core.restart(&mut lease, asked);
+                core.restart(&mut lease, since.unwrap_or(asked));
                 self.tell_released();
                 let observer = &core.options.observer;
                 observer.acquired_at_once(&lease.claim.key, token);

@@ -12,12 +12,12 @@ use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
-use crate::base::token::{Ending, Token};
+use crate::base::token::Ending;
 use crate::base::value::Stored;
 use crate::engine::memory::MemoryEngine;
 use crate::engine::{
-    Answer, Capabilities, Cursor, Engine, Grant, Operations, Pace, Page, Release, Released,
-    Renewed, Request, Revocations, Sharing, StoreAnswer, Unanswered, Values, Wait,
+    Answer, Capabilities, Cursor, Downgraded, Engine, Grant, Operations, Pace, Page, Release,
+    Released, Renewed, Request, Revocations, Sharing, StoreAnswer, Unanswered, Values, Wait,
 };
 
 /// The engine of a fake's locker.
@@ -222,7 +222,7 @@ impl Sharing for FakeEngine {
         last_used: u64,
         value: Option<&[u8]>,
         deadline: &Deadline,
-    ) -> Result<Option<Token>> {
+    ) -> Result<Option<Downgraded>> {
         self.caller(Some(request.key().name()), deadline, |memory| {
             memory.downgrade(request, last_used, value, &Deadline::NEVER)
         })

@@ -18,8 +18,8 @@ use self::leases::whole_seconds;
 use self::wait::EtcdWait;
 use super::line::HAND_OVERS;
 use super::{
-    Capabilities, Cursor, Engine, Grant, Operations, Page, Release, Released, Renewed, Request,
-    Revocations, Sharing, StoreAnswer, Values, Wait,
+    Capabilities, Cursor, Downgraded, Engine, Grant, Operations, Page, Release, Released, Renewed,
+    Request, Revocations, Sharing, StoreAnswer, Values, Wait,
 };
 use crate::base::clock::{Clock, Deadline};
 use crate::base::diagnosis::Finding;
@@ -28,7 +28,6 @@ use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
-use crate::base::token::Token;
 use crate::base::value::Stored;
 
 mod address;
@@ -225,8 +224,11 @@ impl Sharing for EtcdEngine {
         last_used: u64,
         value: Option<&[u8]>,
         deadline: &Deadline,
-    ) -> Result<Option<Token>> {
-        self.commands.downgrade(request, last_used, value, deadline)
+    ) -> Result<Option<Downgraded>> {
+        let token = self
+            .commands
+            .downgrade(request, last_used, value, deadline)?;
+        Ok(token.map(Downgraded::from))
     }
 
     fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32> {

@@ -12,8 +12,8 @@ use self::receivers::Receivers;
 use self::table::Table;
 use super::heartbeat::{Acquired, Heartbeat, IfTaken};
 use super::{
-    Answer, Capabilities, Engine, Grant, Operations, Pace, Release, Released, Renewed, Request,
-    Revocations, Sharing, StoreAnswer, Unanswered, Values, Wait,
+    Answer, Capabilities, Downgraded, Engine, Grant, Operations, Pace, Release, Released, Renewed,
+    Request, Revocations, Sharing, StoreAnswer, Unanswered, Values, Wait,
 };
 use crate::base::cancel::Wake;
 use crate::base::clock::{BootClock, BootInstant, Clock, Deadline};
@@ -23,7 +23,6 @@ use crate::base::fork::{AfterFork, ForkLocal};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
-use crate::base::token::Token;
 use crate::base::value::Stored;
 
 mod broken_owners;
@@ -262,7 +261,7 @@ impl Sharing for MemoryEngine {
         last_used: u64,
         value: Option<&[u8]>,
         _deadline: &Deadline,
-    ) -> Result<Option<Token>> {
+    ) -> Result<Option<Downgraded>> {
         let now = self.clock.now();
         let mut table = self.table().lock();
         let Some((token, repeated)) = table.downgrade(request, last_used, now) else {
@@ -271,7 +270,7 @@ impl Sharing for MemoryEngine {
         if let Some(value) = value.filter(|_| !repeated) {
             table.set_value(request.key(), value);
         }
-        Ok(Some(token))
+        Ok(Some(token.into()))
     }
 
     fn free_permits(&self, key: &Key, of: u32, _deadline: &Deadline) -> Result<u32> {

@@ -4,6 +4,7 @@ use crate::base::clock::tests::ManualClock;
 use crate::base::name::Namespace;
 use crate::base::owner::Owner;
 use crate::base::token::Ending;
+use crate::base::token::Token;
 use crate::engine::heartbeat::Taken;
 
 mod calls;
@@ -170,7 +171,8 @@ impl World {
         let token = self
             .engine
             .downgrade(request, last_used, None, &Deadline::NEVER);
-        token.expect("memory has no failures")
+        let downgraded = token.expect("memory has no failures");
+        downgraded.map(|downgraded| downgraded.token)
     }
 
     fn free(&self, of: u32) -> u32 {

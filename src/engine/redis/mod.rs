@@ -19,8 +19,8 @@ use self::servers::{Refused, Servers};
 use self::several::held::Held;
 use self::several::{Means, Waiting};
 use super::{
-    Capabilities, Cursor, Engine, Grant, Operations, Page, Release, Released, Renewed, Request,
-    Revocations, Sharing, StoreAnswer, Values, Wait,
+    Capabilities, Cursor, Downgraded, Engine, Grant, Operations, Page, Release, Released, Renewed,
+    Request, Revocations, Sharing, StoreAnswer, Values, Wait,
 };
 use crate::base::claim::Claim;
 use crate::base::clock::{Clock, Deadline};
@@ -30,7 +30,6 @@ use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
-use crate::base::token::Token;
 use crate::base::value::Stored;
 
 mod address;
@@ -270,8 +269,11 @@ impl Sharing for RedisEngine {
         last_used: u64,
         value: Option<&[u8]>,
         deadline: &Deadline,
-    ) -> Result<Option<Token>> {
-        self.commands.downgrade(request, last_used, value, deadline)
+    ) -> Result<Option<Downgraded>> {
+        let token = self
+            .commands
+            .downgrade(request, last_used, value, deadline)?;
+        Ok(token.map(Downgraded::from))
     }
 
     fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32> {

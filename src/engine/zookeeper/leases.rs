@@ -16,7 +16,7 @@ use crate::base::error::Error;
 use crate::base::owner::Owner;
 use crate::base::token::Token;
 use crate::engine::line::passed_on;
-use crate::engine::{Grant, Renewed, Request};
+use crate::engine::{Downgraded, Grant, Renewed, Request};
 
 /// Proves that the session lives, and looks at the owner's nodes.
 pub(super) fn renew(
@@ -230,7 +230,9 @@ pub(super) fn adopt(
         return Ok(None);
     }
     locks.owners.remove(from);
-    let since = begin(locks, request, deadline)?;
+    let Some(since) = begin(locks, request, deadline)? else {
+        return Ok(None);
+    };
     let value = match request.claim.valued {
         true => Some(super::values::load(locks, request.key(), deadline)?),
         false => None,
@@ -242,28 +244,28 @@ pub(super) fn adopt(
     }))
 }
 
-/// The lease counts from then on.
+/// The lease counts from then on. `None` if it was lost meanwhile, as with the session that has made its nodes.
 fn begin(
     locks: &Arc<Locks>,
     request: Request<'_>,
     deadline: &Deadline,
-) -> Result<BootInstant, Trouble> {
+) -> Result<Option<BootInstant>, Trouble> {
     let session = locks.session(deadline)?;
     let since = locks.proven(&session, deadline)?;
-    locks
-        .owners
-        .let_in(request.owner, since.plus(request.ttl), Vec::new());
-    Ok(since)
+    let until = since.plus(request.ttl);
+    let is_let_in = locks.owners.let_in(request.owner, until, Vec::new());
+    Ok(is_let_in.then_some(since))
 }
 
-/// Makes an exclusive lease one that reads.
+/// Makes an exclusive lease one that reads. Its node is made by the session whose lease it is: that proves nothing of the
+/// session's time.
 pub(super) fn downgrade(
     locks: &Arc<Locks>,
     request: Request<'_>,
     last_used: u64,
     value: Option<&[u8]>,
     deadline: &Deadline,
-) -> Result<Option<Token>, Trouble> {
+) -> Result<Option<Downgraded>, Trouble> {
     if locks.owners.get(request.owner).is_none() {
         return Ok(None);
     }
@@ -281,7 +283,11 @@ pub(super) fn downgrade(
     if !replacing.run()? {
         return Ok(None);
     }
-    Ok(Some(replacing.token))
+    let since = begin(locks, request, deadline)?;
+    Ok(since.map(|since| Downgraded {
+        token: replacing.token,
+        since: Some(since),
+    }))
 }
 
 fn token_above(locks: &Locks, request: Request<'_>, last_used: u64) -> Result<Token, Trouble> {

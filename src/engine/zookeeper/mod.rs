@@ -15,8 +15,8 @@ use self::client::Session;
 use self::locks::Locks;
 use self::wait::ZooKeeperWait;
 use super::{
-    Capabilities, Cursor, Engine, Grant, Operations, Page, Release, Released, Renewed, Request,
-    Revocations, Sharing, StoreAnswer, Values, Wait,
+    Capabilities, Cursor, Downgraded, Engine, Grant, Operations, Page, Release, Released, Renewed,
+    Request, Revocations, Sharing, StoreAnswer, Values, Wait,
 };
 use crate::base::clock::{Clock, Deadline};
 use crate::base::diagnosis::Finding;
@@ -25,7 +25,6 @@ use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
-use crate::base::token::Token;
 use crate::base::value::Stored;
 use crate::engine::line::HAND_OVERS;
 
@@ -214,9 +213,9 @@ impl Sharing for ZooKeeperEngine {
         last_used: u64,
         value: Option<&[u8]>,
         deadline: &Deadline,
-    ) -> Result<Option<Token>> {
-        let token = leases::downgrade(&self.locks, request, last_used, value, deadline);
-        token.map_err(|e| self.locks.error(Some(request.key()), e))
+    ) -> Result<Option<Downgraded>> {
+        let downgraded = leases::downgrade(&self.locks, request, last_used, value, deadline);
+        downgraded.map_err(|e| self.locks.error(Some(request.key()), e))
     }
 
     fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32> {
