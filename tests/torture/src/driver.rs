@@ -52,6 +52,8 @@ pub(crate) struct Driver<'a> {
     uid: Option<u32>,
     pub(crate) history: History,
     class: Class,
+    /// Before the first call.
+    watchers: Option<Watchers>,
     lives: u64,
     /// How many were fired.
     pub(crate) faults: u64,
@@ -72,9 +74,8 @@ pub(crate) fn run(
 ) -> Outcome {
     let mut driver = Driver::start(topology, class, dir, seed);
     driver.tell_what_is_left_out();
-    let watchers = Watchers::start(&driver.servers, dir).expect("write history");
     let rounds = driver.torment(time);
-    drop(watchers);
+    driver.watchers = None;
     driver.end();
     driver.history.tell(&Event {
         detail: class.name().to_owned(),
@@ -160,6 +161,7 @@ impl<'a> Driver<'a> {
         let ttl = number("TORTURE_TTL").unwrap_or_else(|| rng.u64(topology.ttls()));
         let ttl = Duration::from_millis(ttl);
         let servers = Servers::start(topology, class, dir);
+        let watchers = Watchers::start(&servers, dir).expect("write history");
         let proxies = (0..WORKERS).map(|_| servers.proxies_for_one()).collect();
         let uid = stranger();
         chown(dir, uid, uid).expect("give away the directory");
@@ -173,6 +175,7 @@ impl<'a> Driver<'a> {
             ttl,
             history: History::open(dir, "driver.jsonl", DRIVER).expect("write history"),
             class,
+            watchers: Some(watchers),
             lives: 0,
             faults: 0,
             forgot_at: 0,

@@ -26,7 +26,8 @@ pub(crate) const fn millis(millis: u64) -> Duration {
 pub(crate) fn aim(driver: &mut Driver<'_>, kind: &Kind) -> Option<Target> {
     if kind.hits_program() {
         let name = String::new();
-        let runs = driver.program.as_mut()?.aim(AIMING);
+        // It has its turn behind the threads of all workers.
+        let runs = driver.program.as_mut()?.aim(AIMING.max(driver.ttl * 8));
         return runs.then_some(Target {
             process: PROGRAM,
             name,
