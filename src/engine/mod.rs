@@ -22,18 +22,20 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::base::backoff::Waits;
-use crate::base::claim::{Claim, Mode, Prefer};
+use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Deadline};
 use crate::base::diagnosis::Finding;
 use crate::base::error::{Cause, Error, Result};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
-use crate::base::token::{Ending, HAND_OVERS, Token};
+use crate::base::token::{Ending, Token};
 use crate::base::value::Stored;
 
+pub(crate) use self::capabilities::Capabilities;
 pub(crate) use self::operations::{Cursor, Operations, Page, Revocations};
 
+mod capabilities;
 #[cfg(feature = "etcd")]
 mod etcd;
 #[cfg(feature = "file")]
@@ -186,90 +188,6 @@ pub(crate) trait Sharing {
 
     /// How many permits are free, of so many.
     fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32>;
-}
-
-/// What an engine can do.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Capabilities {
-    /// Whether a name can be held by many that read.
-    pub(crate) shared: bool,
-    pub(crate) permits: bool,
-    /// Whether several names can be had all or none.
-    pub(crate) several_names: bool,
-    /// How many names that may be.
-    pub(crate) most_names: usize,
-    /// Whether readers or writers can be preferred.
-    pub(crate) preference: bool,
-    /// Whether a lease ends with its ttl by itself. Otherwise it ends with its process.
-    pub(crate) leases_expire: bool,
-    /// Whether somebody may end a lease that doesn't expire: then it is looked at as often as others are renewed.
-    pub(crate) breakable: bool,
-    /// By how much less than its ttl a lease is valid, because servers whose clocks differ may take each other's place.
-    pub(crate) clock_skew: Duration,
-    /// How often a lease may pass from thread to thread: each uses a token above the one that was granted.
-    pub(crate) hand_overs: u64,
-}
-
-impl Default for Capabilities {
-    /// A lock with a ttl.
-    fn default() -> Self {
-        Capabilities {
-            shared: false,
-            permits: false,
-            several_names: false,
-            most_names: usize::MAX,
-            preference: false,
-            leases_expire: true,
-            breakable: true,
-            clock_skew: Duration::ZERO,
-            hand_overs: 0,
-        }
-    }
-}
-
-impl Capabilities {
-    /// All that there is, with leases that expire.
-    pub(crate) const ALL: Self = Capabilities {
-        shared: true,
-        permits: true,
-        several_names: true,
-        most_names: usize::MAX,
-        preference: true,
-        leases_expire: true,
-        breakable: true,
-        clock_skew: Duration::ZERO,
-        hand_overs: HAND_OVERS,
-    };
-
-    /// Refuses what the engine at `place` can't do.
-    pub(crate) fn check(self, mode: Mode, prefer: Prefer, place: &str) -> Result<()> {
-        let prefers = mode == Mode::Shared && prefer != Prefer::Nobody;
-        let (can, what) = match mode {
-            Mode::Shared if prefers && self.shared => {
-                (self.preference, "a preference for readers or writers")
-            }
-            Mode::Exclusive => (true, "locks"),
-            Mode::Shared => (self.shared, "read-write locks"),
-            Mode::Permits { .. } => (self.permits, "semaphores"),
-        };
-        if can {
-            Ok(())
-        } else {
-            Err(unsupported(place, what))
-        }
-    }
-
-    /// Refuses so many names, all or none, if the engine at `place` can't.
-    pub(crate) fn check_names(self, count: usize, place: &str) -> Result<()> {
-        if !self.several_names {
-            Err(unsupported(place, "locks of several names"))
-        } else if count > self.most_names {
-            let what = format!("a lock of more than {} names", self.most_names);
-            Err(unsupported(place, &what))
-        } else {
-            Ok(())
-        }
-    }
 }
 
 /// The error for what the engine at `place` can't do.

@@ -102,6 +102,7 @@ impl<'a> Decoder<'a> {
         (0..length).map(|_| self.text()).collect()
     }
 
+    #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -298,7 +298,7 @@ impl Drop for Session {
 /// Refuses a session that servers don't give, or whose proof comes too late.
 fn check(timeout: Duration, bounds: Bounds, tick: Duration, is_given: bool) -> Result<()> {
     let least = bounds.least.max(tick * LEAST_TICKS);
-    let is_whole = timeout.subsec_nanos() % 1_000_000 == 0;
+    let is_whole = timeout.subsec_nanos().is_multiple_of(1_000_000);
     if is_whole && (least..=bounds.most).contains(&timeout) {
         return Ok(());
     }

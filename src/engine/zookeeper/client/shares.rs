@@ -39,7 +39,7 @@ impl Shares {
 
     /// Whether each host has had as many shares as the others.
     pub(super) fn is_round_over(&self) -> bool {
-        self.tried % self.hosts == 0
+        self.tried.is_multiple_of(self.hosts)
     }
 }
 
