@@ -40,7 +40,8 @@ fn waiter_takes_four_requests() {
     const EACH: u64 = 25;
     let server = Etcd::setup().proxies().start();
     // Those of other lockers don't hand over to one another.
-    let lockers = [(); THREADS as usize].map(|()| with(&server, |builder| builder.ttl(LONG)));
+    let one = |_| with(&server, |builder| builder.ttl(LONG));
+    let lockers: Vec<_> = (0..THREADS).map(one).collect();
     lockers.iter().for_each(|one| take(one).unlock().unwrap());
     let before = server.proxy().requests();
     let inside = AtomicU64::new(0);
