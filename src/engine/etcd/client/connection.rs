@@ -23,7 +23,7 @@ pub(super) struct Connection {
     is_in_step: bool,
     /// Whether anything has come.
     has_answered: bool,
-    /// What the last linearizable answer on it said.
+    /// What the last linearizable answer of its host said.
     seen: Option<Seen>,
 }
 
@@ -48,14 +48,15 @@ pub(super) struct Incoming {
 const LONGEST_ANSWER: usize = 16 << 20;
 
 impl Connection {
-    pub(super) fn new(stream: Stream, host: Arc<str>) -> Self {
+    /// By what its host is known to have said before, if anything.
+    pub(super) fn new(stream: Stream, host: Arc<str>, seen: Option<Seen>) -> Self {
         Connection {
             stream,
             host,
             input: Vec::new(),
             is_in_step: true,
             has_answered: false,
-            seen: None,
+            seen,
         }
     }
 

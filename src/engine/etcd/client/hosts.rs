@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
+
 use super::connection::Connection;
 use super::failure::{Failed, Failure};
+use super::proof::Seen;
 use crate::base::clock::Deadline;
 use crate::engine::net::address::{Endpoint, HostPort};
 use crate::engine::net::connector::Connector;
@@ -30,6 +33,8 @@ struct Host {
     name: Arc<str>,
     connector: Connector,
     pool: Pool<Connection>,
+    /// What it said last on any connection, for those to come.
+    seen: Mutex<Option<Seen>>,
 }
 
 /// The connection on which an answer came.
@@ -56,6 +61,7 @@ impl Hosts {
                 name: at.to_string().into(),
                 connector: Connector::new(Endpoint::Tcp(at.clone()), tls),
                 pool: Pool::default(),
+                seen: Mutex::default(),
             })
         });
         Ok(Hosts {
@@ -72,6 +78,7 @@ impl Hosts {
             name: host.name.clone(),
             connector: host.connector.after_fork(trust),
             pool: host.pool.after_fork(),
+            seen: Mutex::default(),
         });
         Hosts {
             all: all.collect(),
@@ -99,10 +106,13 @@ impl Hosts {
 
     /// For the next question.
     pub(super) fn put_back(&self, used: Used) {
-        if used.connection.is_in_step() {
-            self.all[used.host]
-                .pool
-                .put(used.connection, Instant::now());
+        let Used { host, connection } = used;
+        let host = &self.all[host];
+        if let Some(seen) = connection.seen() {
+            *host.seen.lock() = Some(seen);
+        }
+        if connection.is_in_step() {
+            host.pool.put(connection, Instant::now());
         }
     }
 
@@ -269,6 +279,7 @@ impl Host {
     fn connect(&self, deadline: &Deadline) -> Result<Connection, Failed> {
         let stream = self.connector.connect(deadline);
         let stream = stream.map_err(|e| Failed::Undone(e.into()))?;
-        Ok(Connection::new(stream, self.name.clone()))
+        let seen = *self.seen.lock();
+        Ok(Connection::new(stream, self.name.clone(), seen))
     }
 }

@@ -32,26 +32,36 @@ pub(super) enum Verdict {
     Unproven,
 }
 
-/// What is known on one connection about its member.
+/// What is known about a member. It never forgets a term: also when it starts again it follows no leader of an earlier one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Proof(Option<Seen>);
+pub(super) struct Proof {
+    known: Option<Seen>,
+    /// Whether it has answered a read of this proof: then it knows of all leases that were granted before.
+    has_read: bool,
+}
 
 impl Proof {
-    /// By the last linearizable answer on the connection, if there was one.
+    /// By its last linearizable answer, if there was one.
     pub(super) fn after(seen: Option<Seen>) -> Self {
-        Proof(seen)
+        Proof {
+            known: seen,
+            has_read: false,
+        }
     }
 
     /// Judges a renewal by the linearizable read that was sent after its answer had come.
     pub(super) fn judge(&mut self, renewal: Renewal, read: Seen) -> Verdict {
-        let known = self.0.replace(read);
+        let known = self.known.replace(read);
+        let has_read = std::mem::replace(&mut self.has_read, true);
         let by_same = renewal.member.is_none_or(|member| member == read.member);
         if known != Some(read) || !by_same {
             Verdict::Unproven
         } else if renewal.is_there {
             Verdict::Kept
-        } else {
+        } else if has_read {
             Verdict::Gone
+        } else {
+            Verdict::Unproven
         }
     }
 }
@@ -139,7 +149,19 @@ mod tests {
     }
 
     #[test]
-    fn first_use_of_a_connection_takes_two_rounds() {
+    fn lease_is_gone_when_the_member_knows_all_leases() {
+        let (member, read) = (Some(1), Seen { member: 1, term: 5 });
+        let mut proof = Proof::after(Some(read));
+        let renewal = Renewal {
+            member,
+            is_there: false,
+        };
+        assert_eq!(proof.judge(renewal, read), Verdict::Unproven);
+        assert_eq!(proof.judge(renewal, read), Verdict::Gone);
+    }
+
+    #[test]
+    fn member_that_is_not_known_takes_two_rounds() {
         let (member, read) = (Some(1), Seen { member: 1, term: 5 });
         let mut proof = Proof::after(None);
         let renewal = Renewal {

@@ -21,7 +21,7 @@ pub(super) struct Requests {
     pub(super) clock: Arc<dyn Clock>,
 }
 
-/// How often a lease is kept alive until that is proven. Each time counts but for the first on a connection, unless the
+/// How often a lease is kept alive until that is proven. Each time counts but for the first with a member, unless the
 /// leader has changed.
 const ROUNDS: u32 = 4;
 
