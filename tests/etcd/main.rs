@@ -4,6 +4,7 @@
 
 mod hosts;
 mod logins;
+mod resources;
 mod tls;
 mod watches;
 
