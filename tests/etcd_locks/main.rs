@@ -4,6 +4,7 @@
 
 mod costs;
 mod lost_answers;
+mod members;
 mod operators;
 mod recipe;
 mod traces;

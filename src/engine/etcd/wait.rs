@@ -273,12 +273,10 @@ impl EtcdWait {
                 self.commands.retire(request.owner, deadline);
                 Ok(Next::Answer(taken(request, seen, false)))
             }
-            State::InLine(_) => {
-                self.commands.drop_lease(request.owner, deadline);
-                self.state = State::Out;
-                Ok(Next::Ask)
-            }
-            State::Unclear => {
+            was => {
+                if was != State::Unclear {
+                    self.commands.drop_lease(request.owner, deadline);
+                }
                 self.state = State::Out;
                 Ok(Next::Ask)
             }

@@ -4,6 +4,7 @@ use super::change::show;
 use super::ops::look;
 use super::seen::{Look, Seen};
 use super::shared::Commands;
+use crate::base::claim::Mode;
 use crate::base::clock::{BootInstant, Deadline};
 use crate::base::error::Result;
 use crate::base::owner::Owner;
@@ -31,13 +32,7 @@ impl Commands {
             if let Some(token) = adopted(&seen, request.owner) {
                 return self.adopted_before(request, &seen, token, deadline);
             }
-            let places: Option<Vec<_>> = seen
-                .lines
-                .iter()
-                .map(|line| line.find(from).map(|(_, place)| place))
-                .collect();
-            let mode = request.claim.mode;
-            let places = places.filter(|all| all.iter().all(|place| place.mode() == mode));
+            let places = places_of(&seen, from, request.claim.mode);
             let Some(places) = places else {
                 self.retire(request.owner, deadline);
                 return Ok(None);
@@ -140,6 +135,13 @@ fn adopted(seen: &Seen, owner: &Owner) -> Option<u64> {
     });
     let tokens: Option<Vec<_>> = tokens.collect();
     tokens?.into_iter().max()
+}
+
+/// The places of an owner that has all names in that way.
+fn places_of<'a>(seen: &'a Seen, owner: &Owner, mode: Mode) -> Option<Vec<&'a Place>> {
+    let lines = seen.lines.iter();
+    let places = lines.map(|line| Some(line.find(owner)?.1).filter(|place| place.mode() == mode));
+    places.collect()
 }
 
 fn text_of(place: &Place, owner: &Owner, token: u64) -> Text {

@@ -155,12 +155,15 @@ fn release_ops(
             ops.push(Op::Delete(keys.entered()));
         }
     }
-    if let (Some(value), Some(keys)) = (release.value, keys.first()) {
-        ops.push(Op::Put {
-            key: keys.value(),
-            value: value.to_vec(),
-            lease: None,
-        });
-    }
+    ops.extend(put_value(keys, release.value));
     ops
+}
+
+/// Stores a value with what is done to the name.
+pub(super) fn put_value(keys: &[Keys], value: Option<&[u8]>) -> Option<Op> {
+    Some(Op::Put {
+        key: keys.first()?.value(),
+        value: value?.to_vec(),
+        lease: None,
+    })
 }

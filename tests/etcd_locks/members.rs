@@ -1,0 +1,103 @@
+//! Three members, of which some are lost: a lock is never had twice, and goes on as long as most of them do.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crosslock::{Error, Locker};
+use support::{Etcd, EtcdCluster, wait_until};
+
+use crate::{PATIENCE, take, wait_for};
+
+/// Longer than it takes to choose another leader, on a busy machine too.
+const TTL: Duration = Duration::from_secs(30);
+
+/// Of a lease whose end is waited for.
+const BRIEF: Duration = Duration::from_secs(4);
+
+fn cluster() -> EtcdCluster {
+    Etcd::setup().proxies().cluster(3)
+}
+
+fn open(url: &str, ttl: Duration) -> Locker {
+    let builder = Locker::builder(url).ttl(ttl);
+    builder.unavailable_for(PATIENCE).build().expect("it opens")
+}
+
+#[test]
+fn lease_outlives_its_leader() {
+    let cluster = cluster();
+    let [locker, other] = [(); 2].map(|()| open(&cluster.url(), TTL));
+    let guard = take(&locker);
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| {
+            other
+                .try_lock_for("n", 3 * PATIENCE)
+                .unwrap()
+                .unwrap()
+                .fencing_token()
+        });
+        for kill in [true, false] {
+            let leader = cluster.leader();
+            if kill {
+                cluster.kill(leader);
+            } else {
+                cluster.stop(leader);
+            }
+            cluster.wait_for_other_leader(leader);
+            wait_until("it answers", PATIENCE, || guard.verify().is_ok());
+            if kill {
+                cluster.restart(leader);
+            } else {
+                cluster.go_on(leader);
+            }
+        }
+        let token = guard.fencing_token();
+        assert!(guard.is_held() && !waits.is_finished());
+        // The members may be at it again: then a thread releases it.
+        drop(guard);
+        assert!(waits.join().unwrap() > token);
+    });
+}
+
+/// A leader that is cut off from the others goes on answering keepalives, until it finds that out.
+#[test]
+fn leader_that_is_cut_off_renews_no_lease() {
+    let cluster = cluster();
+    let leader = cluster.leader();
+    let (cut_off, others) = (cluster.member(leader), (leader + 1) % 3);
+    let one = open(&cut_off.url(), BRIEF);
+    let guard = take(&one);
+    cluster.isolate(leader);
+    cluster.wait_for_other_leader(leader);
+    let other = open(&cluster.member(others).url(), BRIEF);
+    let next = other.try_lock_for("n", 3 * PATIENCE).unwrap();
+    // Looked at afterwards: it had ended before the other began.
+    assert!(!guard.is_held());
+    let next = next.expect("the lease has ended");
+    assert!(next.abandoned() && next.fencing_token() > guard.fencing_token());
+    cluster.take_back(leader);
+    wait_until("it answers", PATIENCE, || {
+        matches!(guard.verify(), Err(Error::Lost { .. }))
+    });
+    next.verify().unwrap();
+}
+
+#[test]
+fn without_a_majority_nothing_is_had_and_later_all_is() {
+    let cluster = cluster();
+    let locker = open(&cluster.url(), TTL);
+    take(&locker).unlock().unwrap();
+    cluster.stop(0);
+    cluster.stop(1);
+    let began = Instant::now();
+    let taken = locker.try_lock_for("n", Duration::from_millis(500));
+    assert!(!matches!(taken, Ok(Some(_))), "{taken:?}");
+    assert!(began.elapsed() < PATIENCE);
+    cluster.go_on(0);
+    cluster.go_on(1);
+    cluster.leader();
+    wait_for(&locker).unlock().unwrap();
+    wait_until("nothing is left", PATIENCE, || {
+        cluster.member(2).keys("").is_empty()
+    });
+}
