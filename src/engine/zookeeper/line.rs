@@ -57,10 +57,10 @@ impl Line {
         self.members.iter().position(is_it)
     }
 
-    /// The owner that is first, if it excludes all others.
+    /// The owner that is first, if it excludes all others, and says in `held` that it was let in.
     pub(super) fn first_exclusive(&self) -> Option<&str> {
         let first = self.members.first()?;
-        let is_one = first.mode == Mode::Exclusive && !first.is_kept;
+        let is_one = first.mode == Mode::Exclusive && !first.is_kept && !first.is_curators();
         is_one.then_some(&first.uuid)
     }
 

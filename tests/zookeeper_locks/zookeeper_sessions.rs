@@ -1,0 +1,124 @@
+//! Sessions that end.
+
+use std::thread;
+use std::time::Duration;
+
+use crosslock::{Error, LostReason};
+use support::{Fault, ZooKeeper, eventually};
+
+use crate::{PATIENCE, builder, line, locker, setup};
+
+/// Ends sessions while their lockers can't take them up again.
+#[track_caller]
+fn expire(server: &ZooKeeper, sessions: &[i64]) {
+    server.proxy().set(Fault::Refuse);
+    assert!(eventually(PATIENCE, || server.proxy().connections() == 0));
+    sessions.iter().for_each(|id| server.expire(*id));
+}
+
+#[test]
+fn end_of_a_session_is_told_at_once_and_another_begins() {
+    let server = setup().proxies().start();
+    let lock = locker(&server);
+    let guards = [lock.lock("a").unwrap(), lock.read("b").unwrap()];
+    let [session] = server.sessions()[..] else {
+        panic!("a locker has one session")
+    };
+    expire(&server, &[session]);
+    server.proxy().set(Fault::None);
+    for guard in &guards {
+        let lost = guard.lost().recv_timeout(PATIENCE).unwrap();
+        assert_eq!(lost.reason, LostReason::Expired);
+    }
+    let next = lock.lock("a").unwrap();
+    assert!(next.abandoned());
+    assert!(next.fencing_token() > guards[0].fencing_token());
+    drop(guards);
+    next.verify().unwrap();
+}
+
+#[test]
+fn waiter_whose_session_ends_waits_in_another() {
+    let server = setup().proxies().start();
+    let holder = locker(&server);
+    let guard = holder.lock("a").unwrap();
+    let before = server.sessions();
+    let other = locker(&server);
+    let mut sessions = server.sessions();
+    sessions.retain(|id| !before.contains(id));
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| other.try_lock_for("a", PATIENCE));
+        assert!(eventually(PATIENCE, || line(&server, "a").len() == 2));
+        let node = line(&server, "a").pop().unwrap();
+        expire(&server, &sessions);
+        server.proxy().set(Fault::None);
+        assert!(eventually(PATIENCE, || {
+            let line = line(&server, "a");
+            line.len() == 2 && !line.contains(&node)
+        }));
+        guard.unlock().unwrap();
+        assert!(waits.join().unwrap().unwrap().is_some());
+    });
+    assert!(line(&server, "a").is_empty());
+}
+
+/// It would end with that session, at any time.
+#[test]
+fn node_of_another_session_is_not_taken_for_ones_own() {
+    let server = setup().proxies().start();
+    let guard = locker(&server).lock("a").unwrap();
+    let before = server.sessions();
+    let other = locker(&server);
+    let mut sessions = server.sessions();
+    sessions.retain(|id| !before.contains(id));
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| other.try_lock_for("a", PATIENCE));
+        assert!(eventually(PATIENCE, || line(&server, "a").len() == 2));
+        let node = line(&server, "a").pop().unwrap();
+        // While nobody gets through, another session has a node of that name, as an earlier one of the waiter's would.
+        expire(&server, &sessions);
+        let mut earlier = server.session();
+        let path = format!("/root/ns/a/{node}");
+        assert!(eventually(PATIENCE, || !earlier.exists(&path)));
+        assert_eq!(earlier.create(&path, "", 1).as_deref(), Ok(&*path));
+        server.proxy().set(Fault::None);
+        assert!(eventually(PATIENCE, || !earlier.exists(&path)));
+        earlier.close();
+        assert!(eventually(PATIENCE, || line(&server, "a").len() == 2));
+        guard.unlock().unwrap();
+        let next = waits.join().unwrap().unwrap().expect("it was released");
+        next.verify().unwrap();
+    });
+}
+
+#[test]
+fn session_of_a_locker_that_ends_is_closed_unless_its_lease_goes_on() {
+    let server = setup().start();
+    let lock = locker(&server);
+    drop((lock.lock("a").unwrap(), lock));
+    assert!(eventually(PATIENCE / 10, || server.sessions().is_empty()));
+
+    let (giver, taker) = (locker(&server), locker(&server));
+    let guard = giver.lock("a").unwrap();
+    let token = guard.fencing_token();
+    let ticket = guard.into_owner();
+    drop(giver);
+    assert_eq!(line(&server, "a").len(), 1);
+    let guard = taker.adopt("a", ticket).unwrap();
+    assert!(guard.fencing_token() > token);
+    guard.unlock().unwrap();
+    assert!(line(&server, "a").is_empty());
+}
+
+#[test]
+fn ttl_that_servers_do_not_give_is_refused_with_what_they_do() {
+    let server = setup().start();
+    for ttl in [Duration::from_millis(300), Duration::from_secs(61)] {
+        let Err(Error::InvalidOption { option, reason, .. }) = builder(&server).ttl(ttl).build()
+        else {
+            panic!("{ttl:?} is possible")
+        };
+        assert_eq!(option, "ttl");
+        assert!(reason.contains("400ms to 60s"), "{reason}");
+    }
+}
