@@ -45,11 +45,17 @@ pub(super) fn succeeds_in_a_process_of_its_own(entry: &str, url: &str) {
 
 /// The same with leases that last for so long.
 pub(super) fn succeeds_with(entry: &str, url: &str, lease: Duration) {
+    succeeds_in_turns(entry, url, lease, 150);
+}
+
+/// The same, of so many forks where many are tried.
+pub(super) fn succeeds_in_turns(entry: &str, url: &str, lease: Duration, forks: u32) {
     let dir = temp_dir();
     let file = dir.path().join("counter");
     fs::write(&file, "0").unwrap();
     let ttl = lease.as_millis().to_string();
-    let args = [(URL, url), (FILE, file.to_str().unwrap()), (TTL, &ttl)];
+    let (file, forks) = (file.to_str().unwrap(), forks.to_string());
+    let args = [(URL, url), (FILE, file), (TTL, &ttl), (COUNT, &forks)];
     let mut child = Child::spawn(entry, &args);
     assert!(child.wait(PATIENCE).success());
 }
@@ -134,7 +140,8 @@ fn child_forks_while_its_threads_lock() {
                 }
             });
         }
-        for round in (0..150).take_while(|_| held.is_held()) {
+        let forks: u32 = arg(COUNT).parse().unwrap();
+        for round in (0..forks).take_while(|_| held.is_held()) {
             let pid = forked(|| {
                 assert!(held.lost().is_empty());
                 for name in ["childs", "childs too"] {

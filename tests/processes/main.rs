@@ -40,7 +40,8 @@ fn arg(name: &str) -> String {
 
 /// The locker that the parent's arguments describe.
 fn locker() -> Locker {
-    let builder = Locker::builder(&arg(URL));
+    // Servers answer, however late on a busy machine.
+    let builder = Locker::builder(&arg(URL)).io_timeout(PATIENCE);
     match env::var(TTL) {
         Ok(millis) => builder.ttl(Duration::from_millis(millis.parse().unwrap())),
         Err(_) => builder,

@@ -8,10 +8,15 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use rustix::fs::statvfs;
+
 use super::{eventually, nursery, server, signals};
 
 /// A JVM on a machine that is busy takes its time.
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
+/// A file system in memory, and how much of it has to be free: a server of etcd reserves 128 MB, and tests start many.
+const IN_MEMORY: &str = "/dev/shm";
+const ENOUGH: u64 = 4 << 30;
 
 /// A server; dropping it kills it, and removes the directory.
 #[derive(Debug)]
@@ -21,6 +26,19 @@ pub(super) struct Daemon {
     program: String,
     arguments: Vec<String>,
     dir: TempDir,
+}
+
+/// Makes a directory for a server that waits for the disk with each write: in memory, if there is enough, where a busy
+/// disk keeps no test waiting.
+pub(super) fn fast_dir(prefix: &str) -> TempDir {
+    let free = statvfs(IN_MEMORY).map_or(0, |found| found.f_bavail * found.f_frsize);
+    let mut builder = tempfile::Builder::new();
+    let builder = builder.prefix(prefix);
+    let made = match free >= ENOUGH {
+        true => builder.tempdir_in(IN_MEMORY),
+        false => builder.tempdir(),
+    };
+    made.expect("make a directory")
 }
 
 /// Something else listens at a port of it.

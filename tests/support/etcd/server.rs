@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::setup::{EtcdSetup, Front, USER, local};
 use super::{http, program};
-use crate::daemon::{Daemon, PortTaken};
+use crate::daemon::{Daemon, PortTaken, fast_dir};
 use crate::peers::Peers;
 use crate::{Fault, Proxy};
 
@@ -40,8 +40,7 @@ impl Etcd {
         peers: &Arc<Peers>,
         prepare: impl FnOnce(&Path),
     ) -> Self {
-        let dir = tempfile::Builder::new().prefix("etcd-").tempdir();
-        let dir = dir.expect("make a directory");
+        let dir = fast_dir("etcd-");
         prepare(dir.path());
         let arguments = setup.arguments(name, cluster, &front);
         Self {

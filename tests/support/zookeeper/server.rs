@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::RawSession;
 use super::jars;
 use super::setup::{Front, ZooKeeperSetup, local};
-use crate::daemon::{Daemon, PortTaken};
+use crate::daemon::{Daemon, PortTaken, fast_dir};
 use crate::peers::Peers;
 use crate::{Fault, Proxy};
 
@@ -43,8 +43,7 @@ impl ZooKeeper {
         front: Front,
         peers: &Arc<Peers>,
     ) -> Self {
-        let dir = tempfile::Builder::new().prefix("zookeeper-").tempdir();
-        let dir = dir.expect("make a directory");
+        let dir = fast_dir("zookeeper-");
         setup.write(dir.path(), index, &front, members);
         let main = match members.len() {
             1 => "ZooKeeperServerMain",
