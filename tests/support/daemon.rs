@@ -1,9 +1,9 @@
 //! The process of a server, in a directory of its own.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::{self, Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -17,6 +17,7 @@ const STARTS_WITHIN: Duration = Duration::from_secs(60);
 /// A file system in memory, and how much of it has to be free: a server of etcd reserves 128 MB, and tests start many.
 const IN_MEMORY: &str = "/dev/shm";
 const ENOUGH: u64 = 4 << 30;
+const PREFIX: &str = "crosslock-test-";
 
 /// A server; dropping it kills it, and removes the directory.
 #[derive(Debug)]
@@ -30,15 +31,33 @@ pub(super) struct Daemon {
 
 /// Makes a directory for a server that waits for the disk with each write: in memory, if there is enough, where a busy
 /// disk keeps no test waiting.
-pub(super) fn fast_dir(prefix: &str) -> TempDir {
+pub(super) fn fast_dir(kind: &str) -> TempDir {
+    static SWEEP: Once = Once::new();
     let free = statvfs(IN_MEMORY).map_or(0, |found| found.f_bavail * found.f_frsize);
     let mut builder = tempfile::Builder::new();
-    let builder = builder.prefix(prefix);
-    let made = match free >= ENOUGH {
-        true => builder.tempdir_in(IN_MEMORY),
-        false => builder.tempdir(),
+    let made = if free >= ENOUGH {
+        SWEEP.call_once(remove_what_was_left);
+        let prefix = format!("{PREFIX}{}-{kind}-", process::id());
+        builder.prefix(&prefix).tempdir_in(IN_MEMORY)
+    } else {
+        builder.prefix(kind).tempdir()
     };
     made.expect("make a directory")
+}
+
+/// Removes the directories of tests that were killed, which would keep their memory.
+fn remove_what_was_left() {
+    for entry in fs::read_dir(IN_MEMORY).into_iter().flatten().flatten() {
+        let name = entry.file_name().into_string().unwrap_or_default();
+        let pid = name
+            .strip_prefix(PREFIX)
+            .and_then(|rest| rest.split('-').next());
+        let is_left = |pid: &str| !Path::new("/proc").join(pid).exists();
+        if pid.is_some_and(is_left) {
+            // Another test may be faster, or it may be another user's.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// Something else listens at a port of it.

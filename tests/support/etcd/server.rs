@@ -40,7 +40,7 @@ impl Etcd {
         peers: &Arc<Peers>,
         prepare: impl FnOnce(&Path),
     ) -> Self {
-        let dir = fast_dir("etcd-");
+        let dir = fast_dir("etcd");
         prepare(dir.path());
         let arguments = setup.arguments(name, cluster, &front);
         Self {

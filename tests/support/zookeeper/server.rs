@@ -43,7 +43,7 @@ impl ZooKeeper {
         front: Front,
         peers: &Arc<Peers>,
     ) -> Self {
-        let dir = fast_dir("zookeeper-");
+        let dir = fast_dir("zookeeper");
         setup.write(dir.path(), index, &front, members);
         let main = match members.len() {
             1 => "ZooKeeperServerMain",
