@@ -13,7 +13,7 @@ use crate::history::Mode;
 use crate::names::NAMES;
 
 /// One that hangs doesn't keep the others from being looked at for long.
-const TIMEOUT: Duration = Duration::from_millis(400);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Looks at a member of etcd.
 #[derive(Debug)]

@@ -141,11 +141,12 @@ impl Members {
         of_either!(self, all => all.take_back(index));
     }
 
-    /// Waits until each of them answers for a majority.
+    /// Waits until each of them has answered for a majority.
     pub(super) fn mend(&self) {
-        wait_until("all members to agree", PATIENCE, || {
-            let mut all = self.addrs().into_iter();
-            all.all(|addr| self.look()(addr).look().is_some())
+        let mut silent = self.addrs();
+        wait_until("each member to answer", PATIENCE, || {
+            silent.retain(|addr| self.look()(*addr).look().is_none());
+            silent.is_empty()
         });
     }
 

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// One that hangs doesn't keep the others from being looked at for long.
-const TIMEOUT: Duration = Duration::from_millis(400);
+const TIMEOUT: Duration = Duration::from_secs(1);
 /// It needs no pings as long as it is used so often.
 const ENDS_AFTER_MS: i32 = 2_000;
 const NO_NODE: i32 = -101;
