@@ -96,22 +96,15 @@ impl Wait for EtcdWait {
 
     fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
         let blocker = self.blocker.clone();
-        let blocker = blocker.filter(|_| self.state != State::Unclear);
-        let left = match &blocker {
-            Some(_) => self.beat.since(self.commands.clock.now()),
-            None => request.ttl / 3,
-        };
-        let is_asked_often = pace.counted || blocker.is_none();
-        let pause = if is_asked_often {
-            left.min(pace.next_pause())
-        } else {
-            left
-        };
-        let until = pace.until.within(pause);
-        let Some(blocker) = blocker else {
-            until.sleep(pause);
+        // Whoever counts attempts makes one after each pause, whatever happens meanwhile.
+        let is_watched = self.state != State::Unclear && !pace.counted;
+        let Some(blocker) = blocker.filter(|_| is_watched) else {
+            let pause = pace.next_pause().min(request.ttl / 3);
+            pace.until.sleep(pause);
             return None;
         };
+        let left = self.beat.since(self.commands.clock.now());
+        let until = pace.until.within(left);
         if let Err(failure) = self.watch(blocker, &until) {
             self.watching = None;
             if !matches!(failure, Failure::Compacted) {

@@ -231,7 +231,11 @@ impl Commands {
         let kept = self.client.keep_alive(own.lease.id, &txn, deadline);
         let kept = kept.map_err(Unanswered::unsent)?;
         self.proved(request, own, kept.since);
-        Ok(Entered::Seen(sees.seen(kept.answer, keys.len())))
+        let seen = sees.seen(kept.answer, keys.len());
+        if kept.since.is_none() && !seen.is_broken {
+            return Err(Unanswered::unsent(Failure::LeaseGone));
+        }
+        Ok(Entered::Seen(seen))
     }
 
     /// The lease lasts for a ttl from then on.
