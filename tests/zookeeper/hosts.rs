@@ -5,19 +5,19 @@ use crosslock::Error;
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::thread;
-use support::{BlackHole, Ensemble, Fault};
+use support::{BlackHole, Fault};
 
 #[test]
 fn black_holes_among_hosts_cost_little() {
-    let (server, holes) = (ZooKeeper::start(), [(); 2].map(|()| BlackHole::start()));
+    let (server, holes) = (setup().start(), [(); 2].map(|()| BlackHole::start()));
     let [first, last] = holes.each_ref().map(BlackHole::addr);
     // Which host comes first is random.
     for _ in 0..6 {
         let url = format!("zk://{first},{},{last}/", server.addr());
         let began = Instant::now();
-        let locker = builder(&url).connect_timeout(millis(10_000)).build();
-        assert!(began.elapsed() < millis(5_000), "{:?}", began.elapsed());
-        assert_works(&locker.expect("open"));
+        let locker = open(&url);
+        assert!(began.elapsed() < PATIENCE / 3, "{:?}", began.elapsed());
+        assert_works(&locker);
     }
 }
 
@@ -39,23 +39,21 @@ fn nothing_but_black_holes_is_told_in_time() {
 
 #[test]
 fn host_that_falls_silent_is_left() {
-    // It takes a quarter of a session to find out, and some more to find another host.
-    let (tick, ttl) = (millis(250), millis(5_000));
-    let ensemble = ZooKeeper::setup().tick(tick).proxies().ensemble(3);
+    let ensemble = setup().proxies().ensemble(3);
     let hole = BlackHole::start();
     let url = ensemble
         .url()
         .replacen("zk://", &format!("zk://{},", hole.addr()), 1);
-    let locker = builder(&url).ttl(ttl).build().expect("open");
+    let locker = open(&url);
     let guard = held(&locker);
     for _ in 0..2 {
         let has_session = |index: &usize| !ensemble.member(*index).sessions().is_empty();
         let at = (0..3).find(has_session).expect("it is somewhere");
         ensemble.member(at).proxy().set(Fault::BlackHole);
-        assert_outlasts(ttl, &guard);
+        assert_outlasts_ttl(&guard);
         ensemble.member(at).proxy().set(Fault::None);
     }
-    guard.unlock().expect("unlock");
+    drop(guard);
     assert_works(&locker);
 }
 
@@ -104,14 +102,14 @@ fn ttl_that_servers_do_not_give_is_told_with_what_they_do() {
         }
     }
     for ttl in [millis(400), millis(1_234), millis(2_000)] {
-        let locker = Locker::builder(&server.url()).ttl(ttl).build();
-        assert_works(&locker.expect("open"));
+        let opened = Locker::builder(&server.url()).ttl(ttl).build();
+        opened.expect("open");
     }
 }
 
 #[test]
 fn members_without_a_leader_are_told() {
-    let ensemble = Ensemble::of(3);
+    let ensemble = setup().ensemble(3);
     let leader = ensemble.leader();
     let others = (0..3).filter(|index| *index != leader);
     others.for_each(|index| ensemble.kill(index));

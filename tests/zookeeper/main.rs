@@ -10,23 +10,30 @@ mod sessions;
 use std::time::{Duration, Instant};
 
 use crosslock::{LockGuard, Locker, LockerBuilder, LostReason};
-use support::{ZooKeeper, wait_until};
+use support::{ZooKeeper, ZooKeeperSetup, wait_until};
 
 const NAME: &str = "n";
 
 /// Far more than anything here takes, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The longest session that the tests' servers give: 20 ticks.
-const TTL: Duration = Duration::from_secs(2);
+/// Long enough for sessions to live on a loaded machine.
+const TICK: Duration = Duration::from_millis(200);
+/// The longest session that servers give: 20 ticks.
+const TTL: Duration = Duration::from_secs(4);
 
 const fn millis(number: u64) -> Duration {
     Duration::from_millis(number)
 }
 
+fn setup() -> ZooKeeperSetup {
+    ZooKeeper::setup().tick(TICK)
+}
+
 /// Calls of this locker outlast an election.
 fn builder(url: &str) -> LockerBuilder {
-    Locker::builder(url).ttl(TTL).unavailable_for(PATIENCE)
+    let builder = Locker::builder(url).ttl(TTL).unavailable_for(PATIENCE);
+    builder.connect_timeout(PATIENCE)
 }
 
 #[track_caller]
@@ -44,7 +51,6 @@ fn held(locker: &Locker) -> LockGuard {
 fn assert_works(locker: &Locker) {
     let guard = held(locker);
     guard.verify().expect("verify");
-    guard.unlock().expect("unlock");
 }
 
 /// Waits for the guard to be lost, and returns why.
@@ -55,11 +61,11 @@ fn loss(guard: &LockGuard) -> LostReason {
     lost.reason
 }
 
-/// Looks all the time whether the guard holds, for longer than a lease of this ttl would last by itself.
+/// Looks all the time whether the guard holds, for longer than its lease would last by itself.
 #[track_caller]
-fn assert_outlasts(ttl: Duration, guard: &LockGuard) {
+fn assert_outlasts_ttl(guard: &LockGuard) {
     let began = Instant::now();
-    while began.elapsed() < ttl * 2 {
+    while began.elapsed() < TTL * 5 / 4 {
         assert!(guard.is_held(), "after {:?}", began.elapsed());
         std::thread::sleep(millis(1));
     }

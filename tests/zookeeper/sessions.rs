@@ -1,11 +1,11 @@
 //! The session of a locker: lost, taken up at another server, and made anew.
 
 use super::*;
-use support::{Ensemble, Fault};
+use support::Fault;
 
 #[test]
 fn guards_are_told_when_servers_end_the_session() {
-    let server = ZooKeeper::setup().proxies().start();
+    let server = setup().proxies().start();
     let locker = open(&server.url());
     let guards = ["a", "b"].map(|name| locker.lock(name).expect("lock"));
     let tokens = guards.each_ref().map(LockGuard::fencing_token);
@@ -27,7 +27,7 @@ fn guards_are_told_when_servers_end_the_session() {
 
 #[test]
 fn guard_is_lost_by_its_own_clock_when_servers_are_silent() {
-    let server = ZooKeeper::start();
+    let server = setup().start();
     let locker = open(&server.url());
     let guard = held(&locker);
     server.stop();
@@ -41,40 +41,40 @@ fn guard_is_lost_by_its_own_clock_when_servers_are_silent() {
 
 #[test]
 fn short_outages_cost_no_guard() {
-    let server = ZooKeeper::setup().proxies().start();
+    let server = setup().proxies().start();
     let locker = open(&server.url());
     let (guard, id) = (held(&locker), session_at(&server));
     for fault in [Fault::Refuse, Fault::BlackHole, Fault::HalfClose] {
         server.proxy().set(fault);
         std::thread::sleep(TTL / 5);
         server.proxy().set(Fault::None);
-        assert_outlasts(TTL, &guard);
+        assert_outlasts_ttl(&guard);
     }
     assert_eq!(session_at(&server), id);
-    guard.unlock().expect("unlock");
+    drop(guard);
     assert_works(&locker);
 }
 
 #[test]
 fn session_is_taken_up_at_another_server() {
-    let ensemble = Ensemble::of(3);
+    let ensemble = setup().ensemble(3);
     let locker = open(&ensemble.url());
     let guard = held(&locker);
     let has_session = |index: &usize| !ensemble.member(*index).sessions().is_empty();
     let at = (0..3).find(has_session).expect("it is somewhere");
     let id = session_at(ensemble.member(at));
     ensemble.kill(at);
-    assert_outlasts(TTL, &guard);
+    assert_outlasts_ttl(&guard);
     let at = (0..3).filter(|index| *index != at).find(has_session);
     assert_eq!(session_at(ensemble.member(at.expect("elsewhere"))), id);
-    guard.unlock().expect("unlock");
+    drop(guard);
     assert_works(&locker);
 }
 
 /// The old session's node is there as long as servers keep that. The locker doesn't take it for its own.
 #[test]
 fn locker_goes_on_by_another_session_while_servers_keep_the_old_one() {
-    let server = ZooKeeper::setup().proxies().start();
+    let server = setup().proxies().start();
     let (locker, other) = (open(&server.url()), server.own_addr());
     let guard = held(&locker);
     // Requests arrive, and touch the session there; answers don't.
@@ -89,7 +89,7 @@ fn locker_goes_on_by_another_session_while_servers_keep_the_old_one() {
 
 #[test]
 fn whatever_of_an_answer_is_cut_off_locks_go_on() {
-    let server = ZooKeeper::setup().proxies().start();
+    let server = setup().proxies().start();
     let locker = open(&server.url());
     for bytes in (0..120).step_by(7) {
         server.proxy().set(Fault::Truncate(bytes));
@@ -104,7 +104,7 @@ fn whatever_of_an_answer_is_cut_off_locks_go_on() {
 
 #[test]
 fn session_ends_with_the_locker_and_its_guards() {
-    let server = ZooKeeper::start();
+    let server = setup().start();
     let locker = open(&server.url());
     let guard = held(&locker);
     drop(locker);
