@@ -1,7 +1,7 @@
 //! Sessions that end.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crosslock::{Error, LostReason};
 use support::{Fault, ZooKeeper, eventually};
@@ -121,4 +121,28 @@ fn ttl_that_servers_do_not_give_is_refused_with_what_they_do() {
         assert_eq!(option, "ttl");
         assert!(reason.contains("400ms to 60s"), "{reason}");
     }
+}
+
+#[test]
+fn calls_without_an_end_of_their_own_end_when_servers_are_gone() {
+    let server = setup().start();
+    let soon = Duration::from_millis(200);
+    let lock = builder(&server).connect_timeout(soon).io_timeout(soon);
+    let lock = lock.build().unwrap();
+    let guard = lock.lock("a").unwrap();
+    server.kill();
+    let began = Instant::now();
+    for outcome in [
+        lock.inspect("a").map(drop),
+        lock.break_lock("a").map(drop),
+        lock.try_lock("b").map(drop),
+        guard.verify(),
+        guard.unlock(),
+    ] {
+        assert!(
+            matches!(outcome, Err(Error::Unavailable { .. })),
+            "{outcome:?}"
+        );
+    }
+    assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
 }

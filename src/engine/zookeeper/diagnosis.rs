@@ -18,7 +18,16 @@ pub(super) fn diagnose(
         session(locks, options),
         round_trip(locks, deadline)?,
         proof(locks, deadline)?,
+        log(),
     ])
+}
+
+/// What clients aren't told.
+fn log() -> Finding {
+    let why = "servers tell no client whether their log is on disk before they answer";
+    let advice = "see that no server has `forceSync=no`: the loss of a majority's power would free locks and \
+                  give their tokens again";
+    Finding::unknown("log", why, advice)
 }
 
 fn session(locks: &Locks, options: &Options) -> Finding {

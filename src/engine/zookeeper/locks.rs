@@ -69,6 +69,11 @@ impl Locks {
         self.sessions.any().place()
     }
 
+    /// By when a call is given up that has this deadline. What asks again has an end thereby.
+    pub(super) fn gives_up_by(&self, deadline: &Deadline) -> Deadline {
+        self.sessions.any().gives_up_by(deadline)
+    }
+
     pub(super) fn tick(&self) -> Duration {
         self.sessions.any().tick()
     }

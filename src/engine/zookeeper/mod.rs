@@ -92,6 +92,7 @@ impl Engine for ZooKeeperEngine {
     }
 
     fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
+        let deadline = &self.locks.gives_up_by(deadline);
         let renewed = leases::renew(&self.locks, request, deadline);
         renewed.map_err(|e| self.locks.error(Some(request.key()), e))
     }
@@ -102,10 +103,12 @@ impl Engine for ZooKeeperEngine {
         release: Release<'_>,
         deadline: &Deadline,
     ) -> Result<Released> {
+        let deadline = &self.locks.gives_up_by(deadline);
         release::release(&self.locks, request, release, deadline)
     }
 
     fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
+        let deadline = &self.locks.gives_up_by(deadline);
         let is_owner = leases::is_owner(&self.locks, request, deadline);
         is_owner.map_err(|e| self.locks.error(Some(request.key()), e))
     }
@@ -117,6 +120,7 @@ impl Engine for ZooKeeperEngine {
         last_used: u64,
         deadline: &Deadline,
     ) -> Result<Option<Grant>> {
+        let deadline = &self.locks.gives_up_by(deadline);
         let adopted = leases::adopt(&self.locks, request, from, last_used, deadline);
         adopted.map_err(|e| self.locks.error(Some(request.key()), e))
     }
@@ -131,6 +135,7 @@ impl Engine for ZooKeeperEngine {
         options: &Options,
         deadline: &Deadline,
     ) -> Result<Vec<Finding>> {
+        let deadline = &self.locks.gives_up_by(deadline);
         let findings = diagnosis::diagnose(&self.locks, options, deadline);
         findings.map_err(|e| self.locks.error(None, e))
     }
@@ -159,6 +164,7 @@ impl Engine for ZooKeeperEngine {
 
 impl Operations for ZooKeeperEngine {
     fn inspect(&self, key: &Key, deadline: &Deadline) -> Result<Inspection> {
+        let deadline = &self.locks.gives_up_by(deadline);
         let inspected = operations::inspect(&self.locks, key, deadline);
         inspected.map_err(|e| self.locks.error(Some(key), e))
     }
@@ -170,11 +176,13 @@ impl Operations for ZooKeeperEngine {
         cursor: Cursor,
         deadline: &Deadline,
     ) -> Result<Page> {
+        let deadline = &self.locks.gives_up_by(deadline);
         let page = operations::list(&self.locks, namespace, prefix, &cursor, deadline);
         page.map_err(|e| self.locks.error(None, e))
     }
 
     fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {
+        let deadline = &self.locks.gives_up_by(deadline);
         let broken = operations::break_lock(&self.locks, key, deadline);
         broken.map_err(|e| self.locks.error(Some(key), e))
     }
@@ -187,16 +195,19 @@ impl Values for ZooKeeperEngine {
         value: &[u8],
         deadline: &Deadline,
     ) -> Result<StoreAnswer> {
+        let deadline = &self.locks.gives_up_by(deadline);
         let stored = values::store(&self.locks, request, value, deadline);
         stored.map_err(|e| self.locks.error(Some(request.key()), e))
     }
 
     fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored> {
+        let deadline = &self.locks.gives_up_by(deadline);
         let loaded = values::load(&self.locks, key, deadline);
         loaded.map_err(|e| self.locks.error(Some(key), e))
     }
 
     fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()> {
+        let deadline = &self.locks.gives_up_by(deadline);
         let removed = values::remove(&self.locks, key, deadline);
         removed.map_err(|e| self.locks.error(Some(key), e))
     }
@@ -214,11 +225,13 @@ impl Sharing for ZooKeeperEngine {
         value: Option<&[u8]>,
         deadline: &Deadline,
     ) -> Result<Option<Downgraded>> {
+        let deadline = &self.locks.gives_up_by(deadline);
         let downgraded = leases::downgrade(&self.locks, request, last_used, value, deadline);
         downgraded.map_err(|e| self.locks.error(Some(request.key()), e))
     }
 
     fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32> {
+        let deadline = &self.locks.gives_up_by(deadline);
         let line = kept::current_line(&self.locks, &self.locks.name(key), deadline);
         let line = line.map_err(|e| self.locks.error(Some(key), e))?;
         Ok(line.free_permits(of))

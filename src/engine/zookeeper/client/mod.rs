@@ -106,6 +106,12 @@ impl Session {
         Session::start(servers, timeout, tick, clock, &deadline).map_err(failed)
     }
 
+    /// By when a call is given up that has this deadline, and time without end otherwise.
+    pub(super) fn gives_up_by(&self, deadline: &Deadline) -> Deadline {
+        let servers = &self.shared.servers;
+        deadline.within(servers.connect_timeout + servers.io_timeout)
+    }
+
     /// By when another is to be open that a call needs which has this deadline.
     pub(super) fn opens_by(&self, deadline: &Deadline) -> Deadline {
         deadline.within(self.shared.servers.connect_timeout)
