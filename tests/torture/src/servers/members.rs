@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use crate::looks::{self, EtcdLook, ZooKeeperLook};
 use crate::topology::Topology;
-use support::{
-    Ensemble, EtcdCluster, EtcdSetup, Protocol, Proxy, ZooKeeperSetup, eventually, wait_until,
-};
+use support::{Ensemble, EtcdCluster, EtcdSetup, Protocol, Proxy, ZooKeeperSetup, eventually};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 pub(crate) const MEMBERS: usize = 3;
+/// So many of each member are shown, if one doesn't answer any more.
+const LINES_OF_LOG: usize = 40;
 
 /// The members of a run.
 #[derive(Debug)]
@@ -143,11 +143,26 @@ impl Members {
 
     /// Waits until each of them has answered for a majority.
     pub(super) fn mend(&self) {
-        let mut silent = self.addrs();
-        wait_until("each member to answer", PATIENCE, || {
-            silent.retain(|addr| self.look()(*addr).look().is_none());
+        let mut silent: Vec<_> = (0..MEMBERS).collect();
+        let all_answer = eventually(PATIENCE, || {
+            silent.retain(|index| self.look()(self.addr(*index)).look().is_none());
             silent.is_empty()
         });
+        assert!(all_answer, "{}", self.logs_of(&silent));
+    }
+
+    /// The ends of their logs.
+    fn logs_of(&self, silent: &[usize]) -> String {
+        let logs = (0..MEMBERS).map(|index| {
+            let log = of_either!(self, all => all.member(index).log());
+            let lines: Vec<_> = log.lines().rev().take(LINES_OF_LOG).collect();
+            let lines: Vec<_> = lines.into_iter().rev().collect();
+            format!("member {index}:\n{}\n", lines.join("\n"))
+        });
+        format!(
+            "members {silent:?} don't answer\n{}",
+            logs.collect::<String>()
+        )
     }
 
     /// What is there that should not be, when all clients have ended.
