@@ -114,3 +114,25 @@ fn session_ends_with_the_locker_and_its_guards() {
         server.sessions().is_empty()
     });
 }
+
+#[test]
+fn try_lock_ends_while_no_session_can_be_opened() {
+    let server = ZooKeeper::start();
+    let timeout = millis(300);
+    let builder = builder(&server.url()).io_timeout(timeout);
+    let locker = builder.connect_timeout(timeout).build().expect("open");
+    let guard = held(&locker);
+    server.stop();
+    assert_eq!(loss(&guard), LostReason::Expired);
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| tell.send(locker.try_lock("other")));
+        let answer = told.recv_timeout(PATIENCE);
+        server.go_on();
+        let refused = answer.expect("it ends").expect_err("nobody answers");
+        assert!(
+            matches!(refused, crosslock::Error::Unavailable { .. }),
+            "{refused}"
+        );
+    });
+}
