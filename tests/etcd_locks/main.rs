@@ -3,6 +3,8 @@
 #![cfg(feature = "etcd")]
 
 mod costs;
+mod detour;
+mod late;
 mod lost_answers;
 mod members;
 mod operators;

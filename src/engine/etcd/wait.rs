@@ -8,6 +8,7 @@
 //! | out | goes in if nobody is in line, else stands in line; without waiting it stays out | yes, if it waits |
 //! | in line | goes in if nobody is ahead any more, and sees the line otherwise; once a third of its lease is over it keeps that alive first | yes, or it was broken, or it has lost its place |
 //! | unclear: a question has no answer | looks whether it is in line | as before; without a place it is out |
+//! | leaving: to give up its places has no answer | gives them up; another owner has to ask | no |
 //!
 //! | what is seen | then it |
 //! |---|---|
@@ -51,6 +52,8 @@ enum State {
     /// Since that revision.
     InLine(u64),
     Unclear,
+    /// It gives up its places, and a late copy of that may take what it gets from now on: so it gets nothing any more.
+    Leaving,
 }
 
 /// What to watch, from after which revision on.
@@ -83,12 +86,16 @@ impl Wait for EtcdWait {
     ) -> Result<Answer, Unanswered> {
         let asked = self.ask_until_clear(request, pace.is_some(), deadline);
         asked.map_err(|Unanswered { error, sent }| {
-            if sent || self.state != State::Out {
-                self.state = State::Unclear;
-            } else {
+            let own = self.commands.owners.get(request.owner);
+            let is_clear = !sent && own.is_none_or(|own| !own.is_unclear);
+            match self.state {
+                State::Leaving => {}
                 // It has nothing but its lease.
-                self.commands.retire(request.owner, deadline);
+                State::Out if is_clear => self.commands.retire(request.owner, deadline),
+                _ => self.state = State::Unclear,
             }
+            // It may have a place also where its last question didn't go out.
+            let sent = sent || self.state != State::Out;
             let error = self.commands.error(Some(request.key().name()), error);
             Unanswered { error, sent }
         })
@@ -96,14 +103,18 @@ impl Wait for EtcdWait {
 
     fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
         let blocker = self.blocker.clone();
+        let is_in_line = matches!(self.state, State::InLine(_));
+        let left = if is_in_line {
+            self.beat.since(self.commands.clock.now())
+        } else {
+            request.ttl / 3
+        };
         // Whoever counts attempts makes one after each pause, whatever happens meanwhile.
-        let is_watched = self.state != State::Unclear && !pace.counted;
-        let Some(blocker) = blocker.filter(|_| is_watched) else {
-            let pause = pace.next_pause().min(request.ttl / 3);
+        let Some(blocker) = blocker.filter(|_| is_in_line && !pace.counted) else {
+            let pause = pace.next_pause().min(left);
             pace.until.sleep(pause);
             return None;
         };
-        let left = self.beat.since(self.commands.clock.now());
         let until = pace.until.within(left);
         if let Err(failure) = self.watch(blocker, &until) {
             self.watching = None;
@@ -136,6 +147,10 @@ impl EtcdWait {
         deadline: &Deadline,
     ) -> Result<Answer, Unanswered<Failure>> {
         self.fits_at = None;
+        if self.state == State::Leaving {
+            self.go_out(request, deadline)?;
+            return Ok(Answer::Broken);
+        }
         for looks in 0.. {
             let own = self.own(request, deadline).map_err(Unanswered::unsent)?;
             let enters = waits || looks > LOOKS;
@@ -188,7 +203,7 @@ impl EtcdWait {
         let commands = &self.commands;
         let is_alone = request.claim.is_exclusive();
         match self.state {
-            State::Unclear => commands.look(request, deadline),
+            State::Unclear | State::Leaving => commands.look(request, deadline),
             State::Out if is_alone => commands.enter_alone(request, own, enters, deadline),
             State::Out if enters => commands.enter_line(request, own, deadline),
             State::Out => match self.fits_at {
@@ -243,13 +258,13 @@ impl EtcdWait {
         waits: bool,
         deadline: &Deadline,
     ) -> Result<Next, Unanswered<Failure>> {
-        let standings: Vec<_> = seen.standings(request.owner).collect();
-        let places = standings.iter().flatten().count();
+        let places = seen.standings(request.owner).flatten().count();
         if seen.is_broken {
             self.go_out(request, deadline)?;
             return Ok(Next::Answer(Answer::Broken));
         }
-        if places == standings.len() {
+        if let Some(created) = seen.created(request.owner) {
+            self.state = State::InLine(created);
             return self.saw_itself(request, seen, waits, deadline);
         }
         if places > 0 {
@@ -266,10 +281,12 @@ impl EtcdWait {
                 self.commands.retire(request.owner, deadline);
                 Ok(Next::Answer(taken(request, seen, false)))
             }
-            was => {
-                if was != State::Unclear {
-                    self.commands.drop_lease(request.owner, deadline);
-                }
+            State::InLine(_) => {
+                self.commands.drop_lease(request.owner, deadline);
+                self.state = State::Out;
+                Ok(Next::Ask)
+            }
+            State::Unclear | State::Leaving => {
                 self.state = State::Out;
                 Ok(Next::Ask)
             }
@@ -284,7 +301,6 @@ impl EtcdWait {
         waits: bool,
         deadline: &Deadline,
     ) -> Result<Next, Unanswered<Failure>> {
-        self.state = State::InLine(seen.created(request.owner).unwrap_or_default());
         self.blocker = self.blocker_in(request, seen);
         Ok(match (&self.blocker, self.state) {
             (None, State::InLine(created)) if !request.claim.is_exclusive() => {
@@ -306,6 +322,7 @@ impl EtcdWait {
         request: Request<'_>,
         deadline: &Deadline,
     ) -> Result<(), Unanswered<Failure>> {
+        self.state = State::Leaving;
         self.commands.leave(request, deadline)?;
         self.commands.retire(request.owner, deadline);
         (self.state, self.blocker, self.watching) = (State::Out, None, None);

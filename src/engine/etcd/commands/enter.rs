@@ -77,9 +77,12 @@ impl Commands {
         deadline: &Deadline,
     ) -> Outcome {
         let keys = self.keys(request.claim);
-        let mut compares = Vec::with_capacity(2 * keys.len());
+        let mut compares = Vec::with_capacity(3 * keys.len());
         for keys in &keys {
-            compares.push(Compare::Present(keys.place(&own.id)));
+            let place = keys.place(&own.id);
+            compares.push(Compare::Present(place.clone()));
+            // It is there since then: one that was deleted, and put again late, has others ahead of it.
+            compares.push(Compare::CreatedBefore(Range::Key(place), created + 1));
             compares.push(Compare::NoneCreatedBefore(keys.line(), created));
         }
         let txn = Txn {

@@ -84,9 +84,13 @@ impl Seen {
         })
     }
 
-    /// When the owner came: in all lines at once.
+    /// When the owner came: in all lines at once. `None` if it isn't in all of them since then.
     pub(in super::super) fn created(&self, owner: &Owner) -> Option<u64> {
-        let (_, place) = self.lines.first()?.find(owner)?;
-        Some(place.created)
+        let mut created = self
+            .lines
+            .iter()
+            .map(|line| Some(line.find(owner)?.1.created));
+        let first = created.next()??;
+        created.all(|other| other == Some(first)).then_some(first)
     }
 }

@@ -1,0 +1,41 @@
+//! A request comes to the server long after it was given up: it takes nothing from those that have something by then.
+
+use std::thread;
+
+use crosslock::Locker;
+use support::Etcd;
+
+use crate::detour::Detour;
+use crate::{LONG, PATIENCE, await_places, open, take};
+
+/// Its leases end by themselves only after the test.
+fn patient(url: &str) -> Locker {
+    Locker::builder(url).ttl(LONG).build().expect("it opens")
+}
+
+#[test]
+fn places_that_are_given_up_late_are_not_those_of_the_holder() {
+    let server = Etcd::start();
+    let detour = Detour::to(&server);
+    let (holder, waiter) = (open(&server), patient(&detour.url()));
+    let guard = take(&holder);
+    thread::scope(|scope| {
+        let names = ["m", "n"];
+        let waits = scope.spawn(move || waiter.try_lock_all_for(&names, PATIENCE));
+        await_places(&server, 2);
+        // It finds that it can't have both, and gives up the other.
+        detour.hold("request_delete_range", "request_put");
+        server.delete_all("crosslock/m/w/");
+        guard.unlock().unwrap();
+        detour.await_held();
+        let both = waits.join().unwrap().unwrap().expect("nobody has them");
+        detour.deliver();
+        assert!(
+            open(&server).try_lock("n").unwrap().is_none(),
+            "two have it"
+        );
+        both.verify().unwrap();
+        both.unlock().unwrap();
+    });
+    assert!(server.keys("").is_empty());
+}
