@@ -39,3 +39,21 @@ fn places_that_are_given_up_late_are_not_those_of_the_holder() {
     });
     assert!(server.keys("").is_empty());
 }
+
+#[test]
+fn question_that_comes_late_takes_no_lock_that_was_passed_on() {
+    let server = Etcd::start();
+    let detour = Detour::to(&server);
+    let (one, other) = (patient(&detour.url()), open(&server));
+    detour.hold("request_put", "no such text");
+    let guard = one.try_lock_for("n", PATIENCE).unwrap().expect("free");
+    detour.await_held();
+    let adopted = other.adopt("n", guard.into_owner()).unwrap();
+    detour.deliver();
+    adopted.verify().unwrap();
+    // What the late question would have had it end with.
+    drop(one);
+    assert!(open(&server).try_lock("n").unwrap().is_none());
+    adopted.unlock().unwrap();
+    assert!(server.keys("").is_empty());
+}

@@ -94,7 +94,12 @@ impl Leases {
 
     /// Ends a lease, and all that it has; what it may still get is refused. Where that fails, it ends with its ttl.
     pub(super) fn revoke(&self, lease: ServerLease, deadline: &Deadline) {
-        if let Err(e) = self.client.revoke(lease.id, deadline) {
+        self.end(lease.id, deadline);
+    }
+
+    /// The same for one that may be of another process.
+    pub(super) fn end(&self, lease: LeaseId, deadline: &Deadline) {
+        if let Err(e) = self.client.revoke(lease, deadline) {
             log::debug!("a lease at etcd is left to its ttl: {e:?}");
         }
     }

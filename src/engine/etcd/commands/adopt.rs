@@ -40,12 +40,9 @@ impl Commands {
             let (own, txn) = adoption(own.clone(), &places, token, request.owner);
             self.know(request, own.clone());
             let write = || self.write(request.owner, &txn, deadline);
-            if self
-                .until_answered(Some(name), deadline, write)?
-                .0
-                .succeeded
-            {
-                self.follows(request, from, deadline);
+            let (answer, _) = self.until_answered(Some(name), deadline, write)?;
+            if answer.succeeded {
+                self.follows(request, from, &places, deadline);
                 return Ok(Some(Grant {
                     token,
                     value: None,
@@ -56,15 +53,20 @@ impl Commands {
         }
     }
 
-    /// The owner goes on in the place of the other.
-    fn follows(&self, request: Request<'_>, from: &Owner, deadline: &Deadline) {
+    /// The owner goes on in these places of the other.
+    fn follows(&self, request: Request<'_>, from: &Owner, places: &[&Place], deadline: &Deadline) {
         if request.claim.is_exclusive() {
             self.leases.remembers();
             self.owners
                 .change(request.owner, |own| own.has_entered = true);
         }
-        // If that was an owner of this process, its lease is for the next.
-        self.retire(from, deadline);
+        if self.owners.get(from).is_some() {
+            // It was an owner of this process: its lease is for the next.
+            self.retire(from, deadline);
+        } else if let Some(lease) = places.first().and_then(|place| place.lease) {
+            // A question of the other that comes late would take the places back.
+            self.leases.end(lease, deadline);
+        }
     }
 
     fn see_both(&self, request: Request<'_>, deadline: &Deadline) -> Result<Seen> {
