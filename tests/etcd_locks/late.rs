@@ -57,3 +57,18 @@ fn question_that_comes_late_takes_no_lock_that_was_passed_on() {
     adopted.unlock().unwrap();
     assert!(server.keys("").is_empty());
 }
+
+#[cfg(feature = "value")]
+#[test]
+fn removal_that_comes_late_removes_no_newer_value() {
+    let server = Etcd::start();
+    let detour = Detour::to(&server);
+    let counter = patient(&detour.url()).mutex("n", 0).unwrap();
+    counter.set(1).unwrap();
+    detour.hold("request_delete_range", "request_put");
+    counter.remove().unwrap();
+    detour.await_held();
+    counter.set(2).unwrap();
+    detour.deliver();
+    assert_eq!(counter.get().unwrap(), 2);
+}

@@ -1,13 +1,13 @@
 //! The values that locks protect: a key of each, without a lease.
 
 use super::change::Changed;
-use super::ops::{delete, get, got, look, value_of};
+use super::ops::{delete, get, got, value_of};
 use super::shared::Commands;
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::base::name::Key;
 use crate::base::value::Stored;
-use crate::engine::etcd::client::txn::Op;
+use crate::engine::etcd::client::txn::{Compare, Op, Txn};
 use crate::engine::etcd::keys::Keys;
 use crate::engine::{Request, StoreAnswer};
 
@@ -47,11 +47,25 @@ impl Commands {
         Ok(got(answer).next().and_then(value_of))
     }
 
+    /// Removes what one look shows: a request that comes late finds another value, and leaves it.
     pub(in super::super) fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()> {
-        let txn = look(vec![delete(self.keys_of(key).value())]);
-        let write = || self.client.transact(&txn, deadline);
-        self.until_answered(Some(key.name()), deadline, write)?;
-        Ok(())
+        let (name, value) = (Some(key.name()), self.keys_of(key).value());
+        loop {
+            let read = || self.read(vec![get(value.clone())], deadline);
+            let answer = self.until_read(name, deadline, read)?;
+            let Some(entry) = got(answer).next().unwrap_or_default().pop() else {
+                return Ok(());
+            };
+            let txn = Txn {
+                compares: vec![Compare::ModifiedAt(value.clone(), entry.modified)],
+                then: vec![delete(value.clone())],
+                otherwise: Vec::new(),
+            };
+            let write = || self.client.transact(&txn, deadline);
+            if self.until_answered(name, deadline, write)?.0.succeeded {
+                return Ok(());
+            }
+        }
     }
 
     /// The keys of one name.
