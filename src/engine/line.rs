@@ -25,10 +25,10 @@ pub(super) fn token_of(revision: u64, abandoned: bool) -> Token {
 /// The token of another holder of the same lease, and of all that it may hand it over to, above the last that was used;
 /// `None` when those of its revision are used up.
 pub(super) fn passed_on(last_used: u64) -> Option<Token> {
-    let next = last_used + 2;
+    let next = last_used.checked_add(2)?;
     // 1 of 4: nobody abandoned it.
-    let first = next + (5 - next % 4) % 4;
-    let last = first + 2 * HAND_OVERS;
+    let first = next.checked_add((5 - next % 4) % 4)?;
+    let last = first.checked_add(2 * HAND_OVERS)?;
     let is_same = last_used / TOKENS_OF_REVISION == last / TOKENS_OF_REVISION;
     is_same.then(|| Token::from_number(first))
 }
@@ -154,6 +154,13 @@ mod tests {
                     .all(|(before, after)| after || !before)
             );
         });
+    }
+
+    #[test]
+    fn largest_number_is_not_passed_on() {
+        for last_used in (0..500).map(|less| u64::MAX - less) {
+            assert_eq!(passed_on(last_used), None);
+        }
     }
 
     #[test]
