@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::thread;
 
 use super::*;
+use crosslock::OwnerTicket;
 use support::{BlackHole, Etcd, EtcdCluster, Stopwatch, within};
 
 /// How long the first host that swallows connections may delay the call that finds it.
@@ -35,6 +36,41 @@ fn call_ends_in_time_where_no_host_answers() {
     let builder = builder.io_timeout(millis(300));
     let error = within(millis(600), || builder.build()).unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+}
+
+#[test]
+fn calls_without_a_timeout_end_where_no_host_answers() {
+    let server = Etcd::start();
+    let builder = Locker::builder(&server.url()).connect_timeout(millis(300));
+    let locker = builder.io_timeout(millis(300)).build().expect("open");
+    let guard = held(&locker);
+    let ticket = locker.lock("passed on").expect("lock").into_owner();
+    server.kill();
+    let calls: [fn(&Locker, &OwnerTicket) -> Result<(), Error>; 5] = [
+        |locker, _| locker.inspect(NAME).map(drop),
+        |locker, _| locker.break_lock(NAME).map(drop),
+        |locker, _| locker.list("")?.try_for_each(|name| name.map(drop)),
+        |locker, _| {
+            locker
+                .semaphore("permits", 2)?
+                .available_permits()
+                .map(drop)
+        },
+        |locker, ticket| locker.adopt("passed on", ticket).map(drop),
+    ];
+    for call in calls {
+        let (locker, ticket) = (locker.clone(), ticket.as_secret().parse());
+        let ticket: OwnerTicket = ticket.expect("a ticket");
+        // Not scoped: one that never ends would keep the test from failing.
+        let asks = thread::spawn(move || call(&locker, &ticket));
+        wait_until("an answer", PATIENCE, || asks.is_finished());
+        let answer = asks.join().expect("no panic");
+        assert!(
+            matches!(answer, Err(Error::Unavailable { .. })),
+            "{answer:?}"
+        );
+    }
+    drop(guard);
 }
 
 #[test]

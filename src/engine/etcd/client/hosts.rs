@@ -92,6 +92,11 @@ impl Hosts {
         self.all.iter().map(|host| &*host.name)
     }
 
+    /// How long a host that can be reached needs for an answer at most.
+    pub(super) fn patience(&self) -> Duration {
+        self.connect_timeout.saturating_add(self.io_timeout)
+    }
+
     pub(super) fn preferred(&self) -> usize {
         self.preferred.load(Ordering::Relaxed)
     }

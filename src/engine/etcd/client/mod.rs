@@ -4,6 +4,7 @@
 //! connection is closed after any failure on it; what changes something is sent again only if no server has begun with it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use self::answers::{Granted, KeptAlive};
 pub(super) use self::answers::{MemberStatus, Status};
@@ -80,6 +81,11 @@ impl Client {
     /// For errors: the URL, without user and password.
     pub(super) fn place(&self) -> &str {
         &self.place
+    }
+
+    /// How long there is sense in asking again when there is no answer.
+    pub(super) fn patience(&self) -> Duration {
+        self.hosts.patience()
     }
 
     /// What all keys begin with, before a `/`; empty without.

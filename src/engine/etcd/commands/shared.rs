@@ -150,6 +150,8 @@ impl Commands {
         deadline: &Deadline,
         mut ask: impl FnMut() -> Result<T, Unanswered<Failure>>,
     ) -> Result<(T, bool)> {
+        // Some calls have no deadline of their own.
+        let until = deadline.within(self.client.patience());
         let mut was_sent = false;
         loop {
             let Unanswered { error, sent } = match ask() {
@@ -161,7 +163,7 @@ impl Commands {
             if error.may_pass() {
                 deadline.sleep(PAUSE);
             }
-            if !error.may_pass() || deadline.is_over() {
+            if !error.may_pass() || until.is_over() {
                 return Err(error);
             }
         }
