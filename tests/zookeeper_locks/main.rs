@@ -2,6 +2,7 @@
 //! ZooKeeper, tests with its name in theirs are left out.
 
 mod zookeeper_nodes;
+mod zookeeper_outages;
 mod zookeeper_replies;
 mod zookeeper_sessions;
 

@@ -130,7 +130,8 @@ impl Wait for ZooKeeperWait {
         pace: Option<&mut Pace<'_>>,
         deadline: &Deadline,
     ) -> Result<Answer, Unanswered> {
-        let answer = self.ask_again_and_again(request, pace.is_some(), deadline);
+        let deadline = self.locks.gives_up_by(deadline);
+        let answer = self.ask_again_and_again(request, pace.is_some(), &deadline);
         answer.map_err(|trouble| self.locks.unanswered(request, trouble))
     }
 
