@@ -146,3 +146,58 @@ fn calls_without_an_end_of_their_own_end_when_servers_are_gone() {
     }
     assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
 }
+
+/// What an earlier session has sent may be carried out late, between the waiter's last look and its new node.
+#[test]
+fn older_node_of_the_same_owner_lets_nobody_in() {
+    let server = setup().start();
+    let (lock, mut earlier) = (locker(&server), server.session());
+    drop(lock.lock("a").unwrap());
+    let holder = format!("/root/ns/a/x-{}-lock-", "0".repeat(36));
+    let holder = earlier.create(&holder, "", 3).unwrap();
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| lock.try_lock_for("a", PATIENCE));
+        assert!(eventually(PATIENCE, || line(&server, "a").len() == 2));
+        let node = line(&server, "a").pop().unwrap();
+        let uuid = &node[2..38];
+        let older = format!("/root/ns/a/x-{uuid}-lock--000000001");
+        earlier.create(&older, "", 1).unwrap();
+        // The waiter looks again.
+        earlier.set(&holder, "").unwrap();
+        let got_in = eventually(PATIENCE / 10, || waits.is_finished());
+        assert!(!got_in, "another has the lock");
+        earlier.close();
+        assert!(waits.join().unwrap().unwrap().is_some());
+    });
+}
+
+/// The same of a lease that is passed on, whose new node would end with that session.
+#[test]
+fn adopted_node_of_another_session_is_made_anew() {
+    let server = setup().proxies().start();
+    let giver = locker(&server);
+    let before = server.sessions();
+    let taker = locker(&server);
+    let mut sessions = server.sessions();
+    sessions.retain(|id| !before.contains(id));
+    let guard = giver.lock("a").unwrap();
+    let old = line(&server, "a");
+    let ticket = guard.into_owner();
+    server.proxy().lose_next_reply("/x-", false);
+    let (adopted, earlier) = thread::scope(|scope| {
+        let adopts = scope.spawn(|| taker.adopt("a", &ticket));
+        assert!(eventually(PATIENCE, || line(&server, "a") != old));
+        let path = format!("/root/ns/a/{}", line(&server, "a")[0]);
+        expire(&server, &sessions);
+        let mut earlier = server.session();
+        assert!(eventually(PATIENCE, || !earlier.exists(&path)));
+        earlier.create(&path, "", 1).unwrap();
+        server.proxy().set(Fault::None);
+        (adopts.join().unwrap(), earlier)
+    });
+    // Perhaps it has learnt of its session's end only by what it asked.
+    let guard = adopted.or_else(|_| taker.adopt("a", &ticket)).unwrap();
+    earlier.close();
+    assert_eq!(line(&server, "a").len(), 1);
+    guard.verify().unwrap();
+}

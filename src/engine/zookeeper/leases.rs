@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::client::{Change, Code, Kind, Op};
+use super::client::{Change, Code, Kind, Op, Session};
 use super::entering::watched;
 use super::line::Line;
 use super::locks::{Locks, Name, RETRY, children, get, sync};
@@ -125,7 +125,7 @@ impl Replacing<'_> {
         loop {
             let session = self.locks.session(self.deadline)?;
             owners.asks(owner, session.id());
-            match self.replace() {
+            match self.replace(&session) {
                 Ok(Replaced::By(paths)) => {
                     owners.has(owner, paths);
                     return Ok(true);
@@ -140,20 +140,24 @@ impl Replacing<'_> {
         }
     }
 
-    fn replace(&self) -> Result<Replaced, Trouble> {
+    fn replace(&self, session: &Session) -> Result<Replaced, Trouble> {
         let names = self.locks.names(self.request);
         let lists = names.iter().map(|name| children(&name.path));
         let requests: Vec<_> = [sync(&names[0].path)].into_iter().chain(lists).collect();
-        let session = self.locks.session(self.deadline)?;
         let mut replies = Replies::new(session.call(&requests, self.deadline)?);
         replies.done()?;
         let (mut changes, mut paths) = (Vec::new(), Vec::new());
         for name in &names {
             let line = replies.line()?;
-            match self.of_name(name, &line, &mut changes) {
-                Some(path) => paths.push(path),
-                None => return Ok(Replaced::Gone),
-            }
+            let path = if let Some(path) = self.own_node(name, &line) {
+                changes.extend(self.made_anew(session, &path)?);
+                path
+            } else if let Some(path) = self.of_name(name, &line, &mut changes) {
+                path
+            } else {
+                return Ok(Replaced::Gone);
+            };
+            paths.push(path);
         }
         if changes.is_empty() {
             return Ok(Replaced::By(paths));
@@ -168,21 +172,38 @@ impl Replacing<'_> {
         }
     }
 
-    /// The path of the new node, and what makes it, unless it is there.
-    fn of_name(&self, name: &Name, line: &Line, changes: &mut Vec<Change>) -> Option<String> {
-        let uuid = nodes::uuid_of(self.request.owner);
-        if let Some(place) = line.position(uuid)
-            && line.members[place].mode == self.mode
-        {
-            return Some(name.child(&line.members[place].node));
+    /// The new node, if an earlier try has made it.
+    fn own_node(&self, name: &Name, line: &Line) -> Option<String> {
+        let place = line.position(nodes::uuid_of(self.request.owner))?;
+        let member = line.members.get(place)?;
+        (member.mode == self.mode).then(|| name.child(&member.node))
+    }
+
+    /// What makes a node that is there one of this session: with another session it would end at any time.
+    fn made_anew(&self, session: &Session, path: &str) -> Result<Vec<Change>, Trouble> {
+        let found = session.call(&[get(path.to_owned())], self.deadline)?;
+        let found = Replies::new(found).data()?;
+        if found.is_some_and(|(_, stat)| stat.ephemeral_owner == session.id()) {
+            return Ok(Vec::new());
         }
-        let old = &line.members[line.position(self.from)?];
-        let path = name.child(&old.replaced_by(self.mode, uuid));
-        changes.push(Change::Create {
-            path: path.clone(),
+        // If it is gone meanwhile this is refused, and all is looked at again.
+        Ok(vec![delete(path.to_owned()), self.create(path)])
+    }
+
+    fn create(&self, path: &str) -> Change {
+        Change::Create {
+            path: path.to_owned(),
             data: self.locks.card(self.request, Some(self.token.number)),
             kind: Kind::Ephemeral,
-        });
+        }
+    }
+
+    /// The path of the new node, and what makes it.
+    fn of_name(&self, name: &Name, line: &Line, changes: &mut Vec<Change>) -> Option<String> {
+        let uuid = nodes::uuid_of(self.request.owner);
+        let old = &line.members[line.position(self.from)?];
+        let path = name.child(&old.replaced_by(self.mode, uuid));
+        changes.push(self.create(&path));
         if let Some(value) = self.value {
             let store = set(name.child(VALUE), value);
             changes.push(if line.has_value {

@@ -51,7 +51,13 @@ impl Line {
         self.members.sort_by_key(place);
     }
 
-    /// Where an owner stands.
+    /// Where that node stands.
+    pub(super) fn place(&self, path: &str) -> Option<usize> {
+        let (_, node) = path.rsplit_once('/')?;
+        self.members.iter().position(|member| member.node == node)
+    }
+
+    /// Where an owner stands: with the first of its nodes, if an earlier session has left others.
     pub(super) fn position(&self, uuid: &str) -> Option<usize> {
         let is_it = |member: &Member| !member.is_kept && member.uuid == uuid;
         self.members.iter().position(is_it)

@@ -272,8 +272,8 @@ impl ZooKeeperWait {
 
     /// What a look at all names means for an owner in line.
     fn decide(&mut self, question: &Question<'_>, own: Own, seen: &Seen) -> Result<Next, Trouble> {
-        let uuid = question.uuid();
-        let places: Option<Vec<_>> = seen.lines.iter().map(|line| line.position(uuid)).collect();
+        let nodes = seen.lines.iter().zip(&own.nodes);
+        let places: Option<Vec<_>> = nodes.map(|(line, node)| line.place(&node.path)).collect();
         let Some(places) = places else {
             return self.begin_anew(question, &seen.lines);
         };
