@@ -49,26 +49,16 @@ fn understand(url: &str) -> Result<Address, String> {
     }
     let root = root(parts.path)?;
     let mut query = Query::of(parts.query)?;
-    let (ca, own) = if tls {
-        certificates(&mut query)?
-    } else {
-        (None, None)
-    };
-    let known = if tls {
-        "ca, cert, key"
-    } else {
-        "none; of etcds:// ca, cert, key"
+    let ((ca, own), known) = match tls {
+        true => (certificates(&mut query)?, "ca, cert, key"),
+        false => ((None, None), "none; of etcds:// ca, cert, key"),
     };
     // A password that isn't escaped may have parted the URL, and then be taken for a query key.
     query.finish(known, !url.contains('@'))?;
     let hosts: Vec<_> = servers.iter().map(HostPort::to_string).collect();
-    let shown = format!("{scheme}://{}", hosts.join(","));
+    let shown = format!("{scheme}://{}/{root}", hosts.join(","));
     Ok(Address {
-        shown: if root.is_empty() {
-            shown
-        } else {
-            format!("{shown}/{root}")
-        },
+        shown: shown.trim_end_matches('/').to_owned(),
         hosts: servers,
         tls,
         ca,

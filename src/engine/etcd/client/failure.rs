@@ -166,25 +166,38 @@ impl Failed {
 
     /// What etcd means by an error. One text of it is shared by several codes, and one code by several meanings.
     fn of(code: u64, text: &str) -> Self {
+        Failed::of_login(code, text).unwrap_or_else(|| Failed::of_request(code, text))
+    }
+
+    /// What it says of who we are and what we may do.
+    fn of_login(code: u64, text: &str) -> Option<Self> {
         let says = |words: &str| text.contains(words);
-        let cause = || Cause::from(text);
-        match code {
-            code::UNAUTHENTICATED => Failed::Unknown(Failure::Denied(cause())),
+        let denied =
+            |advice: &str| Failed::Refused(Failure::Denied(format!("{text}{advice}").into()));
+        Some(match code {
+            code::UNAUTHENTICATED => Failed::Unknown(Failure::Denied(text.into())),
             code::INVALID if says("revision of auth store is old") => {
-                Failed::Unknown(Failure::Unreachable(cause()))
+                Failed::Unknown(Failure::Unreachable(text.into()))
             }
             code::INVALID if says("user name is empty") => {
-                let text = format!("{text}: give the URL a user and a password");
-                Failed::Refused(Failure::Denied(text.into()))
+                denied(": give the URL a user and a password")
             }
             code::PRECONDITION if says("authentication is not enabled") => {
-                let text = format!("{text}: give the URL neither user nor password");
-                Failed::Refused(Failure::Denied(text.into()))
+                denied(": give the URL neither user nor password")
             }
-            code::DENIED => Failed::Refused(Failure::Denied(cause())),
-            code::INVALID if says("authentication failed") => {
-                Failed::Refused(Failure::Denied(cause()))
-            }
+            code::INVALID if says("authentication failed") => denied(""),
+            code::DENIED => denied(""),
+            _ => return None,
+        })
+    }
+
+    fn of_request(code: u64, text: &str) -> Self {
+        let says = |words: &str| text.contains(words);
+        let cause = || Cause::from(text);
+        let needs_another = ["no leader", "not capable", "learner"]
+            .into_iter()
+            .any(says);
+        match code {
             code::NOT_FOUND if says("lease not found") => Failed::Refused(Failure::LeaseGone),
             code::OUT_OF_RANGE if says("compacted") => Failed::Refused(Failure::Compacted),
             code::INVALID if says("too large") || says("too many operations") => {
@@ -199,13 +212,7 @@ impl Failed {
                 Failed::Unclear(Failure::Unreachable(text.into()))
             }
             // Requests say that they need a leader, and are then refused at the door.
-            code::UNAVAILABLE
-                if ["no leader", "not capable", "learner"]
-                    .into_iter()
-                    .any(says) =>
-            {
-                Failed::Undone(Failure::Unreachable(cause()))
-            }
+            code::UNAVAILABLE if needs_another => Failed::Undone(Failure::Unreachable(cause())),
             code::UNAVAILABLE | code::DEADLINE | code::CANCELLED | code::EXHAUSTED => {
                 Failed::Unclear(Failure::Unreachable(cause()))
             }
@@ -282,62 +289,47 @@ mod tests {
         failed
     }
 
+    /// What is made of etcd's words: who else may be asked, and why.
+    fn meaning(code: u64, words: &str) -> String {
+        let failed = failed(code, &format!("etcdserver: {words}"));
+        let shown = format!("{failed:?}");
+        let (class, failure) = shown.split_once('(').unwrap();
+        let why = failure.split(['(', ')']).next().unwrap();
+        format!("{class} {why}")
+    }
+
     #[test]
     fn refusals_are_told_from_outages() {
-        use Failed::{Refused, Unclear, Undone, Unknown};
-        use Failure::{Compacted, Denied, LeaseGone, Other, TooLarge, Unreachable};
-        let is = |code, text: &str| failed(code, &format!("etcdserver: {text}"));
-        assert!(matches!(
-            is(5, "requested lease not found"),
-            Refused(LeaseGone)
-        ));
-        assert!(matches!(is(7, "permission denied"), Refused(Denied(_))));
-        assert!(matches!(
-            is(3, "authentication failed, invalid user ID or password"),
-            Refused(Denied(_))
-        ));
-        assert!(matches!(is(3, "user name is empty"), Refused(Denied(_))));
-        assert!(matches!(
-            is(9, "authentication is not enabled"),
-            Refused(Denied(_))
-        ));
-        assert!(matches!(is(16, "invalid auth token"), Unknown(Denied(_))));
-        assert!(matches!(is(3, "revision of auth store is old"), Unknown(_)));
-        assert!(matches!(
-            is(11, "mvcc: required revision has been compacted"),
-            Refused(Compacted)
-        ));
-        assert!(matches!(
-            is(3, "request is too large"),
-            Refused(TooLarge(_))
-        ));
-        assert!(matches!(
-            is(3, "too many operations in txn request"),
-            Refused(TooLarge(_))
-        ));
-        assert!(matches!(
-            is(3, "duplicate key given in txn request"),
-            Refused(Other(_))
-        ));
-        assert!(matches!(
-            is(8, "mvcc: database space exceeded"),
-            Unclear(Unreachable(_))
-        ));
-        assert!(matches!(
-            is(8, "too many requests"),
-            Unclear(Unreachable(_))
-        ));
-        assert!(matches!(is(14, "no leader"), Undone(Unreachable(_))));
-        assert!(matches!(
-            is(14, "rpc not supported for learner"),
-            Undone(Unreachable(_))
-        ));
-        assert!(matches!(
-            is(14, "request timed out"),
-            Unclear(Unreachable(_))
-        ));
-        assert!(matches!(is(14, "leader changed"), Unclear(Unreachable(_))));
-        assert!(matches!(is(13, "what"), Unclear(Other(_))));
+        for (code, words, expected) in [
+            (5, "requested lease not found", "Refused LeaseGone"),
+            (7, "permission denied", "Refused Denied"),
+            (
+                3,
+                "authentication failed, invalid user ID",
+                "Refused Denied",
+            ),
+            (3, "user name is empty", "Refused Denied"),
+            (9, "authentication is not enabled", "Refused Denied"),
+            (16, "invalid auth token", "Unknown Denied"),
+            (3, "revision of auth store is old", "Unknown Unreachable"),
+            (
+                11,
+                "mvcc: required revision has been compacted",
+                "Refused Compacted",
+            ),
+            (3, "request is too large", "Refused TooLarge"),
+            (3, "too many operations in txn request", "Refused TooLarge"),
+            (3, "duplicate key given in txn request", "Refused Other"),
+            (8, "mvcc: database space exceeded", "Unclear Unreachable"),
+            (8, "too many requests", "Unclear Unreachable"),
+            (14, "no leader", "Undone Unreachable"),
+            (14, "rpc not supported for learner", "Undone Unreachable"),
+            (14, "request timed out", "Unclear Unreachable"),
+            (14, "leader changed", "Unclear Unreachable"),
+            (13, "what", "Unclear Other"),
+        ] {
+            assert_eq!(meaning(code, words), expected, "{words}");
+        }
     }
 
     #[test]

@@ -128,10 +128,7 @@ impl Hosts {
         deadline: &Deadline,
         mut ask: impl FnMut(&mut Connection, &Deadline) -> Result<T, Failed>,
     ) -> Result<(T, Used), Failed> {
-        let first = self.preferred();
-        let mut untried: Vec<_> = (0..self.all.len())
-            .map(|nth| (first + nth) % self.all.len())
-            .collect();
+        let mut untried = self.in_order();
         let mut patience = match untried.len() {
             1 => Duration::MAX,
             _ => FIRST_SHARE,
@@ -150,25 +147,26 @@ impl Hosts {
                 };
                 match attempt.make(&mut ask) {
                     Ok(answer) => return Ok(answer),
+                    Err(Unmade::Final(failed)) => return Err(failed),
                     Err(Unmade::Slow(slow)) => {
                         untried.push(host);
                         failed = Some(slow);
                     }
-                    Err(Unmade::Failed(last))
-                        if deadline.is_over() || !last.may_be_asked_elsewhere(is_repeatable) =>
-                    {
-                        return Err(last);
-                    }
-                    Err(Unmade::Failed(last)) => failed = Some(last),
+                    Err(Unmade::Failed(other)) => failed = Some(other),
                 }
             }
-            if let Some(failed) = failed
-                && (untried.is_empty() || patience == Duration::MAX || deadline.is_over())
-            {
+            let is_last = untried.is_empty() || patience == Duration::MAX || deadline.is_over();
+            if let Some(failed) = failed.filter(|_| is_last) {
                 return Err(failed);
             }
             patience = Duration::MAX;
         }
+    }
+
+    /// All hosts, as they are to be asked.
+    fn in_order(&self) -> Vec<usize> {
+        let (first, count) = (self.preferred(), self.all.len());
+        (0..count).map(|nth| (first + nth) % count).collect()
     }
 
     /// Asks that host alone, within the time to connect.
@@ -200,7 +198,10 @@ struct Attempt<'a> {
 enum Unmade {
     /// There was no connection in the time that it had, which may be little.
     Slow(Failed),
+    /// Another host may be asked.
     Failed(Failed),
+    /// No other may be asked, or there is no time.
+    Final(Failed),
 }
 
 impl Attempt<'_> {
@@ -216,7 +217,7 @@ impl Attempt<'_> {
                 Err(failed) if self.deserves_another(&failed) => {
                     host.pool.close_those_before(began);
                 }
-                answer => return answer.map_err(Unmade::Failed),
+                answer => return answer.map_err(|failed| self.unmade(failed)),
             }
         }
         let share = self.deadline.remaining() / self.left;
@@ -226,8 +227,16 @@ impl Attempt<'_> {
             Err(failed) if failed.is_timeout() => Err(Unmade::Slow(failed)),
             Err(failed) => {
                 self.hosts.avoid(self.host);
-                Err(Unmade::Failed(failed))
+                Err(self.unmade(failed))
             }
+        }
+    }
+
+    fn unmade(&self, failed: Failed) -> Unmade {
+        if self.deadline.is_over() || !failed.may_be_asked_elsewhere(self.is_repeatable) {
+            Unmade::Final(failed)
+        } else {
+            Unmade::Failed(failed)
         }
     }
 
