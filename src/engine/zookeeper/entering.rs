@@ -7,8 +7,8 @@ use super::line::Line;
 use super::locks::{Locks, Name, get, refused};
 use super::nodes::{self, HELD};
 use super::owners::{mark, marked};
+use super::question::{Question, Seen};
 use super::replies::{Replies, Trouble, misunderstood};
-use super::wait::{Question, Seen};
 use crate::base::clock::BootInstant;
 use crate::base::token::Token;
 use crate::engine::Grant;
@@ -53,11 +53,8 @@ impl Question<'_> {
         } else {
             0
         };
-        requests.extend(self.names.iter().take(marks).map(|name| Op::Create {
-            path: name.child(HELD),
-            data: mark(self.request.owner, false),
-            kind: Kind::Persistent,
-        }));
+        let marked = self.names.iter().take(marks);
+        requests.extend(marked.map(|name| self.marking(name)));
         requests.extend(self.listing());
         locks.owners.asks(self.request.owner, self.session.id());
         let answers = match self.session.call(&requests, self.deadline) {
@@ -91,6 +88,15 @@ impl Question<'_> {
             is_abandoned: false,
         };
         Ok(Entered::InLine(own, self.listed(&mut replies)?))
+    }
+
+    /// What makes `held`, where there is none.
+    fn marking(&self, name: &Name) -> Op {
+        Op::Create {
+            path: name.child(HELD),
+            data: mark(self.request.owner, false),
+            kind: Kind::Persistent,
+        }
     }
 
     /// What makes the owner's nodes: of several names in one transaction, so that none of those that want the same ones comes
@@ -234,10 +240,8 @@ impl Own {
         for node in &mut self.nodes {
             node.is_marked = request.claim.is_exclusive();
         }
-        if !locks
-            .owners
-            .let_in(request.owner, since.plus(request.ttl), watchers)
-        {
+        let until = since.plus(request.ttl);
+        if !locks.owners.let_in(request.owner, until, watchers) {
             return Ok(None);
         }
         let grant = Grant {
@@ -273,11 +277,7 @@ impl Own {
         let mut requests = Vec::new();
         let names = question.names.iter().zip(&seen.lines).zip(&self.nodes);
         for ((name, line), _) in names.filter(|(_, node)| !node.is_marked) {
-            let create = || Op::Create {
-                path: name.child(HELD),
-                data: mark(question.request.owner, false),
-                kind: Kind::Persistent,
-            };
+            let create = || question.marking(name);
             let held = if line.is_marked {
                 question.call(&[get(name.child(HELD))])?.data()?
             } else {

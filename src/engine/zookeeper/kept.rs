@@ -10,8 +10,8 @@ use super::client::{Op, Stat};
 use super::entering::OwnNode;
 use super::line::Line;
 use super::locks::{Locks, Name, get};
+use super::question::Question;
 use super::replies::Trouble;
-use super::wait::Question;
 use crate::base::clock::Deadline;
 
 /// What was found of the kept places of a line.

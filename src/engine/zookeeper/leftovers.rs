@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::client::Op;
-use super::locks::Locks;
+use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
 use crate::base::limits::DEFERRED_PAUSES;
 
@@ -24,17 +23,28 @@ struct Queue {
     has_worker: bool,
 }
 
+/// Who deletes nodes, and has those that are left.
+pub(super) trait Deletes: Send + Sync + 'static {
+    fn leftovers(&self) -> &Leftovers;
+
+    /// Set when nobody needs it any more.
+    fn closed(&self) -> &Cancel;
+
+    /// Whether there is an answer. One that is gone already, or that this user may not delete, is done with.
+    fn delete(self: &Arc<Self>, paths: &[String], deadline: &Deadline) -> bool;
+}
+
 /// One try.
 const TRY: Duration = Duration::from_secs(2);
 
 impl Leftovers {
-    pub(super) fn leave(&self, locks: &Arc<Locks>, paths: Vec<String>) {
+    pub(super) fn leave(&self, deletes: &Arc<impl Deletes>, paths: Vec<String>) {
         let mut queue = self.0.lock();
         queue.paths.extend(paths);
         if !queue.has_worker && !queue.paths.is_empty() {
-            let locks = Arc::downgrade(locks);
+            let deletes = Arc::downgrade(deletes);
             let thread = thread::Builder::new().name("crosslock-zk-tidy".into());
-            let started = thread.spawn(move || work(&locks));
+            let started = thread.spawn(move || work(&deletes));
             if let Err(e) = &started {
                 log::warn!("no thread to delete the nodes of leases that have ended: {e}");
             }
@@ -59,34 +69,22 @@ impl Leftovers {
 }
 
 /// The thread.
-fn work(locks: &Weak<Locks>) {
+fn work(deletes: &Weak<impl Deletes>) {
     let mut pauses = DEFERRED_PAUSES.waits();
-    while let Some(locks) = locks.upgrade() {
-        let paths = locks.leftovers.all();
-        if paths.is_empty() || locks.closed.is_set() {
+    while let Some(one) = deletes.upgrade() {
+        let paths = one.leftovers().all();
+        if paths.is_empty() || one.closed().is_set() {
             return;
         }
-        let until = Deadline::after(TRY).or(&locks.closed);
-        match delete(&locks, &paths, &until) {
-            Ok(()) => locks.leftovers.remove(&paths),
-            Err(()) => {
-                let pause = pauses.next().unwrap_or(DEFERRED_PAUSES.cap);
-                let until = Deadline::after(pause).or(&locks.closed);
-                drop(locks);
-                until.sleep(pause);
-            }
+        if one.delete(&paths, &Deadline::after(TRY).or(one.closed())) {
+            one.leftovers().remove(&paths);
+            continue;
         }
+        let pause = pauses.next().unwrap_or(DEFERRED_PAUSES.cap);
+        let until = Deadline::after(pause).or(one.closed());
+        drop(one);
+        until.sleep(pause);
     }
-}
-
-/// One that is gone already, or that this user may not delete, is done with.
-fn delete(locks: &Arc<Locks>, paths: &[String], deadline: &Deadline) -> Result<(), ()> {
-    let delete = |path: &String| Op::Delete {
-        path: path.clone(),
-        version: None,
-    };
-    let requests: Vec<_> = paths.iter().map(delete).collect();
-    locks.call(&requests, deadline).map(drop).map_err(drop)
 }
 
 impl fmt::Debug for Leftovers {

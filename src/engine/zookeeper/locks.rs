@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::client::{Changed, Code, Failure, Kind, Op, Refused, Reply, Session, Told, Watcher};
-use super::leftovers::Leftovers;
+use super::leftovers::{Deletes, Leftovers};
 use super::line::Line;
 use super::nodes;
 use super::owners::{Card, Owners};
@@ -291,6 +291,25 @@ impl Locks {
             error: self.error(Some(request.key()), trouble),
             sent: self.owners.get(request.owner).is_some(),
         }
+    }
+}
+
+impl Deletes for Locks {
+    fn leftovers(&self) -> &Leftovers {
+        &self.leftovers
+    }
+
+    fn closed(&self) -> &Cancel {
+        &self.closed
+    }
+
+    fn delete(self: &Arc<Self>, paths: &[String], deadline: &Deadline) -> bool {
+        let delete = |path: &String| Op::Delete {
+            path: path.clone(),
+            version: None,
+        };
+        let requests: Vec<_> = paths.iter().map(delete).collect();
+        self.call(&requests, deadline).is_ok()
     }
 }
 

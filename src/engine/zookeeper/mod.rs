@@ -40,6 +40,7 @@ mod locks;
 mod nodes;
 mod operations;
 mod owners;
+mod question;
 mod release;
 mod replies;
 mod sessions;

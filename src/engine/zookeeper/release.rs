@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::client::{Change, Code, Failure, Kind, Op};
+use super::client::{Change, Code, Failure, Kind, Op, Stat};
 use super::kept;
+use super::line::Line;
 use super::locks::{Locks, Name, RETRY, children, get, sync};
 use super::nodes::{self, HELD, Member, VALUE};
 use super::owners::{Nodes, marked};
@@ -162,9 +163,8 @@ impl<'a> Leaving<'a> {
             let Some((name, node)) = path.rsplit_once('/') else {
                 continue;
             };
-            let name = Name {
-                path: name.to_owned(),
-            };
+            let path_of_name = name.to_owned();
+            let name = Name { path: path_of_name };
             let mut part = |does, change| {
                 let node = path.clone();
                 parts.push(Part { node, does, change });
@@ -172,8 +172,7 @@ impl<'a> Leaving<'a> {
             if let Some(value) = release.value {
                 part(Does::Store, set(name.child(VALUE), value));
             }
-            let member = Member::of(node);
-            if let Some(member) = &member
+            if let Some(member) = Member::of(node)
                 && release.keep > Duration::ZERO
             {
                 let (path, data) = (name.child(&member.kept()), kept::content(release.keep));
@@ -332,21 +331,10 @@ fn leave_with_held(
             && marked(&held) == (uuid.to_owned(), false)
             && line.has(uuid)
         {
-            let (path, version) = (name.child(HELD), Some(stat.version));
-            let first = line.first_exclusive().filter(|first| *first != uuid);
-            requests.push(match first {
-                Some(first) => Op::Set {
-                    path,
-                    data: first.as_bytes().to_vec(),
-                    version,
-                },
-                None => Op::Delete { path, version },
-            });
+            requests.push(give_up_held(&name, &line, uuid, &stat));
         }
-        let own = line
-            .members
-            .iter()
-            .filter(|one| !one.is_kept && one.uuid == uuid);
+        let own = line.members.iter();
+        let own = own.filter(|one| !one.is_kept && one.uuid == uuid);
         requests.extend(own.map(|member| Op::Delete {
             path: name.child(&member.node),
             version: None,
@@ -356,4 +344,17 @@ fn leave_with_held(
         }
     }
     Ok(())
+}
+
+/// Leaves `held` to whoever is first, or deletes it.
+fn give_up_held(name: &Name, line: &Line, uuid: &str, held: &Stat) -> Op {
+    let (path, version) = (name.child(HELD), Some(held.version));
+    match line.first_exclusive().filter(|first| *first != uuid) {
+        Some(first) => Op::Set {
+            path,
+            data: first.as_bytes().to_vec(),
+            version,
+        },
+        None => Op::Delete { path, version },
+    }
 }

@@ -16,17 +16,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::client::{Op, Session, Watcher};
+use super::client::{Op, Watcher};
 use super::entering::{Entered, Own};
 use super::kept;
 use super::line::Line;
-use super::locks::{Locks, Name, children, get, sync};
+use super::locks::{Locks, get};
 use super::nodes;
 use super::owners::Card;
+use super::question::{Question, Seen};
 use super::release;
 use super::replies::{Replies, Trouble};
 use crate::base::clock::Deadline;
-use crate::base::value::Stored;
 use crate::engine::line::Standing;
 use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
 
@@ -52,23 +52,6 @@ struct Watch {
     watcher: Watcher,
 }
 
-/// One question.
-pub(super) struct Question<'a> {
-    pub(super) request: Request<'a>,
-    pub(super) session: Arc<Session>,
-    pub(super) names: Vec<Name>,
-    pub(super) deadline: &'a Deadline,
-    /// Whether the owner waits, if it isn't let in.
-    pub(super) waits: bool,
-}
-
-/// What the names of a question are like.
-pub(super) struct Seen {
-    pub(super) lines: Vec<Line>,
-    /// If it was asked for.
-    pub(super) value: Option<Stored>,
-}
-
 /// What comes of one look.
 enum Next {
     Answer(Answer),
@@ -81,47 +64,6 @@ const MOST_LOOKS: u32 = 64;
 
 /// A waiter that hears of nothing looks so often all the same.
 const LOOK: Duration = Duration::from_secs(10);
-
-impl Question<'_> {
-    pub(super) fn uuid(&self) -> &str {
-        nodes::uuid_of(self.request.owner)
-    }
-
-    pub(super) fn call(&self, requests: &[Op]) -> Result<Replies, Trouble> {
-        Ok(Replies::new(self.session.call(requests, self.deadline)?))
-    }
-
-    /// What lists all names, and brings the value if that is asked for.
-    pub(super) fn listing(&self) -> impl Iterator<Item = Op> {
-        let value = self.names.first().filter(|_| self.request.claim.valued);
-        let value = value.map(|name| get(name.child(nodes::VALUE)));
-        let lists = self.names.iter().map(|name| children(&name.path));
-        lists.chain(value)
-    }
-
-    pub(super) fn listed(&self, replies: &mut Replies) -> Result<Seen, Trouble> {
-        let lines = self
-            .names
-            .iter()
-            .map(|_| replies.line())
-            .collect::<Result<_, _>>()?;
-        let value = if self.request.claim.valued {
-            Some(replies.data()?.map(|(value, _)| value.into()))
-        } else {
-            None
-        };
-        Ok(Seen { lines, value })
-    }
-
-    /// Lists the names as the leader has them.
-    pub(super) fn look(&self) -> Result<Seen, Trouble> {
-        let syncs = self.names.iter().map(|name| sync(&name.path)).take(1);
-        let requests: Vec<_> = syncs.chain(self.listing()).collect();
-        let mut replies = self.call(&requests)?;
-        replies.done()?;
-        self.listed(&mut replies)
-    }
-}
 
 impl Wait for ZooKeeperWait {
     fn ask(
