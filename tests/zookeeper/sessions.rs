@@ -124,6 +124,8 @@ fn try_lock_ends_while_no_session_can_be_opened() {
     let guard = held(&locker);
     server.stop();
     assert_eq!(loss(&guard), LostReason::Expired);
+    // The session lasts a bit longer than its guards.
+    std::thread::sleep(TTL / 2);
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
         scope.spawn(|| tell.send(locker.try_lock("other")));
