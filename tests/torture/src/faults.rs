@@ -164,7 +164,8 @@ fn fire_at(driver: &mut Driver<'_>, kind: &Kind, target: u32) -> bool {
         "kill holder" | "kill waiter" | "kill releasing" | "kill passing" => kill(driver, target),
         "close" => {
             driver.worker(target).tell("close");
-            driver.worker(target).wait_for("closed", PATIENCE);
+            // It opens another one first, for which a busy machine takes its time.
+            driver.worker(target).wait_for("closed", PATIENCE * 6);
             true
         }
         "delay and kill holder" => {
