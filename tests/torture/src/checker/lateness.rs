@@ -9,7 +9,12 @@ use crate::history::{DRIVER, Event, PROGRAM, SERVER, WAITED};
 /// saw may have delayed others by four times as much. What a process itself has waited for, or was stopped for, is known
 /// exactly.
 #[derive(Debug, Default)]
-pub(crate) struct Lateness(Vec<Late>);
+pub(crate) struct Lateness {
+    /// By the time of their beginning.
+    all: Vec<Late>,
+    /// How long the longest lasted.
+    longest: u64,
+}
 
 /// One was late, from when it was due until it ran.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +31,7 @@ const FACTOR: u64 = 4;
 
 impl Lateness {
     pub(super) fn take_in(&mut self, event: &Event) {
-        self.0.push(Late {
+        self.add(Late {
             process: event.process,
             pid: event.pid,
             from: event.at,
@@ -35,10 +40,24 @@ impl Lateness {
         });
     }
 
+    fn add(&mut self, late: Late) {
+        self.longest = self.longest.max(late.until.saturating_sub(late.from));
+        let at = self.all.partition_point(|other| other.from <= late.from);
+        self.all.insert(at, late);
+    }
+
+    /// Those that may have lasted at some moment between the two times.
+    fn near(&self, from: u64, until: u64) -> &[Late] {
+        let earliest = from.saturating_sub(self.longest);
+        let begin = self.all.partition_point(|late| late.from < earliest);
+        let end = self.all.partition_point(|late| late.from <= until);
+        self.all.get(begin..end).unwrap_or_default()
+    }
+
     /// A process that is stopped is late until it goes on. Of the program only one process is.
     pub(super) fn take_in_stop(&mut self, span: &Span<'_>) {
         if span.kind.name.starts_with("stop ") && span.process != PROGRAM {
-            self.0.push(Late {
+            self.add(Late {
                 process: span.process,
                 pid: 0,
                 from: span.from,
@@ -60,7 +79,7 @@ impl Lateness {
 
     /// For how long a process was late in all, in nanoseconds.
     pub(crate) fn seen(&self, process: u32) -> u64 {
-        let its = self.0.iter().filter(|late| late.process == process);
+        let its = self.all.iter().filter(|late| late.process == process);
         union(its, 0, u64::MAX)
     }
 
@@ -83,10 +102,8 @@ impl Lateness {
 
     /// The most for the way of the process within any time of that length.
     pub(super) fn worst_on_the_way(&self, process: u32, from: u64, until: u64, length: u64) -> u64 {
-        let spans = self
-            .0
-            .iter()
-            .filter(|late| late.from <= until && from <= late.until);
+        let spans = self.near(from, until).iter();
+        let spans = spans.filter(|late| late.from <= until && from <= late.until);
         let within = |late: &Late| {
             let begin = late.from.max(from);
             self.on_the_way(process, begin, until.min(begin.saturating_add(length)))
@@ -96,7 +113,8 @@ impl Lateness {
 
     /// What several are late by at the same time counts once.
     fn sum(&self, from: u64, until: u64, counts: impl Fn(&Late) -> bool) -> u64 {
-        let theirs = self.0.iter().filter(|late| counts(late));
+        let near = self.near(from, until).iter();
+        let theirs = near.filter(|late| counts(late));
         let (all, exact) = (theirs.clone(), theirs.filter(|late| late.is_exact));
         let (all, exact) = (union(all, from, until), union(exact, from, until));
         exact + FACTOR * (all - exact)
