@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use super::unsupported;
 use crate::base::claim::{Mode, Prefer};
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::token::HAND_OVERS;
 
 /// What an engine can do.
@@ -88,5 +87,12 @@ impl Capabilities {
         } else {
             Ok(())
         }
+    }
+}
+
+/// The error for what the engine at `place` can't do.
+pub(crate) fn unsupported(place: &str, what: &str) -> Error {
+    Error::Unsupported {
+        what: format!("{what} on {place}: use redis:// or memory:"),
     }
 }

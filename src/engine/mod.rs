@@ -32,7 +32,7 @@ use crate::base::owner::Owner;
 use crate::base::token::{Ending, Token};
 use crate::base::value::Stored;
 
-pub(crate) use self::capabilities::Capabilities;
+pub(crate) use self::capabilities::{Capabilities, unsupported};
 pub(crate) use self::operations::{Cursor, Operations, Page, Revocations};
 
 mod capabilities;
@@ -188,13 +188,6 @@ pub(crate) trait Sharing {
 
     /// How many permits are free, of so many.
     fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32>;
-}
-
-/// The error for what the engine at `place` can't do.
-pub(crate) fn unsupported(place: &str, what: &str) -> Error {
-    Error::Unsupported {
-        what: format!("{what} on {place}: use redis:// or memory:"),
-    }
 }
 
 /// The error for a user that may not do this.
