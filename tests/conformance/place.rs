@@ -54,7 +54,7 @@ impl Leases {
         early: 0.5,
         late: Duration::from_secs(1),
         most_names: 40,
-        largest_value: 1_400_000,
+        largest_value: 700_000,
     };
     /// A session is as old as its last proof, and servers count ticks.
     #[cfg(feature = "zookeeper")]
