@@ -1,6 +1,7 @@
 //! Each answer is lost once: the call comes to the right end all the same, and nothing stays behind.
 
 use std::thread;
+use std::time::Instant;
 
 use crosslock::{Error, Locker};
 use support::{Etcd, Fault, wait_until};
@@ -137,6 +138,26 @@ fn downgrade_whose_answer_is_lost_counts() {
         reading.unlock().unwrap();
         assert_clean(&server);
     }
+}
+
+#[test]
+fn downgrade_whose_answer_is_lost_is_not_told_as_abandoned() {
+    let server = server();
+    let locker = with(&server, |builder| builder.ttl(crate::TTL));
+    let guard = take(&locker);
+    // Only the downgrade itself deletes something.
+    let proxy = server.proxy();
+    proxy.lose_next_reply("request_delete_range", true);
+    let reading = guard.downgrade().unwrap();
+    assert_eq!(proxy.lost_replies(), 1);
+    let end = Instant::now() + reading.remaining();
+    wait_until("a renewal", PATIENCE, || {
+        Instant::now() + reading.remaining() > end + crate::TTL / 4
+    });
+    let other = open(&server).try_read("n").unwrap().unwrap();
+    assert!(!other.abandoned());
+    drop((other, reading));
+    assert_clean(&server);
 }
 
 #[test]

@@ -43,12 +43,7 @@ impl Commands {
         let (changed, _) = self.change(request, (&keys, &own), then, deadline)?;
         let found = match changed {
             Changed::Done => {
-                if own.has_entered {
-                    self.leases.forgets();
-                }
-                self.owners.change(request.owner, |own| {
-                    (own.text, own.has_entered) = (text, false);
-                });
+                self.note_downgraded(request, text);
                 return Ok(Some(token));
             }
             Changed::Other(found) => found.into_iter().next(),
@@ -61,9 +56,20 @@ impl Commands {
         let found = found?;
         let text = Text::parse(&found.value)?;
         let token = text.token.filter(|_| text.mode == Mode::Shared)?;
-        self.owners
-            .change(request.owner, |own| own.text = found.value);
+        self.note_downgraded(request, found.value);
         Some(Token::from_number(token))
+    }
+
+    /// The owner reads, and what told that it was let in alone is gone.
+    fn note_downgraded(&self, request: Request<'_>, text: Vec<u8>) {
+        let mut had_entered = false;
+        self.owners.change(request.owner, |own| {
+            had_entered = own.has_entered;
+            (own.text, own.has_entered) = (text, false);
+        });
+        if had_entered {
+            self.leases.forgets();
+        }
     }
 
     /// Whether the owner's lease goes on; from now on at least.
