@@ -15,6 +15,8 @@ fn locker_that_is_gone_leaves_neither_keys_nor_leases() {
     drop(locker.semaphore("n", 3).unwrap().acquire().unwrap());
     drop(locker.lock_all(&["n", "m"]).unwrap());
     drop(take(&locker).downgrade().unwrap());
+    let ticket = take(&locker).into_owner();
+    drop(locker.adopt("n", ticket).unwrap());
     let mutex = locker.mutex("v", 0).unwrap();
     mutex.set(7).unwrap();
     let (guard, other) = (take(&locker), with(&server, |builder| builder.ttl(TTL)));

@@ -60,8 +60,11 @@ impl Commands {
             self.owners
                 .change(request.owner, |own| own.has_entered = true);
         }
-        if self.owners.get(from).is_some() {
-            // It was an owner of this process: its lease is for the next.
+        if let Some(other) = self.owners.get(from) {
+            // It was an owner of this process: what tells of it is counted once, and its lease is for the next.
+            if other.has_entered {
+                self.leases.forgets();
+            }
             self.retire(from, deadline);
         } else if let Some(lease) = places.first().and_then(|place| place.lease) {
             // A question of the other that comes late would take the places back.
