@@ -26,7 +26,7 @@ pub(in super::super) fn transaction(answer: &Value) -> Option<(Answer, Seen)> {
     let results = list(answer, "responses")?;
     let found = Answer {
         succeeded: flag(answer, "succeeded")?,
-        revision: number(header, "revision")?,
+        revision: revision(header, "revision")?,
         results: results.iter().map(result).collect::<Option<_>>()?,
     };
     Some((found, seen(header)?))
@@ -65,7 +65,7 @@ pub(in super::super) fn status(answer: &Value) -> Option<MemberStatus> {
         member: number(header, "member_id")?,
         leader: (leader > 0).then_some(leader),
         term: number(answer, "raftTerm")?,
-        revision: number(header, "revision")?,
+        revision: revision(header, "revision")?,
         size: number(answer, "dbSize")?,
         is_learner: flag(answer, "isLearner")?,
         errors: errors
@@ -99,7 +99,7 @@ fn event(event: &Value) -> Option<Event> {
         key: bytes(entry, "key")?,
         // A put is the kind that is left out.
         deleted: event.get("type").is_some_and(|kind| kind == "DELETE"),
-        revision: number(entry, "mod_revision")?,
+        revision: revision(entry, "mod_revision")?,
     })
 }
 
@@ -120,8 +120,8 @@ fn entry(entry: &Value) -> Option<Entry> {
     Some(Entry {
         key: String::from_utf8_lossy(&bytes(entry, "key")?).into_owned(),
         value: bytes(entry, "value")?,
-        created: number(entry, "create_revision")?,
-        modified: number(entry, "mod_revision")?,
+        created: revision(entry, "create_revision")?,
+        modified: revision(entry, "mod_revision")?,
         lease: lease_id(entry, "lease")?,
     })
 }
@@ -140,6 +140,11 @@ fn number(of: &Value, field: &str) -> Option<u64> {
         Some(Value::String(digits)) => digits.parse().ok(),
         Some(number) => number.as_u64(),
     }
+}
+
+/// It is counted from: one that etcd can't have isn't understood.
+fn revision(of: &Value, field: &str) -> Option<u64> {
+    number(of, field).filter(|revision| i64::try_from(*revision).is_ok())
 }
 
 /// `Some(None)` without one.
@@ -285,6 +290,7 @@ mod tests {
             json!([]),
             json!({}),
             json!({ "header": { "member_id": "x" } }),
+            json!({ "header": { "revision": u64::MAX.to_string() } }),
             json!({ "header": header(), "responses": [{}] }),
             json!({ "header": header(), "responses": [{ "response_txn": {} }] }),
             json!({ "header": header(), "succeeded": "yes" }),
