@@ -1,5 +1,6 @@
 //! Who we are to the servers: a name and a password, which they exchange for a token.
 
+use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -14,7 +15,6 @@ use crate::engine::net::limits::CANCEL_LATENESS;
 /// Asks hosts, with the token that they have given for our login, if there is one.
 ///
 /// A token ends when it wasn't used for some minutes, and when the member has been restarted that is asked.
-#[derive(Debug)]
 pub(super) struct Login {
     login: address::Login,
     token: Mutex<Option<Arc<str>>>,
@@ -136,6 +136,13 @@ impl Login {
         if token.as_deref() == Some(unknown) {
             *token = None;
         }
+    }
+}
+
+/// Without the token, which serves as well as the password.
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login").finish_non_exhaustive()
     }
 }
 
