@@ -40,13 +40,14 @@ fn call_ends_in_time_where_no_host_answers() {
 
 #[test]
 fn calls_without_a_timeout_end_where_no_host_answers() {
+    type Call = fn(&Locker, &OwnerTicket) -> Result<(), Error>;
     let server = Etcd::start();
     let builder = Locker::builder(&server.url()).connect_timeout(millis(300));
     let locker = builder.io_timeout(millis(300)).build().expect("open");
     let guard = held(&locker);
     let ticket = locker.lock("passed on").expect("lock").into_owner();
     server.kill();
-    let calls: [fn(&Locker, &OwnerTicket) -> Result<(), Error>; 5] = [
+    let calls: [Call; 5] = [
         |locker, _| locker.inspect(NAME).map(drop),
         |locker, _| locker.break_lock(NAME).map(drop),
         |locker, _| locker.list("")?.try_for_each(|name| name.map(drop)),
