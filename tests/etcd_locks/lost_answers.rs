@@ -161,6 +161,18 @@ fn downgrade_whose_answer_is_lost_is_not_told_as_abandoned() {
 }
 
 #[test]
+fn break_whose_answer_is_lost_says_whom_it_broke() {
+    let server = server();
+    let locker = hasty(&server);
+    let guard = take(&locker);
+    let proxy = server.proxy();
+    proxy.lose_next_reply("request_delete_range", true);
+    assert_eq!(locker.break_lock("n").unwrap().len(), 1);
+    assert_eq!(proxy.lost_replies(), 1);
+    assert!(!guard.is_held());
+}
+
+#[test]
 fn adoption_whose_answer_is_lost_counts() {
     let server = server();
     let (one, other) = (hasty(&server), hasty(&server));

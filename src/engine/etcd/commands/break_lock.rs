@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::ops::host_millis;
+use super::ops::{get, got, host_millis};
 use super::shared::Commands;
 use crate::base::clock::Deadline;
 use crate::base::error::{LostReason, Result};
@@ -37,11 +37,10 @@ impl Commands {
             }
             let txn = self.breaking(&keys, name, &part, deadline)?;
             let write = || self.client.transact(&txn, deadline);
-            if !self
-                .until_answered(Some(name), deadline, write)?
-                .0
-                .succeeded
-            {
+            let (answer, was_sent) = self.until_answered(Some(name), deadline, write)?;
+            let is_done =
+                answer.succeeded || was_sent && self.were_broken(&keys, name, &part, deadline)?;
+            if !is_done {
                 continue;
             }
             let had = part.iter().filter(|place| !place.is_kept());
@@ -49,6 +48,24 @@ impl Commands {
             let owners = part.iter().filter_map(|place| place.owner());
             self.receivers.tell(owners, LostReason::Broken);
         }
+    }
+
+    /// Whether there is word to each of these owners that it was broken: an answer that said so was lost.
+    fn were_broken(
+        &self,
+        keys: &Keys,
+        name: &str,
+        places: &[&Place],
+        deadline: &Deadline,
+    ) -> Result<bool> {
+        let owners = places.iter().filter_map(|place| place.owner());
+        let words: Vec<_> = owners.map(|owner| keys.broken(id_of(owner))).collect();
+        if words.is_empty() {
+            return Ok(false);
+        }
+        let look = || words.iter().cloned().map(get).collect();
+        let answer = self.until_read(Some(name), deadline, || self.read(look(), deadline))?;
+        Ok(got(answer).all(|entries| !entries.is_empty()))
     }
 
     /// Ends these places, and leaves to each owner word of it.
