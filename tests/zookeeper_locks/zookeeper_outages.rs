@@ -5,9 +5,9 @@ use std::thread;
 use std::time::Duration;
 
 use crosslock::{Error, Locker};
-use support::{Fault, ZooKeeper};
+use support::{Fault, ZooKeeper, eventually};
 
-use crate::{PATIENCE, builder, setup};
+use crate::{PATIENCE, builder, line, setup};
 
 /// What may be asked of a locker, without a time of the caller's own.
 type Call = fn(&Locker) -> Result<(), Error>;
@@ -53,4 +53,32 @@ fn calls_end_where_no_server_can_be_reached() {
         guard.lost().recv_timeout(PATIENCE).unwrap();
         all_end(&locker, &format!("{fault:?}, without a session"));
     }
+}
+
+/// Its session goes on, and would keep the lock from all others.
+#[test]
+fn lease_that_was_adopted_without_an_answer_ends_with_its_ttl() {
+    let server = setup().proxies().start();
+    let second = Duration::from_secs(1);
+    let giver = builder(&server).ttl(6 * second).build().unwrap();
+    let taker = builder(&server).connect_timeout(second).io_timeout(second);
+    let taker = taker.ttl(20 * second).build().unwrap();
+    let guard = giver.lock("a").unwrap();
+    let old = line(&server, "a");
+    let ticket = guard.into_owner();
+    server.proxy().lose_next_reply("/x-", false);
+    let _unanswered = taker.adopt("a", &ticket).unwrap_err();
+    drop((ticket, giver));
+    let adopted = line(&server, "a");
+    assert!(adopted.len() == 1 && adopted != old, "{adopted:?}");
+    // The connection is made anew, and the session goes on.
+    server.proxy().set(Fault::None);
+    assert!(eventually(PATIENCE, || taker.try_lock("b").is_ok()));
+    let is_free = || line(&server, "a").is_empty();
+    assert!(
+        eventually(2 * PATIENCE, is_free),
+        "{:?}",
+        line(&server, "a")
+    );
+    drop(taker);
 }

@@ -150,6 +150,9 @@ impl Replacing<'_> {
         for name in &names {
             let line = replies.line()?;
             let path = if let Some(path) = self.own_node(name, &line) {
+                if self.locks.leftovers.has(&path) {
+                    return Ok(Replaced::Again);
+                }
                 changes.extend(self.made_anew(session, &path)?);
                 path
             } else if let Some(path) = self.of_name(name, &line, &mut changes) {
@@ -162,6 +165,10 @@ impl Replacing<'_> {
         if changes.is_empty() {
             return Ok(Replaced::By(paths));
         }
+        let until = self.locks.clock.now().plus(self.request.ttl);
+        self.locks
+            .owners
+            .may_have(self.request.owner, &paths, until);
         let answers = session.call(&[Op::Multi(changes)], self.deadline)?;
         match Replies::new(answers).multi()? {
             Ok(_) => Ok(Replaced::By(paths)),
@@ -274,7 +281,9 @@ fn begin(
     let session = locks.session(deadline)?;
     let since = locks.proven(&session, deadline)?;
     let until = since.plus(request.ttl);
-    let is_let_in = locks.owners.let_in(request.owner, until, Vec::new());
+    let nodes = locks.owners.get(request.owner);
+    let is_let_in = nodes.is_some_and(|nodes| nodes.session == session.id())
+        && locks.owners.let_in(request.owner, until, Vec::new());
     Ok(is_let_in.then_some(since))
 }
 

@@ -56,6 +56,11 @@ impl Leftovers {
         self.0.lock().paths.is_empty()
     }
 
+    /// Whether that one is about to be deleted.
+    pub(super) fn has(&self, path: &String) -> bool {
+        self.0.lock().paths.contains(path)
+    }
+
     /// Those that are there now; without any the thread isn't counted on any more.
     fn all(&self) -> Vec<String> {
         let mut queue = self.0.lock();

@@ -51,6 +51,8 @@ pub(super) struct Nodes {
     pub(super) is_unclear: bool,
     /// Of one that was let in: when its lease ends.
     pub(super) until: Option<BootInstant>,
+    /// Of one that may have a lease without knowing: when that ends.
+    at_most_until: Option<BootInstant>,
     /// They hear that a node is gone.
     watchers: Vec<Watcher>,
 }
@@ -65,6 +67,7 @@ impl Owners {
             paths: Vec::new(),
             is_unclear: true,
             until: None,
+            at_most_until: None,
             watchers: Vec::new(),
         });
         (nodes.session, nodes.is_unclear) = (session, true);
@@ -74,6 +77,16 @@ impl Owners {
     pub(super) fn has(&self, owner: &Owner, paths: Vec<String>) {
         if let Some(nodes) = self.all.lock().owners.get_mut(owner.as_str()) {
             (nodes.paths, nodes.is_unclear) = (paths, false);
+        }
+    }
+
+    /// A question is on the wire that makes these, perhaps in the place of others. Without an answer it has a lease at most
+    /// until then: nobody may ask again, and the session goes on.
+    pub(super) fn may_have(&self, owner: &Owner, paths: &[String], until: BootInstant) {
+        if let Some(nodes) = self.all.lock().owners.get_mut(owner.as_str()) {
+            nodes.paths.retain(|path| !paths.contains(path));
+            nodes.paths.extend_from_slice(paths);
+            nodes.at_most_until = Some(until);
         }
     }
 
@@ -148,7 +161,10 @@ impl Owners {
 
     /// Takes out the nodes of leases that nobody has renewed in time.
     pub(super) fn take_overdue(&self, now: BootInstant) -> Vec<Nodes> {
-        let is_over = |nodes: &Nodes| nodes.until.is_some_and(|until| until <= now);
+        let is_over = |nodes: &Nodes| {
+            let until = nodes.until.or(nodes.at_most_until);
+            until.is_some_and(|until| until <= now)
+        };
         let mut all = self.all.lock();
         if !all.owners.values().any(is_over) {
             return Vec::new();
