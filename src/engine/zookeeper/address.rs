@@ -58,7 +58,11 @@ fn understand(url: &str) -> Result<Address, String> {
     if tick.is_some_and(|tick| tick.is_zero()) {
         return Err("its tick is 0: use the servers' tickTime, such as ?tick=2s".into());
     }
-    let show_keys = !url.contains('@') && !url.contains("auth");
+    // A login without its key would be taken for one.
+    let has_login = parts
+        .query
+        .is_some_and(|query| query.contains(':') || query.contains("%3"));
+    let show_keys = !url.contains('@') && !url.contains("auth") && !has_login;
     query.finish("auth, tick", show_keys)?;
     let shown: Vec<_> = hosts.iter().map(HostPort::to_string).collect();
     Ok(Address {

@@ -113,3 +113,15 @@ fn no_error_or_debug_output_shows_a_password() {
         }
     });
 }
+
+#[test]
+fn login_without_its_key_is_not_shown() {
+    for url in [
+        "zk://h/?digest:user:hidden",
+        "zk://h/?a=1&digest:user:hidden",
+    ] {
+        let error = parse(url).expect_err("its key is missing");
+        let shown = format!("{error} {error:?}");
+        assert!(!shown.contains("hidden"), "{shown}");
+    }
+}
