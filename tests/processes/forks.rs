@@ -395,10 +395,3 @@ mod connections {
         succeeds_in_a_process_of_its_own(entry, &server.url());
     }
 }
-
-#[test]
-fn child_forked_while_other_threads_lock_can_lock_in_memory() {
-    for url in ["memory:", "memory:forked"] {
-        succeeds_in_a_process_of_its_own("forks::child_forks_while_its_threads_lock", url);
-    }
-}

@@ -116,3 +116,10 @@ fn child_that_is_forked_while_others_are_cancelled_stops_on_its_own() {
     let entry = "forks_stopping::child_forks_while_others_are_cancelled";
     each_place(|url| succeeds_in_a_process_of_its_own(entry, url));
 }
+
+#[test]
+fn child_forked_while_other_threads_lock_can_lock_in_memory() {
+    for url in ["memory:", "memory:forked"] {
+        succeeds_in_a_process_of_its_own("forks::child_forks_while_its_threads_lock", url);
+    }
+}

@@ -32,7 +32,7 @@ mod zookeeper;
 
 pub use black_hole::BlackHole;
 pub use builder::Builder;
-pub use etcd::{Backup, Etcd, EtcdCluster, EtcdSetup, Status};
+pub use etcd::{Backup, Etcd, EtcdCluster, EtcdSetup, Status, etcd_version};
 pub use frames::Protocol;
 pub use lateness::Probe;
 pub use process::{Child, hear, is_child, say};

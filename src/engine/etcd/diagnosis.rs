@@ -13,8 +13,11 @@ use crate::base::options::Options;
 
 const ROUNDS: usize = 20;
 
-/// The first versions that don't keep leases alive whose keys are being deleted.
-const MENDED: [[u32; 3]; 2] = [[3, 4, 38], [3, 5, 23]];
+/// The first versions, of 3.4 and of 3.5, in which a leader that was replaced revokes no leases.
+const NO_LATE_END: [[u32; 3]; 2] = [[3, 4, 31], [3, 5, 13]];
+
+/// Those that don't keep leases alive whose keys are being deleted.
+const NO_LATE_LIFE: [[u32; 3]; 2] = [[3, 4, 38], [3, 5, 23]];
 
 /// All findings.
 pub(super) fn diagnose(
@@ -47,12 +50,16 @@ fn version(statuses: &[Status]) -> Finding {
         let advice = "allow this user to ask for the status, or ask `etcdctl endpoint status`";
         return Finding::unknown(CHECK, "no host tells its version", advice);
     }
-    let is_mended = |version: &&str| {
-        let numbers = numbers(version);
-        let line = MENDED.iter().find(|mended| mended[..2] == numbers[..2]);
-        line.map_or(numbers > MENDED[1], |mended| numbers >= *mended)
-    };
-    if versions.iter().all(is_mended) {
+    if !versions.iter().all(|one| is_since(one, NO_LATE_END)) {
+        return Finding::weak(
+            CHECK,
+            text,
+            "a leader that was stopped for longer than a ttl, and goes on, may end leases that its successor has renewed: two may have \
+             a lock until the first one's next renewal",
+            "3.4.38, 3.5.23 or later",
+        );
+    }
+    if versions.iter().all(|one| is_since(one, NO_LATE_LIFE)) {
         return Finding::fine(CHECK, text);
     }
     Finding::weak(
@@ -62,6 +69,13 @@ fn version(statuses: &[Status]) -> Finding {
          other programs may not",
         "3.4.38, 3.5.23 or later",
     )
+}
+
+/// Whether a version is one of these, of its line, or a later one.
+fn is_since(version: &str, first: [[u32; 3]; 2]) -> bool {
+    let numbers = numbers(version);
+    let line = first.iter().find(|first| first[..2] == numbers[..2]);
+    line.map_or(numbers > first[1], |first| numbers >= *first)
 }
 
 fn numbers(version: &str) -> [u32; 3] {

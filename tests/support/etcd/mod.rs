@@ -24,6 +24,19 @@ use super::server::runs;
 /// # Panics
 ///
 /// If there is none.
+/// Returns the version of the etcd that is tested on: 3, 4, 23.
+pub fn etcd_version() -> [u32; 3] {
+    let told = Command::new(program()).arg("--version").output();
+    let told = String::from_utf8(told.expect("run etcd").stdout).expect("it is text");
+    let first = told.lines().next().unwrap_or_default();
+    let numbers = first.rsplit(' ').next().unwrap_or_default().split('.');
+    let mut version = [0; 3];
+    for (part, number) in version.iter_mut().zip(numbers) {
+        *part = number.parse().expect("a number");
+    }
+    version
+}
+
 fn program() -> &'static str {
     static PROGRAM: OnceLock<String> = OnceLock::new();
     PROGRAM.get_or_init(|| {
