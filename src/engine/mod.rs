@@ -8,7 +8,13 @@
 //! is harmless; only the owner of a lease renews or releases it.
 
 #![cfg_attr(
-    not(all(feature = "file", feature = "redis", feature = "value")),
+    not(all(
+        feature = "etcd",
+        feature = "file",
+        feature = "redis",
+        feature = "value",
+        feature = "zookeeper"
+    )),
     allow(
         dead_code,
         reason = "what serves only an engine or a feature that this build leaves out"
