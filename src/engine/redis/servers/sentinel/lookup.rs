@@ -9,10 +9,8 @@
 //! Of the answers the one with the highest epoch counts.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-use parking_lot::{Condvar, Mutex};
 
 use super::question::{NoView, Question, View};
 use crate::base::clock::Deadline;
@@ -39,6 +37,8 @@ pub(super) struct Lookup {
     _asking: Answers<()>,
 }
 
+/// With the locks of `std`: those of `parking_lot` keep all threads that wait in one table. A child that was forked off has its
+/// parent's, with threads in it that the child doesn't have, and looks up at once.
 #[derive(Debug)]
 struct Shared {
     heard: Mutex<Heard>,
@@ -84,19 +84,20 @@ impl Lookup {
 
     /// Whether more may be heard that counts.
     pub(super) fn is_undecided(&self) -> bool {
-        !self.ends.is_over() && self.shared.heard.lock().patience(AFTER_FIRST).is_some()
+        !self.ends.is_over() && self.shared.heard().patience(AFTER_FIRST).is_some()
     }
 
     /// What is heard when it is decided, or `until` is over.
     pub(super) fn wait(&self, after_first: Duration, until: &Deadline) -> Heard {
-        let mut heard = self.shared.heard.lock();
+        let mut heard = self.shared.heard();
         while let Some(patience) = heard.patience(after_first) {
             let patience = patience.min(until.remaining()).min(self.ends.remaining());
             if patience.is_zero() {
                 break;
             }
             let patience = patience.min(CANCEL_LATENESS);
-            self.shared.changed.wait_for(&mut heard, patience);
+            let waited = self.shared.changed.wait_timeout(heard, patience);
+            heard = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         // A copy: who believes it locks more, and others look into this with that locked.
         heard.clone()
@@ -104,8 +105,12 @@ impl Lookup {
 }
 
 impl Shared {
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn add(&self, sentinel: &Arc<Server>, said: Result<View, NoView>) {
-        let mut heard = self.heard.lock();
+        let mut heard = self.heard();
         match said {
             Ok(view) => {
                 heard.first.get_or_insert_with(Instant::now);
