@@ -111,10 +111,12 @@ fn leader_that_only_clients_reach_is_replaced() {
 #[test]
 fn follower_that_is_cut_off_from_its_leader_serves_reads_for_a_while() {
     let setup = ZooKeeper::setup().proxies();
+    // The early session sends nothing until it is asked.
+    let setup = setup.config("maxSessionTimeout", "60000");
     let ensemble = setup.config("syncLimit", "100").ensemble(3);
     let leader = ensemble.leader();
     let follower = (leader + 1) % 3;
-    let mut early = ensemble.member(follower).session();
+    let mut early = support::RawSession::open(ensemble.member(follower).addr(), PATIENCE);
     ensemble.cut(follower, leader);
     let mut session = ensemble.member(leader).session();
     session.create("/a", "", STAYS).unwrap();

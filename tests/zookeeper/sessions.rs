@@ -117,8 +117,8 @@ fn session_ends_with_the_locker_and_its_guards() {
 
 #[test]
 fn try_lock_ends_while_no_session_can_be_opened() {
-    let server = ZooKeeper::start();
-    let timeout = millis(300);
+    let server = setup().start();
+    let timeout = millis(1000);
     let builder = builder(&server.url()).io_timeout(timeout);
     let locker = builder.connect_timeout(timeout).build().expect("open");
     let guard = held(&locker);

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use crosslock::{Error, Locker, LockerBuilder};
-use support::{Fault, Proxy, RedisServer, Stopwatch, threads_named, wait_until};
+use support::{Child, Fault, Proxy, RedisServer, Stopwatch, is_child, threads_named, wait_until};
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -290,8 +290,12 @@ fn unlock_of_a_lease_that_ran_out_says_lost_also_when_the_server_is_away() {
     assert!(matches!(guard.unlock(), Err(Error::Lost { .. })));
 }
 
+/// In a process of its own, in which no other test has threads.
 #[test]
-fn calls_that_ran_out_of_time_share_one_thread_and_one_connection() {
+fn child_lets_calls_run_out_of_time() {
+    if !is_child("child_lets_calls_run_out_of_time") {
+        return;
+    }
     let server = RedisServer::start();
     let lock = Locker::open(&server.url()).unwrap();
     drop(lock.lock("a").unwrap());
@@ -320,6 +324,12 @@ fn calls_that_ran_out_of_time_share_one_thread_and_one_connection() {
     wait_until("the thread ends", LONG, || {
         threads_named("crosslock-release") == 0
     });
+}
+
+#[test]
+fn calls_that_ran_out_of_time_share_one_thread_and_one_connection() {
+    let mut child = Child::spawn("child_lets_calls_run_out_of_time", &[]);
+    assert!(child.wait(LONG * 2).success());
 }
 
 #[test]

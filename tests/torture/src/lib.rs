@@ -37,8 +37,6 @@ use topology::Topology;
 const SECONDS: u64 = 60;
 /// Where nothing else is asked for, one way to have several servers, by the seed, gets so many besides.
 const SECONDS_OF_SEVERAL: u64 = 8;
-/// So do etcd and ZooKeeper, each, where they are there.
-const SECONDS_OF_MEMBERS: u64 = 10;
 /// So many violations of each rule are shown.
 const SHOWN: usize = 5;
 
@@ -106,11 +104,6 @@ fn phases(seconds: u64, seed: u64) -> Vec<(Topology, Class, u64)> {
         let mut several = [Topology::Replicas, Topology::Sentinel, Topology::Cluster];
         Rng::with_seed(seed).shuffle(&mut several);
         phases.push((several[0], Class::Safe, SECONDS_OF_SEVERAL));
-        for topology in [Topology::Etcd, Topology::ZooKeeper] {
-            if skipped().all(|name| name != topology.name()) {
-                phases.push((topology, Class::Safe, SECONDS_OF_MEMBERS));
-            }
-        }
     }
     phases
 }
