@@ -151,9 +151,6 @@ case " $* " in
   *" --test cli "*|*" --test torture "*) set -- --test program "$@" ;;
 esac
 
-# Most tests wait more than they compute: two for each processor take half of the time that one takes.
-export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((2 * $(getconf _NPROCESSORS_ONLN)))}"
-
 say "testing with $("${CROSSLOCK_TEST_REDIS_SERVER:-redis-server}" --version)"
 if [ ${#skipped[@]} -gt 0 ]; then
   case " $* " in
