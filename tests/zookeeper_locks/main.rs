@@ -21,7 +21,7 @@ fn setup() -> ZooKeeperSetup {
 
 /// Options for a locker whose leases don't end while a test runs.
 fn builder(server: &ZooKeeper) -> LockerBuilder {
-    let url = format!("{}?tick=100ms", server.url_at("root"));
+    let url = format!("{}?tick=100ms", server.url_at("locks"));
     Locker::builder(&url).namespace("ns")
 }
 
@@ -33,7 +33,7 @@ fn locker(server: &ZooKeeper) -> Locker {
 #[track_caller]
 fn line(server: &ZooKeeper, name: &str) -> Vec<String> {
     let mut session = server.session();
-    let children = session.children(&format!("/root/ns/{name}"));
+    let children = session.children(&format!("/locks/ns/{name}"));
     session.close();
     let mut nodes: Vec<_> = children.unwrap_or_default();
     nodes.retain(|node| node.contains("-lock-"));

@@ -16,7 +16,7 @@ fn holder_whose_node_is_deleted_hears_at_once() {
     };
     let lost = guard.lost().clone();
     let mut session = server.session();
-    session.delete(&format!("/root/ns/a/{node}")).unwrap();
+    session.delete(&format!("/locks/ns/a/{node}")).unwrap();
     let lost = lost.recv_timeout(PATIENCE).unwrap();
     assert_eq!(lost.reason, LostReason::NotOwner);
     let next = locker(&server).lock("a").unwrap();
@@ -33,7 +33,7 @@ fn waiter_whose_node_is_deleted_stands_in_line_again() {
         assert!(eventually(PATIENCE, || line(&server, "a").len() == 2));
         let node = line(&server, "a").pop().unwrap();
         let mut session = server.session();
-        session.delete(&format!("/root/ns/a/{node}")).unwrap();
+        session.delete(&format!("/locks/ns/a/{node}")).unwrap();
         guard.unlock().unwrap();
         assert!(waits.join().unwrap().unwrap().is_some());
     });
@@ -47,12 +47,12 @@ fn name_that_servers_have_deleted_is_made_again() {
     for _ in 0..3 {
         lock.lock("a").unwrap().unlock().unwrap();
         let mut session = server.session();
-        session.delete("/root/ns/a").unwrap();
-        session.delete("/root/ns").unwrap();
+        session.delete("/locks/ns/a").unwrap();
+        session.delete("/locks/ns").unwrap();
         assert!(lock.inspect("a").unwrap().holders.is_empty());
         drop(lock.read("a").unwrap());
         drop(lock.lock_all(&["a", "b"]).unwrap());
-        for name in ["/root/ns/a", "/root/ns/b"] {
+        for name in ["/locks/ns/a", "/locks/ns/b"] {
             session.delete(name).unwrap();
         }
     }
@@ -64,7 +64,7 @@ fn locks_of_curator_stand_in_the_same_line() {
     let lock = locker(&server);
     let guard = lock.lock("a").unwrap();
     let mut curator = server.session();
-    let path = "/root/ns/a/_c_01234567-89ab-4def-8123-456789abcdef-lock-";
+    let path = "/locks/ns/a/_c_01234567-89ab-4def-8123-456789abcdef-lock-";
     // Ephemeral and sequential.
     let node = curator.create(path, "127.0.0.1", 3).unwrap();
     assert!(node.starts_with(path), "{node}");
@@ -95,7 +95,7 @@ fn clean_use_leaves_nothing_but_empty_names() {
     let mended = lock.lock("b").unwrap();
     assert!(mended.abandoned());
     mended.unlock().unwrap();
-    let nodes = ["/root", "/root/ns", "/root/ns/a", "/root/ns/b"];
+    let nodes = ["/locks", "/locks/ns", "/locks/ns/a", "/locks/ns/b"];
     let is_tidy = eventually(PATIENCE, || server.nodes() == nodes);
     assert!(is_tidy, "{:?}", server.nodes());
     drop(lock);

@@ -78,7 +78,7 @@ fn node_of_another_session_is_not_taken_for_ones_own() {
         // While nobody gets through, another session has a node of that name, as an earlier one of the waiter's would.
         expire(&server, &sessions);
         let mut earlier = server.session();
-        let path = format!("/root/ns/a/{node}");
+        let path = format!("/locks/ns/a/{node}");
         assert!(eventually(PATIENCE, || !earlier.exists(&path)));
         assert_eq!(earlier.create(&path, "", 1).as_deref(), Ok(&*path));
         server.proxy().set(Fault::None);
@@ -153,14 +153,14 @@ fn older_node_of_the_same_owner_lets_nobody_in() {
     let server = setup().start();
     let (lock, mut earlier) = (locker(&server), server.session());
     drop(lock.lock("a").unwrap());
-    let holder = format!("/root/ns/a/x-{}-lock-", "0".repeat(36));
+    let holder = format!("/locks/ns/a/x-{}-lock-", "0".repeat(36));
     let holder = earlier.create(&holder, "", 3).unwrap();
     thread::scope(|scope| {
         let waits = scope.spawn(|| lock.try_lock_for("a", PATIENCE));
         assert!(eventually(PATIENCE, || line(&server, "a").len() == 2));
         let node = line(&server, "a").pop().unwrap();
         let uuid = &node[2..38];
-        let older = format!("/root/ns/a/x-{uuid}-lock--000000001");
+        let older = format!("/locks/ns/a/x-{uuid}-lock--000000001");
         earlier.create(&older, "", 1).unwrap();
         // The waiter looks again.
         earlier.set(&holder, "").unwrap();
@@ -187,7 +187,7 @@ fn adopted_node_of_another_session_is_made_anew() {
     let (adopted, earlier) = thread::scope(|scope| {
         let adopts = scope.spawn(|| taker.adopt("a", &ticket));
         assert!(eventually(PATIENCE, || line(&server, "a") != old));
-        let path = format!("/root/ns/a/{}", line(&server, "a")[0]);
+        let path = format!("/locks/ns/a/{}", line(&server, "a")[0]);
         expire(&server, &sessions);
         let mut earlier = server.session();
         assert!(eventually(PATIENCE, || !earlier.exists(&path)));
