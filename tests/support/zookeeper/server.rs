@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::RawSession;
 use super::jars;
+use super::session::{CONNECTION_LOSS, NO_NODE, PATIENCE, RawSession};
 use super::setup::{Front, ZooKeeperSetup, local};
 use crate::daemon::{Daemon, PortTaken, fast_dir};
 use crate::peers::Peers;
-use crate::{Fault, Proxy};
+use crate::{Fault, Proxy, wait_until};
 
 /// Short, so that one which hangs doesn't keep a test from asking the others.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
@@ -193,15 +193,29 @@ impl ZooKeeper {
         RawSession::take_over(self.own_addr(), id).close();
     }
 
-    /// Returns all nodes but ZooKeeper's own, in their order.
+    /// Returns all nodes but ZooKeeper's own, in their order, once the server answers.
     #[track_caller]
     pub fn nodes(&self) -> Vec<String> {
+        let mut nodes = Err(CONNECTION_LOSS);
+        wait_until("the server to tell its nodes", PATIENCE, || {
+            nodes = self.try_nodes();
+            nodes.is_ok()
+        });
+        nodes.expect("it was waited for")
+    }
+
+    fn try_nodes(&self) -> Result<Vec<String>, i32> {
         let mut session = self.session();
         let mut all = Vec::new();
         let mut open = vec![String::new()];
         while let Some(node) = open.pop() {
             let path = if node.is_empty() { "/" } else { &node };
-            for child in session.children(path).unwrap_or_default() {
+            let children = match session.children(path) {
+                // Deleted since its parent was asked.
+                Err(NO_NODE) => Vec::new(),
+                answer => answer?,
+            };
+            for child in children {
                 let path = format!("{node}/{child}");
                 if path != "/zookeeper" {
                     open.push(path.clone());
@@ -209,9 +223,9 @@ impl ZooKeeper {
                 }
             }
         }
-        session.close();
+        session.try_close()?;
         all.sort();
-        all
+        Ok(all)
     }
 
     /// Does `fault` to what `self` hears from `other`.

@@ -1,14 +1,20 @@
 //! A session of a test's own: what ZooKeeper's clients say, as far as tests need it.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use crate::wait_until;
+
+/// How long a server may look for its leader.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// What a session is closed by.
 const CLOSE: i32 = -11;
 /// What an operation was answered that found no such node.
-const NO_NODE: i32 = -101;
+pub(super) const NO_NODE: i32 = -101;
+/// What ZooKeeper's clients say when the connection was closed before the answer came.
+pub(super) const CONNECTION_LOSS: i32 = -4;
 
 /// A session without pings, for a few calls at a time: it ends when it is silent for long.
 #[derive(Debug)]
@@ -34,8 +40,24 @@ impl RawSession {
         session
     }
 
+    #[track_caller]
     fn connect(addr: SocketAddr, timeout: Duration, id: i64, password: [u8; 16]) -> Self {
-        let mut stream = TcpStream::connect_timeout(&addr, TIMEOUT).expect("it accepts");
+        let mut session = None;
+        // A server closes all connections while it looks for its leader.
+        wait_until("the server to take a session", PATIENCE, || {
+            session = Self::try_connect(addr, timeout, id, password).ok();
+            session.is_some()
+        });
+        session.expect("it was waited for")
+    }
+
+    fn try_connect(
+        addr: SocketAddr,
+        timeout: Duration,
+        id: i64,
+        password: [u8; 16],
+    ) -> io::Result<Self> {
+        let mut stream = TcpStream::connect_timeout(&addr, TIMEOUT)?;
         stream.set_nodelay(true).expect("set nodelay");
         stream
             .set_read_timeout(Some(TIMEOUT))
@@ -45,16 +67,16 @@ impl RawSession {
         let timeout = i32::try_from(timeout.as_millis()).expect("not as long");
         hello.int(version).long(seen).int(timeout).long(id);
         hello.bytes(&password).flag(false);
-        hello.send(&mut stream);
-        let mut answer = Answer::read(&mut stream);
+        hello.send(&mut stream)?;
+        let mut answer = Answer::read(&mut stream)?;
         let (_version, timeout) = (answer.int(), answer.int());
         let millis = u64::try_from(timeout).expect("not negative");
-        Self {
+        Ok(Self {
             id: answer.long(),
             stream,
             timeout: Duration::from_millis(millis),
             calls: 0,
-        }
+        })
     }
 
     /// Returns its id.
@@ -123,9 +145,13 @@ impl RawSession {
     }
 
     /// Ends it, and with it its ephemeral nodes.
-    pub fn close(mut self) {
+    pub fn close(self) {
+        self.try_close().expect("it hasn't ended");
+    }
+
+    pub(super) fn try_close(mut self) -> Result<(), i32> {
         let call = self.begin(CLOSE);
-        self.finish(&call).expect("it hasn't ended");
+        self.finish(&call).map(drop)
     }
 
     fn begin(&mut self, kind: i32) -> Packet {
@@ -136,8 +162,9 @@ impl RawSession {
     }
 
     fn finish(&mut self, call: &Packet) -> Result<Answer, i32> {
-        call.send(&mut self.stream);
-        let mut answer = Answer::read(&mut self.stream);
+        let sent = call.send(&mut self.stream);
+        let answer = sent.and_then(|()| Answer::read(&mut self.stream));
+        let mut answer = answer.map_err(|_| CONNECTION_LOSS)?;
         let (call, _zxid, error) = (answer.int(), answer.long(), answer.int());
         assert_eq!(call, self.calls, "answers come in the order of calls");
         if error == 0 { Ok(answer) } else { Err(error) }
@@ -189,10 +216,10 @@ impl Packet {
         self.bytes(text.as_bytes())
     }
 
-    fn send(&self, stream: &mut TcpStream) {
+    fn send(&self, stream: &mut TcpStream) -> io::Result<()> {
         let mut whole = Self::default();
         whole.bytes(&self.0);
-        stream.write_all(&whole.0).expect("the connection is open");
+        stream.write_all(&whole.0)
     }
 }
 
@@ -200,12 +227,12 @@ impl Packet {
 struct Answer(std::vec::IntoIter<u8>);
 
 impl Answer {
-    fn read(stream: &mut TcpStream) -> Self {
+    fn read(stream: &mut TcpStream) -> io::Result<Self> {
         let mut len = [0; 4];
-        stream.read_exact(&mut len).expect("an answer");
+        stream.read_exact(&mut len)?;
         let mut bytes = vec![0; u32::from_be_bytes(len) as usize];
-        stream.read_exact(&mut bytes).expect("a whole answer");
-        Self(bytes.into_iter())
+        stream.read_exact(&mut bytes)?;
+        Ok(Self(bytes.into_iter()))
     }
 
     fn int(&mut self) -> i32 {
