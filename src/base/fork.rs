@@ -31,6 +31,18 @@ pub(crate) struct ForkLocal<T: AfterFork> {
     child: OnceLock<Box<ForkLocal<T>>>,
 }
 
+/// What is made by whoever needs it first. Threads that need it at the same time each make it, and one is kept: were one to
+/// wait for another, then a child that is forked off meanwhile would wait for a thread that stayed with its parent.
+pub(crate) fn get_or_make<T>(cell: &OnceLock<T>, make: impl FnOnce() -> T) -> &T {
+    match cell.get() {
+        Some(made) => made,
+        None => {
+            let made = make();
+            cell.get_or_init(|| made)
+        }
+    }
+}
+
 /// What a child begins with.
 pub(crate) trait AfterFork {
     /// A new value, from the parts of this one that never change.
@@ -64,16 +76,8 @@ impl<T: AfterFork> ForkLocal<T> {
         if self.process == process {
             return &self.value;
         }
-        let child = match self.child.get() {
-            Some(child) => child,
-            None => {
-                // Not in `get_or_init`: a child that is forked off meanwhile would wait there for ever, for a thread that
-                // stayed with its parent.
-                let made = Box::new(ForkLocal::of(process, self.value.after_fork()));
-                self.child.get_or_init(|| made)
-            }
-        };
-        child.get_in(process)
+        let make = || Box::new(ForkLocal::of(process, self.value.after_fork()));
+        get_or_make(&self.child, make).get_in(process)
     }
 }
 

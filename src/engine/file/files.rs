@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
-use std::sync::{Arc, LazyLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -20,7 +20,7 @@ use super::watch::Watches;
 use crate::base::claim::Claim;
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
-use crate::base::fork::{AfterFork, ForkLocal};
+use crate::base::fork::{AfterFork, ForkLocal, get_or_make};
 use crate::base::name::Key;
 use crate::base::owner::Owner;
 use crate::base::token::{Ending, Token, host_micros};
@@ -61,8 +61,6 @@ pub(super) enum Locking {
 #[derive(Default)]
 struct InUse(Mutex<Vec<Weak<Files>>>);
 
-static IN_USE: LazyLock<ForkLocal<InUse>> = LazyLock::new(|| ForkLocal::new(InUse::default()));
-
 impl AfterFork for InUse {
     fn after_fork(&self) -> Self {
         InUse::default()
@@ -72,7 +70,9 @@ impl AfterFork for InUse {
 impl Files {
     /// Those of a directory: all lockers of a process use the same.
     pub(super) fn open(directory: PathBuf, place: String) -> Arc<Self> {
-        let mut all = IN_USE.get().0.lock();
+        static IN_USE: OnceLock<ForkLocal<InUse>> = OnceLock::new();
+        let in_use = get_or_make(&IN_USE, || ForkLocal::new(InUse::default()));
+        let mut all = in_use.get().0.lock();
         all.retain(|files| files.strong_count() > 0);
         let mut open = all.iter().filter_map(Weak::upgrade);
         if let Some(files) = open.find(|files| files.directory == directory) {

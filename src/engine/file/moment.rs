@@ -5,10 +5,11 @@
 //! which may be set.
 
 use std::io::{self, Write};
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::base::clock::{BootClock, BootInstant, Clock};
+use crate::base::fork::get_or_make;
 
 /// A point in time, as a file tells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,11 +104,12 @@ fn boot_of(text: &str) -> Option<Boot> {
 
 /// What tells this boot of the host from others; `None` where nothing does.
 pub(super) fn boot() -> Option<&'static Boot> {
-    static BOOT_ID: LazyLock<Option<Boot>> = LazyLock::new(|| {
+    static BOOT_ID: OnceLock<Option<Boot>> = OnceLock::new();
+    let id = get_or_make(&BOOT_ID, || {
         let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         boot_of(id.trim())
     });
-    BOOT_ID.as_ref()
+    id.as_ref()
 }
 
 fn wall_now() -> Duration {

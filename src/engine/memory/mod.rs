@@ -3,7 +3,7 @@
 //! It uses `base`, the seam and `engine::heartbeat`. What always holds here: all changes are made under the lock of one
 //! table, and a name without holders, waiters and an abandonment to tell of has no state.
 
-use std::sync::{Arc, LazyLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -19,7 +19,7 @@ use crate::base::cancel::Wake;
 use crate::base::clock::{BootClock, BootInstant, Clock, Deadline};
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
-use crate::base::fork::{AfterFork, ForkLocal};
+use crate::base::fork::{AfterFork, ForkLocal, get_or_make};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
@@ -82,9 +82,9 @@ impl MemoryEngine {
 
     /// The memory that has no name.
     fn shared() -> Arc<Memory> {
-        static SHARED: LazyLock<ForkLocal<Memory>> =
-            LazyLock::new(|| ForkLocal::new(Memory::default()));
-        SHARED.get().clone()
+        static SHARED: OnceLock<ForkLocal<Memory>> = OnceLock::new();
+        let shared = get_or_make(&SHARED, || ForkLocal::new(Memory::default()));
+        shared.get().clone()
     }
 
     /// One apart from all others.

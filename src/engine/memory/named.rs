@@ -1,12 +1,12 @@
 //! The memories of this process that have a name.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 
 use super::Memory;
-use crate::base::fork::{AfterFork, ForkLocal};
+use crate::base::fork::{AfterFork, ForkLocal, get_or_make};
 
 /// Each for as long as somebody uses it.
 #[derive(Debug, Default)]
@@ -21,9 +21,9 @@ impl AfterFork for Memories {
 
 /// That of a name, made if nobody uses it.
 pub(super) fn memory_of(name: &str) -> Arc<Memory> {
-    static NAMED: LazyLock<ForkLocal<Memories>> =
-        LazyLock::new(|| ForkLocal::new(Memories::default()));
-    let mut memories = NAMED.get().0.lock();
+    static NAMED: OnceLock<ForkLocal<Memories>> = OnceLock::new();
+    let named = get_or_make(&NAMED, || ForkLocal::new(Memories::default()));
+    let mut memories = named.get().0.lock();
     if let Some(memory) = memories.get(name).and_then(Weak::upgrade) {
         return memory;
     }

@@ -1,8 +1,10 @@
 //! Which slot of a cluster has a key, and a short text that is in a given slot.
 //!
-//! It uses nothing. What always holds here: nodes count slots in the same way, as the cluster specification has it.
+//! It uses `base`. What always holds here: nodes count slots in the same way, as the cluster specification has it.
 
 use std::sync::OnceLock;
+
+use crate::base::fork::get_or_make;
 
 /// How many slots a cluster has.
 pub(in crate::engine::redis) const SLOTS: u16 = 16384;
@@ -16,7 +18,7 @@ pub(in crate::engine::redis) fn slot_of(key: &str) -> u16 {
 pub(in crate::engine::redis) fn tag_of(slot: u16) -> &'static str {
     static TAGS: OnceLock<String> = OnceLock::new();
     let start = LENGTH * usize::from(slot % SLOTS);
-    let tags = TAGS.get_or_init(tags);
+    let tags = get_or_make(&TAGS, tags);
     tags.get(start..start + LENGTH).unwrap_or_default()
 }
 
