@@ -148,11 +148,16 @@ fn module_of(path: &str, texts: &BTreeMap<String, String>) -> Option<String> {
     }
 }
 
-fn uses() -> Uses {
+fn library() -> BTreeMap<String, String> {
     let mut texts = BTreeMap::new();
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../src");
     self::texts(&sources, "", &mut texts);
     assert!(texts.len() > 40, "{} modules are found", texts.len());
+    texts
+}
+
+fn uses() -> Uses {
+    let texts = library();
     let uses = |(module, text): (&String, &String)| {
         let used = paths(module, text);
         let used = used.iter().filter_map(|path| module_of(path, &texts));
@@ -189,6 +194,17 @@ fn no_modules_use_each_other() {
     }
     let circle: Vec<_> = uses.keys().collect();
     assert!(circle.is_empty(), "in a circle, or above one: {circle:?}");
+}
+
+/// Both have threads wait where a forked child finds those of its parent: `base::sync` and `base::fork` have others.
+#[test]
+fn no_module_waits_where_a_forked_child_has_threads_of_its_parent() {
+    const WAITS: [&str; 2] = ["parking_lot", "LazyLock"];
+    let texts = library();
+    let waits = texts.iter();
+    let waits = waits.filter(|(_, text)| WAITS.iter().any(|name| text.contains(name)));
+    let waits: Vec<_> = waits.map(|(module, _)| module).collect();
+    assert!(waits.is_empty(), "these do: {waits:?}");
 }
 
 #[test]

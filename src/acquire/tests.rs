@@ -8,13 +8,12 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
 use super::*;
 use crate::base::clock::{BootClock, Clock, Deadline};
 use crate::base::error::{Error, LostReason};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
+use crate::base::sync::Mutex;
 use crate::base::token::Token;
 use crate::engine::{
     Answer, Engine, Grant, Pace, Release, Released, Renewed, Request, Revocations, Unanswered, Wait,

@@ -5,9 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::Mutex;
-
 use crate::base::fork::{AfterFork, ForkLocal};
+use crate::base::sync::Mutex;
 
 /// Ends the waits of lockers: see [`Locker::cancelled_by`](crate::Locker::cancelled_by).
 ///

@@ -195,7 +195,7 @@ impl Deadline {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use parking_lot::Mutex;
+    use crate::base::sync::Mutex;
 
     /// A clock that moves when it is told to.
     #[derive(Debug)]

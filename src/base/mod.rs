@@ -19,6 +19,7 @@ pub(crate) mod options;
 pub(crate) mod owner;
 #[cfg(test)]
 pub(crate) mod random;
+pub(crate) mod sync;
 pub(crate) mod ticket;
 pub(crate) mod token;
 pub(crate) mod validity;

@@ -3,12 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use parking_lot::{Mutex, MutexGuard};
-
 use crate::base::claim::Claim;
 use crate::base::error::{Error, Result};
 use crate::base::fork::Process;
 use crate::base::owner::Owner;
+use crate::base::sync::{Mutex, MutexGuard};
 
 mod text;
 

@@ -14,8 +14,6 @@
 use std::thread;
 use std::time::Instant;
 
-use parking_lot::Mutex;
-
 use super::Core;
 use super::closing::Call;
 use crate::base::cancel::Cancel;
@@ -23,6 +21,7 @@ use crate::base::clock::Deadline;
 use crate::base::error::{Error, LostReason, Result};
 use crate::base::limits::{CANCELLED, CLOSE};
 use crate::base::name::Key;
+use crate::base::sync::Mutex;
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
 use crate::lease::monitor::LeaseMonitor;

@@ -3,9 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
-
 use crate::base::cancel::Cancel;
+use crate::base::sync::{Condvar, Mutex, TimedGuard, TimedMutex};
 
 /// Whether a locker is closed, and what it still does.
 #[derive(Debug, Default)]
@@ -16,7 +15,7 @@ pub(crate) struct Closing {
     gone: Condvar,
     waits: Mutex<()>,
     /// Locked by a `close`.
-    closer: Mutex<()>,
+    closer: TimedMutex<()>,
 }
 
 /// A call in progress.
@@ -46,7 +45,7 @@ impl Closing {
     }
 
     /// Has the caller close alone, unless another takes until then.
-    pub(super) fn close_alone(&self, by: Instant) -> Option<MutexGuard<'_, ()>> {
+    pub(super) fn close_alone(&self, by: Instant) -> Option<TimedGuard<'_, ()>> {
         self.closer.try_lock_until(by)
     }
 
@@ -61,7 +60,9 @@ impl Closing {
 
     pub(super) fn await_until(&self, by: Instant, is_done: impl Fn() -> bool) {
         let mut waits = self.waits.lock();
-        while !is_done() && !self.gone.wait_until(&mut waits, by).timed_out() {}
+        while !is_done() && Instant::now() < by {
+            waits = self.gone.wait_until(waits, by);
+        }
     }
 }
 

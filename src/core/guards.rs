@@ -8,9 +8,8 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-
 use crate::base::error::LostReason;
+use crate::base::sync::Mutex;
 use crate::engine::Revocations;
 use crate::lease::monitor::LeaseMonitor;
 use crate::queue::handoff::Turn;

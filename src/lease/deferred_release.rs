@@ -12,14 +12,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
-
 use crate::base::cancel::Cancel;
 use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::error::Whole;
 use crate::base::limits::{CLOSING, DEFERRED_PAUSES, HEARTBEAT_LATENESS};
 use crate::base::owner::Owner;
+use crate::base::sync::{Condvar, Mutex};
 use crate::base::token::Ending;
 use crate::engine::{Engine, Release, Request};
 use crate::lease::Lease;
@@ -124,7 +123,9 @@ impl DeferredReleases {
     /// Waits until all are made, until then at most.
     pub(crate) fn await_all(&self, by: Instant) {
         let mut queue = self.0.queue.lock();
-        while queue.has_worker && !self.0.done.wait_until(&mut queue, by).timed_out() {}
+        while queue.has_worker && Instant::now() < by {
+            queue = self.0.done.wait_until(queue, by);
+        }
     }
 
     fn start(&self) -> bool {
@@ -220,7 +221,7 @@ impl Shared {
         } else {
             pause
         };
-        self.closing.wait_for(&mut queue, pause);
+        drop(self.closing.wait_for(queue, pause));
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use parking_lot::Mutex;
 
 use crate::base::cancel::Cancel;
 use crate::base::claim::Claim;
@@ -15,6 +14,7 @@ use crate::base::limits::LONGEST_KEEP;
 use crate::base::name::Key;
 use crate::base::observers::Observers;
 use crate::base::owner::Owner;
+use crate::base::sync::Mutex;
 #[cfg(feature = "value")]
 use crate::base::value::Stored;
 use crate::engine::{Engine, Renewed, Request};

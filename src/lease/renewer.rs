@@ -20,9 +20,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use parking_lot::Mutex;
 
 use crate::base::limits::{LINGER, LONGEST_SLEEP};
+use crate::base::sync::Mutex;
 
 /// The threads of one locker that have no guard at the moment.
 #[derive(Debug, Default)]

@@ -2,4 +2,5 @@
 //! which threads can run.
 
 pub(crate) use crossbeam_channel::{Receiver, Sender, bounded};
-pub(crate) use parking_lot::Mutex;
+
+pub(crate) use crate::base::sync::Mutex;

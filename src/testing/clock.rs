@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-
 use crate::base::clock::{BootInstant, Clock, MovedInstant};
+use crate::base::sync::Mutex;
 
 /// Both clocks in one: leases and waits go by it alike.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use super::waits::{All, Waiting};
+use super::waits::Waiting;
 use super::world::{PLACE, World, cut};
 use crate::base::clock::Deadline;
 use crate::base::diagnosis::Finding;
@@ -311,15 +311,8 @@ impl Wait for FakeWait {
             until: pace.until.clone(),
             epoch: self.epoch,
         };
-        world
-            .waits
-            .during(self.number, waiting, |all: &mut All<'_>| {
-                while !all.get(&self.number).is_some_and(|own| world.is_due(own)) {
-                    if !world.waits.await_change(all, by) {
-                        return;
-                    }
-                }
-            });
+        let is_due = |own: &Waiting| world.is_due(own);
+        world.waits.await_due(self.number, waiting, is_due, by);
         None
     }
 }

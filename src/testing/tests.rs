@@ -7,6 +7,7 @@ use super::*;
 use crate::base::cancel::CancelToken;
 use crate::base::error::Error;
 use crate::base::inspection::LockState;
+use crate::base::sync::Mutex;
 use crate::guard::LockGuard;
 
 mod network;
@@ -215,7 +216,7 @@ fn broken_and_lost_locks_are_passed_on_in_order() {
 fn threads_exclude_each_other_whatever_the_clock_does() {
     const ROUNDS: usize = 50;
     let fake = Fake::new();
-    let inside = Arc::new(parking_lot::Mutex::new(()));
+    let inside = Arc::new(Mutex::new(()));
     let threads: Vec<_> = (0..4)
         .map(|number| {
             let locker = if number % 2 == 0 {

@@ -4,11 +4,10 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
-
 use crate::base::claim::Claim;
 use crate::base::clock::Deadline;
 use crate::base::owner::Owner;
+use crate::base::sync::{Condvar, Mutex, MutexGuard};
 
 /// The calls that wait at the moment.
 #[derive(Debug, Default)]
@@ -47,14 +46,11 @@ impl Waits {
         self.changed.notify_all();
     }
 
-    /// Waits for a change; false when there was none until `by`.
-    pub(super) fn await_change(&self, all: &mut All<'_>, by: Option<Instant>) -> bool {
+    /// Waits for a change, until then at most.
+    pub(super) fn await_change<'a>(&self, all: All<'a>, by: Option<Instant>) -> All<'a> {
         match by {
-            Some(by) => !self.changed.wait_until(all, by).timed_out(),
-            None => {
-                self.changed.wait(all);
-                true
-            }
+            Some(by) => self.changed.wait_until(all, by),
+            None => self.changed.wait(all),
         }
     }
 
@@ -67,18 +63,20 @@ impl Waits {
         self.all.lock().remove(&number);
     }
 
-    /// Lets a call wait, from here until the end of `wait`.
-    pub(super) fn during<T>(
+    /// Lets a call wait until it is due, or until then.
+    pub(super) fn await_due(
         &self,
         number: u64,
         waiting: Waiting,
-        wait: impl FnOnce(&mut All<'_>) -> T,
-    ) -> T {
+        is_due: impl Fn(&Waiting) -> bool,
+        by: Option<Instant>,
+    ) {
         let mut all = self.all.lock();
         all.insert(number, waiting);
         self.changed.notify_all();
-        let outcome = wait(&mut all);
+        while !all.get(&number).is_some_and(&is_due) && by.is_none_or(|by| Instant::now() < by) {
+            all = self.await_change(all, by);
+        }
         all.remove(&number);
-        outcome
     }
 }

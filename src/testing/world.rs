@@ -7,13 +7,12 @@ use std::cell::Cell;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-
 use super::clock::FakeClock;
 use super::waits::{Waiting, Waits};
 use crate::base::clock::{Clock, Deadline};
 use crate::base::error::LostReason;
 use crate::base::name::Key;
+use crate::base::sync::Mutex;
 use crate::core::Core;
 use crate::engine::Request;
 use crate::engine::memory::MemoryEngine;
@@ -201,8 +200,7 @@ impl World {
             if busy <= behind.sum::<usize>() + idle {
                 return;
             }
-            self.waits
-                .await_change(&mut all, Some(Instant::now() + LOOK));
+            all = self.waits.await_change(all, Some(Instant::now() + LOOK));
         }
     }
 

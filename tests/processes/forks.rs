@@ -144,11 +144,19 @@ fn child_forks_while_its_threads_lock() {
         for round in (0..forks).take_while(|_| held.is_held()) {
             let pid = forked(|| {
                 assert!(held.lost().is_empty());
-                for name in ["childs", "childs too"] {
-                    let guard = lock.lock(name).unwrap();
-                    assert!(guard.is_held());
-                    guard.unlock().unwrap();
-                }
+                // Its threads wait for each other, as those of its parent did when it was forked off.
+                thread::scope(|scope| {
+                    for name in ["childs", "childs", "childs too"] {
+                        let lock = lock.clone();
+                        scope.spawn(move || {
+                            for _ in 0..5 {
+                                let guard = lock.lock(name).unwrap();
+                                assert!(guard.is_held());
+                                guard.unlock().unwrap();
+                            }
+                        });
+                    }
+                });
             });
             let status = exit_status(pid);
             stop.store(status != Some(0), Ordering::Relaxed);

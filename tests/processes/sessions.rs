@@ -113,7 +113,7 @@ macro_rules! each_test {
         #[test]
         fn child_forked_while_other_threads_lock_can_lock() {
             let entry = "forks::child_forks_while_its_threads_lock";
-            succeeds_in_turns(entry, &$start.place(), LASTING, 10);
+            succeeds_in_turns(entry, &$start.place(), LASTING, 40);
         }
 
         #[test]

@@ -10,12 +10,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
 use super::client::Client;
 use super::client::failure::Failure;
 use super::client::txn::LeaseId;
 use crate::base::clock::{BootInstant, Clock, Deadline};
+use crate::base::sync::Mutex;
 
 /// A lease at etcd, as this process knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
 use super::leases::ServerLease;
 use crate::base::clock::BootInstant;
 use crate::base::owner::Owner;
+use crate::base::sync::Mutex;
 
 /// One owner.
 #[derive(Clone, Debug, PartialEq, Eq)]

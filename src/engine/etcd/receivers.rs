@@ -3,10 +3,9 @@
 use std::fmt;
 use std::sync::Weak;
 
-use parking_lot::Mutex;
-
 use crate::base::error::LostReason;
 use crate::base::owner::Owner;
+use crate::base::sync::Mutex;
 use crate::engine::Revocations;
 
 /// The lockers of an engine, each while it lives.

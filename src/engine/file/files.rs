@@ -6,8 +6,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
 use super::aside::counter_after;
 use super::content::{
     Content, Held, Record, is_marked_broken, read_content, write_content, write_counter,
@@ -23,6 +21,7 @@ use crate::base::error::{Error, Result};
 use crate::base::fork::{AfterFork, ForkLocal, get_or_make};
 use crate::base::name::Key;
 use crate::base::owner::Owner;
+use crate::base::sync::Mutex;
 use crate::base::token::{Ending, Token, host_micros};
 use crate::base::value::Stored;
 use crate::engine::{Renewed, Request, Revocations, denied};

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tempfile::TempDir;
 
 use super::content::{Content, Record, read_content, write_content};
@@ -16,6 +15,7 @@ use crate::base::claim::Claim;
 use crate::base::clock::BootClock;
 use crate::base::error::{Error, LostReason};
 use crate::base::inspection::LockState;
+use crate::base::sync::Mutex;
 use crate::base::token::Token;
 use crate::engine::{Answer, Pace};
 

@@ -4,7 +4,7 @@
 //! The kernel tells of that by inotify. A user may have few of its instances, so a process uses a bounded number, and keeps
 //! some for the waits that follow. Where there is none, as on systems without inotify, a waiter pauses and looks again.
 
-use parking_lot::Mutex;
+use crate::base::sync::Mutex;
 
 #[cfg(target_os = "linux")]
 pub(super) use self::inotify::Watch;

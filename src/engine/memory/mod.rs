@@ -6,8 +6,6 @@
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
-
 use self::receivers::Receivers;
 use self::table::Table;
 use super::heartbeat::{Acquired, Heartbeat, IfTaken};
@@ -23,6 +21,7 @@ use crate::base::fork::{AfterFork, ForkLocal, get_or_make};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
+use crate::base::sync::{Condvar, Mutex};
 use crate::base::value::Stored;
 
 mod broken_owners;
@@ -115,9 +114,13 @@ impl MemoryEngine {
         let _registered = until.cancel().map(|cancel| cancel.on_set(wake()));
         let mut table = self.table().lock();
         while let Some((_, changes)) = table.waits(request) {
-            let left = changes.since(self.clock.now());
-            let left = left.min(end.saturating_duration_since(Instant::now()));
-            if until.is_over() || condvar.wait_for(&mut table, left).timed_out() {
+            if until.is_over() {
+                return;
+            }
+            let left = changes.since(self.clock.now()).min(LONGEST_PAUSE);
+            let by = end.min(Instant::now() + left);
+            table = condvar.wait_until(table, by);
+            if by <= Instant::now() {
                 return;
             }
         }

@@ -9,14 +9,13 @@ mod operations;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Condvar;
-
 use super::counter::Counter;
 use super::holders::{Holder, Holders, Who, used};
 use crate::base::claim::{Claim, Mode, Prefer};
 use crate::base::clock::BootInstant;
 use crate::base::limits::ABANDONMENT;
 use crate::base::owner::Owner;
+use crate::base::sync::Condvar;
 use crate::base::token::{Ending, Token};
 use crate::engine::heartbeat::IfTaken;
 use crate::engine::{Release, Request};

@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
 
-use parking_lot::Mutex;
-
 use super::Memory;
 use crate::base::fork::{AfterFork, ForkLocal, get_or_make};
+use crate::base::sync::Mutex;
 
 /// Each for as long as somebody uses it.
 #[derive(Debug, Default)]

@@ -6,14 +6,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Condvar;
-
 use super::broken_owners::BrokenOwners;
 use super::counter::Counter;
 use super::name_state::NameState;
 use crate::base::clock::BootInstant;
 use crate::base::name::Key;
 use crate::base::owner::Owner;
+use crate::base::sync::Condvar;
 use crate::base::token::Token;
 use crate::base::value::Stored;
 use crate::engine::heartbeat::{Acquired, IfTaken, Taken};

@@ -1,11 +1,9 @@
 //! Connections that are idle, until they are used again or too old.
 
 use std::collections::VecDeque;
-use std::mem;
 use std::time::Instant;
 
-use parking_lot::Mutex;
-
+use crate::base::sync::Mutex;
 use crate::engine::net::limits::{IDLE, IN_USE};
 
 /// Above this number the oldest are closed. A call takes a round trip, so these serve hundreds of threads that send a
@@ -35,8 +33,6 @@ impl<C> Pool<C> {
         // Another thread of the parent may have locked it.
         if let Some(mut idle) = self.0.try_lock() {
             idle.clear();
-            // Unlocked, it would be looked for threads that wait, and these are the parent's.
-            mem::forget(idle);
         }
         Pool::default()
     }

@@ -5,10 +5,9 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::thread;
 
-use parking_lot::{Condvar, Mutex};
-
 use super::address::HostPort;
 use crate::base::clock::Deadline;
+use crate::base::sync::{Condvar, Mutex};
 
 /// Looks one host up, in a thread that callers share: a lookup that hangs is joined, not repeated.
 ///
@@ -51,7 +50,7 @@ impl Resolver {
                 let text = format!("looking up {host} takes too long");
                 return Err(io::Error::new(ErrorKind::TimedOut, text));
             }
-            lookup.done.wait_for(&mut found, super::slice(deadline));
+            found = lookup.done.wait_for(found, super::slice(deadline));
         }
         match found.as_ref() {
             Some(Ok(addresses)) => Ok(addresses.clone()),

@@ -7,11 +7,10 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
 use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
 use crate::base::limits::DEFERRED_PAUSES;
+use crate::base::sync::Mutex;
 
 /// Nodes that are still to be deleted.
 #[derive(Default)]

@@ -12,13 +12,12 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Weak;
 
-use parking_lot::Mutex;
-
 use super::client::Watcher;
 use super::nodes;
 use crate::base::clock::BootInstant;
 use crate::base::error::LostReason;
 use crate::base::owner::Owner;
+use crate::base::sync::Mutex;
 use crate::engine::Revocations;
 
 /// The owners of this process that have nodes, or may have some.

@@ -4,16 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
 use super::client::{Failure, Session};
 use crate::base::clock::Deadline;
+use crate::base::sync::TimedMutex;
 
 /// The session of a locker.
 pub(super) struct Sessions {
     /// The first, of which no lock is taken to open others: in a child that was forked off it is the parent's.
     opener: Arc<Session>,
-    current: Mutex<Option<Arc<Session>>>,
+    current: TimedMutex<Option<Arc<Session>>>,
 }
 
 /// How often a call that waits for another to open a session looks whether it is over itself.
@@ -22,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(20);
 impl Sessions {
     pub(super) fn new(session: Arc<Session>) -> Self {
         Sessions {
-            current: Mutex::new(Some(session.clone())),
+            current: TimedMutex::new(Some(session.clone())),
             opener: session,
         }
     }
@@ -31,7 +30,7 @@ impl Sessions {
     pub(super) fn after_fork(&self) -> Self {
         Sessions {
             opener: self.opener.clone(),
-            current: Mutex::new(None),
+            current: TimedMutex::new(None),
         }
     }
 

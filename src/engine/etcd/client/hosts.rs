@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-
 use super::connection::Connection;
 use super::failure::{Failed, Failure};
 use super::proof::Seen;
 use crate::base::clock::Deadline;
+use crate::base::sync::Mutex;
 use crate::engine::net::address::{Endpoint, HostPort};
 use crate::engine::net::connector::Connector;
 use crate::engine::net::limits::SHORTEST_SHARE;

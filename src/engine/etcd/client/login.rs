@@ -3,12 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use super::connection::{Connection, Incoming, Question};
 use super::failure::{Failed, Failure};
 use crate::base::clock::Deadline;
+use crate::base::sync::{Mutex, TimedGuard, TimedMutex};
 use crate::engine::net::address;
 use crate::engine::net::limits::CANCEL_LATENESS;
 
@@ -19,7 +19,7 @@ pub(super) struct Login {
     login: address::Login,
     token: Mutex<Option<Arc<str>>>,
     /// Locked by the thread that asks for a token. Checking a password costs a server as much as hundreds of requests.
-    asking: Mutex<()>,
+    asking: TimedMutex<()>,
 }
 
 impl Login {
@@ -27,7 +27,7 @@ impl Login {
         Login {
             login,
             token: Mutex::default(),
-            asking: Mutex::default(),
+            asking: TimedMutex::default(),
         }
     }
 
@@ -114,7 +114,7 @@ impl Login {
     }
 
     /// `None`: there was no time left for it.
-    fn wait_for_turn(&self, deadline: &Deadline) -> Option<MutexGuard<'_, ()>> {
+    fn wait_for_turn(&self, deadline: &Deadline) -> Option<TimedGuard<'_, ()>> {
         loop {
             // A cancel wakes nobody.
             let slice = deadline.remaining().min(CANCEL_LATENESS);

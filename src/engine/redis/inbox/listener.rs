@@ -3,13 +3,13 @@
 use std::io;
 use std::sync::{Arc, OnceLock, Weak};
 
-use parking_lot::{Condvar, Mutex};
 use uuid::Uuid;
 
 use super::state::State;
 use super::waker::Waker;
 use crate::base::cancel::{Cancel, Registration};
 use crate::base::error::LostReason;
+use crate::base::sync::{Condvar, Mutex};
 use crate::engine::Revocations;
 use crate::engine::redis::server::Server;
 

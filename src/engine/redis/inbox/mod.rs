@@ -76,8 +76,6 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
-
 use self::listener::{Listener, Receiver};
 pub(super) use self::state::Notification;
 pub(super) use self::subscription::{OpenInbox, Subscription};
@@ -86,6 +84,7 @@ use super::server::Server;
 use crate::base::clock::Deadline;
 use crate::base::name::Key;
 use crate::base::owner::Owner;
+use crate::base::sync::Mutex;
 use crate::engine::Revocations;
 
 mod channels;

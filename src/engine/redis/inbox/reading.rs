@@ -4,13 +4,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use parking_lot::{Condvar, MutexGuard};
-
 use super::listener::Listener;
 use super::pubsub::PubSub;
 use super::state::{Custody, State};
 use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
+use crate::base::sync::{Condvar, MutexGuard};
 use crate::engine::net::limits::CHANNEL_UNUSED;
 use crate::engine::redis::failure::Failure;
 
@@ -127,7 +126,7 @@ impl Listener {
             let waiter: Option<Arc<Condvar>> = state.deliver(&received);
             let is_done = reader.is_done(&mut state, Instant::now());
             drop(state);
-            waiter.iter().for_each(|condvar| _ = condvar.notify_one());
+            waiter.iter().for_each(|condvar| condvar.notify_one());
             if let Some((owner, below)) = received.broken_lease() {
                 self.tell_broken(owner, below);
             }

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use parking_lot::Condvar;
-
 use super::channels::Channels;
 use super::pubsub::PubSub;
 use super::replies::Received;
 use super::waker::Waker;
+use crate::base::sync::Condvar;
 use crate::base::token::Token;
 use crate::engine::net::limits::SINGLE_WAITER;
 use crate::engine::net::socket::Closer;
@@ -109,7 +108,7 @@ impl State {
     pub(super) fn make_free(&mut self, pubsub: Box<PubSub>) {
         let since = Instant::now();
         self.custody = Custody::Free { pubsub, since };
-        self.sleepers.iter().for_each(|one| _ = one.notify_one());
+        self.sleepers.iter().for_each(|one| one.notify_one());
     }
 
     pub(super) fn fall_asleep(&mut self, waiter: &Arc<Condvar>, waker: &Waker) {

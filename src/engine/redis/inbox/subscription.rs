@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, MutexGuard};
-
 use super::listener::Listener;
 use super::reading::Reader;
 use super::state::{Custody, Notification, State, Waiter};
 use crate::base::cancel::{Cancel, Registration};
 use crate::base::clock::Deadline;
 use crate::base::owner::Owner;
+use crate::base::sync::{Condvar, MutexGuard};
 use crate::engine::heartbeat::Listening;
 use crate::engine::net::limits::FIRST_SUBSCRIPTION;
 use crate::engine::redis::server::Server;
@@ -121,10 +120,7 @@ impl Subscription {
                     let reader = self.reader(until, deadline.cancel());
                     self.listener.read(pubsub, reader)
                 }
-                None => {
-                    self.sleep(&mut state, until);
-                    state
-                }
+                None => self.sleep(state, until),
             };
         }
     }
@@ -187,7 +183,11 @@ impl Subscription {
     }
 
     /// Sleeps until it has a notification, or is to read, or until then.
-    fn sleep(&self, state: &mut MutexGuard<'_, State>, until: Option<Instant>) {
+    fn sleep<'a>(
+        &self,
+        mut state: MutexGuard<'a, State>,
+        until: Option<Instant>,
+    ) -> MutexGuard<'a, State> {
         let waker = &self.listener.waker;
         state.fall_asleep(&self.condvar, waker);
         let is_read = matches!(state.custody, Custody::WithWaiter | Custody::WithThread);
@@ -195,10 +195,11 @@ impl Subscription {
             waker.wake(&mut state.wake_pending);
         }
         match until {
-            Some(until) => _ = self.condvar.wait_until(state, until),
-            None => self.condvar.wait(state),
+            Some(until) => state = self.condvar.wait_until(state, until),
+            None => state = self.condvar.wait(state),
         }
         state.wake_up(&self.condvar, waker);
+        state
     }
 }
 

@@ -68,10 +68,10 @@ impl Listener {
         while !self.closed.is_set() {
             // A logger that panics must not end the thread that waiters rely on.
             let served = catch_unwind(AssertUnwindSafe(|| self.serve_and_log(&mut outage)));
-            let mut state = self.state.lock();
+            let state = self.state.lock();
             if !self.closed.is_set() && !matches!(served, Ok(true)) {
                 let pause = outage.pauses.next().unwrap_or(RECONNECT.cap);
-                self.thread_wakes.wait_for(&mut state, pause);
+                drop(self.thread_wakes.wait_for(state, pause));
             }
         }
     }
@@ -106,7 +106,7 @@ impl Listener {
     fn await_first_channel(&self) {
         let mut state = self.state.lock();
         while state.channels.is_empty() && !self.closed.is_set() {
-            self.thread_wakes.wait(&mut state);
+            state = self.thread_wakes.wait(state);
         }
     }
 
@@ -149,7 +149,7 @@ impl Listener {
                 }
                 Custody::Free { pubsub, since } => {
                     state.custody = Custody::Free { pubsub, since };
-                    self.thread_wakes.wait_until(&mut state, since + UNREAD);
+                    state = self.thread_wakes.wait_until(state, since + UNREAD);
                 }
                 Custody::Lost {
                     failure,
@@ -164,7 +164,7 @@ impl Listener {
                 read_by_a_waiter => {
                     state.custody = read_by_a_waiter;
                     state.thread_sleeps = true;
-                    self.thread_wakes.wait(&mut state);
+                    state = self.thread_wakes.wait(state);
                     state.thread_sleeps = false;
                 }
             }

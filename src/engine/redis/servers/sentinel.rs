@@ -24,17 +24,15 @@
 //!   others have had the lock since, a release can't tell whether its first copy ended the lease: by [`Answer::moved`] its
 //!   value isn't taken for stored.
 
-use std::mem;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
-
-use parking_lot::Mutex;
 
 use self::lookup::{AFTER_FIRST, Heard, Lookup, place};
 use self::question::Question;
 use self::state::{Known, Master, OUTAGE, State};
 use super::{Refused, Route, Servers};
 use crate::base::clock::Deadline;
+use crate::base::sync::Mutex;
 use crate::engine::Unanswered;
 use crate::engine::net::address::{Endpoint, HostPort, Login};
 use crate::engine::net::limits::SHORTEST_SHARE;
@@ -384,8 +382,6 @@ impl Servers for Sentinels {
             server: Arc::new(master.server.after_fork(settings.clone())),
             ..*master
         });
-        // Unlocked, it would be looked for threads that wait, and these are the parent's.
-        mem::forget(state);
         Sentinels::new(settings, sentinels.collect(), self.question.clone(), master)
     }
 }

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use parking_lot::{Condvar, Mutex};
-
 use super::failure::Failure;
 use super::ops::{Code, Reply};
 use crate::base::clock::Deadline;
 use crate::base::limits::LONGEST_SLEEP;
+use crate::base::sync::{Condvar, Mutex};
 use crate::engine::Unanswered;
 
 /// What each of several requests is answered, in their order.
@@ -87,7 +86,7 @@ impl AnswerSlot {
                 return Err(Unanswered::sent(Failure::TimedOut));
             }
             let at = Instant::now() + deadline.remaining().min(LONGEST_SLEEP);
-            self.changed.wait_until(&mut state, at);
+            state = self.changed.wait_until(state, at);
         }
     }
 }

@@ -4,8 +4,6 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
-
 use super::connection::Connection;
 use super::failure::Failure;
 use super::proof::Proof;
@@ -15,6 +13,7 @@ use super::state::{Item, Phase, State, Tell};
 use super::watcher::Told;
 use crate::base::cancel::Cancel;
 use crate::base::clock::{BootInstant, Clock, Deadline};
+use crate::base::sync::{Condvar, Mutex, MutexGuard, TimedGuard, TimedMutex};
 use crate::engine::Unanswered;
 use crate::engine::net::limits::CANCEL_LATENESS;
 use crate::engine::net::socket::Socket;
@@ -29,7 +28,7 @@ pub(super) struct Shared {
     pub(super) closed: Cancel,
     /// Who holds it sends. What is sent is enlisted as pending under it, so that the order is the same. `None` without a
     /// connection.
-    writer: Mutex<Option<Socket>>,
+    writer: TimedMutex<Option<Socket>>,
     pub(super) state: Mutex<State>,
     /// The phase has changed.
     changed: Condvar,
@@ -57,7 +56,7 @@ impl Shared {
             tick,
             clock,
             closed: Cancel::default(),
-            writer: Mutex::new(Some(connection.socket.another_handle())),
+            writer: TimedMutex::new(Some(connection.socket.another_handle())),
             state: Mutex::new(State::new(&hello, phase, proof, connection.answered)),
             changed: Condvar::new(),
         }
@@ -76,7 +75,7 @@ impl Shared {
     ) -> Result<(), Unanswered<Failure>> {
         loop {
             let writer = self.lock_writer(deadline).map_err(Unanswered::unsent)?;
-            let mut state = self.state.lock();
+            let state = self.state.lock();
             let why = match &state.phase {
                 Phase::Ended { .. } => return Err(Unanswered::unsent(Failure::Ended)),
                 Phase::Connected(_) => return self.write(writer, state, items, deadline),
@@ -87,7 +86,7 @@ impl Shared {
             if deadline.is_over() {
                 return Err(Unanswered::unsent(Failure::Unreachable(why.into())));
             }
-            self.changed.wait_for(&mut state, slice(deadline));
+            drop(self.changed.wait_for(state, slice(deadline)));
         }
     }
 
@@ -103,7 +102,7 @@ impl Shared {
         }
     }
 
-    fn lock_writer(&self, deadline: &Deadline) -> Result<MutexGuard<'_, Option<Socket>>, Failure> {
+    fn lock_writer(&self, deadline: &Deadline) -> Result<TimedGuard<'_, Option<Socket>>, Failure> {
         if let Some(writer) = self.writer.try_lock() {
             return Ok(writer);
         }
@@ -117,7 +116,7 @@ impl Shared {
 
     fn write(
         &self,
-        mut writer: MutexGuard<'_, Option<Socket>>,
+        mut writer: TimedGuard<'_, Option<Socket>>,
         mut state: MutexGuard<'_, State>,
         items: Vec<Item>,
         deadline: &Deadline,

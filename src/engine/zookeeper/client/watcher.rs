@@ -4,10 +4,9 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use parking_lot::{Condvar, Mutex};
-
 use crate::base::clock::Deadline;
 use crate::base::limits::LONGEST_SLEEP;
+use crate::base::sync::{Condvar, Mutex};
 
 /// Hears once that a node has changed: it is given to one or more requests, and whichever event comes first counts.
 ///
@@ -76,7 +75,7 @@ impl Watcher {
                 None if until.is_over() => return Told::Nothing,
                 None => {
                     let at = Instant::now() + until.remaining().min(LONGEST_SLEEP);
-                    self.0.changed.wait_until(&mut told, at);
+                    told = self.0.changed.wait_until(told, at);
                 }
             }
         }

@@ -168,7 +168,7 @@ impl<'a> Call<'a> {
             host,
             port: to.port,
         };
-        let mut map = self.nodes.map.write();
+        let mut map = self.nodes.map.lock();
         let (server, manner) = if redirect.is_once {
             (map.node(&at).cloned(), Manner::Asking)
         } else {

@@ -16,12 +16,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, bounded};
-use parking_lot::{Mutex, RwLock};
 
 use super::map::Map;
 use super::view::View;
 use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
+use crate::base::sync::Mutex;
 use crate::engine::net::address::HostPort;
 use crate::engine::net::limits::CANCEL_LATENESS;
 use crate::engine::redis::failure::Failure;
@@ -47,7 +47,7 @@ pub(super) struct Nodes {
     pub(super) settings: Arc<Settings>,
     /// By which the cluster is found again, whatever else is known.
     pub(super) seeds: Vec<HostPort>,
-    pub(super) map: RwLock<Map>,
+    pub(super) map: Mutex<Map>,
     lookup: Mutex<Lookup>,
     /// Where the nodes begin that are asked next.
     turn: AtomicUsize,
@@ -83,7 +83,7 @@ impl Nodes {
         Nodes {
             settings,
             seeds: map.seeds().to_vec(),
-            map: RwLock::new(map),
+            map: Mutex::new(map),
             lookup: Mutex::default(),
             turn: AtomicUsize::new(0),
             closed: Cancel::default(),
@@ -92,7 +92,7 @@ impl Nodes {
 
     /// The node that has a slot, as far as it is known.
     pub(super) fn master(&self, slot: u16) -> Option<Arc<Server>> {
-        self.map.read().master(slot).cloned()
+        self.map.lock().master(slot).cloned()
     }
 
     /// Returns when a look-up that began after `since` has ended, or by the deadline, whatever became of it.
@@ -110,7 +110,7 @@ impl Nodes {
 
     fn await_one_since(self: &Arc<Self>, since: Instant, apart: Duration, deadline: &Deadline) {
         while !deadline.is_over() && !self.closed.is_set() {
-            if self.map.read().looked_up().is_some_and(|at| at >= since) {
+            if self.map.lock().looked_up().is_some_and(|at| at >= since) {
                 return;
             }
             match self.step(apart) {
@@ -216,13 +216,13 @@ impl Nodes {
     }
 
     fn take_over(&self, view: &View, began: Instant) {
-        let retired = self.map.write().take_over(view, began);
+        let retired = self.map.lock().take_over(view, began);
         // It closes connections.
         retired.iter().for_each(|node| node.retire());
     }
 
     fn next_to_ask(&self) -> Vec<Arc<Server>> {
-        let mut map = self.map.write();
+        let mut map = self.map.lock();
         for seed in &self.seeds {
             let _ = map.node(seed);
         }

@@ -22,7 +22,6 @@
 //! [`Server`] for each address; without trouble a call takes one look into the map and not a round trip more than on a single
 //! server.
 
-use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -70,7 +69,7 @@ impl Cluster {
 
     /// All that the URL names are asked at once: the first that is a node of a cluster is enough.
     fn find_a_node(&self, deadline: &Deadline) -> Result<(), Refused> {
-        let mut map = self.0.map.write();
+        let mut map = self.0.map.lock();
         let seeds = self
             .0
             .seeds
@@ -141,7 +140,7 @@ impl Servers for Cluster {
         let now = Instant::now();
         let since = now.checked_sub(ALL_KNOWN_WITHIN).unwrap_or(now);
         self.0.look_up_since(since, deadline);
-        let masters = self.0.map.read().masters();
+        let masters = self.0.map.lock().masters();
         if masters.is_empty() {
             let cause = "no node is known to have any slot";
             return Err(Failure::ClusterDown(cause.into()));
@@ -152,13 +151,8 @@ impl Servers for Cluster {
     fn after_fork(&self) -> Arc<dyn Servers> {
         let settings = Arc::new(self.settings().after_fork());
         // A thread of the parent may have locked it, which the child doesn't have.
-        let map = match self.0.map.try_read() {
-            Some(map) => {
-                let own = map.after_fork(settings.clone());
-                // Unlocked, it would be looked for threads that wait, and these are the parent's.
-                mem::forget(map);
-                own
-            }
+        let map = match self.0.map.try_lock() {
+            Some(map) => map.after_fork(settings.clone()),
             None => Map::new(self.0.seeds.clone(), settings.clone()),
         };
         Arc::new(Cluster(Arc::new(Nodes::new(settings, map))))

@@ -9,11 +9,12 @@
 //! Of the answers the one with the highest epoch counts.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::question::{NoView, Question, View};
 use crate::base::clock::Deadline;
+use crate::base::sync::{Condvar, Mutex};
 use crate::engine::net::address::Endpoint;
 use crate::engine::net::limits::CANCEL_LATENESS;
 use crate::engine::redis::failure::Failure;
@@ -37,8 +38,6 @@ pub(super) struct Lookup {
     _asking: Answers<()>,
 }
 
-/// With the locks of `std`: those of `parking_lot` keep all threads that wait in one table. A child that was forked off has its
-/// parent's, with threads in it that the child doesn't have, and looks up at once.
 #[derive(Debug)]
 struct Shared {
     heard: Mutex<Heard>,
@@ -84,20 +83,19 @@ impl Lookup {
 
     /// Whether more may be heard that counts.
     pub(super) fn is_undecided(&self) -> bool {
-        !self.ends.is_over() && self.shared.heard().patience(AFTER_FIRST).is_some()
+        !self.ends.is_over() && self.shared.heard.lock().patience(AFTER_FIRST).is_some()
     }
 
     /// What is heard when it is decided, or `until` is over.
     pub(super) fn wait(&self, after_first: Duration, until: &Deadline) -> Heard {
-        let mut heard = self.shared.heard();
+        let mut heard = self.shared.heard.lock();
         while let Some(patience) = heard.patience(after_first) {
             let patience = patience.min(until.remaining()).min(self.ends.remaining());
             if patience.is_zero() {
                 break;
             }
             let patience = patience.min(CANCEL_LATENESS);
-            let waited = self.shared.changed.wait_timeout(heard, patience);
-            heard = waited.unwrap_or_else(PoisonError::into_inner).0;
+            heard = self.shared.changed.wait_for(heard, patience);
         }
         // A copy: who believes it locks more, and others look into this with that locked.
         heard.clone()
@@ -105,12 +103,8 @@ impl Lookup {
 }
 
 impl Shared {
-    fn heard(&self) -> MutexGuard<'_, Heard> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn add(&self, sentinel: &Arc<Server>, said: Result<View, NoView>) {
-        let mut heard = self.heard();
+        let mut heard = self.heard.lock();
         match said {
             Ok(view) => {
                 heard.first.get_or_insert_with(Instant::now);
