@@ -1,5 +1,6 @@
 //! Watches that end, and what waits by them.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 use super::*;
@@ -89,4 +90,49 @@ fn waiter_at_a_member_without_a_leader_hears_by_another() {
         waits.join().unwrap().expect("lock").expect("unlock");
         cluster.take_back(0);
     });
+}
+
+/// A server tells a watch that is to begin in the past of nothing for up to 100 ms, and what is past is decided by all that
+/// anybody writes.
+#[test]
+fn waiter_that_has_just_come_hears_as_soon_as_one_that_waits_for_long() {
+    const ROUNDS: u32 = 16;
+    let server = Etcd::start();
+    let (holder, waiter) = (patient(&server.url()), patient(&server.url()));
+    let ends = AtomicBool::new(false);
+    let [mut soon, mut late] = [Duration::ZERO; 2];
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ends.load(Relaxed) {
+                server.put("else", "");
+            }
+        });
+        for _ in 0..ROUNDS {
+            soon += handed_off(&holder, &waiter, Duration::ZERO);
+            late += handed_off(&holder, &waiter, millis(200));
+        }
+        ends.store(true, Relaxed);
+    });
+    assert!(
+        soon <= 2 * late + ROUNDS * millis(20),
+        "{soon:?} for those that have just come, {late:?} for others"
+    );
+}
+
+/// How long it takes from a release until the lock is had by one who has waited for so long.
+fn handed_off(holder: &Locker, waiter: &Locker, waited: Duration) -> Duration {
+    let guard = held(holder);
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| {
+            let guard = waiter.lock(NAME).expect("lock");
+            (Instant::now(), guard)
+        });
+        wait_for_line(holder, 1);
+        thread::sleep(waited);
+        guard.unlock().expect("unlock");
+        let released = Instant::now();
+        let (had, guard) = waits.join().unwrap();
+        guard.unlock().expect("unlock");
+        had.saturating_duration_since(released)
+    })
 }

@@ -33,9 +33,10 @@ fn lock_that_is_free_takes_one_request_and_its_release_another() {
     assert_eq!(server.proxy().requests() - before, CYCLES);
 }
 
-/// etcd's own recipe takes a put, a look, a watch, another look, and a delete.
+/// To stand in line, to watch, to go in and to release; and a look, if anybody has written before the watch began. etcd's own
+/// recipe takes a put, a look, a watch, another look, and a delete.
 #[test]
-fn waiter_takes_four_requests() {
+fn waiter_takes_five_requests_at_most() {
     const THREADS: u64 = 4;
     const EACH: u64 = 25;
     let server = Etcd::setup().proxies().start();
@@ -59,5 +60,5 @@ fn waiter_takes_four_requests() {
     });
     let requests = server.proxy().requests() - before;
     let each = requests as f64 / (THREADS * EACH) as f64;
-    assert!(each <= 4.2, "{each} requests for each time");
+    assert!(each <= 5.2, "{each} requests for each time");
 }

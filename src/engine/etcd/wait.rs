@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | out | goes in if nobody is in line, else stands in line; without waiting it stays out | yes, if it waits |
 //! | in line | goes in if nobody is ahead any more, and sees the line otherwise; once a third of its lease is over it keeps that alive first | yes, or it was broken, or it has lost its place |
+//! | in line, and something has happened before its watch began | looks | as before |
 //! | unclear: a question has no answer | looks whether it is in line | as before; without a place it is out |
 //! | leaving: to give up its places has no answer | gives them up; another owner has to ask | no |
 //!
@@ -118,10 +119,8 @@ impl Wait for EtcdWait {
         let until = pace.until.within(left);
         if let Err(failure) = self.watch(blocker, &until) {
             self.watching = None;
-            if !matches!(failure, Failure::Compacted) {
-                log::debug!("etcd can't be watched, so it is asked again: {failure}");
-                until.sleep(pace.next_pause());
-            }
+            log::debug!("etcd can't be watched, so it is asked again: {failure}");
+            until.sleep(pace.next_pause());
         }
         None
     }
@@ -211,9 +210,18 @@ impl EtcdWait {
                 Some(revision) => commands.enter_line_as_seen(request, own, revision, deadline),
             },
             State::InLine(_) if self.is_due() => commands.beat(request, own, deadline),
-            State::InLine(created) if is_alone => commands.go_in(request, own, created, deadline),
+            // Going in is a commit also where somebody is still ahead.
+            State::InLine(created) if is_alone && !self.has_missed() => {
+                commands.go_in(request, own, created, deadline)
+            }
             State::InLine(_) => commands.look(request, deadline),
         }
+    }
+
+    /// Whether something has happened after what stands in the way was seen, and before it was watched.
+    fn has_missed(&self) -> bool {
+        let mut both = self.watching.iter().zip(&self.blocker);
+        both.any(|((_, watch), seen)| watch.begins_after() > seen.revision)
     }
 
     fn is_due(&self) -> bool {
@@ -355,20 +363,20 @@ impl EtcdWait {
         })
     }
 
-    /// Waits until what stands in the way has changed since it was seen, or until then.
+    /// Waits until what stands in the way may have changed since it was seen, or until then.
     fn watch(&mut self, blocker: Blocker, until: &Deadline) -> Result<(), Failure> {
         let watching = self.watching.take();
         let same = watching.filter(|(of, _)| of.range == blocker.range && of.puts == blocker.puts);
         let mut watch = match same {
             Some((_, watch)) => watch,
-            None => {
-                let from = blocker.revision + 1;
-                let client = &self.commands.client;
-                client.watch(&blocker.range, blocker.puts, from, until)?
-            }
+            None => (self.commands.client).watch(&blocker.range, blocker.puts, until)?,
         };
+        let has_missed = watch.begins_after() > blocker.revision;
         loop {
-            let events = watch.next(until)?;
+            let events = match has_missed {
+                true => Vec::new(),
+                false => watch.next(until)?,
+            };
             // A watch that goes on may tell of what is over.
             let is_news = events.iter().any(|event| event.revision > blocker.revision);
             if is_news || events.is_empty() {

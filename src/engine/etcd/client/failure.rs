@@ -17,8 +17,6 @@ pub(in crate::engine::etcd) enum Failure {
     Denied(Cause),
     /// The lease has run out, or was revoked.
     LeaseGone,
-    /// The revision that was asked for is gone from the servers' history.
-    Compacted,
     /// The servers don't take so much in one request.
     TooLarge(Cause),
     /// Any other answer, and a peer that isn't etcd.
@@ -68,9 +66,7 @@ impl Failure {
                     "the size of values, and --max-request-bytes and --max-txn-ops of the servers";
                 Error::engine(name, place, advice, cause)
             }
-            Failure::LeaseGone | Failure::Compacted => {
-                Error::engine(name, place, LOG, self.to_string())
-            }
+            Failure::LeaseGone => Error::engine(name, place, LOG, self.to_string()),
             Failure::Other(cause) => Error::engine(name, place, LOG, cause),
         }
     }
@@ -110,7 +106,6 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::LeaseGone => f.write_str("the lease has run out, or was revoked"),
-            Failure::Compacted => f.write_str("the servers have compacted that revision away"),
             Failure::Unreachable(cause)
             | Failure::Denied(cause)
             | Failure::TooLarge(cause)
@@ -199,7 +194,6 @@ impl Failed {
             .any(says);
         match code {
             code::NOT_FOUND if says("lease not found") => Failed::Refused(Failure::LeaseGone),
-            code::OUT_OF_RANGE if says("compacted") => Failed::Refused(Failure::Compacted),
             code::INVALID if says("too large") || says("too many operations") => {
                 Failed::Refused(Failure::TooLarge(cause()))
             }
@@ -315,7 +309,7 @@ mod tests {
             (
                 11,
                 "mvcc: required revision has been compacted",
-                "Refused Compacted",
+                "Refused Other",
             ),
             (3, "request is too large", "Refused TooLarge"),
             (3, "too many operations in txn request", "Refused TooLarge"),

@@ -156,15 +156,14 @@ impl Client {
         left.map_err(Failed::failure)
     }
 
-    /// Watches for deletions, and `puts` if asked for, from that revision on.
+    /// Watches for deletions, and `puts` if asked for, from now on.
     pub(super) fn watch(
         &self,
         range: &Range,
         puts: bool,
-        from: u64,
         deadline: &Deadline,
     ) -> Result<Watch, Failure> {
-        let body = requests::watch_of(range, puts, from);
+        let body = requests::watch_of(range, puts);
         let ask = || {
             self.hosts.ask(true, deadline, |connection, deadline| {
                 self.requests.watch(connection, &body, deadline)

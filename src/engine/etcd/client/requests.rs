@@ -191,10 +191,9 @@ impl Requests {
     }
 }
 
-/// What the servers are asked for by a watch.
-pub(super) fn watch_of(range: &Range, puts: bool, from: u64) -> Vec<u8> {
+/// What the servers are asked for by a watch. One that was to begin in the past would be told of nothing for up to 100 ms.
+pub(super) fn watch_of(range: &Range, puts: bool) -> Vec<u8> {
     let mut fields = json::bounds(range);
-    fields.insert("start_revision".into(), from.to_string().into());
     if !puts {
         fields.insert("filters".into(), json!(["NOPUT"]));
     }

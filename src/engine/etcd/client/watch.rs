@@ -28,6 +28,11 @@ impl Watch {
         }
     }
 
+    /// It tells of all that comes after that revision, and of nothing before.
+    pub(in crate::engine::etcd) fn begins_after(&self) -> u64 {
+        self.messages.begins_after
+    }
+
     /// Blocks until there are events, or until then: then there are none. After a failure it tells of nothing any more.
     pub(in crate::engine::etcd) fn next(
         &mut self,
@@ -37,8 +42,7 @@ impl Watch {
         loop {
             match self.messages.next(&mut self.used.connection) {
                 Ok(Told::Events(events)) if !events.is_empty() => return Ok(events),
-                Ok(Told::Begun | Told::Events(_)) => {}
-                Ok(Told::Compacted) => return Err(Failure::Compacted),
+                Ok(Told::Begun(_) | Told::Events(_)) => {}
                 Ok(Told::Ended(reason)) => return Err(Failed::ended(&reason).failure()),
                 Err(failed) if failed.is_timeout() => return Ok(Vec::new()),
                 Err(failed) => {
@@ -54,6 +58,8 @@ impl Watch {
 #[derive(Debug)]
 pub(super) struct Messages {
     incoming: Incoming,
+    /// This revision.
+    begins_after: u64,
     /// What has come, and wasn't told yet.
     text: Vec<u8>,
     /// There is no line's end before.
@@ -65,12 +71,15 @@ impl Messages {
     pub(super) fn begin(connection: &mut Connection, incoming: Incoming) -> Result<Self, Failed> {
         let mut messages = Messages {
             incoming,
+            begins_after: 0,
             text: Vec::new(),
             looked_at: 0,
         };
         match messages.next(connection)? {
-            Told::Begun => Ok(messages),
-            Told::Compacted => Err(Failed::Refused(Failure::Compacted)),
+            Told::Begun(revision) => {
+                messages.begins_after = revision;
+                Ok(messages)
+            }
             Told::Ended(reason) => Err(Failed::ended(&reason)),
             Told::Events(_) => Err(Failed::Unclear(Failure::surprised())),
         }

@@ -11,11 +11,9 @@ use crate::engine::etcd::client::txn::{Answer, Entry, LeaseId, OpResult};
 /// What one message of a watch tells.
 #[derive(Debug, PartialEq, Eq)]
 pub(in super::super) enum Told {
-    /// The watch has begun.
-    Begun,
+    /// The watch has begun, and tells what comes after that revision.
+    Begun(u64),
     Events(Vec<Event>),
-    /// The revision that it should have begun with is gone.
-    Compacted,
     /// It has ended, for this reason.
     Ended(String),
 }
@@ -78,16 +76,13 @@ pub(in super::super) fn status(answer: &Value) -> Option<MemberStatus> {
 pub(in super::super) fn told(message: &Value) -> Option<Told> {
     let result = message.get("result")?;
     if flag(result, "canceled")? {
-        if number(result, "compact_revision")? > 0 {
-            return Some(Told::Compacted);
-        }
         let reason = result
             .get("cancel_reason")
             .map_or(Some("no reason is given"), Value::as_str);
         return Some(Told::Ended(reason?.to_owned()));
     }
     if flag(result, "created")? {
-        return Some(Told::Begun);
+        return revision(result.get("header")?, "revision").map(Told::Begun);
     }
     let events = list(result, "events")?.iter();
     events.map(event).collect::<Option<_>>().map(Told::Events)
@@ -262,7 +257,7 @@ mod tests {
                 .extend(more.as_object().unwrap().clone());
             told(&json!({ "result": result })).unwrap()
         };
-        assert_eq!(message(json!({ "created": true })), Told::Begun);
+        assert_eq!(message(json!({ "created": true })), Told::Begun(2));
         let events = message(json!({ "events": [
             { "kv": { "key": "YQ==", "mod_revision": "5", "version": "1" } },
             { "type": "DELETE", "kv": { "key": "Yg==", "mod_revision": "6" } },
@@ -276,8 +271,6 @@ mod tests {
             events,
             Told::Events(vec![event(b"a", false, 5), event(b"b", true, 6)])
         );
-        let compacted = json!({ "canceled": true, "created": true, "compact_revision": "5" });
-        assert_eq!(message(compacted), Told::Compacted);
         let denied =
             json!({ "canceled": true, "created": true, "cancel_reason": "permission denied" });
         assert_eq!(message(denied), Told::Ended("permission denied".into()));
