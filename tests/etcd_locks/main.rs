@@ -9,6 +9,7 @@ mod lost_answers;
 mod members;
 mod operators;
 mod recipe;
+mod restored;
 mod traces;
 
 use std::time::Duration;

@@ -5,7 +5,8 @@
 //! next holder has to be told if an owner is gone.
 //!
 //! What always holds: a lease that is given again has no key, and no request that could still give it one. Its time counts
-//! from before the request that has proved it.
+//! from before the request that has proved it. Where the servers' data was set back, as by a snapshot, its keys of then are
+//! back: that shows in revisions when it is given one more key, and it is ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,8 @@ pub(super) struct ServerLease {
     pub(super) id: LeaseId,
     /// It lasts from then on for its whole time, at least.
     pub(super) since: BootInstant,
+    /// The servers' revision when they told last what was done with it.
+    pub(super) revision: u64,
 }
 
 /// How long what has to be told outlives its owner: `ABANDONMENT` at most, and half of it at least.
@@ -74,7 +77,12 @@ impl Leases {
     ) -> Result<(ServerLease, u64), Failure> {
         let granted = self.client.grant_lease(whole_seconds(ttl), deadline)?;
         let (id, since) = (granted.lease, granted.since);
-        Ok((ServerLease { id, since }, granted.seconds))
+        let lease = ServerLease {
+            id,
+            since,
+            revision: 0,
+        };
+        Ok((lease, granted.seconds))
     }
 
     pub(super) fn is_fresh(&self, lease: &ServerLease, ttl: Duration) -> bool {

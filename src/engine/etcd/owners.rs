@@ -16,7 +16,7 @@ pub(super) struct Own {
     pub(super) id: String,
     /// What its place holds, as far as answers said.
     pub(super) text: Vec<u8>,
-    /// Whether a request has no answer that may still give the lease a key.
+    /// Whether a request has no answer that may still give the lease a key, or it may have keys of another owner.
     pub(super) is_unclear: bool,
     /// Whether it may have told that it was let in alone.
     pub(super) has_entered: bool,
@@ -75,6 +75,7 @@ mod tests {
             lease: ServerLease {
                 id: LeaseId(7),
                 since: BootInstant::START.plus(Duration::from_secs(since)),
+                revision: 0,
             },
             id: String::new(),
             text: Vec::new(),

@@ -45,6 +45,8 @@ pub(super) struct EtcdWait {
     /// What stood in the way when it was last seen.
     blocker: Option<Blocker>,
     watching: Option<(Blocker, Watch)>,
+    /// Whether something may have happened after that was seen, and before it was watched.
+    has_missed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +138,7 @@ impl EtcdWait {
             beat: BootInstant::START,
             blocker: None,
             watching: None,
+            has_missed: false,
         }
     }
 
@@ -201,6 +204,7 @@ impl EtcdWait {
     ) -> Result<Entered, Unanswered<Failure>> {
         let commands = &self.commands;
         let is_alone = request.claim.is_exclusive();
+        let has_missed = std::mem::take(&mut self.has_missed);
         match self.state {
             State::Unclear | State::Leaving => commands.look(request, deadline),
             State::Out if is_alone => commands.enter_alone(request, own, enters, deadline),
@@ -211,17 +215,11 @@ impl EtcdWait {
             },
             State::InLine(_) if self.is_due() => commands.beat(request, own, deadline),
             // Going in is a commit also where somebody is still ahead.
-            State::InLine(created) if is_alone && !self.has_missed() => {
+            State::InLine(created) if is_alone && !has_missed => {
                 commands.go_in(request, own, created, deadline)
             }
             State::InLine(_) => commands.look(request, deadline),
         }
-    }
-
-    /// Whether something has happened after what stands in the way was seen, and before it was watched.
-    fn has_missed(&self) -> bool {
-        let mut both = self.watching.iter().zip(&self.blocker);
-        both.any(|((_, watch), seen)| watch.begins_after() > seen.revision)
     }
 
     fn is_due(&self) -> bool {
@@ -270,6 +268,10 @@ impl EtcdWait {
         if seen.is_broken {
             self.go_out(request, deadline)?;
             return Ok(Next::Answer(Answer::Broken));
+        }
+        if self.commands.distrusts_lease(request.owner, seen) {
+            self.go_out(request, deadline)?;
+            return Ok(Next::Ask);
         }
         if let Some(created) = seen.created(request.owner) {
             self.state = State::InLine(created);
@@ -369,11 +371,15 @@ impl EtcdWait {
         let same = watching.filter(|(of, _)| of.range == blocker.range && of.puts == blocker.puts);
         let mut watch = match same {
             Some((_, watch)) => watch,
-            None => (self.commands.client).watch(&blocker.range, blocker.puts, until)?,
+            None => {
+                let watch = (self.commands.client).watch(&blocker.range, blocker.puts, until)?;
+                // Also when it begins earlier: after data was restored the revisions that come are smaller.
+                self.has_missed = watch.begins_after() != blocker.revision;
+                watch
+            }
         };
-        let has_missed = watch.begins_after() > blocker.revision;
         loop {
-            let events = match has_missed {
+            let events = match self.has_missed {
                 true => Vec::new(),
                 false => watch.next(until)?,
             };

@@ -10,7 +10,7 @@ use crate::base::error::Result;
 use crate::base::owner::Owner;
 use crate::base::token::Token;
 use crate::engine::etcd::client::failure::Failure;
-use crate::engine::etcd::client::txn::{Compare, Op, Txn};
+use crate::engine::etcd::client::txn::{Answer, Compare, Op, Txn};
 use crate::engine::etcd::owners::Own;
 use crate::engine::etcd::place::{Place, Text};
 use crate::engine::{Grant, Request, Unanswered};
@@ -25,9 +25,9 @@ impl Commands {
     ) -> Result<Option<Grant>> {
         let name = request.key().name();
         let token = self.next_token(name, last_used)?;
-        let own = self.own(request, deadline);
-        let own = own.map_err(|e| self.error(Some(name), e))?;
         loop {
+            let own = self.own(request, deadline);
+            let own = own.map_err(|e| self.error(Some(name), e))?;
             let seen = self.see_both(request, deadline)?;
             if let Some(token) = adopted(&seen, request.owner) {
                 return self.adopted_before(request, &seen, token, deadline);
@@ -37,11 +37,10 @@ impl Commands {
                 self.retire(request.owner, deadline);
                 return Ok(None);
             };
-            let (own, txn) = adoption(own.clone(), &places, token, request.owner);
+            let (own, txn) = adoption(own, &places, token, request.owner);
             self.know(request, own.clone());
-            let write = || self.write(request.owner, &txn, deadline);
-            let (answer, _) = self.until_answered(Some(name), deadline, write)?;
-            if answer.succeeded {
+            let answer = self.write_adoption(request, &txn, deadline)?;
+            if answer.is_some_and(|answer| answer.succeeded) {
                 self.follows(request, from, &places, deadline);
                 return Ok(Some(Grant {
                     token,
@@ -49,8 +48,27 @@ impl Commands {
                     since: own.lease.since,
                 }));
             }
-            // Another has changed it meanwhile, or an answer was lost.
+            // Another has changed it meanwhile, an answer was lost, or the lease is gone.
         }
+    }
+
+    /// `None`: the lease that the owner was to have is gone, and it takes another.
+    fn write_adoption(
+        &self,
+        request: Request<'_>,
+        txn: &Txn,
+        deadline: &Deadline,
+    ) -> Result<Option<Answer>> {
+        let write = || match self.write(request.owner, txn, deadline) {
+            Err(e) if matches!(e.error, Failure::LeaseGone) => Ok(None),
+            answer => answer.map(Some),
+        };
+        let name = request.key().name();
+        let (answer, _) = self.until_answered(Some(name), deadline, write)?;
+        if answer.is_none() {
+            self.drop_lease(request.owner, deadline);
+        }
+        Ok(answer)
     }
 
     /// The owner goes on in these places of the other.

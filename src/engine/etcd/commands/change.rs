@@ -35,6 +35,7 @@ impl Commands {
             lease: ServerLease {
                 id: LeaseId(0),
                 since: BootInstant::START,
+                revision: 0,
             },
             id: id_of(owner).to_owned(),
             text: Vec::new(),

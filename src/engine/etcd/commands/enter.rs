@@ -64,6 +64,8 @@ impl Commands {
             otherwise,
         };
         let answer = self.write_entering(request.owner, &txn, deadline)?;
+        let written = waits || answer.succeeded;
+        self.check_data(request.owner, own, (&answer, written))?;
         let created = answer.revision;
         Ok(self.went_in(request, own, answer, created, keys.len()))
     }
@@ -211,6 +213,7 @@ impl Commands {
             otherwise: look.ops(&keys, request.owner),
         };
         let answer = self.write(request.owner, &txn, deadline)?;
+        self.check_data(request.owner, own, (&answer, answer.succeeded))?;
         Ok(Entered::Seen(look.seen(answer, keys.len())))
     }
 

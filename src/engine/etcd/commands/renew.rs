@@ -6,6 +6,7 @@ use super::ops::{get, look};
 use super::shared::Commands;
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
+use crate::engine::etcd::client::failure::Failure;
 use crate::engine::etcd::client::txn::{Compare, Txn};
 use crate::engine::etcd::keys::Keys;
 use crate::engine::etcd::owners::Own;
@@ -69,7 +70,10 @@ impl Commands {
             otherwise: Vec::new(),
         };
         // The next renewal finds whether it was done.
-        let _ = self.write(request.owner, &txn, deadline);
+        let written = self.write(request.owner, &txn, deadline);
+        if matches!(written, Err(e) if matches!(e.error, Failure::LeaseGone)) {
+            self.leases.lose_memory();
+        }
     }
 
     pub(in super::super) fn is_owner(

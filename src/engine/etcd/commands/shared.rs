@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ops::{get, host_millis, look};
+use super::seen::Seen;
 use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::error::{Error, Result};
@@ -113,11 +114,51 @@ impl Commands {
         txn: &Txn,
         deadline: &Deadline,
     ) -> Result<Answer, Unanswered<Failure>> {
-        self.client.transact(txn, deadline).inspect_err(|e| {
-            if e.sent {
-                self.owners.change(owner, |own| own.is_unclear = true);
-            }
-        })
+        let answer = self.client.transact(txn, deadline);
+        match &answer {
+            Ok(answer) => self
+                .owners
+                .change(owner, |own| own.lease.revision = answer.revision),
+            Err(e) if e.sent => self.owners.change(owner, |own| own.is_unclear = true),
+            Err(_) => {}
+        }
+        answer
+    }
+
+    /// Finds whether the owner's lease has places of others, which came back with the servers' data: then it is ended with
+    /// the owner's own places.
+    pub(in super::super) fn distrusts_lease(&self, owner: &Owner, seen: &Seen) -> bool {
+        let Some(own) = self.owners.get(owner) else {
+            return false;
+        };
+        let mut places = seen.lines.iter().flat_map(|line| &line.0);
+        let is_shared =
+            places.any(|place| place.lease == Some(own.lease.id) && place.owner() != Some(owner));
+        if is_shared {
+            self.owners.change(owner, |own| own.is_unclear = true);
+        }
+        is_shared
+    }
+
+    /// Takes the lease for gone that an owner had before this answer, if the servers' data was set back since it was taken:
+    /// then it may have places of earlier owners again, and would keep them. What was `written` has a revision of its own.
+    pub(super) fn check_data(
+        &self,
+        owner: &Owner,
+        before: &Own,
+        (answer, written): (&Answer, bool),
+    ) -> Result<(), Unanswered<Failure>> {
+        if before.lease.revision + u64::from(written) <= answer.revision {
+            return Ok(());
+        }
+        log::warn!(
+            "the data of etcd is older than it was: {} knew revision {}, and it is at {}",
+            self.client.place(),
+            before.lease.revision,
+            answer.revision
+        );
+        self.owners.change(owner, |own| own.is_unclear = true);
+        Err(Unanswered::unsent(Failure::LeaseGone))
     }
 
     /// Finds whether the servers know who we are. Which keys this user may read isn't said to us.
