@@ -8,6 +8,7 @@ mod admin;
 mod black_hole;
 mod builder;
 mod certificates;
+mod consensus;
 mod daemon;
 mod etcd;
 mod frames;
@@ -32,7 +33,8 @@ mod zookeeper;
 
 pub use black_hole::BlackHole;
 pub use builder::Builder;
-pub use etcd::{Backup, Etcd, EtcdCluster, EtcdSetup, Status, etcd_version};
+pub use consensus::{Backup, Kind, Server, ServerSet};
+pub use etcd::{Etcd, EtcdCluster, EtcdKind, EtcdSetup, Status, etcd_version};
 pub use frames::Protocol;
 pub use lateness::Probe;
 pub use process::{Child, hear, is_child, say};
@@ -45,7 +47,7 @@ pub use sets::{
 };
 pub use stopwatch::{Late, Stopwatch, is_in_time, within, worst};
 pub use threads::Thread;
-pub use zookeeper::{Ensemble, RawSession, ZooKeeper, ZooKeeperSetup};
+pub use zookeeper::{Ensemble, RawSession, ZooKeeper, ZooKeeperKind, ZooKeeperSetup};
 
 use std::thread;
 use std::time::{Duration, Instant};

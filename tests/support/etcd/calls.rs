@@ -33,7 +33,7 @@ impl Etcd {
     /// If it doesn't answer, or by an error.
     #[track_caller]
     pub fn call(&self, path: &str, body: &Value) -> Value {
-        let token = self.setup.login.then(|| login(self, ROOT));
+        let token = self.kind.setup.login.then(|| login(self, ROOT));
         match http::call(self.own_addr(), path, token.as_deref(), body) {
             Ok((200, answer)) => answer,
             other => panic!("{path} {body}: {other:?}"),

@@ -1,16 +1,12 @@
 //! Real servers of etcd: one, or a cluster of several.
 
-mod backup;
 mod calls;
-mod cluster;
 mod http;
 mod server;
 mod setup;
 
-pub use backup::Backup;
 pub use calls::Status;
-pub use cluster::EtcdCluster;
-pub use server::Etcd;
+pub use server::{Etcd, EtcdCluster, EtcdKind};
 pub use setup::EtcdSetup;
 
 use std::env;
@@ -19,11 +15,6 @@ use std::sync::OnceLock;
 
 use super::server::runs;
 
-/// The program to start.
-///
-/// # Panics
-///
-/// If there is none.
 /// Returns the version of the etcd that is tested on: 3, 4, 23.
 pub fn etcd_version() -> [u32; 3] {
     let told = Command::new(program()).arg("--version").output();
@@ -37,6 +28,11 @@ pub fn etcd_version() -> [u32; 3] {
     version
 }
 
+/// The program to start.
+///
+/// # Panics
+///
+/// If there is none.
 fn program() -> &'static str {
     static PROGRAM: OnceLock<String> = OnceLock::new();
     PROGRAM.get_or_init(|| {

@@ -2,20 +2,18 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::{Etcd, EtcdCluster, calls};
 use crate::certificates;
+use crate::consensus::{self, Front, local};
 use crate::frames::Protocol;
 use crate::peers::Peers;
-use crate::proxy::Proxy;
-use crate::server::free_port;
 
 /// A user who may do everything, and one who may do everything with keys; name and password.
 pub(super) const ROOT: (&str, &str) = ("root", "root-3f1a");
 pub(super) const USER: (&str, &str) = ("locker", "swordfish-7c1d");
-const ATTEMPTS: usize = 30;
 
 /// Configures an [`Etcd`] or an [`EtcdCluster`].
 #[derive(Clone, Debug, Default)]
@@ -25,16 +23,6 @@ pub struct EtcdSetup {
     pub(super) client_certificates: bool,
     proxied: bool,
     flags: Vec<(String, String)>,
-}
-
-/// The ports of one server, and the proxies in front of them.
-#[derive(Debug)]
-pub(super) struct Front {
-    pub(super) client: u16,
-    pub(super) tls: Option<u16>,
-    pub(super) peer: u16,
-    pub(super) clients: Option<Proxy>,
-    pub(super) peers: Option<Proxy>,
 }
 
 impl EtcdSetup {
@@ -96,45 +84,52 @@ impl EtcdSetup {
 
     fn start_members(self, count: usize) -> Vec<Etcd> {
         let setup = Arc::new(self);
-        let members = (0..ATTEMPTS).find_map(|_| setup.try_start(count));
-        let members = members.expect("free ports");
+        let members = consensus::start(count, |peers| setup.launch(count, peers));
         if setup.login {
             calls::demand_login(&members[0]);
         }
         members
     }
 
-    /// Starts all, or none if a port is taken meanwhile.
-    fn try_start(self: &Arc<Self>, count: usize) -> Option<Vec<Etcd>> {
-        let peers = Arc::new(Peers::of(count));
+    fn launch(self: &Arc<Self>, count: usize, peers: &Arc<Peers>) -> Vec<Etcd> {
         let certificates = self.tls.then(|| {
             let dir = tempfile::tempdir().expect("make a directory");
             certificates::write(dir.path());
             dir
         });
-        let fronts: Vec<_> = (0..count).map(|_| Front::new(self, &peers)).collect();
+        let prepare = |dir: &Path| {
+            if let Some(made) = &certificates {
+                certificates::copy(made.path(), dir);
+            }
+        };
+        let fronts: Vec<_> = (0..count).map(|_| self.front(peers)).collect();
         // So that none takes another test's for one of its own.
         let token = format!("{:016x}", RandomState::new().hash_one(0));
+        let name = |index: usize| format!("{token}-{index}");
         let members = fronts.iter().enumerate();
-        let members = members.map(|(index, front)| format!("{token}-{index}={}", front.peer_url()));
-        let cluster: Vec<_> = members.collect();
-        let cluster = cluster.join(",");
-        let servers: Vec<_> = fronts
-            .into_iter()
-            .enumerate()
-            .map(|(index, front)| {
-                let member = format!("{token}-{index}");
-                let server = Etcd::launch(self, (index, &member), &cluster, front, &peers, |dir| {
-                    if let Some(made) = &certificates {
-                        certificates::copy(made.path(), dir);
-                    }
-                });
-                peers.started(index, server.pid());
-                server
-            })
-            .collect();
-        let all = servers.iter().all(|server| server.wait().is_ok());
-        all.then_some(servers)
+        let members = members.map(|(index, front)| format!("{}={}", name(index), told(front)));
+        let cluster = members.collect::<Vec<_>>().join(",");
+        let launch = |(index, front): (usize, Front)| {
+            Etcd::launch(
+                self,
+                (&name(index), &cluster),
+                front,
+                (index, peers),
+                prepare,
+            )
+        };
+        fronts.into_iter().enumerate().map(launch).collect()
+    }
+
+    fn front(&self, peers: &Arc<Peers>) -> Front {
+        let (mut front, mut protocol) = (Front::new(1), Protocol::Http);
+        if self.tls {
+            (front, protocol) = (front.with_tls(), Protocol::Raw);
+        }
+        if self.proxied {
+            front = front.with_proxies(protocol, peers);
+        }
+        front
     }
 
     /// Returns the arguments of a member.
@@ -147,10 +142,13 @@ impl EtcdSetup {
                 "initial-cluster-token",
                 name.split('-').next().unwrap_or_default(),
             ),
-            ("listen-peer-urls", &http(front.peer)),
-            ("initial-advertise-peer-urls", &front.peer_url()),
-            ("listen-client-urls", &front.client_urls()),
-            ("advertise-client-urls", &http(front.client)),
+            (
+                "listen-peer-urls",
+                &front.listens().map(http).collect::<String>(),
+            ),
+            ("initial-advertise-peer-urls", &told(front)),
+            ("listen-client-urls", &client_urls(front)),
+            ("advertise-client-urls", &http(front.own)),
             // Half a second longer, and the shortest ttl of a lease would be two seconds.
             ("heartbeat-interval", "100"),
             ("election-timeout", "600"),
@@ -173,44 +171,17 @@ impl EtcdSetup {
     }
 }
 
-impl Front {
-    fn new(setup: &EtcdSetup, peers: &Arc<Peers>) -> Self {
-        let (client, peer) = (free_port(), free_port());
-        let tls = setup.tls.then(free_port);
-        let protocol = if setup.tls {
-            Protocol::Raw
-        } else {
-            Protocol::Http
-        };
-        let clients = setup
-            .proxied
-            .then(|| Proxy::speaking(protocol, local(tls.unwrap_or(client))));
-        let between = setup.proxied.then(|| Proxy::between(peers, local(peer)));
-        Self {
-            client,
-            tls,
-            peer,
-            clients,
-            peers: between,
-        }
-    }
-
-    fn peer_url(&self) -> String {
-        let proxy = self.peers.as_ref();
-        proxy.map_or_else(|| http(self.peer), |proxy| http(proxy.addr().port()))
-    }
-
-    fn client_urls(&self) -> String {
-        let plain = http(self.client);
-        let tls = self.tls;
-        tls.map_or(plain.clone(), |port| {
-            format!("{plain},https://{}", local(port))
-        })
-    }
+/// Where the others find it.
+fn told(front: &Front) -> String {
+    front.told().map(http).collect()
 }
 
-pub(super) fn local(port: u16) -> SocketAddr {
-    (Ipv4Addr::LOCALHOST, port).into()
+fn client_urls(front: &Front) -> String {
+    let plain = http(front.own);
+    if front.served == front.own {
+        return plain;
+    }
+    format!("{plain},https://{}", local(front.served))
 }
 
 fn http(port: u16) -> String {

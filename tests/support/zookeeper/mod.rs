@@ -1,12 +1,10 @@
 //! Real servers of ZooKeeper: one, or an ensemble of several.
 
-mod ensemble;
 mod server;
 mod session;
 mod setup;
 
-pub use ensemble::Ensemble;
-pub use server::ZooKeeper;
+pub use server::{Ensemble, ZooKeeper, ZooKeeperKind};
 pub use session::RawSession;
 pub use setup::ZooKeeperSetup;
 

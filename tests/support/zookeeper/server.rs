@@ -1,29 +1,30 @@
-//! A private server of ZooKeeper.
+//! What servers of ZooKeeper have of their own.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::path::Path;
+use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::jars;
 use super::session::{CONNECTION_LOSS, NO_NODE, PATIENCE, RawSession};
-use super::setup::{Front, ZooKeeperSetup, local};
-use crate::daemon::{Daemon, PortTaken, fast_dir};
+use super::setup::ZooKeeperSetup;
+use crate::consensus::{Front, Kind, Server, ServerSet};
+use crate::daemon::{Daemon, fast_dir};
 use crate::peers::Peers;
-use crate::{Fault, Proxy, wait_until};
+use crate::wait_until;
 
 /// Short, so that one which hangs doesn't keep a test from asking the others.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
-/// A server with a directory and ports of its own; dropping it kills it and removes the directory.
+/// A server of ZooKeeper.
+pub type ZooKeeper = Server<ZooKeeperKind>;
+
+/// An ensemble of ZooKeeper.
+pub type Ensemble = ServerSet<ZooKeeperKind>;
+
+/// Nothing has to be known of a server of ZooKeeper besides.
 #[derive(Debug)]
-pub struct ZooKeeper {
-    daemon: Daemon,
-    index: usize,
-    front: Front,
-    peers: Arc<Peers>,
-}
+pub struct ZooKeeperKind;
 
 impl ZooKeeper {
     /// Starts a server whose sessions last for 200 ms to 2 s.
@@ -38,115 +39,18 @@ impl ZooKeeper {
 
     pub(super) fn launch(
         setup: &ZooKeeperSetup,
-        index: usize,
         members: &[String],
         front: Front,
-        peers: &Arc<Peers>,
+        place: (usize, &Arc<Peers>),
     ) -> Self {
         let dir = fast_dir("zookeeper");
-        setup.write(dir.path(), index, &front, members);
+        setup.write(dir.path(), place.0, &front, members);
         let main = match members.len() {
             1 => "ZooKeeperServerMain",
             _ => "quorum.QuorumPeerMain",
         };
-        Self {
-            daemon: Daemon::launch(dir, "java", arguments(setup, main)),
-            index,
-            front,
-            peers: Arc::clone(peers),
-        }
-    }
-
-    /// Waits until it, and no other, serves clients.
-    pub(super) fn wait(&self) -> Result<(), PortTaken> {
-        let data = self.dir().join("data");
-        let data = data.display().to_string();
-        self.daemon.wait_until(|| {
-            let mine = self.word("conf").is_some_and(|conf| conf.contains(&data));
-            mine && self.mode().is_some()
-        })
-    }
-
-    /// Returns where clients find it: its proxy if it has one, otherwise its port.
-    pub fn addr(&self) -> SocketAddr {
-        let proxy = self.front.clients.as_ref();
-        proxy.map_or_else(|| self.own_addr(), Proxy::addr)
-    }
-
-    /// Returns the port without a proxy, at which the tests' own calls arrive.
-    pub fn own_addr(&self) -> SocketAddr {
-        local(self.front.client)
-    }
-
-    /// Returns the URL.
-    pub fn url(&self) -> String {
-        self.url_at("")
-    }
-
-    /// Returns the URL of all locks below `chroot`.
-    pub fn url_at(&self, chroot: &str) -> String {
-        format!("zk://{}/{chroot}", self.addr())
-    }
-
-    /// Returns the proxy that its clients connect to.
-    ///
-    /// # Panics
-    ///
-    /// If it was started without [`ZooKeeperSetup::proxies`].
-    #[track_caller]
-    pub fn proxy(&self) -> &Proxy {
-        self.front.clients.as_ref().expect("started with proxies()")
-    }
-
-    /// Returns its directory.
-    pub fn dir(&self) -> &Path {
-        self.daemon.dir()
-    }
-
-    /// Returns what it has logged, in all its lives.
-    pub fn log(&self) -> String {
-        self.daemon.log()
-    }
-
-    /// Returns the process id.
-    pub fn pid(&self) -> u32 {
-        self.daemon.pid()
-    }
-
-    /// Kills it with SIGKILL and reaps it.
-    pub fn kill(&self) {
-        self.daemon.kill();
-    }
-
-    /// Stops it with SIGSTOP: clients can connect, but nothing answers.
-    pub fn stop(&self) {
-        self.daemon.stop();
-    }
-
-    /// Continues it after [`ZooKeeper::stop`].
-    pub fn go_on(&self) {
-        self.daemon.cont();
-    }
-
-    /// Returns whether it has neither ended nor been stopped.
-    pub fn is_running(&self) -> bool {
-        self.daemon.is_running()
-    }
-
-    /// Starts it again with what it has on disk, and waits until it serves clients; kills it before if it runs.
-    ///
-    /// # Panics
-    ///
-    /// If it doesn't, also because too many others are down.
-    pub fn restart(&self) {
-        self.launch_again();
-        self.wait().expect("its ports are still free");
-    }
-
-    /// The same without waiting, for one of several that are down.
-    pub fn launch_again(&self) {
-        self.daemon.relaunch();
-        self.peers.started(self.index, self.pid());
+        let daemon = Daemon::launch(dir, "java", arguments(setup, main));
+        Self::of(ZooKeeperKind, daemon, front, place)
     }
 
     /// Returns `standalone`, `leader` or `follower`, or nothing if it serves nobody.
@@ -227,13 +131,37 @@ impl ZooKeeper {
         all.sort();
         Ok(all)
     }
+}
 
-    /// Does `fault` to what `self` hears from `other`.
-    pub(super) fn hears(&self, other: &Self, fault: Fault) {
-        let proxies = self.front.peers.as_ref().expect("started with proxies()");
-        for proxy in proxies {
-            proxy.set_from(Peers::address(other.index), fault);
-        }
+impl Ensemble {
+    /// Starts so many servers.
+    pub fn of(members: usize) -> Self {
+        ZooKeeperSetup::new().ensemble(members)
+    }
+}
+
+impl Kind for ZooKeeperKind {
+    fn is_ready(server: &ZooKeeper) -> bool {
+        let data = server.dir().join("data");
+        let data = data.display().to_string();
+        let mine = server.word("conf").is_some_and(|conf| conf.contains(&data));
+        mine && server.mode().is_some()
+    }
+
+    fn url(_server: &ZooKeeper, hosts: &str, root: &str) -> String {
+        format!("zk://{hosts}/{root}")
+    }
+
+    /// One that says that it leads, if most others say that they follow.
+    fn leader(members: &[ZooKeeper]) -> Option<usize> {
+        let modes: Vec<_> = members.iter().map(ZooKeeper::mode).collect();
+        let are = |mode: &str| {
+            let modes = modes.iter().flatten();
+            modes.filter(|one| *one == mode).count()
+        };
+        let most = are("leader") == 1 && 1 + are("follower") > modes.len() / 2;
+        let is_leader = |mode: &Option<String>| mode.as_deref() == Some("leader");
+        modes.iter().position(is_leader).filter(|_| most)
     }
 }
 

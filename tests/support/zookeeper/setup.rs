@@ -2,19 +2,16 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Ensemble, ZooKeeper};
+use crate::consensus::{self, Front};
 use crate::frames::Protocol;
 use crate::peers::Peers;
-use crate::proxy::Proxy;
-use crate::server::free_port;
 
 const TICK: Duration = Duration::from_millis(100);
-const ATTEMPTS: usize = 30;
 
 /// Configures a [`ZooKeeper`] or an [`Ensemble`].
 #[derive(Clone, Debug, Default)]
@@ -23,16 +20,6 @@ pub struct ZooKeeperSetup {
     tick: Option<Duration>,
     lines: Vec<String>,
     pub(super) properties: Vec<String>,
-}
-
-/// The ports of one server, and the proxies in front of them.
-#[derive(Debug)]
-pub(super) struct Front {
-    pub(super) client: u16,
-    pub(super) clients: Option<Proxy>,
-    quorum: u16,
-    election: u16,
-    pub(super) peers: Option<[Proxy; 2]>,
 }
 
 impl ZooKeeperSetup {
@@ -81,37 +68,35 @@ impl ZooKeeperSetup {
     }
 
     fn start_members(self, count: usize) -> Vec<ZooKeeper> {
-        let setup = Arc::new(self);
-        let members = (0..ATTEMPTS).find_map(|_| setup.try_start(count));
-        members.expect("free ports")
+        consensus::start(count, |peers| self.launch(count, peers))
     }
 
-    /// Starts all, or none if a port is taken meanwhile.
-    fn try_start(self: &Arc<Self>, count: usize) -> Option<Vec<ZooKeeper>> {
-        let peers = Arc::new(Peers::of(count));
-        let fronts: Vec<_> = (0..count).map(|_| Front::new(self, &peers)).collect();
-        let others: Vec<_> = fronts.iter().map(Front::seen_by_others).collect();
-        let servers: Vec<_> = fronts
-            .into_iter()
-            .enumerate()
-            .map(|(index, front)| {
-                let mut all = others.clone();
-                // It listens at what stands here.
-                all[index] = front.own();
-                let server = ZooKeeper::launch(self, index, &all, front, &peers);
-                peers.started(index, server.pid());
-                server
-            })
-            .collect();
-        let all = servers.iter().all(|server| server.wait().is_ok());
-        all.then_some(servers)
+    fn launch(&self, count: usize, peers: &Arc<Peers>) -> Vec<ZooKeeper> {
+        let fronts: Vec<_> = (0..count).map(|_| self.front(peers)).collect();
+        let others: Vec<_> = fronts.iter().map(|front| at(front.told())).collect();
+        let launch = |(index, front): (usize, Front)| {
+            let mut all = others.clone();
+            // It listens at what stands here.
+            all[index] = at(front.listens());
+            ZooKeeper::launch(self, &all, front, (index, peers))
+        };
+        fronts.into_iter().enumerate().map(launch).collect()
+    }
+
+    fn front(&self, peers: &Arc<Peers>) -> Front {
+        // One for the leader's words, and one for elections.
+        let front = Front::new(2);
+        if self.proxied {
+            return front.with_proxies(Protocol::ZooKeeper, peers);
+        }
+        front
     }
 
     /// Writes what the server `index` needs into `dir`.
     pub(super) fn write(&self, dir: &Path, index: usize, front: &Front, members: &[String]) {
         let data = dir.join("data");
         fs::create_dir(&data).expect("make a directory");
-        let (tick, port) = (self.tick.unwrap_or(TICK).as_millis(), front.client);
+        let (tick, port) = (self.tick.unwrap_or(TICK).as_millis(), front.own);
         let mut text = format!(
             "tickTime={tick}\ndataDir={}\nclientPort={port}\nclientPortAddress=127.0.0.1\n\
              admin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=*\n",
@@ -130,34 +115,9 @@ impl ZooKeeperSetup {
     }
 }
 
-impl Front {
-    fn new(setup: &ZooKeeperSetup, peers: &Arc<Peers>) -> Self {
-        let [client, quorum, election] = [(); 3].map(|()| free_port());
-        let clients = Proxy::speaking(Protocol::ZooKeeper, local(client));
-        let between = [quorum, election].map(|port| Proxy::between(peers, local(port)));
-        Self {
-            client,
-            clients: setup.proxied.then_some(clients),
-            quorum,
-            election,
-            peers: setup.proxied.then_some(between),
-        }
-    }
-
-    /// Where it listens for the others.
-    fn own(&self) -> String {
-        format!("127.0.0.1:{}:{}", self.quorum, self.election)
-    }
-
-    fn seen_by_others(&self) -> String {
-        let Some(proxies) = &self.peers else {
-            return self.own();
-        };
-        let [quorum, election] = proxies.each_ref().map(|proxy| proxy.addr().port());
-        format!("127.0.0.1:{quorum}:{election}")
-    }
-}
-
-pub(super) fn local(port: u16) -> SocketAddr {
-    (Ipv4Addr::LOCALHOST, port).into()
+/// How a member is written whose ports for the others are these.
+fn at(ports: impl Iterator<Item = u16>) -> String {
+    let mut text = String::from("127.0.0.1");
+    ports.for_each(|port| text += &format!(":{port}"));
+    text
 }

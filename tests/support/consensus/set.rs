@@ -1,25 +1,20 @@
-//! Several servers of etcd that are one.
+//! Several servers that are one.
 
 use std::time::Duration;
 
-use super::{Etcd, EtcdSetup};
+use super::{Kind, Server};
 use crate::{Fault, eventually};
 
 const SETTLES_WITHIN: Duration = Duration::from_secs(60);
 
-/// A cluster of etcd; dropping it kills all its servers.
+/// Several servers that are one; dropping it kills all of them.
 #[derive(Debug)]
-pub struct EtcdCluster {
-    members: Vec<Etcd>,
+pub struct ServerSet<K> {
+    members: Vec<Server<K>>,
 }
 
-impl EtcdCluster {
-    /// Starts so many servers which let everyone in.
-    pub fn of(members: usize) -> Self {
-        EtcdSetup::new().cluster(members)
-    }
-
-    pub(super) fn of_members(members: Vec<Etcd>) -> Self {
+impl<K: Kind> ServerSet<K> {
+    pub(crate) fn of_members(members: Vec<Server<K>>) -> Self {
         Self { members }
     }
 
@@ -32,16 +27,17 @@ impl EtcdCluster {
     pub fn url_at(&self, root: &str) -> String {
         let hosts = self.members.iter().map(|member| member.addr().to_string());
         let hosts: Vec<_> = hosts.collect();
-        self.members[0].url_of(&hosts.join(","), root)
+
+        K::url(&self.members[0], &hosts.join(","), root)
     }
 
     /// Returns all servers.
-    pub fn members(&self) -> &[Etcd] {
+    pub fn members(&self) -> &[Server<K>] {
         &self.members
     }
 
     /// Returns the server `index`, counted from 0.
-    pub fn member(&self, index: usize) -> &Etcd {
+    pub fn member(&self, index: usize) -> &Server<K> {
         &self.members[index]
     }
 
@@ -55,7 +51,7 @@ impl EtcdCluster {
         self.members[index].stop();
     }
 
-    /// Continues one after [`EtcdCluster::stop`].
+    /// Continues one after [`ServerSet::stop`].
     pub fn go_on(&self, index: usize) {
         self.members[index].go_on();
     }
@@ -96,30 +92,21 @@ impl EtcdCluster {
     }
 
     fn leader_now(&self) -> Option<usize> {
-        let members = self.members.iter();
-        let told: Vec<_> = members.map(Etcd::status).collect();
-        let leads = |index: usize| {
-            let Some(own) = &told[index] else {
-                return false;
-            };
-            let all = told.iter().flatten();
-            let votes = all.filter(|one| one.leader == own.member).count();
-            own.leader == own.member && votes > self.members.len() / 2
-        };
-        (0..self.members.len()).find(|index| leads(*index))
+        K::leader(&self.members)
     }
 
-    /// Cuts two off from each other: neither hears anything of the other any more. Clients aren't touched.
+    /// Cuts two off from each other: neither hears anything of the other any more, but in ZooKeeper who votes for whom.
+    /// Clients aren't touched.
     ///
     /// # Panics
     ///
-    /// If the cluster was started without [`EtcdSetup::proxies`].
+    /// If they were started without proxies.
     #[track_caller]
     pub fn cut(&self, one: usize, other: usize) {
         self.link(one, other, Fault::BlackHole);
     }
 
-    /// Takes back [`EtcdCluster::cut`].
+    /// Takes back [`ServerSet::cut`].
     #[track_caller]
     pub fn join(&self, one: usize, other: usize) {
         self.link(one, other, Fault::None);
@@ -131,7 +118,7 @@ impl EtcdCluster {
         self.others(index).for_each(|other| self.cut(index, other));
     }
 
-    /// Takes back [`EtcdCluster::isolate`].
+    /// Takes back [`ServerSet::isolate`].
     #[track_caller]
     pub fn take_back(&self, index: usize) {
         self.others(index).for_each(|other| self.join(index, other));

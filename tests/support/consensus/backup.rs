@@ -5,13 +5,13 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::Etcd;
+use super::{Kind, Server};
 
 /// What a server had on disk.
 #[derive(Debug)]
 pub struct Backup(TempDir);
 
-impl Etcd {
+impl<K: Kind> Server<K> {
     /// Copies what it has on disk; it is down for that moment.
     pub fn back_up(&self) -> Backup {
         self.kill();
@@ -21,7 +21,7 @@ impl Etcd {
         Backup(copy)
     }
 
-    /// Comes back to that: keys, leases and the revision are as they were.
+    /// Comes back to that, as if nothing had been written since.
     pub fn roll_back(&self, backup: &Backup) {
         self.kill();
         let data = self.dir().join("data");

@@ -1,0 +1,85 @@
+//! The ports of a server, and the proxies in front of them.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use crate::frames::Protocol;
+use crate::peers::Peers;
+use crate::server::free_port;
+use crate::{Fault, Proxy};
+
+/// The ports of one server, and the proxies in front of them.
+#[derive(Debug)]
+pub(crate) struct Front {
+    /// At which the tests' own calls arrive, without TLS and without a proxy.
+    pub(crate) own: u16,
+    /// That of clients: another one where they speak TLS.
+    pub(crate) served: u16,
+    pub(super) clients: Option<Proxy>,
+    between: Vec<Between>,
+}
+
+/// A port for the other servers.
+#[derive(Debug)]
+struct Between {
+    port: u16,
+    proxy: Option<Proxy>,
+}
+
+impl Front {
+    /// Free ports, of which so many are for the other servers.
+    pub(crate) fn new(ports_between: usize) -> Self {
+        let own = free_port();
+        let between = (0..ports_between).map(|_| Between {
+            port: free_port(),
+            proxy: None,
+        });
+        Self {
+            own,
+            served: own,
+            clients: None,
+            between: between.collect(),
+        }
+    }
+
+    /// Has clients arrive at a port of their own.
+    pub(crate) fn with_tls(mut self) -> Self {
+        self.served = free_port();
+        self
+    }
+
+    /// Puts a proxy in front of each port.
+    pub(crate) fn with_proxies(mut self, protocol: Protocol, peers: &Arc<Peers>) -> Self {
+        self.clients = Some(Proxy::speaking(protocol, local(self.served)));
+        for between in &mut self.between {
+            between.proxy = Some(Proxy::between(peers, local(between.port)));
+        }
+        self
+    }
+
+    /// At which it listens for the other servers.
+    pub(crate) fn listens(&self) -> impl Iterator<Item = u16> {
+        self.between.iter().map(|between| between.port)
+    }
+
+    /// At which the other servers find it.
+    pub(crate) fn told(&self) -> impl Iterator<Item = u16> {
+        self.between.iter().map(|Between { port, proxy }| {
+            let proxy = proxy.as_ref();
+            proxy.map_or(*port, |proxy| proxy.addr().port())
+        })
+    }
+
+    /// Does `fault` to what it hears from the server `index`.
+    #[track_caller]
+    pub(super) fn hears(&self, index: usize, fault: Fault) {
+        for between in &self.between {
+            let proxy = between.proxy.as_ref().expect("started with proxies()");
+            proxy.set_from(Peers::address(index), fault);
+        }
+    }
+}
+
+pub(crate) fn local(port: u16) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, port).into()
+}

@@ -1,0 +1,45 @@
+//! Servers of a kind that decide together: one, or a set of several.
+//!
+//! A [`Kind`] says what its servers are, and `etcd` and `zookeeper` have what else a test can do with one of theirs.
+
+mod backup;
+mod front;
+mod server;
+mod set;
+
+pub use backup::Backup;
+pub(super) use front::{Front, local};
+pub use server::Server;
+pub use set::ServerSet;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use crate::peers::Peers;
+
+/// A kind of servers, and what it has to know of each of its own.
+pub trait Kind: Debug + Sized {
+    /// Returns whether this server, and no other, answers, and has a leader.
+    fn is_ready(server: &Server<Self>) -> bool;
+
+    /// Returns the URL with these hosts of all locks below `root`.
+    fn url(server: &Server<Self>, hosts: &str, root: &str) -> String;
+
+    /// Returns which server leads, as it says itself and most others say.
+    fn leader(members: &[Server<Self>]) -> Option<usize>;
+}
+
+const ATTEMPTS: usize = 30;
+
+/// Starts so many by `launch`, and waits until all are ready. If a port is taken meanwhile, all are started anew.
+pub(super) fn start<K: Kind>(
+    count: usize,
+    launch: impl Fn(&Arc<Peers>) -> Vec<Server<K>>,
+) -> Vec<Server<K>> {
+    let servers = (0..ATTEMPTS).find_map(|_| {
+        let servers = launch(&Arc::new(Peers::of(count)));
+        let ready = servers.iter().all(|server| server.wait().is_ok());
+        ready.then_some(servers)
+    });
+    servers.expect("free ports")
+}
