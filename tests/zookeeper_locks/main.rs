@@ -4,6 +4,7 @@
 mod zookeeper_nodes;
 mod zookeeper_outages;
 mod zookeeper_replies;
+mod zookeeper_restored;
 mod zookeeper_sessions;
 
 use std::time::Duration;
