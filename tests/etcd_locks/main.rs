@@ -10,6 +10,7 @@ mod members;
 mod operators;
 mod recipe;
 mod restored;
+mod terms;
 mod traces;
 
 use std::time::Duration;

@@ -54,8 +54,8 @@ fn version(statuses: &[Status]) -> Finding {
         return Finding::weak(
             CHECK,
             text,
-            "a leader that was stopped for longer than a ttl, and goes on, may end leases that its successor has renewed: two may have \
-             a lock until the first one's next renewal",
+            "a leader that was stopped for longer than a ttl, and goes on, may end leases that its successor has renewed; locks get \
+             other leases after each election, and other programs, such as `etcdctl lock`, may not",
             "3.4.38, 3.5.23 or later",
         );
     }

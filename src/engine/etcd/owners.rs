@@ -12,6 +12,8 @@ use crate::base::sync::Mutex;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Own {
     pub(super) lease: ServerLease,
+    /// The lease to follow it, which the places may be under already.
+    pub(super) next: Option<ServerLease>,
     /// The last part of its keys: that of an owner that has passed its lease on to this one, or its own.
     pub(super) id: String,
     /// What its place holds, as far as answers said.
@@ -76,7 +78,9 @@ mod tests {
                 id: LeaseId(7),
                 since: BootInstant::START.plus(Duration::from_secs(since)),
                 revision: 0,
+                term: 2,
             },
+            next: None,
             id: String::new(),
             text: Vec::new(),
             is_unclear: false,

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::answers::{Granted, KeptAlive};
-pub(super) use self::answers::{MemberStatus, Status};
+use self::answers::Granted;
+pub(super) use self::answers::{KeptAlive, MemberStatus, Status};
 use self::connection::Connection;
 use self::failure::{Failed, Failure};
 use self::hosts::Hosts;
@@ -59,7 +59,7 @@ impl Client {
         let login = Login::new(address.login);
         Ok(Client {
             hosts: Arc::new(hosts),
-            requests: Requests { login, clock },
+            requests: Requests::new(login, clock),
             trust,
             place: address.shown,
             root: address.root,

@@ -1,6 +1,7 @@
 //! What hosts are asked, on one connection each.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
@@ -19,6 +20,8 @@ use crate::base::clock::{Clock, Deadline};
 pub(super) struct Requests {
     pub(super) login: Login,
     pub(super) clock: Arc<dyn Clock>,
+    /// In which the last answer was given, or an earlier one.
+    term: AtomicU64,
 }
 
 /// How often a lease is kept alive until that is proven. Each time counts but for the first with a member, unless the
@@ -29,12 +32,17 @@ const UNPROVEN: &str = "its cluster changes its leader again and again, or what 
                         members: then give the URL the members themselves";
 
 impl Requests {
+    pub(super) fn new(login: Login, clock: Arc<dyn Clock>) -> Self {
+        Requests {
+            login,
+            clock,
+            term: AtomicU64::default(),
+        }
+    }
+
     /// The same for a child that was forked off.
     pub(super) fn after_fork(&self) -> Self {
-        Requests {
-            login: self.login.after_fork(),
-            clock: self.clock.clone(),
-        }
+        Requests::new(self.login.after_fork(), self.clock.clone())
     }
 
     pub(super) fn transact(
@@ -46,6 +54,7 @@ impl Requests {
         let answer = self.ask(connection, "/v3/kv/txn", txn, deadline)?;
         let (answer, seen) = json::transaction(&answer).ok_or_else(surprised)?;
         connection.see(seen);
+        self.term.store(seen.term, Ordering::Relaxed);
         Ok(answer)
     }
 
@@ -56,14 +65,15 @@ impl Requests {
         deadline: &Deadline,
     ) -> Result<Granted, Failed> {
         let body = json!({ "TTL": seconds.to_string() }).to_string();
-        // Read before sending: the servers' lease starts no earlier than this.
-        let since = self.clock.now();
+        // Read before sending: the servers' lease starts no earlier than this, and in no earlier term.
+        let (since, term) = (self.clock.now(), self.term.load(Ordering::Relaxed));
         let answer = self.ask(connection, "/v3/lease/grant", body.as_bytes(), deadline)?;
         let (lease, seconds) = json::lease(&answer).ok_or_else(surprised)?;
         Ok(Granted {
             lease,
             seconds,
             since,
+            term,
         })
     }
 
@@ -92,16 +102,19 @@ impl Requests {
             let since = self.clock.now();
             let renewal = self.renew(connection, lease, deadline)?;
             let answer = self.transact(connection, look, deadline)?;
-            let verdict = match connection.seen() {
-                Some(read) => proof.judge(renewal, read),
-                None => Verdict::Unproven,
+            let Some(read) = connection.seen() else {
+                continue;
             };
-            let since = match verdict {
+            let since = match proof.judge(renewal, read) {
                 Verdict::Kept => Some(since),
                 Verdict::Gone => None,
                 Verdict::Unproven => continue,
             };
-            return Ok(KeptAlive { since, answer });
+            return Ok(KeptAlive {
+                since,
+                term: read.term,
+                answer,
+            });
         }
         Err(Failed::Unclear(Failure::Unreachable(UNPROVEN.into())))
     }

@@ -11,6 +11,7 @@ use crate::base::owner::Owner;
 use crate::base::token::Token;
 use crate::engine::etcd::client::failure::Failure;
 use crate::engine::etcd::client::txn::{Answer, Compare, Op, Txn};
+use crate::engine::etcd::leases::ServerLease;
 use crate::engine::etcd::owners::Own;
 use crate::engine::etcd::place::{Place, Text};
 use crate::engine::{Grant, Request, Unanswered};
@@ -121,14 +122,19 @@ impl Commands {
             id: place.id.clone(),
             ..own
         };
-        own.lease.id = lease;
+        if own.lease.id != lease {
+            own.lease = ServerLease {
+                id: lease,
+                term: 0,
+                ..own.lease
+            };
+        }
+        own.text = text_of(place, request.owner, token).to_bytes();
+        own.has_entered = request.claim.is_exclusive();
+        self.know(request, own.clone());
         let beat = || self.beat_at(request, &own, deadline);
         let (since, _) = self.until_answered(Some(name), deadline, beat)?;
         let Some(since) = since else { return Ok(None) };
-        own.lease.since = since;
-        own.text = text_of(place, request.owner, token).to_bytes();
-        own.has_entered = request.claim.is_exclusive();
-        self.know(request, own);
         Ok(Some(Grant {
             token: Token::from_number(token),
             value: None,
@@ -145,8 +151,8 @@ impl Commands {
     ) -> Result<Option<BootInstant>, Unanswered<Failure>> {
         let keys = self.keys(request.claim);
         let look = look(show(&keys, own, request.owner));
-        let kept = self.client.keep_alive(own.lease.id, &look, deadline);
-        kept.map(|kept| kept.since).map_err(Unanswered::unsent)
+        let kept = self.prove(request, own, &look, deadline);
+        kept.map(|(_, kept)| kept.since).map_err(Unanswered::unsent)
     }
 }
 

@@ -26,9 +26,9 @@ impl Commands {
         let (Some(own), keys) = (self.owners.get(request.owner), self.keys(request.claim)) else {
             return Ok(None);
         };
-        if !self.proves(request, &keys, &own, deadline)? {
+        let Some(own) = self.proves(request, &keys, &own, deadline)? else {
             return Ok(None);
-        }
+        };
         let token = self.next_token(request.key().name(), last_used)?;
         let Some(text) = Text::parse(&own.text) else {
             return Ok(None);
@@ -72,22 +72,19 @@ impl Commands {
         }
     }
 
-    /// Whether the owner's lease goes on; from now on at least.
+    /// The owner, if its lease goes on; from now on at least.
     fn proves(
         &self,
         request: Request<'_>,
         keys: &[Keys],
         own: &Own,
         deadline: &Deadline,
-    ) -> Result<bool> {
+    ) -> Result<Option<Own>> {
         let name = request.key().name();
         let look = look(show(keys, own, request.owner));
         loop {
-            let error = match self.client.keep_alive(own.lease.id, &look, deadline) {
-                Ok(kept) => {
-                    self.proved(request, own, kept.since);
-                    return Ok(kept.since.is_some());
-                }
+            let error = match self.prove(request, own, &look, deadline) {
+                Ok((own, kept)) => return Ok(kept.since.map(|_| own)),
                 Err(failure) => self.error(Some(name), failure),
             };
             deadline.sleep(super::shared::PAUSE);

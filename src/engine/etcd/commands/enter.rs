@@ -234,11 +234,12 @@ impl Commands {
     ) -> Outcome {
         let (keys, sees) = (self.keys(request.claim), look_of(request));
         let txn = look(sees.ops(&keys, request.owner));
-        let kept = self.client.keep_alive(own.lease.id, &txn, deadline);
-        let kept = kept.map_err(Unanswered::unsent)?;
-        self.proved(request, own, kept.since);
+        let kept = self.prove(request, own, &txn, deadline);
+        let (_, kept) = kept.map_err(Unanswered::unsent)?;
         let seen = sees.seen(kept.answer, keys.len());
-        if kept.since.is_none() && !seen.is_broken {
+        // Where it has places left they are given up.
+        let is_whole = seen.created(request.owner).is_some();
+        if kept.since.is_none() && is_whole && !seen.is_broken {
             return Err(Unanswered::unsent(Failure::LeaseGone));
         }
         Ok(Entered::Seen(seen))

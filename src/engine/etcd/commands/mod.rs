@@ -12,6 +12,7 @@ mod inspect;
 mod leave;
 mod list;
 mod ops;
+mod prove;
 mod release;
 mod renew;
 mod seen;

@@ -35,8 +35,8 @@ impl Commands {
         if own.has_entered {
             ops.extend(keys.iter().map(|keys| get(keys.entered_by(&own.id))));
         }
-        let kept = self.client.keep_alive(own.lease.id, &look(ops), deadline);
-        let mut kept = kept.map_err(|e| self.error(Some(name), e))?;
+        let kept = self.prove(request, &own, &look(ops), deadline);
+        let (own, mut kept) = kept.map_err(|e| self.error(Some(name), e))?;
         let entered = kept.answer.results.split_off(2 * keys.len());
         let standing = standing(&found(kept.answer, request.owner), Some(&own));
         let Some(since) = kept.since.filter(|_| standing == Renewed::Done) else {
@@ -46,7 +46,6 @@ impl Commands {
                 _ => Renewed::NotOwner,
             });
         };
-        self.proved(request, &own, Some(since));
         let is_forgotten =
             |result: &_| *result == super::super::client::txn::OpResult::Got(Vec::new());
         if entered.iter().any(is_forgotten) {

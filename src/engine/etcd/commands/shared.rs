@@ -75,6 +75,7 @@ impl Commands {
         };
         let own = Own {
             lease: self.leases.take(request.ttl, deadline)?,
+            next: None,
             id: id_of(request.owner).to_owned(),
             text: text.to_bytes(),
             is_unclear: false,
@@ -93,7 +94,7 @@ impl Commands {
 
     /// Nothing is left of an owner at etcd, but what a request without an answer may still bring. Its lease is for the next.
     pub(in super::super) fn retire(&self, owner: &Owner, deadline: &Deadline) {
-        match self.owners.remove(owner) {
+        match self.take_out(owner, deadline) {
             Some(own) if own.is_unclear => self.leases.revoke(own.lease, deadline),
             Some(own) => self.leases.give_back(own.lease),
             None => {}
@@ -102,9 +103,19 @@ impl Commands {
 
     /// The lease of an owner has ended, or is about to.
     pub(in super::super) fn drop_lease(&self, owner: &Owner, deadline: &Deadline) {
-        if let Some(own) = self.owners.remove(owner).filter(|own| own.is_unclear) {
+        let own = self.take_out(owner, deadline);
+        if let Some(own) = own.filter(|own| own.is_unclear) {
             self.leases.revoke(own.lease, deadline);
         }
+    }
+
+    fn take_out(&self, owner: &Owner, deadline: &Deadline) -> Option<Own> {
+        let own = self.owners.remove(owner)?;
+        if let Some(next) = own.next {
+            // It gets nothing any more: what would come late finds other places than it was for.
+            self.leases.revoke(next, deadline);
+        }
+        Some(own)
     }
 
     /// Carries out what may change something for an owner.
