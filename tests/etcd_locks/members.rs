@@ -82,6 +82,56 @@ fn leader_that_is_cut_off_renews_no_lease() {
     next.verify().unwrap();
 }
 
+/// So many leases that an old leader, which ends sixteen at once, has some left when it hears that it was replaced.
+const MANY: usize = 40;
+
+/// Longer than an election, and not longer than need be: a leader is stopped until all is over by its clock.
+const OVER: Duration = Duration::from_secs(8);
+
+/// A leader that goes on after it was replaced finds all leases over, and has them ended: before etcd 3.4.31 and 3.5.13
+/// also those that its successor has kept alive meanwhile.
+#[test]
+fn leader_that_goes_on_ends_no_lock() {
+    let cluster = cluster();
+    let [locker, other] = [(); 2].map(|()| open(&cluster.url(), OVER));
+    let names: Vec<_> = (0..MANY).map(|nth| format!("n{nth}")).collect();
+    let guards = names
+        .iter()
+        .map(|name| locker.try_lock(name).unwrap().unwrap());
+    let guards: Vec<_> = guards.collect();
+    let leader = cluster.leader();
+    let former = cluster.member(leader);
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| other.try_lock_for(&names[0], 5 * PATIENCE).unwrap());
+        let line = format!("crosslock/{}/w/", names[0]);
+        wait_until("a waiter", PATIENCE, || former.keys(&line).len() == 2);
+        let keys = former.keys("crosslock/");
+        cluster.stop(leader);
+        cluster.isolate(leader);
+        let stopped = Instant::now();
+        let successor = cluster.member(cluster.wait_for_other_leader(leader));
+        wait_until("all to be over", 2 * OVER, || {
+            // Also what was renewed just before.
+            stopped.elapsed() > OVER + Duration::from_secs(1)
+        });
+        assert!(guards.iter().all(crosslock::LockGuard::is_held));
+        cluster.go_on(leader);
+        wait_until("it to end leases, or to lead no more", PATIENCE, || {
+            let leads = |said: support::Status| said.leader == said.member;
+            former.undecided().is_some_and(|count| count > 0)
+                || former.status().is_some_and(|said| !leads(said))
+        });
+        cluster.take_back(leader);
+        wait_until("it to have ended all", PATIENCE, || {
+            former.undecided() == Some(0)
+        });
+        assert_eq!(successor.keys("crosslock/"), keys);
+        guards.iter().for_each(|guard| guard.verify().unwrap());
+        drop(guards);
+        assert!(waits.join().unwrap().is_some());
+    });
+}
+
 #[test]
 fn without_a_majority_nothing_is_had_and_later_all_is() {
     let cluster = cluster();

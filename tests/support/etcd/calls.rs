@@ -57,6 +57,16 @@ impl Etcd {
         })
     }
 
+    /// Returns how many of the changes that it has asked for aren't decided, or nothing if it doesn't answer.
+    pub fn undecided(&self) -> Option<u64> {
+        let metrics = http::get(self.own_addr(), "/metrics", STATUS_WITHIN).ok()?;
+        let mut lines = metrics.lines();
+        lines.find_map(|line| {
+            let count = line.strip_prefix("etcd_server_proposals_pending ")?;
+            count.parse().ok()
+        })
+    }
+
     /// Returns the revision that all agree on.
     #[track_caller]
     pub fn revision(&self) -> u64 {

@@ -34,6 +34,16 @@ pub(super) fn post(
     parse(&answer).ok_or_else(|| io::Error::other(String::from_utf8_lossy(&answer).into_owned()))
 }
 
+/// Returns what the server at `addr` shows at `path`.
+pub(super) fn get(addr: SocketAddr, path: &str, timeout: Duration) -> io::Result<String> {
+    let mut stream = TcpStream::connect_timeout(&addr, CONNECTS_WITHIN.min(timeout))?;
+    stream.set_read_timeout(Some(timeout))?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {addr}\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
 fn parse(answer: &[u8]) -> Option<(u16, Value)> {
     let text = str::from_utf8(answer).ok()?;
     let (head, body) = text.split_once("\r\n\r\n")?;
