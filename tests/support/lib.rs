@@ -34,7 +34,7 @@ mod zookeeper;
 pub use black_hole::BlackHole;
 pub use builder::Builder;
 pub use consensus::{Backup, Kind, Server, ServerSet};
-pub use etcd::{Etcd, EtcdCluster, EtcdKind, EtcdSetup, Status, etcd_version};
+pub use etcd::{Etcd, EtcdCluster, EtcdKind, EtcdSetup, Status};
 pub use frames::Protocol;
 pub use lateness::Probe;
 pub use process::{Child, hear, is_child, say};

@@ -15,19 +15,6 @@ use std::sync::OnceLock;
 
 use super::server::runs;
 
-/// Returns the version of the etcd that is tested on: 3, 4, 23.
-pub fn etcd_version() -> [u32; 3] {
-    let told = Command::new(program()).arg("--version").output();
-    let told = String::from_utf8(told.expect("run etcd").stdout).expect("it is text");
-    let first = told.lines().next().unwrap_or_default();
-    let numbers = first.rsplit(' ').next().unwrap_or_default().split('.');
-    let mut version = [0; 3];
-    for (part, number) in version.iter_mut().zip(numbers) {
-        *part = number.parse().expect("a number");
-    }
-    version
-}
-
 /// The program to start.
 ///
 /// # Panics

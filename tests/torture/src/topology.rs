@@ -5,7 +5,6 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::kinds::{Class, Kind, Moves};
-use support::etcd_version;
 
 /// How the servers of a run belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +105,6 @@ impl Topology {
     pub(crate) fn has(self, kind: &Kind) -> bool {
         match kind.name {
             "compaction" => return self == Topology::Etcd,
-            "leader stopped past election" if self == Topology::Etcd => return leaders_give_up(),
             "lease ended" => return self.elects(),
             _ if kind.is_of_members() => return self.elects(),
             name if self.elects() => return kind.moves == Moves::None && !is_of_redis(name),
@@ -125,16 +123,6 @@ impl Topology {
             "fail over to a stale replica" => is_single,
             name => is_single || !name.starts_with("server clock "),
         }
-    }
-}
-
-/// Whether a leader of this etcd that was stopped, and replaced, ends no leases any more when it goes on. Those that its
-/// successor has kept alive meanwhile are over for it, and before these versions it has them revoked (etcd's issue 15247).
-fn leaders_give_up() -> bool {
-    let version = etcd_version();
-    match version[..2] {
-        [3, 4] => version >= [3, 4, 31],
-        _ => version >= [3, 5, 13],
     }
 }
 
