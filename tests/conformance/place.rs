@@ -259,13 +259,35 @@ fn patient() -> support::ZooKeeperSetup {
     support::ZooKeeper::setup().config("maxSessionTimeout", &day)
 }
 
-/// Servers that all tests share that run at one time: they take seconds to start.
+/// Servers that tests share which run one after the other or at one time: they take seconds to start.
 #[cfg(any(feature = "redis", feature = "etcd", feature = "zookeeper"))]
-fn shared<T>(servers: &Mutex<Weak<T>>, start: impl FnOnce() -> T) -> Arc<T> {
+struct Shared<T>(Arc<T>);
+
+#[cfg(any(feature = "redis", feature = "etcd", feature = "zookeeper"))]
+fn shared<T>(servers: &Mutex<Weak<T>>, start: impl FnOnce() -> T) -> Shared<T> {
     let mut shared = servers.lock().unwrap_or_else(PoisonError::into_inner);
     let set = shared.upgrade().unwrap_or_else(|| Arc::new(start()));
     *shared = Arc::downgrade(&set);
-    set
+    Shared(set)
+}
+
+#[cfg(any(feature = "redis", feature = "etcd", feature = "zookeeper"))]
+impl<T> Deref for Shared<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+#[cfg(any(feature = "redis", feature = "etcd", feature = "zookeeper"))]
+impl<T> Drop for Shared<T> {
+    /// The last of the tests that run waits for a moment for the next one to begin, on another thread: so the servers
+    /// aren't started anew between two of them.
+    fn drop(&mut self) {
+        const NEXT_BEGINS_WITHIN: Duration = Duration::from_millis(300);
+        support::eventually(NEXT_BEGINS_WITHIN, || Arc::strong_count(&self.0) > 1);
+    }
 }
 
 impl Deref for Place {
