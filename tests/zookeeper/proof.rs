@@ -37,6 +37,33 @@ fn server_that_is_cut_off_from_its_leader_extends_no_lease() {
     ensemble.join(follower, leader);
 }
 
+/// A leader that was stopped takes sessions up, and answers a `sync`, until it looks whether it has its followers: that is a
+/// tick. It doesn't hear that they have closed their connections.
+#[test]
+fn replaced_leader_that_goes_on_extends_no_lease() {
+    const TICK: Duration = Duration::from_secs(1);
+    let setup = setup().tick(TICK).proxies().config("syncLimit", "2");
+    let ensemble = setup.ensemble(3);
+    let old = ensemble.leader();
+    // Longer than an election on a busy machine. Connections are made anew often: one before the leader looks.
+    let open = |index: usize| {
+        let builder = builder(&ensemble.member(index).url()).ttl(12 * TICK);
+        builder.connect_timeout(TICK).build().expect("open")
+    };
+    let (locker, other) = (open(old), open((old + 1) % 3));
+    let guard = held(&locker);
+    ensemble.isolate(old);
+    ensemble.stop(old);
+    ensemble.wait_for_other_leader(old);
+    // Time that sessions have had with the other leader.
+    std::thread::sleep(TICK * 4);
+    ensemble.go_on(old);
+    let next = held(&other);
+    assert!(!guard.is_held(), "{:?} are left", guard.remaining());
+    assert!(next.fencing_token() > guard.fencing_token());
+    ensemble.take_back(old);
+}
+
 #[test]
 fn session_leaves_a_server_that_is_cut_off_from_its_leader() {
     let ensemble = slow_to_notice();

@@ -7,12 +7,15 @@
 //! A *beat* is a `sync` that was answered, which takes the leader and comes to it behind the touches that were passed on
 //! before. Beats are counted that are three quarters of a tick apart, from the answer to the one to the sending of the
 //! next. Three in a row prove that the leader knows of the touch by the first: it was passed on meanwhile, also when the
-//! leader was stopped for a while between two of them. Two would not: such a leader may answer before it pings. So what is proven is older than the last answer by one and a half
-//! ticks at least. That is also by how much longer a leader that has lost its followers may take itself for one than they
-//! do: each stops after the same silence, but may have begun to count half a tick later, and looks once a tick.
+//! leader was stopped for a while between two of them. Two would not: such a leader may answer before it pings. So what is
+//! proven is older than the last answer by one and a half ticks at least. That is also by how much longer a leader that has
+//! lost its followers may take itself for one than they do: each stops after the same silence, but may have begun to count
+//! half a tick later, and looks once a tick.
 //!
 //! What a connection begins with is checked, and touched, by the leader itself. A new session is a transaction, so it
-//! counts at once. To take up an old one isn't: it counts from one and a half ticks before, because of such a leader.
+//! counts at once. To take up an old one isn't: a leader that was stopped and replaced does it, too, when it goes on, and
+//! answers a `sync` as well, until it looks next. So nothing counts on that connection before a transaction, which needs a
+//! majority, was carried out there: from then on taking it up counts.
 
 use std::time::Duration;
 
@@ -22,6 +25,8 @@ use crate::base::clock::BootInstant;
 #[derive(Clone, Debug)]
 pub(super) struct Proof {
     since: BootInstant,
+    /// When the session was taken up on this connection, if no transaction was carried out there yet.
+    unconfirmed: Option<BootInstant>,
     /// From the answer to a beat to the sending of the next.
     apart: Duration,
     /// The beat before the last, and the last, on this connection.
@@ -39,6 +44,7 @@ impl Proof {
     pub(super) fn new(tick: Duration, sent: BootInstant, answered: BootInstant) -> Self {
         Proof {
             since: sent,
+            unconfirmed: None,
             apart: tick * 3 / 4,
             last: [None, Some(Beat { sent, answered })],
         }
@@ -48,16 +54,18 @@ impl Proof {
         self.since
     }
 
-    /// How long before its answer a beat proves something.
-    pub(super) fn lag(&self) -> Duration {
-        self.apart * 2
-    }
-
     /// A connection took the session up.
     pub(super) fn taken_up(&mut self, sent: BootInstant, answered: BootInstant) {
-        let sure = sent.since(BootInstant::START).saturating_sub(self.lag());
-        self.since = self.since.max(BootInstant::START.plus(sure));
+        self.unconfirmed = Some(sent);
         self.last = [None, Some(Beat { sent, answered })];
+    }
+
+    /// A transaction was carried out that was sent on this connection: no other leader had taken over when it took the session
+    /// up.
+    pub(super) fn committed(&mut self) {
+        if let Some(taken_up) = self.unconfirmed.take() {
+            self.since = self.since.max(taken_up);
+        }
     }
 
     /// A `sync` was answered.
@@ -66,7 +74,9 @@ impl Proof {
             return;
         }
         let [first, second] = self.last;
-        if let Some(first) = first {
+        if let Some(first) = first
+            && self.unconfirmed.is_none()
+        {
             self.since = self.since.max(first.sent);
         }
         self.last = [second, Some(Beat { sent, answered })];
@@ -124,22 +134,27 @@ mod tests {
         proof.synced(at(300), at(300));
         proof.synced(at(600), at(600));
         proof.taken_up(at(610), at(620));
-        assert_eq!(proof.since(), at(10));
+        proof.committed();
+        assert_eq!(proof.since(), at(610));
         proof.synced(at(920), at(920));
-        assert_eq!(proof.since(), at(10));
         proof.synced(at(1220), at(1220));
         assert_eq!(proof.since(), at(610));
+        proof.synced(at(1520), at(1520));
+        assert_eq!(proof.since(), at(920));
     }
 
     #[test]
-    fn taking_up_a_session_never_takes_back_what_is_proven() {
+    fn nothing_counts_before_a_transaction_on_the_connection() {
         let mut proof = Proof::new(TICK, at(0), at(0));
         proof.taken_up(at(100), at(110));
+        for sent in (410..4_000).step_by(300) {
+            proof.synced(at(sent), at(sent));
+        }
         assert_eq!(proof.since(), at(0));
-        let mut proof = Proof::new(TICK, BootInstant::START, BootInstant::START);
-        let early = BootInstant::START.plus(TICK);
-        proof.taken_up(early, early);
-        assert_eq!(proof.since(), BootInstant::START);
+        proof.committed();
+        assert_eq!(proof.since(), at(100));
+        proof.synced(at(4_300), at(4_300));
+        assert!(proof.since() > at(3_000));
     }
 
     /// A server passes touches on each half tick, behind which syncs come to the leader. That is stopped at any time for any

@@ -66,6 +66,14 @@ impl Servers {
         }
     }
 
+    /// The path under which all nodes are.
+    pub(super) fn root(&self) -> &str {
+        match &*self.address.chroot {
+            "" => "/",
+            chroot => chroot,
+        }
+    }
+
     pub(super) fn hosts(&self) -> usize {
         self.hosts.len()
     }

@@ -143,10 +143,14 @@ impl Shared {
         let Connection { sent, answered, .. } = *connection;
         state.proof.taken_up(sent, answered);
         state.heard = answered;
-        if matches!(state.phase, Phase::Disconnected(_)) {
-            state.phase = Phase::Connected(connection.socket.closer());
+        if !matches!(state.phase, Phase::Disconnected(_)) {
+            return;
         }
+        state.phase = Phase::Connected(connection.socket.closer());
         self.changed.notify_all();
+        // Nothing counts before it. A failure closes the connection, whose reader finds that.
+        let first = Item::confirmation(self.servers.root().to_owned());
+        let _ = self.write(writer, state, vec![first], &Deadline::NEVER);
     }
 
     /// The connection is lost: what is pending has no answer, and nobody is told of events.

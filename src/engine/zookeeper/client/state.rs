@@ -7,7 +7,7 @@ use super::answer::{Expected, Header};
 use super::answers::AnswerSlot;
 use super::failure::Failure;
 use super::jute::{Decoder, Malformed};
-use super::ops::{Code, Op};
+use super::ops::{Change, Code, Op, Refused, Reply};
 use super::proof::Proof;
 use super::request::{Acl, Hello, PASSWORD, frame, number};
 use super::watcher::Listening;
@@ -71,6 +71,8 @@ pub(super) struct Item {
 enum Purpose {
     /// It proves that the session lives.
     Beat,
+    /// It proves that the leader leads.
+    Confirmation,
     Request {
         expected: Expected,
         is_sync: bool,
@@ -108,6 +110,18 @@ impl Item {
         Item {
             frame: frame(&Op::Sync { path }, Acl::World),
             purpose: Purpose::Beat,
+        }
+    }
+
+    /// A transaction that changes nothing. It needs a majority, also where it is refused.
+    pub(super) fn confirmation(path: String) -> Self {
+        let check = Change::Check {
+            path,
+            version: None,
+        };
+        Item {
+            frame: frame(&Op::Multi(vec![check]), Acl::World),
+            purpose: Purpose::Confirmation,
         }
     }
 
@@ -218,6 +232,7 @@ impl State {
         let is_done = header.error == 0;
         let reply = match &first.purpose {
             Purpose::Request { expected, .. } if is_done => Some(expected.decode(record)?),
+            Purpose::Confirmation if is_done => Some(CONFIRMED.decode(record)?),
             _ => None,
         };
         let first = self.pending.pop_front().ok_or(TO_NOTHING)?;
@@ -226,6 +241,11 @@ impl State {
         }
         match first.purpose {
             Purpose::Beat => self.is_beating = false,
+            Purpose::Confirmation => {
+                if reply.is_some_and(|reply| is_confirmed(&reply)) {
+                    self.proof.committed();
+                }
+            }
             Purpose::Request { slot, watch, .. } => {
                 let code = Code::from(header.error);
                 if let Some(watch) = watch {
@@ -250,10 +270,23 @@ impl State {
     }
 }
 
+/// What a confirmation is answered.
+const CONFIRMED: Expected = Expected::Multi { changes: 1 };
+
+/// Whether a transaction was carried out. One that is refused is a transaction, too, but for that of a session that has ended.
+fn is_confirmed(reply: &Reply) -> bool {
+    match reply {
+        Reply::Multi(Ok(_)) => true,
+        Reply::Multi(Err(Refused { code, .. })) => matches!(code, Code::NoNode | Code::NoAuth),
+        _ => false,
+    }
+}
+
 impl Pending {
     fn is_sync(&self) -> bool {
         match self.purpose {
             Purpose::Beat => true,
+            Purpose::Confirmation => false,
             Purpose::Request { is_sync, .. } => is_sync,
         }
     }

@@ -135,3 +135,30 @@ fn only_syncs_prove_and_numbers_begin_anew_behind_the_last() {
     assert!(answer(&mut state, 1, 0, &[], 1_500));
     assert_eq!(state.proof.since(), at(600));
 }
+
+/// What a multi of one part is answered: that part's kind and error.
+fn multi_answer(kind: i32, error: Option<i32>) -> Vec<u8> {
+    let mut record = Encoder::default();
+    record.int(kind).bool(false).int(error.unwrap_or(0));
+    if let Some(error) = error {
+        record.int(error);
+    }
+    record.int(-1).bool(true).int(-1).finish()
+}
+
+#[test]
+fn what_a_confirmation_is_answered_says_whether_it_was_a_transaction() {
+    let (check, refused, expired) = (13, -1, -112);
+    for (body, counts) in [
+        (multi_answer(check, None), true),
+        (multi_answer(refused, Some(-101)), true),
+        (multi_answer(refused, Some(-102)), true),
+        (multi_answer(refused, Some(expired)), false),
+    ] {
+        let mut state = state();
+        state.proof.taken_up(at(100), at(100));
+        state.enlist(vec![Item::confirmation("/".to_owned())], at(110));
+        assert!(answer(&mut state, 1, 0, &body, 120));
+        assert_eq!(state.proof.since(), at(if counts { 100 } else { 0 }));
+    }
+}
