@@ -1,12 +1,13 @@
-//! Whatever breaks between us and servers of etcd: the right outcome, within its bound.
+//! Whatever breaks between us and servers of etcd: the right outcome, within its bound. Where there is no
+//! etcd, tests with its name in theirs are left out.
 
 #![cfg(feature = "etcd")]
 
-mod hosts;
-mod logins;
-mod resources;
-mod tls;
-mod watches;
+mod etcd_hosts;
+mod etcd_logins;
+mod etcd_resources;
+mod etcd_tls;
+mod etcd_watches;
 
 use std::time::{Duration, Instant};
 

@@ -1,17 +1,18 @@
-//! What stands in etcd for a lock: its keys and leases, who else uses them, and what it costs.
+//! What stands in etcd for a lock: its keys and leases, who else uses them, and what it costs. Where there is no etcd, tests
+//! with its name in theirs are left out.
 
 #![cfg(feature = "etcd")]
 
-mod costs;
 mod detour;
-mod late;
-mod lost_answers;
-mod members;
-mod operators;
-mod recipe;
-mod restored;
-mod terms;
-mod traces;
+mod etcd_costs;
+mod etcd_late;
+mod etcd_lost_answers;
+mod etcd_members;
+mod etcd_operators;
+mod etcd_recipe;
+mod etcd_restored;
+mod etcd_terms;
+mod etcd_traces;
 
 use std::time::Duration;
 

@@ -1,11 +1,12 @@
-//! Locks in ZooKeeper: what becomes of a session, and when it counts as lost.
+//! Locks in ZooKeeper: what becomes of a session, and when it counts as lost. Where there is no ZooKeeper, tests with its
+//! name in theirs are left out.
 
 #![cfg(feature = "zookeeper")]
 
-mod hosts;
-mod login;
-mod proof;
-mod sessions;
+mod zookeeper_hosts;
+mod zookeeper_login;
+mod zookeeper_proof;
+mod zookeeper_sessions;
 
 use std::time::{Duration, Instant};
 
