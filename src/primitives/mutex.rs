@@ -292,7 +292,8 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
         self.0.get()
     }
 
-    /// Deletes the stored value without locking, so that it is `init` again: one round trip.
+    /// Deletes the stored value without locking, so that it is `init` again: on a server one round trip if there is
+    /// none, else two.
     ///
     /// A holder that has changed the value stores it again. While threads of one process hand the lock to one another,
     /// they keep the value as they know it, and don't see that it was removed.

@@ -3,9 +3,8 @@
 use std::thread;
 
 use crosslock::Locker;
-use support::Etcd;
+use support::{Detour, Etcd};
 
-use crate::detour::Detour;
 use crate::{LONG, PATIENCE, await_places, open, take};
 
 /// Its leases end by themselves only after the test.
@@ -13,18 +12,31 @@ fn patient(url: &str) -> Locker {
     Locker::builder(url).ttl(LONG).build().expect("it opens")
 }
 
+fn way(detour: &Detour) -> String {
+    format!("etcd://{}/", detour.addr())
+}
+
+/// Whether a request is a transaction that puts something.
+fn puts(request: &str) -> bool {
+    request.contains("/v3/kv/txn") && request.contains("request_put")
+}
+
+fn only_deletes(request: &str) -> bool {
+    request.contains("request_delete_range") && !request.contains("request_put")
+}
+
 #[test]
 fn places_that_are_given_up_late_are_not_those_of_the_holder() {
     let server = Etcd::start();
-    let detour = Detour::to(&server);
-    let (holder, waiter) = (open(&server), patient(&detour.url()));
+    let detour = Detour::to(server.own_addr());
+    let (holder, waiter) = (open(&server), patient(&way(&detour)));
     let guard = take(&holder);
     thread::scope(|scope| {
         let names = ["m", "n"];
         let waits = scope.spawn(move || waiter.try_lock_all_for(&names, PATIENCE));
         await_places(&server, 2);
         // It finds that it can't have both, and gives up the other.
-        detour.hold("request_delete_range", "request_put");
+        detour.hold(only_deletes);
         server.delete_all("crosslock/m/w/");
         guard.unlock().unwrap();
         detour.await_held();
@@ -43,9 +55,9 @@ fn places_that_are_given_up_late_are_not_those_of_the_holder() {
 #[test]
 fn question_that_comes_late_takes_no_lock_that_was_passed_on() {
     let server = Etcd::start();
-    let detour = Detour::to(&server);
-    let (one, other) = (patient(&detour.url()), open(&server));
-    detour.hold("request_put", "no such text");
+    let detour = Detour::to(server.own_addr());
+    let (one, other) = (patient(&way(&detour)), open(&server));
+    detour.hold(puts);
     let guard = one.try_lock_for("n", PATIENCE).unwrap().expect("free");
     detour.await_held();
     let adopted = other.adopt("n", guard.into_owner()).unwrap();
@@ -62,10 +74,10 @@ fn question_that_comes_late_takes_no_lock_that_was_passed_on() {
 #[test]
 fn removal_that_comes_late_removes_no_newer_value() {
     let server = Etcd::start();
-    let detour = Detour::to(&server);
-    let counter = patient(&detour.url()).mutex("n", 0).unwrap();
+    let detour = Detour::to(server.own_addr());
+    let counter = patient(&way(&detour)).mutex("n", 0).unwrap();
     counter.set(1).unwrap();
-    detour.hold("request_delete_range", "request_put");
+    detour.hold(only_deletes);
     counter.remove().unwrap();
     detour.await_held();
     counter.set(2).unwrap();

@@ -3,7 +3,6 @@
 
 #![cfg(feature = "etcd")]
 
-mod detour;
 mod etcd_costs;
 mod etcd_late;
 mod etcd_lost_answers;

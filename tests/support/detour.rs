@@ -6,32 +6,35 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use support::{Etcd, wait_until};
+use super::wait_until;
 
-use crate::PATIENCE;
+/// Far more than anything here takes, even on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Passes all bytes, but for a request that is to be late. Its connections end with their clients.
-pub(crate) struct Detour {
+#[derive(Debug)]
+pub struct Detour {
     addr: SocketAddr,
     server: SocketAddr,
     late: Arc<Mutex<Late>>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 enum Late {
     #[default]
     Nothing,
-    /// The next request that has the first text, and not the second.
-    Wanted(&'static str, &'static str),
+    /// The next request that is such.
+    Wanted(fn(&str) -> bool),
     Held(Vec<u8>),
 }
 
 impl Detour {
-    pub(crate) fn to(server: &Etcd) -> Self {
+    /// Starts a way to the server at `server`.
+    pub fn to(server: SocketAddr) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let detour = Detour {
             addr: listener.local_addr().expect("its port"),
-            server: server.own_addr(),
+            server,
             late: Arc::default(),
         };
         let (server, late) = (detour.server, Arc::downgrade(&detour.late));
@@ -46,24 +49,32 @@ impl Detour {
         detour
     }
 
-    pub(crate) fn url(&self) -> String {
-        format!("etcd://{}/", self.addr)
+    /// Returns the address for clients.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
     }
 
-    /// Holds up the next transaction with the first text and without the second, and closes its connection.
-    pub(crate) fn hold(&self, with: &'static str, without: &'static str) {
-        *self.late.lock().unwrap() = Late::Wanted(with, without);
+    /// Holds up the next request that is such, and closes its connection.
+    pub fn hold(&self, such: fn(&str) -> bool) {
+        *self.late.lock().expect("nobody panics") = Late::Wanted(such);
     }
 
-    pub(crate) fn await_held(&self) {
+    /// Waits until a request is held up.
+    #[track_caller]
+    pub fn await_held(&self) {
         wait_until("a request to be held up", PATIENCE, || {
-            matches!(*self.late.lock().unwrap(), Late::Held(_))
+            matches!(*self.late.lock().expect("nobody panics"), Late::Held(_))
         });
     }
 
     /// Has the request come to the server after all, and waits until it was answered.
-    pub(crate) fn deliver(&self) -> String {
-        let late = std::mem::take(&mut *self.late.lock().unwrap());
+    ///
+    /// # Panics
+    ///
+    /// If none is held up.
+    #[track_caller]
+    pub fn deliver(&self) -> String {
+        let late = std::mem::take(&mut *self.late.lock().expect("nobody panics"));
         let Late::Held(request) = late else {
             panic!("nothing is held up");
         };
@@ -103,12 +114,11 @@ fn pass(mut client: TcpStream, server: SocketAddr, late: &Mutex<Late>) -> Option
 }
 
 fn is_held(request: &[u8], late: &Mutex<Late>) -> bool {
-    let mut late = late.lock().unwrap();
-    let Late::Wanted(with, without) = *late else {
+    let mut late = late.lock().expect("nobody panics");
+    let Late::Wanted(such) = *late else {
         return false;
     };
-    let text = String::from_utf8_lossy(request);
-    let is_wanted = text.contains("/v3/kv/txn") && text.contains(with) && !text.contains(without);
+    let is_wanted = such(&String::from_utf8_lossy(request));
     if is_wanted {
         *late = Late::Held(request.to_vec());
     }

@@ -45,6 +45,7 @@ pub(super) struct Commands {
     inspect: Script,
     break_lock: Script,
     are_locks: Script,
+    remove: Script,
 }
 
 /// A script for one name, and the one for several.
@@ -126,6 +127,7 @@ impl Commands {
             inspect: Script::new("lock/inspect"),
             break_lock: Script::new("lock/break"),
             are_locks: Script::new("list/locks"),
+            remove: Script::new("lock/remove"),
         }
     }
 
@@ -240,11 +242,24 @@ impl Commands {
     }
 
     pub(super) fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored> {
-        stored(self.command("GET", key, deadline)?).ok_or_else(|| self.surprised(key))
+        stored(self.get(key, deadline)?).ok_or_else(|| self.surprised(key))
     }
 
     pub(super) fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()> {
-        self.command("DEL", key, deadline).map(drop)
+        let keys = Keys::of(key);
+        let keys = keys.all();
+        // The value that one look shows is deleted by the next call: one that comes late finds another, and leaves it.
+        let mut seen = Vec::new();
+        loop {
+            let arguments = [&seen[..]];
+            let call = self.remove.call(&keys, &arguments);
+            let answer = self.servers.call(Route::to(keys[0]), &call, deadline);
+            match answer.map_err(|e| self.error(Some(key), e.error))?.value {
+                Value::BulkString(found) if found.is_empty() => return Ok(()),
+                Value::BulkString(found) => seen = found,
+                _ => return Err(self.surprised(key)),
+            }
+        }
     }
 
     pub(super) fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32> {
@@ -304,8 +319,8 @@ impl Commands {
     }
 
     /// Sends a command about a name's value.
-    fn command(&self, verb: &str, key: &Key, deadline: &Deadline) -> Result<Value> {
-        let mut command = ::redis::cmd(verb);
+    fn get(&self, key: &Key, deadline: &Deadline) -> Result<Value> {
+        let mut command = ::redis::cmd("GET");
         let keys = Keys::of(key);
         command.arg(keys.all()[VALUE]);
         let answer = self.servers.call(Route::to(&keys.lock), &command, deadline);

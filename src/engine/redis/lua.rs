@@ -5,7 +5,7 @@
 const CONSTANTS: &str = include_str!("../../../lua/lib/constants.lua");
 
 /// The other files of `lua/`, by their names.
-pub(super) const FILES: [(&str, &str); 29] = [
+pub(super) const FILES: [(&str, &str); 30] = [
     (
         "lock/acquire",
         include_str!("../../../lua/lock/acquire.lua"),
@@ -24,6 +24,7 @@ pub(super) const FILES: [(&str, &str); 29] = [
         "lock/release",
         include_str!("../../../lua/lock/release.lua"),
     ),
+    ("lock/remove", include_str!("../../../lua/lock/remove.lua")),
     ("lock/renew", include_str!("../../../lua/lock/renew.lua")),
     ("all/acquire", include_str!("../../../lua/all/acquire.lua")),
     ("all/adopt", include_str!("../../../lua/all/adopt.lua")),

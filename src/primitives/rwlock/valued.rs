@@ -338,7 +338,7 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
         self.reading.get()
     }
 
-    /// Deletes the stored value without locking, as [`Mutex::remove`](crate::Mutex::remove) does: one round trip.
+    /// Deletes the stored value without locking, as [`Mutex::remove`](crate::Mutex::remove) does.
     ///
     /// The value is `init` again, until a writer stores another.
     ///

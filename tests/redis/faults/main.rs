@@ -8,6 +8,8 @@ mod channels;
 mod contents;
 mod denials;
 mod diagnosis;
+#[cfg(feature = "value")]
+mod late_requests;
 mod lost_releases;
 mod lost_replies;
 mod networks;
