@@ -139,7 +139,8 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Called when a lease is lost, for an engine that keeps something of it in this process.
+    /// Called when a lease is lost, or will never be released, for an engine that keeps something of it in this process. It
+    /// doesn't block.
     fn forget(&self, _owner: &Owner) {}
 }
 

@@ -92,8 +92,10 @@ impl DeferredReleases {
         // The server's lease started before now, and the engine drops a waiter no later than this.
         let over = self.0.clock.instant() + release.ttl + HEARTBEAT_LATENESS;
         let mut queue = self.0.queue.lock();
-        if queue.waiting.len() == MOST {
-            queue.waiting.pop_front();
+        if queue.waiting.len() >= MOST
+            && let Some((dropped, _)) = queue.waiting.pop_front()
+        {
+            self.0.engine.forget(&dropped.owner);
         }
         queue.waiting.push_back((release, over));
         // What moves the clock has them tried again.
@@ -169,7 +171,13 @@ impl Shared {
     fn next(&self) -> Option<(DeferredRelease, Instant, Deadline)> {
         let mut queue = self.queue.lock();
         let now = Instant::now();
-        queue.waiting.retain(|(_, over)| now < *over);
+        queue.waiting.retain(|(release, over)| {
+            let is_left = now < *over;
+            if !is_left {
+                self.engine.forget(&release.owner);
+            }
+            is_left
+        });
         let is_closed = queue.close_by.is_some_and(|by| by <= now);
         let Some((release, over)) = queue.waiting.pop_front().filter(|_| !is_closed) else {
             queue.has_worker = false;
@@ -205,6 +213,7 @@ impl Shared {
         match self.engine.release(request, release, deadline) {
             Err(e) if e.may_pass() => false,
             Err(e) => {
+                self.engine.forget(owner);
                 log::warn!("what was given up is left to its ttl: {}", Whole(&e));
                 true
             }
@@ -238,9 +247,9 @@ impl fmt::Debug for DeferredReleases {
 mod tests {
     use super::*;
     use crate::base::clock::tests::ManualClock;
-    use crate::base::error::Result;
+    use crate::base::error::{Error, Result};
     use crate::engine::{Released, Renewed, Wait};
-    use crossbeam_channel::{Sender, bounded};
+    use crossbeam_channel::{Sender, bounded, unbounded};
 
     const TTL: Duration = Duration::from_secs(30);
     const MINUTE: Duration = Duration::from_secs(60);
@@ -291,5 +300,53 @@ mod tests {
             });
             assert_eq!(told.recv(), Ok((ending, MINUTE)));
         }
+    }
+
+    /// Can't be reached, and tells which owners it is to forget.
+    #[derive(Debug)]
+    struct Unreachable(Sender<Owner>);
+
+    impl Engine for Unreachable {
+        fn place(&self) -> &str {
+            "nowhere"
+        }
+
+        fn new_wait(&self) -> Box<dyn Wait> {
+            unreachable!("nobody waits")
+        }
+
+        fn renew(&self, _: Request<'_>, _: &Deadline) -> Result<Renewed> {
+            unreachable!("nothing is renewed")
+        }
+
+        fn release(&self, _: Request<'_>, _: Release<'_>, _: &Deadline) -> Result<Released> {
+            Err(Error::unavailable(None, "nowhere", "it is down"))
+        }
+
+        fn forget(&self, owner: &Owner) {
+            let _ = self.0.send(owner.clone());
+        }
+    }
+
+    /// An engine whose sessions outlast leases would keep its place in line.
+    #[test]
+    fn owner_whose_release_is_dropped_is_forgotten() {
+        let (tell, told) = unbounded();
+        let clock = ManualClock::new();
+        let deferred = DeferredReleases::new(Arc::new(Unreachable(tell)), clock.clone());
+        let owners: Vec<_> = (0..MOST + 9).map(|_| Owner::new()).collect();
+        for owner in &owners {
+            deferred.leave(DeferredRelease {
+                claim: Claim::exclusive("deferred", "a"),
+                owner: owner.clone(),
+                ttl: TTL,
+                ending: Ending::Unknown,
+                kept_until: clock.now(),
+            });
+        }
+        let forgotten: Vec<_> = told.try_iter().collect();
+        // One may be on the wire.
+        assert!(forgotten.len() >= 8, "{}", forgotten.len());
+        assert!(forgotten.iter().all(|owner| owners.contains(owner)));
     }
 }

@@ -3,7 +3,7 @@
 //! | an owner | is here | leaves by |
 //! |---|---|---|
 //! | whose question is on the wire | without nodes, *unclear* | the answer; a release, which looks for its nodes |
-//! | that waits | with its nodes | a release; the end of its session |
+//! | that waits | with its nodes | a release; the end of its session; a release that is dropped: then its nodes are deleted |
 //! | that was let in | with its nodes, and until when its lease lasts unless it is renewed | a release; a break; the end of the session, or of its lease: then its nodes are deleted |
 //!
 //! The session keeps all nodes of the process, also that of a lease that nobody renews: so leases end here.
