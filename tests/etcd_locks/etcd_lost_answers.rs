@@ -96,6 +96,37 @@ fn release_whose_answer_is_lost_counts() {
     assert_clean(&server);
 }
 
+/// Another host would say that there is nothing to release.
+#[test]
+fn release_whose_answer_is_lost_on_a_new_connection_counts() {
+    let server = server();
+    let url = format!("etcd://{},{}/", server.addr(), server.own_addr());
+    let locker = Locker::builder(&url).ttl(LONG).build().unwrap();
+    let ahead = server_itself(&server).lock("m").unwrap();
+    let guard = take(&locker);
+    thread::scope(|scope| {
+        let before = server.proxy().requests();
+        let waits = scope.spawn(|| locker.try_lock_for("m", PATIENCE));
+        // A lease, a place in line, and a watch, which keeps the connection that was idle.
+        wait_until("it watches", PATIENCE, || {
+            server.proxy().requests() == before + 3
+        });
+        server.proxy().lose_next_reply("request_delete_range", true);
+        guard.unlock().unwrap();
+        wait_until("a lost answer", PATIENCE, || {
+            server.proxy().lost_replies() == 1
+        });
+        ahead.unlock().unwrap();
+        waits.join().unwrap().unwrap().unwrap().unlock().unwrap();
+    });
+    assert_clean(&server);
+}
+
+/// Reaches it without a proxy.
+fn server_itself(server: &Etcd) -> Locker {
+    Locker::open(&format!("etcd://{}/", server.own_addr())).unwrap()
+}
+
 #[test]
 fn release_that_is_never_answered_is_tried_again() {
     let server = server();

@@ -222,7 +222,10 @@ impl Attempt<'_> {
         let share = self.deadline.remaining() / self.left;
         let limit = share.min(self.patience).min(self.hosts.connect_timeout);
         match host.connect(&self.deadline.within(limit)) {
-            Ok(connection) => self.on(connection, self.left, ask).map_err(Unmade::Failed),
+            Ok(connection) => {
+                let asked = self.on(connection, self.left, ask);
+                asked.map_err(|failed| self.unmade(failed))
+            }
             Err(failed) if failed.is_timeout() => Err(Unmade::Slow(failed)),
             Err(failed) => {
                 self.hosts.avoid(self.host);
