@@ -38,6 +38,12 @@ impl Engine {
         self != Engine::Redis
     }
 
+    /// Whether all calls of a process wait on one connection. It is given up when one answer takes too long, and then no other
+    /// comes either.
+    pub(super) fn shares_connection(self) -> bool {
+        self == Engine::ZooKeeper
+    }
+
     /// By how much a server may end a lease later than its ttl after its last renewal.
     pub(super) fn ends_leases_within(self) -> Duration {
         match self {

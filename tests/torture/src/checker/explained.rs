@@ -202,6 +202,9 @@ fn had_no_time(facts: &Facts<'_>, rules: &Rules, event: &Event) -> bool {
             ask.until < nanos(SHORT) || late(ask.at.max(before(rules.io_timeout + SHORT))) > 0
         }
         // They are tried once.
+        "try" | "adopt" if facts.engine.shares_connection() => {
+            late(ask.at.saturating_sub(nanos(attempt))) >= nanos(attempt) / 2
+        }
         "try" | "open" | "adopt" => late(ask.at) >= nanos(attempt) / 2,
         _ => late(ask.at.max(before(UNAVAILABLE_FOR))) >= nanos(UNAVAILABLE_FOR) / 2,
     }

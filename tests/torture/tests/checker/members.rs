@@ -172,3 +172,18 @@ fn lease_that_its_own_process_adopts_has_another_owner() {
     // Nobody had asked for it yet.
     breaks_on("zookeeper", "C6", history(35).into_iter().take(5));
 }
+
+#[test]
+fn attempt_fails_with_a_connection_that_was_slow_before() {
+    let history = |late: u64| {
+        let lateness = Event {
+            name: String::new(),
+            ..with(event(1_000, "late", 1), "", "waited", 1_000 + late)
+        };
+        let failed = with(event(1_153, "answer", 1), "unavailable", "", 0);
+        [lateness, ask(1_150, 1, "try", 0), failed]
+    };
+    passes_on("zookeeper", history(80));
+    breaks_on("zookeeper", "C8", history(70));
+    breaks_on("etcd", "C8", history(80));
+}
