@@ -131,8 +131,8 @@ pub(crate) fn run() {
     thread::scope(|scope| {
         for thread in 0..THREADS {
             let (told, locker, history) = (&told, &locker, &history);
-            let (ends, refused) = (&ends, &refused);
-            scope.spawn(move || Worker::new(told, thread, locker, history, refused).work(ends));
+            let signs = (&ends, &refused);
+            scope.spawn(move || Worker::new(told, thread, locker, history, signs).work());
         }
         say("ready");
         // Also when the driver is gone.
@@ -155,6 +155,8 @@ struct Worker<'a> {
     locker: &'a Shared,
     canceller: Canceller,
     told: &'a Told,
+    /// Whether the run is over.
+    ends: &'a AtomicBool,
     /// Counts the calls that were refused with an error of the engine.
     refused: &'a AtomicU64,
     history: &'a History,
@@ -174,7 +176,7 @@ impl<'a> Worker<'a> {
         thread: u32,
         locker: &'a Shared,
         history: &'a History,
-        refused: &'a AtomicU64,
+        (ends, refused): (&'a AtomicBool, &'a AtomicU64),
     ) -> Self {
         let pid = std::process::id();
         let register = Register::connect(&told.dir, told.index, pid, thread);
@@ -182,6 +184,7 @@ impl<'a> Worker<'a> {
             locker,
             canceller: Canceller::start(told.open_history()),
             told,
+            ends,
             refused,
             history,
             register: register.expect("the register"),
@@ -199,8 +202,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn work(mut self, ends: &AtomicBool) {
-        while !ends.load(Relaxed) {
+    fn work(mut self) {
+        while !self.ends.load(Relaxed) {
             // Otherwise the driver is gone, or is about to end this process.
             if self.work_once().is_err() {
                 return;

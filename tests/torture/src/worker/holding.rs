@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Duration;
 
@@ -71,10 +72,11 @@ impl Worker<'_> {
         }
     }
 
+    /// Until the run is over at most: others wait for it.
     fn stay(&self, guard: &Guard, pause: Duration) {
         let mut lost = self.look(guard, false);
         let end = now() + u64::try_from(pause.as_nanos()).expect("it is short");
-        while now() < end {
+        while now() < end && !self.ends.load(Relaxed) {
             let left = Duration::from_nanos(end.saturating_sub(now()));
             thread::sleep(left.min(Duration::from_millis(10)));
             lost = self.look(guard, lost);
