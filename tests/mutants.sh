@@ -32,7 +32,7 @@ check_header() {
   [[ "$rules" =~ ^C[1-9]0?(\ C[1-9]0?)*$ ]] || fail "$name.patch doesn't say by which rules it is found"
   [[ "$(says "$name" seconds)" =~ ^[0-9]+$ ]] || fail "$name.patch doesn't say for how many seconds it runs"
   [[ "$(says "$name" class)" =~ ^(safe|unsafe)$ ]] || fail "$name.patch doesn't say which class of faults it runs with"
-  [[ "$(says "$name" topology)" =~ ^(|replicas|sentinel|cluster)$ ]] || fail "$name.patch doesn't say which servers it runs against"
+  [[ "$(says "$name" topology)" =~ ^(|replicas|sentinel|cluster|etcd|zookeeper)$ ]] || fail "$name.patch doesn't say which servers it runs against"
   [ -n "$(says "$name" faults)" ] || fail "$name.patch doesn't say which faults show it"
   case "$breaks" in
     safety) [[ "$rules" != *C[4789]* ]] || fail "$name.patch breaks safety: that $rules find it isn't enough" ;;

@@ -5,6 +5,7 @@
 
 mod etcd_costs;
 mod etcd_late;
+mod etcd_leases;
 mod etcd_lost_answers;
 mod etcd_members;
 mod etcd_operators;
