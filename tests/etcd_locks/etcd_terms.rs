@@ -4,9 +4,8 @@ use std::thread;
 use std::time::Duration;
 
 use crosslock::{Error, Locker};
-use support::{Etcd, wait_until};
+use support::{Detour, Etcd, wait_until};
 
-use crate::detour::Detour;
 use crate::{LINE, LONG, PATIENCE, await_places, open, take};
 
 /// Its leases end by themselves only after the test, and are renewed all the time.
@@ -14,6 +13,20 @@ fn busy(url: &str) -> Locker {
     let every = Duration::from_millis(200);
     let builder = Locker::builder(url).ttl(LONG).renew_every(every);
     builder.build().expect("it opens")
+}
+
+fn way(detour: &Detour) -> String {
+    format!("etcd://{}/", detour.addr())
+}
+
+/// Whether a request puts places under another lease.
+fn moves(request: &str) -> bool {
+    request.contains("/v3/kv/txn") && request.contains(MOVE)
+}
+
+/// Whether a request asks for the lock.
+fn asks(request: &str) -> bool {
+    request.contains("/v3/kv/txn") && request.contains("request_put") && !request.contains(MOVE)
 }
 
 /// A server that was started again leads itself in another term.
@@ -143,9 +156,9 @@ fn lost_answer_to_it_changes_nothing() {
 
 /// A guard, and the transaction that was to put its place under another lease, held up.
 fn held_up(server: &Etcd, detour: &Detour) -> (crosslock::LockGuard, (String, i64)) {
-    let guard = take(&busy(&detour.url()));
+    let guard = take(&busy(&way(detour)));
     let first = place(server);
-    detour.hold(MOVE, "no such text");
+    detour.hold(moves);
     elect(server);
     detour.await_held();
     (guard, first)
@@ -154,7 +167,7 @@ fn held_up(server: &Etcd, detour: &Detour) -> (crosslock::LockGuard, (String, i6
 #[test]
 fn late_copy_of_it_changes_nothing() {
     let server = Etcd::start();
-    let detour = Detour::to(&server);
+    let detour = Detour::to(server.own_addr());
     let (guard, first) = held_up(&server, &detour);
     let second = await_other_lease(&server, &first);
     elect(&server);
@@ -170,7 +183,7 @@ fn late_copy_of_it_changes_nothing() {
 fn late_copy_of_it_undoes_no_release_and_no_break() {
     let server = Etcd::start();
     for breaks in [false, true] {
-        let detour = Detour::to(&server);
+        let detour = Detour::to(server.own_addr());
         let (guard, first) = held_up(&server, &detour);
         await_other_lease(&server, &first);
         if breaks {
@@ -188,7 +201,7 @@ fn late_copy_of_it_undoes_no_release_and_no_break() {
 #[test]
 fn late_copy_of_it_takes_back_no_lock_that_was_passed_on() {
     let server = Etcd::start();
-    let detour = Detour::to(&server);
+    let detour = Detour::to(server.own_addr());
     let (guard, first) = held_up(&server, &detour);
     let adopted = open(&server).adopt("n", guard.into_owner()).unwrap();
     let lease = server.lease_of(&first.0);
@@ -203,9 +216,9 @@ fn late_copy_of_it_takes_back_no_lock_that_was_passed_on() {
 #[test]
 fn late_question_for_the_lock_puts_its_place_under_no_old_lease() {
     let server = Etcd::start();
-    let detour = Detour::to(&server);
-    let locker = busy(&detour.url());
-    detour.hold("request_put", MOVE);
+    let detour = Detour::to(server.own_addr());
+    let locker = busy(&way(&detour));
+    detour.hold(asks);
     let guard = locker.try_lock_for("n", PATIENCE).unwrap().expect("free");
     detour.await_held();
     let first = place(&server);
@@ -225,10 +238,10 @@ fn late_question_for_the_lock_puts_its_place_under_no_old_lease() {
 #[test]
 fn lock_of_which_a_name_is_gone_meanwhile_is_lost() {
     let server = Etcd::start();
-    let detour = Detour::to(&server);
-    let locker = busy(&detour.url());
+    let detour = Detour::to(server.own_addr());
+    let locker = busy(&way(&detour));
     let both = locker.try_lock_all(&["m", "n"]).unwrap().unwrap();
-    detour.hold(MOVE, "no such text");
+    detour.hold(moves);
     elect(&server);
     detour.await_held();
     server.delete_all("crosslock/m/w/");
