@@ -41,7 +41,9 @@ impl Commands {
     ) -> Result<()> {
         let name = request.key().name();
         if let Some(own) = self.owners.get(request.owner).filter(|own| own.is_unclear) {
-            // First, so that what comes late is refused, and can't undo the rest.
+            // Once before its places are gone: whoever is let in then isn't to find that it was.
+            let _ = self.leave(request, deadline);
+            // What comes late is refused from now on, and can't undo the rest.
             self.leases.revoke(own.lease, deadline);
         }
         self.until_answered(Some(name), deadline, || self.leave(request, deadline))?;

@@ -152,7 +152,8 @@ impl Commands {
         let mut new = None;
         self.owners.change(request.owner, |known| {
             if known.lease.id == own.lease.id {
-                (known.lease, known.next) = (next, None);
+                let revision = known.lease.revision;
+                (known.lease, known.next) = (ServerLease { revision, ..next }, None);
                 // What has no answer is about the old lease.
                 known.is_unclear &= !own.is_unclear;
                 new = Some(known.clone());
