@@ -151,6 +151,9 @@ case " $* " in
   *" --test cli "*|*" --test torture "*) set -- --test program "$@" ;;
 esac
 
+# Most tests wait for servers most of the time.
+export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$(($(getconf _NPROCESSORS_ONLN) + 1))}"
+
 say "testing with $("${CROSSLOCK_TEST_REDIS_SERVER:-redis-server}" --version)"
 if [ ${#skipped[@]} -gt 0 ]; then
   case " $* " in
