@@ -31,7 +31,7 @@ fn assert_clean(sockets_before: usize) {
 /// Holds many locks, waits for others, and drops everything when it is told to.
 #[test]
 fn child_holds_many_locks() {
-    if !is_child("resources::child_holds_many_locks") {
+    if !is_child("etcd_resources::child_holds_many_locks") {
         return;
     }
     let sockets_before = sockets();
@@ -64,7 +64,7 @@ fn child_holds_many_locks() {
 fn many_locks_are_renewed_and_leave_nothing_behind() {
     let server = Etcd::start();
     let url = server.url();
-    let test = "resources::child_holds_many_locks";
+    let test = "etcd_resources::child_holds_many_locks";
     let mut child = Child::spawn(test, &[(URL, url.as_str())]);
     child.wait_for("renewed", PATIENCE);
     wait_until("those who wait to leave the line", PATIENCE, || {
@@ -81,7 +81,7 @@ fn many_locks_are_renewed_and_leave_nothing_behind() {
 /// Closes its locker while the server hangs.
 #[test]
 fn child_closes_without_an_answer() {
-    if !is_child("resources::child_closes_without_an_answer") {
+    if !is_child("etcd_resources::child_closes_without_an_answer") {
         return;
     }
     let sockets_before = sockets();
@@ -104,7 +104,7 @@ fn child_closes_without_an_answer() {
 fn locker_closes_in_time_where_the_server_hangs() {
     let server = Etcd::start();
     let url = server.url();
-    let test = "resources::child_closes_without_an_answer";
+    let test = "etcd_resources::child_closes_without_an_answer";
     let mut child = Child::spawn(test, &[(URL, url.as_str())]);
     child.wait_for("holds", PATIENCE);
     server.stop();
