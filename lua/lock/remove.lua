@@ -3,7 +3,7 @@
 --
 -- KEYS[1..6]  the lock, the counter, the queue, the waiters, the readers, the holders: see README.md
 -- KEYS[7]     the value
--- ARGV[1]     what that call returned; empty: only look
+-- ARGV[1]     what that call returned; empty: only look; *: whatever value there is
 --
 -- Returns
 --   ''         there is no value, or it is deleted
@@ -14,9 +14,13 @@ local value = redis.call('GET', KEYS[VALUE])
 if not value then
   return ''
 end
-local seen = redis.sha1hex(value) .. ' ' .. tostring(redis.pcall('GET', KEYS[COUNTER]))
-if seen ~= ARGV[1] then
-  return seen
+if ARGV[1] ~= '*' then
+  local counter = redis.pcall('GET', KEYS[COUNTER])
+  -- What somebody else has put there is a table: an error.
+  local seen = redis.sha1hex(value) .. ' ' .. (type(counter) == 'string' and counter or '')
+  if seen ~= ARGV[1] then
+    return seen
+  end
 end
 redis.call('DEL', KEYS[VALUE])
 return ''
