@@ -115,19 +115,14 @@ fn was_one_late(facts: &Facts<'_>, rules: &Rules, holding: &Holding<'_>, since: 
     })
 }
 
-/// Since when it may have been abandoned: those that read tell of it, but leave it to be told to the next that has it
-/// for itself.
+/// Since when it may have been abandoned: since the last that had it for itself, however long ago that was. Those that
+/// read tell of it, but leave it to be told; so does who has one of several names, and gives it up before it has all.
 fn last_for_itself(facts: &Facts<'_>, holding: &Holding<'_>) -> u64 {
     let from = holding.from();
     let last = |name| {
-        let all = facts.holdings.iter().rev();
-        let mut before = all.filter(|one| one.name() == name && one.from() < from);
-        match before.next() {
-            Some(last) if !last.is_exclusive() => before
-                .find(|one| one.is_exclusive())
-                .map_or(0, |one| one.from()),
-            _ => from,
-        }
+        let mut all = facts.holdings.iter().rev();
+        let last = all.find(|one| one.name() == name && one.from() < from && one.is_exclusive());
+        last.map_or(from, |last| last.from())
     };
     let names = holding.answer.name.split(' ');
     names.map(last).min().unwrap_or_default()

@@ -273,10 +273,10 @@ fn abandoned_lock_needs_a_fault() {
     );
     let reply = fault(2500, 2501, "lose reply to acquire", 3);
     breaks("C4", [found.clone()].into_iter().chain(reply));
-    breaks(
-        "C4",
-        [found].into_iter().chain(fault(500, 501, "kill holder", 3)),
-    );
+    // What happened before another had it isn't the cause.
+    let kill = fault(500, 501, "kill holder", 3);
+    let between = taken(2_000, 2, 3, 2_100);
+    breaks("C4", [between, found].into_iter().chain(kill));
 }
 
 #[test]
