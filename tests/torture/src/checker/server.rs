@@ -154,8 +154,8 @@ pub(super) fn lines(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     found
 }
 
-/// C6: when the lock goes to another, the first in line, if it has died, is there no longer. An adoption is no turn of the
-/// line.
+/// C6: when the lock goes to another, the first in line, if it has died, is there no longer. Neither an adoption nor a
+/// downgrade is a turn of the line.
 pub(super) fn dead(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     let mut found = Vec::new();
     for name in facts.names() {
@@ -173,8 +173,10 @@ pub(super) fn dead(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             let Some(killed) = death(facts, first, before.at) else {
                 continue;
             };
+            // Where all stand in one line nobody passes the first: whoever shares the lock has made its own one to read.
+            let is_downgraded = facts.engine.has_lines() && key.detail.starts_with(SHARED);
             let is_adopted = passing::is_adopted_between(facts, key, before.at);
-            if !is_adopted && !went(facts, rules, before.at, after.at) {
+            if !is_adopted && !is_downgraded && !went(facts, rules, before.at, after.at) {
                 let text = format!("{name} goes to another, and who is dead stays first in line");
                 found.push(violation("C6", text, &[killed.event, line, key]));
             }

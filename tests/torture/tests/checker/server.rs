@@ -150,4 +150,12 @@ fn dead_that_stays_first_in_line_breaks_c6() {
     breaks("C6", adopts(580, 2));
     breaks("C6", adopts(150, 3));
     breaks("C6", adopts(610, 3));
+    // Where all stand in one line, one that shares the lock has had it before.
+    let shared = || {
+        let lines = [200, 600].map(|at| line(at, "u/host/7/1 v/host/2/2"));
+        let keys = [key(200, "x", 5, 500), key(600, "crosslock:shared", 7, 900)];
+        lines.into_iter().chain(keys).chain(kill.clone())
+    };
+    breaks("C6", shared());
+    passes(shared().chain([with(event(9_000, "run", 0), "etcd", "safe", 400)]));
 }
