@@ -54,6 +54,8 @@ pub(super) struct Nodes {
     at_most_until: Option<BootInstant>,
     /// They hear that a node is gone.
     watchers: Vec<Watcher>,
+    /// Whether it is deleting nodes of its own: a renewal that is on its way isn't to watch them anew, or to tell of that.
+    is_deleting: bool,
 }
 
 impl Owners {
@@ -68,6 +70,7 @@ impl Owners {
             until: None,
             at_most_until: None,
             watchers: Vec::new(),
+            is_deleting: false,
         });
         (nodes.session, nodes.is_unclear) = (session, true);
     }
@@ -76,6 +79,7 @@ impl Owners {
     pub(super) fn has(&self, owner: &Owner, paths: Vec<String>) {
         if let Some(nodes) = self.all.lock().owners.get_mut(owner.as_str()) {
             (nodes.paths, nodes.is_unclear) = (paths, false);
+            nodes.is_deleting = false;
         }
     }
 
@@ -118,13 +122,14 @@ impl Owners {
     pub(super) fn is_unwatched(&self, owner: &Owner) -> bool {
         let all = self.all.lock();
         let nodes = all.owners.get(owner.as_str());
-        nodes.is_some_and(|nodes| nodes.watchers.is_empty())
+        nodes.is_some_and(|nodes| nodes.watchers.is_empty() && !nodes.is_deleting)
     }
 
     /// They hear that its nodes are gone.
     pub(super) fn watched(&self, owner: &Owner, watchers: Vec<Watcher>) {
         if let Some(nodes) = self.all.lock().owners.get_mut(owner.as_str())
             && !watchers.is_empty()
+            && !nodes.is_deleting
         {
             nodes.watchers = watchers;
         }
@@ -184,7 +189,8 @@ impl Owners {
             let all = self.all.lock();
             // One that isn't here any more has released it.
             let nodes = all.owners.get(owner);
-            if nodes.is_none_or(|nodes| nodes.until.is_none()) {
+            let tells = |nodes: &Nodes| nodes.until.is_some() && (is_broken || !nodes.is_deleting);
+            if !nodes.is_some_and(tells) {
                 return;
             }
         }
@@ -199,9 +205,12 @@ impl Owners {
         self.revoked(&[owner], reason);
     }
 
-    /// It deletes nodes of its own, which nobody is to be told of.
+    /// It deletes nodes of its own, which nobody is to be told of, until it is known what it has.
     pub(super) fn unwatch(&self, owner: &Owner) {
-        self.watch_is_lost(owner.as_str());
+        if let Some(nodes) = self.all.lock().owners.get_mut(owner.as_str()) {
+            nodes.watchers.clear();
+            nodes.is_deleting = true;
+        }
     }
 
     /// The connection was lost, and with it what watched the owner's nodes.
@@ -286,4 +295,49 @@ pub(super) fn marked(bytes: &[u8]) -> (String, bool) {
     let text = String::from_utf8_lossy(bytes);
     let (uuid, told) = text.split_once('\n').unwrap_or((&text, ""));
     (uuid.to_owned(), told == "abandoned")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Told(AtomicUsize);
+
+    impl Revocations for Told {
+        fn revoked(&self, _owner: &str, _below: u64, _reason: LostReason) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A renewal that was on its way would have watched the node that a downgrade deletes, and told of that as a loss.
+    #[test]
+    fn nobody_is_told_of_nodes_that_their_owner_deletes() {
+        let (owners, owner, told) = (Owners::default(), Owner::new(), Arc::new(Told::default()));
+        let receiver: Arc<dyn Revocations> = told.clone();
+        owners.tell(Arc::downgrade(&receiver));
+        let times_told = || told.0.load(Ordering::Relaxed);
+        owners.asks(&owner, 1);
+        owners.has(&owner, vec!["/a".to_owned()]);
+        owners.let_in(&owner, BootInstant::MAX, Vec::new());
+        assert!(owners.is_unwatched(&owner));
+        owners.unwatch(&owner);
+        assert!(!owners.is_unwatched(&owner));
+        owners.watched(&owner, vec![Watcher::calling(|_| {})]);
+        owners.node_is_gone(owner.as_str(), false);
+        assert_eq!(times_told(), 0);
+        // Somebody has broken it meanwhile.
+        owners.node_is_gone(owner.as_str(), true);
+        assert_eq!(times_told(), 1);
+        owners.has(&owner, vec!["/b".to_owned()]);
+        assert!(
+            owners.is_unwatched(&owner),
+            "the next renewal watches the new node"
+        );
+        owners.node_is_gone(owner.as_str(), false);
+        assert_eq!(times_told(), 2);
+    }
 }
