@@ -123,9 +123,9 @@ fn short_outage_stops_nothing() {
     wait_until("a renewal to fail", PATIENCE, || {
         proxy.accepted() > accepted
     });
-    proxy.set(Fault::None);
     let left = || server.query::<i64>(&["PTTL", KEY]);
     let before = left();
+    proxy.set(Fault::None);
     wait_until("a renewal", PATIENCE, || left() > before);
     std::fs::write(place.path("end"), "").expect("make a file");
     assert_eq!(tool.done().code(), 0);
