@@ -1,5 +1,6 @@
 //! A private Redis server for one test.
 
+use std::collections::VecDeque;
 use std::collections::hash_map::RandomState;
 use std::env;
 use std::fs::{self, File};
@@ -212,11 +213,22 @@ impl Ports {
 ///
 /// A client that dials a port of that range while its server is down may be given the very same port, and is then
 /// connected to itself.
+///
+/// The ports of a set of servers are all chosen before any of them is used: none is given again soon.
 pub(super) fn free_port() -> u16 {
-    std::iter::repeat_with(|| 15_000 + (RandomState::new().hash_one(0) % 16_000) as u16)
+    const MOST_RECENT: usize = 4_000;
+    static RECENT: Mutex<VecDeque<u16>> = Mutex::new(VecDeque::new());
+    let mut recent = RECENT.lock().unwrap_or_else(PoisonError::into_inner);
+    let port = std::iter::repeat_with(|| 15_000 + (RandomState::new().hash_one(0) % 16_000) as u16)
         .take(1_000)
+        .filter(|port| !recent.contains(port))
         .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
-        .expect("a free port")
+        .expect("a free port");
+    if recent.len() == MOST_RECENT {
+        recent.pop_front();
+    }
+    recent.push_back(port);
+    port
 }
 
 #[derive(Debug)]

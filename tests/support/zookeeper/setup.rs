@@ -104,8 +104,9 @@ impl ZooKeeperSetup {
         );
         if members.len() > 1 {
             fs::write(data.join("myid"), (index + 1).to_string()).expect("write its number");
-            // Enough for a machine that is busy: 10 s and 2 s of short ticks.
-            text += "initLimit=100\nsyncLimit=20\n";
+            // Enough for a machine that is busy, and so short that one which takes itself for the leader, and which nobody
+            // follows, soon looks for another: 10 s. What follows may be silent for 2 s of short ticks.
+            let _ = writeln!(text, "initLimit={}\nsyncLimit=20", (10_000 / tick).max(10));
             for (index, member) in members.iter().enumerate() {
                 let _ = writeln!(text, "server.{}={member}", index + 1);
             }
