@@ -6,12 +6,13 @@ use std::fs;
 use std::path::Path;
 
 /// From the bottom to the top. A module belongs to the longest of these names that begins its path.
-const LAYERS: [&str; 21] = [
+const LAYERS: [&str; 22] = [
     "base",
     "engine",
     "engine::heartbeat",
     "engine::url",
     "engine::net",
+    "engine::rules",
     "engine::memory",
     "engine::file",
     "engine::redis",

@@ -56,6 +56,7 @@ pub(crate) mod open;
 mod operations;
 #[cfg(feature = "redis")]
 mod redis;
+mod rules;
 mod url;
 #[cfg(feature = "zookeeper")]
 mod zookeeper;

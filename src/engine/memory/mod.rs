@@ -1,13 +1,13 @@
 //! Locks of this process: for tests, and for programs that may do without the others.
 //!
-//! It uses `base`, the seam and `engine::heartbeat`. What always holds here: all changes are made under the lock of one
-//! table, and a name without holders, waiters and an abandonment to tell of has no state.
+//! It uses `base`, the seam, `engine::heartbeat` and `engine::rules`. What always holds here: all changes are made under one
+//! lock, and a name without holders, waiters and an abandonment to tell of has no state.
 
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use self::receivers::Receivers;
-use self::table::Table;
+use self::state::State;
 use super::heartbeat::{Acquired, Heartbeat, IfTaken};
 use super::{
     Answer, Capabilities, Downgraded, Engine, Grant, Operations, Pace, Release, Released, Renewed,
@@ -24,16 +24,12 @@ use crate::base::owner::Owner;
 use crate::base::sync::{Condvar, Mutex};
 use crate::base::value::Stored;
 
-mod broken_owners;
-mod counter;
-mod holders;
-mod name_state;
 mod named;
 mod operations;
 mod receivers;
 #[cfg(feature = "testing")]
 mod staged;
-mod table;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -54,8 +50,8 @@ pub(crate) struct MemoryEngine {
 /// The memory of one process: a child's is another.
 #[derive(Debug, Default)]
 struct Memory {
-    table: Mutex<Table>,
-    /// The lockers that hear of leases which somebody else has ended. Called without the table's lock.
+    state: Mutex<State>,
+    /// The lockers that hear of leases which somebody else has ended. Called without the state's lock.
     receivers: Receivers,
 }
 
@@ -96,42 +92,44 @@ impl MemoryEngine {
         }
     }
 
-    fn table(&self) -> &Mutex<Table> {
-        &self.memory.table
+    fn state(&self) -> &Mutex<State> {
+        &self.memory.state
     }
 
     fn acquire(&self, request: Request<'_>, if_taken: IfTaken<'_>, now: BootInstant) -> Acquired {
-        self.table().lock().acquire(request, if_taken, now)
+        self.state().lock().acquire(request, if_taken, now)
     }
 
-    /// Waits on the owner's condition variable. A waiter that isn't in the queue any more, because it was let in or came
-    /// too late with its heartbeat, is to ask at once.
+    /// Waits on a condition variable of the owner. A waiter that isn't in the queue any more, because it was let in or
+    /// came too late with its heartbeat, is to ask at once.
     fn wait(&self, request: Request<'_>, timeout: Duration, until: &Deadline) {
         let end = Instant::now() + timeout.min(LONGEST_PAUSE);
-        let waits = self.table().lock().waits(request);
-        let Some((condvar, _)) = waits else { return };
-        let wake = || self.wake(condvar.clone());
-        let _registered = until.cancel().map(|cancel| cancel.on_set(wake()));
-        let mut table = self.table().lock();
-        while let Some((_, changes)) = table.waits(request) {
+        let condvar = Arc::<Condvar>::default();
+        let _registered = until
+            .cancel()
+            .map(|cancel| cancel.on_set(self.wake(condvar.clone())));
+        let mut state = self.state().lock();
+        state.add_sleeper(request.owner, &condvar);
+        while let Some(changes) = state.names().changes(request) {
             if until.is_over() {
-                return;
+                break;
             }
             let left = changes.since(self.clock.now()).min(LONGEST_PAUSE);
             let by = end.min(Instant::now() + left);
-            table = condvar.wait_until(table, by);
+            state = condvar.wait_until(state, by);
             if by <= Instant::now() {
-                return;
+                break;
             }
         }
+        state.remove_sleeper(request.owner);
     }
 
     /// Has a waiter look again.
     fn wake(&self, condvar: Arc<Condvar>) -> Wake {
         let memory = self.memory.clone();
         Arc::new(move || {
-            // Under the table's lock: a waiter that has looked before waits by now, and is notified.
-            let _table = memory.table.lock();
+            // Under the state's lock: a waiter that has looked before waits by now, and is notified.
+            let _state = memory.state.lock();
             condvar.notify_all();
         })
     }
@@ -155,7 +153,10 @@ impl Engine for MemoryEngine {
 
     fn renew(&self, request: Request<'_>, _deadline: &Deadline) -> Result<Renewed> {
         let now = self.clock.now();
-        Ok(self.table().lock().renew(request, now))
+        Ok(self
+            .state()
+            .lock()
+            .change(|names| names.renew(request, now)))
     }
 
     fn release(
@@ -165,17 +166,20 @@ impl Engine for MemoryEngine {
         _deadline: &Deadline,
     ) -> Result<Released> {
         let now = self.clock.now();
-        let mut table = self.table().lock();
-        let released = table.release(request, release, now);
+        let mut state = self.state().lock();
+        let released = state.change(|names| names.release(request, release, now));
         if let (Released::Done, Some(value)) = (released, release.value) {
-            table.set_value(request.key(), value);
+            state.set_value(request.key(), value);
         }
         Ok(released)
     }
 
     fn is_owner(&self, request: Request<'_>, _deadline: &Deadline) -> Result<Renewed> {
         let now = self.clock.now();
-        Ok(self.table().lock().is_owner(request, now))
+        Ok(self
+            .state()
+            .lock()
+            .change(|names| names.is_owner(request, now)))
     }
 
     fn adopt(
@@ -186,11 +190,11 @@ impl Engine for MemoryEngine {
         _deadline: &Deadline,
     ) -> Result<Option<Grant>> {
         let since = self.clock.now();
-        let mut table = self.table().lock();
-        let token = table.adopt(request, from, last_used, since);
+        let mut state = self.state().lock();
+        let token = state.change(|names| names.adopt(request, from, last_used, since));
         Ok(token.map(|token| Grant {
             token,
-            value: request.claim.valued.then(|| table.value(request.key())),
+            value: state.valued(request),
             since,
         }))
     }
@@ -234,20 +238,20 @@ impl Values for MemoryEngine {
         _deadline: &Deadline,
     ) -> Result<StoreAnswer> {
         let now = self.clock.now();
-        let mut table = self.table().lock();
-        if !table.holds(request, now) {
+        let mut state = self.state().lock();
+        if !state.change(|names| names.holds(request, now)) {
             return Ok(StoreAnswer::NotOwner);
         }
-        table.set_value(request.key(), value);
+        state.set_value(request.key(), value);
         Ok(StoreAnswer::Done)
     }
 
     fn load(&self, key: &Key, _deadline: &Deadline) -> Result<Stored> {
-        Ok(self.table().lock().value(key))
+        Ok(self.state().lock().value(key))
     }
 
     fn remove(&self, key: &Key, _deadline: &Deadline) -> Result<()> {
-        self.table().lock().values.remove(key);
+        self.state().lock().values.remove(key);
         Ok(())
     }
 
@@ -266,23 +270,24 @@ impl Sharing for MemoryEngine {
         _deadline: &Deadline,
     ) -> Result<Option<Downgraded>> {
         let now = self.clock.now();
-        let mut table = self.table().lock();
-        let Some((token, repeated)) = table.downgrade(request, last_used, now) else {
+        let mut state = self.state().lock();
+        let downgraded = state.change(|names| names.downgrade(request, last_used, now));
+        let Some((token, repeated)) = downgraded else {
             return Ok(None);
         };
         if let Some(value) = value.filter(|_| !repeated) {
-            table.set_value(request.key(), value);
+            state.set_value(request.key(), value);
         }
         Ok(Some(token.into()))
     }
 
     fn free_permits(&self, key: &Key, of: u32, _deadline: &Deadline) -> Result<u32> {
         let now = self.clock.now();
-        Ok(self.table().lock().free_permits(key, of, now))
+        Ok(self.state().lock().names().free_permits(key, of, now))
     }
 }
 
-/// How one owner waits: in the table's queue, on a condition variable.
+/// How one owner waits: in the queue of a name, on a condition variable.
 struct MemoryWait {
     engine: MemoryEngine,
     heartbeat: Heartbeat,

@@ -10,7 +10,7 @@ use crate::engine::{Cursor, Operations, Page};
 impl Operations for MemoryEngine {
     fn inspect(&self, key: &Key, _deadline: &Deadline) -> Result<Inspection> {
         let now = self.clock.now();
-        Ok(self.table().lock().inspect(key, now))
+        Ok(self.state().lock().names().inspect(key, now))
     }
 
     /// All on one page.
@@ -22,13 +22,16 @@ impl Operations for MemoryEngine {
         _deadline: &Deadline,
     ) -> Result<Page> {
         let now = self.clock.now();
-        let names = self.table().lock().list(namespace, prefix, now);
+        let names = self.state().lock().names().list(namespace, prefix, now);
         Ok(Page { names, next: None })
     }
 
     fn break_lock(&self, key: &Key, _deadline: &Deadline) -> Result<Vec<Holder>> {
         let now = self.clock.now();
-        let broken = self.table().lock().break_lock(key, now);
+        let broken = self
+            .state()
+            .lock()
+            .change(|names| names.break_lock(key, now));
         self.memory
             .receivers
             .tell(&broken.owners, LostReason::Broken);

@@ -7,6 +7,7 @@ use crate::base::clock::BootInstant;
 use crate::base::error::LostReason;
 use crate::base::name::Key;
 use crate::engine::heartbeat::{Acquired, IfTaken};
+use crate::engine::rules::Table;
 use crate::engine::{Answer, Grant, Request};
 
 impl MemoryEngine {
@@ -38,20 +39,21 @@ impl MemoryEngine {
     /// When an owner that waits may come in without anybody's doing; `None` when it may now.
     pub(crate) fn changes(&self, request: Request<'_>) -> Option<BootInstant> {
         let now = self.clock.now();
-        let (_, at) = self.table().lock().waits(request)?;
+        let at = self.state().lock().names().changes(request)?;
         (now < at).then_some(at)
     }
 
     /// How many owners wait for a lock.
     pub(crate) fn waiting(&self, key: &Key) -> usize {
         let now = self.clock.now();
-        self.table().lock().inspect(key, now).waiters.len()
+        self.state().lock().names().inspect(key, now).waiters.len()
     }
 
     /// Forgets who has a lock, and tells them for which reason they have lost it.
     pub(crate) fn forget(&self, key: &Key, is_abandoned: bool, reason: LostReason) {
         let now = self.clock.now();
-        let owners = self.table().lock().forget(key, is_abandoned, now);
+        let forget = |names: &mut Table| names.forget(key, is_abandoned, now);
+        let owners = self.state().lock().change(forget);
         self.memory.receivers.tell(&owners, reason);
     }
 }

@@ -193,7 +193,7 @@ impl World {
 
     /// For how many names something is remembered.
     fn names(&self) -> usize {
-        self.engine.table().lock().len()
+        self.engine.state().lock().names().len()
     }
 }
 

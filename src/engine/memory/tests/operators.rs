@@ -145,11 +145,11 @@ fn look_at_a_name_changes_nothing() {
     let dead = world.holder(WRITE);
     world.waiter(WRITE);
     world.passes(TTL);
-    let before = format!("{:?}", world.engine.table().lock());
+    let before = format!("{:?}", world.engine.state().lock());
     assert_eq!(world.sees().state, LockState::Free);
     assert_eq!(world.sees_of("unknown").state, LockState::Free);
     assert_eq!(world.lists(""), [""; 0]);
-    assert_eq!(format!("{:?}", world.engine.table().lock()), before);
+    assert_eq!(format!("{:?}", world.engine.state().lock()), before);
     assert!(!world.is_owner(&dead));
 }
 

@@ -10,15 +10,15 @@ use crate::engine::Request;
 
 /// What a break did.
 #[derive(Debug)]
-pub(in super::super) struct Broken {
+pub(in crate::engine) struct Broken {
     /// Who had the lock.
-    pub(in super::super) holders: Vec<Holder>,
+    pub(in crate::engine) holders: Vec<Holder>,
     /// Whose leases have ended.
-    pub(in super::super) owners: Vec<Owner>,
+    pub(in crate::engine) owners: Vec<Owner>,
 }
 
 impl Table {
-    pub(in super::super) fn inspect(&self, key: &Key, now: BootInstant) -> Inspection {
+    pub(in crate::engine) fn inspect(&self, key: &Key, now: BootInstant) -> Inspection {
         let state = self.names.get(key);
         let last_used = Some(self.counter.last_used()).filter(|last| *last > 0);
         let held = state.and_then(|state| state.largest_token());
@@ -33,7 +33,7 @@ impl Table {
     }
 
     /// The names of a namespace that are taken and begin with `prefix`.
-    pub(in super::super) fn list(
+    pub(in crate::engine) fn list(
         &self,
         namespace: &Namespace,
         prefix: &str,
@@ -47,14 +47,14 @@ impl Table {
     }
 
     /// Takes a lock from whoever has it, and lets in the next.
-    pub(in super::super) fn break_lock(&mut self, key: &Key, now: BootInstant) -> Broken {
+    pub(in crate::engine) fn break_lock(&mut self, key: &Key, now: BootInstant) -> Broken {
         let Some(state) = self.names.get_mut(key) else {
             return Broken {
                 holders: Vec::new(),
                 owners: Vec::new(),
             };
         };
-        let (ended, was_exclusive) = state.end_all(now);
+        let (ended, was_exclusive) = state.end_all(now, &mut self.granted);
         if was_exclusive && ended.iter().any(|one| one.token().is_some()) {
             state.abandon(now);
         }
@@ -75,7 +75,7 @@ impl Table {
 
     /// Makes a lease of `from` that of the request. `None` when a part of it isn't the other's any more: then nothing
     /// changes.
-    pub(in super::super) fn adopt(
+    pub(in crate::engine) fn adopt(
         &mut self,
         request: Request<'_>,
         from: &Owner,
@@ -104,14 +104,14 @@ impl Table {
     /// Forgets who has a lock, as a server does that loses its data, or one whose lease has run out, and lets in the next.
     /// Gives who had it.
     #[cfg(feature = "testing")]
-    pub(in super::super) fn forget(
+    pub(in crate::engine) fn forget(
         &mut self,
         key: &Key,
         is_abandoned: bool,
         now: BootInstant,
     ) -> Vec<Owner> {
         let state = self.names.entry(key.clone()).or_default();
-        let (ended, _) = state.end_all(now);
+        let (ended, _) = state.end_all(now, &mut self.granted);
         if is_abandoned {
             state.abandon(now);
         }

@@ -76,11 +76,15 @@ impl NameState {
     }
 
     /// Takes it from all that have it, and lets in the next. Gives who had it, and whether that one had it exclusively.
-    pub(in super::super) fn end_all(&mut self, now: BootInstant) -> (Vec<Holder>, bool) {
-        self.tidy(now, None);
+    pub(in super::super) fn end_all(
+        &mut self,
+        now: BootInstant,
+        granted: &mut Vec<Owner>,
+    ) -> (Vec<Holder>, bool) {
+        self.tidy(now, None, granted);
         let was_exclusive = matches!(self.holders, Holders::Exclusive(_));
         let ended = self.holders.take();
-        self.let_in(was_exclusive, now, None);
+        self.let_in(was_exclusive, now, None, granted);
         (ended, was_exclusive)
     }
 

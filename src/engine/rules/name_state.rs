@@ -6,7 +6,6 @@
 
 mod operations;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::counter::Counter;
@@ -15,7 +14,6 @@ use crate::base::claim::{Claim, Mode, Prefer};
 use crate::base::clock::BootInstant;
 use crate::base::limits::ABANDONMENT;
 use crate::base::owner::Owner;
-use crate::base::sync::Condvar;
 use crate::base::token::{Ending, Token};
 use crate::engine::heartbeat::IfTaken;
 use crate::engine::{Release, Request};
@@ -42,8 +40,6 @@ struct Waiter {
     since: BootInstant,
     /// Its next heartbeat is due by then.
     overdue: BootInstant,
-    /// Notified when the name is granted to it.
-    condvar: Arc<Condvar>,
 }
 
 impl NameState {
@@ -93,13 +89,13 @@ impl NameState {
         request: Request<'_>,
         if_taken: IfTaken<'_>,
         now: BootInstant,
-        condvar: &Arc<Condvar>,
+        granted: &mut Vec<Owner>,
     ) {
         let IfTaken::Wait {
             heartbeat_within, ..
         } = if_taken
         else {
-            self.release(request, Release::UNKNOWN, now);
+            self.release(request, Release::UNKNOWN, now, granted);
             return;
         };
         let (claim, overdue) = (request.claim, now.plus(heartbeat_within));
@@ -114,10 +110,9 @@ impl NameState {
                 goes_first: claim.mode == Mode::Exclusive && claim.prefer == Prefer::Writers,
                 since: now,
                 overdue,
-                condvar: condvar.clone(),
             });
             // An owner of several names may find this one free.
-            self.let_in(false, now, None);
+            self.let_in(false, now, None, granted);
         }
     }
 
@@ -128,9 +123,10 @@ impl NameState {
         request: Request<'_>,
         Release { ending, keep, .. }: Release<'_>,
         now: BootInstant,
+        granted: &mut Vec<Owner>,
     ) -> bool {
         let (owner, mode) = (request.owner, request.claim.mode);
-        self.tidy(now, None);
+        self.tidy(now, None, granted);
         if ending == Ending::Unknown {
             self.leave(owner);
         }
@@ -142,7 +138,12 @@ impl NameState {
             kept
         } else {
             let ended = self.holders.remove(owner, mode);
-            self.let_in(ended.is_some() && mode == Mode::Exclusive, now, None);
+            self.let_in(
+                ended.is_some() && mode == Mode::Exclusive,
+                now,
+                None,
+                granted,
+            );
             ended.and_then(|holder| holder.token())
         };
         let is_abandoned = token.is_some_and(|token| match ending {
@@ -163,6 +164,7 @@ impl NameState {
         request: Request<'_>,
         now: BootInstant,
         counter: &mut Counter,
+        granted: &mut Vec<Owner>,
     ) -> Token {
         // The holder was told of an abandonment when it got the lock.
         let token = counter.next(false);
@@ -170,7 +172,7 @@ impl NameState {
         let since = self.holders.holders().first().map_or(now, |one| one.since);
         let holder = Holder::new(who, Mode::Shared, since, now.plus(request.ttl));
         self.holders = Holders::Readers(vec![holder]);
-        self.let_in(true, now, None);
+        self.let_in(true, now, None, granted);
         token
     }
 
@@ -213,14 +215,13 @@ impl NameState {
         end.map(|end| end.since(now))
     }
 
-    /// What notifies an owner in the queue, and when somebody's time is over: then it may be its turn without that.
-    pub(super) fn waits(&self, owner: &Owner) -> Option<(Arc<Condvar>, BootInstant)> {
-        let waiter = &self.queue[self.place(owner)?];
+    /// Of an owner in the queue: when somebody's time is over, so that it may be its turn.
+    pub(super) fn changes(&self, owner: &Owner) -> Option<BootInstant> {
+        self.place(owner)?;
         let ends = self.holders.holders().iter().map(|holder| holder.until);
         // When that waiter is gone, readers may come in.
         let first = self.first(false).map(|place| self.queue[place].overdue);
-        let changes = ends.chain(first).min().unwrap_or(BootInstant::MAX);
-        Some((waiter.condvar.clone(), changes))
+        Some(ends.chain(first).min().unwrap_or(BootInstant::MAX))
     }
 
     /// Whether there is nothing to remember.
@@ -230,7 +231,12 @@ impl NameState {
     }
 
     /// Finds the holders that are gone, and lets in the next waiters. The owner that asks just now is there.
-    pub(super) fn tidy(&mut self, now: BootInstant, asking: Option<&Owner>) {
+    pub(super) fn tidy(
+        &mut self,
+        now: BootInstant,
+        asking: Option<&Owner>,
+        granted: &mut Vec<Owner>,
+    ) {
         let ended = self.holders.expire(now, asking);
         if let Some(Holder {
             who: Who::Owner(..),
@@ -240,11 +246,17 @@ impl NameState {
         {
             self.abandoned = Some(until);
         }
-        self.let_in(ended.is_some(), now, asking);
+        self.let_in(ended.is_some(), now, asking, granted);
     }
 
     /// Grants the name, one after the other, to the waiters whose turn it is.
-    fn let_in(&mut self, after_exclusive: bool, now: BootInstant, asking: Option<&Owner>) {
+    fn let_in(
+        &mut self,
+        after_exclusive: bool,
+        now: BootInstant,
+        asking: Option<&Owner>,
+        granted: &mut Vec<Owner>,
+    ) {
         while let Some(place) = self.next(after_exclusive) {
             let waiter = &self.queue[place];
             let is_gone = waiter.overdue <= now && asking != Some(&waiter.owner);
@@ -253,7 +265,7 @@ impl NameState {
             }
             let waiter = self.queue.remove(place);
             if !is_gone {
-                waiter.condvar.notify_one();
+                granted.push(waiter.owner.clone());
                 let who = Who::Granted(waiter.owner);
                 let holder = Holder::new(who, waiter.mode, now, waiter.overdue);
                 self.holders.add(waiter.mode, holder);

@@ -1,9 +1,8 @@
-//! All names in use, and what they protect.
+//! All names in use.
 
 mod operations;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::broken_owners::BrokenOwners;
@@ -12,24 +11,23 @@ use super::name_state::NameState;
 use crate::base::clock::BootInstant;
 use crate::base::name::Key;
 use crate::base::owner::Owner;
-use crate::base::sync::Condvar;
 use crate::base::token::Token;
-use crate::base::value::Stored;
 use crate::engine::heartbeat::{Acquired, IfTaken, Taken};
 use crate::engine::{Release, Released, Renewed, Request};
 
-/// All names in use, and what they protect.
+/// All names in use.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(in crate::engine) struct Table {
     names: HashMap<Key, NameState>,
-    pub(super) values: HashMap<Key, Arc<[u8]>>,
     counter: Counter,
     broken: BrokenOwners,
     purge_at: usize,
+    /// To whom a name was granted, until they are told.
+    granted: Vec<Owner>,
 }
 
 impl Table {
-    pub(super) fn acquire(
+    pub(in crate::engine) fn acquire(
         &mut self,
         request: Request<'_>,
         if_taken: IfTaken<'_>,
@@ -50,13 +48,13 @@ impl Table {
             Some(state) => state,
             None => self.names.entry(request.key().clone()).or_default(),
         };
-        state.tidy(now, Some(request.owner));
+        state.tidy(now, Some(request.owner), &mut self.granted);
         if state.is_turn_of(request) {
             let token = state.enter(request, now, &mut self.counter);
-            return self.granted(request, token);
+            return granted(token);
         }
         let was_queued = state.knows(request);
-        state.enter_queue(request, if_taken, now, &Arc::default());
+        state.enter_queue(request, if_taken, now, &mut self.granted);
         let (remaining, holder) = (state.remaining(now), holder(state, if_taken));
         self.taken(was_queued, remaining, holder)
     }
@@ -74,20 +72,20 @@ impl Table {
         let (mut known, mut turns) = (0, 0);
         for key in keys {
             let state = self.names.entry(key.clone()).or_default();
-            state.tidy(now, Some(request.owner));
+            state.tidy(now, Some(request.owner), &mut self.granted);
             known += usize::from(state.knows(request));
             turns += usize::from(state.is_turn_of(request));
         }
         if turns == keys.len()
             && let Some(token) = self.enter_all(request, now)
         {
-            return self.granted(request, token);
+            return granted(token);
         }
         let was_queued = known == keys.len();
         if !was_queued {
             for key in keys {
                 if let Some(state) = self.names.get_mut(key) {
-                    state.release(request, Release::UNKNOWN, now);
+                    state.release(request, Release::UNKNOWN, now, &mut self.granted);
                 }
             }
         }
@@ -113,12 +111,11 @@ impl Table {
         was_queued: bool,
     ) -> Acquired {
         let (mut remaining, mut whose) = (None, None);
-        let condvar = Arc::<Condvar>::default();
         for key in request.claim.keys() {
             let Some(state) = self.names.get_mut(key) else {
                 continue;
             };
-            state.enter_queue(request, if_taken, now, &condvar);
+            state.enter_queue(request, if_taken, now, &mut self.granted);
             if !state.is_turn_of(request) {
                 remaining = remaining.into_iter().chain(state.remaining(now)).min();
                 whose = whose.or_else(|| holder(state, if_taken));
@@ -148,16 +145,8 @@ impl Table {
         })
     }
 
-    fn granted(&self, request: Request<'_>, token: Token) -> Acquired {
-        let value = || self.value(request.key());
-        Acquired::Granted {
-            token,
-            value: request.claim.valued.then(value),
-        }
-    }
-
     /// Gives it for another ttl, if all of it is the owner's.
-    pub(super) fn renew(&mut self, request: Request<'_>, now: BootInstant) -> Renewed {
+    pub(in crate::engine) fn renew(&mut self, request: Request<'_>, now: BootInstant) -> Renewed {
         let mut renewed = true;
         for key in request.claim.keys() {
             let state = self.names.get_mut(key);
@@ -170,7 +159,11 @@ impl Table {
     }
 
     /// Whether all of it is the owner's, and why not.
-    pub(super) fn is_owner(&mut self, request: Request<'_>, now: BootInstant) -> Renewed {
+    pub(in crate::engine) fn is_owner(
+        &mut self,
+        request: Request<'_>,
+        now: BootInstant,
+    ) -> Renewed {
         let holds = self.holds(request, now);
         self.standing(holds, request.owner, now)
     }
@@ -183,7 +176,7 @@ impl Table {
     }
 
     /// Whether all of it is the owner's.
-    pub(super) fn holds(&mut self, request: Request<'_>, now: BootInstant) -> bool {
+    pub(in crate::engine) fn holds(&mut self, request: Request<'_>, now: BootInstant) -> bool {
         request.claim.keys().iter().all(|key| {
             let state = self.names.get_mut(key);
             state.is_some_and(|state| state.holder(request, now).is_some())
@@ -191,7 +184,7 @@ impl Table {
     }
 
     /// Ends the lease, if it is the owner's.
-    pub(super) fn release(
+    pub(in crate::engine) fn release(
         &mut self,
         request: Request<'_>,
         release: Release<'_>,
@@ -203,7 +196,7 @@ impl Table {
                 released = false;
                 continue;
             };
-            let was_held = state.release(request, release, now);
+            let was_held = state.release(request, release, now, &mut self.granted);
             if state.is_free(now) {
                 self.names.remove(key);
             }
@@ -220,7 +213,7 @@ impl Table {
     }
 
     /// Gives the token, if it was the owner's, and whether that was done before.
-    pub(super) fn downgrade(
+    pub(in crate::engine) fn downgrade(
         &mut self,
         request: Request<'_>,
         last_used: u64,
@@ -229,7 +222,7 @@ impl Table {
         let state = self.names.get_mut(request.key())?;
         if state.holder(request, now).is_some() {
             self.counter.used(last_used);
-            let token = state.downgrade(request, now, &mut self.counter);
+            let token = state.downgrade(request, now, &mut self.counter, &mut self.granted);
             return Some((token, false));
         }
         let claim = request.claim.shared();
@@ -241,31 +234,28 @@ impl Table {
         Some((token, true))
     }
 
-    pub(super) fn free_permits(&self, key: &Key, of: u32, now: BootInstant) -> u32 {
+    pub(in crate::engine) fn free_permits(&self, key: &Key, of: u32, now: BootInstant) -> u32 {
         let state = self.names.get(key);
         state.map_or(of, |state| state.free_permits(of, now))
     }
 
-    pub(super) fn value(&self, key: &Key) -> Stored {
-        self.values.get(key).cloned()
-    }
-
-    pub(super) fn set_value(&mut self, key: &Key, value: &[u8]) {
-        self.values.insert(key.clone(), value.into());
-    }
-
-    /// What notifies the owner when it may be its turn, and when it may be without that; `None` when it may be now.
-    pub(super) fn waits(&self, request: Request<'_>) -> Option<(Arc<Condvar>, BootInstant)> {
-        let (mut condvar, mut changes) = (None, BootInstant::MAX);
+    /// Whether the owner waits: when it may be its turn although nobody grants it anything; `None` when it may be now.
+    pub(in crate::engine) fn changes(&self, request: Request<'_>) -> Option<BootInstant> {
+        let mut changes = None;
         for key in request.claim.keys() {
             let state = self.names.get(key)?;
-            if let Some((rings, at)) = state.waits(request.owner) {
-                (condvar, changes) = (Some(rings), changes.min(at));
-            } else if !state.knows(request) {
-                return None;
+            match state.changes(request.owner) {
+                Some(at) => changes = changes.into_iter().chain([at]).min(),
+                None if !state.knows(request) => return None,
+                None => {}
             }
         }
-        condvar.map(|condvar| (condvar, changes))
+        changes
+    }
+
+    /// To whom a name was granted since this was last asked.
+    pub(in crate::engine) fn take_granted(&mut self) -> Vec<Owner> {
+        std::mem::take(&mut self.granted)
     }
 
     /// Forgets what is over, each time the table has doubled: leases that ran out with nobody asking, and abandonment
@@ -276,7 +266,7 @@ impl Table {
             return;
         }
         self.names.retain(|_, state| {
-            state.tidy(now, None);
+            state.tidy(now, None, &mut self.granted);
             !state.is_free(now)
         });
         self.purge_at = 2 * self.names.len();
@@ -284,7 +274,7 @@ impl Table {
 
     /// How many names have a state.
     #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::engine) fn len(&self) -> usize {
         self.names.len()
     }
 }
@@ -295,4 +285,9 @@ fn holder(state: &NameState, if_taken: IfTaken<'_>) -> Option<String> {
         matches!(if_taken, IfTaken::Wait { .. }) && log::log_enabled!(log::Level::Debug);
     let whose = is_wanted.then(|| state.whose()).flatten();
     whose.map(|owner| owner.holder().to_owned())
+}
+
+/// The table knows nothing of values.
+fn granted(token: Token) -> Acquired {
+    Acquired::Granted { token, value: None }
 }
