@@ -21,6 +21,7 @@ pub(crate) mod owner;
 pub(crate) mod random;
 pub(crate) mod sync;
 pub(crate) mod ticket;
+pub(crate) mod timed_mutex;
 pub(crate) mod token;
 pub(crate) mod validity;
 pub(crate) mod value;

@@ -1,12 +1,9 @@
-//! The locks inside this crate: those of `std`, which a panic doesn't poison, and one that is waited for until a time.
+//! The locks inside this crate: those of `std`, which a panic doesn't poison.
 //!
 //! Those of `parking_lot` won't do: it keeps all threads of a process that wait in one table. A forked child has a copy of its
 //! parent's table, with threads in it that the child doesn't have, and which perhaps was locked at that moment. A thread
 //! of `std` waits at its own lock, so a child can wait for whatever it has made itself.
 
-#![allow(dead_code, reason = "which of them are used depends on the engines")]
-
-use std::ops::{Deref, DerefMut};
 use std::sync::{self, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -23,10 +20,6 @@ impl<T> Mutex<T> {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn get_mut(&mut self) -> &mut T {
-        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// `None`: it is locked.
@@ -56,11 +49,7 @@ impl Condvar {
         self.0.notify_all();
     }
 
-    pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The same, for so long at most.
+    /// Waits for so long at most.
     pub(crate) fn wait_for<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,
@@ -70,108 +59,16 @@ impl Condvar {
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// The same, until then at most.
+    /// Waits until then at most; `None` is never.
     pub(crate) fn wait_until<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,
-        until: Instant,
+        until: impl Into<Option<Instant>>,
     ) -> MutexGuard<'a, T> {
-        self.wait_for(guard, until.saturating_duration_since(Instant::now()))
-    }
-}
-
-/// A mutex for what may stay locked for long: callers wait for it until a time.
-#[derive(Debug, Default)]
-pub(crate) struct TimedMutex<T> {
-    is_locked: Mutex<bool>,
-    unlocked: Condvar,
-    /// Nobody waits for this one: it is locked by who has set `is_locked`.
-    value: Mutex<T>,
-}
-
-/// A `TimedMutex` that is locked.
-#[derive(Debug)]
-pub(crate) struct TimedGuard<'a, T> {
-    // In this order: the value is unlocked before the next may lock it.
-    value: MutexGuard<'a, T>,
-    _unlocks: Unlocks<'a>,
-}
-
-#[derive(Debug)]
-struct Unlocks<'a> {
-    is_locked: &'a Mutex<bool>,
-    unlocked: &'a Condvar,
-}
-
-impl<T> TimedMutex<T> {
-    pub(crate) fn new(value: T) -> Self {
-        TimedMutex {
-            is_locked: Mutex::default(),
-            unlocked: Condvar::new(),
-            value: Mutex::new(value),
+        match until.into() {
+            Some(until) => self.wait_for(guard, until.saturating_duration_since(Instant::now())),
+            None => self.0.wait(guard).unwrap_or_else(PoisonError::into_inner),
         }
-    }
-
-    pub(crate) fn lock(&self) -> TimedGuard<'_, T> {
-        let mut is_locked = self.is_locked.lock();
-        while *is_locked {
-            is_locked = self.unlocked.wait(is_locked);
-        }
-        self.take(is_locked)
-    }
-
-    /// `None`: it is locked.
-    pub(crate) fn try_lock(&self) -> Option<TimedGuard<'_, T>> {
-        self.try_lock_until(Instant::now())
-    }
-
-    /// `None`: it was locked for so long.
-    pub(crate) fn try_lock_for(&self, most: Duration) -> Option<TimedGuard<'_, T>> {
-        self.try_lock_until(Instant::now() + most)
-    }
-
-    /// `None`: it was locked until then.
-    pub(crate) fn try_lock_until(&self, until: Instant) -> Option<TimedGuard<'_, T>> {
-        let mut is_locked = self.is_locked.lock();
-        while *is_locked {
-            if Instant::now() >= until {
-                return None;
-            }
-            is_locked = self.unlocked.wait_until(is_locked, until);
-        }
-        Some(self.take(is_locked))
-    }
-
-    fn take(&self, mut is_locked: MutexGuard<'_, bool>) -> TimedGuard<'_, T> {
-        *is_locked = true;
-        TimedGuard {
-            value: self.value.lock(),
-            _unlocks: Unlocks {
-                is_locked: &self.is_locked,
-                unlocked: &self.unlocked,
-            },
-        }
-    }
-}
-
-impl Drop for Unlocks<'_> {
-    fn drop(&mut self) {
-        *self.is_locked.lock() = false;
-        self.unlocked.notify_one();
-    }
-}
-
-impl<T> Deref for TimedGuard<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.value
-    }
-}
-
-impl<T> DerefMut for TimedGuard<'_, T> {
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.value
     }
 }
 
@@ -179,56 +76,17 @@ impl<T> DerefMut for TimedGuard<'_, T> {
 mod tests {
     use super::*;
     use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::thread;
-
-    const SHORT: Duration = Duration::from_millis(5);
-    const LONG: Duration = Duration::from_secs(20);
 
     #[test]
     fn panic_poisons_nothing() {
-        let (mutex, timed) = (Mutex::new(0), TimedMutex::new(0));
+        let mutex = Mutex::new(0);
         let panicked = catch_unwind(AssertUnwindSafe(|| {
-            let (mut one, mut other) = (mutex.lock(), timed.lock());
-            (*one, *other) = (1, 1);
-            panic!("while both are locked");
+            *mutex.lock() = 1;
+            let _locked = mutex.lock();
+            panic!("while it is locked");
         }));
         assert!(panicked.is_err());
         assert_eq!(mutex.try_lock().as_deref(), Some(&1));
-        assert_eq!((*mutex.lock(), *timed.lock()), (1, 1));
-    }
-
-    #[test]
-    fn timed_mutex_is_waited_for_until_the_time() {
-        let mutex = TimedMutex::new(0);
-        let guard = mutex.lock();
-        assert!(mutex.try_lock().is_none());
-        let began = Instant::now();
-        assert!(mutex.try_lock_for(SHORT).is_none());
-        assert!(began.elapsed() >= SHORT);
-        drop(guard);
-        assert!(mutex.try_lock().is_some());
-    }
-
-    #[test]
-    fn timed_mutex_lets_in_one_after_the_other() {
-        const EACH: u32 = 500;
-        let mutex = TimedMutex::new(0);
-        thread::scope(|scope| {
-            for waits_for_ever in [true, false, true, false] {
-                let mutex = &mutex;
-                scope.spawn(move || {
-                    for _ in 0..EACH {
-                        let mut guard = match waits_for_ever {
-                            true => mutex.lock(),
-                            false => mutex.try_lock_for(LONG).expect("its turn comes"),
-                        };
-                        let before = *guard;
-                        thread::yield_now();
-                        *guard = before + 1;
-                    }
-                });
-            }
-        });
-        assert_eq!(*mutex.lock(), 4 * EACH);
+        assert_eq!(*mutex.lock(), 1);
     }
 }

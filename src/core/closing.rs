@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use crate::base::cancel::Cancel;
-use crate::base::sync::{Condvar, Mutex, TimedGuard, TimedMutex};
+use crate::base::sync::{Condvar, Mutex};
+use crate::base::timed_mutex::{TimedGuard, TimedMutex};
 
 /// Whether a locker is closed, and what it still does.
 #[derive(Debug, Default)]

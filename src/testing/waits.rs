@@ -48,10 +48,7 @@ impl Waits {
 
     /// Waits for a change, until then at most.
     pub(super) fn await_change<'a>(&self, all: All<'a>, by: Option<Instant>) -> All<'a> {
-        match by {
-            Some(by) => self.changed.wait_until(all, by),
-            None => self.changed.wait(all),
-        }
+        self.changed.wait_until(all, by)
     }
 
     pub(super) fn insert(&self, number: u64, waiting: Waiting) {

@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::client::{Failure, Session};
 use crate::base::clock::Deadline;
-use crate::base::sync::TimedMutex;
+use crate::base::timed_mutex::TimedMutex;
 
 /// The session of a locker.
 pub(super) struct Sessions {
@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(20);
 impl Sessions {
     pub(super) fn new(session: Arc<Session>) -> Self {
         Sessions {
-            current: TimedMutex::new(Some(session.clone())),
+            current: TimedMutex::from(Some(session.clone())),
             opener: session,
         }
     }
@@ -30,7 +30,7 @@ impl Sessions {
     pub(super) fn after_fork(&self) -> Self {
         Sessions {
             opener: self.opener.clone(),
-            current: TimedMutex::new(None),
+            current: TimedMutex::from(None),
         }
     }
 
@@ -48,7 +48,7 @@ impl Sessions {
         // Also for a call that has time without end: then it is known that the servers can't be reached.
         let deadline = &self.opener.opens_by(deadline);
         let mut current = loop {
-            if let Some(current) = self.current.try_lock_for(LOOK) {
+            if let Some(current) = self.current.try_lock_until(Instant::now() + LOOK) {
                 break current;
             }
             if deadline.is_over() {
@@ -66,7 +66,7 @@ impl Sessions {
 
     /// Ends the session at the servers.
     pub(super) fn close(&self, deadline: &Deadline) {
-        let current = self.current.try_lock_for(LOOK);
+        let current = self.current.try_lock_until(Instant::now() + LOOK);
         if let Some(session) = current.as_ref().and_then(|current| current.as_ref()) {
             session.close(deadline);
         }

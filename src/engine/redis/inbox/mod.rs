@@ -163,8 +163,9 @@ impl Inbox {
 
 impl Drop for Inbox {
     fn drop(&mut self) {
-        for listener in self.listeners.get_mut() {
-            listener.close();
+        // Nobody has locked it, but perhaps in the process that this one was forked off from.
+        if let Some(listeners) = self.listeners.try_lock() {
+            listeners.iter().for_each(|listener| listener.close());
         }
     }
 }

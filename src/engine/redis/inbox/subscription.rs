@@ -194,10 +194,7 @@ impl Subscription {
         if is_read && !state.channels.is_subscribed(&self.channel) {
             waker.wake(&mut state.wake_pending);
         }
-        match until {
-            Some(until) => state = self.condvar.wait_until(state, until),
-            None => state = self.condvar.wait(state),
-        }
+        state = self.condvar.wait_until(state, until);
         state.wake_up(&self.condvar, waker);
         state
     }

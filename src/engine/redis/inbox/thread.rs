@@ -106,7 +106,7 @@ impl Listener {
     fn await_first_channel(&self) {
         let mut state = self.state.lock();
         while state.channels.is_empty() && !self.closed.is_set() {
-            state = self.thread_wakes.wait(state);
+            state = self.thread_wakes.wait_until(state, None);
         }
     }
 
@@ -164,7 +164,7 @@ impl Listener {
                 read_by_a_waiter => {
                     state.custody = read_by_a_waiter;
                     state.thread_sleeps = true;
-                    state = self.thread_wakes.wait(state);
+                    state = self.thread_wakes.wait_until(state, None);
                     state.thread_sleeps = false;
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::connection::Connection;
 use super::failure::Failure;
@@ -13,7 +13,8 @@ use super::state::{Item, Phase, State, Tell};
 use super::watcher::Told;
 use crate::base::cancel::Cancel;
 use crate::base::clock::{BootInstant, Clock, Deadline};
-use crate::base::sync::{Condvar, Mutex, MutexGuard, TimedGuard, TimedMutex};
+use crate::base::sync::{Condvar, Mutex, MutexGuard};
+use crate::base::timed_mutex::{TimedGuard, TimedMutex};
 use crate::engine::Unanswered;
 use crate::engine::net::limits::CANCEL_LATENESS;
 use crate::engine::net::socket::Socket;
@@ -56,7 +57,7 @@ impl Shared {
             tick,
             clock,
             closed: Cancel::default(),
-            writer: TimedMutex::new(Some(connection.socket.another_handle())),
+            writer: TimedMutex::from(Some(connection.socket.another_handle())),
             state: Mutex::new(State::new(&hello, phase, proof, connection.answered)),
             changed: Condvar::new(),
         }
@@ -92,7 +93,7 @@ impl Shared {
 
     /// Sends a beat, unless others are sending.
     pub(super) fn send_beat(&self) {
-        let Some(writer) = self.writer.try_lock() else {
+        let Some(writer) = self.writer.try_lock_until(Instant::now()) else {
             return;
         };
         let state = self.state.lock();
@@ -103,11 +104,11 @@ impl Shared {
     }
 
     fn lock_writer(&self, deadline: &Deadline) -> Result<TimedGuard<'_, Option<Socket>>, Failure> {
-        if let Some(writer) = self.writer.try_lock() {
+        if let Some(writer) = self.writer.try_lock_until(Instant::now()) {
             return Ok(writer);
         }
         while !deadline.is_over() {
-            if let Some(writer) = self.writer.try_lock_for(slice(deadline)) {
+            if let Some(writer) = self.writer.try_lock_until(Instant::now() + slice(deadline)) {
                 return Ok(writer);
             }
         }
@@ -137,7 +138,9 @@ impl Shared {
     /// Has a new connection serve, on which the session was taken up.
     pub(super) fn connected(&self, connection: &Connection) {
         // Who sends on the old connection soon fails: it is closed.
-        let mut writer = self.writer.lock();
+        let Ok(mut writer) = self.lock_writer(&Deadline::NEVER) else {
+            return;
+        };
         *writer = Some(connection.socket.another_handle());
         let mut state = self.state.lock();
         let Connection { sent, answered, .. } = *connection;
