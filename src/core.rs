@@ -8,6 +8,7 @@ mod closing;
 pub(crate) mod guards;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::base::cancel::Cancel;
 use crate::base::claim::{Claim, Mode};
@@ -136,7 +137,21 @@ impl Core {
         lease.granted = self.clock.now();
         lease.due = self.plan.first_due(since, lease.granted);
         lease.held_since = lease.granted;
-        lease.hand_overs = 0;
+        lease.fair_since = lease.granted;
+        lease.tokens = 0;
+        lease.is_token_used = true;
+    }
+
+    /// Waits for a time that is about to come: for no longer than a microsecond or two.
+    pub(crate) fn wait_until(&self, at: BootInstant) {
+        let left = at.since(self.clock.now());
+        if left.is_zero() || self.clock.is_moved() {
+            return;
+        }
+        let began = Instant::now();
+        while began.elapsed() < left {
+            std::hint::spin_loop();
+        }
     }
 
     /// When a lease ends that would end at `end` by its ttl.

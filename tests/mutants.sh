@@ -85,11 +85,11 @@ test_mutant() {
   (
     cd "$copy"
     export CARGO_TARGET_DIR="$work/target" CARGO_PROFILE_DEV_DEBUG=0
-    if [ "$target" = lib ]; then
-      tests=(cargo test --locked --quiet -p crosslock --all-features --lib)
-    else
-      tests=(cargo test --locked --quiet -p crosslock-tests --all-features --test "$target")
-    fi
+    case "$target" in
+      lib) tests=(cargo test --locked --quiet -p crosslock --all-features --lib) ;;
+      local_queue) tests=(cargo test --locked --quiet -p crosslock-local-queue) ;;
+      *) tests=(cargo test --locked --quiet -p crosslock-tests --all-features --test "$target") ;;
+    esac
     "${tests[@]}" --no-run > "$log" 2>&1 || { cat "$log" >&2; fail "$name can't be built"; }
     ! "${tests[@]}" -- --exact "$test" >> "$log" 2>&1 && grep -q '^test result: FAILED. 0 passed; 1 failed' "$log"
   )

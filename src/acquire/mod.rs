@@ -10,6 +10,7 @@
 pub(crate) mod acquirer;
 mod adopt;
 mod giving_up;
+mod local_wait;
 pub(crate) mod retry_budget;
 mod wait_log;
 
@@ -18,18 +19,17 @@ use std::time::{Duration, Instant};
 
 use crate::acquire::acquirer::Acquirer;
 use crate::acquire::retry_budget::RetryBudget;
-use crate::base::cancel::{Cancel, Registration};
+use crate::base::cancel::Cancel;
 use crate::base::claim::Claim;
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
-use crate::base::name::Key;
 use crate::core::Core;
 use crate::engine::Engine;
 use crate::guard::LockGuard;
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
-use crate::queue::handoff::{Contender, Handoff, Turn, Waiter};
-use crate::queue::local::{Entered, Left};
+use crate::queue::handoff::{Contender, Handoff, Turn};
+use crate::queue::local::Left;
 
 /// How the calls of one locker take locks.
 #[derive(Clone, Copy, Debug)]
@@ -119,7 +119,7 @@ impl Calls<'_> {
 /// Takes a lock, or gives `None` when it is still taken at the end of `budget`.
 fn acquire(core: &Arc<Core>, claim: &Claim, budget: &mut RetryBudget) -> Result<Option<LockGuard>> {
     let (turn, handoff) = if is_queued_locally(claim) {
-        match take_turn(core, claim, budget) {
+        match local_wait::take_turn(core, claim, budget) {
             Left::Given(turn, handoff) => (Some(turn), handoff),
             Left::Gone { .. } if budget.is_cancelled() => {
                 return Err(Error::cancelled(claim.key.name()));
@@ -138,7 +138,12 @@ fn acquire(core: &Arc<Core>, claim: &Claim, budget: &mut RetryBudget) -> Result<
         Handoff::Acquire => (None, None),
         Handoff::Resume(contender, renewer) => (Some(*contender), renewer),
         Handoff::Lease(lease, renewer) => match take_over(core, claim, *lease, turn.as_ref()) {
-            Some(lease) => {
+            Some(mut lease) => {
+                if core.options.observer.is_there() {
+                    // It is told each token.
+                    core.wait_until(lease.token_from());
+                    lease.is_token_used = true;
+                }
                 budget.log.acquired(core, &lease, budget.since(), true);
                 return LockGuard::new(core.clone(), lease, renewer, turn).map(Some);
             }
@@ -158,17 +163,10 @@ fn is_queued_locally(claim: &Claim) -> bool {
     claim.is_exclusive() && !claim.has_many()
 }
 
-fn take_turn(core: &Core, claim: &Claim, budget: &mut RetryBudget) -> Left<Key, Handoff> {
-    match core.queues.enter(&claim.key) {
-        Entered::First(turn) => Left::Given(turn, Handoff::Acquire),
-        Entered::Behind(waiter) => stand_in_queue(core, claim, waiter, budget),
-    }
-}
-
 /// The lease that the thread before has handed over, if it is still valid and has all that this call needs.
 fn take_over(core: &Core, claim: &Claim, lease: Lease, turn: Option<&Turn>) -> Option<Lease> {
-    let now = core.clock.now();
-    let lease = lease.handed_over(claim, now);
+    let (now, most) = (core.clock.now(), core.engine.capabilities().hand_overs);
+    let lease = lease.handed_over(claim, now, most);
     let is_whole = lease.value.is_some() || !claim.valued;
     if is_whole && lease.is_valid(now) {
         return Some(lease);
@@ -180,38 +178,6 @@ fn take_over(core: &Core, claim: &Claim, lease: Lease, turn: Option<&Turn>) -> O
     core.deferred
         .leave(DeferredRelease::of(lease, core.options.ttl));
     None
-}
-
-/// Waits in the local queue. What is held here is taken, however often one looks.
-fn stand_in_queue(
-    core: &Core,
-    claim: &Claim,
-    mut waiter: Waiter,
-    budget: &mut RetryBudget,
-) -> Left<Key, Handoff> {
-    let _woken = look_again_when_cancelled(&mut waiter, budget.deadline());
-    while !budget.begin() {
-        let whose = "this process has or waits for";
-        budget.log.wait(claim, core, whose);
-        match waiter.wait(budget.next_look()) {
-            Ok((turn, handoff)) => return Left::Given(turn, handoff),
-            Err(still) => waiter = still,
-        }
-    }
-    waiter.leave()
-}
-
-/// While it is registered, a cancel ends the wait of `waiter`.
-fn look_again_when_cancelled(waiter: &mut Waiter, deadline: &Deadline) -> Option<Registration> {
-    let (cancel, look_again) = (deadline.cancel()?, waiter.look_again()?);
-    let until = deadline.clone();
-    // The registration ends this circle. Of a clock that a test moves, this is how the end of a timeout is heard.
-    let wake = move || {
-        if until.is_over() {
-            look_again.tell();
-        }
-    };
-    Some(cancel.on_set(Arc::new(wake)))
 }
 
 #[cfg(test)]

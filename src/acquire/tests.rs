@@ -1,6 +1,7 @@
 //! What the threads of a local queue tell each other, on an engine that does as it is told.
 
 mod broken;
+mod offered;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,7 +20,8 @@ use crate::engine::{
     Answer, Engine, Grant, Pace, Release, Released, Renewed, Request, Revocations, Unanswered, Wait,
 };
 use crate::lease::Lease;
-use crate::queue::handoff::{LocalQueues, Standing, Turn};
+use crate::queue::handoff::{LocalQueues, Standing, Turn, Waiter};
+use crate::queue::local::Entered;
 
 /// More than the first questions of a call take, whose time ends in the test.
 const SOON: Duration = Duration::from_secs(1);
@@ -129,13 +131,13 @@ impl Scene {
     fn first(&self) -> Turn {
         match self.queues().enter(&self.claim.key) {
             Entered::First(turn) => turn,
-            Entered::Behind(_) => panic!("somebody has the turn"),
+            Entered::Offered(..) | Entered::Behind(_) => panic!("somebody has the turn"),
         }
     }
 
     fn behind(&self) -> Waiter {
         match self.queues().enter(&self.claim.key) {
-            Entered::First(_) => panic!("nobody has the turn"),
+            Entered::First(_) | Entered::Offered(..) => panic!("nobody has the turn"),
             Entered::Behind(waiter) => waiter,
         }
     }

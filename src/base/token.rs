@@ -3,7 +3,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How many hand-overs one lease may make: each uses the odd number after the last one used.
+/// How many tokens one lease may use above the one that was granted, for threads that it is handed over to. Twice as many
+/// are kept free for it.
 pub(crate) const HAND_OVERS: u64 = 1024;
 
 /// A token, and whether the holder before it never released.
@@ -58,12 +59,26 @@ impl Token {
         }
     }
 
-    /// The token of the next holder in this process, when the lease is handed over to it: nobody abandoned it.
+    /// The next token that an engine gives to a lease which goes on: nobody abandoned it.
     pub(crate) fn handed_over(self) -> Self {
         Token {
             number: self.number + 2,
             abandoned: false,
         }
+    }
+
+    /// The token of the next holder in this process, if the one before has asked for its own: nobody abandoned it. It may be
+    /// even: no engine knows of it.
+    pub(crate) fn of_next_thread(self, is_used: bool) -> Self {
+        Token {
+            number: self.number + u64::from(is_used),
+            abandoned: false,
+        }
+    }
+
+    /// What an engine is told to have been used last: odd, as what it grants.
+    pub(crate) fn last_used(self) -> u64 {
+        self.number | 1
     }
 
     /// What the counter holds after a clean release.

@@ -60,7 +60,7 @@ impl LockGuard {
             return Err(self.lost_error());
         };
         self.note_end(&lease);
-        let (last_used, deadline) = (lease.token.number, Deadline::after(RELEASE));
+        let (last_used, deadline) = (lease.token.last_used(), Deadline::after(RELEASE));
         // Read before sending: the server's lease starts no earlier than this.
         let asked = core.clock.now();
         let request = self.request(&lease);
@@ -106,7 +106,7 @@ impl LockGuard {
             owner: lease.owner.clone(),
             ttl,
             ending: Ending::Clean {
-                last_used: lease.token.number,
+                last_used: lease.token.last_used(),
             },
             kept_until: lease.kept_until,
         };

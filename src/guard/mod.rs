@@ -7,6 +7,7 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use std::time::Duration;
 use crossbeam_channel::Receiver;
 
 use crate::base::claim::Claim;
-use crate::base::clock::Deadline;
+use crate::base::clock::{BootInstant, Deadline};
 use crate::base::error::{Error, LostReason, Result};
 use crate::base::token::Token;
 #[cfg(feature = "value")]
@@ -33,6 +34,7 @@ pub(crate) mod held_by_thread;
 mod passing;
 mod release;
 mod telling;
+mod token;
 
 /// Holds a lock, and releases it when dropped.
 ///
@@ -83,6 +85,10 @@ pub struct LockGuard {
     renewer: Option<Renewer>,
     claim: Claim,
     token: Token,
+    /// Whether somebody was told the token.
+    is_token_used: AtomicBool,
+    /// When it may be told.
+    token_from: BootInstant,
     /// In the registry of the core, until the lease is released.
     place: Option<Place>,
     /// Whether the thread was unwinding already when the lock was taken.
@@ -103,7 +109,8 @@ impl LockGuard {
         renewer: Option<Renewer>,
         turn: Option<Turn>,
     ) -> Result<Self> {
-        let (claim, token) = (lease.claim.clone(), lease.token);
+        let (claim, token, token_from) = (lease.claim.clone(), lease.token, lease.token_from());
+        let is_token_used = AtomicBool::new(lease.is_token_used);
         let (engine, clock) = (core.engine.clone(), core.clock.clone());
         let observer = core.options.observer.clone();
         let monitor = LeaseMonitor::new(engine, clock, core.plan, observer, lease, turn);
@@ -120,6 +127,8 @@ impl LockGuard {
             renewer,
             claim,
             token,
+            is_token_used,
+            token_from,
             panicking: thread::panicking(),
             held: None,
             silent: OnceLock::new(),
@@ -146,63 +155,6 @@ impl LockGuard {
     /// ```
     pub fn name(&self) -> &str {
         self.claim.key.name()
-    }
-
-    /// Returns a number that is larger than that of every earlier holder of this name.
-    ///
-    /// Send it along with each write to what the lock protects. If the storage refuses numbers smaller than the
-    /// largest that it has seen, a holder that lost its lock without noticing can't write any more.
-    ///
-    /// Tokens increase even after the server has lost its data, as long as its clock doesn't step back. They are
-    /// below 2^53, so that they fit an `i64`, a `BIGINT` of a database, and a JSON number.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # fn main() -> crosslock::Result<()> {
-    /// let locker = crosslock::Locker::open("memory:")?;
-    /// let first = locker.lock("token-example")?.fencing_token();
-    /// let second = locker.lock("token-example")?.fencing_token();
-    /// assert!(first < second);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn fencing_token(&self) -> u64 {
-        self.token.number
-    }
-
-    /// Says whether the previous holder never released the lock: it crashed, was paused past its ttl, or panicked.
-    ///
-    /// What the lock protects may be half done then (compare `EOWNERDEAD` of robust mutexes). Only the next holder
-    /// sees it.
-    ///
-    /// - **A panic** counts as it poisons a `std::sync::Mutex`: if it began while the guard was held, and dropped the
-    ///   guard. A panic that is caught before, or that began before, doesn't count. Neither does one of a holder that
-    ///   shares.
-    /// - **A process that ends** by a signal or by `std::process::exit` drops no guards, and so abandons its locks.
-    /// - **Not reported** after a server has lost its data.
-    /// - **False positives**: a paused waiter was granted the lock and began nothing; a stalled server granted the
-    ///   lock to a call that had timed out; the answer to this call's own first attempt was lost for longer than the
-    ///   ttl.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # fn main() -> crosslock::Result<()> {
-    /// # let locker = crosslock::Locker::open("memory:")?;
-    /// let other = locker.clone();
-    /// let panicked = std::thread::spawn(move || {
-    ///     let _guard = other.lock("abandoned-example");
-    ///     panic!("on purpose");
-    /// });
-    /// assert!(panicked.join().is_err());
-    /// assert!(locker.lock("abandoned-example")?.abandoned());
-    /// assert!(!locker.lock("abandoned-example")?.abandoned());
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn abandoned(&self) -> bool {
-        self.token.abandoned
     }
 
     /// Says whether the lease is valid, as far as this process can prove it. Does no I/O.

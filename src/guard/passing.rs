@@ -39,7 +39,7 @@ impl LockGuard {
         };
         // An owner that no engine knows has nothing to give.
         let owner = owner.unwrap_or_else(|| Owner::of(Process::current(), None));
-        OwnerTicket::new(self.claim.clone(), owner, self.token.number)
+        OwnerTicket::new(self.claim.clone(), owner, self.token.last_used())
     }
 
     /// The owner that has the lease, which nobody renews from now on; `None` when it is over.

@@ -45,6 +45,15 @@ pub(super) enum Ended {
     Lost(LostReason),
 }
 
+/// Which thread of this process has a lease next.
+#[derive(Clone, Copy)]
+enum Next {
+    /// Whichever comes or looks first: one that runs needn't wait for one that sleeps.
+    Any,
+    /// The first that waits.
+    First,
+}
+
 impl LockGuard {
     /// Keeps the lock taken for at least `least` since this guard got it, even if the guard is released earlier.
     ///
@@ -138,20 +147,24 @@ impl LockGuard {
         by: &Deadline,
         panicked: bool,
     ) -> Result<()> {
-        let was_held = !self.monitor.remaining().is_zero();
+        let now = self.core.clock.now();
+        let was_held = !self.monitor.remaining_at(now).is_zero();
         let Some((mut lease, mut turn)) = self.monitor.end() else {
             // Its locker was closed, and has released it.
             return Err(self.lost_error());
         };
         self.note_end(&lease);
         lease.panicked = panicked;
+        lease.is_token_used = *self.is_token_used.get_mut();
         let value = value.filter(|_| was_held);
-        let deadline = by.within(RELEASE);
+        let deadline = || by.within(RELEASE);
         // Asked once: a thread that comes later is handed nothing that isn't stored.
-        let ended = match (self.may_hand_over(&lease, turn.as_ref()), value) {
-            (false, value) => self.send_release(lease, value.as_deref(), &deadline),
-            (true, None) => self.hand_over_or_release(lease, &mut turn, &deadline),
-            (true, Some(value)) => self.store_and_hand_over(lease, &mut turn, value, &deadline),
+        let ended = match (self.next_holder(&lease, turn.as_ref(), now), value) {
+            (None, value) => self.send_release(lease, value.as_deref(), &deadline()),
+            (Some(next), None) => self.hand_over_or_release(lease, &mut turn, next, deadline),
+            (Some(_), Some(value)) => {
+                self.store_and_hand_over(lease, &mut turn, value, &deadline())
+            }
         };
         self.leave_registry();
         self.tell_end(ended.as_ref().ok());
@@ -168,26 +181,32 @@ impl LockGuard {
         }
     }
 
-    /// Whether another thread of this process may have the lease next. A lease that was lost has no turn any more.
-    fn may_hand_over(&self, lease: &Lease, turn: Option<&Turn>) -> bool {
-        if !turn.is_some_and(Turn::has_successor) {
-            // Without contention: no look at the clock.
-            return false;
+    /// Which thread of this process may have the lease next, if one may. A lease that was lost has no turn any more.
+    fn next_holder(&self, lease: &Lease, turn: Option<&Turn>, now: BootInstant) -> Option<Next> {
+        let waiting = turn.map_or(0, Turn::successors);
+        if waiting == 0 {
+            return None;
         }
-        let (now, options) = (self.core.clock.now(), &self.core.options);
-        let most = self.core.engine.capabilities().hand_overs;
-        lease.may_be_handed_over(now, options.ttl, options.hand_over, most)
+        let (core, options) = (&self.core, &self.core.options);
+        let most = core.engine.capabilities().hand_overs;
+        if !lease.may_be_handed_over(now, options.ttl, options.hand_over, most) {
+            return None;
+        }
+        // Where only a test moves the clock, no turn would ever come by it.
+        let is_fair = core.clock.is_moved() || lease.is_fair_turn_due(now, waiting);
+        Some(if is_fair { Next::First } else { Next::Any })
     }
 
     fn hand_over_or_release(
         &mut self,
         lease: Lease,
         turn: &mut Option<Turn>,
-        deadline: &Deadline,
+        next: Next,
+        deadline: impl FnOnce() -> Deadline,
     ) -> Result<Ended> {
-        match self.hand_over(lease, turn) {
+        match self.hand_over(lease, turn, next) {
             None => Ok(Ended::Ours),
-            Some(lease) => self.send_release(*lease, None, deadline),
+            Some(lease) => self.send_release(*lease, None, &deadline()),
         }
     }
 
@@ -210,7 +229,13 @@ impl LockGuard {
         lease.value = Some(Some(value));
         let released = match stored {
             StoreAnswer::NotOwner => return Ok(Ended::Lost(self.why_gone(&lease, deadline))),
-            StoreAnswer::Done => self.hand_over_or_release(lease, turn, deadline),
+            // Storing it took its time.
+            StoreAnswer::Done => {
+                match self.next_holder(&lease, turn.as_ref(), self.core.clock.now()) {
+                    Some(next) => self.hand_over_or_release(lease, turn, next, || deadline.clone()),
+                    None => self.send_release(lease, None, deadline),
+                }
+            }
             // A late copy of the store must not undo what the next thread stores under the same owner.
             StoreAnswer::DoneLate => self.send_release(lease, None, deadline),
         };
@@ -234,20 +259,24 @@ impl LockGuard {
         stored.map_err(|e| e.advising(UNSTORED))
     }
 
-    /// Gives the lease to the next thread of this process that waits, with the turn; or back, if there is none or its
-    /// time is up.
-    fn hand_over(&mut self, lease: Lease, turn: &mut Option<Turn>) -> Option<Box<Lease>> {
-        // Storing a value took its time.
-        if !self.may_hand_over(&lease, turn.as_ref()) {
-            return Some(Box::new(lease));
-        }
+    /// Gives the lease to another thread of this process, with the turn; or back, if none waits any more.
+    fn hand_over(
+        &mut self,
+        lease: Lease,
+        turn: &mut Option<Turn>,
+        next: Next,
+    ) -> Option<Box<Lease>> {
         let Some(own) = turn.take() else {
             return Some(Box::new(lease));
         };
         // Before the next thread tells that it has the lock.
         self.tell_released();
         let handoff = Handoff::Lease(Box::new(lease), self.renewer.take());
-        match own.pass(handoff) {
+        let passed = match next {
+            Next::Any => own.offer(handoff),
+            Next::First => own.pass(handoff),
+        };
+        match passed {
             // It comes back as it was given.
             Err((own, Handoff::Lease(lease, renewer))) => {
                 (*turn, self.renewer) = (Some(own), renewer);

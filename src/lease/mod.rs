@@ -17,6 +17,9 @@ use crate::base::owner::Owner;
 use crate::base::token::{Ending, Token};
 use crate::base::value::Stored;
 
+/// In this time a lease that threads of this process take from each other comes to each that waits for it.
+const ROTATION: Duration = Duration::from_micros(500);
+
 /// Ownership of a name for a limited time: plain data with one owner.
 #[derive(Debug)]
 pub(crate) struct Lease {
@@ -30,8 +33,12 @@ pub(crate) struct Lease {
     pub(crate) granted: BootInstant,
     /// When its holder got it: later, if it was handed over.
     pub(crate) held_since: BootInstant,
-    /// How often it was handed over since it was granted.
-    pub(crate) hand_overs: u64,
+    /// When a thread got it last that had waited for it here; before that, when this process was given it.
+    pub(crate) fair_since: BootInstant,
+    /// How far its token is above the one that was granted.
+    pub(crate) tokens: u32,
+    /// Whether its holder was told its token: then the next one has another.
+    pub(crate) is_token_used: bool,
     /// If it is released before this, the lock stays taken until then.
     pub(crate) kept_until: BootInstant,
     /// Whether its holder was dropped by a panic that began while it was held.
@@ -51,7 +58,9 @@ impl Lease {
             due: BootInstant::MAX,
             granted: BootInstant::START,
             held_since: BootInstant::START,
-            hand_overs: 0,
+            fair_since: BootInstant::START,
+            tokens: 0,
+            is_token_used: true,
             kept_until: BootInstant::START,
             panicked: false,
             value: None,
@@ -70,7 +79,7 @@ impl Lease {
     }
 
     /// Whether the next thread of this process may have it without asking the engine: for at most `hand_over`
-    /// since it was granted, and with half of its ttl left at least; `most` hand-overs of one lease are allowed.
+    /// since it was granted, and with half of its ttl left at least; `most` tokens above the first one are allowed.
     pub(crate) fn may_be_handed_over(
         &self,
         now: BootInstant,
@@ -80,7 +89,7 @@ impl Lease {
     ) -> bool {
         now.since(self.granted) < hand_over
             && self.remaining(now) >= ttl / 2
-            && self.hand_overs < most
+            && (u64::from(self.tokens) < most || !self.is_token_used)
             // The engine tells the next holder of it, or keeps the lock.
             && !self.panicked
             && self.kept_until <= now
@@ -97,7 +106,7 @@ impl Lease {
 
     /// How it ends when it is released. What those that share were doing is nobody's concern.
     pub(crate) fn ending(&self) -> Ending {
-        let last_used = self.token.number;
+        let last_used = self.token.last_used();
         if self.panicked && self.claim.is_exclusive() {
             Ending::Panicked { last_used }
         } else {
@@ -105,14 +114,120 @@ impl Lease {
         }
     }
 
-    /// The same lease, for the next holder in this process, who gets it now, and what that one asked for.
-    pub(crate) fn handed_over(self, claim: &Claim, now: BootInstant) -> Self {
-        Lease {
+    /// Whether it is to go to the first of the threads that wait here, of which there are so many, and not to whichever
+    /// comes first: so each of them gets it within about [`ROTATION`].
+    pub(crate) fn is_fair_turn_due(&self, now: BootInstant, waiting: usize) -> bool {
+        let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
+        now.since(self.fair_since) >= ROTATION / waiting.max(1)
+    }
+
+    /// The same lease, for the next holder in this process, who gets it now, and what that one asked for. `most` tokens above
+    /// the first one are allowed. While there are plenty, and the clock has come so far, it has one of its own; else it has
+    /// one when it asks.
+    pub(crate) fn handed_over(self, claim: &Claim, now: BootInstant, most: u64) -> Self {
+        let mut next = Lease {
             claim: claim.clone(),
             held_since: now,
-            token: self.token.handed_over(),
-            hand_overs: self.hand_overs + 1,
+            token: self.token.of_next_thread(self.is_token_used),
+            tokens: self.tokens + u32::from(self.is_token_used),
             ..self
+        };
+        next.is_token_used = u64::from(next.tokens) < most / 2 && next.token_from() <= now;
+        next
+    }
+
+    /// From when on its token is no larger than that of a lease would be which the engine granted then, if it lost all that it
+    /// knows. Tokens may follow each other faster than the microseconds by which an engine counts: then the later one is
+    /// told a moment later. One percent is for clocks that differ.
+    pub(crate) fn token_from(&self) -> BootInstant {
+        const NANOS: u64 = 1_011;
+        self.granted
+            .plus(Duration::from_nanos(NANOS * u64::from(self.tokens)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::{BootClock, Clock};
+    use crate::base::fork::Process;
+    use crate::base::owner::Owner;
+    use crate::base::random::for_any;
+
+    const MOST: u64 = 64;
+
+    /// One that was granted now.
+    fn granted(number: u64) -> Lease {
+        let claim = Claim::exclusive("test", "a");
+        let owner = Owner::of(Process::current(), None);
+        let mut lease = Lease::new(claim, owner, Token::from_number(number));
+        lease.granted = BootClock.now();
+        (lease.fair_since, lease.valid_until) = (lease.granted, BootInstant::MAX);
+        lease
+    }
+
+    #[test]
+    fn tokens_that_are_told_increase_and_do_not_outrun_the_clock() {
+        const FIRST: u64 = 1_001;
+        for_any(|random| {
+            let mut lease = granted(FIRST);
+            let (begun, claim) = (lease.granted, lease.claim.clone());
+            let (mut now, mut last) = (begun, FIRST);
+            let long = Duration::from_secs(60);
+            while lease.may_be_handed_over(now, long, long, MOST) {
+                now = now.plus(Duration::from_nanos(random.u64(0..2_000)));
+                if now.since(begun) > Duration::from_millis(1) {
+                    break;
+                }
+                lease = lease.handed_over(&claim, now, MOST);
+                if random.u64(0..3) > 0 {
+                    // As a guard does that is asked.
+                    if !lease.is_token_used {
+                        now = now.max(lease.token_from());
+                    }
+                    lease.is_token_used = true;
+                    assert!(lease.token.number > last);
+                    last = lease.token.number;
+                    let micros = now.since(begun).as_nanos() * 99 / 100 / 1_000;
+                    assert!(u128::from(last - FIRST) <= micros + 1, "{last}, {micros}");
+                }
+                assert!(lease.token.last_used() <= FIRST + 2 * MOST);
+                assert!(lease.token.last_used() >= last && lease.token.last_used() % 2 == 1);
+            }
+        });
+    }
+
+    #[test]
+    fn holders_that_do_not_ask_leave_their_token_when_there_are_few() {
+        let mut lease = granted(1);
+        let (claim, mut now) = (lease.claim.clone(), lease.granted);
+        for _ in 0..10 * MOST {
+            now = now.plus(Duration::from_micros(10));
+            lease = lease.handed_over(&claim, now, MOST);
+        }
+        assert!(u64::from(lease.tokens) <= MOST / 2 && !lease.is_token_used);
+        let long = Duration::from_secs(60);
+        assert!(lease.may_be_handed_over(now, long, long, MOST));
+        // Those that ask use up the others.
+        for _ in u64::from(lease.tokens)..MOST {
+            lease.is_token_used = true;
+            assert!(lease.may_be_handed_over(now, long, long, MOST));
+            lease = lease.handed_over(&claim, now, MOST);
+        }
+        lease.is_token_used = true;
+        assert!(!lease.may_be_handed_over(now, long, long, MOST));
+    }
+
+    #[test]
+    fn first_that_waits_has_its_turn_the_sooner_the_more_there_are() {
+        let lease = granted(1);
+        let after = |waiting: u32| lease.granted.plus(ROTATION / waiting);
+        let moment = Duration::from_nanos(1);
+        for waiting in [1, 4, 1_000] {
+            let many = usize::try_from(waiting).unwrap();
+            assert!(lease.is_fair_turn_due(after(waiting), many));
+            let before = lease.granted.plus(ROTATION / waiting - moment);
+            assert!(!lease.is_fair_turn_due(before, many));
         }
     }
 }

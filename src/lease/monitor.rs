@@ -25,6 +25,8 @@ use crate::lease::renewer::Tend;
 mod closing;
 mod telling;
 
+use telling::tell_lost;
+
 /// Tells a holder that its lock is lost: the message of [`LockGuard::lost`](crate::LockGuard::lost).
 ///
 /// # Examples
@@ -150,10 +152,15 @@ impl<T: Send> LeaseMonitor<T> {
 
     /// How much longer the lease is valid; a lease found to have run out is lost for good.
     pub(crate) fn remaining(&self) -> Duration {
+        self.remaining_at(self.clock.now())
+    }
+
+    /// The same, for a time that was now a moment ago.
+    pub(crate) fn remaining_at(&self, now: BootInstant) -> Duration {
         let remaining = {
             let state = self.state.lock();
             match &state.lease {
-                Some(lease) if state.lost.is_none() => lease.remaining(self.clock.now()),
+                Some(lease) if state.lost.is_none() => lease.remaining(now),
                 _ => return Duration::ZERO,
             }
         };
@@ -377,14 +384,6 @@ impl<T: Send> Tend for LeaseMonitor<T> {
             }
         }
     }
-}
-
-fn tell_lost(tell: &Sender<Lost>, key: &Key, reason: LostReason) {
-    // It has room for the one message that is ever sent.
-    let _ = tell.try_send(Lost {
-        name: key.name().to_owned(),
-        reason,
-    });
 }
 
 impl<T: fmt::Debug> fmt::Debug for LeaseMonitor<T> {

@@ -268,10 +268,11 @@ impl LockerBuilder {
     /// Sets how long threads of this locker and its clones may hand a lease over to one another, before other processes
     /// have their turn: any. Default: 1 ms.
     ///
-    /// The time counts from when the server granted the lease. Within it a dropped guard passes its lease to the next
-    /// waiting thread, without a round trip; each holder has a token of its own. That happens at most 1024 times, and
-    /// only while half of the ttl is left. A longer time is faster for these threads, and makes other processes wait
-    /// longer. With zero a lease is never handed over: each lock and each unlock is one command.
+    /// The time counts from when the server granted the lease. Within it, and while half of the ttl is left, a dropped
+    /// guard leaves its lease to the threads that wait or come, without a round trip. A thread that runs may take it
+    /// before one that sleeps; each that waits has its turn within about 0.5 ms. A longer time is faster for these threads,
+    /// and makes other processes wait longer. With zero a lease is never handed over: each lock and each unlock is one
+    /// command.
     ///
     /// # Examples
     ///

@@ -106,7 +106,8 @@ impl Locker {
     /// On Redis a free lock takes one round trip. When the lock is taken, the process enters the lock's queue on the
     /// server, and each release grants the lock to the first process there: first come, first served. Threads that
     /// wait on one locker and its clones share one place in that queue, and hand the lock over to one another for at
-    /// most [`LockerBuilder::hand_over`](crate::LockerBuilder::hand_over). A waiter sends a command about each third
+    /// most [`LockerBuilder::hand_over`](crate::LockerBuilder::hand_over), fairly but not in the order in which they came: one
+    /// that runs may go ahead of one that sleeps. A waiter sends a command about each third
     /// of the ttl. While the server can't be reached, the call keeps trying for
     /// [`LockerBuilder::unavailable_for`](crate::LockerBuilder::unavailable_for). If another program's key of that
     /// name never expires, the call waits for as long as the key exists.
@@ -144,7 +145,7 @@ impl Locker {
 
     /// Tries to take a lock once, without waiting. Returns `None` when it is taken.
     ///
-    /// It takes no lock for which others wait (on `file:`, for which threads of this locker wait). It does no I/O if
+    /// It takes no lock for which other processes wait (on `file:` it may). It does no I/O if
     /// this locker or a clone of it holds the lock, or waits for it.
     ///
     /// If several machines start a job of which one run is enough, also call

@@ -83,7 +83,8 @@ impl Locker {
 ///   [`update`](Self::update) return it.
 /// - There is no poisoning. A panic discards the change, and the next holder finds
 ///   [`abandoned`](crate::LockGuard::abandoned) true: the value is whole, other work may be half done.
-/// - On Redis waiters are served first come, first served, see [`Locker::lock`]. `std` promises no order.
+/// - On Redis waiting processes are served first come, first served, and their threads fairly, see [`Locker::lock`]. `std`
+///   promises no order.
 /// - Calls with a timeout exist.
 /// - A guard may be sent to another thread.
 ///

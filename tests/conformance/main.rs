@@ -22,6 +22,7 @@ mod mutex;
 #[cfg(feature = "value")]
 mod mutex_contents;
 mod names;
+mod offers;
 #[cfg(feature = "value")]
 mod operated_values;
 mod options;
@@ -50,8 +51,7 @@ pub(crate) use place::Place;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 // What every engine can do, what those can on which many may hold a name, and what those can of them that let readers or
-// writers be preferred. A function of the suite that is missing
-// here is dead code, which the compiler tells.
+// writers be preferred. A function of the suite that is missing here is dead code, which the compiler tells.
 for_every_engine! {
     {
         exclusion {

@@ -17,6 +17,8 @@ pub(crate) struct Place {
     grants: Receiver<u64>,
 }
 
+type Give = fn(Turn<Key, Word>, Word) -> Result<(), (Turn<Key, Word>, Word)>;
+
 /// A turn that is in the book.
 pub(crate) struct Right {
     pub(crate) turn: Option<Turn<Key, Word>>,
@@ -139,12 +141,19 @@ impl Right {
         self.turn().has_successor()
     }
 
-    pub(crate) fn pass(mut self, word: Word) -> Result<(), (Self, Word)> {
+    pub(crate) fn pass(self, word: Word) -> Result<(), (Self, Word)> {
+        self.give(word, Turn::pass)
+    }
+
+    pub(crate) fn offer(self, word: Word) -> Result<(), (Self, Word)> {
+        self.give(word, Turn::offer)
+    }
+
+    fn give(mut self, word: Word, give: Give) -> Result<(), (Self, Word)> {
         let (process, turn) = (self.process.clone(), self.turn.take());
         process.world.book().stand_up(process.id);
         let turn = turn.expect("there until it is passed");
-        turn.pass(word)
-            .map_err(|(turn, word)| (process.sit(turn), word))
+        give(turn, word).map_err(|(turn, word)| (process.sit(turn), word))
     }
 }
 

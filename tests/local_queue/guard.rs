@@ -4,7 +4,7 @@ use std::sync::{self, Arc, PoisonError};
 use std::thread::panicking;
 
 use crate::asker::Right;
-use crate::process::{Process, Word};
+use crate::process::{HandsOver, Process, Word};
 use crate::sync::step;
 use crate::world::{Lease, Seen, World};
 
@@ -82,10 +82,16 @@ fn hand_over(
     let Some(right) = right else {
         return Err((lease, None));
     };
-    if !process.hands_over || !lease.is_valid() || !right.has_successor() {
+    let hands_over = process.hands_over.next();
+    if hands_over == HandsOver::No || !lease.is_valid() || !right.has_successor() {
         return Err((lease, Some(right)));
     }
-    match right.pass(Word::Have(lease)) {
+    let word = Word::Have(lease);
+    let given = match hands_over {
+        HandsOver::ToAny => right.offer(word),
+        _ => right.pass(word),
+    };
+    match given {
         Err((right, Word::Have(lease))) => Err((lease, Some(right))),
         Err(_) => panic!("the word comes back as it was given"),
         Ok(()) => Ok(()),

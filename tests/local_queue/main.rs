@@ -4,8 +4,9 @@
 
 mod asker;
 mod guard;
-#[path = "../../src/queue/local.rs"]
+#[path = "../../src/queue/local/mod.rs"]
 mod local_queue;
+mod offers;
 mod orders;
 mod process;
 mod sync;
@@ -18,6 +19,7 @@ use std::time::Instant;
 
 use local_queue::{Entered, Left, LocalQueues, Turn, Waiter};
 use orders::try_every_order;
+use process::HandsOver::{No, ToAny, ToFirst};
 use process::{Process, Thread};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, Runner};
@@ -67,13 +69,13 @@ fn in_orders_of(scheduler: impl Scheduler + 'static, threads: Threads) -> BTreeS
 fn first(queues: &Queues) -> Turn<&'static str, u32> {
     match queues.enter(&"name") {
         Entered::First(turn) => turn,
-        Entered::Behind(_) => panic!("somebody has the turn"),
+        Entered::Offered(..) | Entered::Behind(_) => panic!("somebody has the turn"),
     }
 }
 
 fn behind(queues: &Queues) -> Waiter<&'static str, u32> {
     match queues.enter(&"name") {
-        Entered::First(_) => panic!("nobody has the turn"),
+        Entered::First(_) | Entered::Offered(..) => panic!("nobody has the turn"),
         Entered::Behind(waiter) => waiter,
     }
 }
@@ -187,7 +189,7 @@ fn names_that_are_gone_take_no_room() {
 #[test]
 fn threads_that_lock_hand_the_lease_over() {
     let seen = in_every_order(|world| {
-        let process = Process::new(world, 0, true);
+        let process = Process::new(world, 0, &[ToFirst]);
         vec![process.locks(), process.locks(), process.locks()]
     });
     assert!(seen.contains(&Seen::HandedOver));
@@ -196,7 +198,7 @@ fn threads_that_lock_hand_the_lease_over() {
 #[test]
 fn threads_that_do_not_hand_over_ask_one_after_the_other() {
     let seen = in_every_order(|world| {
-        let process = Process::new(world, 0, false);
+        let process = Process::new(world, 0, &[No]);
         vec![process.locks(), process.locks(), process.locks()]
     });
     assert!(seen.is_empty(), "{seen:?}");
@@ -205,7 +207,7 @@ fn threads_that_do_not_hand_over_ask_one_after_the_other() {
 #[test]
 fn lost_lease_frees_the_seat_while_its_guard_is_there() {
     let seen = in_every_order(|world| {
-        let process = Process::new(world, 0, true);
+        let process = Process::new(world, 0, &[ToFirst]);
         vec![process.loses(), process.locks()]
     });
     assert!(seen.contains(&Seen::LostWhileOthersWait));
@@ -215,7 +217,7 @@ fn lost_lease_frees_the_seat_while_its_guard_is_there() {
 #[test]
 fn lost_lease_meets_a_thread_that_gives_up() {
     let seen = in_every_order(|world| {
-        let process = Process::new(world, 0, true);
+        let process = Process::new(world, 0, &[ToFirst]);
         vec![process.loses(), process.locks_for(1)]
     });
     assert!(seen.contains(&Seen::LostWhileOthersWait));
@@ -225,7 +227,7 @@ fn lost_lease_meets_a_thread_that_gives_up() {
 #[test]
 fn lost_lease_meets_threads_that_lock_and_try() {
     let seen = in_orders_with(3, |world| {
-        let process = Process::new(world, 0, true);
+        let process = Process::new(world, 0, &[ToFirst]);
         vec![process.loses(), process.locks(), process.tries()]
     });
     assert!(seen.contains(&Seen::LostWhileOthersWait));
@@ -236,7 +238,7 @@ fn lost_lease_meets_threads_that_lock_and_try() {
 #[test]
 fn thread_that_gives_up_takes_nothing_with_it() {
     let seen = in_orders_with(4, |world| {
-        let process = Process::new(world, 0, true);
+        let process = Process::new(world, 0, &[ToFirst]);
         vec![process.locks(), process.locks_for(1), process.locks()]
     });
     assert!(seen.contains(&Seen::GivenAtTheLastMoment));
@@ -246,7 +248,7 @@ fn thread_that_gives_up_takes_nothing_with_it() {
 #[test]
 fn thread_that_tries_takes_nothing_with_it() {
     let seen = in_orders_with(4, |world| {
-        let process = Process::new(world, 0, true);
+        let process = Process::new(world, 0, &[ToFirst]);
         vec![process.locks(), process.tries(), process.locks()]
     });
     assert!(seen.contains(&Seen::AskedWithoutSeat));
@@ -256,7 +258,10 @@ fn thread_that_tries_takes_nothing_with_it() {
 #[test]
 fn place_in_line_goes_to_the_next_thread_of_the_process() {
     let seen = in_orders_with(3, |world| {
-        let (one, other) = (Process::new(world, 0, true), Process::new(world, 1, true));
+        let (one, other) = (
+            Process::new(world, 0, &[ToFirst]),
+            Process::new(world, 1, &[ToFirst]),
+        );
         vec![other.locks(), one.locks_for(1), one.locks()]
     });
     assert!(seen.contains(&Seen::PlacePassedOn));
@@ -265,7 +270,10 @@ fn place_in_line_goes_to_the_next_thread_of_the_process() {
 #[test]
 fn processes_whose_threads_give_up_leave_the_line() {
     let seen = in_orders_with(3, |world| {
-        let (one, other) = (Process::new(world, 0, true), Process::new(world, 1, true));
+        let (one, other) = (
+            Process::new(world, 0, &[ToFirst]),
+            Process::new(world, 1, &[ToFirst]),
+        );
         vec![other.locks_for(1), one.locks_for(1), one.tries()]
     });
     assert!(seen.contains(&Seen::KnownToBeTaken));
@@ -274,7 +282,7 @@ fn processes_whose_threads_give_up_leave_the_line() {
 #[test]
 fn thread_that_is_cancelled_takes_nothing_with_it() {
     let seen = in_orders_with(3, |world| {
-        let process = Process::new(world, 0, true);
+        let process = Process::new(world, 0, &[ToFirst]);
         vec![
             process.locks(),
             process.locks_until_cancelled(),
@@ -305,7 +313,8 @@ fn cancel_leaves_room_for_the_turn() {
 
 /// Too many even for orders with few interruptions.
 fn crowd(world: &Arc<World>) -> Vec<Thread> {
-    let (one, other) = (Process::new(world, 0, true), Process::new(world, 1, false));
+    let one = Process::new(world, 0, &[ToAny, ToFirst, ToAny, No]);
+    let other = Process::new(world, 1, &[No, ToAny]);
     vec![
         one.locks(),
         one.loses(),

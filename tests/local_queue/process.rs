@@ -1,7 +1,7 @@
 //! The threads of one process: they use the local queue as `acquire.rs`, `guard.rs` and `held.rs` do.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::panicking;
 use std::time::Instant;
 
@@ -21,9 +21,37 @@ const NAME: Key = "name";
 /// Some threads, one queue.
 pub(crate) struct Process {
     pub(crate) id: u32,
-    pub(crate) hands_over: bool,
+    pub(crate) hands_over: Hands,
     queues: LocalQueues<Key, Word>,
     pub(crate) world: Arc<World>,
+}
+
+/// To whom a guard gives its lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HandsOver {
+    /// Nobody.
+    No,
+    /// The first that waits.
+    ToFirst,
+    /// Whoever comes or looks first.
+    ToAny,
+}
+
+/// To whom the guards of a process give their leases, one after the other.
+pub(crate) struct Hands {
+    turns: &'static [HandsOver],
+    made: AtomicUsize,
+}
+
+impl Hands {
+    pub(crate) fn next(&self) -> HandsOver {
+        self.turns[self.made.fetch_add(1, Ordering::Relaxed) % self.turns.len()]
+    }
+
+    /// Whether those that wait are served in their order.
+    fn are_in_order(&self) -> bool {
+        !self.turns.contains(&HandsOver::ToAny)
+    }
 }
 
 /// What comes with the turn.
@@ -36,7 +64,11 @@ pub(crate) enum Word {
 }
 
 impl Process {
-    pub(crate) fn new(world: &Arc<World>, id: u32, hands_over: bool) -> Arc<Self> {
+    pub(crate) fn new(world: &Arc<World>, id: u32, hands_over: &'static [HandsOver]) -> Arc<Self> {
+        let hands_over = Hands {
+            turns: hands_over,
+            made: AtomicUsize::new(0),
+        };
         Arc::new(Process {
             id,
             hands_over,
@@ -149,13 +181,14 @@ impl Process {
         let began = self.world.book().now();
         let waiter = match self.queues.enter(&NAME) {
             Entered::First(turn) => return Some((Some(self.sit(turn)), Word::Ask)),
+            Entered::Offered(turn, word) => {
+                self.see(Seen::WentAhead);
+                return Some((Some(self.sit(turn)), word));
+            }
             Entered::Behind(waiter) => waiter,
         };
         match self.stand_in_queue(waiter, patience, cancelled, began) {
-            Left::Given(turn, word) => {
-                self.world.book().is_served(self.id, began);
-                Some((Some(self.sit(turn)), word))
-            }
+            Left::Given(turn, word) => Some((Some(self.sit(turn)), word)),
             Left::Gone { .. } if is_set(cancelled) => {
                 self.see(Seen::CancelledInQueue);
                 None
@@ -197,6 +230,7 @@ impl Process {
             match waiter.wait(deadline) {
                 Ok((turn, word)) => {
                     self.world.book().waits_no_more(self.id, began);
+                    self.world.book().is_served(self.id, began);
                     return Left::Given(turn, word);
                 }
                 Err(still) => waiter = still,
@@ -206,6 +240,10 @@ impl Process {
         let left = waiter.leave();
         if let Left::Given(..) = left {
             self.see(Seen::GivenAtTheLastMoment);
+            // What is offered also goes to whoever leaves.
+            if self.hands_over.are_in_order() {
+                self.world.book().is_served(self.id, began);
+            }
         }
         left
     }

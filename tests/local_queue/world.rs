@@ -6,7 +6,7 @@ use std::thread::panicking;
 
 use crate::sync::{Sender, step};
 
-/// So that hand-overs, which count in twos, stay below the next grant.
+/// So that hand-overs stay below the next grant.
 const STEP: u64 = 1000;
 
 /// Where a process hears of a grant.
@@ -24,10 +24,11 @@ pub(crate) enum Seen {
     KnownToBeTaken,
     LostWhileOthersWait,
     PlacePassedOn,
+    WentAhead,
 }
 
 impl Seen {
-    pub(crate) const ALL: [Seen; 9] = [
+    pub(crate) const ALL: [Seen; 10] = [
         Seen::AskedWithoutSeat,
         Seen::CancelledInQueue,
         Seen::CancelMetTurn,
@@ -37,6 +38,7 @@ impl Seen {
         Seen::KnownToBeTaken,
         Seen::LostWhileOthersWait,
         Seen::PlacePassedOn,
+        Seen::WentAhead,
     ];
 }
 
@@ -266,7 +268,7 @@ impl Book {
         self.local(process).waiting.remove(&began);
     }
 
-    /// First come, first served: nobody waits that was in the queue before this thread came.
+    /// First come, first served, of those that wait: nobody waits that was in the queue before this thread came.
     pub(crate) fn is_served(&mut self, process: u32, began: u64) {
         let local = self.local(process);
         let earlier = local.waiting.values().any(|entered| *entered < began);
@@ -282,7 +284,7 @@ impl Lease {
     /// The lease of the next thread.
     pub(crate) fn handed_over(mut self) -> Lease {
         self.spend();
-        self.world.lease(self.owner, self.token + 2)
+        self.world.lease(self.owner, self.token + 1)
     }
 
     pub(crate) fn spend(&mut self) {

@@ -1,6 +1,7 @@
 //! How a monitor ends when its locker is closed.
 
-use super::{LeaseMonitor, tell_lost};
+use super::LeaseMonitor;
+use super::telling::tell_lost;
 use crate::base::error::LostReason;
 use crate::lease::Lease;
 

@@ -1,6 +1,8 @@
 //! What a monitor tells its holder of a loss, and the observer of its lease's renewals.
 
-use super::{LeaseMonitor, tell_lost};
+use crossbeam_channel::Sender;
+
+use super::{LeaseMonitor, Lost};
 use crate::base::error::{Error, LostReason};
 use crate::base::name::Key;
 
@@ -40,4 +42,12 @@ impl<T: Send> LeaseMonitor<T> {
         }
         self.observer.renewal_failed(key, token, remaining, error);
     }
+}
+
+pub(super) fn tell_lost(tell: &Sender<Lost>, key: &Key, reason: LostReason) {
+    // It has room for the one message that is ever sent.
+    let _ = tell.try_send(Lost {
+        name: key.name().to_owned(),
+        reason,
+    });
 }

@@ -14,7 +14,7 @@ pub(crate) enum Engine {
     ZooKeeper,
 }
 
-/// So often a lease may be handed over in its process, and so often a token is added to 2.
+/// So many tokens above its first a lease may use in its process.
 const HAND_OVERS: u64 = 1024;
 /// Where tokens come from revisions, each has so many.
 const TOKENS_OF_REVISION: u64 = 4096;
@@ -58,8 +58,7 @@ impl Engine {
         if self.has_lines() {
             return first / TOKENS_OF_REVISION == token / TOKENS_OF_REVISION;
         }
-        let steps = token.wrapping_sub(first) / 2;
-        is_exclusive(first) && token > first && token % 2 == first % 2 && steps <= HAND_OVERS
+        is_exclusive(first) && token > first && token - first <= HAND_OVERS
     }
 }
 

@@ -86,7 +86,7 @@ fn last_of_chain<'a, 'b>(
 ) -> Option<&'b Holding<'a>> {
     let name = lease.name.as_str();
     let mut last = *by_token.get(&(name, lease.token))?;
-    while let Some(next) = by_token.get(&(name, last.token() + 2))
+    while let Some(next) = by_token.get(&(name, last.token() + 1))
         && next.was_handed_over()
         && next.answer.pid == last.answer.pid
     {

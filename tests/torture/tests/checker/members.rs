@@ -53,7 +53,7 @@ fn last_of_those_that_a_lease_was_handed_over_to_is_the_holder() {
         pid: 1,
         process: 1,
         detail: HANDED_OVER.into(),
-        ..taken(22, 11, token(5) + 2, 420)
+        ..taken(22, 11, token(5) + 1, 420)
     };
     let history = [
         taken(10, 1, token(5), 400),
@@ -86,7 +86,7 @@ fn broken_lease_is_known_by_its_revision() {
             .chain([broke.clone()])
     };
     // Abandoned, and passed on in its process since.
-    for token in [token(5), token(5) + 2, token(5) + 512] {
+    for token in [token(5), token(5) + 1, token(5) + 512] {
         passes_on("etcd", history(token));
     }
     breaks_on("etcd", "C1", history(token(6)));

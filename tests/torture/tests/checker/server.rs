@@ -49,12 +49,12 @@ fn lock_that_was_taken_from_its_holder_breaks_c6() {
     breaks("C6", handed_over.into_iter().chain(keys));
 }
 
-/// Two holdings of one process, one after the other. The second, which isn't released, has the next token but one.
+/// Two holdings of one process, one after the other. The second, which isn't released, has the next token.
 fn leases_of_a_process(token: u64) -> [Event; 3] {
     let next = Event {
         pid: 1,
         process: 1,
-        ..taken(22, 11, token + 2, 420)
+        ..taken(22, 11, token + 1, 420)
     };
     [taken(10, 1, token, 400), event(20, "release", 1), next]
 }

@@ -1,14 +1,19 @@
 //! The threads of this process that want one name: one of them has the turn, the others wait here.
 //!
 //! The turn is the right to ask the engine for a name, and to hold it. [`Turn`] is owned by one thread or guard at
-//! a time. Its owner may pass it to the next thread in the queue, with a hand-off (the type `W`). When it is dropped it
-//! goes to the next thread with the default hand-off; without one, the queue of that name is gone. So no thread waits for
-//! a turn that nobody has.
+//! a time. Its owner may pass it to the next thread in the queue, with a hand-off (the type `W`), or offer both to whichever
+//! thread comes first. When it is dropped it goes to the next thread with the default hand-off; without one, the queue of that
+//! name is gone. So no thread waits for a turn that nobody has.
 //!
 //! A turn is sent to a thread while the queue is locked, and only to one that is in the queue. A thread that ends its wait
 //! takes itself out under the same lock; if it isn't in the queue any more, the turn was sent to it.
 //!
-//! Besides the turn a thread is sent one message at most, by whoever has its [`LookAgain`]: to look whether it still wants
+//! What is offered lies in the queue. A thread that enters takes it at once, although others wait: it runs already, and they
+//! would have to be woken. The first that waits is told of the offer, and keeps its place if it comes too late. Always: *if
+//! something is offered, a thread waits that was told of an offer and hasn't looked since.* So who ends its wait takes
+//! what is offered, under the same lock: it may be the one that was told.
+//!
+//! Besides these, a thread is sent one message at most, by whoever has its [`LookAgain`]: to look whether it still wants
 //! to wait. It says nothing about the turn, so it may come at any time, and late.
 
 use std::collections::hash_map::Entry;
@@ -17,9 +22,10 @@ use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use super::sync::{Mutex, Receiver, Sender, bounded};
+
+mod waiter;
 
 /// The queues of all names in which this process has an interest at the moment.
 pub(crate) struct LocalQueues<K: Label, W: Default>(Arc<Mutex<Queues<K, W>>>);
@@ -35,22 +41,28 @@ struct Queues<K: Label, W: Default> {
     next: u64,
 }
 
-/// The queue of a name whose turn a thread or a guard has.
+/// The queue of a name whose turn a thread or a guard has, or whose turn is offered.
 struct Queue<K: Label, W: Default> {
     waiting: VecDeque<Waiting<K, W>>,
+    /// The hand-off that is for whoever comes, while nobody has the turn.
+    offered: Option<W>,
+    /// The thread that was told of an offer, and hasn't looked since: it waits, or is about to be sent the turn.
+    told: Option<u64>,
     /// Whether this process knows that the lock is taken.
     taken: bool,
 }
 
 struct Waiting<K: Label, W: Default> {
     number: u64,
-    /// Has room for the one turn, and the one other message, that are ever sent.
+    /// Has room for the turn, the offer and the other message: one of each at most is in there.
     give: Sender<Message<K, W>>,
 }
 
 /// What is sent to a thread that waits.
 enum Message<K: Label, W: Default> {
     Turn(Turn<K, W>, W),
+    /// The turn was offered: another may have taken it since.
+    Offer,
     /// What would end its wait may have come.
     LookAgain,
 }
@@ -94,12 +106,14 @@ pub(crate) struct Waiter<K: Label, W: Default> {
 /// How a thread begins.
 pub(crate) enum Entered<K: Label, W: Default> {
     First(Turn<K, W>),
+    /// With what was offered, ahead of those that wait.
+    Offered(Turn<K, W>, W),
     Behind(Waiter<K, W>),
 }
 
 /// How the wait of a thread ends that doesn't wait any longer.
 pub(crate) enum Left<K: Label, W: Default> {
-    /// The turn came at the last moment.
+    /// The turn came at the last moment, or was offered.
     Given(Turn<K, W>, W),
     Gone {
         /// Whether the lock is known to be taken.
@@ -120,7 +134,12 @@ impl<K: Label, W: Default> LocalQueues<K, W> {
                 return Entered::First(Turn::new(self.0.clone(), key.clone()));
             }
         };
-        let (give, given) = bounded(2);
+        if let Some(offered) = queue.get_mut().offered.take() {
+            drop(locked);
+            let turn = Turn::new(self.0.clone(), key.clone());
+            return Entered::Offered(turn, offered);
+        }
+        let (give, given) = bounded(3);
         let tell = Some(give.clone());
         queue.get_mut().waiting.push_back(Waiting { number, give });
         locked.next += 1;
@@ -161,62 +180,6 @@ impl<K: Label, W: Default> LocalQueues<K, W> {
     }
 }
 
-impl<K: Label, W: Default> Waiter<K, W> {
-    /// What has this thread look again; `None` when somebody has that already.
-    pub(crate) fn look_again(&mut self) -> Option<LookAgain<K, W>> {
-        Some(LookAgain {
-            tell: self.tell.take()?,
-            told: AtomicBool::new(false),
-        })
-    }
-
-    /// Waits for the turn, until `deadline` at most, or until it is to look again.
-    pub(crate) fn wait(mut self, deadline: Option<Instant>) -> Result<(Turn<K, W>, W), Self> {
-        let message = match deadline {
-            Some(deadline) => self.given.recv_deadline(deadline).ok(),
-            // The queue keeps the sender until it has sent the turn.
-            None => self.given.recv().ok(),
-        };
-        match message {
-            Some(Message::Turn(turn, handoff)) => {
-                self.left = true;
-                Ok((turn, handoff))
-            }
-            Some(Message::LookAgain) | None => Err(self),
-        }
-    }
-
-    /// Leaves the queue, unless the turn was given before.
-    pub(crate) fn leave(mut self) -> Left<K, W> {
-        let taken = self.take_out();
-        while let Ok(message) = self.given.try_recv() {
-            if let Message::Turn(turn, handoff) = message {
-                return Left::Given(turn, handoff);
-            }
-        }
-        Left::Gone { taken }
-    }
-
-    /// Whether the lock is known to be taken.
-    fn take_out(&mut self) -> bool {
-        self.left = true;
-        let mut locked = self.queues.lock();
-        let Some(queue) = locked.of.get_mut(&self.key) else {
-            return false;
-        };
-        queue.waiting.retain(|one| one.number != self.number);
-        queue.taken
-    }
-}
-
-impl<K: Label, W: Default> Drop for Waiter<K, W> {
-    fn drop(&mut self) {
-        if !self.left {
-            self.take_out();
-        }
-    }
-}
-
 impl<K: Label, W: Default> Turn<K, W> {
     fn new(queues: Arc<Mutex<Queues<K, W>>>, key: K) -> Self {
         Turn {
@@ -233,11 +196,41 @@ impl<K: Label, W: Default> Turn<K, W> {
         }
     }
 
-    /// Whether a thread waits for the turn.
-    pub(crate) fn has_successor(&self) -> bool {
+    /// How many threads wait for the turn.
+    pub(crate) fn successors(&self) -> usize {
         let locked = self.queues.lock();
         let queue = locked.of.get(&self.key);
-        queue.is_some_and(|queue| !queue.waiting.is_empty())
+        queue.map_or(0, |queue| queue.waiting.len())
+    }
+
+    pub(crate) fn has_successor(&self) -> bool {
+        self.successors() > 0
+    }
+
+    /// Gives the turn to whichever thread comes or looks first, or back if none waits.
+    pub(crate) fn offer(mut self, handoff: W) -> Result<(), (Self, W)> {
+        let queues = self.queues.clone();
+        let mut locked = queues.lock();
+        let Some(queue) = locked.of.get_mut(&self.key) else {
+            drop(locked);
+            return Err((self, handoff));
+        };
+        let Some(first) = queue.waiting.front() else {
+            drop(locked);
+            return Err((self, handoff));
+        };
+        self.passed = true;
+        queue.offered = Some(handoff);
+        // One at a time: more would look in vain.
+        if queue.told.is_none() {
+            queue.told = Some(first.number);
+            let tell = first.give.clone();
+            // It will lock the queue.
+            drop(locked);
+            // A thread that has left has taken what was offered, or found that another had.
+            let _ = tell.try_send(Message::Offer);
+        }
+        Ok(())
     }
 
     /// Gives the turn to the next in the queue, or back if there is none.
@@ -280,9 +273,21 @@ impl<K: Label, W: Default> Drop for Turn<K, W> {
 }
 
 impl<K: Label, W: Default> Queue<K, W> {
+    /// If this was the thread that was told of an offer, the next offer is told anew.
+    fn has_looked(&mut self, number: u64) {
+        if self.told == Some(number) {
+            self.told = None;
+        }
+    }
+
+    fn remove(&mut self, number: u64) {
+        self.waiting.retain(|one| one.number != number);
+    }
+
     /// Gives a new turn to the first thread that waits, or the hand-off back if none does.
     fn give(&mut self, mut handoff: W, turn: impl Fn() -> Turn<K, W>) -> Result<(), W> {
         while let Some(next) = self.waiting.pop_front() {
+            self.has_looked(next.number);
             // It has room for this one message, and a receiver for as long as its thread is in the queue.
             let Err(unsent) = next.give.try_send(Message::Turn(turn(), handoff)) else {
                 return Ok(());
@@ -319,6 +324,8 @@ impl<K: Label, W: Default> Default for Queue<K, W> {
     fn default() -> Self {
         Queue {
             waiting: VecDeque::new(),
+            offered: None,
+            told: None,
             taken: false,
         }
     }

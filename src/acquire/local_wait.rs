@@ -1,0 +1,114 @@
+//! How a call comes to the turn: at once, with a lease that another thread of the process offers, or by the local queue.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::giving_up::release_contender;
+use super::retry_budget::RetryBudget;
+use crate::base::cancel::Registration;
+use crate::base::claim::Claim;
+use crate::base::clock::Deadline;
+use crate::base::name::Key;
+use crate::core::Core;
+use crate::lease::deferred_release::DeferredRelease;
+use crate::queue::handoff::{Handoff, Turn, Waiter};
+use crate::queue::local::{Entered, Left};
+
+/// A call in the local queue. What it is given while it panics goes to the next: a logger may panic.
+pub(super) struct LocalWait<'a> {
+    pub(super) core: &'a Core,
+    pub(super) claim: &'a Claim,
+    /// `None`: it has left.
+    pub(super) waiter: Option<Waiter>,
+}
+
+/// Takes the turn, or what is offered with it, or waits for either.
+pub(super) fn take_turn(
+    core: &Core,
+    claim: &Claim,
+    budget: &mut RetryBudget,
+) -> Left<Key, Handoff> {
+    let waiter = match core.queues.enter(&claim.key) {
+        Entered::First(turn) => return Left::Given(turn, Handoff::Acquire),
+        Entered::Offered(turn, handoff) => return Left::Given(turn, handoff),
+        Entered::Behind(waiter) => waiter,
+    };
+    let waiter = Some(waiter);
+    let mut left = LocalWait {
+        core,
+        claim,
+        waiter,
+    }
+    .wait(budget);
+    if let Left::Given(_, Handoff::Lease(lease, _)) = &mut left {
+        lease.fair_since = core.clock.now();
+    }
+    left
+}
+
+impl LocalWait<'_> {
+    /// What is held here is taken, however often one looks.
+    fn wait(mut self, budget: &mut RetryBudget) -> Left<Key, Handoff> {
+        let _woken = self.look_again_when_cancelled(budget.deadline());
+        while !budget.begin() {
+            let whose = "this process has or waits for";
+            budget.log.wait(self.claim, self.core, whose);
+            let Some(waiter) = self.waiter.take() else {
+                break;
+            };
+            match waiter.wait(budget.next_look()) {
+                Ok((turn, handoff)) => return Left::Given(turn, handoff),
+                Err(still) => self.waiter = Some(still),
+            }
+        }
+        let waiter = self.waiter.take();
+        waiter.map_or(Left::Gone { taken: false }, Waiter::leave)
+    }
+
+    /// While it is registered, a cancel ends the wait.
+    fn look_again_when_cancelled(&mut self, deadline: &Deadline) -> Option<Registration> {
+        let cancel = deadline.cancel()?;
+        let look_again = self.waiter.as_mut()?.look_again()?;
+        let until = deadline.clone();
+        // The registration ends this circle. Of a clock that a test moves, this is how the end of a timeout is heard.
+        let wake = move || {
+            if until.is_over() {
+                look_again.tell();
+            }
+        };
+        Some(cancel.on_set(Arc::new(wake)))
+    }
+
+    /// Passes on what this call can't use.
+    fn pass_on(&self, turn: Turn, handoff: Handoff) {
+        let Err((turn, handoff)) = turn.pass(handoff) else {
+            return;
+        };
+        let renewer = match handoff {
+            Handoff::Acquire => None,
+            Handoff::Resume(contender, renewer) => {
+                let at_once = Deadline::after(Duration::ZERO);
+                release_contender(self.core, self.claim, &contender, &at_once);
+                renewer
+            }
+            Handoff::Lease(lease, renewer) => {
+                let release = DeferredRelease::of(*lease, self.core.options.ttl);
+                self.core.deferred.leave(release);
+                renewer
+            }
+        };
+        if let Some(renewer) = renewer {
+            self.core.renewers.give_back(renewer);
+        }
+        drop(turn);
+    }
+}
+
+impl Drop for LocalWait<'_> {
+    fn drop(&mut self) {
+        let left = self.waiter.take().map(Waiter::leave);
+        if let Some(Left::Given(turn, handoff)) = left {
+            self.pass_on(turn, handoff);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Threads of one process that take a lease from each other without waiting, beside others that wait, give up, or are ended.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+
+use crosslock::{CancelToken, Error, Locker};
+
+use crate::waiters::Waiters;
+use crate::{PATIENCE, Place};
+use support::Stopwatch;
+
+for_every_engine! {
+    {
+        offers {
+            threads_that_take_a_lease_exclude_each_other
+            thread_that_waits_beside_one_that_loops_has_its_turn
+            calls_that_give_up_beside_threads_that_loop_leave_nothing
+            close_beside_threads_that_loop_releases_what_is_offered
+            another_locker_has_its_turn_beside_threads_that_loop
+        }
+    }
+    {}
+    {}
+}
+
+/// A locker whose leases never go back to the engine while somebody of this process wants them.
+fn generous(place: &Place) -> Locker {
+    let builder = place.builder().ttl(10 * PATIENCE).hand_over(PATIENCE);
+    builder.build().unwrap()
+}
+
+/// Locks and unlocks in a loop, with nothing in between.
+fn cycle_until(lock: &Locker, done: &AtomicBool) {
+    while !done.load(SeqCst) {
+        lock.lock("a").unwrap().unlock().unwrap();
+    }
+}
+
+/// Nobody has "a", and nobody waits for it.
+fn assert_free(place: &Place) {
+    let guard = place.try_lock_for("a", PATIENCE).unwrap();
+    assert!(!guard.expect("nobody has it").abandoned());
+    let seen = place.inspect("a").unwrap();
+    assert!(
+        seen.holders.is_empty() && seen.waiters.is_empty(),
+        "{seen:?}"
+    );
+}
+
+pub(crate) fn threads_that_take_a_lease_exclude_each_other(place: &Place) {
+    const THREADS: u64 = 4;
+    const CYCLES: u64 = 250;
+    let (lock, inside, tokens) = (generous(place), AtomicU64::new(0), Mutex::default());
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (lock, inside, tokens) = (&lock, &inside, &tokens);
+            scope.spawn(move || {
+                for cycle in 0..CYCLES {
+                    let guard = lock.lock("a").unwrap();
+                    let before = inside.load(SeqCst);
+                    // Some don't ask for their tokens, which others may have then.
+                    if (thread + cycle) % 3 > 0 {
+                        Vec::push(&mut tokens.lock().unwrap(), guard.fencing_token());
+                    }
+                    inside.store(before + 1, SeqCst);
+                    guard.unlock().unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(inside.into_inner(), THREADS * CYCLES);
+    let tokens = tokens.into_inner().unwrap();
+    assert!(tokens.is_sorted_by(|one, next| one < next));
+    let last = tokens.last().copied().unwrap();
+    drop(lock);
+    assert!(place.lock("a").unwrap().fencing_token() > last);
+    assert_free(place);
+}
+
+pub(crate) fn thread_that_waits_beside_one_that_loops_has_its_turn(place: &Place) {
+    const CALLS: usize = 12;
+    let (lock, done) = (generous(place), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| cycle_until(&lock, &done));
+        for _ in 0..CALLS {
+            let watch = Stopwatch::start();
+            let guard = lock.try_lock_for("a", PATIENCE).unwrap();
+            // It is about half a millisecond.
+            watch.assert_within(Duration::from_millis(20));
+            drop(guard.expect("a turn"));
+        }
+        done.store(true, SeqCst);
+    });
+    assert_free(place);
+}
+
+pub(crate) fn calls_that_give_up_beside_threads_that_loop_leave_nothing(place: &Place) {
+    const CALLS: u32 = 60;
+    let (lock, done) = (generous(place), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let loops = [(); 2].map(|()| scope.spawn(|| cycle_until(&lock, &done)));
+        let timed = scope.spawn(|| {
+            for call in 0..CALLS {
+                let timeout = Duration::from_micros(u64::from(call) * 20);
+                drop(lock.try_lock_for("a", timeout).unwrap());
+                drop(lock.try_lock("a").unwrap());
+            }
+        });
+        let cancelled = scope.spawn(|| {
+            for call in 0..CALLS {
+                let token = CancelToken::new();
+                let own = lock.cancelled_by(&token);
+                thread::scope(|scope| {
+                    let waits = scope.spawn(move || own.lock("a"));
+                    thread::sleep(Duration::from_micros(u64::from(call) * 10));
+                    token.cancel();
+                    match waits.join().unwrap() {
+                        Ok(guard) => guard.unlock().unwrap(),
+                        Err(error) => assert!(matches!(error, Error::Cancelled { .. }), "{error}"),
+                    }
+                });
+            }
+        });
+        timed.join().unwrap();
+        cancelled.join().unwrap();
+        done.store(true, SeqCst);
+        loops.into_iter().for_each(|one| one.join().unwrap());
+    });
+    assert_free(place);
+}
+
+pub(crate) fn close_beside_threads_that_loop_releases_what_is_offered(place: &Place) {
+    for _ in 0..5 {
+        let lock = generous(place);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let end = loop {
+                        match lock.lock("a") {
+                            Ok(guard) => drop(guard),
+                            Err(error) => break error,
+                        }
+                    };
+                    assert!(matches!(end, Error::Cancelled { .. }), "{end}");
+                });
+            }
+            thread::sleep(Duration::from_millis(5));
+            let watch = Stopwatch::start();
+            lock.close();
+            watch.assert_within(Duration::from_millis(500));
+        });
+        assert_free(place);
+    }
+}
+
+pub(crate) fn another_locker_has_its_turn_beside_threads_that_loop(place: &Place) {
+    let (lock, done) = (place.builder().build().unwrap(), AtomicBool::new(false));
+    let (other, waiters) = Waiters::of(place);
+    let held = other.lock("a").unwrap();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| cycle_until(&lock, &done));
+        }
+        drop(held);
+        for _ in 0..12 {
+            let guard = other.try_lock_for("a", PATIENCE).unwrap();
+            drop(guard.expect("a turn"));
+        }
+        done.store(true, SeqCst);
+    });
+    drop(waiters);
+    assert_free(place);
+}
