@@ -111,6 +111,8 @@ impl LockGuard {
     ) -> Result<Self> {
         let (claim, token, token_from) = (lease.claim.clone(), lease.token, lease.token_from());
         let is_token_used = AtomicBool::new(lease.is_token_used);
+        // That is now.
+        let held_since = lease.held_since;
         let (engine, clock) = (core.engine.clone(), core.clock.clone());
         let observer = core.options.observer.clone();
         let monitor = LeaseMonitor::new(engine, clock, core.plan, observer, lease, turn);
@@ -118,7 +120,7 @@ impl LockGuard {
         held_by_thread::remember(&monitor, claim.mode, core.process);
         if let Some(renewer) = &renewer {
             let tended: Arc<dyn Tend> = monitor.clone();
-            renewer.tend(Arc::downgrade(&tended), monitor.first_look());
+            renewer.tend(Arc::downgrade(&tended), monitor.first_look(held_since));
         }
         let guard = LockGuard {
             place: Some(core.guards.add(&monitor)),

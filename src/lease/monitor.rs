@@ -357,8 +357,8 @@ impl<T: Send> LeaseMonitor<T> {
 }
 
 impl<T: Send> Tend for LeaseMonitor<T> {
-    fn first_look(&self) -> Duration {
-        let (now, state) = (self.clock.now(), self.state.lock());
+    fn first_look(&self, now: BootInstant) -> Duration {
+        let state = self.state.lock();
         let look = state
             .lease
             .as_ref()

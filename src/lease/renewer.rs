@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
+use crate::base::clock::BootInstant;
 use crate::base::limits::{LINGER, LONGEST_SLEEP};
 use crate::base::sync::Mutex;
 
@@ -50,8 +51,8 @@ impl Renewers {
 
 /// A lease that a renewal thread keeps alive.
 pub(crate) trait Tend: Send + Sync {
-    /// When the thread has to look first.
-    fn first_look(&self) -> Duration;
+    /// In how long the thread has to look first.
+    fn first_look(&self, now: BootInstant) -> Duration;
 
     /// Does what is due, and says how long to wait until the next; `None` when nothing is left to do.
     fn tend(&self) -> Option<Duration>;

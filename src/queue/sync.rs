@@ -1,6 +1,159 @@
 //! What the local queue is made of. Its model test puts other types in their place, which try out the orders in
 //! which threads can run.
+//!
+//! A channel here has one receiver, which sleeps at once: whoever has to wait needn't hurry, because those that hurry take
+//! what is offered. To spin before, as other channels do, takes the processor from the thread that is waited for.
 
-pub(crate) use crossbeam_channel::{Receiver, Sender, bounded};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
 
+use crate::base::sync::Condvar;
 pub(crate) use crate::base::sync::Mutex;
+
+/// The sending end of a channel.
+pub(crate) struct Sender<T>(Arc<Channel<T>>);
+
+/// The receiving end. What is still in the channel is dropped with it.
+pub(crate) struct Receiver<T>(Arc<Channel<T>>);
+
+struct Channel<T> {
+    inside: Mutex<Inside<T>>,
+    came: Condvar,
+}
+
+struct Inside<T> {
+    messages: VecDeque<T>,
+    room: usize,
+    has_receiver: bool,
+    is_asleep: bool,
+}
+
+/// A message that found no room, or nobody to receive it.
+pub(crate) struct Unsent<T>(T);
+
+/// The time was over before a message came.
+pub(crate) struct Nothing;
+
+pub(crate) fn bounded<T>(room: usize) -> (Sender<T>, Receiver<T>) {
+    let inside = Inside {
+        messages: VecDeque::with_capacity(room),
+        room,
+        has_receiver: true,
+        is_asleep: false,
+    };
+    let channel = Arc::new(Channel {
+        inside: Mutex::new(inside),
+        came: Condvar::new(),
+    });
+    (Sender(channel.clone()), Receiver(channel))
+}
+
+impl<T> Sender<T> {
+    pub(crate) fn try_send(&self, message: T) -> Result<(), Unsent<T>> {
+        let mut inside = self.0.inside.lock();
+        if !inside.has_receiver || inside.messages.len() == inside.room {
+            return Err(Unsent(message));
+        }
+        inside.messages.push_back(message);
+        let is_asleep = std::mem::take(&mut inside.is_asleep);
+        drop(inside);
+        if is_asleep {
+            self.0.came.notify_one();
+        }
+        Ok(())
+    }
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        Sender(self.0.clone())
+    }
+}
+
+impl<T> Unsent<T> {
+    pub(crate) fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+impl<T> Receiver<T> {
+    /// Somebody has to keep a sender.
+    pub(crate) fn recv(&self) -> Result<T, Nothing> {
+        let mut inside = self.0.inside.lock();
+        loop {
+            if let Some(message) = inside.messages.pop_front() {
+                return Ok(message);
+            }
+            inside.is_asleep = true;
+            inside = self.0.came.wait_until(inside, None);
+        }
+    }
+
+    pub(crate) fn recv_deadline(&self, deadline: Instant) -> Result<T, Nothing> {
+        let mut inside = self.0.inside.lock();
+        loop {
+            if let Some(message) = inside.messages.pop_front() {
+                return Ok(message);
+            }
+            if Instant::now() >= deadline {
+                inside.is_asleep = false;
+                return Err(Nothing);
+            }
+            inside.is_asleep = true;
+            inside = self.0.came.wait_until(inside, Some(deadline));
+        }
+    }
+
+    pub(crate) fn try_recv(&self) -> Result<T, Nothing> {
+        self.0.inside.lock().messages.pop_front().ok_or(Nothing)
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        let mut inside = self.0.inside.lock();
+        inside.has_receiver = false;
+        let messages = std::mem::take(&mut inside.messages);
+        // A turn that is dropped locks its queue.
+        drop(inside);
+        drop(messages);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+    use std::time::Duration;
+
+    #[test]
+    fn message_wakes_the_receiver_and_keeps_its_place() {
+        let (sender, receiver) = bounded(2);
+        let other = sender.clone();
+        let received = thread::spawn(move || [receiver.recv().ok(), receiver.recv().ok()]);
+        assert!(sender.try_send(1).is_ok());
+        assert!(other.try_send(2).is_ok());
+        assert_eq!(received.join().unwrap(), [Some(1), Some(2)]);
+    }
+
+    #[test]
+    fn message_without_room_or_receiver_comes_back() {
+        let (sender, receiver) = bounded(1);
+        assert!(sender.try_send(1).is_ok());
+        assert_eq!(sender.try_send(2).err().map(Unsent::into_inner), Some(2));
+        drop(receiver);
+        assert_eq!(sender.try_send(3).err().map(Unsent::into_inner), Some(3));
+    }
+
+    #[test]
+    fn deadline_ends_a_wait_and_leaves_the_channel_as_it_is() {
+        let (sender, receiver) = bounded(1);
+        let soon = Instant::now() + Duration::from_millis(5);
+        assert!(receiver.recv_deadline(soon).is_err());
+        assert!(Instant::now() >= soon);
+        assert!(sender.try_send(1).is_ok());
+        assert_eq!(receiver.recv_deadline(soon).ok(), Some(1));
+        assert!(receiver.try_recv().is_err());
+    }
+}

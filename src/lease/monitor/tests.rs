@@ -135,7 +135,7 @@ const AT_ONCE: Duration = Duration::ZERO;
 #[test]
 fn renewal_is_due_a_little_before_its_time() {
     let scene = scene(Some(EVERY), None);
-    let first = scene.held.first_look();
+    let first = scene.held.first_look(scene.clock.now());
     assert!((EVERY * 9 / 10..=EVERY).contains(&first), "{first:?}");
 }
 
@@ -220,7 +220,10 @@ fn lease_that_ran_out_before_its_renewal_was_answered_is_lost_for_good() {
 #[test]
 fn expired_lease_is_told_once_on_a_channel_that_closes() {
     let scene = scene(None, None);
-    assert_eq!(scene.held.first_look(), scene.held.remaining());
+    assert_eq!(
+        scene.held.first_look(scene.clock.now()),
+        scene.held.remaining()
+    );
     scene.clock.advance(TTL);
     assert_eq!(scene.held.remaining(), Duration::ZERO);
     scene.held.tend();
