@@ -6,11 +6,9 @@
 //!
 //! ```text
 //! cargo run --release --example config_readers                               # redis://127.0.0.1/
-//! cargo run --release --example config_readers -- --url unix:///run/redis.sock
+//! cargo run --release --example config_readers -- --url file:                # without a server
 //! cargo run --release --example config_readers -- --readers 16 --seconds 5
 //! ```
-//!
-//! It needs a server: locks in a directory (`file:`) can't be held to read.
 
 use std::collections::BTreeMap;
 use std::env;

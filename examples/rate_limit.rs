@@ -6,12 +6,12 @@
 //!
 //! ```text
 //! cargo run --release --example rate_limit                               # redis://127.0.0.1/
-//! cargo run --release --example rate_limit -- --url unix:///run/redis.sock
+//! cargo run --release --example rate_limit -- --url file:                # without a server
 //! cargo run --release --example rate_limit -- --processes 20 --permits 5 --seconds 30
 //! ```
 //!
-//! It needs a server: locks in a directory (`file:`) have no permits. Kill one of the processes while it has a permit
-//! (their ids are shown): the permit comes back when its lease of 2 s is over.
+//! Kill one of the processes while it has a permit (their ids are shown): the permit comes back when its lease of 2 s is
+//! over, or with `file:` at once.
 
 use std::env;
 use std::error::Error;

@@ -33,8 +33,8 @@
 //! # What a lease promises
 //!
 //! A lock has to become free when its holder crashes. So it is a *lease*, which ends by itself after its time to live
-//! (ttl), and which a thread of the guard renews. On `file:` the kernel frees the lock, and no lease ends by
-//! itself.
+//! (ttl), and which a thread of the guard renews. On `file:` no lease ends by
+//! itself: the lock is free when its process has ended.
 //!
 //! While [`LockGuard::is_held`] is true, no other guard of that name is valid, as long as the server keeps what it
 //! was told and clocks run at the same speed within 1 %. A lease counts from before its request was sent, on a clock

@@ -59,14 +59,6 @@ impl Token {
         }
     }
 
-    /// The next token that an engine gives to a lease which goes on: nobody abandoned it.
-    pub(crate) fn handed_over(self) -> Self {
-        Token {
-            number: self.number + 2,
-            abandoned: false,
-        }
-    }
-
     /// The token of the next holder in this process, if the one before has asked for its own: nobody abandoned it. It may be
     /// even: no engine knows of it.
     pub(crate) fn of_next_thread(self, is_used: bool) -> Self {

@@ -93,6 +93,6 @@ impl Capabilities {
 /// The error for what the engine at `place` can't do.
 pub(crate) fn unsupported(place: &str, what: &str) -> Error {
     Error::Unsupported {
-        what: format!("{what} on {place}: use redis:// or memory:"),
+        what: format!("{what} on {place}: use redis://, file: or memory:"),
     }
 }

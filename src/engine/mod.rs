@@ -101,6 +101,12 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
         Err(unsupported(self.place(), "passing a lock on"))
     }
 
+    /// Called when the owner's process does nothing for its lease any more, which another is to adopt: it lasts for a ttl from now,
+    /// also where leases end with their processes.
+    fn give_away(&self, _request: Request<'_>, _deadline: &Deadline) -> Result<()> {
+        Ok(())
+    }
+
     /// What it does for operators, who look at names and free them.
     fn operations(&self) -> Result<&dyn Operations> {
         Err(unsupported(self.place(), "inspecting and breaking locks"))

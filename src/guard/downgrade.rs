@@ -25,7 +25,7 @@ impl LockGuard {
     /// After an error the lock is released, as by [`unlock`](Self::unlock).
     ///
     /// - [`Error::Lost`] when the lock wasn't this guard's any more.
-    /// - [`Error::Unsupported`] on `file:`, for a guard that isn't exclusive or has several names, and where
+    /// - [`Error::Unsupported`] for a guard that isn't exclusive or has several names, and where
     ///   [`LockerBuilder::prefer`](crate::LockerBuilder::prefer) has what the engine can't do.
     /// - [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`] and [`Error::Engine`] when the engine fails.
     ///
@@ -93,6 +93,7 @@ impl LockGuard {
     /// The lock isn't this guard's.
     fn end_lost(&mut self, lease: &Lease, deadline: &Deadline) -> Error {
         let reason = self.why_gone(lease, deadline);
+        self.core.engine.forget(&lease.owner);
         self.tell_lost(reason);
         self.return_renewer();
         Error::lost(self.name(), reason)

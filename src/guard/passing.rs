@@ -1,17 +1,20 @@
 //! How a guard ends whose lease goes on in another process.
 
 use super::LockGuard;
+use crate::base::clock::Deadline;
 use crate::base::fork::Process;
+use crate::base::limits::RELEASE;
 use crate::base::owner::Owner;
 use crate::base::ticket::OwnerTicket;
+use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
 
 impl LockGuard {
     /// Ends the guard and gives its lease away: another process goes on with it by [`Locker::adopt`](crate::Locker::adopt).
     ///
     /// The lock isn't released, and this process doesn't renew it any more: it stays taken until the ticket is adopted, or for
-    /// what is left of the ttl, which is at least half of it if renewals went well. Does no I/O. On `file:` the ticket works
-    /// in this process only, and a lock whose ticket isn't adopted stays taken until the process ends.
+    /// what is left of the ttl, which is at least half of it if renewals went well. Does no I/O, but on `file:`, where it writes that
+    /// the lease ends after a ttl, whether this process lives until then or not.
     ///
     /// The ticket of a guard that is lost, or was inherited by a child, adopts nothing: `adopt` says that the lock is lost.
     /// An [`at_least_for`](Self::at_least_for) isn't passed on.
@@ -49,7 +52,9 @@ impl LockGuard {
         let is_lost = self.monitor.lost_reason().is_some();
         let is_valid = !is_lost && lease.is_valid(self.core.clock.now());
         let owner = lease.owner.clone();
-        if !is_valid {
+        if is_valid {
+            self.give_away(&lease);
+        } else {
             self.defer(DeferredRelease::of(lease, self.core.options.ttl));
         }
         self.leave_registry();
@@ -58,5 +63,17 @@ impl LockGuard {
         // The next thread of this process asks for itself.
         drop(turn);
         is_valid.then_some(owner)
+    }
+
+    /// What fails leaves a lease that lasts until this process ends.
+    fn give_away(&self, lease: &Lease) {
+        let deadline = Deadline::after(RELEASE);
+        let given = self.core.engine.give_away(self.request(lease), &deadline);
+        if let Err(e) = given {
+            log::warn!(
+                "lock {:?} may stay taken for as long as this process lives: {e}",
+                self.name()
+            );
+        }
     }
 }

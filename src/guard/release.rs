@@ -228,7 +228,11 @@ impl LockGuard {
         };
         lease.value = Some(Some(value));
         let released = match stored {
-            StoreAnswer::NotOwner => return Ok(Ended::Lost(self.why_gone(&lease, deadline))),
+            StoreAnswer::NotOwner => {
+                let reason = self.why_gone(&lease, deadline);
+                self.core.engine.forget(&lease.owner);
+                return Ok(Ended::Lost(reason));
+            }
             // Storing it took its time.
             StoreAnswer::Done => {
                 match self.next_holder(&lease, turn.as_ref(), self.core.clock.now()) {

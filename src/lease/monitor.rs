@@ -226,17 +226,22 @@ impl<T: Send> LeaseMonitor<T> {
     /// Ends it for good. Whoever hears of that finds the turn given up: the others of this process needn't wait until
     /// the guard is dropped.
     pub(crate) fn lose(&self, reason: LostReason) {
-        let (key, owner, turn, (token, since)) = {
+        let (key, forgotten, turn, (token, since)) = {
             let mut state = self.state.lock();
             let (Some(lease), None) = (&state.lease, state.lost) else {
                 return;
             };
-            let (key, owner) = (lease.claim.key.clone(), lease.owner.clone());
+            let key = lease.claim.key.clone();
+            // Of several names the others may still be there, and in use: they end with the guard.
+            let stays = lease.claim.has_many() && reason != LostReason::Expired;
+            let forgotten = (!stays).then(|| lease.owner.clone());
             let held = (lease.token.number, lease.held_since);
             state.lost = Some(reason);
-            (key, owner, state.turn.take(), held)
+            (key, forgotten, state.turn.take(), held)
         };
-        self.engine.forget(&owner);
+        if let Some(owner) = forgotten {
+            self.engine.forget(&owner);
+        }
         drop(turn);
         self.tell_holder(&key, reason);
         self.observer

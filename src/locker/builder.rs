@@ -174,8 +174,7 @@ impl LockerBuilder {
     /// Sets the polling interval where grant notifications aren't available. Default: 1 ms, 100 ms, 0.5.
     ///
     /// That concerns calls with a number of [`attempts`](Self::attempts), calls that wait for another program's lock,
-    /// and all calls while the server can't be reached or its messages don't arrive. On `file:` it also concerns systems
-    /// without inotify.
+    /// and all calls while the server can't be reached or its messages don't arrive.
     ///
     /// The pauses double from `base` (100 us and up) to `cap` (at most 60 s). Each is shortened at random by up to
     /// `jitter` (0.0 to 1.0) of its length. On Redis each attempt is one command. A pause never lasts longer than the

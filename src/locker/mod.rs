@@ -112,7 +112,7 @@ impl Locker {
     /// [`LockerBuilder::unavailable_for`](crate::LockerBuilder::unavailable_for). If another program's key of that
     /// name never expires, the call waits for as long as the key exists.
     ///
-    /// On `file:` the call sleeps until something happens to the lock's file, which promises no order between processes.
+    /// On `file:` the call sleeps in the kernel until it is told, or the one ahead of it has ended. Nothing is polled.
     ///
     /// # Errors
     ///
@@ -145,7 +145,7 @@ impl Locker {
 
     /// Tries to take a lock once, without waiting. Returns `None` when it is taken.
     ///
-    /// It takes no lock for which other processes wait (on `file:` it may). It does no I/O if
+    /// It takes no lock for which other processes wait. It does no I/O if
     /// this locker or a clone of it holds the lock, or waits for it.
     ///
     /// If several machines start a job of which one run is enough, also call

@@ -14,8 +14,6 @@ use crate::engine::{Cursor, Engine};
 impl Locker {
     /// Looks at a lock without taking it: who holds it, and who waits for it. One round trip.
     ///
-    /// On `file:` waiters aren't known, and a container hides the locks of processes outside of it.
-    ///
     /// # Errors
     ///
     /// - [`Error::InvalidName`](crate::Error::InvalidName) for a name that isn't 1 to 512 bytes long.

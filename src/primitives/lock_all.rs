@@ -32,8 +32,7 @@ impl Locker {
     ///
     /// On Redis one to lock when all are free, one to renew and one to unlock, for any number of names. Each thread
     /// asks for itself, and a lease of several locks isn't handed over. Over several slots of a cluster two to lock, and
-    /// the call waits slot by slot, in an order that all processes share. On `file:` the names are locked one after the
-    /// other, in their order.
+    /// the call waits slot by slot, in an order that all processes share. On `file:` all files are changed at once.
     ///
     /// # Differences from `std`
     ///

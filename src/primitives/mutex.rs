@@ -60,7 +60,7 @@ impl Locker {
 ///   100 MB takes longer, the call returns `Unavailable` by then, and the server may store the value all the same.
 ///   Redis takes at most 128 MiB.
 /// - A value that JSON doesn't have: `Some(f64::NAN)` is stored as `null`, and comes back as `None`.
-/// - On `file:`, users that share a directory with the sticky bit: one can't replace the other's file.
+/// - On `file:`, users that share a directory with the sticky bit: one can't replace the other's value.
 ///
 /// On Redis the value is the string `{namespace:name}:value`, without a ttl; on `file:` it is a file beside the lock's,
 /// which a change replaces by renaming a new one.

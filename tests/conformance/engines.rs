@@ -24,7 +24,7 @@ macro_rules! for_every_engine {
 
         #[cfg(feature = "file")]
         mod file {
-            suite!(crate::Place::file(); $($all)*);
+            suite!(crate::Place::file(); $($all)* $($sharing)* $($preferring)*);
         }
 
         #[cfg(feature = "redis")]

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -11,15 +12,15 @@ use crosslock::{Error, LockState, Locker, LostReason};
 use support::puppet::Puppet;
 use tempfile::TempDir;
 
+use super::format::doors_of;
 use super::puppet::Waits;
 use super::*;
 
 /// Of leases that are looked at three times as often.
 const LEASE: Duration = Duration::from_millis(300);
 
-fn url_of(directory: &TempDir) -> String {
-    format!("file://{}", directory.path().display())
-}
+/// Puts something at a path that has to do with another.
+type Plant = fn(&Path, &Path);
 
 /// A locker, and what tells when a call of it begins to wait.
 fn told_of_waits(directory: &TempDir) -> (Locker, Receiver<()>) {
@@ -37,13 +38,22 @@ fn holder(directory: &TempDir) -> (Puppet, u64) {
     (holder, token)
 }
 
-/// What the directory holds, but for locks and what all that break share.
+/// What the directory holds but for locks and doors.
 fn leftovers(directory: &TempDir) -> Vec<String> {
     let entries = fs::read_dir(directory.path()).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names
-        .filter(|name| !name.ends_with(".lock") && name != ".breaking")
+        .filter(|name| !name.ends_with(".lock") && !name.starts_with(".door-"))
         .collect()
+}
+
+/// The lines of a lock's file that tell whose lock was broken.
+fn told_of_breaks(directory: &TempDir, name: &str) -> usize {
+    let lines = lines_of(&file_of(directory, name));
+    lines
+        .iter()
+        .filter(|line| line.starts_with("broken "))
+        .count()
 }
 
 #[test]
@@ -59,6 +69,7 @@ fn stopped_holder_loses_its_lock_and_is_told_when_it_runs_again() {
     assert_eq!(lock.inspect("a").unwrap().state, LockState::Free);
     let next = lock.try_lock("a").unwrap().expect("it was broken");
     assert!(next.abandoned() && next.fencing_token() > token);
+    assert_eq!(told_of_breaks(&directory, "a"), 1);
     holder.cont();
     holder.tell("lost");
     assert_eq!(holder.answer("lost"), "Broken");
@@ -68,6 +79,7 @@ fn stopped_holder_loses_its_lock_and_is_told_when_it_runs_again() {
     assert!(open(directory.path()).try_lock("a").unwrap().is_none());
     next.unlock().unwrap();
     assert!(!lock.lock("a").unwrap().abandoned());
+    assert_eq!(told_of_breaks(&directory, "a"), 0);
     assert_eq!(leftovers(&directory), [""; 0]);
 }
 
@@ -138,7 +150,7 @@ fn break_of_a_crashed_holders_lock_does_nothing() {
 #[test]
 fn break_ends_the_time_for_which_a_lock_stays_taken() {
     let (directory, lock) = place();
-    keep(&directory, &lock, "a");
+    keep(&lock, "a");
     let (other, waits) = told_of_waits(&directory);
     thread::scope(|scope| {
         let waiter = scope.spawn(|| other.lock("a").unwrap());
@@ -166,27 +178,46 @@ fn one_of_several_that_break_at_once_breaks() {
         });
         assert_eq!(broken, 1);
         assert!(open(directory.path()).lock("a").unwrap().fencing_token() > token);
-        holder.cont();
+        assert_eq!(told_of_breaks(&directory, "a"), 1);
+        // It won't hear of it.
+        drop(holder);
     }
+    drop(open(directory.path()).lock("a").unwrap());
+    assert_eq!(told_of_breaks(&directory, "a"), 0);
     assert_eq!(leftovers(&directory), [""; 0]);
 }
 
 #[test]
-fn program_that_is_not_ours_loses_a_file_that_it_has_locked() {
+fn program_that_locks_the_file_ends_no_lease_and_lets_nobody_change_it() {
     let (directory, lock) = place();
-    drop(lock.lock("a").unwrap());
+    let guard = lock.lock("a").unwrap();
     let foreign = fs::File::open(file_of(&directory, "a")).unwrap();
-    foreign.lock().unwrap();
-    assert!(lock.try_lock("a").unwrap().is_none());
-    let seen = lock.inspect("a").unwrap();
-    assert_eq!((seen.state, seen.holders.len()), (LockState::Exclusive, 1));
-    assert_eq!(
-        (&seen.holders[0].party, seen.holders[0].token),
-        (&None, None)
-    );
-    assert_eq!(lock.break_lock("a").unwrap(), seen.holders);
-    let guard = lock.try_lock("a").unwrap().expect("it was broken");
-    assert!(!guard.abandoned(), "it was released in order before");
+    // The file is locked only while it is changed, so others may have it.
+    foreign.try_lock().unwrap();
+    assert_eq!(lock.inspect("a").unwrap().holders.len(), 1);
+    let other = open(directory.path());
+    // Each waits for it as long as a process that is stopped might need.
+    thread::scope(|scope| {
+        let refused = [
+            scope.spawn(|| other.try_lock("a").map(drop)),
+            scope.spawn(|| other.break_lock("a").map(drop)),
+            scope.spawn(|| guard.verify()),
+        ];
+        for refused in refused.map(|one| one.join().unwrap()) {
+            assert!(
+                matches!(refused, Err(Error::Unavailable { .. })),
+                "{refused:?}"
+            );
+        }
+    });
+    let watch = support::Stopwatch::start();
+    let timeout = Duration::from_millis(100);
+    assert!(other.try_lock_for("a", timeout).is_err());
+    watch.assert_within(2 * timeout);
+    assert!(guard.is_held());
+    drop(foreign);
+    guard.verify().unwrap();
+    assert!(other.try_lock("a").unwrap().is_none());
 }
 
 #[test]
@@ -209,27 +240,34 @@ fn break_of_one_of_several_names_ends_the_lease_of_all() {
 }
 
 #[test]
-fn links_that_others_have_planted_are_not_followed() {
+fn what_others_have_planted_in_the_place_of_a_door_is_not_followed() {
     let (directory, lock) = place();
     let outside = TempDir::new().unwrap();
     let target = outside.path().join("target");
-    fs::write(&target, "precious").unwrap();
-    let guard = lock.lock("a").unwrap();
-    let aside = file_of(&directory, "a").with_extension("broken");
-    symlink(&target, &aside).unwrap();
-    symlink(&target, directory.path().join(".breaking")).unwrap();
-    let other = open(directory.path());
-    assert!(other.break_lock("a").is_err());
-    guard.verify().unwrap();
-    fs::remove_file(directory.path().join(".breaking")).unwrap();
-    assert_eq!(other.break_lock("a").unwrap().len(), 1);
-    assert!(guard.verify().is_err());
-    assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
-    assert_eq!(leftovers(&directory), [""; 0]);
+    let kinds: [(&str, Plant); 4] = [
+        ("link", |path, target| symlink(target, path).unwrap()),
+        ("file", |path, _| fs::write(path, "precious").unwrap()),
+        ("directory", |path, _| fs::create_dir(path).unwrap()),
+        ("socket", |path, _| drop(UnixListener::bind(path).unwrap())),
+    ];
+    for (name, plant) in kinds {
+        fs::write(&target, "precious").unwrap();
+        let (mut holder, _) = holder(&directory);
+        let door = doors_of(&directory, "a").remove(0);
+        fs::remove_file(&door).unwrap();
+        plant(&door, &target);
+        // Its door is gone, and so is its lease.
+        let next = lock.try_lock("a").unwrap();
+        assert!(next.expect(name).abandoned(), "{name}");
+        holder.tell("lost");
+        assert_eq!(holder.answer("lost"), "NotOwner", "{name}");
+        assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
+        assert_eq!(open(directory.path()).break_lock("a").unwrap().len(), 0);
+    }
 }
 
 #[test]
-fn user_who_may_not_replace_the_file_can_not_break() {
+fn user_who_may_write_in_a_sticky_directory_can_break() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
@@ -238,42 +276,61 @@ fn user_who_may_not_replace_the_file_can_not_break() {
     let guard = lock.lock("a").unwrap();
     let args = [("TEST_URL", url_of(&directory))];
     let args = args.each_ref().map(|(name, value)| (*name, value.as_str()));
-    let mut child = support::Child::spawn_as(Some(60_123), "breaking::child_may_not_break", &args);
+    let mut child = support::Child::spawn_as(Some(60_123), "breaking::child_breaks", &args);
     assert!(child.wait(PATIENCE).success());
-    guard.verify().unwrap();
-    assert!(lock.try_lock("a").unwrap().is_none());
+    assert!(matches!(
+        guard.unlock(),
+        Err(Error::Lost {
+            reason: LostReason::Broken,
+            ..
+        })
+    ));
+    assert!(lock.lock("a").is_ok());
     assert_eq!(leftovers(&directory), [""; 0]);
 }
 
 #[test]
-fn child_may_not_break() {
-    if !support::is_child("breaking::child_may_not_break") {
+fn child_breaks() {
+    if !support::is_child("breaking::child_breaks") {
         return;
     }
     let lock = Locker::open(&std::env::var("TEST_URL").unwrap()).unwrap();
-    assert_eq!(lock.inspect("a").unwrap().holders.len(), 1);
-    let broken = lock.break_lock("a");
-    assert!(matches!(broken, Err(Error::Denied { .. })), "{broken:?}");
+    let seen = lock.inspect("a").unwrap();
+    assert!(lock.try_lock("a").unwrap().is_none(), "its holder lives");
+    assert_eq!(lock.break_lock("a").unwrap().len(), seen.holders.len());
+    let guard = lock.try_lock("a").unwrap().expect("it was broken");
+    assert!(guard.abandoned());
 }
 
 #[cfg(feature = "value")]
 #[test]
-fn release_with_a_value_is_bounded_while_a_process_that_breaks_is_stopped() {
+fn release_with_a_value_is_bounded_while_another_program_has_the_file_locked() {
     let (directory, lock) = place();
     let mutex = lock.mutex("a", 0).unwrap();
     mutex.update(|value| *value = 1).unwrap();
-    let turn = fs::File::options()
-        .read(true)
-        .write(true)
-        .open(directory.path().join(".breaking"))
-        .unwrap();
-    turn.lock().unwrap();
+    let foreign = fs::File::open(file_of(&directory, "a")).unwrap();
     let mut guard = mutex.lock().unwrap();
     *guard = 2;
+    foreign.lock().unwrap();
     let watch = support::Stopwatch::start();
     drop(guard);
     watch.assert_within(Duration::from_millis(500));
-    drop(turn);
-    // Whether it was stored isn't known, but the lock is free.
+    drop(foreign);
+    // It wasn't stored, and the release is made up for.
     assert_eq!(*mutex.lock().unwrap(), 1);
+}
+
+#[test]
+fn lease_that_is_found_broken_when_it_is_downgraded_leaves_no_door() {
+    let (directory, lock) = place();
+    // It doesn't look by itself meanwhile.
+    let guard = lock.write("a").unwrap();
+    let mut breaker = Puppet::start(&url_of(&directory), LEASE);
+    breaker.tell("break a");
+    assert_eq!(breaker.answer("broke"), "Ok(1)");
+    match guard.downgrade() {
+        Err(Error::Lost { reason, .. }) => assert_eq!(reason, LostReason::Broken),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(doors(&directory), [""; 0].map(PathBuf::from));
 }

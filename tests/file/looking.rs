@@ -6,7 +6,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crosslock::{LockState, Locker, Result};
-use support::puppet::Puppet;
 
 use super::*;
 
@@ -20,8 +19,7 @@ fn listed(lock: &Locker, prefix: &str) -> Vec<String> {
 #[test]
 fn holder_of_another_process_is_seen_and_nobody_when_it_is_gone() {
     let (directory, lock) = place();
-    let url = format!("file://{}", directory.path().display());
-    let mut holder = Puppet::start(&url, Duration::from_secs(10));
+    let mut holder = Puppet::start(&url_of(&directory), Duration::from_secs(10));
     assert_eq!(lock.inspect("a").unwrap().state, LockState::Free);
     holder.lock("a");
     let token = holder.holding().token;
@@ -42,9 +40,8 @@ fn holder_of_another_process_is_seen_and_nobody_when_it_is_gone() {
     let before = one.held_for.unwrap();
     thread::sleep(Duration::from_millis(20));
     let later = lock.inspect("a").unwrap().holders[0].held_for.unwrap();
-    // The file tells a whole millisecond, rounded up: `before` may have been nothing yet.
     assert!(
-        later >= before + Duration::from_millis(19),
+        later >= before + Duration::from_millis(20),
         "{before:?} {later:?}"
     );
     assert_eq!(listed(&lock, ""), ["a"]);
@@ -55,6 +52,31 @@ fn holder_of_another_process_is_seen_and_nobody_when_it_is_gone() {
         (LockState::Free, Some(token))
     );
     assert!(seen.holders.is_empty() && listed(&lock, "").is_empty());
+}
+
+#[test]
+fn those_who_wait_are_seen_in_their_order() {
+    let (directory, lock) = place();
+    let guard = lock.lock("a").unwrap();
+    let pids = |lock: &Locker| {
+        let seen = lock.inspect("a").unwrap().waiters;
+        let parties = seen.into_iter().map(|waiter| waiter.party.unwrap().pid);
+        parties.collect::<Vec<_>>()
+    };
+    let come = |count| {
+        let mut waiter = Puppet::start(&url_of(&directory), PATIENCE);
+        waiter.lock("a");
+        wait_until("it to be seen", PATIENCE, || pids(&lock).len() == count);
+        waiter
+    };
+    let (mut first, mut second) = (come(1), come(2));
+    assert_eq!(pids(&lock), [first.pid(), second.pid()]);
+    first.kill();
+    // Nobody else has noticed yet.
+    assert_eq!(pids(&lock), [second.pid()]);
+    drop(guard);
+    assert!(!second.holding().abandoned);
+    assert!(pids(&lock).is_empty());
 }
 
 #[test]
@@ -74,8 +96,8 @@ fn panicked_holder_holds_nothing() {
 
 #[test]
 fn lock_that_stays_taken_is_seen_as_kept() {
-    let (directory, lock) = place();
-    keep(&directory, &lock, "a");
+    let (_directory, lock) = place();
+    keep(&lock, "a");
     let seen = lock.inspect("a").unwrap();
     match seen.state {
         LockState::Kept {
@@ -98,10 +120,9 @@ fn looks_let_no_attempt_fail() {
                 let other = open(directory.path());
                 while !done.load(Ordering::Relaxed) {
                     let holders = other.inspect("a").unwrap().holders;
-                    // Or unknown, if it is stopped for long before it has written who it is.
                     let is_ours = |party: &crosslock::Party| party.pid == std::process::id();
                     let mut parties = holders.iter().map(|holder| holder.party.as_ref());
-                    assert!(parties.all(|party| party.is_none_or(is_ours)));
+                    assert!(parties.all(|party| party.is_some_and(is_ours)));
                     listed(&other, "");
                 }
             });

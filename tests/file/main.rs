@@ -1,13 +1,14 @@
-//! What is particular to `file:`: files that are removed, replaced, or not what they should be.
+//! What is particular to `file:`: files and doors, and those that are removed, replaced, or not what they should be.
 #![cfg(feature = "file")]
 
 mod breaking;
+mod format;
 mod looking;
 mod puppet;
 mod storm;
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,11 +16,18 @@ use std::thread;
 use std::time::Duration;
 
 use crosslock::{Error, Locker, LostReason};
-use support::open_files_under;
+use support::puppet::Puppet;
+use support::{open_files_under, wait_until};
 use tempfile::TempDir;
+
+use format::lines_of;
 
 /// Far more than anything here takes, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+fn url_of(directory: &TempDir) -> String {
+    format!("file://{}", directory.path().display())
+}
 
 fn place() -> (TempDir, Locker) {
     let directory = TempDir::new().expect("a directory");
@@ -36,16 +44,37 @@ fn file_of(directory: &TempDir, name: &str) -> PathBuf {
     directory.path().join(format!("crosslock+{name}.lock"))
 }
 
+/// The doors that the directory has.
+fn doors(directory: &TempDir) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory.path()).unwrap();
+    let entries = entries.map(|entry| entry.unwrap());
+    let doors = entries.filter(|entry| entry.file_type().unwrap().is_fifo());
+    doors.map(|entry| entry.path()).collect()
+}
+
 #[test]
 fn guard_whose_file_was_removed_is_lost_and_keeps_nothing_open() {
     let (directory, lock) = place();
     let guard = lock.lock("a").unwrap();
-    assert_eq!(open_files_under(directory.path()), 1);
+    assert_eq!(open_files_under(directory.path()), 2);
     fs::remove_file(file_of(&directory, "a")).unwrap();
     assert!(matches!(guard.verify(), Err(Error::Lost { .. })));
     assert_eq!(guard.lost().recv().unwrap().reason, LostReason::NotOwner);
     assert!(matches!(guard.unlock(), Err(Error::Lost { .. })));
+    drop(lock);
     assert_eq!(open_files_under(directory.path()), 0);
+}
+
+#[test]
+fn guard_whose_door_was_removed_is_lost_and_its_lock_abandoned() {
+    let (directory, lock) = place();
+    let guard = lock.lock("a").unwrap();
+    fs::remove_file(&doors(&directory)[0]).unwrap();
+    assert!(matches!(guard.verify(), Err(Error::Lost { .. })));
+    let next = lock.try_lock("a").unwrap().expect("its holder is gone");
+    assert!(next.abandoned() && next.fencing_token() > guard.fencing_token());
+    assert!(matches!(guard.unlock(), Err(Error::Lost { .. })));
+    next.verify().unwrap();
 }
 
 #[test]
@@ -62,17 +91,35 @@ fn file_that_was_moved_away_and_back_can_be_locked_again() {
 }
 
 #[test]
-fn released_file_is_closed_and_stays() {
+fn file_stays_when_nobody_uses_it_and_doors_do_not() {
     let (directory, lock) = place();
     lock.lock("a").unwrap().unlock().unwrap();
+    let other = open(directory.path());
+    let guard = other.lock("b").unwrap();
+    // The next lock uses the door of the one before.
+    assert_eq!(doors(&directory).len(), 1);
+    drop((lock, other));
+    assert_eq!(doors(&directory).len(), 1);
+    drop(guard);
     assert_eq!(open_files_under(directory.path()), 0);
-    assert_eq!(counter_of(&directory, "a") % 2, 0);
+    assert!(doors(&directory).is_empty());
+    let entries = fs::read_dir(directory.path()).unwrap();
+    assert_eq!(entries.count(), 2);
 }
 
-/// What the first line of the file says.
-fn counter_of(directory: &TempDir, name: &str) -> u64 {
-    let content = fs::read_to_string(file_of(directory, name)).unwrap();
-    content.lines().next().unwrap().parse().unwrap()
+#[test]
+fn doors_of_a_killed_process_are_removed_by_the_next_that_opens_the_directory() {
+    let (directory, lock) = place();
+    let mut holder = Puppet::start(&url_of(&directory), PATIENCE);
+    holder.lock("a");
+    holder.holding();
+    assert_eq!(doors(&directory).len(), 1);
+    holder.kill();
+    assert_eq!(doors(&directory).len(), 1);
+    let other = open(directory.path());
+    assert!(doors(&directory).is_empty());
+    assert!(other.lock("a").unwrap().abandoned());
+    drop(lock);
 }
 
 #[test]
@@ -97,71 +144,28 @@ fn what_is_no_lock_is_a_conflict_and_is_left_alone() {
     let text = fs::read_to_string(file_of(&directory, "text")).unwrap();
     assert_eq!(text, "not a counter\n");
     assert!(!target.exists());
+    drop(lock);
     assert_eq!(open_files_under(directory.path()), 0);
 }
 
-/// Releases `name` at once, to stay taken for longer than any test runs; gives what the file holds then.
-fn keep(directory: &TempDir, lock: &Locker, name: &str) -> String {
+/// Releases `name` at once, to stay taken for longer than any test runs.
+fn keep(lock: &Locker, name: &str) {
     let guard = lock.lock(name).unwrap();
     guard.at_least_for(Duration::from_secs(300));
     guard.unlock().unwrap();
     assert!(lock.try_lock(name).unwrap().is_none());
-    fs::read_to_string(file_of(directory, name)).unwrap()
-}
-
-#[test]
-fn file_of_a_lock_that_stays_taken_says_until_when_and_is_closed() {
-    let (directory, lock) = place();
-    let content = keep(&directory, &lock, "a");
-    assert_eq!(open_files_under(directory.path()), 0);
-    let lines: Vec<_> = content.lines().collect();
-    assert_eq!(lines.len(), 2, "{content:?}");
-    assert_eq!(lines[0].parse::<u64>().unwrap() % 2, 0);
-    // Version 0.1 wrote one line: it is understood.
-    fs::write(file_of(&directory, "a"), lines[0].to_owned() + "\n").unwrap();
-    let guard = lock.try_lock("a").unwrap().expect("nobody has it");
-    assert!(!guard.abandoned());
 }
 
 #[test]
 fn removed_file_frees_a_lock_that_stays_taken() {
     let (directory, lock) = place();
-    keep(&directory, &lock, "a");
+    keep(&lock, "a");
     thread::scope(|scope| {
         let waiter = scope.spawn(|| lock.lock("a").unwrap());
         thread::sleep(Duration::from_millis(50));
         fs::remove_file(file_of(&directory, "a")).unwrap();
         drop(waiter.join().unwrap());
     });
-}
-
-#[test]
-fn reboot_frees_a_lock_that_stays_taken() {
-    let (directory, lock) = place();
-    let content = keep(&directory, &lock, "a");
-    let (counter, kept) = content.split_once('\n').unwrap();
-    let (until, boot) = kept.trim_end().split_once(' ').unwrap();
-    let other = boot.replace(|c: char| c.is_ascii_hexdigit(), "0");
-    fs::write(
-        file_of(&directory, "a"),
-        format!("{counter}\n{until} {other}\n"),
-    )
-    .unwrap();
-    let guard = lock.try_lock("a").unwrap().expect("it isn't kept any more");
-    assert!(!guard.abandoned());
-    guard.unlock().unwrap();
-    assert_eq!(counter_of(&directory, "a") % 2, 0);
-    assert!(lock.try_lock("a").unwrap().is_some());
-}
-
-#[test]
-fn second_line_that_is_none_is_a_conflict_and_is_left_alone() {
-    let (directory, lock) = place();
-    let content = keep(&directory, &lock, "a") + "more\n";
-    fs::write(file_of(&directory, "a"), &content).unwrap();
-    assert!(matches!(lock.try_lock("a"), Err(Error::Conflict { .. })));
-    let found = fs::read_to_string(file_of(&directory, "a")).unwrap();
-    assert_eq!(found, content);
 }
 
 #[cfg(target_os = "linux")]
@@ -227,7 +231,7 @@ fn files_are_for_all_who_may_write_in_the_directory() {
         let lock = open(directory.path());
         drop((lock.lock("a").unwrap(), lock.lock(&long).unwrap()));
         let entries: Vec<_> = fs::read_dir(directory.path()).unwrap().collect();
-        assert_eq!(entries.len(), 2, "no draft is left");
+        assert_eq!(entries.len(), 4, "two names, two doors, and no draft");
         for entry in entries {
             let found = entry.unwrap().metadata().unwrap();
             let expected = if found.is_dir() { part } else { file };
@@ -252,7 +256,9 @@ fn many_who_make_the_same_file_at_once_exclude_each_other() {
             }
         });
     }
+    drop(lock);
     assert_eq!(open_files_under(directory.path()), 0);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 50);
 }
 
 #[test]
@@ -260,12 +266,9 @@ fn link_in_the_place_of_a_directory_is_a_conflict() {
     let (directory, lock) = place();
     let long = "x".repeat(300);
     drop(lock.lock(&long).unwrap());
-    let part = fs::read_dir(directory.path())
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap()
-        .path();
+    let entries = fs::read_dir(directory.path()).unwrap();
+    let mut paths = entries.map(|entry| entry.unwrap().path());
+    let part = paths.find(|path| path.is_dir()).unwrap();
     let outside = TempDir::new().unwrap();
     fs::remove_dir_all(&part).unwrap();
     symlink(outside.path(), &part).unwrap();

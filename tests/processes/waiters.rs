@@ -1,19 +1,14 @@
 //! Waiters that crash.
 
 use std::os::unix::process::ExitStatusExt;
-#[cfg(feature = "file")]
-use std::thread;
-#[cfg(feature = "file")]
-use std::time::Duration;
 
 use crosslock::{LockGuard, Locker};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::*;
-use support::{Child, is_child, say};
-
 #[cfg(feature = "redis")]
-use support::{RedisServer, wait_until};
+use support::RedisServer;
+use support::{Child, is_child, say, wait_until};
 
 #[cfg(feature = "redis")]
 const DAY_MS: i64 = 24 * 3600 * 1000;
@@ -72,11 +67,13 @@ fn terminated_waiter_leaves_nothing_on_file() {
     let lock = Locker::open(&file_url(&dir)).unwrap();
     let guard = lock.lock("a").unwrap();
     let files = || fs::read_dir(&dir).unwrap().count();
+    let waiters = || lock.inspect("a").unwrap().waiters.len();
     let before = files();
     terminate_a_waiter(&file_url(&dir), &guard, || {
-        // That it has begun to wait can't be seen from outside; a pause makes it all but certain.
-        thread::sleep(Duration::from_millis(50));
+        wait_until("it to be in the queue", PATIENCE, || waiters() == 1);
     });
+    assert_eq!(waiters(), 0);
+    // Whoever finds that it is gone removes its door.
     assert_eq!(files(), before);
     guard.unlock().unwrap();
     let next = lock.try_lock("a").unwrap().expect("nobody waits");

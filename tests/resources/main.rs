@@ -263,15 +263,14 @@ fn child_holds_a_file() {
     let dir = tempfile::tempdir().unwrap();
     let url = format!("file://{}", dir.path().display());
     let lock = Locker::open(&url).unwrap();
-    let watches = || {
-        let open = std::fs::read_dir("/proc/self/fd").unwrap();
-        let names = open.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok());
-        names
-            .filter(|name| name.to_str() == Some("anon_inode:inotify"))
-            .count()
+    let open = || support::open_files_under(&dir);
+    let doors = || {
+        let entries = std::fs::read_dir(&dir).unwrap();
+        entries.count() - 2
     };
-    assert_eq!((threads_named(OURS), watches()), (0, 0));
+    assert_eq!((threads_named(OURS), open()), (0, 0));
     let guards = [lock.lock("a").unwrap(), lock.lock("b").unwrap()];
+    assert_eq!((open(), doors()), (4, 2), "a file and a door for each");
     for lock in [&lock, &Locker::open(&url).unwrap()] {
         assert!(lock.try_lock("a").unwrap().is_none());
     }
@@ -279,19 +278,20 @@ fn child_holds_a_file() {
     support::wait_until("both threads, alone", PATIENCE, || {
         [threads_named("crosslock-renew"), threads_named(OURS)] == [guards.len(); 2]
     });
-    assert_eq!(watches(), 0);
-    assert_eq!(support::open_files_under(&dir), guards.len());
     let other = Locker::open(&url).unwrap();
     let timeout = Duration::from_millis(5);
     for name in ["a", "b"].repeat(20) {
         assert!(other.try_lock_for(name, timeout).unwrap().is_none());
-        assert_eq!(support::open_files_under(&dir), guards.len());
+        assert_eq!(
+            (open(), doors()),
+            (5, 3),
+            "a door for all that follow each other"
+        );
     }
-    assert_eq!(watches(), 1, "one for waits that follow each other");
     drop(guards);
-    assert_eq!(support::open_files_under(&dir), 0);
+    assert_eq!((open(), doors()), (5, 3));
     drop((lock, other));
-    assert_eq!(watches(), 0);
+    assert_eq!((open(), doors()), (0, 0));
     tell_that_threads_end();
 }
 

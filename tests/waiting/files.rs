@@ -1,6 +1,5 @@
-//! `file:`, where waiters sleep until something happens to the file.
+//! `file:`, where waiters sleep at a FIFO of their own until they are told, or one ahead of them has ended.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -13,20 +12,14 @@ fn place() -> (TempDir, String) {
     (dir, url)
 }
 
-/// Whether a process is woken by what happens to the file of the lock "a".
+/// Whether a process that waits in this directory is woken by the end of another: it has a door open that isn't its own.
 fn watches(process: u32, directory: &Path) -> bool {
-    let number = fs::metadata(directory.join("crosslock+a.lock"))
-        .unwrap()
-        .ino();
-    let watched = format!(" ino:{number:x} ");
-    let open = fs::read_dir(format!("/proc/{process}/fdinfo")).unwrap();
+    let open = fs::read_dir(format!("/proc/{process}/fd")).unwrap();
     // One that is closed meanwhile watches nothing.
-    let said = |entry: fs::DirEntry| fs::read_to_string(entry.path()).unwrap_or_default();
-    let mut said = open.map(|entry| said(entry.unwrap()));
-    said.any(|info| {
-        let mut lines = info.lines();
-        lines.any(|line| line.starts_with("inotify wd:") && line.contains(&watched))
-    })
+    let path = |entry: fs::DirEntry| fs::read_link(entry.path()).unwrap_or_default();
+    let doors = open.map(|entry| path(entry.unwrap()));
+    let doors = doors.filter(|path| path.starts_with(directory.join("")));
+    doors.filter(|path| path.extension().is_none()).count() == 2
 }
 
 /// How often the threads of a process have gone to sleep, but for those that would renew.
@@ -117,7 +110,7 @@ fn killed_waiter_leaves_nothing_behind() {
 #[test]
 fn timed_waiter_ends_in_time_also_beside_one_without_an_end() {
     const TIMEOUT: Duration = millis(200);
-    let (dir, url) = place();
+    let (_dir, url) = place();
     let [lock, other] = [(), ()].map(|()| Locker::open(&url).unwrap());
     let guard = lock.lock("a").unwrap();
     let ends_in_time = || {
@@ -128,8 +121,8 @@ fn timed_waiter_ends_in_time_also_beside_one_without_an_end() {
     };
     ends_in_time();
     let endless = waiting(&other, "a");
-    wait_until("it to block", PATIENCE, || {
-        watches(std::process::id(), dir.path())
+    wait_until("it to be in the queue", PATIENCE, || {
+        lock.inspect("a").unwrap().waiters.len() == 1
     });
     ends_in_time();
     assert!(other.try_lock("a").unwrap().is_none());

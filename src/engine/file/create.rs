@@ -9,12 +9,10 @@ use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use uuid::Uuid;
 
-use super::opened::Opened;
-
 /// What is there must be a file of ours: where others may write, it may be a link to something else.
-pub(super) fn open_file(directory: &Path, path: &Path) -> io::Result<Opened> {
+pub(super) fn open_or_create(directory: &Path, path: &Path) -> io::Result<(File, Metadata)> {
     loop {
-        match open_to_write(path)? {
+        match open_there(path)? {
             Some(opened) => return Ok(opened),
             None => create_file(directory, path)?,
         }
@@ -22,12 +20,11 @@ pub(super) fn open_file(directory: &Path, path: &Path) -> io::Result<Opened> {
 }
 
 /// The file at `path`; `None` when there is none.
-pub(super) fn open_to_write(path: &Path) -> io::Result<Option<Opened>> {
-    let opened = open_if_there(&options(), path)?;
-    Ok(opened.map(|(file, found)| Opened::new(file, path.to_owned(), &found)))
+pub(super) fn open_there(path: &Path) -> io::Result<Option<(File, Metadata)>> {
+    open_if_there(&options(), path)
 }
 
-/// The same. Nobody who waits for its lock wakes when this is closed.
+/// The same.
 pub(super) fn open_to_read(path: &Path) -> io::Result<Option<(File, Metadata)>> {
     open_if_there(options().write(false), path)
 }
@@ -72,11 +69,6 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// One that nobody else has, for `path`.
-    pub(super) fn new(directory: &Path, path: &Path) -> io::Result<Self> {
-        Draft::at(draft_of(path), directory, path)
-    }
-
     fn at(draft: PathBuf, directory: &Path, path: &Path) -> io::Result<Self> {
         let file = options().create_new(true).open(&draft)?;
         let made = Draft {
@@ -96,11 +88,6 @@ impl Draft {
         self.is_ours = false;
         Ok(())
     }
-
-    /// Leaves what is at its path to another, who may have put it there.
-    pub(super) fn leave(mut self) {
-        self.is_ours = false;
-    }
 }
 
 impl Drop for Draft {
@@ -117,20 +104,6 @@ pub(super) fn draft_value(directory: &Path, path: &Path) -> io::Result<Draft> {
     let draft = path.with_extension("draft");
     unless_missing(fs::remove_file(&draft))?;
     Draft::at(draft, directory, path)
-}
-
-/// Whether this user may put another file in the place of the one at `path`: in a directory with the sticky bit only the
-/// owners may. The kernel says so too late, when a link to the file has been made that this user may not remove.
-pub(super) fn check_replaceable(path: &Path, found: &Metadata) -> io::Result<()> {
-    const STICKY: u32 = 0o1000;
-    let directory = fs::metadata(path.parent().unwrap_or(path))?;
-    let me = rustix::process::geteuid();
-    let is_owner = [directory.uid(), found.uid()].contains(&me.as_raw());
-    if directory.mode() & STICKY == 0 || is_owner || me.is_root() {
-        return Ok(());
-    }
-    let text = "the file is another user's, in a directory with the sticky bit";
-    Err(io::Error::new(ErrorKind::PermissionDenied, text))
 }
 
 pub(super) fn unless_missing(removed: io::Result<()>) -> io::Result<()> {
@@ -198,7 +171,7 @@ fn create_part(path: &Path, rights: &Metadata) -> io::Result<()> {
 }
 
 /// Beside `path`, which may be too long for a suffix.
-fn draft_of(path: &Path) -> PathBuf {
+pub(super) fn draft_of(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{}", Uuid::new_v4()))
 }
 
@@ -211,7 +184,7 @@ fn unless_exists(made: io::Result<()>) -> io::Result<()> {
 }
 
 /// Gives the owner, and each class of users that may write by `rights`, the rights `bits` to `file`.
-fn give(file: &File, rights: &Metadata, bits: u32) -> io::Result<()> {
+pub(super) fn give(file: &File, rights: &Metadata, bits: u32) -> io::Result<()> {
     let may_write = |class: &u32| rights.mode() >> class & 0o3 == 0o3;
     let classes = [3, 0].into_iter().filter(may_write);
     let mode = classes.fold(bits << 6, |mode, class| mode | bits << class);

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use uuid::Uuid;
 
-use super::moment;
+use super::store::door::{Door, is_gone};
+use super::store::page::BootId;
 use crate::base::diagnosis::Finding;
 
 mod kind;
@@ -19,8 +20,8 @@ pub(super) fn diagnose(directory: &Path) -> io::Result<Vec<Finding>> {
         kind::kind(directory)?,
         locking(directory)?,
         space::space(directory)?,
-        boot(),
-        table_of_locks(),
+        reboots(),
+        doors(directory),
     ])
 }
 
@@ -73,29 +74,41 @@ fn locking(directory: &Path) -> io::Result<Finding> {
 }
 
 /// A kept lock is kept by the clock of one boot.
-fn boot() -> Finding {
+fn reboots() -> Finding {
     const CHECK: &str = "reboots";
-    if moment::boot().is_some() {
+    if BootId::current().is_known() {
         return Finding::fine(CHECK, "this host tells one boot from another");
     }
     Finding::weak(
         CHECK,
         "this host doesn't tell one boot from another",
-        "a lock that `at_least_for` keeps is kept by the wall clock: when that is set, it becomes free too early or too late",
+        "a lock that `at_least_for` keeps may stay taken for as long again as the host was up before a reboot",
         "mount /proc",
     )
 }
 
-/// Where the kernel tells which process has a lock.
-fn table_of_locks() -> Finding {
+/// Makes a door, and sees that others find it open, and then gone.
+fn doors(directory: &Path) -> Finding {
     const CHECK: &str = "holders";
-    const TABLE: &str = "/proc/locks";
-    match fs::read(TABLE) {
-        Ok(_) => Finding::fine(CHECK, format!("{TABLE} tells which process holds a lock")),
-        Err(e) => Finding::unknown(
+    let tried = Door::make(directory).and_then(|door| {
+        let id = door.id();
+        let is_open = !is_gone(directory, id)?;
+        drop(door);
+        Ok(is_open && is_gone(directory, id)?)
+    });
+    match tried {
+        Ok(true) => Finding::fine(CHECK, "a FIFO tells whether the process of a holder lives"),
+        Ok(false) => Finding::weak(
             CHECK,
-            format!("{TABLE} can't be read, so it isn't seen which process holds a lock: {e}"),
-            "mount /proc",
+            "a FIFO doesn't tell whether the process of a holder lives",
+            "a lock may be taken from a holder that lives, or stay taken by one that died",
+            "a directory on a local disk",
+        ),
+        Err(e) => Finding::weak(
+            CHECK,
+            format!("a FIFO can't be made: {e}"),
+            "no lock can be taken here",
+            "a directory on a local disk, with room and rights",
         ),
     }
 }

@@ -1,24 +1,22 @@
-//! Locks in a directory of this host, released by the kernel when a process dies.
+//! Locks in a directory of this host, whose leases end with their processes.
 //!
-//! A lease doesn't end by itself, but somebody may break it, so each is looked at now and then. A waiter sleeps until
-//! something happens to the file, which promises no order.
+//! Who holds a name, and who waits for it, stands in its file, by the rules that memory follows. The file is locked only while it is
+//! changed. Each owner has a door, a FIFO, by which it is told, and by which others know that its process lives.
 //!
-//! It uses `base`, the seam and `engine::url`. What always holds here: a lock's file is changed only while it is locked, but
-//! for the mark that a break leaves; a lock counts only if its file is still at its path.
+//! It uses `base`, the seam, `engine::rules` and `engine::url`. What always holds here: a name's file is changed only while it is
+//! locked, and as a whole; what a file says of an owner counts while its door is open, and while the file is at its path.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Weak};
 
-use self::create::unless_missing;
 use self::directory::{directory_of, make, make_private, private_directory};
 use self::files::{Files, RIGHTS};
-use self::name::value_name;
 use self::wait::FileWait;
 use super::url::invalid_url;
 use super::{
-    Capabilities, Cursor, Engine, Grant, Operations, Page, Release, Released, Renewed, Request,
-    Revocations, StoreAnswer, Values, Wait, denied,
+    Capabilities, Cursor, Downgraded, Engine, Grant, Operations, Page, Release, Released, Renewed,
+    Request, Revocations, Sharing, StoreAnswer, Values, Wait, denied,
 };
 use crate::base::clock::{Clock, Deadline};
 use crate::base::diagnosis::Finding;
@@ -27,26 +25,23 @@ use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
-use crate::base::token::HAND_OVERS;
 use crate::base::value::Stored;
 
-mod adopting;
-mod aside;
-mod breaking;
-mod content;
+mod calls;
+mod change;
 mod create;
 mod diagnosis;
 mod directory;
+mod doors;
 mod files;
-mod kernel_locks;
-mod moment;
+mod looking;
 mod name;
-mod opened;
-mod standing;
+mod store;
+mod text;
+mod values;
 mod wait;
-mod watch;
 
-/// One file a name, locked while its lease lasts, holding the counter of its fencing tokens.
+/// One file a name, with who holds it and who waits.
 #[derive(Debug)]
 pub(crate) struct FileEngine {
     files: Arc<Files>,
@@ -68,10 +63,15 @@ impl FileEngine {
             make(&directory)
         };
         match checked {
-            Ok(()) => Ok(FileEngine {
-                files: Files::open(directory, place),
-                clock,
-            }),
+            Ok(()) => {
+                if let Err(e) = store::door::sweep(&directory) {
+                    log::debug!("can't remove what ended processes left in {place}: {e}");
+                }
+                Ok(FileEngine {
+                    files: Files::open(directory, place),
+                    clock,
+                })
+            }
             Err(e) if e.kind() == ErrorKind::PermissionDenied => {
                 Err(denied(None, &place, RIGHTS, e))
             }
@@ -93,10 +93,8 @@ impl Engine for FileEngine {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            several_names: true,
             leases_expire: false,
-            hand_overs: HAND_OVERS,
-            ..Capabilities::default()
+            ..Capabilities::ALL
         }
     }
 
@@ -104,9 +102,9 @@ impl Engine for FileEngine {
         Box::new(FileWait::new(self.files.clone(), self.clock.clone()))
     }
 
-    /// The kernel keeps the lock for as long as the process lives, unless somebody breaks it.
+    /// A lease lasts for as long as the process lives, unless somebody breaks it.
     fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
-        self.is_owner(request, deadline)
+        self.files.is_owner(request, deadline)
     }
 
     fn release(
@@ -115,36 +113,7 @@ impl Engine for FileEngine {
         release: Release<'_>,
         deadline: &Deadline,
     ) -> Result<Released> {
-        let held = self.files.held.lock().remove(request.owner);
-        let Some(held) = held else {
-            return Ok(Released::NotOwner);
-        };
-        let key = request.key();
-        let stored = match release.value {
-            Some(value) => self
-                .files
-                .replace(key, value, deadline, || held.are_kept())
-                .map(drop),
-            None => Ok(()),
-        };
-        let written = held.write_end(release.ending, release.keep);
-        // Whoever breaks it from now on finds in its file that it was released.
-        let standing = written.and_then(|()| held.standing());
-        drop(held);
-        stored?;
-        let standing = standing.map_err(|e| self.files.error(key, e))?;
-        Ok(match standing {
-            Renewed::Done | Renewed::DoneSince(_) => Released::Done,
-            Renewed::NotOwner => Released::NotOwner,
-            Renewed::Broken => Released::Broken,
-        })
-    }
-
-    fn is_owner(&self, request: Request<'_>, _deadline: &Deadline) -> Result<Renewed> {
-        let ours = self.files.held.lock();
-        let standing = ours.get(request.owner).map(|held| held.standing());
-        let standing = standing.unwrap_or(Ok(Renewed::NotOwner));
-        standing.map_err(|e| self.files.error(request.key(), e))
+        self.files.release(request, release, deadline)
     }
 
     fn adopt(
@@ -152,16 +121,19 @@ impl Engine for FileEngine {
         request: Request<'_>,
         from: &Owner,
         last_used: u64,
-        _deadline: &Deadline,
+        deadline: &Deadline,
     ) -> Result<Option<Grant>> {
-        let Some(token) = self.files.adopt(request, from, last_used)? else {
-            return Ok(None);
-        };
-        Ok(Some(Grant {
+        let since = self.clock.now();
+        let adopted = self.files.adopt(request, from, last_used, deadline)?;
+        Ok(adopted.map(|(token, value)| Grant {
             token,
-            value: self.files.value(request)?,
-            since: self.clock.now(),
+            value,
+            since,
         }))
+    }
+
+    fn give_away(&self, request: Request<'_>, deadline: &Deadline) -> Result<()> {
+        self.files.give_away(request, deadline)
     }
 
     fn operations(&self) -> Result<&dyn Operations> {
@@ -173,12 +145,14 @@ impl Engine for FileEngine {
     }
 
     fn lock_files(&self, owner: &Owner) -> io::Result<Vec<File>> {
-        let ours = self.files.held.lock();
-        let files = ours.get(owner).map_or(&[][..], |held| &held.files);
-        files.iter().map(|locked| locked.file.try_clone()).collect()
+        self.files.lock_files(owner)
     }
 
     fn values(&self) -> Result<&dyn Values> {
+        Ok(self)
+    }
+
+    fn sharing(&self) -> Result<&dyn Sharing> {
         Ok(self)
     }
 
@@ -202,12 +176,9 @@ impl Engine for FileEngine {
         }))
     }
 
-    /// The counter stays odd: the next holder sees that this one never released.
+    /// Whoever waits finds that the owner is gone, and the next holder that it never released.
     fn forget(&self, owner: &Owner) {
-        let mut ours = self.files.held.lock();
-        if ours.get_mut(owner).is_some_and(|held| !held.lose()) {
-            ours.remove(owner);
-        }
+        self.files.doors.close(owner);
     }
 }
 
@@ -240,19 +211,7 @@ impl Values for FileEngine {
         value: &[u8],
         deadline: &Deadline,
     ) -> Result<StoreAnswer> {
-        let is_owner = || {
-            let ours = self.files.held.lock();
-            let kept = ours.get(request.owner).map(|held| held.are_kept());
-            kept.unwrap_or(Ok(false))
-        };
-        let stored = self
-            .files
-            .replace(request.key(), value, deadline, is_owner)?;
-        Ok(if stored {
-            StoreAnswer::Done
-        } else {
-            StoreAnswer::NotOwner
-        })
+        self.files.store_if_held(request, value, deadline)
     }
 
     fn load(&self, key: &Key, _deadline: &Deadline) -> Result<Stored> {
@@ -260,15 +219,27 @@ impl Values for FileEngine {
     }
 
     fn remove(&self, key: &Key, _deadline: &Deadline) -> Result<()> {
-        let removed = fs::remove_file(self.files.directory.join(value_name(key)));
-        unless_missing(removed).map_err(|e| self.files.value_error(key, e))
+        self.files.remove(key)
     }
 
     fn value_key(&self, key: &Key) -> String {
-        let path = self.files.directory.join(value_name(key));
-        path.display().to_string()
+        self.files.value_path(key).display().to_string()
     }
 }
 
-#[cfg(test)]
-mod tests;
+impl Sharing for FileEngine {
+    fn downgrade(
+        &self,
+        request: Request<'_>,
+        last_used: u64,
+        value: Option<&[u8]>,
+        deadline: &Deadline,
+    ) -> Result<Option<Downgraded>> {
+        let token = self.files.downgrade(request, last_used, value, deadline)?;
+        Ok(token.map(Downgraded::from))
+    }
+
+    fn free_permits(&self, key: &Key, of: u32, _deadline: &Deadline) -> Result<u32> {
+        self.files.free_permits(key, of)
+    }
+}

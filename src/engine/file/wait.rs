@@ -1,138 +1,146 @@
-//! How one owner waits: it looks, and sleeps until something happens to the file that was taken.
-//!
-//! That file stays open, and is used for the next look: closing it would wake the others who wait.
+//! How one owner comes to a lock of a directory: it asks, and sleeps in the kernel until it is told, or one ahead of it is gone.
 
+use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::files::{Files, Locking};
-use super::opened::Opened;
-use super::watch::Watch;
-use crate::base::clock::Clock;
-use crate::base::clock::Deadline;
-use crate::base::error::Result;
-use crate::base::token::Token;
-use crate::base::value::Stored;
+use super::calls::{Ahead, Asked, Manner};
+use super::files::Files;
+use super::store::door::{Watched, sleep};
+use crate::base::clock::{Clock, Deadline};
 use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
 
-/// How one owner waits.
+/// How one owner comes to a lock of a directory.
 pub(super) struct FileWait {
     files: Arc<Files>,
     clock: Arc<dyn Clock>,
-    /// The file that was taken.
-    taken: Option<Opened>,
-    /// For how much longer it is kept, if nobody has it.
-    kept: Option<Duration>,
-    watch: Option<Watch>,
+    /// What it waits for since it last asked.
+    ahead: Ahead,
+    watched: Vec<Watched>,
+    /// Whether one of those ahead may be gone.
+    looks: bool,
+    /// When the door was made to look new.
+    touched: Instant,
 }
 
-/// So often a waiter looks although it wasn't woken: a forked child may have a copy of an open file, and close it later than
-/// the holder; and a network file system tells of nothing.
+/// So often a waiter looks although nothing woke it: one process may have made a change and died before it told of it, and
+/// not be one that the waiter watches.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The file holds whole milliseconds.
-const ROUNDING: Duration = Duration::from_millis(1);
+/// So much more seldom for each that waits, so that they keep none from changing the file.
+const LOOK_OF_EACH: Duration = Duration::from_millis(20);
+
+/// What removes old files from a directory for temporary ones leaves those that are younger than days.
+const TOUCH_EVERY: Duration = Duration::from_secs(3600);
+
+/// So many of those that hold a lock together are watched. Of others the end is found by a look.
+const MOST_WATCHED: usize = 64;
 
 impl FileWait {
     pub(super) fn new(files: Arc<Files>, clock: Arc<dyn Clock>) -> Self {
         FileWait {
             files,
             clock,
-            taken: None,
-            kept: None,
-            watch: None,
+            ahead: Ahead::default(),
+            watched: Vec::new(),
+            looks: false,
+            touched: Instant::now(),
         }
     }
 
-    /// What an owner has that asks again.
-    fn token(&self, request: Request<'_>) -> Option<Token> {
-        let ours = self.files.held.lock();
-        ours.get(request.owner).map(|held| held.token)
-    }
-
-    fn acquire(&mut self, request: Request<'_>, is_queued: bool) -> Result<Answer> {
-        if let Some(token) = self.token(request) {
-            return Ok(self.grant(token, self.files.value(request)?));
-        }
-        loop {
-            let (files, contents) = match self.files.lock_free(request.claim, &mut self.taken)? {
-                Locking::Free(files, contents) => (files, contents),
-                Locking::Taken(kept) => {
-                    self.kept = kept;
-                    return Ok(Answer::Taken {
-                        is_queued,
-                        holder: None,
-                    });
-                }
-            };
-            // Read first: what fails leaves the lock as it was.
-            let value = self.files.value(request)?;
-            let taken = self.files.take(request, files, &contents)?;
-            if let Some(held) = taken {
-                let token = held.token;
-                let mut ours = self.files.held.lock();
-                ours.insert(request.owner.clone(), held);
-                return Ok(self.grant(token, value));
+    /// Opens the doors of those ahead. False when one is gone, or can't be looked at.
+    fn watch(&mut self) -> io::Result<bool> {
+        let ahead = &self.ahead.doors;
+        self.watched.retain(|one| ahead.contains(&one.id()));
+        for door in ahead.iter().take(MOST_WATCHED) {
+            if self.watched.iter().any(|one| one.id() == *door) {
+                continue;
+            }
+            match Watched::open(&self.files.directory, *door)? {
+                Some(watched) => self.watched.push(watched),
+                None => return Ok(false),
             }
         }
+        Ok(true)
     }
 
-    /// A lease that doesn't end has no beginning that matters, unless the caller's options end it.
-    fn grant(&self, token: Token, value: Option<Stored>) -> Answer {
-        Answer::Granted(Grant {
-            token,
-            value,
-            since: self.clock.now(),
-        })
-    }
-
-    /// Sleeps until something happens to the file that was taken. False when nothing would tell of that.
-    fn sleep(&mut self, pace: &Pace<'_>) -> bool {
-        let Some(taken) = &mut self.taken else {
-            return false;
+    fn sleep(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> io::Result<()> {
+        let Some(door) = self.files.doors.of(request.owner) else {
+            return Ok(());
         };
-        let watches = &self.files.watches;
-        let Some(watch) = self.watch.take().or_else(|| watches.take()) else {
-            return false;
-        };
-        let watch = self.watch.insert(watch);
-        if taken.is_watched {
-            let kept = self.kept.map_or(Duration::MAX, |kept| kept + ROUNDING);
-            watch.sleep(kept.min(LOOK), pace.until);
-            return true;
+        // Whatever keeps it from being told.
+        self.looks = true;
+        if !self.watch()? {
+            return Ok(());
         }
-        // What happened before the file was watched is found by the next look, at once.
-        taken.is_watched = watch.point_at(&taken.path).is_ok();
-        taken.is_watched
+        let own = door.clone();
+        let wake = Arc::new(move || _ = own.ring_own());
+        let _registered = pace.until.cancel().map(|cancel| cancel.on_set(wake));
+        let look = if pace.counted {
+            pace.next_pause()
+        } else {
+            LOOK + LOOK_OF_EACH * self.ahead.waiting
+        };
+        let changes = self.ahead.changes.map(|at| at.since(self.clock.now()));
+        let most = look
+            .min(changes.unwrap_or(Duration::MAX))
+            .min(pace.until.remaining());
+        let woken = sleep(&door, &self.watched, Some(most))?;
+        self.looks = woken.ended || !woken.rung;
+        if woken.ended {
+            self.watched.clear();
+        }
+        if self.touched.elapsed() > TOUCH_EVERY {
+            self.touched = Instant::now();
+            door.touch()?;
+        }
+        Ok(())
     }
 }
 
 impl Wait for FileWait {
-    /// What fails has taken nothing: the files are unlocked again.
     fn ask(
         &mut self,
         request: Request<'_>,
         pace: Option<&mut Pace<'_>>,
-        _deadline: &Deadline,
+        deadline: &Deadline,
     ) -> Result<Answer, Unanswered> {
-        let answer = self.acquire(request, pace.is_some());
-        answer.map_err(Unanswered::unsent)
+        let since = self.clock.now();
+        let waits = pace.is_some();
+        // An owner that was in the queue may still be there.
+        let manner = Manner {
+            waits,
+            looks: !waits || self.looks,
+        };
+        let asked = self.files.acquire(request, manner, deadline);
+        Ok(match asked.map_err(Unanswered::sent)? {
+            Asked::Granted { token, value } => Answer::Granted(Grant {
+                token,
+                value,
+                since,
+            }),
+            Asked::Taken(mut ahead) => {
+                self.looks = false;
+                let holder = ahead.holder.take();
+                self.ahead = ahead;
+                Answer::Taken {
+                    is_queued: waits,
+                    holder,
+                }
+            }
+            Asked::Broken => Answer::Broken,
+        })
     }
 
     fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
-        if pace.counted || !self.sleep(pace) {
-            let kept = self.kept.map_or(Duration::MAX, |kept| kept + ROUNDING);
-            let pause = pace.next_pause().min(request.ttl / 3);
-            pace.until.sleep(pause.min(kept));
+        if let Err(e) = self.sleep(request, pace) {
+            log::debug!(
+                "can't wait for {:?} in the kernel: {e}",
+                request.key().name()
+            );
+            let pause = pace.next_pause();
+            pace.until.sleep(pause);
         }
         None
-    }
-}
-
-impl Drop for FileWait {
-    fn drop(&mut self) {
-        if let Some(watch) = self.watch.take() {
-            self.files.watches.give_back(watch);
-        }
     }
 }

@@ -188,6 +188,14 @@ impl Holders {
         matches!(self, Holders::Permits(_))
     }
 
+    pub(super) fn holders_mut(&mut self) -> &mut [Holder] {
+        match self {
+            Holders::Nobody => &mut [],
+            Holders::Exclusive(holder) => std::slice::from_mut(holder),
+            Holders::Readers(holders) | Holders::Permits(holders) => holders,
+        }
+    }
+
     pub(super) fn holders(&self) -> &[Holder] {
         match self {
             Holders::Nobody => &[],

@@ -9,5 +9,8 @@ mod counter;
 mod holders;
 mod name_state;
 mod table;
+mod written;
 
 pub(super) use self::table::Table;
+#[cfg(feature = "file")]
+pub(super) use self::written::{Entry, Standing, Written};

@@ -5,6 +5,7 @@
 //! now, unless the time of a holder is over; the next owner that asks finds that.
 
 mod operations;
+mod written;
 
 use std::time::Duration;
 
@@ -257,18 +258,28 @@ impl NameState {
         asking: Option<&Owner>,
         granted: &mut Vec<Owner>,
     ) {
+        self.drop_gone(now, asking);
         while let Some(place) = self.next(after_exclusive) {
-            let waiter = &self.queue[place];
-            let is_gone = waiter.overdue <= now && asking != Some(&waiter.owner);
-            if !is_gone && !self.holders.fits(waiter.mode) {
+            if !self.holders.fits(self.queue[place].mode) {
                 break;
             }
             let waiter = self.queue.remove(place);
-            if !is_gone {
-                granted.push(waiter.owner.clone());
-                let who = Who::Granted(waiter.owner);
-                let holder = Holder::new(who, waiter.mode, now, waiter.overdue);
-                self.holders.add(waiter.mode, holder);
+            granted.push(waiter.owner.clone());
+            let who = Who::Granted(waiter.owner);
+            let holder = Holder::new(who, waiter.mode, now, waiter.overdue);
+            self.holders.add(waiter.mode, holder);
+            self.drop_gone(now, asking);
+        }
+    }
+
+    /// Those whose heartbeat didn't come, of the first in each queue: they don't say who goes before whom.
+    fn drop_gone(&mut self, now: BootInstant, asking: Option<&Owner>) {
+        for reads in [true, false] {
+            while let Some(place) = self.first(reads)
+                && self.queue[place].overdue <= now
+                && asking != Some(&self.queue[place].owner)
+            {
+                self.queue.remove(place);
             }
         }
     }

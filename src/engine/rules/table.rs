@@ -1,6 +1,7 @@
 //! All names in use.
 
 mod operations;
+mod written;
 
 use std::collections::HashMap;
 use std::time::Duration;

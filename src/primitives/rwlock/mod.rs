@@ -50,7 +50,7 @@ impl Locker {
     /// # Errors
     ///
     /// - The errors of [`lock`](Self::lock).
-    /// - [`Error::Unsupported`](crate::Error::Unsupported) on `file:`, which has no read-write locks.
+    /// - [`Error::Unsupported`](crate::Error::Unsupported) with a [`prefer`](crate::LockerBuilder::prefer) that the engine hasn't.
     ///
     /// # Examples
     ///
@@ -71,7 +71,7 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// Those of [`try_lock`](Self::try_lock), and [`Error::Unsupported`](crate::Error::Unsupported) on `file:`.
+    /// Those of [`try_lock`](Self::try_lock), and [`Error::Unsupported`](crate::Error::Unsupported) as for [`read`](Self::read).
     ///
     /// # Examples
     ///
@@ -91,7 +91,7 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// Those of [`try_lock_for`](Self::try_lock_for), and [`Error::Unsupported`](crate::Error::Unsupported) on `file:`.
+    /// Those of [`try_lock_for`](Self::try_lock_for), and [`Error::Unsupported`](crate::Error::Unsupported) as for [`read`](Self::read).
     ///
     /// # Examples
     ///
@@ -135,7 +135,7 @@ impl Locker {
     /// # Errors
     ///
     /// - The errors of [`lock`](Self::lock).
-    /// - [`Error::Unsupported`](crate::Error::Unsupported) on `file:`, which has no read-write locks.
+    /// - [`Error::Unsupported`](crate::Error::Unsupported) with a [`prefer`](crate::LockerBuilder::prefer) that the engine hasn't.
     ///
     /// # Examples
     ///
@@ -155,7 +155,7 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// Those of [`try_lock`](Self::try_lock), and [`Error::Unsupported`](crate::Error::Unsupported) on `file:`.
+    /// Those of [`try_lock`](Self::try_lock), and [`Error::Unsupported`](crate::Error::Unsupported) as for [`read`](Self::read).
     ///
     /// # Examples
     ///
@@ -175,7 +175,7 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// Those of [`try_lock_for`](Self::try_lock_for), and [`Error::Unsupported`](crate::Error::Unsupported) on `file:`.
+    /// Those of [`try_lock_for`](Self::try_lock_for), and [`Error::Unsupported`](crate::Error::Unsupported) as for [`read`](Self::read).
     ///
     /// # Examples
     ///

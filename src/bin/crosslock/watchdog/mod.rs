@@ -1,7 +1,7 @@
 //! A second process that kills the command when this one can't: killed itself, or stopped for too long.
 //!
 //! It hears until when the command may run, and kills the command's process group when that time has come and nobody
-//! has told it a later one, or when this process is gone. On `file:` it has the lock's descriptors, so that the lock
+//! has told it a later one, or when this process is gone. On `file:` it has a copy of the holder's FIFO open, so that the lock
 //! isn't free before the command is dead.
 
 pub(crate) mod message;

@@ -145,7 +145,7 @@ impl Holder {
             party: Party::of(self.owner()?.holder()),
             permits: self.count,
             held_for: Some(now.since(self.since)),
-            remaining: Some(self.until.since(now)),
+            remaining: (self.until != BootInstant::MAX).then(|| self.until.since(now)),
             token: self.token().map(|token| token.number),
         })
     }

@@ -46,6 +46,12 @@ impl Table {
         names.map(|key| key.name().to_owned()).collect()
     }
 
+    /// Those that have it, or to whom it was granted.
+    pub(in crate::engine) fn holders_of(&self, key: &Key) -> Vec<Owner> {
+        let state = self.names.get(key);
+        state.map_or_else(Vec::new, |state| state.owners())
+    }
+
     /// Takes a lock from whoever has it, and lets in the next.
     pub(in crate::engine) fn break_lock(&mut self, key: &Key, now: BootInstant) -> Broken {
         let Some(state) = self.names.get_mut(key) else {

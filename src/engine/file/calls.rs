@@ -1,0 +1,282 @@
+//! What the engine is asked for, as changes of names.
+
+use super::change::Names;
+use super::create::open_to_read;
+use super::files::Files;
+use super::store::door::DoorId;
+use super::store::section::Haste;
+use crate::base::clock::{BootInstant, Deadline};
+use crate::base::error::Result;
+use crate::base::inspection::Holder;
+use crate::base::name::Key;
+use crate::base::owner::Owner;
+use crate::base::token::Token;
+use crate::base::value::Stored;
+use crate::engine::heartbeat::{Acquired, IfTaken};
+use crate::engine::{Release, Released, Renewed, Request, StoreAnswer};
+
+use std::fs::File;
+use std::io;
+use std::slice;
+use std::time::Duration;
+
+/// The answer to a question for a lock.
+pub(super) enum Asked {
+    Granted { token: Token, value: Option<Stored> },
+    Taken(Ahead),
+    Broken,
+}
+
+/// How an owner asks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Manner {
+    /// Whether it waits if the lock is taken.
+    pub(super) waits: bool,
+    /// Whether it looks if those ahead of it are gone. One that waits is told of that.
+    pub(super) looks: bool,
+}
+
+/// What a waiter waits for.
+#[derive(Default)]
+pub(super) struct Ahead {
+    /// The doors of those whose end may let it in.
+    pub(super) doors: Vec<DoorId>,
+    /// When it may come in although nobody does anything.
+    pub(super) changes: Option<BootInstant>,
+    /// How many wait.
+    pub(super) waiting: u32,
+    /// One of the holders, for the log.
+    pub(super) holder: Option<String>,
+}
+
+/// A lease of a directory lasts until something ends it.
+fn lasting(request: Request<'_>) -> Request<'_> {
+    Request {
+        ttl: Duration::MAX,
+        ..request
+    }
+}
+
+impl Files {
+    /// Asks once. What fails has taken nothing, and an owner that was in the queue may still be there.
+    pub(super) fn acquire(
+        &self,
+        request: Request<'_>,
+        manner: Manner,
+        deadline: &Deadline,
+    ) -> Result<Asked> {
+        let (owner, error) = (request.owner, |e| self.error(request.key(), e));
+        let is_new = self.doors.take(owner, &self.directory).map_err(error)?;
+        let asked = self.change(request.claim.keys(), (Haste::Patient, deadline), |names| {
+            let door = self.doors.found(owner, &self.directory);
+            names.set_door(owner, door.map_err(error)?);
+            let mut asked = names.acquire(lasting(request), manner)?;
+            if let Asked::Granted { value, .. } = &mut asked {
+                *value = self.value(request)?;
+            }
+            Ok(asked)
+        });
+        match &asked {
+            Ok(Asked::Granted { .. }) => {}
+            Ok(Asked::Taken(_)) if manner.waits => {}
+            Ok(Asked::Taken(_) | Asked::Broken) => self.doors.give_back(owner),
+            // Should anything have been written for it, that is over.
+            Err(_) if is_new => self.doors.close(owner),
+            Err(_) => {}
+        }
+        asked
+    }
+
+    pub(super) fn release(
+        &self,
+        request: Request<'_>,
+        release: Release<'_>,
+        deadline: &Deadline,
+    ) -> Result<Released> {
+        let owner = request.owner;
+        let Some(door) = self.doors.of(owner) else {
+            return Ok(Released::NotOwner);
+        };
+        let changed = self.change(request.claim.keys(), (Haste::Urgent, deadline), |names| {
+            names.set_door(owner, door.id());
+            let released = names.table.release(lasting(request), release, names.now);
+            if released == Released::Broken {
+                names.remove_broken(owner);
+            }
+            if let (Released::Done, Some(value)) = (released, release.value) {
+                self.store(request.key(), value)?;
+            }
+            Ok((released, names.mention(owner)))
+        });
+        if changed.as_ref().is_err_and(|e| !e.may_pass()) {
+            // Nobody tries it again.
+            self.doors.close(owner);
+        }
+        let (released, stays) = changed?;
+        if !stays {
+            self.doors.give_back(owner);
+        }
+        Ok(released)
+    }
+
+    /// Whether the lease is the owner's, and whether others can see that its owner lives.
+    pub(super) fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
+        let Some(door) = self.doors.of(request.owner) else {
+            return Ok(Renewed::NotOwner);
+        };
+        let is_there = door.is_at_its_path();
+        if !is_there.map_err(|e| self.error(request.key(), e))? {
+            return Ok(Renewed::NotOwner);
+        }
+        if let Err(e) = door.touch() {
+            log::debug!("can't have a door look new: {e}");
+        }
+        self.change(request.claim.keys(), (Haste::Urgent, deadline), |names| {
+            Ok(names.table.is_owner(lasting(request), names.now))
+        })
+    }
+
+    /// Copies of its door: whoever has one keeps it open.
+    pub(super) fn lock_files(&self, owner: &Owner) -> io::Result<Vec<File>> {
+        let copy = self.doors.copy(owner)?;
+        Ok(copy.into_iter().collect())
+    }
+
+    pub(super) fn adopt(
+        &self,
+        request: Request<'_>,
+        from: &Owner,
+        last_used: u64,
+        deadline: &Deadline,
+    ) -> Result<Option<(Token, Option<Stored>)>> {
+        let (owner, error) = (request.owner, |e| self.error(request.key(), e));
+        let is_new = self.doors.take(owner, &self.directory).map_err(error)?;
+        let adopted = self.change(request.claim.keys(), (Haste::Urgent, deadline), |names| {
+            names.end_those_gone(slice::from_ref(from))?;
+            let door = self.doors.found(owner, &self.directory);
+            names.set_door(owner, door.map_err(error)?);
+            let (table, now) = (&mut names.table, names.now);
+            let token = table.adopt(lasting(request), from, last_used, now);
+            let value = self.value(request)?;
+            Ok(token.map(|token| (token, value)))
+        });
+        match &adopted {
+            Ok(Some(_)) => self.doors.give_back(from),
+            Ok(None) => self.doors.give_back(owner),
+            Err(_) if is_new => self.doors.close(owner),
+            Err(_) => {}
+        }
+        adopted
+    }
+
+    /// The lease lasts for a ttl from now on, whether this process lives or not: its owner has no door any more.
+    pub(super) fn give_away(&self, request: Request<'_>, deadline: &Deadline) -> Result<()> {
+        let given = self.change(request.claim.keys(), (Haste::Urgent, deadline), |names| {
+            names.table.renew(request, names.now);
+            names.leave_door(request.owner);
+            Ok(())
+        });
+        if given.is_ok() {
+            self.doors.give_back(request.owner);
+        }
+        given
+    }
+
+    /// Gives the token, if the lease was the owner's.
+    pub(super) fn downgrade(
+        &self,
+        request: Request<'_>,
+        last_used: u64,
+        value: Option<&[u8]>,
+        deadline: &Deadline,
+    ) -> Result<Option<Token>> {
+        self.change(request.claim.keys(), (Haste::Urgent, deadline), |names| {
+            let (table, now) = (&mut names.table, names.now);
+            let Some((token, repeated)) = table.downgrade(lasting(request), last_used, now) else {
+                return Ok(None);
+            };
+            if let Some(value) = value.filter(|_| !repeated) {
+                self.store(request.key(), value)?;
+            }
+            Ok(Some(token))
+        })
+    }
+
+    /// For a name without a file none is made.
+    pub(super) fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {
+        let found = open_to_read(&self.path(key)).map_err(|e| self.error(key, e))?;
+        if found.is_none() {
+            return Ok(Vec::new());
+        }
+        let broken = self.change(slice::from_ref(key), (Haste::Urgent, deadline), |names| {
+            let all = names.table.holders_of(key);
+            let are_gone = names.end_those_gone(&all)?;
+            let left = names.table.holders_of(key);
+            if are_gone && !left.iter().any(|one| all.contains(one)) {
+                // Nobody had it any more. Whom it was granted to just now keeps it.
+                return Ok(None);
+            }
+            let broken = names.table.break_lock(key, names.now);
+            names.add_broken(&broken.owners);
+            Ok(Some(broken))
+        })?;
+        let Some(broken) = broken else {
+            return Ok(Vec::new());
+        };
+        self.tell_broken(&broken.owners);
+        Ok(broken.holders)
+    }
+
+    /// Stores the value, if the lease is the owner's: the lock can't be broken in between.
+    pub(super) fn store_if_held(
+        &self,
+        request: Request<'_>,
+        value: &[u8],
+        deadline: &Deadline,
+    ) -> Result<StoreAnswer> {
+        self.change(request.claim.keys(), (Haste::Urgent, deadline), |names| {
+            if !names.table.holds(lasting(request), names.now) {
+                return Ok(StoreAnswer::NotOwner);
+            }
+            self.store(request.key(), value)?;
+            Ok(StoreAnswer::Done)
+        })
+    }
+}
+
+impl Names<'_> {
+    fn acquire(&mut self, request: Request<'_>, manner: Manner) -> Result<Asked> {
+        let if_taken = if manner.waits {
+            IfTaken::Wait {
+                heartbeat_within: Duration::MAX,
+                inbox: None,
+            }
+        } else {
+            IfTaken::Leave
+        };
+        loop {
+            let holder = match self.table.acquire(request, if_taken, self.now) {
+                Acquired::Granted { token, .. } => {
+                    return Ok(Asked::Granted { token, value: None });
+                }
+                Acquired::Broken => {
+                    self.remove_broken(request.owner);
+                    return Ok(Asked::Broken);
+                }
+                Acquired::Taken(taken) => taken.holder,
+            };
+            let ahead = self.table.ahead_of(request);
+            if !manner.looks || !self.end_those_gone(&ahead)? {
+                return Ok(Asked::Taken(Ahead {
+                    doors: ahead.iter().filter_map(|one| self.door(one)).collect(),
+                    changes: self.table.changes(request),
+                    waiting: self.table.count_waiting(request.key()),
+                    holder,
+                }));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

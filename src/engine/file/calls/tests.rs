@@ -1,0 +1,166 @@
+use std::fs;
+use std::thread;
+use std::time::Instant;
+
+use super::super::change::tests::{Place, both, claim, deadline, request};
+use super::*;
+use crate::base::cancel::Cancel;
+use crate::base::claim::Claim;
+use crate::base::token::Ending;
+
+const LOOKS: Manner = Manner {
+    waits: false,
+    looks: true,
+};
+
+/// What another process has open of the same directory.
+fn other(place: &Place) -> Files {
+    Files::of(place.directory.path().to_owned(), "file:".into())
+}
+
+fn is_taken(files: &Files, claim: &Claim) -> bool {
+    let owner = Owner::new();
+    let asked = files.acquire(request(claim, &owner), LOOKS, &deadline());
+    matches!(asked.unwrap(), Asked::Taken(_))
+}
+
+fn make_anew(place: &Place) {
+    let path = place.directory.path();
+    fs::remove_dir_all(path).unwrap();
+    fs::create_dir(path).unwrap();
+}
+
+#[test]
+fn holder_in_a_directory_that_was_made_anew_is_seen() {
+    let place = Place::new();
+    let (one, two) = (Claim::exclusive("x", "a"), Claim::exclusive("x", "b"));
+    let owner = place.has(&one);
+    place.release(&one, &owner);
+    make_anew(&place);
+    for claim in [one, two] {
+        place.has(&claim);
+        assert!(is_taken(&other(&place), &claim), "{}", claim.key.name());
+    }
+}
+
+#[test]
+fn waiter_in_a_directory_that_was_made_anew_is_seen() {
+    let (place, claim) = (Place::new(), claim());
+    place.has(&claim);
+    let waiter = place.waits(&claim);
+    make_anew(&place);
+    assert!(matches!(place.ask(&claim, &waiter), Asked::Granted { .. }));
+    assert!(is_taken(&other(&place), &claim));
+}
+
+#[test]
+fn waiter_whose_door_was_removed_is_seen_when_it_holds() {
+    let (place, claim) = (Place::new(), claim());
+    let holder = place.has(&claim);
+    let waiter = place.waits(&claim);
+    let door = place.files.doors.of(&waiter).unwrap();
+    fs::remove_file(place.directory.path().join(format!(".door-{}", door.id()))).unwrap();
+    place.release(&claim, &holder);
+    assert!(matches!(place.ask(&claim, &waiter), Asked::Granted { .. }));
+    assert!(is_taken(&other(&place), &claim));
+}
+
+#[test]
+fn owner_with_another_door_than_before_is_seen() {
+    let (place, claim) = (Place::new(), claim());
+    let owner = place.has(&claim);
+    place.files.doors.close(&owner);
+    assert!(matches!(place.ask(&claim, &owner), Asked::Granted { .. }));
+    assert!(is_taken(&other(&place), &claim));
+}
+
+#[test]
+fn lock_whose_value_can_not_be_stored_ends_with_its_guard() {
+    let (place, claim) = (Place::new(), claim());
+    let owner = place.has(&claim);
+    let path = place.files.value_path(&claim.key);
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join("x"), "").unwrap();
+    let release = Release {
+        ending: Ending::Clean { last_used: 1 },
+        keep: Duration::ZERO,
+        value: Some(b"1"),
+    };
+    let released = place
+        .files
+        .release(request(&claim, &owner), release, &deadline());
+    let error = released.unwrap_err();
+    assert!(!error.may_pass(), "{error:?}");
+    assert!(!is_taken(&other(&place), &claim));
+}
+
+#[test]
+fn cancel_ends_the_wait_for_a_file_that_another_has_locked() {
+    let (place, claim) = (Place::new(), claim());
+    let file = fs::File::create(place.path(&claim.key)).unwrap();
+    file.lock().unwrap();
+    let (cancel, began) = (Cancel::default(), Instant::now());
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            let owner = Owner::new();
+            let deadline = Deadline::NEVER.or(&cancel);
+            place
+                .files
+                .acquire(request(&claim, &owner), LOOKS, &deadline)
+                .is_err()
+        });
+        thread::sleep(Duration::from_millis(50));
+        cancel.set();
+        assert!(waiter.join().unwrap());
+    });
+    assert!(began.elapsed() < Duration::from_secs(2));
+}
+
+#[test]
+fn lease_that_was_given_away_and_broken_is_forgotten() {
+    let (place, claim) = (Place::new(), claim());
+    let owner = place.has(&claim);
+    place
+        .files
+        .give_away(request(&claim, &owner), &deadline())
+        .unwrap();
+    let broken = place.files.break_lock(&claim.key, &deadline());
+    assert_eq!(broken.unwrap().len(), 1);
+    assert!(place.written(&claim).broken.is_empty());
+}
+
+#[test]
+fn door_that_others_have_a_copy_of_is_not_used_again() {
+    let (place, claim) = (Place::new(), claim());
+    let owner = place.has(&claim);
+    let id = place.files.doors.of(&owner).unwrap().id();
+    let _copies = place.files.lock_files(&owner).unwrap();
+    place.release(&claim, &owner);
+    let next = place.has(&claim);
+    assert!(place.files.doors.of(&next).unwrap().id() != id);
+}
+
+#[test]
+fn owner_whose_lock_was_broken_holds_none_of_several_by_another_thread() {
+    let (place, both) = (Place::new(), both());
+    let owner = place.has(&both);
+    place.files.break_lock(&both.names[0], &deadline()).unwrap();
+    assert!(matches!(place.ask(&both, &owner), Asked::Broken));
+    for key in both.names.iter() {
+        let claim = Claim::exclusive("x", key.name());
+        assert!(!is_taken(&other(&place), &claim));
+    }
+    assert!(place.files.doors.of(&owner).is_none());
+}
+
+#[test]
+fn break_of_a_dead_owners_lock_leaves_it_to_the_next() {
+    let (place, claim) = (Place::new(), claim());
+    let holder = place.has(&claim);
+    let [next, last] = [(); 2].map(|()| place.waits(&claim));
+    place.files.doors.close(&holder);
+    let broken = place.files.break_lock(&claim.key, &deadline()).unwrap();
+    assert_eq!(broken, []);
+    assert!(matches!(place.ask(&claim, &last), Asked::Taken(_)));
+    assert!(matches!(place.ask(&claim, &next), Asked::Granted { .. }));
+}

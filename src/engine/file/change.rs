@@ -1,0 +1,336 @@
+//! How the state of names is changed: the one way to do it.
+//!
+//! The files of all names are locked, in the order in which the claim has them, and read; the rules make the change; what has
+//! changed is written, the files are unlocked, and who is concerned is told. A process that dies on the way leaves each file as it was,
+//! or as it was to be; its own part in it ends with its door.
+
+#[cfg(test)]
+pub(super) mod tests;
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::files::Files;
+use super::store::door::{self, DoorId};
+use super::store::page::{BootId, Found};
+use super::store::section::{Entered, Haste, NameFile, Section};
+use super::text::{Doors, parse, text_of};
+use crate::base::claim::Mode;
+use crate::base::clock::{BootClock, BootInstant, Clock, Deadline};
+use crate::base::error::Result;
+use crate::base::name::Key;
+use crate::base::owner::Owner;
+use crate::engine::rules::{Table, Written};
+
+/// However little time its caller has left: another process has the file locked for some microseconds, unless it is
+/// stopped meanwhile.
+const SHORTEST_TRY: Duration = Duration::from_millis(50);
+
+/// However much it has left.
+const LONGEST_TRY: Duration = Duration::from_secs(10);
+
+/// Some names, while their files are locked.
+pub(super) struct Names<'a> {
+    files: &'a Files,
+    pub(super) table: Table,
+    doors: Doors,
+    /// Whether an owner has another door than the files say.
+    has_other_door: bool,
+    /// Whose lease is to last without its door.
+    without_door: Option<(Owner, DoorId)>,
+    pub(super) now: BootInstant,
+    parts: Vec<Part<'a>>,
+    /// Whose door was looked at.
+    alive: HashSet<Owner>,
+}
+
+/// One of them.
+struct Part<'a> {
+    key: &'a Key,
+    section: Section<'a>,
+    /// What it said.
+    before: Written,
+    /// Who waited, and for whose end.
+    waited: Vec<(Owner, Vec<Owner>)>,
+    /// Those whose lock was broken, and who don't know it.
+    broken: Vec<Owner>,
+}
+
+impl Files {
+    /// Makes a change to these names. Nothing is written if it fails.
+    pub(super) fn change<T>(
+        &self,
+        keys: &[Key],
+        (haste, deadline): (Haste, &Deadline),
+        change: impl FnOnce(&mut Names<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let until = if deadline.remaining() < SHORTEST_TRY {
+            Deadline::after(SHORTEST_TRY)
+        } else {
+            deadline.within(LONGEST_TRY)
+        };
+        let mut opened = Vec::with_capacity(keys.len());
+        loop {
+            opened.clear();
+            for key in keys {
+                opened.push(self.name(key)?);
+            }
+            let Some(mut names) = self.lock(keys, &opened, haste, &until)? else {
+                continue;
+            };
+            let done = change(&mut names)?;
+            let told = names.write()?;
+            drop(names);
+            self.ring(told);
+            return Ok(done);
+        }
+    }
+
+    /// `None`: another file is at the path of one.
+    fn lock<'a>(
+        &'a self,
+        keys: &'a [Key],
+        opened: &'a [Arc<NameFile>],
+        haste: Haste,
+        until: &Deadline,
+    ) -> Result<Option<Names<'a>>> {
+        let mut names = Names::none(self);
+        for (key, file) in keys.iter().zip(opened) {
+            match file.section(haste, until).map_err(|e| self.error(key, e))? {
+                Entered::Section(section) => names.add(key, section)?,
+                Entered::Replaced => {
+                    self.forget_name(key, file);
+                    return Ok(None);
+                }
+                Entered::Late => return Err(self.busy(key)),
+            }
+        }
+        Ok(Some(names))
+    }
+
+    /// Tells owners to look again. One that isn't there any more needn't be told.
+    fn ring(&self, doors: Vec<DoorId>) {
+        for door in doors {
+            if let Err(e) = door::ring(&self.directory, door) {
+                log::debug!("can't wake a waiter, which looks by itself later: {e}");
+            }
+        }
+    }
+}
+
+impl<'a> Names<'a> {
+    fn none(files: &'a Files) -> Self {
+        Names {
+            files,
+            table: Table::default(),
+            doors: Doors::default(),
+            has_other_door: false,
+            without_door: None,
+            now: BootClock.now(),
+            parts: Vec::new(),
+            alive: HashSet::new(),
+        }
+    }
+
+    fn add(&mut self, key: &'a Key, mut section: Section<'a>) -> Result<()> {
+        let read = section.read(&BootId::current());
+        let found = read.map_err(|e| self.files.error(key, e))?;
+        let before = found.and_then(|found| written_of(found, &mut self.doors));
+        let before = before.ok_or_else(|| self.files.no_state(key))?;
+        self.table.put(key, before.clone(), self.now);
+        self.parts.push(Part {
+            key,
+            section,
+            waited: self.table.waiting(key),
+            broken: before.broken.clone(),
+            before,
+        });
+        Ok(())
+    }
+
+    /// By which door an owner of this process is known from now on.
+    pub(super) fn set_door(&mut self, owner: &Owner, door: DoorId) {
+        let before = self.doors.insert(owner.clone(), door);
+        self.has_other_door |= before.is_some_and(|before| before != door);
+    }
+
+    /// The door of an owner, as far as the files say it.
+    pub(super) fn door(&self, owner: &Owner) -> Option<DoorId> {
+        self.doors.get(owner).copied()
+    }
+
+    /// Whether its process lives doesn't matter any more.
+    pub(super) fn leave_door(&mut self, owner: &Owner) {
+        self.without_door = self.doors.remove_entry(owner);
+    }
+
+    /// Whether somebody's lease of one of these names has ended without a word: whoever is gone of those.
+    pub(super) fn end_those_gone(&mut self, of: &[Owner]) -> Result<bool> {
+        let mut gone = HashSet::new();
+        for owner in of {
+            if self.is_gone(owner)? {
+                gone.insert(owner.clone());
+            }
+        }
+        for part in &self.parts {
+            self.table
+                .end(part.key, &|owner| gone.contains(owner), self.now);
+        }
+        Ok(!gone.is_empty())
+    }
+
+    fn is_gone(&mut self, owner: &Owner) -> Result<bool> {
+        if self.alive.contains(owner) {
+            return Ok(false);
+        }
+        let Some(door) = self.doors.get(owner) else {
+            return Ok(false);
+        };
+        let is_gone = door::is_gone(&self.files.directory, *door);
+        let is_gone = is_gone.map_err(|e| self.files.error(self.parts[0].key, e))?;
+        if !is_gone {
+            self.alive.insert(owner.clone());
+        }
+        Ok(is_gone)
+    }
+
+    /// These owners' lock was broken: they are told when they ask.
+    pub(super) fn add_broken(&mut self, owners: &[Owner]) {
+        for part in &mut self.parts {
+            part.broken.extend(owners.iter().cloned());
+        }
+    }
+
+    /// That one was told.
+    pub(super) fn remove_broken(&mut self, owner: &Owner) {
+        for part in &mut self.parts {
+            part.broken.retain(|one| one != owner);
+        }
+    }
+
+    /// Whether an owner stands in one of the files as they will be written.
+    pub(super) fn mention(&self, owner: &Owner) -> bool {
+        self.parts.iter().any(|part| {
+            let after = self.table.written(part.key);
+            let mut entries = after.entries.iter();
+            entries.any(|entry| entry.owner.as_ref() == Some(owner)) || part.broken.contains(owner)
+        })
+    }
+
+    /// Writes what has changed, all of it or nothing, and says whose doors are to be rung.
+    fn write(&mut self) -> Result<Vec<DoorId>> {
+        let mut told: HashSet<Owner> = self.table.take_granted().into_iter().collect();
+        // All of them before the first is written: a look at a door may fail.
+        let all: Result<Vec<_>> = (0..self.parts.len()).map(|at| self.after(at)).collect();
+        for (at, after) in all?.into_iter().enumerate() {
+            if after == self.parts[at].before && !self.has_other_door {
+                continue;
+            }
+            self.must_look_again(&self.parts[at], &mut told);
+            let text = text_of(&after, &self.doors);
+            let part = &mut self.parts[at];
+            if let Err(e) = part.section.write(&BootId::current(), &text) {
+                let error = self.files.error(part.key, e);
+                self.undo(at);
+                return Err(error);
+            }
+        }
+        let doors = told.iter().filter_map(|owner| self.doors.get(owner));
+        Ok(doors.copied().collect())
+    }
+
+    /// What is to be written of one. Of those whose lock was broken it leaves out who is gone, or had given it away.
+    fn after(&mut self, at: usize) -> Result<Written> {
+        let broken = std::mem::take(&mut self.parts[at].broken);
+        for owner in broken {
+            if self.doors.contains_key(&owner) && !self.is_gone(&owner)? {
+                self.parts[at].broken.push(owner);
+            }
+        }
+        let part = &self.parts[at];
+        Ok(Written {
+            broken: part.broken.clone(),
+            ..self.table.written(part.key)
+        })
+    }
+
+    /// Those that now wait for the end of another owner than before: they have to look, and to watch that one.
+    fn must_look_again(&self, part: &Part<'_>, told: &mut HashSet<Owner>) {
+        let waited_for: HashMap<_, _> = part
+            .waited
+            .iter()
+            .map(|(owner, ahead)| (owner, ahead))
+            .collect();
+        for (owner, ahead) in self.table.waiting(part.key) {
+            let Some(before) = waited_for.get(&owner) else {
+                continue;
+            };
+            // One without a door ends at a time.
+            let is_known = |one: &Owner| before.contains(one) && self.doors.contains_key(one);
+            if ahead.is_empty() || !ahead.iter().all(is_known) {
+                told.insert(owner);
+            }
+        }
+    }
+
+    /// Writes again what the parts before that one said.
+    fn undo(&mut self, failed: usize) {
+        self.doors.extend(self.without_door.take());
+        for part in &mut self.parts[..=failed] {
+            let text = text_of(&part.before, &self.doors);
+            if let Err(e) = part.rewrite(&text) {
+                log::warn!("can't undo a change of lock {:?}: {e}", part.key.name());
+            }
+        }
+    }
+}
+
+impl Part<'_> {
+    fn rewrite(&mut self, text: &str) -> io::Result<()> {
+        let boot = BootId::current();
+        // Which of both texts it has now.
+        self.section.read(&boot)?;
+        self.section.write(&boot, text)
+    }
+}
+
+/// What a file says of its name; `None` when it says something else.
+pub(super) fn written_of(found: Found, doors: &mut Doors) -> Option<Written> {
+    match found {
+        Found::Fresh => Some(Written::default()),
+        Found::Old { counter, abandoned } => Some(Written {
+            counter,
+            abandoned,
+            ..Written::default()
+        }),
+        Found::Text { text, other_boot } => {
+            let written = parse(&text, doors)?;
+            Some(if other_boot {
+                after_reboot(written, doors)
+            } else {
+                written
+            })
+        }
+    }
+}
+
+/// What was to end at a time has ended: that was a time of another boot. The others' doors tell whether they live, as always.
+fn after_reboot(mut before: Written, doors: &Doors) -> Written {
+    let now = BootClock.now();
+    let mut was_held = false;
+    before.entries.retain_mut(|entry| {
+        let lives_by_door = entry
+            .owner
+            .as_ref()
+            .is_some_and(|owner| doors.contains_key(owner));
+        was_held |= !lives_by_door && entry.owner.is_some() && entry.mode == Mode::Exclusive;
+        entry.since = now;
+        lives_by_door
+    });
+    Written {
+        abandoned: before.abandoned || was_held,
+        ..before
+    }
+}

@@ -1,0 +1,339 @@
+mod ahead;
+
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use super::super::calls::{Asked, Manner};
+use super::*;
+use crate::base::claim::Claim;
+use crate::base::error::Error;
+use crate::base::token::Ending;
+use crate::engine::rules::{Entry, Standing};
+use crate::engine::{Release, Released, Renewed, Request};
+
+const TTL: Duration = Duration::from_secs(10);
+
+/// A directory, and what a process has open of it.
+pub(in crate::engine::file) struct Place {
+    pub(in crate::engine::file) directory: TempDir,
+    pub(in crate::engine::file) files: Files,
+}
+
+impl Place {
+    pub(in crate::engine::file) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let files = Files::of(directory.path().to_owned(), "file:".into());
+        Place { directory, files }
+    }
+
+    pub(in crate::engine::file) fn ask(&self, claim: &Claim, owner: &Owner) -> Asked {
+        let manner = Manner {
+            waits: true,
+            looks: true,
+        };
+        let request = request(claim, owner);
+        self.files.acquire(request, manner, &deadline()).unwrap()
+    }
+
+    /// The owner of a new lease.
+    pub(in crate::engine::file) fn has(&self, claim: &Claim) -> Owner {
+        let owner = Owner::new();
+        assert!(matches!(self.ask(claim, &owner), Asked::Granted { .. }));
+        owner
+    }
+
+    pub(in crate::engine::file) fn waits(&self, claim: &Claim) -> Owner {
+        let owner = Owner::new();
+        assert!(matches!(self.ask(claim, &owner), Asked::Taken(_)));
+        owner
+    }
+
+    pub(in crate::engine::file) fn release(&self, claim: &Claim, owner: &Owner) -> Released {
+        let release = Release {
+            ending: Ending::Unknown,
+            ..Release::UNKNOWN
+        };
+        let released = self
+            .files
+            .release(request(claim, owner), release, &deadline());
+        released.unwrap()
+    }
+
+    /// Whether an owner was told to look again since it was last asked.
+    pub(in crate::engine::file) fn was_told(&self, owner: &Owner) -> bool {
+        let door = self.files.doors.of(owner).expect("it has a door");
+        let was_told = rustix::io::ioctl_fionread(door.file()).unwrap() > 0;
+        door.drain();
+        was_told
+    }
+
+    pub(in crate::engine::file) fn written(&self, claim: &Claim) -> Written {
+        let names = self
+            .files
+            .change(claim.keys(), (Haste::Urgent, &deadline()), |names| {
+                Ok(names.parts[0].before.clone())
+            });
+        names.unwrap()
+    }
+
+    pub(in crate::engine::file) fn path(&self, key: &Key) -> PathBuf {
+        self.files.path(key)
+    }
+}
+
+pub(in crate::engine::file) fn deadline() -> Deadline {
+    Deadline::after(TTL)
+}
+
+pub(in crate::engine::file) fn request<'a>(claim: &'a Claim, owner: &'a Owner) -> Request<'a> {
+    Request {
+        claim,
+        owner,
+        ttl: TTL,
+    }
+}
+
+pub(in crate::engine::file) fn claim() -> Claim {
+    Claim::exclusive("x", "a")
+}
+
+pub(in crate::engine::file) fn both() -> Claim {
+    let names = ["a", "b"].map(|name| Claim::exclusive("x", name).key);
+    Claim {
+        names: names.into(),
+        ..claim()
+    }
+}
+
+#[test]
+fn release_tells_the_next_waiter_alone() {
+    let (place, claim) = (Place::new(), claim());
+    let holder = place.has(&claim);
+    let [next, last] = [(); 2].map(|()| place.waits(&claim));
+    assert!(!place.was_told(&next) && !place.was_told(&last));
+    assert_eq!(place.release(&claim, &holder), Released::Done);
+    assert!(place.was_told(&next) && !place.was_told(&last));
+    let standings = place.written(&claim).entries;
+    let standings: Vec<_> = standings.iter().map(|entry| entry.standing).collect();
+    assert_eq!(
+        standings,
+        [Standing::Granted, Standing::Waits { first: false }]
+    );
+    assert!(matches!(place.ask(&claim, &next), Asked::Granted { .. }));
+    assert!(!place.was_told(&last));
+}
+
+#[test]
+fn waiter_is_told_when_the_one_ahead_of_it_leaves_the_queue() {
+    let (place, claim) = (Place::new(), claim());
+    let holder = place.has(&claim);
+    let [first, second, third] = [(); 3].map(|()| place.waits(&claim));
+    place.release(&claim, &second);
+    assert!(place.was_told(&third) && !place.was_told(&first));
+    place.release(&claim, &first);
+    assert!(place.was_told(&third) && !place.was_told(&holder));
+}
+
+#[test]
+fn waiter_is_told_of_another_holder_whom_it_has_to_watch() {
+    let (place, claim) = (Place::new(), claim());
+    let holder = place.has(&claim);
+    let waiter = place.waits(&claim);
+    // A lease without a door ends at a time.
+    place
+        .files
+        .give_away(request(&claim, &holder), &deadline())
+        .unwrap();
+    assert!(place.was_told(&waiter));
+    let next = Owner::new();
+    let adopted = place
+        .files
+        .adopt(request(&claim, &next), &holder, 0, &deadline());
+    assert!(adopted.unwrap().is_some() && place.was_told(&waiter));
+}
+
+#[test]
+fn change_that_fails_writes_and_tells_nothing() {
+    let (place, claim) = (Place::new(), claim());
+    let holder = place.has(&claim);
+    let waiter = place.waits(&claim);
+    let before = place.written(&claim);
+    let failed: Result<()> =
+        place
+            .files
+            .change(claim.keys(), (Haste::Urgent, &deadline()), |names| {
+                let released =
+                    names
+                        .table
+                        .release(request(&claim, &holder), Release::UNKNOWN, names.now);
+                assert_eq!(released, Released::Done);
+                Err(place.files.no_state(&claim.key))
+            });
+    assert!(matches!(failed, Err(Error::Conflict { .. })));
+    assert_eq!(place.written(&claim), before);
+    assert!(!place.was_told(&waiter));
+}
+
+#[test]
+fn what_was_written_of_several_names_is_undone() {
+    let (place, both) = (Place::new(), both());
+    let holder = place.has(&both);
+    let read = || {
+        both.names
+            .iter()
+            .map(|key| std::fs::read(place.path(key)).unwrap())
+    };
+    let before: Vec<_> = read().collect();
+    place
+        .files
+        .change(&both.names, (Haste::Urgent, &deadline()), |names| {
+            let released =
+                names
+                    .table
+                    .release(request(&both, &holder), Release::UNKNOWN, names.now);
+            assert_eq!(released, Released::Done);
+            names.write()?;
+            assert!(read().zip(&before).all(|(now, before)| now != *before));
+            names.undo(1);
+            // What is at the end of a file whose text was shorter for a while doesn't count.
+            assert!(
+                read()
+                    .zip(&before)
+                    .all(|(now, before)| now[..64] == before[..64])
+            );
+            for part in &mut names.parts {
+                names.table.put(part.key, part.before.clone(), names.now);
+            }
+            Ok(())
+        })
+        .unwrap();
+    let renewed = place.files.is_owner(request(&both, &holder), &deadline());
+    assert_eq!(renewed.unwrap(), Renewed::Done);
+}
+
+#[test]
+fn lease_whose_giving_away_is_undone_ends_with_its_process() {
+    let (place, claim) = (Place::new(), claim());
+    let holder = place.has(&claim);
+    place
+        .files
+        .change(claim.keys(), (Haste::Urgent, &deadline()), |names| {
+            let renewed = names.table.renew(request(&claim, &holder), names.now);
+            assert_eq!(renewed, Renewed::Done);
+            names.leave_door(&holder);
+            names.write()?;
+            names.undo(0);
+            for part in &mut names.parts {
+                names.table.put(part.key, part.before.clone(), names.now);
+            }
+            Ok(())
+        })
+        .unwrap();
+    place.files.doors.close(&holder);
+    place.has(&claim);
+}
+
+#[test]
+fn owner_whose_lock_was_broken_is_named_until_it_is_told_or_gone() {
+    let (place, claim) = (Place::new(), claim());
+    let key = &claim.key;
+    let break_lock = || place.files.break_lock(key, &deadline()).unwrap().len();
+    let (first, second) = (place.has(&claim), {
+        assert_eq!(break_lock(), 1);
+        place.has(&claim)
+    });
+    assert!(place.written(&claim).broken.iter().eq([&first]));
+    assert_eq!(break_lock(), 1);
+    assert_eq!(
+        place.written(&claim).broken,
+        [first.clone(), second.clone()]
+    );
+    let asked = place.files.is_owner(request(&claim, &first), &deadline());
+    assert_eq!(asked.unwrap(), Renewed::Broken);
+    assert_eq!(place.release(&claim, &first), Released::Broken);
+    assert!(place.written(&claim).broken.iter().eq([&second]));
+    place.files.doors.close(&second);
+    let third = place.has(&claim);
+    assert!(place.written(&claim).broken.is_empty());
+    assert_eq!(place.release(&claim, &third), Released::Done);
+}
+
+#[test]
+fn question_that_failed_leaves_no_door_by_which_its_owner_would_live() {
+    let (place, claim) = (Place::new(), claim());
+    std::fs::write(place.path(&claim.key), "something else").unwrap();
+    let owner = Owner::new();
+    let manner = Manner {
+        waits: true,
+        looks: true,
+    };
+    let asked = place
+        .files
+        .acquire(request(&claim, &owner), manner, &deadline());
+    assert!(matches!(asked, Err(Error::Conflict { .. })));
+    assert!(place.files.doors.of(&owner).is_none());
+    assert_eq!(std::fs::read_dir(&place.directory).unwrap().count(), 1);
+}
+
+fn entry(standing: Standing, mode: Mode, owner: Option<&Owner>) -> Entry {
+    Entry {
+        owner: owner.cloned(),
+        standing,
+        mode,
+        since: BootInstant::START,
+        until: BootInstant::MAX,
+    }
+}
+
+#[test]
+fn reboot_ends_what_ends_at_a_time_and_leaves_the_rest_to_the_doors() {
+    let place = Place::new();
+    let owners = [(); 2].map(|()| Owner::new());
+    let doors: Doors = owners
+        .iter()
+        .map(|owner| {
+            let doors = &place.files.doors;
+            doors.take(owner, place.directory.path()).unwrap();
+            (owner.clone(), doors.of(owner).unwrap().id())
+        })
+        .collect();
+    let has = Standing::Has(crate::base::token::Token::from_number(4));
+    let given_away = Owner::new();
+    for (held, abandoned) in [
+        (entry(has, Mode::Exclusive, Some(&owners[0])), false),
+        (entry(has, Mode::Exclusive, Some(&given_away)), true),
+        (entry(has, Mode::Shared, Some(&given_away)), false),
+        (entry(Standing::Kept, Mode::Exclusive, None), false),
+    ] {
+        let stays = held.owner.as_ref() == Some(&owners[0]);
+        let waits = entry(
+            Standing::Waits { first: false },
+            Mode::Exclusive,
+            Some(&owners[1]),
+        );
+        let before = Written {
+            counter: 6,
+            entries: vec![held, waits],
+            ..Written::default()
+        };
+        let after = after_reboot(before, &doors);
+        assert_eq!((after.counter, after.abandoned), (6, abandoned));
+        assert_eq!(after.entries.len(), 1 + usize::from(stays));
+        assert!(
+            after
+                .entries
+                .iter()
+                .all(|one| one.since > BootInstant::START)
+        );
+    }
+}
+
+#[test]
+fn counter_of_version_0_1_goes_on() {
+    for (counter, abandoned) in [(8, false), (8, true)] {
+        let written = written_of(Found::Old { counter, abandoned }, &mut Doors::default()).unwrap();
+        assert_eq!((written.counter, written.abandoned), (counter, abandoned));
+        assert!(written.entries.is_empty() && written.broken.is_empty());
+    }
+}

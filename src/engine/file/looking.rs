@@ -1,0 +1,192 @@
+//! How names stand, found out without a lock, and without a change.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use super::change::written_of;
+use super::create::open_to_read;
+use super::files::{DISK, Files};
+use super::name::key_of;
+use super::store::door;
+use super::store::page::{self, BootId, Found};
+use super::text::Doors;
+use crate::base::clock::{BootClock, BootInstant, Clock};
+use crate::base::error::{Error, Result};
+use crate::base::inspection::Inspection;
+use crate::base::name::{Key, Namespace};
+use crate::engine::rules::Table;
+
+impl Files {
+    pub(super) fn inspect(&self, key: &Key) -> Result<Inspection> {
+        let (table, now) = self.look(key)?;
+        Ok(table.inspect(key, now))
+    }
+
+    pub(super) fn free_permits(&self, key: &Key, of: u32) -> Result<u32> {
+        let (table, now) = self.look(key)?;
+        Ok(table.free_permits(key, of, now))
+    }
+
+    /// The names that are taken, and begin with `prefix`.
+    pub(super) fn list(&self, namespace: &Namespace, prefix: &str) -> Result<Vec<String>> {
+        let paths = files_below(&self.directory);
+        let paths = paths.map_err(|e| Error::engine(None, &self.place, DISK, e))?;
+        let mut names = Vec::new();
+        for path in paths {
+            let below = path.strip_prefix(&self.directory).unwrap_or(&path);
+            let key = key_of(namespace, below);
+            let Some(key) = key.filter(|key| key.name().starts_with(prefix)) else {
+                continue;
+            };
+            match self.look(&key) {
+                Ok((table, now)) => names.extend(table.list(namespace, prefix, now)),
+                // What is no lock of ours isn't taken.
+                Err(Error::Conflict { .. }) => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(names)
+    }
+
+    /// A name as its file says, without those that are gone.
+    fn look(&self, key: &Key) -> Result<(Table, BootInstant)> {
+        let (mut table, now) = (Table::default(), BootClock.now());
+        let mut doors = Doors::default();
+        let path = self.path(key);
+        let Some((file, _)) = open_to_read(&path).map_err(|e| self.error(key, e))? else {
+            return Ok((table, now));
+        };
+        let found = read_unlocked(&file).map_err(|e| self.error(key, e))?;
+        let written = found.and_then(|found| written_of(found, &mut doors));
+        table.put(key, written.ok_or_else(|| self.no_state(key))?, now);
+        let mut gone = Vec::new();
+        for (owner, door) in &doors {
+            let is_gone = door::is_gone(&self.directory, *door);
+            if is_gone.map_err(|e| self.error(key, e))? {
+                gone.push(owner);
+            }
+        }
+        table.end(key, &|owner| gone.contains(&owner), now);
+        Ok((table, now))
+    }
+}
+
+/// Another may write it at this moment.
+fn read_unlocked(file: &fs::File) -> io::Result<Option<Found>> {
+    const LOOKS: u32 = 25;
+    const PAUSE: Duration = Duration::from_micros(100);
+    for look in 1..LOOKS {
+        if let Some((found, _)) = page::read(file, &BootId::current())? {
+            return Ok(Some(found));
+        }
+        thread::sleep(PAUSE * look);
+    }
+    Ok(page::read(file, &BootId::current())?.map(|(found, _)| found))
+}
+
+/// All regular files of a directory, and of the directories in it that are parts of a long name.
+fn files_below(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut directories = vec![directory.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory)? {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            if kind.is_dir() && entry.file_name().as_encoded_bytes().ends_with(b"~") {
+                directories.push(entry.path());
+            } else if kind.is_file() {
+                found.push(entry.path());
+            }
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::claim::{Claim, Mode};
+    use crate::base::clock::Deadline;
+    use crate::base::inspection::LockState;
+    use crate::base::owner::Owner;
+    use crate::engine::Request;
+    use crate::engine::file::calls::{Asked, Manner};
+
+    fn place() -> (tempfile::TempDir, Files) {
+        let directory = tempfile::tempdir().unwrap();
+        let files = Files::of(directory.path().to_owned(), "file:".into());
+        (directory, files)
+    }
+
+    fn take(files: &Files, claim: &Claim) -> Owner {
+        let owner = Owner::new();
+        let request = Request {
+            claim,
+            owner: &owner,
+            ttl: Duration::MAX,
+        };
+        let manner = Manner {
+            waits: true,
+            looks: true,
+        };
+        let deadline = Deadline::after(Duration::from_secs(10));
+        let asked = files.acquire(request, manner, &deadline).unwrap();
+        assert!(!matches!(asked, Asked::Broken));
+        owner
+    }
+
+    #[test]
+    fn look_makes_and_changes_nothing() {
+        let (directory, files) = place();
+        let claim = Claim::exclusive("x", "a");
+        assert_eq!(files.inspect(&claim.key).unwrap().state, LockState::Free);
+        assert_eq!(files.free_permits(&claim.key, 3).unwrap(), 3);
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
+        let [holder, waiter] = [(); 2].map(|()| take(&files, &claim));
+        let read = || fs::read(files.path(&claim.key)).unwrap();
+        let before = read();
+        let count = |seen: &Inspection| (seen.holders.len(), seen.waiters.len());
+        assert_eq!(count(&files.inspect(&claim.key).unwrap()), (1, 1));
+        files.doors.close(&waiter);
+        assert_eq!(count(&files.inspect(&claim.key).unwrap()), (1, 0));
+        files.doors.close(&holder);
+        let seen = files.inspect(&claim.key).unwrap();
+        assert_eq!((count(&seen), seen.state), ((0, 0), LockState::Free));
+        assert!(seen.last_token.is_some());
+        assert_eq!(read(), before);
+    }
+
+    #[test]
+    fn permits_of_those_who_are_gone_are_free() {
+        let (_directory, files) = place();
+        let claim = Claim {
+            mode: Mode::Permits { count: 2, of: 3 },
+            ..Claim::exclusive("x", "a")
+        };
+        let holder = take(&files, &claim);
+        assert_eq!(files.free_permits(&claim.key, 3).unwrap(), 1);
+        files.doors.close(&holder);
+        assert_eq!(files.free_permits(&claim.key, 3).unwrap(), 3);
+    }
+
+    #[test]
+    fn names_that_are_held_are_listed() {
+        let (directory, files) = place();
+        let long = format!("ab{}", "x".repeat(300));
+        let names = ["ab", "ac", "b", &long].map(|name| Claim::exclusive("x", name));
+        let owners = names.each_ref().map(|claim| take(&files, claim));
+        take(&files, &Claim::exclusive("y", "ab"));
+        fs::write(directory.path().join("x+ad.lock"), "something else").unwrap();
+        let list = |prefix| {
+            let mut listed = files.list(&Namespace::new("x").unwrap(), prefix).unwrap();
+            listed.sort();
+            listed
+        };
+        assert_eq!(list("a"), ["ab", &long, "ac"]);
+        files.doors.close(&owners[0]);
+        assert_eq!(list(""), [&long, "ac", "b"]);
+    }
+}

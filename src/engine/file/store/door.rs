@@ -1,0 +1,377 @@
+//! Doors: FIFOs in the directory, each of which one process has open for reading. Others ring there to wake it, and see by
+//! the kernel whether it lives: its end closes with the process, in whatever way that ends.
+//!
+//! It uses `file::create` and `identity`. What always holds here: a door that can be seen at its path is open, or will
+//! never be again, because it gets its name when it is open, and no name is used twice. So whoever finds one closed may
+//! unlink it. Nothing here waits but `sleep`: no FIFO is opened without `O_NONBLOCK`.
+//!
+//! A copy of a door's descriptor keeps it open, also in a child that was forked off.
+//!
+//! Tested on Linux only.
+
+use std::fmt;
+use std::fs::{self, File, FileType, Metadata, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, Timestamps, UTIME_NOW, futimens};
+use rustix::io::Errno;
+use uuid::Uuid;
+
+use super::identity::{Identity, is_missing};
+use crate::base::fork::Process;
+use crate::engine::file::create::{draft_of, give, unless_missing};
+
+const PREFIX: &str = ".door-";
+/// A draft that is older was left by a crash.
+const DRAFT_AGE: Duration = Duration::from_secs(60);
+/// Some systems don't sleep for longer at a time.
+const LONGEST_POLL: Duration = Duration::from_secs(86_400);
+
+/// Which door it is, in all directories and at all times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(in crate::engine::file) struct DoorId(u128);
+
+/// A door of this process, which is open. It is unlinked and closed when this is dropped.
+#[derive(Debug)]
+pub(in crate::engine::file) struct Door {
+    file: File,
+    id: DoorId,
+    path: PathBuf,
+    identity: Identity,
+    /// A forked child has a copy of this, and leaves its parent's door where it is.
+    process: Process,
+}
+
+/// The other end of somebody's door, which tells when that closes.
+#[derive(Debug)]
+pub(in crate::engine::file) struct Watched {
+    id: DoorId,
+    file: File,
+}
+
+/// Why a sleep ended: neither is set when the time was over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::engine::file) struct Woken {
+    /// Somebody has rung at the own door.
+    pub(in crate::engine::file) rung: bool,
+    /// One of those that are watched is gone.
+    pub(in crate::engine::file) ended: bool,
+}
+
+/// What is at a door's path.
+#[derive(Debug)]
+enum Found {
+    /// A door that its process has open.
+    Open(File),
+    /// One that nobody has open, which was there until now; whether it could be unlinked.
+    Closed(bool),
+    /// Nothing, or what is no FIFO.
+    NoDoor,
+}
+
+impl DoorId {
+    fn new() -> Self {
+        DoorId(Uuid::new_v4().as_u128())
+    }
+
+    /// `None` for what no door is called.
+    pub(in crate::engine::file) fn parse(text: &str) -> Option<Self> {
+        let id = DoorId(u128::from_str_radix(text, 16).ok()?);
+        // No other spelling of it is its file.
+        (id.to_string() == text).then_some(id)
+    }
+
+    fn path(self, directory: &Path) -> PathBuf {
+        directory.join(format!("{PREFIX}{self}"))
+    }
+}
+
+impl fmt::Display for DoorId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl Door {
+    pub(in crate::engine::file) fn make(directory: &Path) -> io::Result<Self> {
+        let id = DoorId::new();
+        let path = id.path(directory);
+        let draft = draft_of(&path);
+        make_fifo(&draft)?;
+        let made = open_draft(directory, &draft).and_then(|opened| {
+            fs::rename(&draft, &path)?;
+            Ok(opened)
+        });
+        if made.is_err() {
+            // What failed before says more.
+            let _ = fs::remove_file(&draft);
+        }
+        let (file, identity) = made?;
+        Ok(Door {
+            file,
+            id,
+            path,
+            identity,
+            process: Process::current(),
+        })
+    }
+
+    pub(in crate::engine::file) fn id(&self) -> DoorId {
+        self.id
+    }
+
+    /// A copy of it, in whatever process, keeps the door open.
+    pub(in crate::engine::file) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// False when somebody has removed it: then others take its process for dead.
+    pub(in crate::engine::file) fn is_at_its_path(&self) -> io::Result<bool> {
+        self.identity.is_at(&self.path)
+    }
+
+    /// Has it look new to programs that remove what is old.
+    pub(in crate::engine::file) fn touch(&self) -> io::Result<()> {
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: UTIME_NOW,
+        };
+        let times = Timestamps {
+            last_access: now,
+            last_modification: now,
+        };
+        Ok(futimens(&self.file, &times)?)
+    }
+
+    /// Forgets who has rung until now. A ring from then on is heard.
+    pub(in crate::engine::file) fn drain(&self) {
+        // As much as a FIFO holds, lest somebody who rings without end keeps this here.
+        const READS: usize = 16;
+        let mut rings = [0; 4096];
+        for _ in 0..READS {
+            match (&self.file).read(&mut rings) {
+                Ok(read) if read == rings.len() => {}
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                // Fewer than there was room for, or none.
+                _ => return,
+            }
+        }
+    }
+
+    /// Ends the sleep of this process at this door, or the next one.
+    pub(in crate::engine::file) fn ring_own(&self) -> io::Result<()> {
+        write_ring(&self.file)
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        if !self.process.is_current() || !matches!(self.is_at_its_path(), Ok(true)) {
+            return;
+        }
+        match fs::remove_file(&self.path) {
+            Err(e) if !is_missing(&e) => log::warn!("can't remove {}: {e}", self.path.display()),
+            _ => {}
+        }
+    }
+}
+
+impl Watched {
+    /// `None`: it is gone.
+    pub(in crate::engine::file) fn open(directory: &Path, id: DoorId) -> io::Result<Option<Self>> {
+        Ok(match find(&id.path(directory))? {
+            Found::Open(file) => Some(Watched { id, file }),
+            Found::Closed(_) | Found::NoDoor => None,
+        })
+    }
+
+    pub(in crate::engine::file) fn id(&self) -> DoorId {
+        self.id
+    }
+}
+
+/// Whether the process has ended whose door this is. An error tells nothing about it.
+///
+/// Whoever rings at a door has it open for a moment, so one that is gone may seem not to be while somebody rings.
+pub(in crate::engine::file) fn is_gone(directory: &Path, id: DoorId) -> io::Result<bool> {
+    Ok(Watched::open(directory, id)?.is_none())
+}
+
+/// Wakes whoever sleeps at that door, if it is there.
+pub(in crate::engine::file) fn ring(directory: &Path, id: DoorId) -> io::Result<()> {
+    let path = id.path(directory);
+    // Open for reading, too, it never raises the signal of a FIFO that nobody reads.
+    let opened = match open(&path, true) {
+        Err(e) if e.kind() == ErrorKind::PermissionDenied => open(&path, false),
+        opened => opened,
+    };
+    match opened {
+        Ok(door) if is_fifo(&door.metadata()?) => write_ring(&door),
+        Ok(_) => Ok(()),
+        Err(e) if is_closed(&e) || is_missing(&e) => Ok(()),
+        Err(e) if is_fifo_at(&path)? => Err(e),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Sleeps until somebody rings at `own`, one of those that are watched is gone, or the time is over. Who has rung until
+/// then is forgotten, so the caller looks afterwards at whatever it may have been about.
+pub(in crate::engine::file) fn sleep(
+    own: &Door,
+    watched: &[Watched],
+    timeout: Option<Duration>,
+) -> io::Result<Woken> {
+    // A duration past the end of the clock means for ever.
+    let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let mut events = Vec::with_capacity(1 + watched.len());
+    events.push(PollFd::new(&own.file, PollFlags::IN));
+    // What ends is reported also to those who ask for nothing.
+    let ends = watched.iter();
+    events.extend(ends.map(|end| PollFd::new(&end.file, PollFlags::empty())));
+    loop {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        match poll(&mut events, left.map(timespec).as_ref()) {
+            Ok(0) if left.is_none_or(|left| left > LONGEST_POLL) => {}
+            Ok(_) => break,
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    let rung = !events[0].revents().is_empty();
+    let ended = events[1..].iter().any(|end| !end.revents().is_empty());
+    if rung {
+        own.drain();
+    }
+    Ok(Woken { rung, ended })
+}
+
+/// Unlinks the doors whose processes are gone, and what crashes have left of some that were about to be made. Returns how
+/// many they were.
+pub(in crate::engine::file) fn sweep(directory: &Path) -> io::Result<usize> {
+    let mut swept = 0;
+    for entry in fs::read_dir(directory)? {
+        let name = entry?.file_name();
+        let Some(name) = name.to_str() else { continue };
+        let path = directory.join(name);
+        let old = is_draft(name).then(|| old_draft(&path)).flatten();
+        if old.is_some_and(|kind| kind.is_file()) {
+            // That of a name's file.
+            unless_missing(fs::remove_file(&path))?;
+            swept += 1;
+            continue;
+        }
+        let is_left = is_door(name) || old.is_some_and(|kind| kind.is_fifo());
+        if !is_left {
+            continue;
+        }
+        match find(&path) {
+            Ok(Found::Closed(true)) => swept += 1,
+            // Of one that only others may open nothing is known.
+            Err(e) if e.kind() != ErrorKind::PermissionDenied => return Err(e),
+            _ => {}
+        }
+    }
+    Ok(swept)
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    let duration = duration.min(LONGEST_POLL);
+    Timespec::try_from(duration).expect("a day has fewer seconds than fit")
+}
+
+/// A FIFO that isn't open yet.
+#[cfg(not(target_vendor = "apple"))]
+fn make_fifo(path: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, Mode, mkfifoat};
+    Ok(mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR)?)
+}
+
+#[cfg(target_vendor = "apple")]
+fn make_fifo(path: &Path) -> io::Result<()> {
+    use nix::sys::stat::Mode;
+    Ok(nix::unistd::mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR)?)
+}
+
+/// Open for both: one that only reads would find its end whenever nobody has it open to write.
+fn open_draft(directory: &Path, draft: &Path) -> io::Result<(File, Identity)> {
+    let file = open(draft, true)?;
+    let found = file.metadata()?;
+    if !is_fifo(&found) {
+        return Err(io::Error::other("another file has taken its place"));
+    }
+    // Some file systems have no rights.
+    let _ = give(&file, &fs::metadata(directory)?, 0o6);
+    Ok((file, Identity::of(&found)))
+}
+
+/// What a crash leaves closed is unlinked. An error tells nothing.
+fn find(path: &Path) -> io::Result<Found> {
+    match open(path, false) {
+        Ok(file) if is_fifo(&file.metadata()?) => Ok(Found::Open(file)),
+        Ok(_) => Ok(Found::NoDoor),
+        // So is a socket.
+        Err(e) if is_closed(&e) && is_fifo_at(path)? => {
+            // Where users may not remove each other's files, its owner does.
+            Ok(Found::Closed(fs::remove_file(path).is_ok()))
+        }
+        Err(e) if !is_closed(&e) && is_fifo_at(path)? => Err(e),
+        Err(_) => Ok(Found::NoDoor),
+    }
+}
+
+fn open(path: &Path, to_read: bool) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let mut options = OpenOptions::new();
+    options.read(to_read).write(true);
+    options.custom_flags(flags.bits().cast_signed()).open(path)
+}
+
+/// A full FIFO has been rung at, and one that nobody reads is gone.
+fn write_ring(mut door: &File) -> io::Result<()> {
+    loop {
+        match door.write(b"!") {
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) if [ErrorKind::WouldBlock, ErrorKind::BrokenPipe].contains(&e.kind()) => {
+                return Ok(());
+            }
+            written => return written.map(drop),
+        }
+    }
+}
+
+fn is_closed(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::NXIO.raw_os_error())
+}
+
+fn is_fifo(found: &Metadata) -> bool {
+    found.file_type().is_fifo()
+}
+
+fn is_fifo_at(path: &Path) -> io::Result<bool> {
+    match fs::symlink_metadata(path) {
+        Err(e) if is_missing(&e) => Ok(false),
+        found => Ok(is_fifo(&found?)),
+    }
+}
+
+fn is_door(name: &str) -> bool {
+    name.strip_prefix(PREFIX).and_then(DoorId::parse).is_some()
+}
+
+fn is_draft(name: &str) -> bool {
+    let id = name.strip_prefix('.');
+    id.is_some_and(|id| Uuid::try_parse(id).is_ok_and(|uuid| uuid.hyphenated().to_string() == id))
+}
+
+fn old_draft(path: &Path) -> Option<FileType> {
+    let found = fs::symlink_metadata(path).ok()?;
+    let age = found.modified().ok()?.elapsed().ok()?;
+    (age > DRAFT_AGE).then(|| found.file_type())
+}
+
+#[cfg(test)]
+mod tests;

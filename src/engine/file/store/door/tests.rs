@@ -1,0 +1,340 @@
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::SystemTime;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::super::tests::{TestChild, directory_of_parent, say, temp_dir};
+use super::*;
+
+const LONG: Duration = Duration::from_secs(30);
+const NOW: Option<Duration> = Some(Duration::ZERO);
+const RUNG: Woken = Woken {
+    rung: true,
+    ended: false,
+};
+const ENDED: Woken = Woken {
+    rung: false,
+    ended: true,
+};
+const NONE: Woken = Woken {
+    rung: false,
+    ended: false,
+};
+
+fn watch(directory: &Path, id: DoorId) -> [Watched; 1] {
+    [Watched::open(directory, id).unwrap().expect("it is there")]
+}
+
+fn id_of(child: &mut TestChild) -> DoorId {
+    DoorId::parse(&child.hear()).unwrap()
+}
+
+/// What is in a directory.
+fn count(directory: &Path) -> usize {
+    fs::read_dir(directory).unwrap().count()
+}
+
+#[test]
+fn door_is_heard_until_it_is_dropped() {
+    let dir = temp_dir();
+    let dir = dir.path();
+    let (own, other) = (Door::make(dir).unwrap(), Door::make(dir).unwrap());
+    assert_eq!(count(dir), 2);
+    let watched = watch(dir, other.id());
+    ring(dir, own.id()).unwrap();
+    ring(dir, own.id()).unwrap();
+    assert_eq!(sleep(&own, &watched, Some(LONG)).unwrap(), RUNG);
+    assert_eq!(sleep(&own, &watched, NOW).unwrap(), NONE);
+    assert!(!is_gone(dir, other.id()).unwrap());
+    let gone = other.id();
+    drop(other);
+    assert_eq!(sleep(&own, &watched, Some(LONG)).unwrap(), ENDED);
+    assert_eq!(sleep(&own, &watched, Some(LONG)).unwrap(), ENDED);
+    assert!(is_gone(dir, gone).unwrap());
+    assert!(Watched::open(dir, gone).unwrap().is_none());
+    ring(dir, gone).unwrap();
+    own.ring_own().unwrap();
+    let both = Woken {
+        rung: true,
+        ended: true,
+    };
+    assert_eq!(sleep(&own, &watched, Some(LONG)).unwrap(), both);
+    drop(own);
+    assert_eq!(count(dir), 0);
+}
+
+#[test]
+fn sleep_ends_at_its_time_or_by_a_ring_of_a_thread() {
+    const SHORT: Duration = Duration::from_millis(20);
+    let dir = temp_dir();
+    let own = Door::make(dir.path()).unwrap();
+    let began = Instant::now();
+    assert_eq!(sleep(&own, &[], Some(SHORT)).unwrap(), NONE);
+    assert!(began.elapsed() >= SHORT);
+    thread::scope(|scope| {
+        for timeout in [None, Some(Duration::MAX), Some(LONG)] {
+            let own = &own;
+            let sleeper = scope.spawn(move || sleep(own, &[], timeout).unwrap());
+            own.ring_own().unwrap();
+            assert_eq!(sleeper.join().unwrap(), RUNG);
+        }
+    });
+}
+
+#[test]
+fn door_of_a_killed_process_is_gone_at_once() {
+    const MOST: Duration = Duration::from_millis(50);
+    let dir = temp_dir();
+    let dir = dir.path();
+    let own = Door::make(dir).unwrap();
+    // On a busy machine one of them may be late.
+    let woken_after = (0..5).map(|_| {
+        let mut child = TestChild::run("engine::file::store::door::tests::child_sleeps", dir);
+        let id = id_of(&mut child);
+        let watched = watch(dir, id);
+        assert_eq!(sleep(&own, &watched, NOW).unwrap(), NONE);
+        thread::scope(|scope| {
+            let killed = scope.spawn(|| {
+                let at = Instant::now();
+                child.kill();
+                at
+            });
+            assert_eq!(sleep(&own, &watched, Some(LONG)).unwrap(), ENDED);
+            let woken = Instant::now();
+            let killed = killed.join().unwrap();
+            assert!(id.path(dir).exists());
+            assert!(is_gone(dir, id).unwrap());
+            assert!(!id.path(dir).exists(), "who finds it closed unlinks it");
+            assert!(is_gone(dir, id).unwrap());
+            woken.saturating_duration_since(killed)
+        })
+    });
+    let soonest = woken_after.min().unwrap();
+    assert!(soonest < MOST, "{soonest:?}");
+}
+
+#[test]
+fn copy_in_another_process_keeps_a_door() {
+    let dir = temp_dir();
+    let dir = dir.path();
+    let own = Door::make(dir).unwrap();
+    let mut child = TestChild::run("engine::file::store::door::tests::child_has_a_child", dir);
+    let (id, input) = (id_of(&mut child), child.take_input());
+    let watched = watch(dir, id);
+    child.kill();
+    assert!(!is_gone(dir, id).unwrap());
+    assert_eq!(sleep(&own, &watched, NOW).unwrap(), NONE);
+    // By which the child's child ends.
+    drop(input);
+    assert_eq!(sleep(&own, &watched, Some(LONG)).unwrap(), ENDED);
+    assert!(is_gone(dir, id).unwrap());
+}
+
+#[test]
+fn child_sleeps() {
+    let Some(dir) = directory_of_parent() else {
+        return;
+    };
+    let door = Door::make(&dir).unwrap();
+    say(door.id());
+    sleep(&door, &[], None).unwrap();
+}
+
+#[test]
+fn child_has_a_child() {
+    let Some(dir) = directory_of_parent() else {
+        return;
+    };
+    let door = Door::make(&dir).unwrap();
+    let copy = door.file().try_clone().unwrap();
+    // It ends when the input does, which it shares with this process.
+    let mut cat = Command::new("cat")
+        .stdout(Stdio::null())
+        .stderr(copy)
+        .spawn()
+        .unwrap();
+    say(door.id());
+    cat.wait().unwrap();
+}
+
+#[test]
+fn process_without_descriptors_takes_nobody_for_gone() {
+    let dir = temp_dir();
+    let door = Door::make(dir.path()).unwrap();
+    let mut child = TestChild::run(
+        "engine::file::store::door::tests::child_is_exhausted",
+        dir.path(),
+    );
+    let told = format!("{}\n", door.id());
+    child.take_input().write_all(told.as_bytes()).unwrap();
+    assert!(child.wait().success());
+    assert!(door.is_at_its_path().unwrap());
+}
+
+#[test]
+fn child_is_exhausted() {
+    let Some(dir) = directory_of_parent() else {
+        return;
+    };
+    let mut told = String::new();
+    io::stdin().read_line(&mut told).unwrap();
+    let id = DoorId::parse(told.trim_end()).unwrap();
+    assert!(!is_gone(&dir, id).unwrap());
+    let next = File::open("/dev/null").unwrap();
+    let limit = Rlimit {
+        current: Some(0),
+        ..getrlimit(Resource::Nofile)
+    };
+    setrlimit(Resource::Nofile, limit).unwrap();
+    drop(next);
+    let exhausted = Some(Errno::MFILE.raw_os_error());
+    assert_eq!(is_gone(&dir, id).unwrap_err().raw_os_error(), exhausted);
+    assert!(Watched::open(&dir, id).is_err() && ring(&dir, id).is_err());
+    assert!(sweep(&dir).is_err() && Door::make(&dir).is_err());
+}
+
+#[test]
+fn full_door_has_been_rung_at() {
+    let dir = temp_dir();
+    let door = Door::make(dir.path()).unwrap();
+    let mut file = door.file();
+    while file.write(&[0; 1000]).is_ok() {}
+    while file.write(&[0]).is_ok() {}
+    ring(dir.path(), door.id()).unwrap();
+    door.ring_own().unwrap();
+    assert_eq!(sleep(&door, &[], NOW).unwrap(), RUNG);
+    assert_eq!(sleep(&door, &[], NOW).unwrap(), NONE);
+}
+
+#[test]
+fn what_is_no_fifo_is_gone_and_left_alone() {
+    let dir = temp_dir();
+    let dir = dir.path();
+    let door = Door::make(dir).unwrap();
+    let text = dir.join("text");
+    fs::write(&text, "").unwrap();
+    let plant: [fn(&Path, &Path); 5] = [
+        |_, path| fs::write(path, "").unwrap(),
+        |_, path| fs::create_dir(path).unwrap(),
+        |_, path| drop(UnixListener::bind(path).unwrap()),
+        |door, path| symlink(door, path).unwrap(),
+        |door, path| symlink(door.with_file_name("text"), path).unwrap(),
+    ];
+    for plant in plant {
+        let id = DoorId::new();
+        let path = id.path(dir);
+        plant(&door.path, &path);
+        let before = fs::symlink_metadata(&path).unwrap();
+        assert!(is_gone(dir, id).unwrap());
+        ring(dir, id).unwrap();
+        assert_eq!(sweep(dir).unwrap(), 0);
+        let after = fs::symlink_metadata(&path).unwrap();
+        assert_eq!(after.ino(), before.ino());
+        assert_eq!(after.len(), before.len());
+    }
+    assert_eq!(fs::read(text).unwrap(), b"");
+    assert_eq!(sleep(&door, &[], NOW).unwrap(), NONE);
+}
+
+#[test]
+fn door_has_the_rights_that_its_directory_gives() {
+    let dir = temp_dir();
+    for (rights, expected) in [
+        (0o700, 0o600),
+        (0o777, 0o666),
+        (0o1777, 0o666),
+        (0o755, 0o600),
+    ] {
+        fs::set_permissions(dir.path(), PermissionsExt::from_mode(rights)).unwrap();
+        let door = Door::make(dir.path()).unwrap();
+        let mode = door.file().metadata().unwrap().mode();
+        assert_eq!(mode & 0o7777, expected, "{rights:o}");
+    }
+}
+
+#[test]
+fn sweep_removes_what_crashes_have_left() {
+    let dir = temp_dir();
+    let dir = dir.path();
+    let stays = Door::make(dir).unwrap();
+    let mut child = TestChild::run("engine::file::store::door::tests::child_sleeps", dir);
+    id_of(&mut child);
+    assert_eq!(sweep(dir).unwrap(), 0);
+    child.kill();
+    let draft = |is_old: bool| {
+        let path = draft_of(&dir.join("x"));
+        make_fifo(&path).unwrap();
+        let open = open(&path, true).unwrap();
+        let age = if is_old { 2 * DRAFT_AGE } else { DRAFT_AGE / 2 };
+        open.set_modified(SystemTime::now() - age).unwrap();
+        (path, open)
+    };
+    let (young, old, in_use) = (draft(false), draft(true), draft(true));
+    let file = draft_of(&dir.join("x"));
+    fs::write(&file, "").unwrap();
+    fs::File::open(&file)
+        .unwrap()
+        .set_modified(SystemTime::UNIX_EPOCH)
+        .unwrap();
+    drop((young.1, old.1));
+    assert_eq!(sweep(dir).unwrap(), 3);
+    assert!(stays.is_at_its_path().unwrap());
+    assert!(young.0.exists() && in_use.0.exists() && !file.exists() && !old.0.exists());
+    assert_eq!(count(dir), 3);
+}
+
+#[test]
+fn door_that_was_removed_knows_it() {
+    let dir = temp_dir();
+    let door = Door::make(dir.path()).unwrap();
+    assert!(door.is_at_its_path().unwrap());
+    fs::remove_file(&door.path).unwrap();
+    assert!(!door.is_at_its_path().unwrap());
+    assert!(is_gone(dir.path(), door.id()).unwrap());
+    let path = door.path.clone();
+    fs::write(&path, "").unwrap();
+    assert!(!door.is_at_its_path().unwrap());
+    drop(door);
+    assert!(path.exists(), "it is another's");
+    let gone = dir.path().join("gone");
+    assert!(Door::make(&gone).is_err() && is_gone(&gone, DoorId::new()).unwrap());
+}
+
+#[test]
+fn door_that_is_touched_looks_new() {
+    let dir = temp_dir();
+    let door = Door::make(dir.path()).unwrap();
+    door.file().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    door.touch().unwrap();
+    let age = door
+        .file()
+        .metadata()
+        .unwrap()
+        .modified()
+        .unwrap()
+        .elapsed();
+    assert!(age.is_ok_and(|age| age < LONG));
+}
+
+#[test]
+fn ids_are_parsed_as_they_are_written() {
+    let id = DoorId::new();
+    assert_eq!(DoorId::parse(&id.to_string()), Some(id));
+    let text = DoorId(0xabc).to_string();
+    for other in [
+        &text[1..],
+        &text.to_uppercase(),
+        &format!("+{}", &text[1..]),
+        &format!("0{text}"),
+        "",
+        "é",
+    ] {
+        assert_eq!(DoorId::parse(other), None, "{other:?}");
+    }
+    let draft = draft_of(Path::new("/x"));
+    assert!(is_draft(draft.file_name().unwrap().to_str().unwrap()));
+    assert!(!is_draft(&format!(".{text}")) && !is_draft(".breaking") && !is_draft("x"));
+}

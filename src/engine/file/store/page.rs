@@ -1,0 +1,238 @@
+//! What a state file holds: a head that says where a text stands, and the text.
+//!
+//! ```text
+//! 0     crosslock 2 <boot> at=<offset> len=<bytes> sum=<sum>, spaces, and a newline: 64 bytes
+//! 64    a short text, up to byte 4096; what is behind it means nothing
+//! S     a long text; S is a power of two, no smaller than the text or 8192
+//! 2 S   or here
+//! ```
+//!
+//! It uses its own parts, `head` and `old`. What always holds here: whenever the process is killed, the file has the text before a write or the
+//! one after it. A short text is written with its head into the first page by one call, which the kernel does wholly or not
+//! at all. A long one is written to where the one in use isn't, and then the head alone. The room for a write is there before the
+//! head is written, and the room for another long text as long as this one: a disk that becomes full keeps none from being replaced.
+//!
+//! A power cut may leave parts of several writes, by which the sum is wrong. Such a text is of another boot, and counts as
+//! none; in the same boot somebody else has written to the file. Whoever reads has the file locked, and whoever writes.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
+
+mod head;
+mod old;
+
+pub(in crate::engine::file) use self::head::BootId;
+use self::head::{HEAD, Head};
+
+/// Where a long text may begin at the earliest: behind the first page.
+const PAGE: usize = 4096;
+const LONGEST_SHORT: usize = PAGE - HEAD;
+const LONGEST: usize = 1 << 26;
+/// A file that is longer than a page is cut when its text is shorter than this.
+const CUT: usize = 1024;
+
+/// What a state file holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::engine::file) enum Found {
+    /// Nothing yet, or what a power cut has left.
+    Fresh,
+    /// What version 0.1 wrote, or the ones after it.
+    Old {
+        counter: u64,
+        /// Whoever took the lock hasn't released it.
+        abandoned: bool,
+    },
+    Text {
+        text: String,
+        /// It was written before the host was booted; false where the host doesn't tell.
+        other_boot: bool,
+    },
+}
+
+/// Where the text in use stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine::file) struct Place {
+    at: usize,
+    length: usize,
+    /// The file's length; one of more than a page may be longer than this.
+    filled: usize,
+}
+
+impl Place {
+    /// Where nothing is in use.
+    fn none(filled: usize) -> Self {
+        Place {
+            at: HEAD,
+            length: 0,
+            filled,
+        }
+    }
+
+    /// Where a text of this length doesn't overwrite the one in use, unless both are in the first page.
+    fn next(self, length: usize) -> usize {
+        if length <= LONGEST_SHORT {
+            return HEAD;
+        }
+        let slot = slot_of(length);
+        let is_free = self.at >= 2 * slot || self.at + self.length <= slot;
+        if is_free { slot } else { 2 * slot }
+    }
+}
+
+/// The room for a long text, which is also where the first of its two places begins.
+fn slot_of(length: usize) -> usize {
+    length.next_power_of_two().max(2 * PAGE)
+}
+
+/// Whether a text of this length may stand there.
+fn is_place(at: usize, length: usize) -> bool {
+    match length {
+        0..=LONGEST_SHORT => at == HEAD,
+        // Somebody else may have written any length.
+        _ if length > LONGEST => false,
+        _ => [slot_of(length), 2 * slot_of(length)].contains(&at),
+    }
+}
+
+/// `None`: the file holds something else.
+pub(in crate::engine::file) fn read(
+    file: &File,
+    boot: &BootId,
+) -> io::Result<Option<(Found, Place)>> {
+    let mut page = [0; PAGE + 1];
+    let filled = read_page(file, &mut page)?;
+    let page = &page[..filled];
+    let nothing = Some((Found::Fresh, Place::none(filled)));
+    if page.iter().all(|byte| *byte == 0) {
+        return Ok(nothing);
+    }
+    let Some(head) = Head::parse(page) else {
+        let old = old::counter_of(page).map(|counter| Found::Old {
+            counter,
+            abandoned: counter % 2 == 1,
+        });
+        return Ok(old.map(|old| (old, Place::none(filled))));
+    };
+    if let Some(text) = text_of(file, page, &head)? {
+        let place = Place {
+            at: head.at,
+            length: head.length,
+            filled,
+        };
+        let other_boot = head.boot != *boot;
+        return Ok(Some((Found::Text { text, other_boot }, place)));
+    }
+    Ok(if head.boot.is_same(*boot) {
+        None
+    } else {
+        nothing
+    })
+}
+
+/// Replaces what was read at `now`. After an error it may be either text.
+pub(in crate::engine::file) fn write(
+    file: &File,
+    boot: &BootId,
+    text: &str,
+    now: &Place,
+) -> io::Result<Place> {
+    if text.len() > LONGEST {
+        let text = "more wait for the lock than its file can hold";
+        return Err(io::Error::new(ErrorKind::FileTooLarge, text));
+    }
+    let at = now.next(text.len());
+    let mut filled = now.filled;
+    match at {
+        HEAD => reserve(file, &mut filled, PAGE)?,
+        _ => reserve_long(file, &mut filled, text.len())?,
+    }
+    for (at, bytes) in steps(boot, at, text) {
+        file.write_all_at(&bytes, at as u64)?;
+    }
+    cut(file, &mut filled, text.len());
+    Ok(Place {
+        at,
+        length: text.len(),
+        filled,
+    })
+}
+
+/// What is written where, in this order: the last of it makes the text the one in use.
+fn steps<'a>(boot: &BootId, at: usize, text: &'a str) -> Vec<(usize, Cow<'a, [u8]>)> {
+    let head = Head::new(*boot, at, text).line();
+    let text = text.as_bytes();
+    match at {
+        HEAD => vec![(0, [&head, text].concat().into())],
+        _ => vec![(at, text.into()), (0, head.to_vec().into())],
+    }
+}
+
+/// Room for two long texts of this length, one to be in use while the other is written.
+fn reserve_long(file: &File, filled: &mut usize, length: usize) -> io::Result<()> {
+    if *filled > PAGE {
+        let length = file.metadata()?.len();
+        *filled = length.try_into().unwrap_or(usize::MAX);
+    }
+    reserve(file, filled, 3 * slot_of(length))
+}
+
+/// Has the file be so long. Zeros are written, because a hole takes its room when it is written to.
+fn reserve(file: &File, filled: &mut usize, length: usize) -> io::Result<()> {
+    const ZEROS: [u8; PAGE] = [0; PAGE];
+    while *filled < length {
+        // Up to the end of a page, and then whole pages.
+        let step = (PAGE - *filled % PAGE).min(length - *filled);
+        file.write_all_at(&ZEROS[..step], *filled as u64)?;
+        *filled += step;
+    }
+    Ok(())
+}
+
+/// Gives back what a long text has needed.
+fn cut(file: &File, filled: &mut usize, length: usize) {
+    // One that stays long costs room, and nothing else.
+    if *filled > PAGE && length < CUT && file.set_len(PAGE as u64).is_ok() {
+        *filled = PAGE;
+    }
+}
+
+/// `None`: it isn't there as it was written.
+fn text_of(file: &File, page: &[u8], head: &Head) -> io::Result<Option<String>> {
+    if !is_place(head.at, head.length) {
+        return Ok(None);
+    }
+    let bytes = match head.at {
+        HEAD => page.get(HEAD..HEAD + head.length).map(<[u8]>::to_vec),
+        _ => long_text(file, head)?,
+    };
+    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    Ok(text.filter(|text| head.fits(text)))
+}
+
+fn long_text(file: &File, head: &Head) -> io::Result<Option<Vec<u8>>> {
+    let mut text = vec![0; head.length];
+    match file.read_exact_at(&mut text, head.at as u64) {
+        Err(e) if e.kind() == ErrorKind::UnexpectedEof => Ok(None),
+        read => read.map(|()| Some(text)),
+    }
+}
+
+/// The first page, and a byte more, which tells whether there is more. Returns how much of it there is.
+fn read_page(file: &File, page: &mut [u8; PAGE + 1]) -> io::Result<usize> {
+    let mut filled = 0;
+    // Most files are a page long: another read to see their end would be one for nothing.
+    while filled < PAGE {
+        match file.read_at(&mut page[filled..], filled as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! The head of a state file: which boot wrote it, where the text stands, and the sum of the text.
+//!
+//! It uses `base`. What always holds here: each head is 64 bytes, and is parsed as it was written only.
+
+use std::fs;
+use std::sync::OnceLock;
+
+use crate::base::fork::get_or_make;
+
+pub(super) const HEAD: usize = 64;
+
+const MAGIC: &str = "crosslock 2 ";
+
+/// Which boot of the host it is, so far as the host tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine::file) struct BootId(pub(super) [u8; 8]);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) boot: BootId,
+    pub(super) at: usize,
+    pub(super) length: usize,
+    sum: u32,
+}
+
+impl BootId {
+    pub(in crate::engine::file) fn current() -> Self {
+        static CURRENT: OnceLock<BootId> = OnceLock::new();
+        *get_or_make(&CURRENT, || {
+            let id = fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+            id.first_chunk().map_or(BootId::UNKNOWN, |id| BootId(*id))
+        })
+    }
+
+    /// That of a host that doesn't tell. A text whose sum is wrong then counts as none: it may be what a power cut left.
+    pub(super) const UNKNOWN: BootId = BootId(*b"--------");
+
+    pub(in crate::engine::file) fn is_known(self) -> bool {
+        self != BootId::UNKNOWN
+    }
+
+    /// Surely: no reboot was between them.
+    pub(super) fn is_same(self, other: BootId) -> bool {
+        self == other && self.is_known()
+    }
+}
+
+impl Head {
+    pub(super) fn new(boot: BootId, at: usize, text: &str) -> Self {
+        Head {
+            boot,
+            at,
+            length: text.len(),
+            sum: sum(text.as_bytes()),
+        }
+    }
+
+    pub(super) fn fits(&self, text: &str) -> bool {
+        *self == Head::new(self.boot, self.at, text)
+    }
+
+    pub(super) fn line(&self) -> [u8; HEAD] {
+        let mut line = [b' '; HEAD];
+        let text = self.text();
+        // A text has at most eight digits, and its place nine.
+        let (begin, rest) = line.split_at_mut(text.len());
+        begin.copy_from_slice(text.as_bytes());
+        rest[rest.len() - 1] = b'\n';
+        line
+    }
+
+    fn text(&self) -> String {
+        let boot = String::from_utf8_lossy(&self.boot.0);
+        let (at, length, sum) = (self.at, self.length, self.sum);
+        format!("{MAGIC}{boot} at={at} len={length} sum={sum:08x}")
+    }
+
+    /// `None` for what is none.
+    pub(super) fn parse(page: &[u8]) -> Option<Self> {
+        let line = page.first_chunk::<HEAD>()?;
+        let mut words = str::from_utf8(line).ok()?.strip_prefix(MAGIC)?.split(' ');
+        let boot = words.next()?.as_bytes().try_into().ok().map(BootId)?;
+        let head = Head {
+            boot,
+            at: words.next()?.strip_prefix("at=")?.parse().ok()?,
+            length: words.next()?.strip_prefix("len=")?.parse().ok()?,
+            sum: u32::from_str_radix(words.next()?.strip_prefix("sum=")?, 16).ok()?,
+        };
+        (head.text().len() < HEAD && head.line() == *line).then_some(head)
+    }
+}
+
+/// A sum of the words of a text, as the hash of the Rust compiler is (FxHash), with the bits mixed at the end.
+fn sum(text: &[u8]) -> u32 {
+    const FACTOR: u64 = 0x517c_c1b7_2722_0a95;
+    // Not that of zeros for no text.
+    let mut sum = !(text.len() as u64);
+    for part in text.chunks(8) {
+        let mut word = [0; 8];
+        word[..part.len()].copy_from_slice(part);
+        sum = (sum.rotate_left(5) ^ u64::from_le_bytes(word)).wrapping_mul(FACTOR);
+    }
+    let mixed = (sum ^ sum >> 32).wrapping_mul(FACTOR);
+    (mixed >> 32) as u32
+}

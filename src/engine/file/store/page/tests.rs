@@ -1,0 +1,280 @@
+use super::*;
+use crate::base::random::{Random, for_any, for_cases};
+use std::os::unix::fs::FileExt;
+
+const BOOT: BootId = BootId(*b"01234567");
+const NEXT_BOOT: BootId = BootId(*b"89abcdef");
+
+fn temp_file() -> File {
+    tempfile::tempfile().unwrap()
+}
+
+fn file_with(content: &[u8]) -> File {
+    let file = temp_file();
+    file.write_all_at(content, 0).unwrap();
+    file
+}
+
+fn content_of(file: &File) -> Vec<u8> {
+    let mut content = vec![0; length_of(file)];
+    file.read_exact_at(&mut content, 0).unwrap();
+    content
+}
+
+fn length_of(file: &File) -> usize {
+    file.metadata().unwrap().len().try_into().unwrap()
+}
+
+fn found(content: &[u8], boot: &BootId) -> Option<Found> {
+    read(&file_with(content), boot)
+        .unwrap()
+        .map(|(found, _)| found)
+}
+
+fn text(text: &str) -> Option<Found> {
+    Some(Found::Text {
+        text: text.to_owned(),
+        other_boot: false,
+    })
+}
+
+/// Replaces what is there.
+fn replace(file: &File, text: &str) -> Place {
+    let (_, now) = read(file, &BOOT).unwrap().expect("it is ours");
+    write(file, &BOOT, text, &now).unwrap()
+}
+
+fn any_text(random: &mut Random) -> String {
+    let length = random.one_of(&[0, 1, 300, LONGEST_SHORT, PAGE, 9_000, 40_000]);
+    let mut text = random.text(0..=20).repeat(length / 10 + 1);
+    while !text.is_char_boundary(length.min(text.len())) {
+        text.pop();
+    }
+    text.truncate(length);
+    text
+}
+
+#[test]
+fn file_that_nobody_has_written_to_is_fresh() {
+    for length in [0, 1, HEAD, PAGE, PAGE + 1, 3 * PAGE] {
+        assert_eq!(found(&vec![0; length], &BOOT), Some(Found::Fresh));
+    }
+}
+
+#[test]
+fn file_of_something_else_is_refused() {
+    let other = "crosslock 2 01234567 at=64 len=0 sum=00000000";
+    let padded = format!("{other:63}\n");
+    for content in [
+        "x",
+        "#!/bin/sh\n",
+        "1",
+        other,
+        &padded,
+        &"x".repeat(PAGE + 1),
+    ] {
+        assert_eq!(found(content.as_bytes(), &BOOT), None, "{content:?}");
+    }
+    for_any(|random| {
+        let mut content = random.list(1..=200, |random| random.u8(..));
+        content[0] = content[0].max(1);
+        assert_eq!(found(&content, &BOOT), None);
+    });
+}
+
+#[test]
+fn text_is_read_as_written_over_any_other() {
+    let file = temp_file();
+    for_any(|random| {
+        let written = any_text(random);
+        let place = replace(&file, &written);
+        let (read_text, read_place) = read(&file, &BOOT).unwrap().unwrap();
+        assert_eq!(Some(read_text), text(&written));
+        assert_eq!((read_place.at, read_place.length), (place.at, place.length));
+        assert!(length_of(&file) >= PAGE && is_place(place.at, place.length));
+        // Without reading it again.
+        let written = any_text(random);
+        write(&file, &BOOT, &written, &place).unwrap();
+        let (read_text, _) = read(&file, &NEXT_BOOT).unwrap().unwrap();
+        let other_boot = true;
+        let text = written;
+        assert_eq!(read_text, Found::Text { text, other_boot });
+    });
+}
+
+#[test]
+fn head_is_one_line_of_text() {
+    let file = temp_file();
+    replace(&file, "a text\n");
+    let content = content_of(&file);
+    let line = "crosslock 2 01234567 at=64 len=7 sum=";
+    assert!(content.starts_with(line.as_bytes()));
+    assert_eq!(content[HEAD - 1], b'\n');
+    assert_eq!(&content[HEAD..HEAD + 8], b"a text\n\0");
+    assert_eq!(content.len(), PAGE);
+    let longest = Head::new(BOOT, 2 * LONGEST, "");
+    assert_eq!(longest.line().len(), HEAD);
+}
+
+#[test]
+fn long_texts_take_turns_in_two_places_that_have_their_room() {
+    const LENGTH: usize = 100_000;
+    let file = temp_file();
+    let mut places = Vec::new();
+    for letter in ["a", "b", "c", "d"] {
+        let written = letter.repeat(LENGTH);
+        places.push(replace(&file, &written).at);
+        assert_eq!(found(&content_of(&file), &BOOT), text(&written));
+        assert_eq!(length_of(&file), 3 << 17, "it has room for both");
+    }
+    assert_eq!(places, [1 << 17, 2 << 17, 1 << 17, 2 << 17]);
+    replace(&file, &"e".repeat(CUT));
+    assert_eq!(length_of(&file), 3 << 17, "another long one may come");
+    replace(&file, "short");
+    assert_eq!(length_of(&file), PAGE);
+}
+
+#[test]
+fn text_that_is_longer_than_any_is_refused() {
+    let file = temp_file();
+    let place = replace(&file, "a text");
+    let error = write(&file, &BOOT, &"x".repeat(LONGEST + 1), &place).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::FileTooLarge);
+    assert_eq!(found(&content_of(&file), &BOOT), text("a text"));
+}
+
+/// A process that is killed has made some of the room, or written some of the steps, the last of them wholly or not at all.
+#[test]
+fn write_that_was_cut_short_leaves_the_text_before_it() {
+    for_cases(64, |random| {
+        let file = temp_file();
+        let before = any_text(random);
+        let now = replace(&file, &before);
+        let mut torn = content_of(&file);
+        let after = any_text(random);
+        let place = write(&file, &BOOT, &after, &now).unwrap();
+        for _ in 0..4 {
+            let room = random.usize(torn.len()..=length_of(&file).max(torn.len()));
+            torn.resize(room, 0);
+            assert_eq!(found(&torn, &BOOT), text(&before));
+        }
+        torn.resize(length_of(&file).max(torn.len()), 0);
+        let mut steps = steps(&BOOT, place.at, &after);
+        let (_, last) = steps.pop().unwrap();
+        assert!(last.len() <= PAGE);
+        for (at, bytes) in steps {
+            let mut written = 0;
+            while written < bytes.len() {
+                let next = random.usize(written + 1..=bytes.len());
+                torn[at + written..at + next].copy_from_slice(&bytes[written..next]);
+                assert_eq!(found(&torn, &BOOT), text(&before));
+                written = next;
+            }
+        }
+        torn[..last.len()].copy_from_slice(&last);
+        assert_eq!(found(&torn, &BOOT), text(&after));
+    });
+}
+
+#[test]
+fn first_write_that_was_cut_short_leaves_what_was_there() {
+    let file = temp_file();
+    file.write_all_at(format!("{:020}\n", 7).as_bytes(), 0)
+        .unwrap();
+    let old = content_of(&file);
+    let counted = Some(Found::Old {
+        counter: 7,
+        abandoned: true,
+    });
+    for filled in [
+        old.len(),
+        old.len() + 1,
+        100,
+        1000,
+        PAGE,
+        PAGE + 1,
+        8 * PAGE,
+    ] {
+        let mut torn = old.clone();
+        torn.resize(filled, 0);
+        assert_eq!(found(&torn, &BOOT), counted);
+        let file = file_with(&torn);
+        replace(&file, "a text");
+        assert_eq!(found(&content_of(&file), &BOOT), text("a text"));
+    }
+}
+
+#[test]
+fn what_a_power_cut_has_left_is_fresh_and_any_other_damage_refused() {
+    for_any(|random| {
+        let file = temp_file();
+        let written = format!("{}x", any_text(random));
+        let place = replace(&file, &written);
+        let mut content = content_of(&file);
+        let hit = place.at + random.usize(0..written.len());
+        content[hit] ^= 1 << random.u8(0..8);
+        assert_eq!(found(&content, &BOOT), None);
+        assert_eq!(found(&content, &NEXT_BOOT), Some(Found::Fresh));
+        content.truncate(random.usize(HEAD..place.at + written.len()));
+        assert_eq!(found(&content, &NEXT_BOOT), Some(Found::Fresh));
+    });
+}
+
+#[test]
+fn host_that_tells_no_boot_takes_damage_for_a_power_cut() {
+    let boot = BootId::UNKNOWN;
+    let file = temp_file();
+    let (_, now) = read(&file, &boot).unwrap().unwrap();
+    write(&file, &boot, "a text", &now).unwrap();
+    let mut content = content_of(&file);
+    assert_eq!(found(&content, &boot), text("a text"));
+    content[HEAD] = b'x';
+    assert_eq!(found(&content, &boot), Some(Found::Fresh));
+}
+
+#[test]
+fn counter_of_an_old_file_is_found() {
+    for_any(|random| {
+        let counter = random.u64(..1 << 52);
+        let file = temp_file();
+        let mut old = format!("{counter:020}\n").into_bytes();
+        if random.bool() {
+            let record = random.one_of(&["", "unfinished", "held 00000000000000000007 wall h/1/1"]);
+            old.extend_from_slice(format!("{record:319}\n").as_bytes());
+        }
+        if random.bool() {
+            old.resize(341, 0);
+            old.extend_from_slice(b"broken\n");
+        }
+        file.write_all_at(&old, 0).unwrap();
+        let abandoned = counter % 2 == 1;
+        let expected = Found::Old { counter, abandoned };
+        assert_eq!(found(&content_of(&file), &BOOT), Some(expected));
+    });
+    let zeros = [&[0; 341][..], b"broken\n"].concat();
+    let unused = Found::Old {
+        counter: 0,
+        abandoned: false,
+    };
+    assert_eq!(found(&zeros, &BOOT), Some(unused));
+    let counter = format!("{:020}\n", 5);
+    for (rest, is_old) in [
+        ("held 00000000000000000007 wall me", true),
+        ("00000000000000000007 wall\n", true),
+        ("#!/bin/sh", false),
+        ("held \u{1}", false),
+        (&"0".repeat(400), false),
+    ] {
+        let found = found(format!("{counter}{rest}").as_bytes(), &BOOT);
+        assert_eq!(found.is_some(), is_old, "{rest:?}");
+    }
+    assert_eq!(found(b"18446744073709551615\n", &BOOT), None);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn boot_is_the_hosts() {
+    let boot = BootId::current();
+    assert!(boot.is_same(BootId::current()) && !boot.is_same(BOOT));
+    assert!(!BootId::UNKNOWN.is_same(BootId::UNKNOWN));
+}

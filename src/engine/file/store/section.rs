@@ -1,0 +1,180 @@
+//! The state file of a name, and the sections in which it is read and changed: one at a time, of all threads of all processes.
+//!
+//! It uses `file::create`, `identity` and `page`. What always holds here: whoever is in a section has the file locked by
+//! flock(2), no other thread of this process is in one of the same `NameFile`, and the file was at its path when the section
+//! began. A section is unlocked explicitly, because a child that is being spawned has a copy of the descriptor for a moment.
+//!
+//! A section lasts for some system calls, and is never held while a process is forked by the thread that is in it: the lock belongs
+//! to the open file, which both then have, and the child would unlock what its parent locked. If another thread forks meanwhile,
+//! then the child never leaves that section, and opens files of its own. The lock ends when the parent leaves it.
+
+use std::fs::{File, Metadata, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use super::identity::Identity;
+use super::page::{self, BootId, Found, Place};
+use crate::base::backoff::Backoff;
+use crate::base::clock::Deadline;
+use crate::base::sync::{Mutex, MutexGuard};
+use crate::engine::file::create::open_or_create;
+
+/// How often a file that is locked is tried again at once, before its lock is slept for: most sections end within some
+/// microseconds.
+const YIELDS: usize = 20;
+const SHORTEST_SLEEP: Duration = Duration::from_micros(20);
+
+/// How long it is slept for at most between two tries.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine::file) enum Haste {
+    /// Others wait for what this caller does.
+    Urgent,
+    /// Of a thousand that want to wait for one name all get their turn sooner if they don't all try at once.
+    Patient,
+}
+
+impl Haste {
+    fn sleeps(self) -> Backoff {
+        let cap = match self {
+            Haste::Urgent => Duration::from_micros(200),
+            Haste::Patient => Duration::from_millis(20),
+        };
+        Backoff {
+            base: SHORTEST_SLEEP,
+            cap,
+            jitter: 0.5,
+        }
+    }
+}
+
+/// An open state file.
+#[derive(Debug)]
+pub(in crate::engine::file) struct NameFile {
+    file: File,
+    path: PathBuf,
+    identity: Identity,
+    /// The kernel's lock doesn't keep threads apart that share an open file.
+    threads: Mutex<()>,
+}
+
+/// What became of the wish to be in a section.
+#[derive(Debug)]
+pub(in crate::engine::file) enum Entered<'a> {
+    Section(Section<'a>),
+    /// Another file is at its path by now, or none: this one says nothing any more.
+    Replaced,
+    /// Others were in it until the time was over.
+    Late,
+}
+
+/// Nobody else reads or changes the state until this is dropped.
+#[derive(Debug)]
+pub(in crate::engine::file) struct Section<'a> {
+    of: &'a NameFile,
+    /// Where the text stands that was read last.
+    place: Option<Place>,
+    // Dropped after the file is unlocked: it is a field.
+    _threads: MutexGuard<'a, ()>,
+}
+
+impl NameFile {
+    /// Makes it if it isn't there.
+    pub(in crate::engine::file) fn open(directory: &Path, path: &Path) -> io::Result<Self> {
+        open_or_create(directory, path).map(|opened| NameFile::of(opened, path))
+    }
+
+    /// `None`: it isn't there.
+    fn of((file, found): (File, Metadata), path: &Path) -> Self {
+        NameFile {
+            file,
+            path: path.to_owned(),
+            identity: Identity::of(&found),
+            threads: Mutex::default(),
+        }
+    }
+
+    /// Tries at least once, also when the deadline is over. One that is over at once is too short if others are in a section
+    /// at that moment, which says nothing about the lock.
+    pub(in crate::engine::file) fn section(
+        &self,
+        haste: Haste,
+        deadline: &Deadline,
+    ) -> io::Result<Entered<'_>> {
+        let Some(section) = self.enter(haste, deadline)? else {
+            return Ok(Entered::Late);
+        };
+        Ok(match self.identity.is_at(&self.path)? {
+            true => Entered::Section(section),
+            false => Entered::Replaced,
+        })
+    }
+
+    /// `None`: others were in it until the deadline.
+    fn enter(&self, haste: Haste, deadline: &Deadline) -> io::Result<Option<Section<'_>>> {
+        for _ in 0..YIELDS {
+            if let Some(section) = self.try_enter()? {
+                return Ok(Some(section));
+            }
+            thread::yield_now();
+        }
+        for wait in haste.sleeps().waits() {
+            if let Some(section) = self.try_enter()? {
+                return Ok(Some(section));
+            }
+            if deadline.is_over() {
+                break;
+            }
+            thread::sleep(wait.min(deadline.remaining()));
+        }
+        Ok(None)
+    }
+
+    fn try_enter(&self) -> io::Result<Option<Section<'_>>> {
+        let Some(threads) = self.threads.try_lock() else {
+            return Ok(None);
+        };
+        match self.file.try_lock() {
+            Ok(()) => Ok(Some(Section {
+                of: self,
+                place: None,
+                _threads: threads,
+            })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(e)) => Err(e),
+        }
+    }
+}
+
+impl Section<'_> {
+    /// `None`: the file holds something else.
+    pub(in crate::engine::file) fn read(&mut self, boot: &BootId) -> io::Result<Option<Found>> {
+        let found = page::read(&self.of.file, boot)?;
+        self.place = found.as_ref().map(|(_, place)| *place);
+        Ok(found.map(|(found, _)| found))
+    }
+
+    /// After an error the file has either text, which another `read` tells.
+    ///
+    /// # Panics
+    ///
+    /// If nothing was read in this section that it may replace.
+    pub(in crate::engine::file) fn write(&mut self, boot: &BootId, text: &str) -> io::Result<()> {
+        let now = self.place.take();
+        let now = now.expect("what is replaced was read in this section");
+        self.place = Some(page::write(&self.of.file, boot, text, &now)?);
+        Ok(())
+    }
+}
+
+impl Drop for Section<'_> {
+    fn drop(&mut self) {
+        if let Err(e) = self.of.file.unlock() {
+            log::warn!("can't unlock {}: {e}", self.of.path.display());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

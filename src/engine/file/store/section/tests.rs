@@ -1,0 +1,198 @@
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::super::tests::{TestChild, directory_of_parent, say, temp_dir};
+use super::*;
+use crate::base::cancel::Cancel;
+use std::time::Instant;
+
+const LONG: Duration = Duration::from_secs(30);
+const SHORT: Duration = Duration::from_millis(20);
+
+fn long() -> Deadline {
+    Deadline::after(LONG)
+}
+
+fn open(directory: &Path) -> NameFile {
+    NameFile::open(directory, &directory.join("x.lock")).unwrap()
+}
+
+fn enter<'a>(file: &'a NameFile, deadline: &Deadline) -> Section<'a> {
+    match file.section(Haste::Urgent, deadline).unwrap() {
+        Entered::Section(section) => section,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn is_late(file: &NameFile, deadline: &Deadline) -> bool {
+    matches!(
+        file.section(Haste::Urgent, deadline).unwrap(),
+        Entered::Late
+    )
+}
+
+/// What a state file of a test holds.
+fn text(section: &mut Section<'_>, boot: &BootId) -> String {
+    match section.read(boot).unwrap().expect("it is ours") {
+        Found::Fresh => String::new(),
+        Found::Text { text, .. } => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn increment(file: &NameFile) {
+    let boot = BootId::current();
+    let mut section = enter(file, &long());
+    let count: u32 = text(&mut section, &boot).parse().unwrap_or(0);
+    section.write(&boot, &(count + 1).to_string()).unwrap();
+}
+
+#[test]
+fn one_thread_of_all_files_is_in_a_section() {
+    const EACH: usize = 200;
+    let dir = temp_dir();
+    let files = [open(dir.path()), open(dir.path())];
+    thread::scope(|scope| {
+        for thread in 0..4 {
+            let file = &files[thread % 2];
+            scope.spawn(move || (0..EACH).for_each(|_| increment(file)));
+        }
+    });
+    let mut section = enter(&files[0], &long());
+    let count = text(&mut section, &BootId::current());
+    assert_eq!(count, (4 * EACH).to_string());
+}
+
+#[test]
+fn section_is_waited_for_until_the_deadline() {
+    let dir = temp_dir();
+    let (one, other) = (open(dir.path()), open(dir.path()));
+    let section = enter(&one, &long());
+    // A thread that has the same file open, and one that doesn't.
+    for file in [&one, &other] {
+        let began = Instant::now();
+        assert!(is_late(file, &Deadline::after(SHORT)));
+        assert!(began.elapsed() >= SHORT);
+        assert!(is_late(file, &Deadline::after(Duration::ZERO)));
+        let cancel = Cancel::default();
+        thread::scope(|scope| {
+            let waiter = scope.spawn(|| is_late(file, &Deadline::NEVER.or(&cancel)));
+            cancel.set();
+            assert!(waiter.join().unwrap());
+        });
+    }
+    thread::scope(|scope| {
+        let waiters = [&one, &other].map(|file| scope.spawn(|| drop(enter(file, &long()))));
+        drop(section);
+        for waiter in waiters {
+            waiter.join().unwrap();
+        }
+    });
+    drop(enter(&one, &Deadline::after(Duration::ZERO)));
+    drop(enter(&other, &Deadline::after(Duration::ZERO)));
+}
+
+#[test]
+fn section_ends_though_its_descriptor_has_copies() {
+    let dir = temp_dir();
+    let file = open(dir.path());
+    let section = enter(&file, &long());
+    let _copy = file.file.try_clone().unwrap();
+    drop(section);
+    drop(enter(&open(dir.path()), &Deadline::after(Duration::ZERO)));
+}
+
+#[test]
+fn panic_ends_a_section() {
+    let dir = temp_dir();
+    let file = open(dir.path());
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        let _section = enter(&file, &long());
+        panic!("in a section");
+    }));
+    assert!(panicked.is_err());
+    drop(enter(&file, &Deadline::after(Duration::ZERO)));
+    drop(enter(&open(dir.path()), &Deadline::after(Duration::ZERO)));
+}
+
+#[test]
+fn file_that_is_not_at_its_path_is_replaced() {
+    let dir = temp_dir();
+    let file = open(dir.path());
+    let moved = dir.path().join("moved");
+    let is_replaced = || {
+        matches!(
+            file.section(Haste::Urgent, &long()).unwrap(),
+            Entered::Replaced
+        )
+    };
+    assert!(!is_replaced());
+    fs::rename(&file.path, &moved).unwrap();
+    assert!(is_replaced());
+    assert!(!file.path.exists());
+    let other = open(dir.path());
+    assert!(is_replaced());
+    // Neither is in a section.
+    drop(enter(&other, &Deadline::after(Duration::ZERO)));
+    fs::remove_file(&file.path).unwrap();
+    std::os::unix::fs::symlink(&moved, &file.path).unwrap();
+    assert!(is_replaced());
+    assert!(NameFile::open(dir.path(), &file.path).is_err());
+    fs::rename(&moved, &file.path).unwrap();
+    assert!(!is_replaced());
+}
+
+#[test]
+fn text_of_a_killed_process_is_whole() {
+    const KILLS: usize = 25;
+    let dir = temp_dir();
+    let (file, boot) = (open(dir.path()), BootId::current());
+    for _ in 0..KILLS {
+        let mut child = TestChild::run(
+            "engine::file::store::section::tests::child_writes",
+            dir.path(),
+        );
+        child.hear();
+        thread::sleep(Duration::from_micros(fastrand::u64(..3_000)));
+        child.kill();
+        let mut section = enter(&file, &long());
+        let text = text(&mut section, &boot);
+        let (length, letters) = text.split_once(' ').expect("it has written one");
+        assert_eq!(length, letters.len().to_string());
+        let first = letters.chars().next();
+        assert!(letters.chars().all(|letter| Some(letter) == first));
+    }
+    increment_after_all(&file);
+}
+
+/// The file has no part of theirs that stays.
+fn increment_after_all(file: &NameFile) {
+    let boot = BootId::current();
+    let mut section = enter(file, &long());
+    text(&mut section, &boot);
+    section.write(&boot, "0").unwrap();
+    drop(section);
+    increment(file);
+    assert_eq!(text(&mut enter(file, &long()), &boot), "1");
+}
+
+#[test]
+fn child_writes() {
+    let Some(dir) = directory_of_parent() else {
+        return;
+    };
+    let (file, boot) = (open(&dir), BootId::current());
+    let mut has_said = false;
+    loop {
+        let length = [10, 4_000, 5_000, 100_000][fastrand::usize(..4)] + fastrand::usize(..100);
+        let letter = char::from(fastrand::u8(b'a'..=b'z')).to_string();
+        let mut section = enter(&file, &long());
+        text(&mut section, &boot);
+        let written = format!("{length} {}", letter.repeat(length));
+        section.write(&boot, &written).unwrap();
+        if !has_said {
+            say("it has written");
+        }
+        has_said = true;
+    }
+}

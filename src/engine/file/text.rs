@@ -1,0 +1,313 @@
+//! A name's state as text: a line for the counter, one for each holder and waiter, and one for each owner whose lock was broken.
+//!
+//! `<standing> <mode> [token=] [since=] [until=] [door=<id> <owner>]`. Times are seconds since this boot.
+
+use std::collections::HashMap;
+use std::fmt::{self, Display, Write};
+use std::time::Duration;
+
+use super::store::door::DoorId;
+use crate::base::claim::Mode;
+use crate::base::clock::BootInstant;
+use crate::base::owner::Owner;
+use crate::base::token::Token;
+use crate::engine::rules::{Entry, Standing, Written};
+
+/// Of a lease that its owner has given away: it lasts until a time, whoever lives.
+const NO_DOOR: &str = "-";
+
+/// By which door each owner can be told, and is known to live.
+pub(super) type Doors = HashMap<Owner, DoorId>;
+
+/// What the text says; `None` when it is none. The doors of its owners are added to `doors`.
+pub(super) fn parse(text: &str, doors: &mut Doors) -> Option<Written> {
+    let mut written = Written::default();
+    for line in text.lines() {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match word {
+            "counter" => written.counter = rest.parse().ok()?,
+            "abandoned" => written.abandoned = true,
+            "broken" => written.broken.push(Fields::parse(rest, doors)?.owner?),
+            _ => {
+                let (mode, rest) = rest.split_once(' ')?;
+                let fields = Fields::parse(rest, doors)?;
+                written.entries.push(fields.entry(word, mode)?);
+            }
+        }
+    }
+    Some(written)
+}
+
+/// The text that says this.
+pub(super) fn text_of(written: &Written, doors: &Doors) -> String {
+    let mut text = String::with_capacity(160 * (1 + written.entries.len()));
+    // Writing into a string can't fail.
+    let _ = write(&mut text, written, doors);
+    text
+}
+
+fn write(text: &mut String, written: &Written, doors: &Doors) -> fmt::Result {
+    writeln!(text, "counter {}", written.counter)?;
+    if written.abandoned {
+        text.push_str("abandoned\n");
+    }
+    for entry in &written.entries {
+        write_entry(text, entry)?;
+        write_owner(text, entry.owner.as_ref(), doors)?;
+    }
+    for owner in &written.broken {
+        text.push_str("broken");
+        write_owner(text, Some(owner), doors)?;
+    }
+    Ok(())
+}
+
+fn write_entry(text: &mut String, entry: &Entry) -> fmt::Result {
+    text.push_str(match entry.standing {
+        Standing::Has(_) => "has",
+        Standing::Granted => "granted",
+        Standing::Kept => "kept",
+        Standing::Waits { first: false } => "waits",
+        Standing::Waits { first: true } => "waits-first",
+    });
+    match entry.mode {
+        Mode::Exclusive => text.push_str(" exclusive"),
+        Mode::Shared => text.push_str(" shared"),
+        Mode::Permits { count, of } => write!(text, " {count}/{of}")?,
+    }
+    if let Standing::Has(token) = entry.standing {
+        write!(text, " token={}", token.number)?;
+    }
+    write!(text, " since={}", Seconds(entry.since))?;
+    if entry.until != BootInstant::MAX {
+        write!(text, " until={}", Seconds(entry.until))?;
+    }
+    Ok(())
+}
+
+fn write_owner(text: &mut String, owner: Option<&Owner>, doors: &Doors) -> fmt::Result {
+    if let Some(owner) = owner {
+        match doors.get(owner) {
+            Some(door) => write!(text, " door={door} {}", owner.as_str())?,
+            None => write!(text, " door={NO_DOOR} {}", owner.as_str())?,
+        }
+    }
+    text.push('\n');
+    Ok(())
+}
+
+/// What stands behind the mode.
+#[derive(Default)]
+struct Fields {
+    token: Option<u64>,
+    since: Option<BootInstant>,
+    until: Option<BootInstant>,
+    owner: Option<Owner>,
+}
+
+impl Fields {
+    /// A line without an owner has no door, so the owner, in which a label may have any character, is what follows the door.
+    fn parse(mut rest: &str, doors: &mut Doors) -> Option<Self> {
+        let mut fields = Fields::default();
+        while !rest.is_empty() {
+            let (field, after) = rest.split_once(' ').unwrap_or((rest, ""));
+            let (name, value) = field.split_once('=')?;
+            match name {
+                "token" => fields.token = Some(value.parse().ok()?),
+                "since" => fields.since = Some(seconds(value)?),
+                "until" => fields.until = Some(seconds(value)?),
+                "door" => {
+                    let owner = Owner::from_text(after);
+                    if value != NO_DOOR {
+                        doors.insert(owner.clone(), DoorId::parse(value)?);
+                    }
+                    fields.owner = Some(owner);
+                    break;
+                }
+                _ => return None,
+            }
+            rest = after;
+        }
+        Some(fields)
+    }
+
+    fn entry(self, standing: &str, mode: &str) -> Option<Entry> {
+        let standing = match standing {
+            "has" => Standing::Has(Token::from_number(self.token?)),
+            "granted" => Standing::Granted,
+            "kept" => Standing::Kept,
+            "waits" => Standing::Waits { first: false },
+            "waits-first" => Standing::Waits { first: true },
+            _ => return None,
+        };
+        // Only what is kept is nobody's.
+        if (standing == Standing::Kept) != self.owner.is_none() {
+            return None;
+        }
+        Some(Entry {
+            owner: self.owner,
+            standing,
+            mode: parse_mode(mode)?,
+            since: self.since?,
+            until: self.until.unwrap_or(BootInstant::MAX),
+        })
+    }
+}
+
+fn parse_mode(text: &str) -> Option<Mode> {
+    match text {
+        "exclusive" => Some(Mode::Exclusive),
+        "shared" => Some(Mode::Shared),
+        _ => {
+            let (count, of) = text.split_once('/')?;
+            let (count, of) = (count.parse().ok()?, of.parse().ok()?);
+            Some(Mode::Permits { count, of })
+        }
+    }
+}
+
+/// A point in time, as seconds since this boot.
+struct Seconds(BootInstant);
+
+impl Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let since = self.0.since(BootInstant::START);
+        write!(f, "{}.{:09}", since.as_secs(), since.subsec_nanos())
+    }
+}
+
+fn seconds(text: &str) -> Option<BootInstant> {
+    let (seconds, nanos) = text.split_once('.')?;
+    if nanos.len() != 9 {
+        return None;
+    }
+    let since = Duration::new(seconds.parse().ok()?, nanos.parse().ok()?);
+    Some(BootInstant::START.plus(since))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::random::{Random, for_any};
+    use uuid::Uuid;
+
+    fn instant(random: &mut Random) -> BootInstant {
+        BootInstant::START.plus(Duration::from_nanos(random.magnitude()))
+    }
+
+    /// With a label that has all but control characters.
+    fn owner(random: &mut Random) -> Owner {
+        let label = random.text_without(char::is_control, 0..=40);
+        Owner::from_text(&format!("{}/{label}", Owner::new().as_str()))
+    }
+
+    fn mode(random: &mut Random) -> Mode {
+        match random.u32(..3) {
+            0 => Mode::Exclusive,
+            1 => Mode::Shared,
+            _ => Mode::Permits {
+                count: random.u32(..),
+                of: random.u32(..),
+            },
+        }
+    }
+
+    fn entry(random: &mut Random) -> Entry {
+        let standing = match random.u32(..5) {
+            0 => Standing::Has(Token::from_number(random.magnitude())),
+            1 => Standing::Granted,
+            2 => Standing::Kept,
+            first => Standing::Waits { first: first == 3 },
+        };
+        Entry {
+            owner: (standing != Standing::Kept).then(|| owner(random)),
+            standing,
+            mode: mode(random),
+            since: instant(random),
+            until: random.option(instant).unwrap_or(BootInstant::MAX),
+        }
+    }
+
+    fn state(random: &mut Random) -> (Written, Doors) {
+        let written = Written {
+            counter: random.magnitude(),
+            abandoned: random.bool(),
+            entries: random.list(0..=6, entry),
+            broken: random.list(0..=3, owner),
+        };
+        let owners = written.entries.iter().filter_map(|one| one.owner.as_ref());
+        let owners = owners.chain(&written.broken);
+        let doors = owners
+            .filter(|_| random.u32(..8) > 0)
+            .map(|owner| (owner.clone(), door()))
+            .collect();
+        (written, doors)
+    }
+
+    fn door() -> DoorId {
+        DoorId::parse(&Uuid::new_v4().simple().to_string()).expect("that is one")
+    }
+
+    fn parsed(text: &str) -> Option<(Written, Doors)> {
+        let mut doors = Doors::default();
+        let written = parse(text, &mut doors)?;
+        Some((written, doors))
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        for_any(|random| {
+            let (written, doors) = state(random);
+            let text = text_of(&written, &doors);
+            assert_eq!(parsed(&text), Some((written, doors)), "{text}");
+        });
+    }
+
+    #[test]
+    fn text_that_was_altered_is_refused_or_says_what_can_be_written() {
+        for_any(|random| {
+            let (written, doors) = state(random);
+            let mut chars: Vec<_> = text_of(&written, &doors).chars().collect();
+            let place = random.usize(..chars.len());
+            match random.u32(..3) {
+                0 => chars.truncate(place),
+                1 => chars[place] = random.char(..),
+                _ => drop(chars.remove(place)),
+            }
+            let altered: String = chars.into_iter().collect();
+            if let Some((written, doors)) = parsed(&altered) {
+                let text = text_of(&written, &doors);
+                assert_eq!(parsed(&text), Some((written, doors)), "{altered:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn lines_that_say_nothing_are_refused() {
+        const DOOR: &str = "door=14209b66da4f4175a132d99d64998ed1";
+        let whole = format!("has exclusive token=4 since=1.000000000 {DOOR} a/b/1/2");
+        assert!(parsed(&whole).is_some());
+        for text in [
+            "counter".to_owned(),
+            "counter -1".to_owned(),
+            "counter 18446744073709551616".to_owned(),
+            "broken".to_owned(),
+            "has".to_owned(),
+            format!("gone exclusive since=1.000000000 {DOOR} a"),
+            "has exclusive token=4 since=1.000000000".to_owned(),
+            format!("kept exclusive since=1.000000000 until=2.000000000 {DOOR} a"),
+            whole.replace(" token=4", ""),
+            whole.replace(" since=1.000000000", ""),
+            whole.replace("exclusive", "alone"),
+            whole.replace("exclusive", "1/"),
+            whole.replace("1.000000000", "1"),
+            whole.replace("1.000000000", "1.0"),
+            whole.replace("token", "tokens"),
+            whole.replace("14209b66", "14209B66"),
+            whole.replace("14209b66", ""),
+            format!("\n{whole}"),
+        ] {
+            assert_eq!(parsed(&text), None, "{text:?}");
+        }
+    }
+}

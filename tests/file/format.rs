@@ -1,0 +1,268 @@
+//! What a lock's file says, as `docs/file.md` has it; and what is made of files of other times.
+
+use std::fmt::Write;
+
+use crosslock::{LockState, Locker};
+
+use super::*;
+
+const HEAD: usize = 64;
+
+/// What a lock's file says, line by line.
+pub(crate) fn lines_of(file: &Path) -> Vec<String> {
+    text_of(file).lines().map(String::from).collect()
+}
+
+/// The doors of the owners that a lock's file names, in its order.
+pub(crate) fn doors_of(directory: &TempDir, name: &str) -> Vec<PathBuf> {
+    let lines = lines_of(&file_of(directory, name));
+    let doors = lines.iter().filter_map(|line| field(line, "door"));
+    let path = |door| directory.path().join(format!(".door-{door}"));
+    doors.map(path).collect()
+}
+
+/// `<name>=<value>` in a line.
+fn field<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let mut fields = line.split(' ').filter_map(|field| field.split_once('='));
+    fields.find_map(|(found, value)| (found == name).then_some(value))
+}
+
+/// What stands in the first line.
+fn head_of(file: &Path) -> (String, usize, usize) {
+    let content = fs::read(file).unwrap();
+    let head = str::from_utf8(&content[..HEAD]).unwrap();
+    assert!(
+        head.starts_with("crosslock 2 ") && head.ends_with(" \n"),
+        "{head:?}"
+    );
+    let boot = head.split(' ').nth(2).unwrap().to_owned();
+    let number = |name| field(head, name).unwrap().parse().unwrap();
+    (boot, number("at"), number("len"))
+}
+
+fn text_of(file: &Path) -> String {
+    let (_, at, len) = head_of(file);
+    let content = fs::read(file).unwrap();
+    String::from_utf8(content[at..at + len].to_vec()).unwrap()
+}
+
+/// Another boot than that of a file.
+fn other_boot(file: &Path) -> String {
+    let (boot, ..) = head_of(file);
+    boot.replace(|c: char| c.is_ascii_hexdigit(), "0")
+}
+
+/// A file that says this.
+fn file_that_says(boot: &str, text: &str) -> String {
+    let (len, sum) = (text.len(), sum(text.as_bytes()));
+    let head = format!("crosslock 2 {boot} at={HEAD} len={len} sum={sum:08x}");
+    format!("{head:63}\n{text}")
+}
+
+fn sum(text: &[u8]) -> u32 {
+    const FACTOR: u64 = 0x517c_c1b7_2722_0a95;
+    let words = text.chunks(8).map(|part| {
+        let mut word = [0; 8];
+        word[..part.len()].copy_from_slice(part);
+        u64::from_le_bytes(word)
+    });
+    let first = !(text.len() as u64);
+    let sum = words.fold(first, |sum, word| {
+        (sum.rotate_left(5) ^ word).wrapping_mul(FACTOR)
+    });
+    ((sum ^ sum >> 32).wrapping_mul(FACTOR) >> 32) as u32
+}
+
+#[test]
+fn file_says_who_holds_and_who_waits() {
+    let (directory, _) = place();
+    let file = file_of(&directory, "a");
+    let lock = Locker::builder(&url_of(&directory))
+        .label("a label")
+        .build();
+    let lock = lock.unwrap();
+    let guard = lock.lock("a").unwrap();
+    let mut waiter = Puppet::start(&url_of(&directory), PATIENCE);
+    waiter.lock("a");
+    wait_until("a waiter", PATIENCE, || lines_of(&file).len() == 3);
+    let lines = lines_of(&file);
+    let (counter, token) = (
+        lines[0].strip_prefix("counter ").unwrap(),
+        guard.fencing_token(),
+    );
+    assert!(counter.parse::<u64>().unwrap() >= token);
+    assert!(lines[1].starts_with(&format!("has exclusive token={token} since=")));
+    let whose = format!("/{}", std::process::id());
+    assert!(lines[1].contains(&whose) && lines[1].ends_with("/a label"));
+    assert!(lines[2].starts_with("waits exclusive since="), "{lines:?}");
+    let whose = format!("/{}/", waiter.pid());
+    assert!(lines[2].contains(&whose) && lines[2].ends_with("/a puppet"));
+    let found = doors_of(&directory, "a");
+    assert!(found.len() == 2 && found.iter().all(|door| door.exists()));
+    guard.unlock().unwrap();
+    let holding = waiter.holding();
+    let lines = lines_of(&file);
+    let has = format!("has exclusive token={} since=", holding.token);
+    assert!(lines.len() == 2 && lines[1].starts_with(&has), "{lines:?}");
+    waiter.unlock();
+    let lines = lines_of(&file);
+    assert!(
+        lines.len() == 1 && lines[0].starts_with("counter "),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn file_says_in_which_way_a_lock_is_held() {
+    let (directory, lock) = place();
+    let _read = lock.read("a").unwrap();
+    let line = lines_of(&file_of(&directory, "a")).remove(1);
+    assert!(line.starts_with("has shared token="), "{line}");
+    let semaphore = lock.semaphore("b", 3).unwrap();
+    let _permits = semaphore.acquire_many(2).unwrap();
+    let line = lines_of(&file_of(&directory, "b")).remove(1);
+    assert!(line.starts_with("has 2/3 token="), "{line}");
+    keep(&lock, "c");
+    let line = lines_of(&file_of(&directory, "c")).remove(1);
+    assert!(line.starts_with("kept exclusive since="), "{line}");
+    assert!(field(&line, "until").is_some() && field(&line, "door").is_none());
+    let ticket = lock.lock("d").unwrap().into_owner();
+    let line = lines_of(&file_of(&directory, "d")).remove(1);
+    assert!(line.starts_with("has exclusive token="), "{line}");
+    assert!(field(&line, "until").is_some() && line.contains(" door=- "));
+    drop(lock.adopt("d", &ticket).unwrap());
+}
+
+#[test]
+fn text_beyond_the_first_page_is_understood_wherever_it_stands() {
+    const MANY: usize = 60;
+    let (directory, lock) = place();
+    let file = file_of(&directory, "a");
+    let guard = lock.lock("a").unwrap();
+    let mut places = Vec::new();
+    thread::scope(|scope| {
+        let mut waiters = Vec::new();
+        for count in 1..=MANY {
+            let lock = open(directory.path());
+            waiters.push(scope.spawn(move || lock.lock("a").unwrap().fencing_token()));
+            wait_until("it to be seen", PATIENCE, || {
+                lock_waiters(&directory) == count
+            });
+            places.push(head_of(&file).1);
+        }
+        let token = guard.fencing_token();
+        drop(guard);
+        let mut tokens = vec![token];
+        tokens.extend(waiters.into_iter().map(|one| one.join().unwrap()));
+        assert!(tokens.is_sorted(), "in the order in which they came");
+    });
+    places.dedup();
+    assert!(places.len() > 2 && places.contains(&8192), "{places:?}");
+    assert_eq!(head_of(&file).1, HEAD);
+}
+
+fn lock_waiters(directory: &TempDir) -> usize {
+    open(directory.path()).inspect("a").unwrap().waiters.len()
+}
+
+#[test]
+fn reboot_frees_a_lock_that_stays_taken() {
+    let (directory, lock) = place();
+    let file = file_of(&directory, "a");
+    keep(&lock, "a");
+    let last = lock.inspect("a").unwrap().last_token;
+    let rebooted = file_that_says(&other_boot(&file), &text_of(&file));
+    fs::write(&file, rebooted).unwrap();
+    assert_eq!(lock.inspect("a").unwrap().state, LockState::Free);
+    let guard = lock.try_lock("a").unwrap().expect("it isn't kept any more");
+    assert!(!guard.abandoned() && Some(guard.fencing_token()) > last);
+    guard.unlock().unwrap();
+    assert!(lock.try_lock("a").unwrap().is_some());
+}
+
+#[test]
+fn reboot_ends_holders_and_waiters_whose_doors_are_gone() {
+    let (directory, lock) = place();
+    let file = file_of(&directory, "a");
+    let mut holder = Puppet::start(&url_of(&directory), PATIENCE);
+    holder.lock("a");
+    let token = holder.holding().token;
+    let mut waiter = Puppet::start(&url_of(&directory), PATIENCE);
+    waiter.lock("a");
+    wait_until("a waiter", PATIENCE, || lines_of(&file).len() == 3);
+    let text = text_of(&file);
+    holder.kill();
+    waiter.kill();
+    fs::write(&file, file_that_says(&other_boot(&file), &text)).unwrap();
+    let guard = lock.try_lock("a").unwrap().expect("nobody has it");
+    assert!(guard.abandoned() && guard.fencing_token() > token);
+}
+
+#[test]
+fn file_that_lost_power_has_cut_short_excludes_nobody() {
+    let (directory, lock) = place();
+    let file = file_of(&directory, "a");
+    let token = lock.lock("a").unwrap().fencing_token();
+    let whole = file_that_says(&other_boot(&file), &text_of(&file));
+    let cut = [
+        String::new(),
+        "\0".repeat(4096),
+        whole[..HEAD].to_owned(),
+        whole[..HEAD + 10].to_owned(),
+        whole[..HEAD].to_owned() + &"\0".repeat(4096 - HEAD),
+    ];
+    for content in cut {
+        fs::write(&file, &content).unwrap();
+        let guard = lock.try_lock("a").unwrap();
+        let guard = guard.unwrap_or_else(|| panic!("{content:?}"));
+        assert!(guard.fencing_token() > token);
+    }
+}
+
+#[test]
+fn file_of_this_boot_that_is_not_whole_is_a_conflict_and_is_left_alone() {
+    let (directory, lock) = place();
+    let file = file_of(&directory, "a");
+    drop(lock.lock("a").unwrap());
+    let (boot, text) = (head_of(&file).0, text_of(&file));
+    let whole = file_that_says(&boot, &text);
+    let mut contents = vec![
+        whole[..whole.len() - 2].to_owned(),
+        whole[..HEAD - 2].to_owned(),
+        whole.replace("crosslock 2", "crosslock 3"),
+        whole.replace("counter", "Counter"),
+        file_that_says(&boot, &(text.clone() + "more\n")),
+        file_that_says(&boot, &(text + "has exclusive since=1.000000000\n")),
+    ];
+    contents.push(whole.replacen(' ', "x", 1));
+    for content in contents {
+        fs::write(&file, &content).unwrap();
+        for refused in [lock.try_lock("a").map(drop), lock.inspect("a").map(drop)] {
+            assert!(
+                matches!(refused, Err(Error::Conflict { .. })),
+                "{content:?} {refused:?}"
+            );
+        }
+        assert_eq!(fs::read_to_string(&file).unwrap(), content);
+    }
+    fs::write(&file, whole).unwrap();
+    assert!(lock.try_lock("a").unwrap().is_some());
+}
+
+#[test]
+fn file_of_version_0_1_is_understood() {
+    let (directory, lock) = place();
+    let file = file_of(&directory, "a");
+    let future = lock.lock("a").unwrap().fencing_token() + 1_000_000_000_000;
+    for (counter, abandoned) in [(future & !1, false), (future | 1, true)] {
+        for rest in ["", "held 1 2 host/1/2\n"] {
+            let mut content = String::new();
+            write!(content, "{counter:020}\n{rest}").unwrap();
+            fs::write(&file, content).unwrap();
+            assert_eq!(lock.inspect("a").unwrap().state, LockState::Free);
+            let guard = lock.try_lock("a").unwrap().expect("nobody has it");
+            assert_eq!(guard.abandoned(), abandoned, "{counter}");
+            assert!(guard.fencing_token() > counter);
+        }
+    }
+}
