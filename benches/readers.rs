@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use crosslock::Prefer;
 
-use support::{Cycle, Server, Task, Way, Worker, monotonic};
+use support::{Cycle, Inside, Server, Task, Way, Worker, monotonic};
 
 const ROUNDS: u32 = 5;
 const READERS: usize = 8;
@@ -134,6 +134,7 @@ impl Subject {
             way,
             prefer,
             hold,
+            inside: Inside::Sleep,
             every,
         };
         Worker::spawn_to(url, "bench", task)

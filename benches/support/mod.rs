@@ -5,13 +5,15 @@
 
 mod place;
 mod server;
+mod task;
 mod usage;
 mod worker;
 
 pub(crate) use place::{Place, ask, pin_places, spread_places};
 pub(crate) use server::{Server, connect, pin};
+pub(crate) use task::{Cycle, Inside, TIMED, Task, Way};
 pub(crate) use usage::{Counting, Usage};
-pub(crate) use worker::{Cycle, Task, Way, Worker, monotonic, serve, sleep_until};
+pub(crate) use worker::{Worker, monotonic, serve, sleep_until};
 
 use std::time::Duration;
 

@@ -2,42 +2,20 @@
 //!
 //! It says when it is ready, is told when to begin and when to end, and keeps what it saw in memory until then.
 
+use std::fs::File;
 use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crosslock::{LockGuard, Locker, Prefer};
+use crosslock::{Locker, Prefer};
 use rustix::time::{ClockId, clock_gettime};
+
+use super::task::{Cycle, Held, Inside, TIMED, Task, Way, open};
 
 /// The first argument of a worker.
 const ROLE: &str = "worker";
-
-/// What a worker does in a loop.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Task {
-    pub(crate) way: Way,
-    pub(crate) prefer: Prefer,
-    pub(crate) hold: Duration,
-    /// How often it comes; zero: again at once.
-    pub(crate) every: Duration,
-}
-
-/// How it takes the lock.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Way {
-    Lock,
-    Read,
-    Write,
-}
-
-/// One acquisition. Times are of the clock that all processes of a host share.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Cycle {
-    pub(crate) token: u64,
-    pub(crate) asked: Duration,
-    /// From before the first to after the last moment at which it was held.
-    pub(crate) held: [Duration; 2],
-}
 
 pub(crate) struct Worker {
     child: Child,
@@ -51,6 +29,7 @@ impl Worker {
             way: Way::Lock,
             prefer: Prefer::Nobody,
             hold,
+            inside: Inside::Sleep,
             every: Duration::ZERO,
         };
         Worker::spawn_to(url, name, task)
@@ -58,7 +37,12 @@ impl Worker {
 
     pub(crate) fn spawn_to(url: &str, name: &str, task: Task) -> Self {
         let bench = std::env::current_exe().expect("the path of this bench");
-        let child = Command::new(bench)
+        Worker::spawn_of(&bench, url, name, task)
+    }
+
+    /// A process of another build of the same bench.
+    pub(crate) fn spawn_of(program: &Path, url: &str, name: &str, task: Task) -> Self {
+        let child = Command::new(program)
             .args([ROLE, url, name])
             .args(task.to_args())
             .stdin(Stdio::piped())
@@ -121,43 +105,124 @@ pub(crate) fn serve() -> bool {
     if role != ROLE {
         return false;
     }
-    let task = Task::from_args(task);
-    let lock = Locker::builder(url).prefer(task.prefer).build();
-    work(&lock.expect("a server"), name, task);
+    Work::new(url, Task::from_args(task)).serve(name);
     true
 }
 
-fn work(lock: &Locker, names: &str, task: Task) {
-    let threads: Vec<Vec<&str>> = names
-        .lines()
-        .map(|line| line.split('\t').collect())
-        .collect();
-    for name in threads.iter().flatten() {
-        // Loads the scripts, and starts the renewal thread.
-        drop(lock.lock(&format!("{name} {}", std::process::id())));
+/// What the threads of a worker share.
+struct Work {
+    lock: Locker,
+    task: Task,
+    /// The number that they count up.
+    number: Option<File>,
+}
+
+impl Work {
+    fn new(url: &str, task: Task) -> Self {
+        let lock = Locker::builder(url).prefer(task.prefer).build();
+        let number = matches!(task.inside, Inside::Count).then(|| {
+            let directory = url.strip_prefix("file://").expect("locks in a directory");
+            open(&Path::new(directory).join("number"))
+        });
+        let lock = lock.expect("a server");
+        Work { lock, task, number }
     }
-    sleep_precisely();
-    let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
-    let mut logs: Vec<_> = threads.iter().map(|_| empty_log()).collect();
-    output.write_all(&[1]).expect("a parent");
-    output.flush().expect("a parent");
-    let times = [(); 2].map(|()| {
-        let mut time = [0; 8];
-        input.read_exact(&mut time).expect("a parent");
-        Duration::from_nanos(u64::from_le_bytes(time))
-    });
-    std::thread::scope(|scope| {
-        let mut threads = threads.iter().zip(&mut logs);
-        let first = threads.next();
-        for (names, log) in threads {
-            scope.spawn(|| task.run(lock, names, times, log));
+
+    fn serve(&self, names: &str) {
+        let threads: Vec<Vec<&str>> = names
+            .lines()
+            .map(|line| line.split('\t').collect())
+            .collect();
+        if !matches!(self.task.way, Way::Flock) {
+            for name in threads.iter().flatten() {
+                // Loads the scripts, and starts the renewal thread.
+                drop(self.lock.lock(&format!("{name} {}", std::process::id())));
+            }
         }
-        if let Some((names, log)) = first {
-            task.run(lock, names, times, log);
+        sleep_precisely();
+        let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
+        let mut logs: Vec<_> = threads.iter().map(|_| empty_log()).collect();
+        output.write_all(&[1]).expect("a parent");
+        output.flush().expect("a parent");
+        let times = [(); 2].map(|()| {
+            let mut time = [0; 8];
+            input.read_exact(&mut time).expect("a parent");
+            Duration::from_nanos(u64::from_le_bytes(time))
+        });
+        std::thread::scope(|scope| {
+            let mut threads = threads.iter().zip(&mut logs);
+            let first = threads.next();
+            for (names, log) in threads {
+                scope.spawn(|| self.run(names, times, log));
+            }
+            if let Some((names, log)) = first {
+                self.run(names, times, log);
+            }
+        });
+        let log: Vec<u8> = logs.iter().flatten().flat_map(Cycle::write).collect();
+        output.write_all(&log).expect("a parent");
+    }
+
+    fn run(&self, names: &[&str], times: [Duration; 2], log: &mut Vec<Cycle>) {
+        let [from, until] = times;
+        let every = self.task.every;
+        sleep_until(from);
+        let mut names = names.iter().cycle();
+        while log.last().is_none_or(|last| last.held[1] < until) {
+            let Some(name) = names.next() else { break };
+            let cycle = self.cycle(name);
+            log.push(cycle);
+            if matches!(self.task.way, Way::Timed) && log.len() == TIMED.0 {
+                break;
+            }
+            if !every.is_zero() {
+                sleep_until(cycle.asked + every);
+            }
         }
-    });
-    let log: Vec<u8> = logs.iter().flatten().flat_map(Cycle::write).collect();
-    output.write_all(&log).expect("a parent");
+    }
+
+    fn cycle(&self, name: &str) -> Cycle {
+        let asked = monotonic();
+        let held = self.task.way.take(&self.lock, name);
+        let got = monotonic();
+        if !matches!(held, Held::Nothing) {
+            self.use_it(got);
+        }
+        let cycle = Cycle {
+            token: held.token(),
+            asked,
+            held: [got, monotonic()],
+        };
+        held.release();
+        cycle
+    }
+
+    fn use_it(&self, since: Duration) {
+        let hold = self.task.hold;
+        if let Some(number) = &self.number {
+            count(number);
+        }
+        if matches!(self.task.inside, Inside::Spin) {
+            while monotonic() < since + hold {
+                std::hint::spin_loop();
+            }
+        } else if !hold.is_zero() {
+            std::thread::sleep(hold);
+        }
+    }
+}
+
+/// Adds one, as the example `counter` does.
+fn count(number: &File) {
+    let mut digits = [b'0'; 20];
+    // There is none yet at the first time.
+    let _ = number.read_exact_at(&mut digits, 0);
+    let counted: u64 = str::from_utf8(&digits)
+        .expect("digits")
+        .parse()
+        .expect("a number");
+    let next = format!("{:020}", counted + 1);
+    number.write_all_at(next.as_bytes(), 0).expect("a file");
 }
 
 /// With memory that is there already.
@@ -174,121 +239,7 @@ fn sleep_precisely() {
     rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)).expect("a timer");
 }
 
-impl Task {
-    fn run(self, lock: &Locker, names: &[&str], times: [Duration; 2], log: &mut Vec<Cycle>) {
-        let [from, until] = times;
-        sleep_until(from);
-        let mut names = names.iter().cycle();
-        while log.last().is_none_or(|last| last.held[1] < until) {
-            let Some(name) = names.next() else { break };
-            let cycle = self.cycle(lock, name);
-            log.push(cycle);
-            if !self.every.is_zero() {
-                sleep_until(cycle.asked + self.every);
-            }
-        }
-    }
-
-    fn cycle(self, lock: &Locker, name: &str) -> Cycle {
-        let asked = monotonic();
-        let guard = self.way.take(lock, name);
-        let got = monotonic();
-        if !self.hold.is_zero() {
-            std::thread::sleep(self.hold);
-        }
-        let cycle = Cycle {
-            token: guard.fencing_token(),
-            asked,
-            held: [got, monotonic()],
-        };
-        // On a machine that is busy with other work, no answer may come in time.
-        guard.unlock().unwrap_or_else(|e| eprintln!("{e}"));
-        cycle
-    }
-
-    fn to_args(self) -> [String; 4] {
-        let [way, prefer] = [format!("{:?}", self.way), format!("{:?}", self.prefer)];
-        let [hold, every] = [self.hold, self.every].map(|time| time.as_micros().to_string());
-        [way, prefer, hold, every]
-    }
-
-    fn from_args(args: &[String]) -> Self {
-        let [way, prefer, hold, every] = args else {
-            panic!("a worker's four arguments, not {args:?}");
-        };
-        let [hold, every] =
-            [hold, every].map(|time| Duration::from_micros(time.parse().expect("microseconds")));
-        let way = match way.as_str() {
-            "Read" => Way::Read,
-            "Write" => Way::Write,
-            _ => Way::Lock,
-        };
-        let prefer = match prefer.as_str() {
-            "Readers" => Prefer::Readers,
-            "Writers" => Prefer::Writers,
-            _ => Prefer::Nobody,
-        };
-        Task {
-            way,
-            prefer,
-            hold,
-            every,
-        }
-    }
-}
-
-impl Way {
-    fn take(self, lock: &Locker, name: &str) -> LockGuard {
-        let taken = match self {
-            Way::Lock => lock.lock(name),
-            Way::Read => lock.read(name),
-            Way::Write => lock.write(name),
-        };
-        taken.expect("the lock")
-    }
-}
-
-impl Cycle {
-    pub(crate) fn waited(&self) -> Duration {
-        self.held[0] - self.asked
-    }
-
-    fn write(&self) -> Vec<u8> {
-        let times = [self.asked, self.held[0], self.held[1]];
-        [self.token.to_le_bytes()]
-            .into_iter()
-            .chain(times.map(bytes))
-            .flatten()
-            .collect()
-    }
-
-    fn read(log: &[u8; 32]) -> Self {
-        let mut numbers = log
-            .as_chunks::<8>()
-            .0
-            .iter()
-            .copied()
-            .map(u64::from_le_bytes);
-        let mut next = || numbers.next().expect("four numbers");
-        Cycle {
-            token: next(),
-            asked: Duration::from_nanos(next()),
-            held: [next(), next()].map(Duration::from_nanos),
-        }
-    }
-}
-
-impl Default for Cycle {
-    fn default() -> Self {
-        Cycle {
-            token: u64::MAX,
-            asked: Duration::MAX,
-            held: [Duration::MAX; 2],
-        }
-    }
-}
-
-fn bytes(time: Duration) -> [u8; 8] {
+pub(super) fn bytes(time: Duration) -> [u8; 8] {
     u64::try_from(time.as_nanos())
         .expect("a host that was started not long ago")
         .to_le_bytes()
