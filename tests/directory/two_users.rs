@@ -1,0 +1,101 @@
+//! Users that share a directory. Without the right to become another user there is nothing to try.
+
+use rustix::process::geteuid;
+
+use super::puppet::Puppet;
+use super::*;
+use support::Stopwatch;
+
+/// Two whom no system has, where this process may become them.
+fn users() -> Option<[Option<u32>; 2]> {
+    let may = geteuid().is_root();
+    if !may {
+        println!("left out: only root can become other users");
+    }
+    may.then_some([Some(61_234), Some(61_235)])
+}
+
+/// For each kind of a directory that all may write in, with and without the sticky bit, two users.
+fn shared(check: impl Fn(&Path, [Puppet; 2])) {
+    let Some(users) = users() else { return };
+    for mode in [0o777, 0o1777] {
+        let directory = temp_dir();
+        set_mode(directory.path(), mode);
+        let puppets = users.map(|uid| Puppet::start_as(uid, directory.path()));
+        check(directory.path(), puppets);
+    }
+}
+
+#[test]
+fn users_exclude_each_other() {
+    shared(|_, [mut one, mut two]| {
+        // Each makes a file that the other uses.
+        pass_on("a", &mut one, &mut two);
+        pass_on("b", &mut two, &mut one);
+    });
+}
+
+fn pass_on(name: &str, first: &mut Puppet, second: &mut Puppet) {
+    assert!(first.ask(&format!("lock {name}")).starts_with("token"));
+    assert_eq!(second.ask(&format!("try {name}")), "taken");
+    second.tell(&format!("lock {name}"));
+    await_a_line(&open(&first.directory), name);
+    assert_eq!(first.ask("unlock"), "ok");
+    let answer = second.answer();
+    assert!(
+        answer.starts_with("token") && answer.ends_with("false"),
+        "{answer}"
+    );
+    assert_eq!(second.ask("unlock"), "ok");
+}
+
+#[test]
+fn death_of_one_user_gives_the_lock_to_the_other_at_once() {
+    shared(|directory, [mut one, mut two]| {
+        one.ask("lock a");
+        two.tell("lock a");
+        await_a_line(&open(directory), "a");
+        let stopwatch = Stopwatch::start();
+        one.kill();
+        assert!(two.answer().ends_with("true"));
+        stopwatch.assert_within(SOON);
+    });
+}
+
+#[test]
+fn one_user_breaks_the_lock_of_another() {
+    shared(|_, [mut one, mut two]| {
+        one.ask("lock a");
+        assert_eq!(two.ask("break a"), "broke 1");
+        assert!(two.ask("try a").ends_with("true"));
+        assert_eq!(one.ask("verify"), "Lost");
+        assert_eq!(one.ask("unlock"), "Lost");
+        assert_eq!(two.ask("verify"), "ok");
+        assert_eq!(two.ask("unlock"), "ok");
+    });
+}
+
+#[test]
+fn users_read_together() {
+    shared(|_, [mut one, mut two]| {
+        assert!(one.ask("read a").starts_with("token"));
+        assert!(two.ask("read a").starts_with("token"));
+        one.ask("unlock");
+        assert_eq!(one.ask("try a"), "taken");
+        two.ask("unlock");
+        assert!(one.ask("try a").starts_with("token"));
+    });
+}
+
+#[test]
+fn what_a_dead_user_left_in_a_sticky_directory_hinders_nobody() {
+    shared(|directory, [mut one, mut two]| {
+        one.ask("lock a");
+        one.kill();
+        assert!(two.ask("try a").ends_with("true"));
+        assert_eq!(two.ask("unlock"), "ok");
+        drop((one, two));
+        // The owner of the directory may remove it.
+        assert_only_files_of(directory, &["a"]);
+    });
+}
