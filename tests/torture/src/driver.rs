@@ -17,7 +17,7 @@ use super::kinds::{BY_ITSELF, Class, ELECTION, KINDS, Kind};
 use super::names::{COUNTER, MOST_PERMITS};
 use super::program::Program;
 use super::register::Register;
-use super::servers::Servers;
+use super::servers::{Directory, Servers};
 use super::summary::Summary;
 use super::topology::Topology;
 use super::watcher::Watchers;
@@ -119,7 +119,7 @@ fn rules(run: &Event) -> Rules {
     let count = |number: u64| usize::try_from(number).expect("no ages");
     // While others take the places of masters, nobody gets a lock.
     let topology = Topology::named(&run.outcome).unwrap_or(Topology::Single);
-    let is_single = topology == Topology::Single;
+    let is_single = matches!(topology, Topology::Single | Topology::File);
     let io_timeout = topology.io_timeout();
     let least = |number| count(if is_single { number } else { number / 4 });
     let are_all = env::var_os("TORTURE_FAULTS").is_none();
@@ -209,6 +209,8 @@ impl<'a> Driver<'a> {
     fn can_fire(&self, kind: &Kind) -> bool {
         let clock = self.servers.single().and_then(|one| one.clock.as_ref());
         let is_there = clock.is_some() || !kind.name.starts_with("server clock ");
+        let has_disk = self.servers.directory().is_none_or(Directory::has_disk);
+        let is_there = is_there && (has_disk || kind.name != "disk full");
         is_there && self.servers.topology().has(kind)
     }
 

@@ -3,11 +3,14 @@
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::Signal;
+
 use super::breaks::{break_lock, stop_and_break};
 use super::driver::{Driver, WORKERS};
-use super::history::{ALL, PROGRAM};
-use super::kinds::Kind;
+use super::history::{self, ALL, Event, PROGRAM};
+use super::kinds::{KEPT_BY_CHILD, Kind};
 use super::names::NAMES;
+use super::program::signal;
 use super::register::{Moment, Target};
 use super::server_faults::on_server;
 use super::servers::{MEMBERS, Single};
@@ -99,6 +102,7 @@ fn target(driver: &mut Driver<'_>, kind: &str, holder: u32) -> u32 {
         | "all restarted"
         | "compaction"
         | "lease ended"
+        | "disk full"
         // Whoever is first.
         | "lose reply to downgrade"
         | "lose reply to acquire several" => ALL,
@@ -177,7 +181,10 @@ fn fire_at(driver: &mut Driver<'_>, kind: &Kind, target: u32) -> bool {
             driver.set_network(target, Fault::None);
             true
         }
-        "descriptors exhausted" | "threads exhausted" => exhaust(driver, target, kind.name),
+        KEPT_BY_CHILD => kill_but_for_a_child(driver, target),
+        "descriptors exhausted" | "threads exhausted" | "open files exhausted" => {
+            exhaust(driver, target, kind.name)
+        }
         name => on_network(driver, target, name),
     }
 }
@@ -209,6 +216,24 @@ fn kill(driver: &mut Driver<'_>, target: u32) -> bool {
     let new = driver.new_worker(target);
     *driver.worker(target) = new;
     true
+}
+
+/// Kills somebody whose child has copies of its files, and then the child.
+fn kill_but_for_a_child(driver: &mut Driver<'_>, target: u32) -> bool {
+    let time = driver.ttl.mul_f64(driver.rng.f64());
+    let worker = driver.worker(target);
+    let pid = worker.pid();
+    worker.tell("fork");
+    let child = worker.wait_for("forked", PATIENCE);
+    let forked = history::now();
+    kill(driver, target);
+    thread::sleep(time);
+    driver.history.tell(&Event {
+        pid,
+        until: forked,
+        ..Event::now("kept")
+    });
+    child.parse().is_ok_and(|child| signal(child, Signal::KILL))
 }
 
 fn on_network(driver: &mut Driver<'_>, target: u32, name: &str) -> bool {
@@ -278,5 +303,5 @@ fn exhaust(driver: &mut Driver<'_>, target: u32, name: &str) -> bool {
         driver.set_network(target, Fault::None);
     }
     let refused = driver.worker(target).wait_for("refused", PATIENCE);
-    name == "descriptors exhausted" || refused != "0"
+    name != "threads exhausted" || refused != "0"
 }

@@ -57,6 +57,7 @@ pub enum Mode {
 /// | `broken` | whose leases were broken, as the server has it | `name`, `detail` the last end, then end:id of each |
 /// | `bare` | a key without a ttl | `name` |
 /// | `run` | what was run | `detail` safe or unsafe, `outcome` against which servers, `until` the ttl in nanoseconds, `token` for how many seconds, `id` rounds |
+/// | `kept` | before a child is killed that had copies of the files of a process that was | `pid` of that process, `until` when it was forked off |
 /// | `down` | most members of etcd or ZooKeeper have been down | `until` they are started again |
 /// | `without` | a fault that can't be fired here | `detail` its kind |
 /// | `left` | what stayed behind | `detail` |

@@ -102,7 +102,15 @@ const OF_MEMBERS: [&str; 9] = [
     ELECTION,
 ];
 
-pub const KINDS: [Kind; 61] = [
+/// What happens only where locks live in a directory.
+const OF_FILES: [&str; 3] = ["disk full", "open files exhausted", KEPT_BY_CHILD];
+
+/// A process is killed that has forked off a child: that has copies of its files, which keep its locks.
+pub const KEPT_BY_CHILD: &str = "kill but for a child";
+
+const DISK: &[&str] = &["engine", "unavailable"];
+
+pub const KINDS: [Kind; 64] = [
     safe("stop holder", OUTAGE, true),
     safe("stop waiter", OUTAGE, true),
     safe("stop holder past ttl", OUTAGE, true),
@@ -147,6 +155,9 @@ pub const KINDS: [Kind; 61] = [
     moving("master stopped past failover", Moves::Masters),
     moving("master cut off", Moves::Masters),
     moving(BY_ITSELF, Moves::Masters),
+    safe("disk full", DISK, false),
+    safe("open files exhausted", DISK, false),
+    safe(KEPT_BY_CHILD, UNAVAILABLE, false),
     safe("leader killed", OUTAGE, true),
     safe("leader stopped past election", OUTAGE, true),
     safe("leader cut off", OUTAGE, true),
@@ -200,6 +211,11 @@ impl Kind {
     /// Whether it is of members that elect a leader.
     pub fn is_of_members(&self) -> bool {
         OF_MEMBERS.contains(&self.name)
+    }
+
+    /// Whether it is of processes whose locks live in a directory, and of no others.
+    pub fn is_of_files(&self) -> bool {
+        OF_FILES.contains(&self.name)
     }
 
     /// Whether somebody breaks a lock, whose name its event has.

@@ -13,6 +13,7 @@ pub mod kinds;
 mod looks;
 mod member_faults;
 mod names;
+mod own_mounts;
 mod program;
 mod register;
 mod server_faults;
@@ -26,7 +27,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use driver::Outcome;
@@ -37,6 +38,8 @@ use topology::Topology;
 const SECONDS: u64 = 60;
 /// Where nothing else is asked for, one way to have several servers, by the seed, gets so many besides.
 const SECONDS_OF_SEVERAL: u64 = 8;
+/// The same for a directory.
+const SECONDS_OF_FILE: u64 = 8;
 /// So many violations of each rule are shown.
 const SHOWN: usize = 5;
 
@@ -49,6 +52,7 @@ pub fn main() -> ExitCode {
         worker::run();
         return ExitCode::SUCCESS;
     }
+    own_mounts::end_with_parent();
     if !is_wanted() {
         return ExitCode::SUCCESS;
     }
@@ -61,6 +65,11 @@ pub fn main() -> ExitCode {
     let passed = phases(seconds, seed)
         .into_iter()
         .map(|(topology, class, seconds)| {
+            if topology == Topology::File
+                && let Some(again) = own_mounts::again()
+            {
+                return phase_again(again, topology, class, seed, seconds);
+            }
             phase(topology, class, seed, Duration::from_secs(seconds))
         })
         // All are run, whatever the first ones show.
@@ -88,6 +97,10 @@ fn exit(passed: bool) -> ExitCode {
 fn phases(seconds: u64, seed: u64) -> Vec<(Topology, Class, u64)> {
     let topology = Topology::chosen();
     let of = |class, seconds| (topology.unwrap_or(Topology::Single), class, seconds);
+    if topology == Some(Topology::File) {
+        // There is no server that may forget.
+        return vec![of(Class::Safe, seconds)];
+    }
     let mut phases = match env::var("TORTURE_CLASS").as_deref() {
         Ok("safe") => vec![of(Class::Safe, seconds)],
         Ok("unsafe") => vec![of(Class::Unsafe, seconds)],
@@ -104,6 +117,7 @@ fn phases(seconds: u64, seed: u64) -> Vec<(Topology, Class, u64)> {
         let mut several = [Topology::Replicas, Topology::Sentinel, Topology::Cluster];
         Rng::with_seed(seed).shuffle(&mut several);
         phases.push((several[0], Class::Safe, SECONDS_OF_SEVERAL));
+        phases.push((Topology::File, Class::Safe, SECONDS_OF_FILE));
     }
     phases
 }
@@ -122,6 +136,23 @@ fn skipped() -> impl Iterator<Item = String> {
     let (args, values) = (env::args(), env::args().skip(1));
     args.zip(values)
         .filter_map(|(arg, value)| (arg == "--skip").then_some(value))
+}
+
+/// Has it run in another process.
+fn phase_again(
+    mut again: Command,
+    topology: Topology,
+    class: Class,
+    seed: u64,
+    seconds: u64,
+) -> bool {
+    again
+        .env("TORTURE_TOPOLOGY", topology.name())
+        .env("TORTURE_CLASS", class.name())
+        .env("TORTURE_SEED", seed.to_string())
+        .env("TORTURE_SECONDS", seconds.to_string());
+    let status = again.status().expect("run this program again");
+    status.success()
 }
 
 fn phase(topology: Topology, class: Class, seed: u64, time: Duration) -> bool {

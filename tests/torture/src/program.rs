@@ -235,7 +235,8 @@ fn is_running(child: &mut Child) -> bool {
     child.try_wait().is_ok_and(|status| status.is_none())
 }
 
-fn signal(pid: u32, signal: Signal) -> bool {
+/// Says whether it was there.
+pub(crate) fn signal(pid: u32, signal: Signal) -> bool {
     let pid = pid.try_into().ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| kill_process(pid, signal).is_ok())
 }

@@ -9,7 +9,7 @@ use redis::{Connection, RedisError, cmd};
 use super::driver::Driver;
 use super::faults::{PATIENCE, millis};
 use super::names::{NAMES, key_of};
-use super::servers::Place;
+use super::servers::{Directory, Place};
 use super::watcher::admin;
 use super::{failovers, member_faults};
 use support::{Fault, RedisServer, eventually};
@@ -20,6 +20,9 @@ pub(crate) fn on_server(driver: &mut Driver<'_>, fault: &str, name: &str) -> boo
     let time = millis(driver.rng.u64(20..short));
     if driver.servers.members().is_some() {
         return member_faults::fire(driver, fault);
+    }
+    if let Some(directory) = driver.servers.directory() {
+        return fill(directory, time);
     }
     match fault {
         "slots moved"
@@ -46,6 +49,16 @@ pub(crate) fn on_server(driver: &mut Driver<'_>, fault: &str, name: &str) -> boo
         "server clock forward" | "server clock back" => move_clock(driver, fault, time).is_ok(),
         _ => on_all(driver, fault, time),
     }
+}
+
+/// Nothing can be written that needs more room than there is.
+fn fill(directory: &Directory, time: Duration) -> bool {
+    let full = directory.fill();
+    thread::sleep(time);
+    if let Err(error) = &full {
+        eprintln!("torture: disk full: {error}");
+    }
+    full.is_ok()
 }
 
 /// Hits all servers that have locks, at once. Says whether one was hit.
@@ -180,7 +193,7 @@ fn move_clock(driver: &mut Driver<'_>, name: &str, time: Duration) -> io::Result
     let is_taken_back = driver.rng.bool();
     let clock = match &mut driver.servers.place {
         Place::Single(single) => single.clock.as_mut(),
-        Place::Set(_) | Place::Members(_) => None,
+        _ => None,
     };
     let clock = clock.ok_or(io::ErrorKind::Unsupported)?;
     if name == "server clock forward" {

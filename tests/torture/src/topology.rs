@@ -1,4 +1,4 @@
-//! Which servers a run is against.
+//! Which servers a run is against, or that there is none.
 
 use std::env;
 use std::ops::RangeInclusive;
@@ -21,16 +21,37 @@ pub(crate) enum Topology {
     Etcd,
     /// Three members of ZooKeeper.
     ZooKeeper,
+    /// A directory, and no server.
+    File,
 }
 
+/// What happens to processes whose locks live in a directory, beside the faults of a directory.
+const OF_PROCESSES: [&str; 14] = [
+    "stop holder",
+    "stop waiter",
+    "stop holder past ttl",
+    "kill holder",
+    "kill waiter",
+    "kill releasing",
+    "kill passing",
+    "close",
+    "break",
+    "stop holder and break",
+    "stop program",
+    "kill program",
+    "kill watchdog",
+    "threads exhausted",
+];
+
 impl Topology {
-    const ALL: [Topology; 6] = [
+    const ALL: [Topology; 7] = [
         Topology::Single,
         Topology::Replicas,
         Topology::Sentinel,
         Topology::Cluster,
         Topology::Etcd,
         Topology::ZooKeeper,
+        Topology::File,
     ];
 
     /// What `TORTURE_TOPOLOGY` names.
@@ -53,13 +74,14 @@ impl Topology {
             Topology::Cluster => "cluster",
             Topology::Etcd => "etcd",
             Topology::ZooKeeper => "zookeeper",
+            Topology::File => "file",
         }
     }
 
     /// From which the ttl of a run is chosen, in milliseconds. Where masters are replaced, some leases are to outlive that.
     pub(crate) fn ttls(self) -> RangeInclusive<u64> {
         match self {
-            Topology::Single => 300..=500,
+            Topology::Single | Topology::File => 300..=500,
             // Whole seconds, and an election is over before.
             Topology::Etcd => 2_000..=2_000,
             // Ten ticks at least, twenty at most.
@@ -82,7 +104,7 @@ impl Topology {
     /// How many replicas each master has.
     pub(crate) fn replicas(self) -> usize {
         match self {
-            Topology::Single | Topology::Etcd | Topology::ZooKeeper => 0,
+            Topology::Single | Topology::Etcd | Topology::ZooKeeper | Topology::File => 0,
             Topology::Replicas | Topology::Sentinel => 2,
             Topology::Cluster => 1,
         }
@@ -103,6 +125,10 @@ impl Topology {
 
     /// Whether a fault can be fired at such servers.
     pub(crate) fn has(self, kind: &Kind) -> bool {
+        if self == Topology::File || kind.is_of_files() {
+            let is_there = kind.is_of_files() || OF_PROCESSES.contains(&kind.name);
+            return self == Topology::File && is_there;
+        }
         match kind.name {
             "compaction" => return self == Topology::Etcd,
             "lease ended" => return self.elects(),

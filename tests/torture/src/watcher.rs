@@ -1,5 +1,6 @@
 //! Threads that watch the servers, and whether a process has the time that it needs.
 
+mod directory;
 mod members;
 
 use std::collections::HashMap;
@@ -36,13 +37,15 @@ impl Watchers {
             servers.members().map(Members::look),
         );
         let late = || History::open(dir, "lateness.jsonl", DRIVER);
+        let directory = servers.directory().map(|one| one.path().to_owned());
         let (own, until, also_until) = (late()?, ended.clone(), ended.clone());
         Ok(Watchers {
             _probe: watch_process(late()?),
             threads: vec![
-                thread::spawn(move || match open {
-                    Some(open) => members::watch(&watched, open, &history, &until),
-                    None => watch_servers(&watched, &history, &until),
+                thread::spawn(move || match (open, directory) {
+                    (Some(open), _) => members::watch(&watched, open, &history, &until),
+                    (_, Some(directory)) => directory::watch(&directory, &history, &until),
+                    _ => watch_servers(&watched, &history, &until),
                 }),
                 thread::spawn(move || watch_threads(&own, &also_until)),
             ],

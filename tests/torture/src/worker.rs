@@ -12,7 +12,7 @@ use fastrand::Rng;
 
 use self::cancelling::Canceller;
 use self::errors::kind;
-use self::limits::{exhaust, tell_what_is_left};
+use self::limits::{exhaust, fork_off, tell_what_is_left};
 use self::lockers::{Shared, builder};
 use self::register::Register;
 use self::task::{Guard, How, Task};
@@ -139,6 +139,7 @@ pub(crate) fn run() {
         while let Some(order) = hear().filter(|order| order != "end") {
             match order.as_str() {
                 "close" => locker.close(&told, &history),
+                "fork" => fork_off(),
                 order => exhaust(order, &refused),
             }
         }

@@ -158,11 +158,17 @@ fn after_kill(
 ) -> Option<Violation> {
     let mut later = facts.holdings_of(dead.name());
     let next = later.find(|one| one.from() > kill.from && !is_killed(kill, one))?;
-    let since = next.ask.map_or(kill.from, |ask| ask.at.max(kill.from));
+    // A child may have kept it until then.
+    let dead_since = if facts.engine.has_lasting_leases() {
+        kill.until
+    } else {
+        kill.from
+    };
+    let since = next.ask.map_or(dead_since, |ask| ask.at.max(dead_since));
     let took = next.from().saturating_sub(since);
     // Those that share it with the dead one live on.
     let ttls = if dead.is_exclusive() { 1 } else { 2 };
-    let most = nanos(rules.ttl * ttls + ends_within(facts) + rules.slack)
+    let most = nanos(facts.engine.lasts(rules.ttl) * ttls + ends_within(facts) + rules.slack)
         + their_lateness(facts, dead.name(), since, next.from());
     let is_near = |other: &Span<'_>| {
         let near = other.until.saturating_add(nanos(rules.ttl));
@@ -224,7 +230,8 @@ impl<'a> Free<'a> {
         }
         // It lasts for its ttl, and then nobody is told.
         let death = facts.death(holding.answer.pid, holding.from())?;
-        let later = rules.ttl + ends_within(facts) - AFTER_RELEASE;
+        let lasts = facts.engine.lasts(rules.ttl);
+        let later = lasts + ends_within(facts) - AFTER_RELEASE;
         let at = death.until.saturating_add(nanos(later));
         let event = death.event;
         Some(Free {

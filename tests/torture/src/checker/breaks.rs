@@ -84,8 +84,16 @@ impl<'a> Facts<'a> {
         broken: &Break<'_>,
     ) -> u64 {
         let (process, seen) = (holding.answer.process, holding.seen);
-        let over = broken.until + nanos(rules.ttl);
         let after = nanos(rules.io_timeout + rules.slack);
+        if self.engine.has_lasting_leases() {
+            // Nothing ends it before: it is told by the next look that nothing keeps it from.
+            let faults = self.faults_near(process, broken.from, seen, 0);
+            let kept = faults.filter(|span| !span.kind.errors.is_empty());
+            let since = kept.map(|span| span.until).fold(broken.until, u64::max);
+            let lateness = self.lateness.on_the_way(process, broken.from, seen);
+            return since.saturating_add(nanos(rules.ttl / 3) + after + lateness);
+        }
+        let over = broken.until + nanos(rules.ttl);
         let mut faults = self.faults_near(process, broken.from, seen, after);
         if faults.any(|span| !span.kind.errors.is_empty()) {
             return over;
@@ -101,7 +109,7 @@ impl<'a> Facts<'a> {
         match self.engine {
             Engine::Redis => {}
             // It renews, and sees that its key is gone.
-            Engine::Etcd => return false,
+            Engine::Etcd | Engine::Files => return false,
             // It watches its own node.
             Engine::ZooKeeper => return true,
         }

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use crate::history::ALL;
+use crate::kinds::{KEPT_BY_CHILD, Kind};
+
 /// Which servers keep the locks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Engine {
@@ -12,6 +15,8 @@ pub(crate) enum Engine {
     Etcd,
     /// A line of nodes, which last as long as the session of their process.
     ZooKeeper,
+    /// A file for each name. Leases last as long as their process.
+    Files,
 }
 
 /// So many tokens above its first a lease may use in its process.
@@ -29,13 +34,14 @@ impl Engine {
         match servers {
             "etcd" => Engine::Etcd,
             "zookeeper" => Engine::ZooKeeper,
+            "file" => Engine::Files,
             _ => Engine::Redis,
         }
     }
 
     /// Whether owners stand in one line, and whoever is dead stays in it until its lease is over.
     pub(super) fn has_lines(self) -> bool {
-        self != Engine::Redis
+        matches!(self, Engine::Etcd | Engine::ZooKeeper)
     }
 
     /// Whether all calls of a process wait on one connection. It is given up when one answer takes too long, and then no other
@@ -44,10 +50,45 @@ impl Engine {
         self == Engine::ZooKeeper
     }
 
+    /// Whether a lease lasts until it is released, broken, or passed on, or its process ends.
+    pub(super) fn has_lasting_leases(self) -> bool {
+        self == Engine::Files
+    }
+
+    /// For how long a dead owner may keep its lock.
+    pub(super) fn lasts(self, ttl: Duration) -> Duration {
+        if self.has_lasting_leases() {
+            Duration::ZERO
+        } else {
+            ttl
+        }
+    }
+
+    /// Whether a lease may be lost by this fault, beside a break.
+    pub(super) fn may_lose(self, kind: &Kind) -> bool {
+        kind.loses && !self.has_lasting_leases()
+    }
+
+    /// Whether a lock may be found abandoned because of it.
+    pub(super) fn may_abandon(self, kind: &Kind) -> bool {
+        kind.abandons() && (!self.has_lasting_leases() || !kind.loses)
+    }
+
+    /// Whose calls may fail because of a fault that hits this process: one that is stopped, or whose child has copies of its
+    /// files, may have the file of a name locked meanwhile.
+    pub(super) fn reach_of(self, kind: &Kind, process: u32) -> u32 {
+        let keeps = kind.name.starts_with("stop ") || kind.name == KEPT_BY_CHILD;
+        if self.has_lasting_leases() && keeps {
+            ALL
+        } else {
+            process
+        }
+    }
+
     /// By how much a server may end a lease later than its ttl after its last renewal.
     pub(super) fn ends_leases_within(self) -> Duration {
         match self {
-            Engine::Redis => Duration::ZERO,
+            Engine::Redis | Engine::Files => Duration::ZERO,
             Engine::Etcd => ETCD_REVOKES_WITHIN,
             Engine::ZooKeeper => SESSIONS_END_WITHIN,
         }

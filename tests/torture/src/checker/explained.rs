@@ -27,12 +27,15 @@ pub(super) fn losses(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         {
             let since = last_for_itself(facts, holding).saturating_sub(3 * ttl);
             let mut spans = facts.faults.iter();
-            let faulty =
-                spans.any(|span| span.kind.abandons() && span.from <= from && since <= span.until);
+            let faulty = spans.any(|span| {
+                facts.engine.may_abandon(span.kind) && span.from <= from && since <= span.until
+            });
             let panicked = panicked_within((since, from), holding, &panics)
                 || passing::was_passed_on(facts, holding, since);
             let broken = facts.was_broken(&holding.answer.name, since, from);
-            if !faulty && !broken && !panicked && !was_one_late(facts, rules, holding, since) {
+            let was_late =
+                || !facts.engine.has_lasting_leases() && was_one_late(facts, rules, holding, since);
+            if !faulty && !broken && !panicked && !was_late() {
                 let text = format!("{} found abandoned without a cause", holding.name());
                 found.push(violation("C4", text, &[holding.answer]));
             }
@@ -54,7 +57,11 @@ fn is_loss_explained(
         "closed" => holding.closed.is_some(),
         // What is lost is lost for good.
         "held again" => false,
-        _ => faults.any(|span| span.kind.loses) || was_too_late(facts, rules, holding, lost),
+        _ => {
+            let may_be_late = !facts.engine.has_lasting_leases();
+            faults.any(|span| facts.engine.may_lose(span.kind))
+                || (may_be_late && was_too_late(facts, rules, holding, lost))
+        }
     }
 }
 

@@ -30,6 +30,8 @@ pub(crate) struct Facts<'a> {
     /// Names that were asked for together.
     together: HashSet<(&'a str, &'a str)>,
     pub(crate) lateness: Lateness,
+    /// Children that had copies of the files of a process that was killed.
+    pub(super) kept: Vec<&'a Event>,
 }
 
 /// A lock that a thread had. Of several that it had together, there is one for each.
@@ -63,6 +65,8 @@ pub(crate) struct Span<'a> {
     pub(crate) from: u64,
     pub(crate) until: u64,
     pub(crate) process: u32,
+    /// Whose calls may fail because of it.
+    reach: u32,
     pub(crate) hit: bool,
 }
 
@@ -136,7 +140,7 @@ impl Span<'_> {
 
     /// Whether it may have had an effect on `process` between the two times, if that lasts for `after`.
     pub(crate) fn touches(&self, process: u32, from: u64, until: u64, after: u64) -> bool {
-        let concerns = self.process == ALL || self.process == process;
+        let concerns = self.reach == ALL || self.reach == process;
         concerns && self.from <= until && from <= self.until.saturating_add(after)
     }
 }
@@ -157,9 +161,13 @@ impl<'a> Facts<'a> {
             adoptions: HashMap::new(),
             together: HashSet::new(),
             lateness: Lateness::default(),
+            kept: Vec::new(),
         };
         for event in events {
             facts.take_in(event);
+        }
+        if facts.engine.has_lasting_leases() {
+            facts.end_with_processes();
         }
         facts
     }
@@ -185,7 +193,14 @@ impl<'a> Facts<'a> {
                     self.holdings[*at].take_in(event);
                 }
             }
-            "fault" => self.faults.extend(span(event)),
+            "fault" => {
+                let span = span(event).map(|span| Span {
+                    reach: self.engine.reach_of(span.kind, span.process),
+                    ..span
+                });
+                self.faults.extend(span);
+            }
+            "kept" => self.kept.push(event),
             "faulted" => {
                 let mut spans = self.faults.iter_mut().rev();
                 if let Some(span) = spans.find(|span| span.event.id == event.id) {
@@ -374,6 +389,7 @@ fn span(event: &Event) -> Option<Span<'_>> {
         from: event.at,
         until: u64::MAX,
         process: event.process,
+        reach: event.process,
         hit: false,
     })
 }

@@ -23,6 +23,7 @@ mod commands;
 mod engine;
 mod explained;
 mod facts;
+mod lasting;
 mod lateness;
 mod members;
 mod passing;

@@ -69,7 +69,8 @@ pub(super) fn owners(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             .any(|end| end.at <= event.at);
         let broken = facts.break_of(holding);
         let broken = broken.is_some_and(|one| one.from <= event.at);
-        if !released && !broken && !went(facts, rules, before.at, event.at) {
+        let died = facts.engine.has_lasting_leases() && holding.until <= event.at;
+        if !released && !broken && !died && !went(facts, rules, before.at, event.at) {
             let text = format!("{} was taken from its holder", event.name);
             let shown = [holding.answer, holding.last, before, event];
             found.push(violation("C6", text, &shown));

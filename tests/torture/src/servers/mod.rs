@@ -1,5 +1,6 @@
-//! The servers of a run, whichever they are.
+//! The servers of a run, whichever they are, or the directory.
 
+mod directory;
 mod members;
 mod sets;
 mod single;
@@ -11,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use super::kinds::Class;
 use super::names::key_of;
 use super::topology::Topology;
+pub(crate) use directory::Directory;
 pub(crate) use members::{MEMBERS, Members};
 pub(crate) use sets::Set;
 pub(crate) use single::Single;
@@ -36,6 +38,7 @@ pub(crate) enum Place {
     Single(Box<Single>),
     Set(Box<Set>),
     Members(Box<Members>),
+    Directory(Directory),
 }
 
 /// Which servers are looked at: those that have the locks, and those that take part besides.
@@ -68,6 +71,7 @@ impl Servers {
             Topology::Etcd | Topology::ZooKeeper => {
                 Place::Members(Box::new(Members::start(topology)))
             }
+            Topology::File => Place::Directory(Directory::start(dir).expect("make a directory")),
             _ => Place::Set(Box::new(Set::start(topology, class))),
         };
         let servers = Servers {
@@ -87,21 +91,28 @@ impl Servers {
     pub(crate) fn single(&self) -> Option<&Single> {
         match &self.place {
             Place::Single(single) => Some(single),
-            Place::Set(_) | Place::Members(_) => None,
+            _ => None,
         }
     }
 
     pub(crate) fn set(&self) -> Option<&Set> {
         match &self.place {
             Place::Set(set) => Some(set),
-            Place::Single(_) | Place::Members(_) => None,
+            _ => None,
         }
     }
 
     pub(crate) fn members(&self) -> Option<&Members> {
         match &self.place {
             Place::Members(members) => Some(members),
-            Place::Single(_) | Place::Set(_) => None,
+            _ => None,
+        }
+    }
+
+    pub(crate) fn directory(&self) -> Option<&Directory> {
+        match &self.place {
+            Place::Directory(directory) => Some(directory),
+            _ => None,
         }
     }
 
@@ -144,6 +155,7 @@ impl Servers {
     pub(crate) fn entrances(&self) -> Vec<SocketAddr> {
         match &self.place {
             Place::Members(members) => members.addrs(),
+            Place::Directory(_) => Vec::new(),
             _ if self.topology.announces() => Vec::new(),
             _ => vec![self.masters()[0].addr()],
         }
@@ -170,6 +182,7 @@ impl Servers {
         let parameters = self.topology.parameters(self.class);
         match (&self.place, entrances) {
             (Place::Members(members), all) => members.url_by(all),
+            (Place::Directory(directory), _) => directory.url(),
             (_, [addr, ..]) => format!("redis://app:app@{addr}/{parameters}"),
             (Place::Set(set), []) => set.url("app:app", &parameters),
             (Place::Single(_), []) => unreachable!("its workers have proxies"),
@@ -189,7 +202,7 @@ impl Servers {
     /// Those of Redis that have locks.
     pub(crate) fn masters(&self) -> Vec<&RedisServer> {
         match &self.place {
-            Place::Members(_) => Vec::new(),
+            Place::Members(_) | Place::Directory(_) => Vec::new(),
             Place::Single(single) => vec![single.primary()],
             Place::Set(set) => set.masters(),
         }
@@ -200,7 +213,7 @@ impl Servers {
         match &self.place {
             Place::Single(single) => single.primary(),
             Place::Set(set) => set.server(set.master_of(&key_of(name))),
-            Place::Members(_) => unreachable!("they are no servers of Redis"),
+            Place::Members(_) | Place::Directory(_) => unreachable!("no server of Redis has it"),
         }
     }
 
@@ -210,6 +223,7 @@ impl Servers {
             Place::Single(single) => single.clients(),
             Place::Set(set) => set.clients(),
             Place::Members(members) => return members.left(),
+            Place::Directory(directory) => return directory.left(),
         };
         let keys = self.masters().into_iter().flat_map(RedisServer::keys);
         let may_stay = |key: &str| [":fence", ":value"].iter().any(|end| key.ends_with(end));
@@ -220,8 +234,10 @@ impl Servers {
 
     /// The number that is stored for a name.
     pub(crate) fn stored(&self, name: &str) -> u64 {
-        if let Some(members) = self.members() {
-            return members.stored(name);
+        match &self.place {
+            Place::Members(members) => return members.stored(name),
+            Place::Directory(directory) => return directory.stored(name),
+            Place::Single(_) | Place::Set(_) => {}
         }
         let key = key_of(name) + ":value";
         let stored: Option<u64> = self.master_of(name).query(&["GET", &key]);
@@ -231,7 +247,7 @@ impl Servers {
     /// Waits until replicas have what masters have, or all members agree.
     pub(crate) fn mend(&self) {
         match &self.place {
-            Place::Single(_) => {}
+            Place::Single(_) | Place::Directory(_) => {}
             Place::Set(set) => set.mend(),
             Place::Members(members) => members.mend(),
         }

@@ -41,7 +41,7 @@ impl Set {
             .down_after(DOWN_AFTER)
             .node_timeout(DOWN_AFTER);
         match topology {
-            Topology::Single | Topology::Etcd | Topology::ZooKeeper => {
+            Topology::Single | Topology::Etcd | Topology::ZooKeeper | Topology::File => {
                 unreachable!("it is no set")
             }
             Topology::Replicas => {

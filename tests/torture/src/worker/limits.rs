@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use fork::Fork;
+use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 
 use crate::history::{Event, History};
 use support::{eventually, say, sockets, threads_named};
@@ -32,6 +33,20 @@ pub(super) fn exhaust(order: &str, refused: &AtomicU64) {
     }
     setrlimit(resource, before).expect("it was allowed before");
     say(&format!("refused {}", refused.load(Relaxed)));
+}
+
+/// Forks off a child that does nothing, and ends by itself if nobody ends it before.
+pub(super) fn fork_off() {
+    const MOST: Duration = Duration::from_secs(5);
+    match fork::fork() {
+        Ok(Fork::Parent(pid)) => say(&format!("forked {pid}")),
+        Ok(Fork::Child) => {
+            thread::sleep(MOST);
+            // Nothing of what it has copies of may be cleaned up by it.
+            let _ = kill_process(getpid(), Signal::KILL);
+        }
+        Err(error) => panic!("{error}"),
+    }
 }
 
 /// How soon they end is another test's: here it matters whether they do.

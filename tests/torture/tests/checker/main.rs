@@ -6,6 +6,7 @@ mod bounds;
 mod breaks;
 mod commands;
 mod failovers;
+mod files;
 mod lateness;
 mod members;
 mod passing;

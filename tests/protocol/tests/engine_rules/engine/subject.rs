@@ -1,0 +1,218 @@
+//! The rules, asked as the model of the scripts is.
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use crosslock_protocol::server::{Mode, Ticks};
+
+use super::heartbeat::{Acquired, IfTaken};
+use super::rules::{Entry, Standing, Table, Written};
+use super::{Release, Released, Renewed, Request};
+use crate::base::claim::{self, Claim, Prefer};
+use crate::base::clock::BootInstant;
+use crate::base::name::{Key, Namespace};
+use crate::base::owner::Owner;
+use crate::base::token::{Ending, Token};
+
+/// One name, by the rules.
+pub(crate) struct Subject {
+    key: Key,
+    table: Table,
+    pub(crate) now: BootInstant,
+    /// Whether all is written down and read again after each call, as an engine does that lives in files.
+    is_written: bool,
+    /// Whose lease was broken, where the rules are to be told.
+    broken: Vec<Owner>,
+}
+
+/// What is seen of a name: who has it, in no order, and who waits: the others in their order, and those that read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) holders: Vec<u8>,
+    pub(crate) is_kept: bool,
+    pub(crate) queue: Vec<u8>,
+    pub(crate) readers: Vec<u8>,
+}
+
+/// An owner's claim.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask {
+    pub(crate) owner: u8,
+    pub(crate) mode: Mode,
+    pub(crate) ttl: Ticks,
+}
+
+pub(crate) fn ticks(count: Ticks) -> Duration {
+    Duration::from_secs(count.unsigned_abs().into())
+}
+
+fn claim(key: &Key, mode: Mode) -> Claim {
+    let (mode, prefer) = match mode {
+        Mode::Exclusive => (claim::Mode::Exclusive, Prefer::Nobody),
+        Mode::Writer => (claim::Mode::Exclusive, Prefer::Writers),
+        Mode::Read => (claim::Mode::Shared, Prefer::Nobody),
+        Mode::EagerRead => (claim::Mode::Shared, Prefer::Readers),
+        Mode::Permits { count, of } => {
+            let (count, of) = (count.into(), of.into());
+            (claim::Mode::Permits { count, of }, Prefer::Nobody)
+        }
+    };
+    Claim {
+        key: key.clone(),
+        names: Vec::new().into(),
+        mode,
+        prefer,
+        valued: false,
+    }
+}
+
+impl Subject {
+    pub(crate) fn new(is_written: bool) -> Self {
+        Subject {
+            key: Key::new(&Namespace::default(), "a").expect("it is valid"),
+            table: Table::default(),
+            now: BootInstant::START.plus(Duration::from_secs(1_000)),
+            is_written,
+            broken: Vec::new(),
+        }
+    }
+
+    fn call<T>(
+        &mut self,
+        ask: Ask,
+        call: impl FnOnce(&mut Table, Request<'_>, BootInstant) -> T,
+    ) -> T {
+        let (claim, owner) = (claim(&self.key, ask.mode), Owner::numbered(ask.owner));
+        let ttl = ticks(ask.ttl);
+        let request = Request {
+            claim: &claim,
+            owner: &owner,
+            ttl,
+        };
+        let answer = call(&mut self.table, request, self.now);
+        self.write_down();
+        answer
+    }
+
+    fn write_down(&mut self) {
+        if !self.is_written {
+            return;
+        }
+        let written = Written {
+            broken: self.broken.clone(),
+            ..self.table.written(&self.key)
+        };
+        let mut table = Table::default();
+        table.put(&self.key, written, self.now);
+        self.table = table;
+    }
+
+    pub(crate) fn acquire(&mut self, ask: Ask, promise: Option<Ticks>) -> Acquired {
+        let if_taken = match promise {
+            None => IfTaken::Leave,
+            Some(promise) => IfTaken::Wait {
+                heartbeat_within: ticks(promise),
+                inbox: PhantomData,
+            },
+        };
+        self.call(ask, |table, request, now| {
+            table.acquire(request, if_taken, now)
+        })
+    }
+
+    pub(crate) fn renew(&mut self, ask: Ask) -> bool {
+        let renewed = self.call(ask, |table, request, now| match ask.ttl {
+            0 => table.is_owner(request, now),
+            _ => table.renew(request, now),
+        });
+        renewed == Renewed::Done
+    }
+
+    pub(crate) fn release(&mut self, ask: Ask, ending: Ending, keep: Ticks) -> bool {
+        let release = Release {
+            ending,
+            keep: ticks(keep),
+            ..Release::UNKNOWN
+        };
+        let released = self.call(ask, |table, request, now| {
+            table.release(request, release, now)
+        });
+        released == Released::Done
+    }
+
+    pub(crate) fn downgrade(&mut self, ask: Ask, last_used: u64) -> Option<Token> {
+        let downgraded = self.call(ask, |table, request, now| {
+            table.downgrade(request, last_used, now)
+        });
+        downgraded.map(|(token, _)| token)
+    }
+
+    pub(crate) fn adopt(&mut self, ask: Ask, from: u8, last_used: u64) -> Option<Token> {
+        let from = Owner::numbered(from);
+        self.call(ask, |table, request, now| {
+            table.adopt(request, &from, last_used, now)
+        })
+    }
+
+    pub(crate) fn free_permits(&self, of: u8) -> u32 {
+        self.table.free_permits(&self.key, of.into(), self.now)
+    }
+
+    /// Gives how many had it, and whose leases have ended.
+    pub(crate) fn break_lock(&mut self) -> (usize, Vec<u8>) {
+        let broken = self.table.break_lock(&self.key, self.now);
+        self.broken.extend(broken.owners.iter().cloned());
+        self.write_down();
+        let owners = broken.owners.iter().map(Owner::number);
+        (broken.holders.len(), owners.collect())
+    }
+
+    /// The process of an owner has ended.
+    pub(crate) fn die(&mut self, owner: u8) {
+        let is_gone = |one: &Owner| one.number() == owner;
+        self.table.end(&self.key, &is_gone, self.now);
+        self.write_down();
+    }
+
+    /// Those to whom it was granted, and who don't know it.
+    pub(crate) fn unaware(&self) -> Vec<u8> {
+        let entries = self.entries().into_iter();
+        let granted = entries.filter(|one| one.standing == Standing::Granted);
+        granted.filter_map(|one| number(&one)).collect()
+    }
+
+    /// Whether an owner comes too late to keep its place.
+    pub(crate) fn is_late(&self, owner: u8) -> bool {
+        let entries = self.table.written(&self.key).entries;
+        let mut its = entries.iter().filter(|one| number(one) == Some(owner));
+        its.any(|one| !matches!(one.standing, Standing::Has(_)) && one.until <= self.now)
+    }
+
+    pub(crate) fn seen(&self) -> Seen {
+        let mut seen = Seen::default();
+        for entry in self.entries() {
+            let list = match (entry.standing, entry.mode) {
+                (Standing::Kept, _) => {
+                    seen.is_kept = true;
+                    continue;
+                }
+                (Standing::Has(_) | Standing::Granted, _) => &mut seen.holders,
+                (Standing::Waits { .. }, claim::Mode::Shared) => &mut seen.readers,
+                (Standing::Waits { .. }, _) => &mut seen.queue,
+            };
+            list.extend(number(&entry));
+        }
+        seen.holders.sort_unstable();
+        seen
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        let mut entries = self.table.written(&self.key).entries;
+        entries.retain(|one| self.now < one.until);
+        entries
+    }
+}
+
+fn number(entry: &Entry) -> Option<u8> {
+    entry.owner.as_ref().map(Owner::number)
+}
