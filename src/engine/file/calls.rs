@@ -43,8 +43,8 @@ pub(super) struct Ahead {
     pub(super) doors: Vec<DoorId>,
     /// When it may come in although nobody does anything.
     pub(super) changes: Option<BootInstant>,
-    /// How many wait.
-    pub(super) waiting: u32,
+    /// How many wait ahead of it.
+    pub(super) place: u32,
     /// One of the holders, for the log.
     pub(super) holder: Option<String>,
 }
@@ -270,7 +270,7 @@ impl Names<'_> {
                 return Ok(Asked::Taken(Ahead {
                     doors: ahead.iter().filter_map(|one| self.door(one)).collect(),
                     changes: self.table.changes(request),
-                    waiting: self.table.count_waiting(request.key()),
+                    place: self.table.place_of(request),
                     holder,
                 }));
             }

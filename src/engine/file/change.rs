@@ -12,6 +12,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::io::Errno;
+
 use super::files::Files;
 use super::store::door::{self, DoorId};
 use super::store::page::{BootId, Found};
@@ -78,6 +80,9 @@ impl Files {
                 opened.push(self.name(key)?);
             }
             let Some(mut names) = self.lock(keys, &opened, haste, &until)? else {
+                if until.is_over() {
+                    return Err(self.busy(&keys[0]));
+                }
                 continue;
             };
             let done = change(&mut names)?;
@@ -188,7 +193,11 @@ impl<'a> Names<'a> {
         let Some(door) = self.doors.get(owner) else {
             return Ok(false);
         };
-        let is_gone = door::is_gone(&self.files.directory, *door);
+        let is_gone = match door::is_gone(&self.files.directory, *door) {
+            // Without a descriptor for it nobody can tell, so it counts as there.
+            Err(e) if is_exhausted(&e) => Ok(false),
+            looked => looked,
+        };
         let is_gone = is_gone.map_err(|e| self.files.error(self.parts[0].key, e))?;
         if !is_gone {
             self.alive.insert(owner.clone());
@@ -294,6 +303,11 @@ impl Part<'_> {
         self.section.read(&boot)?;
         self.section.write(&boot, text)
     }
+}
+
+fn is_exhausted(error: &io::Error) -> bool {
+    let none_left = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
+    error.raw_os_error().is_some_and(|e| none_left.contains(&e))
 }
 
 /// What a file says of its name; `None` when it says something else.

@@ -27,7 +27,7 @@ pub(super) struct FileWait {
 /// not be one that the waiter watches.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// So much more seldom for each that waits, so that they keep none from changing the file.
+/// So much more seldom for each that waits ahead of it, so that they keep none from changing the file.
 const LOOK_OF_EACH: Duration = Duration::from_millis(20);
 
 /// What removes old files from a directory for temporary ones leaves those that are younger than days.
@@ -79,7 +79,7 @@ impl FileWait {
         let look = if pace.counted {
             pace.next_pause()
         } else {
-            LOOK + LOOK_OF_EACH * self.ahead.waiting
+            LOOK + LOOK_OF_EACH * self.ahead.place
         };
         let changes = self.ahead.changes.map(|at| at.since(self.clock.now()));
         let most = look

@@ -101,8 +101,8 @@ impl NameState {
         holders.filter_map(|one| one.owner().cloned()).collect()
     }
 
-    pub(in super::super) fn count_waiting(&self) -> usize {
-        self.queue.len()
+    pub(in super::super) fn place_of(&self, owner: &Owner) -> Option<usize> {
+        self.place(owner)
     }
 
     /// Those in the queue, and those ahead of each, as `ahead_of` has them.

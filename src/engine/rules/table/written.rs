@@ -40,10 +40,12 @@ impl Table {
             .collect()
     }
 
-    /// How many wait for a name.
-    pub(in crate::engine) fn count_waiting(&self, key: &Key) -> u32 {
-        let count = self.names.get(key).map_or(0, NameState::count_waiting);
-        count.try_into().unwrap_or(u32::MAX)
+    /// How many wait ahead of an owner, of several names where most do.
+    pub(in crate::engine) fn place_of(&self, request: Request<'_>) -> u32 {
+        let keys = request.claim.keys().iter();
+        let states = keys.filter_map(|key| self.names.get(key));
+        let places = states.filter_map(|state| state.place_of(request.owner));
+        places.max().unwrap_or(0).try_into().unwrap_or(u32::MAX)
     }
 
     /// Those that wait for a name, and whose end each of them waits for.
