@@ -9,6 +9,7 @@
 //! left to a thread of the locker.
 
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use super::LockGuard;
@@ -183,7 +184,13 @@ impl LockGuard {
 
     /// Which thread of this process may have the lease next, if one may. A lease that was lost has no turn any more.
     fn next_holder(&self, lease: &Lease, turn: Option<&Turn>, now: BootInstant) -> Option<Next> {
-        let waiting = turn.map_or(0, Turn::successors);
+        let turn = turn?;
+        let mut waiting = turn.successors();
+        if waiting == 0 && lease.was_handed_over() {
+            // The thread before may be about to come back, and have been interrupted by this one.
+            thread::yield_now();
+            waiting = turn.successors();
+        }
         if waiting == 0 {
             return None;
         }

@@ -114,6 +114,11 @@ impl Lease {
         }
     }
 
+    /// Whether its holder has it from another thread.
+    pub(crate) fn was_handed_over(&self) -> bool {
+        self.held_since != self.granted
+    }
+
     /// Whether it is to go to the first of the threads that wait here, of which there are so many, and not to whichever
     /// comes first: so each of them gets it within about [`ROTATION`].
     pub(crate) fn is_fair_turn_due(&self, now: BootInstant, waiting: usize) -> bool {

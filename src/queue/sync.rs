@@ -1,15 +1,18 @@
 //! What the local queue is made of. Its model test puts other types in their place, which try out the orders in
 //! which threads can run.
 //!
-//! A channel here has one receiver, which sleeps at once: whoever has to wait needn't hurry, because those that hurry take
-//! what is offered. To spin before, as other channels do, takes the processor from the thread that is waited for.
+//! A channel here has one receiver, which gives up the processor once and then sleeps: whoever has to wait needn't hurry,
+//! because those that hurry take what is offered. To spin before, as other channels do, takes the processor from the thread
+//! that is waited for. To sleep at once has it woken at the next offer, in place of the thread that made it: of two
+//! on one processor, the other would then find nobody who waits, and ask the engine each time.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::thread;
 use std::time::Instant;
 
-use crate::base::sync::Condvar;
 pub(crate) use crate::base::sync::Mutex;
+use crate::base::sync::{Condvar, MutexGuard};
 
 /// The sending end of a channel.
 pub(crate) struct Sender<T>(Arc<Channel<T>>);
@@ -80,7 +83,7 @@ impl<T> Unsent<T> {
 impl<T> Receiver<T> {
     /// Somebody has to keep a sender.
     pub(crate) fn recv(&self) -> Result<T, Nothing> {
-        let mut inside = self.0.inside.lock();
+        let mut inside = self.inside_after_others();
         loop {
             if let Some(message) = inside.messages.pop_front() {
                 return Ok(message);
@@ -91,7 +94,7 @@ impl<T> Receiver<T> {
     }
 
     pub(crate) fn recv_deadline(&self, deadline: Instant) -> Result<T, Nothing> {
-        let mut inside = self.0.inside.lock();
+        let mut inside = self.inside_after_others();
         loop {
             if let Some(message) = inside.messages.pop_front() {
                 return Ok(message);
@@ -103,6 +106,17 @@ impl<T> Receiver<T> {
             inside.is_asleep = true;
             inside = self.0.came.wait_until(inside, Some(deadline));
         }
+    }
+
+    /// Lets others run first if nothing has come.
+    fn inside_after_others(&self) -> MutexGuard<'_, Inside<T>> {
+        let inside = self.0.inside.lock();
+        if !inside.messages.is_empty() {
+            return inside;
+        }
+        drop(inside);
+        thread::yield_now();
+        self.0.inside.lock()
     }
 
     pub(crate) fn try_recv(&self) -> Result<T, Nothing> {
@@ -124,7 +138,6 @@ impl<T> Drop for Receiver<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::thread;
     use std::time::Duration;
 
     #[test]

@@ -79,8 +79,9 @@ fn what_began_has_ended_when_the_locker_is_closed() {
             for _ in 0..8 {
                 scope.spawn(|| while locker.lock("closed-storm").map(drop).is_ok() {});
             }
-            wait_until("a few turns", PATIENCE, || {
-                kept.of("closed-storm").len() > 100
+            wait_until("a few turns, and a wait", PATIENCE, || {
+                let told = kept.of("closed-storm");
+                told.len() > 100 && told.contains(&Told::Waiting)
             });
             locker.close();
         });
