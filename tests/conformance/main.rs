@@ -381,12 +381,6 @@ fn errors_of_a_server_hide_the_password() {
     texts::errors_of_a_server_hide_the_password();
 }
 
-#[cfg(feature = "file")]
-#[test]
-fn many_can_not_hold_a_name_of_a_directory() {
-    rwlock::many_can_not_hold_a_name_here(&Place::file());
-}
-
 #[cfg(feature = "etcd")]
 #[test]
 fn nobody_is_preferred_in_etcd() {

@@ -286,30 +286,6 @@ pub(crate) fn nobody_starves_where_nobody_is_preferred(place: &Place) {
     assert!(reads_between_writers(place, Prefer::Nobody));
 }
 
-#[cfg(feature = "file")]
-pub(crate) fn many_can_not_hold_a_name_here(lock: &Locker) {
-    let (timeout, soon) = (Duration::from_secs(1), Instant::now());
-    let outcomes = [
-        lock.read("a").map(Some),
-        lock.try_read("a"),
-        lock.try_read_for("a", timeout),
-        lock.try_read_until("a", soon),
-        lock.write("a").map(Some),
-        lock.try_write("a"),
-        lock.try_write_for("a", timeout),
-        lock.try_write_until("a", soon),
-        lock.semaphore("a", 2).map(|_| None),
-        lock.lock("a").and_then(LockGuard::downgrade).map(Some),
-        #[cfg(feature = "value")]
-        lock.rwlock("a", 0).map(|_| None),
-    ];
-    for (which, outcome) in outcomes.iter().enumerate() {
-        let unsupported = matches!(outcome, Err(Error::Unsupported { .. }));
-        assert!(unsupported, "call {which}: {outcome:?}");
-    }
-    assert!(lock.try_lock("a").unwrap().is_some());
-}
-
 pub(crate) fn names_to_read_and_write_are_checked(lock: &Locker) {
     for name in ["", &"n".repeat(513)] {
         for taken in [lock.read(name), lock.write(name)] {
