@@ -34,6 +34,7 @@ pub(super) struct Manner {
     pub(super) waits: bool,
     /// Whether it looks if those ahead of it are gone. One that waits is told of that.
     pub(super) looks: bool,
+    pub(super) haste: Haste,
 }
 
 /// What a waiter waits for.
@@ -67,7 +68,7 @@ impl Files {
     ) -> Result<Asked> {
         let (owner, error) = (request.owner, |e| self.error(request.key(), e));
         let is_new = self.doors.take(owner, &self.directory).map_err(error)?;
-        let asked = self.change(request.claim.keys(), (Haste::Patient, deadline), |names| {
+        let asked = self.change(request.claim.keys(), (manner.haste, deadline), |names| {
             let door = self.doors.found(owner, &self.directory);
             names.set_door(owner, door.map_err(error)?);
             let mut asked = names.acquire(lasting(request), manner)?;

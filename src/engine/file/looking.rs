@@ -114,6 +114,7 @@ mod tests {
     use crate::base::owner::Owner;
     use crate::engine::Request;
     use crate::engine::file::calls::{Asked, Manner};
+    use crate::engine::file::store::section::Haste;
 
     fn place() -> (tempfile::TempDir, Files) {
         let directory = tempfile::tempdir().unwrap();
@@ -131,6 +132,7 @@ mod tests {
         let manner = Manner {
             waits: true,
             looks: true,
+            haste: Haste::Patient,
         };
         let deadline = Deadline::after(Duration::from_secs(10));
         let asked = files.acquire(request, manner, &deadline).unwrap();

@@ -2,11 +2,13 @@
 
 use std::io;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::calls::{Ahead, Asked, Manner};
 use super::files::Files;
-use super::store::door::{Watched, sleep};
+use super::store::door::{Door, Watched, sleep};
+use super::store::section::Haste;
 use crate::base::clock::{Clock, Deadline};
 use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
 
@@ -19,6 +21,8 @@ pub(super) struct FileWait {
     watched: Vec<Watched>,
     /// Whether one of those ahead may be gone.
     looks: bool,
+    /// Whether it was told to look again, most likely because the lock is its own.
+    is_told: bool,
     /// When the door was made to look new.
     touched: Instant,
 }
@@ -28,7 +32,12 @@ pub(super) struct FileWait {
 const LOOK: Duration = Duration::from_secs(1);
 
 /// So much more seldom for each that waits ahead of it, so that they keep none from changing the file.
-const LOOK_OF_EACH: Duration = Duration::from_millis(20);
+const LOOK_OF_EACH: Duration = Duration::from_millis(100);
+
+/// So long a waiter stays awake before it sleeps, if few are ahead of it: most locks are held for less time than it takes to be
+/// woken. It lets others run meanwhile.
+const AWAKE: Duration = Duration::from_micros(100);
+const FEW: u32 = 4;
 
 /// What removes old files from a directory for temporary ones leaves those that are younger than days.
 const TOUCH_EVERY: Duration = Duration::from_secs(3600);
@@ -44,6 +53,7 @@ impl FileWait {
             ahead: Ahead::default(),
             watched: Vec::new(),
             looks: false,
+            is_told: false,
             touched: Instant::now(),
         }
     }
@@ -70,6 +80,10 @@ impl FileWait {
         };
         // Whatever keeps it from being told.
         self.looks = true;
+        if self.ahead.place < FEW && is_told_soon(&door)? {
+            (self.looks, self.is_told) = (false, true);
+            return Ok(());
+        }
         if !self.watch()? {
             return Ok(());
         }
@@ -87,6 +101,7 @@ impl FileWait {
             .min(pace.until.remaining());
         let woken = sleep(&door, &self.watched, Some(most))?;
         self.looks = woken.ended || !woken.rung;
+        self.is_told = woken.rung;
         if woken.ended {
             self.watched.clear();
         }
@@ -96,6 +111,18 @@ impl FileWait {
         }
         Ok(())
     }
+}
+
+/// Whether somebody rings at a door while its owner stays awake.
+fn is_told_soon(door: &Door) -> io::Result<bool> {
+    let begun = Instant::now();
+    while begun.elapsed() < AWAKE {
+        if sleep(door, &[], Some(Duration::ZERO))?.rung {
+            return Ok(true);
+        }
+        thread::yield_now();
+    }
+    Ok(false)
 }
 
 impl Wait for FileWait {
@@ -111,7 +138,13 @@ impl Wait for FileWait {
         let manner = Manner {
             waits,
             looks: !waits || self.looks,
+            haste: if self.is_told {
+                Haste::Urgent
+            } else {
+                Haste::Patient
+            },
         };
+        self.is_told = false;
         let asked = self.files.acquire(request, manner, deadline);
         Ok(match asked.map_err(Unanswered::sent)? {
             Asked::Granted { token, value } => Answer::Granted(Grant {

@@ -11,6 +11,7 @@ use crate::base::token::Ending;
 const LOOKS: Manner = Manner {
     waits: false,
     looks: true,
+    haste: Haste::Patient,
 };
 
 /// What another process has open of the same directory.

@@ -31,6 +31,7 @@ impl Place {
         let manner = Manner {
             waits: true,
             looks: true,
+            haste: Haste::Patient,
         };
         let request = request(claim, owner);
         self.files.acquire(request, manner, &deadline()).unwrap()
@@ -267,6 +268,7 @@ fn question_that_failed_leaves_no_door_by_which_its_owner_would_live() {
     let manner = Manner {
         waits: true,
         looks: true,
+        haste: Haste::Patient,
     };
     let asked = place
         .files
