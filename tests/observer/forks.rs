@@ -1,12 +1,7 @@
 //! Forks, in a process of their own: the other threads of this one may hold anything.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use fork::Fork;
-use rustix::process::{Signal, set_parent_process_death_signal};
-
 use super::*;
-use support::{Child, is_child};
+use support::{Child, forked, is_child};
 
 const LEASE: Duration = Duration::from_millis(100);
 
@@ -24,18 +19,11 @@ fn child_forks_with_guards() {
     let (locker, kept) = observed("memory:", |builder| builder.ttl(LEASE).renew(false));
     let names = ["dropped", "unlocked", "downgraded", "kept"];
     let guards = names.map(|name| Some(locker.write(name).unwrap()));
-    let pid = match fork::fork().unwrap() {
-        Fork::Parent(pid) => pid,
-        Fork::Child => {
-            set_parent_process_death_signal(Some(Signal::KILL)).unwrap();
-            let outcome = catch_unwind(AssertUnwindSafe(|| inherit(&locker, &kept, guards)));
-            // Not back into the test's harness, which goes on in the parent.
-            std::process::exit(i32::from(outcome.is_err()));
-        }
-    };
+    let mut inherited = Some(guards);
+    let pid = forked(|| inherit(&locker, &kept, inherited.take().unwrap()));
     let status = fork::waitpid(pid).unwrap();
     assert!(fork::WIFEXITED(status) && fork::WEXITSTATUS(status) == 0);
-    drop(guards);
+    drop(inherited);
     for name in names {
         assert_eq!(kept.of(name).len(), 2, "{name}: {:?}", kept.of(name));
     }

@@ -1,35 +1,18 @@
 //! Forks, in a process of their own: the other threads of this one may hold anything.
 
 use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crosslock::{Error, LockGuard, Locker};
-use fork::Fork;
-use rustix::process::{
-    Pid, Signal, WaitOptions, kill_process, set_parent_process_death_signal, waitpid,
-};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::*;
-use support::{Child, Stopwatch, eventually, is_child};
+use support::{Child, Stopwatch, eventually, forked, is_child};
 
 /// Of what children hold, which is renewed several times.
 pub(super) const LEASE: Duration = Duration::from_millis(400);
-
-/// Runs `body` in a forked child of this process; returns its process id.
-pub(super) fn forked(body: impl FnOnce()) -> i32 {
-    match fork::fork().unwrap() {
-        Fork::Parent(pid) => pid,
-        Fork::Child => {
-            set_parent_process_death_signal(Some(Signal::KILL)).unwrap();
-            let outcome = catch_unwind(AssertUnwindSafe(body));
-            // Not back into the test's harness, which goes on in the parent.
-            std::process::exit(i32::from(outcome.is_err()));
-        }
-    }
-}
 
 #[track_caller]
 pub(super) fn assert_succeeds(pid: i32) {

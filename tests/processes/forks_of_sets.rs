@@ -1,11 +1,10 @@
 //! Forks of a process whose server is found by asking sentinels, or the nodes of a cluster: the child asks by connections of
 //! its own.
 
-use support::{Child, SentinelSet, Setup, hear, is_child, say};
+use support::{Child, SentinelSet, Setup, forked, hear, is_child, say};
 
 use super::forks::{
-    LEASE, assert_is_a_copy, assert_succeeds, forked, succeeds_in_a_process_of_its_own,
-    succeeds_with,
+    LEASE, assert_is_a_copy, assert_succeeds, succeeds_in_a_process_of_its_own, succeeds_with,
 };
 use super::*;
 use crosslock::Error;

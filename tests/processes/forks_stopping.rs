@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use crosslock::{CancelToken, Error, LostReason};
 
-use super::forks::{assert_succeeds, exit_status, forked, succeeds_in_a_process_of_its_own};
+use super::forks::{assert_succeeds, exit_status, succeeds_in_a_process_of_its_own};
 use super::*;
-use support::is_child;
+use support::{forked, is_child};
 
 fn each_place(test: impl Fn(&str)) {
     test("memory:");

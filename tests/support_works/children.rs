@@ -2,10 +2,11 @@
 
 use std::panic::catch_unwind;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 use super::*;
-use support::{Child, hear, is_child, say, wait_until};
+use support::{Child, forked, hear, is_child, say, wait_until};
 
 #[test]
 fn parent_and_child_talk() {
@@ -106,4 +107,34 @@ fn sleeper() {
     loop {
         thread::park();
     }
+}
+
+#[test]
+fn threads_begin_in_forked_children() {
+    let mut child = Child::spawn("children::forks_while_threads_begin_and_end", &[]);
+    assert!(child.wait(6 * PATIENCE).success());
+}
+
+#[test]
+fn forks_while_threads_begin_and_end() {
+    if !is_child("children::forks_while_threads_begin_and_end") {
+        return;
+    }
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !stop.load(Relaxed) {
+                    let both = [(); 2].map(|()| thread::spawn(|| {}));
+                    both.into_iter().for_each(|one| one.join().unwrap());
+                }
+            });
+        }
+        for _ in 0..500 {
+            let pid = forked(|| thread::spawn(|| {}).join().unwrap());
+            let status = fork::waitpid(pid).unwrap();
+            assert!(fork::WIFEXITED(status) && fork::WEXITSTATUS(status) == 0);
+        }
+        stop.store(true, Relaxed);
+    });
 }

@@ -1,10 +1,5 @@
 //! The one thread and connection that hear of grants.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use fork::Fork;
-use rustix::process::{Signal, set_parent_process_death_signal};
-
 use super::puppet::locker;
 use super::watch::{
     LOCK, assert_nothing_left, assert_served_in_order, holder, inboxes, line, processes_in_line,
@@ -12,7 +7,7 @@ use super::watch::{
 };
 use super::*;
 use support::puppet::Puppet;
-use support::{Child, Proxy, RedisServer, hear, is_child, say, threads_named};
+use support::{Child, Proxy, RedisServer, forked, hear, is_child, say, threads_named};
 
 const THREAD: &str = "crosslock-inbox";
 
@@ -266,19 +261,6 @@ fn further_namespaces_are_heard() {
 }
 
 // Forks
-
-/// Runs `body` in a forked child of this process; returns its process id.
-fn forked(body: impl FnOnce()) -> i32 {
-    match fork::fork().unwrap() {
-        Fork::Parent(pid) => pid,
-        Fork::Child => {
-            set_parent_process_death_signal(Some(Signal::KILL)).unwrap();
-            let outcome = catch_unwind(AssertUnwindSafe(body));
-            // Not back into the test's harness, which goes on in the parent.
-            std::process::exit(i32::from(outcome.is_err()));
-        }
-    }
-}
 
 #[test]
 fn child_forks_with_an_inbox() {
