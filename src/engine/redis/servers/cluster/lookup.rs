@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, bounded};
 
+use super::heard::Heard;
 use super::map::Map;
 use super::view::View;
 use crate::base::cancel::Cancel;
@@ -34,12 +35,6 @@ const APART: Duration = Duration::from_millis(100);
 
 /// How many nodes are asked at once. The next time others are, if there are more.
 const ASKED: usize = 8;
-
-/// For how long the others may go on when the first has answered: one of them may know something newer.
-const OTHERS: Duration = Duration::from_millis(50);
-
-/// The same where the cluster is down as the first has it: it may be cut off from the others, and nearer than they.
-const OTHERS_OF_A_LONER: Duration = Duration::from_millis(500);
 
 /// The nodes of a cluster, as far as they are known.
 #[derive(Debug)]
@@ -177,42 +172,14 @@ impl Nodes {
     /// When none says anything of use. Then what is known stays.
     pub(super) fn look_up(&self, began: Instant, deadline: &Deadline) -> Result<(), Failure> {
         let asked = self.next_to_ask();
-        let majority = asked.len() / 2 + 1;
+        let mut heard = Heard::nothing(asked.len(), deadline.clone());
         let answers = ask_all(&asked, deadline, View::ask);
-        let (mut best, mut until, mut count) = (None::<View>, deadline.clone(), 0);
-        let mut failed = None;
-        while let Some(answer) = answers.next(&until) {
-            count += 1;
-            match answer {
-                Ok(view) if view.is_usable() => {
-                    let patience = if view.is_up {
-                        OTHERS
-                    } else {
-                        OTHERS_OF_A_LONER
-                    };
-                    // Each may shorten the wait, and none makes it longer.
-                    until = until.within(patience);
-                    if best.as_ref().is_none_or(|best| view.epoch > best.epoch) {
-                        best = Some(view);
-                    }
-                }
-                Ok(_) => {}
-                Err(failure) => failed = worse(failed, failure),
-            }
-            if best.is_some() && count >= majority {
-                break;
-            }
+        while let Some(answer) = heard.until().and_then(|until| answers.next(until)) {
+            heard.add(answer);
         }
-        match best {
-            Some(view) => {
-                self.take_over(&view, began);
-                Ok(())
-            }
-            None => Err(failed.unwrap_or_else(|| {
-                let cause = "none of the nodes that were asked knows where any slot is";
-                Failure::ClusterDown(cause.into())
-            })),
-        }
+        let view = heard.best()?;
+        self.take_over(&view, began);
+        Ok(())
     }
 
     fn take_over(&self, view: &View, began: Instant) {
@@ -230,20 +197,6 @@ impl Nodes {
         let first = self.turn.fetch_add(ASKED, Ordering::Relaxed);
         let in_turn = nodes.iter().cycle().skip(first % nodes.len().max(1));
         in_turn.take(nodes.len().min(ASKED)).cloned().collect()
-    }
-}
-
-/// The failure that says more of why a cluster can't be used.
-pub(super) fn worse(one: Option<Failure>, other: Failure) -> Option<Failure> {
-    let weight = |failure: &Failure| match failure {
-        Failure::Denied(_) => 3,
-        Failure::Other(_) | Failure::Conflict(_) => 2,
-        Failure::Closed(_) => 1,
-        _ => 0,
-    };
-    match one {
-        Some(one) if weight(&one) >= weight(&other) => Some(one),
-        _ => Some(other),
     }
 }
 

@@ -5,6 +5,7 @@
 //! | `map.rs` | which node has which slot, as far as it is known |
 //! | `view.rs` | what a node says of that |
 //! | `lookup.rs` | asking several nodes, at most once in 100 ms, and waiting for it |
+//! | `heard.rs` | whom of them to believe |
 //! | `call.rs` | a command on its way from node to node |
 //! | `watch.rs` | a call that has no answer yet, while its slot comes to another node |
 //! | `hello.rs` | what is at the addresses of the URL |
@@ -26,8 +27,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use self::call::Call;
+use self::heard::worse;
 use self::hello::Hello;
-use self::lookup::{Nodes, worse};
+use self::lookup::Nodes;
 use self::map::Map;
 use super::ask_all::ask_all;
 use super::slots::slot_of;
@@ -41,6 +43,7 @@ use crate::engine::redis::server::{Answer, Server};
 use crate::engine::redis::settings::Settings;
 
 mod call;
+mod heard;
 mod hello;
 mod lookup;
 mod map;
