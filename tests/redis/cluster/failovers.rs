@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use crosslock::{LockGuard, Locker};
 use support::{Cluster, Fault, Setup, Stopwatch, within};
 
-use super::{PATIENCE, held, held_soon, key, millis, name_on, open, start};
+use super::{
+    PATIENCE, held, held_soon, key, millis, name_on, open, start, taken_soon, verified_soon,
+};
 
 /// A lease that outlives a failover.
 const TTL: Duration = Duration::from_secs(20);
@@ -63,9 +65,7 @@ fn killed_master_is_followed_by_its_replica_with_greater_tokens() {
     cluster.node(0).kill();
     let new = cluster.wait_for_other_owner(&key(&name), 0);
     assert_eq!(new, 3);
-    support::wait_until("the new master to answer", PATIENCE, || {
-        guard.verify().is_ok()
-    });
+    verified_soon(&guard);
     assert!(!waiting.is_finished());
     drop(guard);
     let next = waiting.join().expect("no panic").expect("lock");
@@ -73,9 +73,9 @@ fn killed_master_is_followed_by_its_replica_with_greater_tokens() {
     assert!(next.fencing_token() > token);
     cluster.node(0).restart();
     cluster.wait_until_ok();
-    next.verify().expect("it is held at the new master");
+    verified_soon(&next);
     drop(next);
-    drop(held(&locker, &name));
+    drop(held_soon(&locker, &name));
 }
 
 #[test]
@@ -91,9 +91,7 @@ fn stopped_master_that_comes_back_late_has_no_say() {
     let got = within(millis(700), || other.try_lock_for(&name, millis(700)));
     assert!(!matches!(got, Ok(Some(_))), "{got:?}");
     cluster.wait_for_other_owner(&key(&name), 1);
-    support::wait_until("the new master to answer", PATIENCE, || {
-        guard.verify().is_ok()
-    });
+    verified_soon(&guard);
     drop(guard);
     let next = held_soon(&other, &name);
     assert!(next.fencing_token() > token);
@@ -101,8 +99,8 @@ fn stopped_master_that_comes_back_late_has_no_say() {
     let got = locker.try_lock(&name);
     assert!(!matches!(got, Ok(Some(_))), "{got:?}");
     cluster.wait_until_ok();
-    assert!(locker.try_lock(&name).expect("try_lock").is_none());
-    next.verify().expect("it is held");
+    taken_soon(&locker, &name);
+    verified_soon(&next);
 }
 
 #[test]
@@ -193,24 +191,18 @@ fn master_that_is_cut_off_from_the_others_is_left_for_its_replica() {
     support::wait_until("the replica to take over", PATIENCE, || {
         cluster.is_master(3)
     });
-    support::wait_until("the new master to answer", PATIENCE, || {
-        guard.verify().is_ok()
-    });
+    verified_soon(&guard);
     // The old one, which clients reach, goes on telling that it is the master: nobody believes it.
     for _ in 0..10 {
-        let another = patient(&cluster);
-        let taken = another.try_lock(&name).expect("it knows the new master");
-        assert!(taken.is_none());
+        taken_soon(&patient(&cluster), &name);
     }
     // Also where all others are farther away, and answer later.
     delay(&cluster, Fault::Delay(millis(40)));
-    let far = patient(&cluster);
-    let taken = far.try_lock_for(&name, Duration::from_secs(5));
-    assert!(taken.expect("it knows the new master").is_none());
+    taken_soon(&patient(&cluster), &name);
     delay(&cluster, Fault::None);
     drop(guard);
     assert!(held_soon(&locker, &name).fencing_token() > token);
     cluster.join(0);
     cluster.wait_until_ok();
-    drop(held(&locker, &name));
+    drop(held_soon(&locker, &name));
 }

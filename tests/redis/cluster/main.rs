@@ -88,6 +88,33 @@ fn held_soon(locker: &Locker, name: &str) -> LockGuard {
     guard.expect("it was there")
 }
 
+/// Waits until a locker is told that somebody else has the lock. Nodes that a busy machine has held up answer for seconds
+/// that the cluster is down.
+#[track_caller]
+fn taken_soon(locker: &Locker, name: &str) {
+    wait_until("the lock to be taken", PATIENCE, || {
+        match locker.try_lock(name) {
+            Ok(guard) => assert!(guard.is_none(), "{guard:?}"),
+            Err(error) => {
+                assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+                return false;
+            }
+        }
+        true
+    });
+}
+
+/// The same until the node of a lock says that it is held.
+#[track_caller]
+fn verified_soon(guard: &LockGuard) {
+    wait_until("the lock's node to answer", PATIENCE, || {
+        let error = guard.verify().err();
+        let passes = matches!(error, None | Some(Error::Unavailable { .. }));
+        assert!(passes, "{error:?}");
+        error.is_none()
+    });
+}
+
 /// What an error says of its cause.
 fn cause(error: &Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), |cause| cause.to_string())
