@@ -115,9 +115,11 @@ impl Actor {
             Doing::Sends(sent, todo, _) => {
                 let (sent, (at, command)) = (*sent, todo.swap_remove(random.usize(..todo.len())));
                 let fate = fate(random);
+                // Its answer may make another of this one.
+                let owner = self.owner;
                 self.send(sent, at, command, fate, all, now);
                 if let Fate::Late(by) | Fate::Twice(by) = fate {
-                    return Some((now + by, self.parts[at], self.owner, command));
+                    return Some((now + by, self.parts[at], owner, command));
                 }
             }
             Doing::Holds(token, until) => {
