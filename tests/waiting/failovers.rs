@@ -66,13 +66,13 @@ fn grant_that_a_replica_repeats_is_not_believed() {
 #[test]
 fn waiter_whose_inbox_is_at_a_replica_finds_out() {
     let pair = Pair::start();
-    let lockers = [3_000, 600, 600, 600].map(|ttl| pair.open(ttl));
+    let lockers = [3_000, 1_500, 1_500, 1_500].map(|ttl| pair.open(ttl));
     let holder = lockers[0].lock("a").unwrap();
     // Each holds it for longer than the others' heartbeats take.
     let take = |lock: &Locker| {
         calling(lock, |lock| {
             let guard = lock.lock("a")?;
-            thread::sleep(millis(300));
+            thread::sleep(millis(600));
             guard.unlock()
         })
     };

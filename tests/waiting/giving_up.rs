@@ -1,8 +1,8 @@
 //! Waiters that have waited for long enough, and releases that meet them.
 
 use super::watch::{
-    FENCE, LOCK, assert_nothing_left, assert_served_in_order, holder, line, wait_for_inboxes,
-    wait_for_line,
+    FENCE, LOCK, assert_nothing_left, assert_served_in_order, holder, line, open_inbox,
+    wait_for_inboxes, wait_for_line,
 };
 use super::*;
 use support::puppet::Puppet;
@@ -135,8 +135,7 @@ fn call_whose_last_answer_came_late_leaves_nothing_when_its_locker_is_dropped() 
     let proxy = Proxy::start(server.addr());
     let lock = Locker::open(&proxy.url()).unwrap();
     // Its inbox is open, so that the next call enters the line at once.
-    wait_in_vain(&lock, "a", millis(50));
-    wait_for_inboxes(&server, 1);
+    open_inbox(&server, &lock, 1);
     proxy.set(Fault::Delay(millis(15)));
     wait_in_vain(&lock, "a", millis(20));
     drop(lock);

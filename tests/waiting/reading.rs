@@ -5,7 +5,7 @@
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::watch::{assert_nothing_left, wait_for_inboxes};
+use super::watch::{assert_nothing_left, open_inbox, wait_for_inboxes};
 use super::*;
 use support::{Child, RedisServer, hear, is_child, say};
 
@@ -116,8 +116,7 @@ fn waiter_that_finds_the_connection_at_its_end_is_heard_on_another() {
     // Found by the next waiter, and by the thread, which looks after a second in which nobody read.
     for found_after in [millis(0), millis(1_500), millis(0)] {
         let guard = holder.lock("a").unwrap();
-        wait_in_vain(&waiting, "a", millis(50));
-        wait_for_inboxes(&server, 1);
+        open_inbox(&server, &waiting, 1);
         server.query::<usize>(&["CLIENT", "KILL", "TYPE", "pubsub"]);
         thread::sleep(found_after);
         let waiter = super::waiting(&waiting, "a");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crosslock::{LockGuard, Locker};
 
-use super::PATIENCE;
+use super::{PATIENCE, millis, wait_in_vain};
 use support::puppet::Puppet;
 use support::{RedisServer, wait_until};
 
@@ -35,6 +35,16 @@ pub(crate) fn inboxes(server: &RedisServer) -> usize {
 pub(crate) fn wait_for_inboxes(server: &RedisServer, count: usize) {
     let what = format!("{count} inboxes");
     wait_until(&what, PATIENCE, || inboxes(server) == count);
+}
+
+/// Has a locker wait for "a", which is taken, until it has an inbox and so `count` of them are open: on a busy machine a
+/// short wait may end before.
+#[track_caller]
+pub(crate) fn open_inbox(server: &RedisServer, lock: &Locker, count: usize) {
+    wait_until("an inbox", PATIENCE, || {
+        wait_in_vain(lock, "a", millis(50));
+        inboxes(server) == count
+    });
 }
 
 /// Nothing but counters.
