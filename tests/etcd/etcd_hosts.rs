@@ -1,25 +1,25 @@
 //! Hosts of a URL that don't answer, or can't serve.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::thread;
 
 use super::*;
 use crosslock::OwnerTicket;
-use support::{BlackHole, Etcd, EtcdCluster, Stopwatch, within};
+use support::{BlackHole, ClosedPort, Etcd, EtcdCluster, Stopwatch, within};
 
 /// How long the first host that swallows connections may delay the call that finds it.
 const FIRST_DELAY: Duration = millis(250);
 
-fn closed_port() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap()
-}
-
 #[test]
 fn hosts_that_do_not_answer_are_passed_over() {
-    let (server, hole, closed) = (Etcd::start(), BlackHole::start(), closed_port());
-    let url = format!("etcd://{},{closed},{}/", hole.addr(), server.addr());
+    let (server, hole, closed) = (Etcd::start(), BlackHole::start(), ClosedPort::reserve());
+    let url = format!(
+        "etcd://{},{},{}/",
+        hole.addr(),
+        closed.addr(),
+        server.addr()
+    );
     // Its share of the time would be seconds.
     let builder = Locker::builder(&url).connect_timeout(millis(20_000));
     let locker = within(FIRST_DELAY + millis(200), || builder.build().unwrap());

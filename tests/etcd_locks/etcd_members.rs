@@ -3,10 +3,10 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crosslock::{Error, Locker};
+use crosslock::{Error, LockGuard, Locker};
 use support::{Etcd, EtcdCluster, wait_until};
 
-use crate::{PATIENCE, take, wait_for};
+use crate::{PATIENCE, wait_for};
 
 /// Longer than it takes to choose another leader, on a busy machine too.
 const TTL: Duration = Duration::from_secs(30);
@@ -23,11 +23,20 @@ fn open(url: &str, ttl: Duration) -> Locker {
     builder.unavailable_for(PATIENCE).build().expect("it opens")
 }
 
+/// Waits until the members, which may be choosing a leader, say that it is held.
+#[track_caller]
+fn verify_soon(guard: &LockGuard) {
+    wait_until("it answers", PATIENCE, || match guard.verify() {
+        Err(Error::Unavailable { .. }) => false,
+        verified => verified.is_ok() || panic!("{verified:?}"),
+    });
+}
+
 #[test]
 fn lease_outlives_its_leader() {
     let cluster = cluster();
     let [locker, other] = [(); 2].map(|()| open(&cluster.url(), TTL));
-    let guard = take(&locker);
+    let guard = wait_for(&locker);
     thread::scope(|scope| {
         let waits = scope.spawn(|| {
             other
@@ -44,7 +53,7 @@ fn lease_outlives_its_leader() {
                 cluster.stop(leader);
             }
             cluster.wait_for_other_leader(leader);
-            wait_until("it answers", PATIENCE, || guard.verify().is_ok());
+            verify_soon(&guard);
             if kill {
                 cluster.restart(leader);
             } else {
@@ -66,7 +75,7 @@ fn leader_that_is_cut_off_renews_no_lease() {
     let leader = cluster.leader();
     let (cut_off, others) = (cluster.member(leader), (leader + 1) % 3);
     let one = open(&cut_off.url(), BRIEF);
-    let guard = take(&one);
+    let guard = wait_for(&one);
     cluster.isolate(leader);
     cluster.wait_for_other_leader(leader);
     let other = open(&cluster.member(others).url(), BRIEF);
@@ -79,7 +88,7 @@ fn leader_that_is_cut_off_renews_no_lease() {
     wait_until("it answers", PATIENCE, || {
         matches!(guard.verify(), Err(Error::Lost { .. }))
     });
-    next.verify().unwrap();
+    verify_soon(&next);
 }
 
 /// So many leases that an old leader, which ends sixteen at once, has some left when it hears that it was replaced.
@@ -97,7 +106,7 @@ fn leader_that_goes_on_ends_no_lock() {
     let names: Vec<_> = (0..MANY).map(|nth| format!("n{nth}")).collect();
     let guards = names
         .iter()
-        .map(|name| locker.try_lock(name).unwrap().unwrap());
+        .map(|name| locker.try_lock_for(name, PATIENCE).unwrap().unwrap());
     let guards: Vec<_> = guards.collect();
     let leader = cluster.leader();
     let former = cluster.member(leader);
@@ -114,7 +123,7 @@ fn leader_that_goes_on_ends_no_lock() {
             // Also what was renewed just before.
             stopped.elapsed() > OVER + Duration::from_secs(1)
         });
-        assert!(guards.iter().all(crosslock::LockGuard::is_held));
+        assert!(guards.iter().all(LockGuard::is_held));
         cluster.go_on(leader);
         wait_until("it to end leases, or to lead no more", PATIENCE, || {
             let leads = |said: support::Status| said.leader == said.member;
@@ -126,7 +135,7 @@ fn leader_that_goes_on_ends_no_lock() {
             former.undecided() == Some(0)
         });
         assert_eq!(successor.keys("crosslock/"), keys);
-        guards.iter().for_each(|guard| guard.verify().unwrap());
+        guards.iter().for_each(verify_soon);
         drop(guards);
         assert!(waits.join().unwrap().is_some());
     });
@@ -136,7 +145,7 @@ fn leader_that_goes_on_ends_no_lock() {
 fn without_a_majority_nothing_is_had_and_later_all_is() {
     let cluster = cluster();
     let locker = open(&cluster.url(), TTL);
-    take(&locker).unlock().unwrap();
+    wait_for(&locker).unlock().unwrap();
     cluster.stop(0);
     cluster.stop(1);
     let began = Instant::now();

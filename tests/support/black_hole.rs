@@ -1,4 +1,4 @@
-//! An address where even `connect` hangs.
+//! Addresses where `connect` hangs, or is refused.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
@@ -17,12 +17,8 @@ pub struct BlackHole {
 impl BlackHole {
     /// Opens one on a free port.
     pub fn start() -> Self {
-        let listener = Socket::new(Domain::IPV4, Type::STREAM, None).expect("open a socket");
-        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        listener.bind(&any.into()).expect("bind a free port");
+        let (listener, addr) = bound();
         listener.listen(0).expect("listen");
-        let addr = listener.local_addr().expect("ask for the port");
-        let addr = addr.as_socket().expect("an IPv4 address");
         Self {
             addr,
             _listener: listener,
@@ -39,6 +35,36 @@ impl BlackHole {
     pub fn url(&self) -> String {
         format!("redis://{}/", self.addr)
     }
+}
+
+/// A port of loopback at which nobody listens, and that nobody else is given meanwhile.
+#[derive(Debug)]
+pub struct ClosedPort {
+    addr: SocketAddr,
+    _bound: Socket,
+}
+
+impl ClosedPort {
+    /// Takes a free one.
+    pub fn reserve() -> Self {
+        let (_bound, addr) = bound();
+        Self { addr, _bound }
+    }
+
+    /// Returns the address to connect to.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+}
+
+/// A socket that doesn't listen yet.
+fn bound() -> (Socket, SocketAddr) {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("open a socket");
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    socket.bind(&any.into()).expect("bind a free port");
+    let addr = socket.local_addr().expect("ask for the port");
+    let addr = addr.as_socket().expect("an IPv4 address");
+    (socket, addr)
 }
 
 /// Connects until nothing connects any more.

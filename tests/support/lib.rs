@@ -33,7 +33,7 @@ mod stopwatch;
 mod threads;
 mod zookeeper;
 
-pub use black_hole::BlackHole;
+pub use black_hole::{BlackHole, ClosedPort};
 pub use builder::Builder;
 pub use consensus::{Backup, Kind, Server, ServerSet};
 pub use detour::Detour;

@@ -11,7 +11,7 @@ mod zookeeper_sessions;
 use std::time::{Duration, Instant};
 
 use crosslock::{LockGuard, Locker, LockerBuilder, LostReason};
-use support::{ZooKeeper, ZooKeeperSetup, wait_until};
+use support::{Ensemble, ZooKeeper, ZooKeeperSetup, wait_until};
 
 const NAME: &str = "n";
 
@@ -71,6 +71,17 @@ fn assert_outlasts_ttl(guard: &LockGuard) {
         std::thread::sleep(millis(1));
     }
     guard.verify().expect("verify");
+}
+
+/// The server that has the session, which is the locker's: it may be on its way from one to another.
+#[track_caller]
+fn with_session(ensemble: &Ensemble) -> usize {
+    let mut at = None;
+    wait_until("a server to have the session", PATIENCE, || {
+        at = (0..3).find(|index| !ensemble.member(*index).sessions().is_empty());
+        at.is_some()
+    });
+    at.expect("it was there")
 }
 
 /// The one session that a server has, which is the locker's.

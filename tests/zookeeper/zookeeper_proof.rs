@@ -1,7 +1,6 @@
 //! A lease lasts no longer than the leader is known to keep the session.
 
 use super::*;
-use support::Ensemble;
 
 /// Servers that are cut off from each other notice that late, and serve meanwhile.
 fn slow_to_notice() -> Ensemble {
@@ -71,8 +70,7 @@ fn session_leaves_a_server_that_is_cut_off_from_its_leader() {
     let locker = open(&ensemble.url());
     let guard = held(&locker);
     for _ in 0..2 {
-        let has_session = |index: &usize| !ensemble.member(*index).sessions().is_empty();
-        let at = (0..3).find(has_session).expect("it is somewhere");
+        let at = with_session(&ensemble);
         if at == leader {
             ensemble.member(leader).proxy().set(support::Fault::Refuse);
             assert_outlasts_ttl(&guard);
