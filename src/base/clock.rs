@@ -7,28 +7,8 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::bounded;
 
+pub(crate) use crate::base::boot_instant::BootInstant;
 use crate::base::cancel::Cancel;
-
-/// A point in time on a clock that runs on while the machine sleeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct BootInstant(Duration);
-
-impl BootInstant {
-    /// Long ago.
-    pub(crate) const START: BootInstant = BootInstant(Duration::ZERO);
-
-    /// The end of a lease that nothing ends.
-    pub(crate) const MAX: BootInstant = BootInstant(Duration::MAX);
-
-    pub(crate) fn plus(self, duration: Duration) -> Self {
-        BootInstant(self.0.saturating_add(duration))
-    }
-
-    /// Zero when `earlier` isn't earlier.
-    pub(crate) fn since(self, earlier: BootInstant) -> Duration {
-        self.0.saturating_sub(earlier.0)
-    }
-}
 
 /// Where the time comes from, so that tests can move it.
 pub(crate) trait Clock: Send + Sync + fmt::Debug {
@@ -68,7 +48,7 @@ impl Clock for BootClock {
         let id = rustix::time::ClockId::Monotonic;
         let now = rustix::time::clock_gettime(id);
         // Neither part of a time since boot is negative, and its nanoseconds are below 10^9.
-        BootInstant(Duration::new(
+        BootInstant::START.plus(Duration::new(
             now.tv_sec.try_into().unwrap_or(0),
             now.tv_nsec.try_into().unwrap_or(0),
         ))
@@ -203,9 +183,8 @@ pub(crate) mod tests {
 
     impl ManualClock {
         pub(crate) fn new() -> Arc<Self> {
-            Arc::new(ManualClock(Mutex::new(BootInstant(Duration::from_secs(
-                1_000,
-            )))))
+            let start = BootInstant::START.plus(Duration::from_secs(1_000));
+            Arc::new(ManualClock(Mutex::new(start)))
         }
 
         pub(crate) fn advance(&self, by: Duration) {

@@ -4,6 +4,7 @@
 //! of a lease is that of a clock that runs on while the machine sleeps, and no text shows an owner or a password.
 
 pub(crate) mod backoff;
+pub(crate) mod boot_instant;
 pub(crate) mod cancel;
 pub(crate) mod claim;
 pub(crate) mod clock;
@@ -17,6 +18,7 @@ pub(crate) mod observer;
 pub(crate) mod observers;
 pub(crate) mod options;
 pub(crate) mod owner;
+mod owner_maker;
 #[cfg(test)]
 pub(crate) mod random;
 pub(crate) mod sync;

@@ -1,12 +1,7 @@
 //! The proof that a lease is one's own.
 
-use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
-
-use uuid::Uuid;
-
-use crate::base::fork::Process;
 
 /// The proof of ownership: `<uuid v4>/<host>/<pid>/<thread>`, and `/<label>` if the locker has one. Whoever knows it can
 /// release the lock, so it is shown nowhere.
@@ -15,44 +10,10 @@ pub(crate) struct Owner {
     text: Arc<str>,
 }
 
-thread_local! {
-    static MAKER: RefCell<Maker> = const { RefCell::new(Maker::NEW) };
-}
-
-/// What a thread makes its owners of, in one process: a forked child has another number, and must not use its
-/// parent's random numbers again.
-struct Maker {
-    process: Option<Process>,
-    suffix: String,
-    /// Where the next is put together.
-    text: String,
-    /// From the system, for several owners at a time: a system call for each would be felt.
-    random: [u8; RANDOM],
-    used: usize,
-}
-
-const RANDOM: usize = 256;
-
 impl Owner {
-    /// A new one of this process: the first part is random, the rest tells an operator whom to ask.
-    pub(crate) fn of(process: Process, label: Option<&str>) -> Self {
-        let made = MAKER.try_with(|maker| maker.borrow_mut().make(process, label));
-        let text = made.unwrap_or_else(|_| {
-            // A thread that is ending, in the destructor of another such local or in `atexit`, has none any more.
-            let mut maker = Maker::NEW;
-            maker.make(process, label)
-        });
-        Owner { text }
-    }
-
-    /// One that another process has passed on.
+    /// One that another process has passed on, or that was written down.
     pub(crate) fn from_text(text: &str) -> Self {
         Owner { text: text.into() }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn new() -> Self {
-        Owner::of(Process::current(), None)
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -67,101 +28,14 @@ impl Owner {
     }
 }
 
+impl From<Arc<str>> for Owner {
+    fn from(text: Arc<str>) -> Self {
+        Owner { text }
+    }
+}
+
 impl fmt::Debug for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Owner(..)")
-    }
-}
-
-impl Maker {
-    const NEW: Maker = Maker {
-        process: None,
-        suffix: String::new(),
-        text: String::new(),
-        random: [0; RANDOM],
-        used: RANDOM,
-    };
-
-    fn make(&mut self, process: Process, label: Option<&str>) -> Arc<str> {
-        if self.process != Some(process) {
-            (self.process, self.suffix, self.used) = (Some(process), suffix_of(process), RANDOM);
-        }
-        let uuid = self.uuid();
-        self.text.clear();
-        self.text
-            .push_str(uuid.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
-        self.text.push_str(&self.suffix);
-        if let Some(label) = label {
-            self.text.push('/');
-            self.text.push_str(label);
-        }
-        self.text.as_str().into()
-    }
-
-    fn uuid(&mut self) -> Uuid {
-        const ONE: usize = size_of::<uuid::Bytes>();
-        if self.used == RANDOM {
-            if getrandom::fill(&mut self.random).is_err() {
-                // It panics, as anything must that needs randomness and has none.
-                return Uuid::new_v4();
-            }
-            self.used = 0;
-        }
-        let mut bytes = uuid::Bytes::default();
-        bytes.copy_from_slice(&self.random[self.used..self.used + ONE]);
-        self.used += ONE;
-        uuid::Builder::from_random_bytes(bytes).into_uuid()
-    }
-}
-
-fn suffix_of(process: Process) -> String {
-    let system = rustix::system::uname();
-    let host = system.nodename().to_string_lossy();
-    format!("/{host}/{}/{}", process.id(), thread_number())
-}
-
-/// The number by which the system's tools know this thread.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn thread_number() -> String {
-    rustix::thread::gettid().to_string()
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn thread_number() -> String {
-    let id = format!("{:?}", std::thread::current().id());
-    id.chars().filter(char::is_ascii_digit).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn owner_is_new_each_time_and_names_its_thread() {
-        let (one, two) = (Owner::new(), Owner::new());
-        assert_ne!(one, two);
-        let parts: Vec<_> = one.as_str().split('/').collect();
-        assert_eq!(parts.len(), 4, "{}", one.as_str());
-        assert_eq!(Uuid::parse_str(parts[0]).unwrap().get_version_num(), 4);
-        assert_eq!(parts[2], std::process::id().to_string());
-        assert!(parts[3].parse::<u64>().is_ok(), "{}", parts[3]);
-        let other = std::thread::spawn(Owner::new).join().unwrap();
-        assert_ne!(other.as_str().split('/').next_back(), Some(parts[3]));
-    }
-
-    #[test]
-    fn label_is_the_last_part() {
-        let owner = Owner::of(Process::current(), Some("deploy 4711"));
-        let parts: Vec<_> = owner.as_str().split('/').collect();
-        assert_eq!(parts.len(), 5, "{}", owner.as_str());
-        assert_eq!(parts[4], "deploy 4711");
-        let next = Owner::new();
-        assert_eq!(next.as_str().split('/').count(), 4);
-    }
-
-    #[test]
-    fn debug_output_hides_the_owner() {
-        let owner = Owner::new();
-        assert!(!format!("{owner:?}").contains(&owner.as_str()[..8]));
     }
 }

@@ -28,18 +28,18 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::base::backoff::Waits;
-use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Deadline};
 use crate::base::diagnosis::Finding;
 use crate::base::error::{Cause, Error, Result};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
-use crate::base::token::{Ending, Token};
+use crate::base::token::Token;
 use crate::base::value::Stored;
 
 pub(crate) use self::capabilities::{Capabilities, unsupported};
 pub(crate) use self::operations::{Cursor, Operations, Page, Revocations};
+pub(crate) use self::requests::{Release, Released, Renewed, Request};
 
 mod capabilities;
 #[cfg(feature = "etcd")]
@@ -56,6 +56,7 @@ pub(crate) mod open;
 mod operations;
 #[cfg(feature = "redis")]
 mod redis;
+mod requests;
 mod rules;
 mod url;
 #[cfg(feature = "zookeeper")]
@@ -214,20 +215,6 @@ fn denied(name: Option<&str>, place: &str, advice: &'static str, cause: impl Int
     }
 }
 
-/// What an engine is asked about.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Request<'a> {
-    pub(crate) claim: &'a Claim,
-    pub(crate) owner: &'a Owner,
-    pub(crate) ttl: Duration,
-}
-
-impl<'a> Request<'a> {
-    pub(crate) fn key(&self) -> &'a Key {
-        &self.claim.key
-    }
-}
-
 /// How often, and until when, a waiter asks, by its caller's options.
 #[derive(Debug)]
 pub(crate) struct Pace<'a> {
@@ -301,60 +288,6 @@ impl<E> Unanswered<E> {
     pub(crate) fn sent(error: E) -> Self {
         Unanswered { error, sent: true }
     }
-}
-
-/// The answer to a renewal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Renewed {
-    /// The engine's lease began anew no earlier than when it was asked.
-    Done,
-    /// The engine's lease began anew no earlier than then, which is before it was asked.
-    DoneSince(BootInstant),
-    NotOwner,
-    /// Not the owner, because somebody broke the lock.
-    Broken,
-}
-
-impl Renewed {
-    /// Done, or not the owner.
-    pub(crate) fn of(is_owner: bool) -> Self {
-        if is_owner {
-            Renewed::Done
-        } else {
-            Renewed::NotOwner
-        }
-    }
-}
-
-/// How a lease is released.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Release<'a> {
-    /// Of a lease whose ending is unknown the owner leaves the engine's queue, if it is in it.
-    pub(crate) ending: Ending,
-    /// For how long after it the lock stays taken, without a holder.
-    pub(crate) keep: Duration,
-    /// What is stored with it; `None`: what is there stays.
-    pub(crate) value: Option<&'a [u8]>,
-}
-
-impl Release<'_> {
-    /// By an owner that doesn't know what it has.
-    pub(crate) const UNKNOWN: Self = Release {
-        ending: Ending::Unknown,
-        keep: Duration::ZERO,
-        value: None,
-    };
-}
-
-/// The answer to a release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Released {
-    Done,
-    NotOwner,
-    /// Not the owner, because somebody broke the lock.
-    Broken,
-    /// Not the owner when asked a second time, the answer to the first having been lost.
-    Unclear,
 }
 
 /// The answer to a store.

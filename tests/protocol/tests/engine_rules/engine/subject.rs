@@ -1,6 +1,5 @@
 //! The rules, asked as the model of the scripts is.
 
-use std::marker::PhantomData;
 use std::time::Duration;
 
 use crosslock_protocol::server::{Mode, Ticks};
@@ -82,7 +81,7 @@ impl Subject {
         ask: Ask,
         call: impl FnOnce(&mut Table, Request<'_>, BootInstant) -> T,
     ) -> T {
-        let (claim, owner) = (claim(&self.key, ask.mode), Owner::numbered(ask.owner));
+        let (claim, owner) = (claim(&self.key, ask.mode), numbered(ask.owner));
         let ttl = ticks(ask.ttl);
         let request = Request {
             claim: &claim,
@@ -112,7 +111,7 @@ impl Subject {
             None => IfTaken::Leave,
             Some(promise) => IfTaken::Wait {
                 heartbeat_within: ticks(promise),
-                inbox: PhantomData,
+                inbox: None,
             },
         };
         self.call(ask, |table, request, now| {
@@ -148,7 +147,7 @@ impl Subject {
     }
 
     pub(crate) fn adopt(&mut self, ask: Ask, from: u8, last_used: u64) -> Option<Token> {
-        let from = Owner::numbered(from);
+        let from = numbered(from);
         self.call(ask, |table, request, now| {
             table.adopt(request, &from, last_used, now)
         })
@@ -163,13 +162,13 @@ impl Subject {
         let broken = self.table.break_lock(&self.key, self.now);
         self.broken.extend(broken.owners.iter().cloned());
         self.write_down();
-        let owners = broken.owners.iter().map(Owner::number);
+        let owners = broken.owners.iter().map(number_of);
         (broken.holders.len(), owners.collect())
     }
 
     /// The process of an owner has ended.
     pub(crate) fn die(&mut self, owner: u8) {
-        let is_gone = |one: &Owner| one.number() == owner;
+        let is_gone = |one: &Owner| number_of(one) == owner;
         self.table.end(&self.key, &is_gone, self.now);
         self.write_down();
     }
@@ -214,5 +213,13 @@ impl Subject {
 }
 
 fn number(entry: &Entry) -> Option<u8> {
-    entry.owner.as_ref().map(Owner::number)
+    entry.owner.as_ref().map(number_of)
+}
+
+fn numbered(number: u8) -> Owner {
+    Owner::from_text(&number.to_string())
+}
+
+fn number_of(owner: &Owner) -> u8 {
+    owner.as_str().parse().expect("it is a number")
 }
