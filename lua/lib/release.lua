@@ -44,7 +44,7 @@ local function leave_exclusively(name, owner, counter_after)
     error(failure)
   end
   if name[STORED] and name[LETTERS] ~= '' then
-    try_hand_off(name, not name[HELD] and is_abandoned(name[STORED]))
+    try_hand_off(name, not name[HELD] and was_exclusive(name[STORED]))
   end
   return 0
 end
@@ -52,6 +52,10 @@ end
 -- `lock` is what the lock's key says. The other arguments and the answer are those of lock/release.lua; without a value
 -- it stays as it is.
 local function release_exclusive(name, lock, owner, counter_after, value, keep_for)
+  if keep_for and counter_after > 0 and counter_after % 4 == 0 then
+    -- Whoever lets in the next has to find by the number that the lock was held exclusively.
+    counter_after = counter_after + 2
+  end
   read_holders(name, lock)
   if name[HELD] ~= owner then
     return leave_exclusively(name, owner, counter_after)

@@ -5,7 +5,7 @@
 -- Gives the token if it is the owner's turn, or if it is a reader that goes first. Others whose turn it is are let in.
 local function take_in_turn(name, ask)
   local owner, mode = ask[OWNER], ask[MODE]
-  local after_exclusive = is_abandoned(name[STORED])
+  local after_exclusive = was_exclusive(name[STORED])
   local token = hand_off(name, owner, after_exclusive)
   if token then
     return token

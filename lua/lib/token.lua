@@ -6,6 +6,11 @@ local function is_abandoned(stored)
   return stored % 2 == 1 and stored % 8 ~= 7
 end
 
+-- The same, or that owner released it and let in nobody: a lock that stays taken for a time leaves such a number.
+local function was_exclusive(stored)
+  return stored % 4 == 2 or is_abandoned(stored)
+end
+
 -- The next token: above every number that was used, and no smaller than the server's time, so that it increases when
 -- the counter was lost. `shares`: it is for a reader or a holder of permits.
 local function next_token(stored, now, shares)

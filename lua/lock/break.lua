@@ -70,7 +70,7 @@ local function tell(name, owners, channel)
 end
 
 if not name[HELD] then
-  try_hand_off(name, is_abandoned(name[STORED]))
+  try_hand_off(name, was_exclusive(name[STORED]))
   return {name[NOW], {}}
 end
 

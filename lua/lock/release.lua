@@ -16,6 +16,9 @@
 --      owner got anew meanwhile, by a late copy of its request, is released
 --   3  not the owner's, because its lease was broken
 --
+-- With ARGV[5] the counter becomes ARGV[2] + 2 where ARGV[2] % 4 is 0: by % 4 == 2 the script that lets in the next, later,
+-- knows that the lock was held exclusively.
+--
 -- The counter never goes back. Where it is above what the release brings, the owner has the lock anew, and doesn't know
 -- the token: that is released as if ARGV[2] were 0, without the value, since others may have stored a later one.
 --
@@ -132,7 +135,7 @@ if name[LETTERS] ~= '' then
     error(failure)
   end
   if name[STORED] then
-    try_hand_off(name, not name[HELD] and is_abandoned(name[STORED]))
+    try_hand_off(name, not name[HELD] and was_exclusive(name[STORED]))
   end
 end
 return was_holder and 1 or is_broken(name, owner) and 3 or counter_after == 0 and 0 or 2

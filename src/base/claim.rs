@@ -50,7 +50,7 @@ pub enum Prefer {
     /// Nobody: phases of reading and writing take turns (the default).
     ///
     /// A reader that comes while a writer waits stands behind that writer. When a writer has ended, all waiting
-    /// readers go in together, before the next writer. Neither starves.
+    /// readers go in together, before the next writer. Neither starves. On etcd and ZooKeeper all go in as they came.
     #[default]
     Nobody,
     /// Readers: a reader goes in whenever no writer is inside. Writers may starve.

@@ -361,6 +361,7 @@ for_every_engine! {
         preferring {
             writer_starves_where_readers_are_preferred_and_only_there
             reader_starves_where_writers_are_preferred_and_only_there
+            kept_lock_goes_to_those_whom_its_writer_would_let_in
         }
     }
 }
@@ -384,11 +385,15 @@ fn errors_of_a_server_hide_the_password() {
 #[cfg(feature = "etcd")]
 #[test]
 fn nobody_is_preferred_in_etcd() {
-    preferring::nobody_is_preferred_here(&Place::etcd());
+    let place = Place::etcd();
+    preferring::nobody_is_preferred_here(&place);
+    preferring::kept_lock_goes_to_the_first_here(&place);
 }
 
 #[cfg(feature = "zookeeper")]
 #[test]
 fn nobody_is_preferred_in_zookeeper() {
-    preferring::nobody_is_preferred_here(&Place::zookeeper());
+    let place = Place::zookeeper();
+    preferring::nobody_is_preferred_here(&place);
+    preferring::kept_lock_goes_to_the_first_here(&place);
 }

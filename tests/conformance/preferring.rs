@@ -6,9 +6,10 @@ use std::time::Duration;
 
 #[cfg(any(feature = "etcd", feature = "zookeeper"))]
 use crosslock::Error;
-use crosslock::Prefer;
+use crosslock::{LockGuard, Prefer};
 use support::wait_until;
 
+use super::inspect::look_until;
 use super::rwlock::wait_for_a_writer;
 use crate::{PATIENCE, Place};
 
@@ -87,6 +88,42 @@ pub(super) fn reads_between_writers(place: &Place, prefer: Prefer) -> bool {
 pub(crate) fn reader_starves_where_writers_are_preferred_and_only_there(place: &Place) {
     assert!(!reads_between_writers(place, Prefer::Writers));
     assert!(reads_between_writers(place, Prefer::Readers));
+}
+
+/// Whether those that wait to read go in before a writer that has waited for longer, when the time is over for which a lock
+/// stays taken after a writer has released it.
+fn kept_lock_is_read_before_it_is_written(place: &Place, prefer: Prefer) -> bool {
+    let lock = || place.builder().prefer(prefer).build().unwrap();
+    let guard = place.write("a").unwrap();
+    guard.at_least_for(Duration::from_millis(200));
+    let token = |guard: LockGuard| guard.fencing_token();
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| token(lock().write("a").unwrap()));
+        look_until(place, "a", |seen| seen.waiters.len() == 1);
+        let readers = [(); 2].map(|()| scope.spawn(|| token(lock().read("a").unwrap())));
+        look_until(place, "a", |seen| seen.waiters.len() == 3);
+        guard.unlock().unwrap();
+        let wrote = writer.join().unwrap();
+        let read = readers.map(|reader| reader.join().unwrap() < wrote);
+        assert_eq!(read[0], read[1], "readers go in together");
+        read[0]
+    })
+}
+
+pub(crate) fn kept_lock_goes_to_those_whom_its_writer_would_let_in(place: &Place) {
+    for (prefer, read_first) in [(Prefer::Nobody, true), (Prefer::Writers, false)] {
+        let read = kept_lock_is_read_before_it_is_written(place, prefer);
+        assert_eq!(read, read_first, "{prefer:?}");
+    }
+}
+
+/// Where the order is that in which they came.
+#[cfg(any(feature = "etcd", feature = "zookeeper"))]
+pub(crate) fn kept_lock_goes_to_the_first_here(place: &Place) {
+    assert!(!kept_lock_is_read_before_it_is_written(
+        place,
+        Prefer::Nobody
+    ));
 }
 
 /// Said by each call that would have to, and by none that hasn't to do with it.

@@ -28,10 +28,10 @@ type Shown = (
 pub(super) fn inspection(key: &Key, value: Value) -> Option<Inspection> {
     let shown = Shown::from_redis_value(value).ok()?;
     let (state, now, counter, remaining, out, of, holders, queue, readers) = shown;
-    // As the release decides that lets in the next: see `lua/lib/hand_off.lua`.
+    // As the script decides that lets in the next: see `lua/lib/token.lua`.
     let after_exclusive = match &*state {
-        "exclusive" | "kept" => true,
-        "free" => counter % 2 == 1 && counter % 8 != 7,
+        "exclusive" => true,
+        "free" | "kept" => counter % 4 == 2 || (counter % 2 == 1 && counter % 8 != 7),
         _ => false,
     };
     let state = match &*state {

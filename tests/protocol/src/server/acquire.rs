@@ -119,7 +119,7 @@ impl Script<'_> {
                 .fits(mode)
                 .then(|| self.grant(ask.owner, ask.ttl, mode));
         }
-        let after_exclusive = self.is_abandoned();
+        let after_exclusive = self.was_exclusive();
         let token = self.hand_on(Some(ask.owner), after_exclusive, None);
         if token.is_some() {
             return token;

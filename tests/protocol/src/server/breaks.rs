@@ -15,7 +15,7 @@ impl Name {
         let mut script = Script::new(self, server, out);
         script.look();
         let Some(held) = script.held else {
-            let after_exclusive = script.is_abandoned();
+            let after_exclusive = script.was_exclusive();
             script.try_hand_on(after_exclusive);
             return Broke::default();
         };

@@ -28,7 +28,11 @@ impl Name {
 }
 
 impl Script<'_> {
-    fn release_exclusive(&mut self, ask: Release) -> Released {
+    fn release_exclusive(&mut self, mut ask: Release) -> Released {
+        // By this number it is found later that the lock was held exclusively.
+        if ask.keep.is_some() && ask.counter_after > 0 && ask.counter_after.rem_euclid(4) == 0 {
+            ask.counter_after += 2;
+        }
         let was_counted = self.counted;
         // By a copy of its request that came late it has the lock anew, by a token that it doesn't know.
         let anew = ask.counter_after > 0 && self.stored >= ask.counter_after;
@@ -87,7 +91,7 @@ impl Script<'_> {
         }
         if ask.counter_after == 0 {
             if self.letters.any() {
-                let after_exclusive = self.held.is_none() && self.is_abandoned();
+                let after_exclusive = self.held.is_none() && self.was_exclusive();
                 self.hand_on(None, after_exclusive, None);
             }
             return Released::NotOwner;
@@ -125,7 +129,7 @@ impl Script<'_> {
         if self.letters.any() {
             self.leave(ask.mode, ask.owner);
             if !self.is(Mutant::NobodyIsLetIn) {
-                let after_exclusive = self.held.is_none() && self.is_abandoned();
+                let after_exclusive = self.held.is_none() && self.was_exclusive();
                 self.hand_on(None, after_exclusive, None);
             }
         }

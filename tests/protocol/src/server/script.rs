@@ -128,6 +128,11 @@ impl<'a> Script<'a> {
         self.stored.rem_euclid(2) == 1 && self.stored.rem_euclid(CLASSES) != 7
     }
 
+    /// The same, or that holder released it and let in nobody: a lock that stays taken for a time leaves such a number.
+    pub(super) fn was_exclusive(&self) -> bool {
+        self.stored.rem_euclid(4) == 2 || self.is_abandoned()
+    }
+
     pub(super) fn next_token(&self, shares: bool) -> Token {
         let used = if self.is_abandoned() && !self.is(Mutant::HandOversNotSkipped) {
             2 * self.server.hand_overs

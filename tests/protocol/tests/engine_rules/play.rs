@@ -263,7 +263,7 @@ impl Play {
         };
         // Once: an owner is of one call.
         let may_keep = self.name.is_held_by(owner) && counter_after > 0 && !player.has_kept;
-        let keep = keep.filter(|_| may_keep && !self.is_mixed(player.held_as));
+        let keep = keep.filter(|_| may_keep);
         let had = self.name.is_held_by(owner);
         let mode = player.held_as;
         let ask = Release {
@@ -286,12 +286,6 @@ impl Play {
         player.tokens = None;
         player.has_kept |= keep.is_some();
         Ok(true)
-    }
-
-    /// Whether it is an exclusive lease, among owners some of whom read: where nobody has the lock for a time after it, scripts
-    /// then let in the first of the others, and the rules let in those that read.
-    fn is_mixed(&self, held_as: Mode) -> bool {
-        held_as.is_exclusive() && self.owners.iter().any(|one| one.mode.is_read())
     }
 
     /// One that doesn't know what it has.
