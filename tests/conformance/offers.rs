@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crosslock::{CancelToken, Error, Locker};
 
@@ -30,20 +30,40 @@ fn generous(place: &Place) -> Locker {
     builder.build().unwrap()
 }
 
+/// How often threads that loop have had the lock.
+#[derive(Default)]
+struct Turns(AtomicU64);
+
+impl Turns {
+    fn count(&self) {
+        self.0.fetch_add(1, SeqCst);
+    }
+
+    /// Waits until they have had it so many times more.
+    fn pass(&self, more: u64) {
+        let (before, began) = (self.0.load(SeqCst), Instant::now());
+        while self.0.load(SeqCst) < before + more {
+            assert!(began.elapsed() < PATIENCE, "they have no turn any more");
+            thread::yield_now();
+        }
+    }
+}
+
 /// Runs `beside` while threads lock and unlock in a loop, with nothing in between.
-fn beside_loops(lock: &Locker, threads: usize, beside: impl FnOnce()) {
-    let done = AtomicBool::new(false);
+fn beside_loops(lock: &Locker, threads: usize, beside: impl FnOnce(&Turns)) {
+    let (done, turns) = (AtomicBool::new(false), Turns::default());
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 while !done.load(SeqCst) {
                     drop(lock.lock("a").unwrap());
+                    turns.count();
                 }
             });
         }
         // Also when it panics.
         let _end = End(&done);
-        beside();
+        beside(&turns);
     });
 }
 
@@ -99,7 +119,7 @@ pub(crate) fn threads_that_take_a_lease_exclude_each_other(place: &Place) {
 pub(crate) fn thread_that_waits_beside_those_that_loop_has_its_turn(place: &Place) {
     const CALLS: usize = 13;
     let lock = generous(place);
-    beside_loops(&lock, 3, || {
+    beside_loops(&lock, 3, |_| {
         let watch = Stopwatch::start();
         let mut waits: Vec<_> = (0..CALLS)
             .map(|_| {
@@ -119,7 +139,7 @@ pub(crate) fn thread_that_waits_beside_those_that_loop_has_its_turn(place: &Plac
 pub(crate) fn calls_that_give_up_beside_threads_that_loop_leave_nothing(place: &Place) {
     const CALLS: u64 = 60;
     let lock = generous(place);
-    beside_loops(&lock, 2, || {
+    beside_loops(&lock, 2, |turns| {
         for call in 0..CALLS {
             let timeout = Duration::from_micros(call * 20);
             wait_briefly(&lock, timeout);
@@ -127,12 +147,11 @@ pub(crate) fn calls_that_give_up_beside_threads_that_loop_leave_nothing(place: &
             let token = CancelToken::new();
             let own = lock.cancelled_by(&token);
             thread::scope(|scope| {
-                let waits = scope.spawn(move || own.lock("a"));
-                thread::sleep(timeout / 2);
+                let waits = scope.spawn(move || own.lock("a").map(drop));
+                turns.pass(call / 2);
                 token.cancel();
-                match waits.join().unwrap() {
-                    Ok(guard) => drop(guard),
-                    Err(error) => assert!(matches!(error, Error::Cancelled { .. }), "{error}"),
+                if let Err(error) = waits.join().unwrap() {
+                    assert!(matches!(error, Error::Cancelled { .. }), "{error}");
                 }
             });
         }
@@ -150,7 +169,7 @@ fn wait_briefly(lock: &Locker, timeout: Duration) {
 
 pub(crate) fn close_beside_threads_that_loop_releases_what_is_offered(place: &Place) {
     for _ in 0..5 {
-        let lock = generous(place);
+        let (lock, turns) = (generous(place), Turns::default());
         thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
@@ -159,11 +178,12 @@ pub(crate) fn close_beside_threads_that_loop_releases_what_is_offered(place: &Pl
                             Ok(guard) => drop(guard),
                             Err(error) => break error,
                         }
+                        turns.count();
                     };
                     assert!(matches!(end, Error::Cancelled { .. }), "{end}");
                 });
             }
-            thread::sleep(Duration::from_millis(5));
+            turns.pass(100);
             let watch = Stopwatch::start();
             lock.close();
             watch.assert_within(Duration::from_millis(500));
@@ -174,7 +194,7 @@ pub(crate) fn close_beside_threads_that_loop_releases_what_is_offered(place: &Pl
 
 pub(crate) fn another_locker_has_its_turn_beside_threads_that_loop(place: &Place) {
     let (lock, other) = [(); 2].map(|()| place.builder().build().unwrap()).into();
-    beside_loops(&lock, 4, || {
+    beside_loops(&lock, 4, |_| {
         for _ in 0..12 {
             let guard = other.try_lock_for("a", PATIENCE).unwrap();
             drop(guard.expect("a turn"));

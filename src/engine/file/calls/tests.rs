@@ -100,17 +100,19 @@ fn cancel_ends_the_wait_for_a_file_that_another_has_locked() {
     let (place, claim) = (Place::new(), claim());
     let file = fs::File::create(place.path(&claim.key)).unwrap();
     file.lock().unwrap();
-    let (cancel, began) = (Cancel::default(), Instant::now());
+    let (owner, cancel, began) = (Owner::new(), Cancel::default(), Instant::now());
     thread::scope(|scope| {
         let waiter = scope.spawn(|| {
-            let owner = Owner::new();
             let deadline = Deadline::NEVER.or(&cancel);
             place
                 .files
                 .acquire(request(&claim, &owner), LOOKS, &deadline)
                 .is_err()
         });
-        thread::sleep(Duration::from_millis(50));
+        // It has a door as soon as it asks.
+        while place.files.doors.of(&owner).is_none() {
+            thread::yield_now();
+        }
         cancel.set();
         assert!(waiter.join().unwrap());
     });
