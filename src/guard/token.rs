@@ -56,7 +56,8 @@ impl LockGuard {
     /// - **Not reported** after a server has lost its data.
     /// - **False positives**: a paused waiter was granted the lock and began nothing; a stalled server granted the
     ///   lock to a call that had timed out; the answer to this call's own first attempt was lost for longer than the
-    ///   ttl.
+    ///   ttl; a process was killed within the call that took the lock, which on `file:` may be a
+    ///   [`lock_all`](crate::Locker::lock_all) that had taken only some of its names.
     ///
     /// # Examples
     ///
