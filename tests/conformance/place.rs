@@ -121,11 +121,7 @@ impl Place {
 
     /// A time in which a lease of that ttl has to be renewed again and again.
     pub(crate) fn several(&self, ttl: Duration) -> Duration {
-        if ttl < Duration::from_secs(1) {
-            4 * ttl
-        } else {
-            5 * ttl / 2
-        }
+        5 * ttl / 2
     }
 
     /// So many names can be had at once.
@@ -156,14 +152,20 @@ impl Place {
 
     #[cfg(feature = "redis")]
     pub(crate) fn redis() -> Self {
-        let server = support::RedisServer::builder().password(PASSWORD).start();
+        static SERVER: Mutex<Weak<support::RedisServer>> = Mutex::new(Weak::new());
+        let server = shared(&SERVER, || {
+            support::RedisServer::builder().password(PASSWORD).start()
+        });
         Place::new(&server.url_as(&format!(":{PASSWORD}")), server)
     }
 
     #[cfg(feature = "redis")]
     pub(crate) fn unix() -> Self {
-        let server = support::RedisServer::builder();
-        let server = server.password(PASSWORD).unix_socket().start();
+        static SERVER: Mutex<Weak<support::RedisServer>> = Mutex::new(Weak::new());
+        let server = shared(&SERVER, || {
+            let server = support::RedisServer::builder();
+            server.password(PASSWORD).unix_socket().start()
+        });
         let url = format!("{}?pass={PASSWORD}&db=1", server.unix_url());
         Place::new(&url, server)
     }
@@ -247,7 +249,8 @@ impl Place {
 
     #[cfg(feature = "tls")]
     pub(crate) fn tls() -> Self {
-        let server = support::RedisServer::builder().tls().start();
+        static SERVER: Mutex<Weak<support::RedisServer>> = Mutex::new(Weak::new());
+        let server = shared(&SERVER, || support::RedisServer::builder().tls().start());
         Place::new(&server.tls_url(), server)
     }
 }

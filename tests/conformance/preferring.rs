@@ -56,21 +56,17 @@ pub(crate) fn writer_starves_where_readers_are_preferred_and_only_there(place: &
 pub(super) fn reads_between_writers(place: &Place, prefer: Prefer) -> bool {
     const MOST: u64 = 300;
     let lock = || place.builder().prefer(prefer).build().unwrap();
-    let (turns, waiting) = (AtomicU64::new(0), AtomicU64::new(0));
-    let read = AtomicBool::new(false);
+    let (turns, read) = (AtomicU64::new(0), AtomicBool::new(false));
     let is_over = || read.load(SeqCst) || turns.load(SeqCst) >= MOST;
     let write = || {
         let lock = lock();
         while !is_over() {
             turns.fetch_add(1, SeqCst);
-            waiting.fetch_add(1, SeqCst);
             let guard = lock.write("a").unwrap();
-            waiting.fetch_sub(1, SeqCst);
-            // All others: of those only the last may not be in line yet.
-            wait_until("others to come", PATIENCE, || {
-                is_over() || waiting.load(SeqCst) >= 7
+            // One of them may be the one that reads.
+            wait_until("others to wait", PATIENCE, || {
+                is_over() || lock.inspect("a").unwrap().waiters.len() > 1
             });
-            thread::sleep(Duration::from_millis(1));
             guard.unlock().unwrap();
         }
     };

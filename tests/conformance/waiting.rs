@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crosslock::{Error, Locker, Result};
 
 use crate::{PATIENCE, Place};
-use support::Stopwatch;
+use support::{Stopwatch, Thread, wait_until};
 
 /// Waits for what another thread holds: of the same locker, and of another.
 fn each_waiter(place: &Place, test: impl Fn(&Locker)) {
@@ -17,20 +17,23 @@ fn each_waiter(place: &Place, test: impl Fn(&Locker)) {
 
 /// Drops `guard` while `wait` is in it, and returns what `wait` gave.
 ///
-/// Without an observer nobody sees that a thread has begun to wait; a pause makes it all but certain.
+/// Without an observer nobody sees that a thread has begun to wait; a pause, at whose end it sleeps, makes it all but certain.
 pub(crate) fn release_meanwhile<G, T: Send>(
     guard: G,
     wait: impl FnOnce() -> Result<T> + Send,
 ) -> Result<T> {
-    const PAUSE: Duration = Duration::from_millis(60);
+    const PAUSE: Duration = Duration::from_millis(20);
     thread::scope(|scope| {
         let (begin, begun) = mpsc::channel();
         let waiter = scope.spawn(move || {
-            begin.send(()).unwrap();
+            begin.send(Thread::current()).unwrap();
             wait()
         });
-        begun.recv().unwrap();
+        let thread = begun.recv().unwrap();
         thread::sleep(PAUSE);
+        wait_until("the call to wait", PATIENCE, || {
+            waiter.is_finished() || thread.is_asleep()
+        });
         assert!(!waiter.is_finished(), "it got in while the lock was taken");
         drop(guard);
         let released = Instant::now();
