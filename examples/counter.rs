@@ -4,12 +4,12 @@
 //! number, writes the next one, lets go. Nothing but the lock keeps two of them from reading the same number.
 //!
 //! ```text
-//! cargo run --example counter                                 # no server: locks in a directory
-//! cargo run --example counter -- --url redis://127.0.0.1/     # locks in Redis
-//! cargo run --example counter -- --url redis+sentinel://127.0.0.1:26379/mymaster
-//! cargo run --example counter -- --url redis+cluster://127.0.0.1:7000,127.0.0.1:7001
-//! cargo run --example counter -- --processes 8 --increments 2000
-//! cargo run --example counter -- --no-lock                    # see increments get lost
+//! cargo run --release --example counter                       # no server: locks in a directory
+//! cargo run --release --example counter -- --url redis://127.0.0.1/     # locks in Redis
+//! cargo run --release --example counter -- --url redis+sentinel://127.0.0.1:26379/mymaster
+//! cargo run --release --example counter -- --url redis+cluster://127.0.0.1:7000,127.0.0.1:7001
+//! cargo run --release --example counter -- --processes 8 --increments 2000
+//! cargo run --release --example counter -- --no-lock          # see increments get lost
 //! ```
 
 use std::env;
