@@ -102,7 +102,7 @@ fn file_says_who_holds_and_who_waits() {
     guard.unlock().unwrap();
     let holding = waiter.holding();
     let lines = lines_of(&file);
-    let has = format!("has exclusive token={} since=", holding.token);
+    let has = format!("given exclusive token={} since=", holding.token);
     assert!(lines.len() == 2 && lines[1].starts_with(&has), "{lines:?}");
     waiter.unlock();
     let lines = lines_of(&file);

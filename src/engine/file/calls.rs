@@ -5,6 +5,7 @@ use super::create::open_to_read;
 use super::files::Files;
 use super::store::door::DoorId;
 use super::store::section::Haste;
+use super::text::Doors;
 use crate::base::clock::{BootInstant, Deadline};
 use crate::base::error::Result;
 use crate::base::inspection::Holder;
@@ -13,6 +14,7 @@ use crate::base::owner::Owner;
 use crate::base::token::Token;
 use crate::base::value::Stored;
 use crate::engine::heartbeat::{Acquired, IfTaken};
+use crate::engine::rules::Table;
 use crate::engine::{Release, Released, Renewed, Request, StoreAnswer};
 
 use std::fs::File;
@@ -50,6 +52,21 @@ pub(super) struct Ahead {
     pub(super) holder: Option<String>,
 }
 
+impl Ahead {
+    pub(super) fn of(request: Request<'_>, table: &Table, doors: &Doors) -> Self {
+        let ahead = table.ahead_of(request);
+        Ahead {
+            doors: ahead
+                .iter()
+                .filter_map(|one| doors.get(one).copied())
+                .collect(),
+            changes: table.changes(request),
+            place: table.place_of(request),
+            holder: None,
+        }
+    }
+}
+
 /// A lease of a directory lasts until something ends it.
 fn lasting(request: Request<'_>) -> Request<'_> {
     Request {
@@ -66,26 +83,43 @@ impl Files {
         manner: Manner,
         deadline: &Deadline,
     ) -> Result<Asked> {
-        let (owner, error) = (request.owner, |e| self.error(request.key(), e));
-        let is_new = self.doors.take(owner, &self.directory).map_err(error)?;
-        let asked = self.change(request.claim.keys(), (manner.haste, deadline), |names| {
-            let door = self.doors.found(owner, &self.directory);
-            names.set_door(owner, door.map_err(error)?);
+        let ask = |names: &mut Names<'_>| {
             let mut asked = names.acquire(lasting(request), manner)?;
             if let Asked::Granted { value, .. } = &mut asked {
                 *value = self.value(request)?;
             }
-            Ok(asked)
+            let stays = match asked {
+                Asked::Granted { .. } => true,
+                Asked::Taken(_) => manner.waits,
+                Asked::Broken => false,
+            };
+            Ok((asked, stays))
+        };
+        self.change_by_door(request, (manner.haste, deadline), ask)
+    }
+
+    /// Makes a change that an owner may be named in from then on, by a door that others find. It tells whether it is.
+    fn change_by_door<T>(
+        &self,
+        request: Request<'_>,
+        when: (Haste, &Deadline),
+        change: impl FnOnce(&mut Names<'_>) -> Result<(T, bool)>,
+    ) -> Result<T> {
+        let (owner, error) = (request.owner, |e| self.error(request.key(), e));
+        let is_new = self.doors.take(owner, &self.directory).map_err(error)?;
+        let changed = self.change(request.claim.keys(), when, |names| {
+            let door = self.doors.found(owner, &self.directory);
+            names.set_door(owner, door.map_err(error)?);
+            change(names)
         });
-        match &asked {
-            Ok(Asked::Granted { .. }) => {}
-            Ok(Asked::Taken(_)) if manner.waits => {}
-            Ok(Asked::Taken(_) | Asked::Broken) => self.doors.give_back(owner),
+        match &changed {
+            Ok((_, true)) => {}
+            Ok((_, false)) => self.doors.give_back(owner),
             // Should anything have been written for it, that is over.
             Err(_) if is_new => self.doors.close(owner),
             Err(_) => {}
         }
-        asked
+        changed.map(|(done, _)| done)
     }
 
     pub(super) fn release(
@@ -150,24 +184,18 @@ impl Files {
         last_used: u64,
         deadline: &Deadline,
     ) -> Result<Option<(Token, Option<Stored>)>> {
-        let (owner, error) = (request.owner, |e| self.error(request.key(), e));
-        let is_new = self.doors.take(owner, &self.directory).map_err(error)?;
-        let adopted = self.change(request.claim.keys(), (Haste::Urgent, deadline), |names| {
+        let adopt = |names: &mut Names<'_>| {
             names.end_those_gone(slice::from_ref(from))?;
-            let door = self.doors.found(owner, &self.directory);
-            names.set_door(owner, door.map_err(error)?);
             let (table, now) = (&mut names.table, names.now);
             let token = table.adopt(lasting(request), from, last_used, now);
             let value = self.value(request)?;
-            Ok(token.map(|token| (token, value)))
-        });
-        match &adopted {
-            Ok(Some(_)) => self.doors.give_back(from),
-            Ok(None) => self.doors.give_back(owner),
-            Err(_) if is_new => self.doors.close(owner),
-            Err(_) => {}
+            Ok((token.map(|token| (token, value)), token.is_some()))
+        };
+        let adopted = self.change_by_door(request, (Haste::Urgent, deadline), adopt)?;
+        if adopted.is_some() {
+            self.doors.give_back(from);
         }
-        adopted
+        Ok(adopted)
     }
 
     /// The lease lasts for a ttl from now on, whether this process lives or not: its owner has no door any more.
@@ -266,13 +294,10 @@ impl Names<'_> {
                 }
                 Acquired::Taken(taken) => taken.holder,
             };
-            let ahead = self.table.ahead_of(request);
-            if !manner.looks || !self.end_those_gone(&ahead)? {
+            if !manner.looks || !self.end_those_gone(&self.table.ahead_of(request))? {
                 return Ok(Asked::Taken(Ahead {
-                    doors: ahead.iter().filter_map(|one| self.door(one)).collect(),
-                    changes: self.table.changes(request),
-                    place: self.table.place_of(request),
                     holder,
+                    ..self.ahead(request)
                 }));
             }
         }

@@ -7,13 +7,14 @@
 #[cfg(test)]
 pub(super) mod tests;
 
-use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::io::Errno;
 
+use super::by_owner::Owners;
+use super::calls::Ahead;
 use super::files::Files;
 use super::store::door::{self, DoorId};
 use super::store::page::{BootId, Found};
@@ -24,7 +25,8 @@ use crate::base::clock::{BootClock, BootInstant, Clock, Deadline};
 use crate::base::error::Result;
 use crate::base::name::Key;
 use crate::base::owner::Owner;
-use crate::engine::rules::{Table, Written};
+use crate::engine::Request;
+use crate::engine::rules::{Standing, Table, Written};
 
 /// However little time its caller has left: another process has the file locked for some microseconds, unless it is
 /// stopped meanwhile.
@@ -45,7 +47,7 @@ pub(super) struct Names<'a> {
     pub(super) now: BootInstant,
     parts: Vec<Part<'a>>,
     /// Whose door was looked at.
-    alive: HashSet<Owner>,
+    alive: Owners,
 }
 
 /// One of them.
@@ -135,7 +137,7 @@ impl<'a> Names<'a> {
             without_door: None,
             now: BootClock.now(),
             parts: Vec::new(),
-            alive: HashSet::new(),
+            alive: Owners::default(),
         }
     }
 
@@ -161,9 +163,9 @@ impl<'a> Names<'a> {
         self.has_other_door |= before.is_some_and(|before| before != door);
     }
 
-    /// The door of an owner, as far as the files say it.
-    pub(super) fn door(&self, owner: &Owner) -> Option<DoorId> {
-        self.doors.get(owner).copied()
+    /// Those ahead of an owner, as far as the files say it.
+    pub(super) fn ahead(&self, request: Request<'_>) -> Ahead {
+        Ahead::of(request, &self.table, &self.doors)
     }
 
     /// Whether its process lives doesn't matter any more.
@@ -173,7 +175,7 @@ impl<'a> Names<'a> {
 
     /// Whether somebody's lease of one of these names has ended without a word: whoever is gone of those.
     pub(super) fn end_those_gone(&mut self, of: &[Owner]) -> Result<bool> {
-        let mut gone = HashSet::new();
+        let mut gone = Owners::default();
         for owner in of {
             if self.is_gone(owner)? {
                 gone.insert(owner.clone());
@@ -221,16 +223,15 @@ impl<'a> Names<'a> {
 
     /// Whether an owner stands in one of the files as they will be written.
     pub(super) fn mention(&self, owner: &Owner) -> bool {
-        self.parts.iter().any(|part| {
-            let after = self.table.written(part.key);
-            let mut entries = after.entries.iter();
-            entries.any(|entry| entry.owner.as_ref() == Some(owner)) || part.broken.contains(owner)
-        })
+        let mut parts = self.parts.iter();
+        parts.any(|part| self.table.mentions(part.key, owner) || part.broken.contains(owner))
     }
 
     /// Writes what has changed, all of it or nothing, and says whose doors are to be rung.
     fn write(&mut self) -> Result<Vec<DoorId>> {
-        let mut told: HashSet<Owner> = self.table.take_granted().into_iter().collect();
+        let granted = self.table.take_granted();
+        self.give(&granted);
+        let mut told: Owners = granted.into_iter().collect();
         // All of them before the first is written: a look at a door may fail.
         let all: Result<Vec<_>> = (0..self.parts.len()).map(|at| self.after(at)).collect();
         for (at, after) in all?.into_iter().enumerate() {
@@ -250,6 +251,17 @@ impl<'a> Names<'a> {
         Ok(doors.copied().collect())
     }
 
+    /// Those to whom the only name was granted that they wait for have their lease at once.
+    fn give(&mut self, granted: &[Owner]) {
+        // A change of several names may be undone in part.
+        let [part] = &self.parts[..] else { return };
+        for owner in granted {
+            if part.waited_alone(owner) {
+                self.table.give(part.key, owner);
+            }
+        }
+    }
+
     /// What is to be written of one. Of those whose lock was broken it leaves out who is gone, or had given it away.
     fn after(&mut self, at: usize) -> Result<Written> {
         let broken = std::mem::take(&mut self.parts[at].broken);
@@ -266,15 +278,12 @@ impl<'a> Names<'a> {
     }
 
     /// Those that now wait for the end of another owner than before: they have to look, and to watch that one.
-    fn must_look_again(&self, part: &Part<'_>, told: &mut HashSet<Owner>) {
-        let waited_for: HashMap<_, _> = part
-            .waited
-            .iter()
-            .map(|(owner, ahead)| (owner, ahead))
-            .collect();
+    fn must_look_again(&self, part: &Part<'_>, told: &mut Owners) {
+        let mut waited = part.waited.iter();
         for (owner, ahead) in self.table.waiting(part.key) {
-            let Some(before) = waited_for.get(&owner) else {
-                continue;
+            let Some((_, before)) = waited.find(|(one, _)| *one == owner) else {
+                // It came just now, as all behind it.
+                break;
             };
             // One without a door ends at a time.
             let is_known = |one: &Owner| before.contains(one) && self.doors.contains_key(one);
@@ -297,6 +306,14 @@ impl<'a> Names<'a> {
 }
 
 impl Part<'_> {
+    /// Whether the owner waited for this name and for no other.
+    fn waited_alone(&self, owner: &Owner) -> bool {
+        self.before.entries.iter().any(|entry| {
+            matches!(entry.standing, Standing::Waits { more: false, .. })
+                && entry.owner.as_ref() == Some(owner)
+        })
+    }
+
     fn rewrite(&mut self, text: &str) -> io::Result<()> {
         let boot = BootId::current();
         // Which of both texts it has now.
@@ -319,8 +336,19 @@ pub(super) fn written_of(found: Found, doors: &mut Doors) -> Option<Written> {
             abandoned,
             ..Written::default()
         }),
-        Found::Text { text, other_boot } => {
-            let written = parse(&text, doors)?;
+        Found::Text {
+            text,
+            other_boot,
+            seen,
+        } => {
+            let mut written = parse(&text, doors)?;
+            for entry in &mut written.entries {
+                if let Standing::Given(token) = entry.standing
+                    && seen == Some(token.number)
+                {
+                    entry.standing = Standing::Has(token);
+                }
+            }
             Some(if other_boot {
                 after_reboot(written, doors)
             } else {

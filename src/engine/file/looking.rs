@@ -12,6 +12,7 @@ use super::files::{DISK, Files};
 use super::name::key_of;
 use super::store::door;
 use super::store::page::{self, BootId, Found};
+use super::store::section::NameFile;
 use super::text::Doors;
 use crate::base::clock::{BootClock, BootInstant, Clock};
 use crate::base::error::{Error, Result};
@@ -72,6 +73,21 @@ impl Files {
         table.end(key, &|owner| gone.contains(&owner), now);
         Ok((table, now))
     }
+}
+
+/// A name as its file says, without a look at any door. `None` while another writes it, or if it says nothing.
+pub(super) fn read_whole(
+    file: &NameFile,
+    key: &Key,
+    now: BootInstant,
+) -> io::Result<Option<(Table, Doors)>> {
+    let found = page::read(file.file(), &BootId::current())?;
+    let (mut table, mut doors) = (Table::default(), Doors::default());
+    let written = found.and_then(|(found, _)| written_of(found, &mut doors));
+    Ok(written.map(|written| {
+        table.put(key, written, now);
+        (table, doors)
+    }))
 }
 
 /// Another may write it at this moment.

@@ -27,15 +27,18 @@ use crate::base::options::Options;
 use crate::base::owner::Owner;
 use crate::base::value::Stored;
 
+mod by_owner;
 mod calls;
 mod change;
 mod create;
 mod diagnosis;
+mod digits;
 mod directory;
 mod doors;
 mod files;
 mod looking;
 mod name;
+mod staying;
 mod store;
 mod text;
 mod values;

@@ -2,10 +2,10 @@
 //!
 //! `<standing> <mode> [token=] [since=] [until=] [door=<id> <owner>]`. Times are seconds since this boot.
 
-use std::collections::HashMap;
-use std::fmt::{self, Display, Write};
 use std::time::Duration;
 
+use super::by_owner::ByOwner;
+use super::digits;
 use super::store::door::DoorId;
 use crate::base::claim::Mode;
 use crate::base::clock::BootInstant;
@@ -16,8 +16,11 @@ use crate::engine::rules::{Entry, Standing, Written};
 /// Of a lease that its owner has given away: it lasts until a time, whoever lives.
 const NO_DOOR: &str = "-";
 
+/// What the lines of all waiters begin with.
+const WAITS: &str = "waits";
+
 /// By which door each owner can be told, and is known to live.
-pub(super) type Doors = HashMap<Owner, DoorId>;
+pub(super) type Doors = ByOwner<DoorId>;
 
 /// What the text says; `None` when it is none. The doors of its owners are added to `doors`.
 pub(super) fn parse(text: &str, doors: &mut Doors) -> Option<Written> {
@@ -38,62 +41,83 @@ pub(super) fn parse(text: &str, doors: &mut Doors) -> Option<Written> {
     Some(written)
 }
 
+/// How an owner stands among those that hold the lock, if it does. The text is read only as far as that.
+pub(super) fn holder_in(text: &str, owner: &Owner) -> Option<Standing> {
+    let holders = text.lines().take_while(|line| !line.starts_with(WAITS));
+    let mut lines = holders.filter(|line| line.ends_with(owner.as_str()));
+    lines.find_map(|line| {
+        let mut entries = parse(line, &mut Doors::default())?.entries;
+        let entry = entries.pop()?;
+        (entry.owner.as_ref() == Some(owner)).then_some(entry.standing)
+    })
+}
+
 /// The text that says this.
 pub(super) fn text_of(written: &Written, doors: &Doors) -> String {
     let mut text = String::with_capacity(160 * (1 + written.entries.len()));
-    // Writing into a string can't fail.
-    let _ = write(&mut text, written, doors);
-    text
-}
-
-fn write(text: &mut String, written: &Written, doors: &Doors) -> fmt::Result {
-    writeln!(text, "counter {}", written.counter)?;
+    text.push_str("counter ");
+    digits::push(&mut text, written.counter);
+    text.push('\n');
     if written.abandoned {
         text.push_str("abandoned\n");
     }
     for entry in &written.entries {
-        write_entry(text, entry)?;
-        write_owner(text, entry.owner.as_ref(), doors)?;
+        push_entry(&mut text, entry);
+        push_owner(&mut text, entry.owner.as_ref(), doors);
     }
     for owner in &written.broken {
         text.push_str("broken");
-        write_owner(text, Some(owner), doors)?;
+        push_owner(&mut text, Some(owner), doors);
     }
-    Ok(())
+    text
 }
 
-fn write_entry(text: &mut String, entry: &Entry) -> fmt::Result {
+fn push_entry(text: &mut String, entry: &Entry) {
     text.push_str(match entry.standing {
         Standing::Has(_) => "has",
+        Standing::Given(_) => "given",
         Standing::Granted => "granted",
         Standing::Kept => "kept",
-        Standing::Waits { first: false } => "waits",
-        Standing::Waits { first: true } => "waits-first",
+        Standing::Waits { first, more } => match (first, more) {
+            (false, false) => WAITS,
+            (true, false) => "waits-first",
+            (false, true) => "waits-for-more",
+            (true, true) => "waits-for-more-first",
+        },
     });
     match entry.mode {
         Mode::Exclusive => text.push_str(" exclusive"),
         Mode::Shared => text.push_str(" shared"),
-        Mode::Permits { count, of } => write!(text, " {count}/{of}")?,
-    }
-    if let Standing::Has(token) = entry.standing {
-        write!(text, " token={}", token.number)?;
-    }
-    write!(text, " since={}", Seconds(entry.since))?;
-    if entry.until != BootInstant::MAX {
-        write!(text, " until={}", Seconds(entry.until))?;
-    }
-    Ok(())
-}
-
-fn write_owner(text: &mut String, owner: Option<&Owner>, doors: &Doors) -> fmt::Result {
-    if let Some(owner) = owner {
-        match doors.get(owner) {
-            Some(door) => write!(text, " door={door} {}", owner.as_str())?,
-            None => write!(text, " door={NO_DOOR} {}", owner.as_str())?,
+        Mode::Permits { count, of } => {
+            push_number(text, " ", count.into());
+            push_number(text, "/", of.into());
         }
     }
+    if let Standing::Has(token) | Standing::Given(token) = entry.standing {
+        push_number(text, " token=", token.number);
+    }
+    push_seconds(text, " since=", entry.since);
+    if entry.until != BootInstant::MAX {
+        push_seconds(text, " until=", entry.until);
+    }
+}
+
+fn push_number(text: &mut String, before: &str, number: u64) {
+    text.push_str(before);
+    digits::push(text, number);
+}
+
+fn push_owner(text: &mut String, owner: Option<&Owner>, doors: &Doors) {
+    if let Some(owner) = owner {
+        text.push_str(" door=");
+        match doors.get(owner) {
+            Some(door) => door.push_to(text),
+            None => text.push_str(NO_DOOR),
+        }
+        text.push(' ');
+        text.push_str(owner.as_str());
+    }
     text.push('\n');
-    Ok(())
 }
 
 /// What stands behind the mode.
@@ -134,10 +158,13 @@ impl Fields {
     fn entry(self, standing: &str, mode: &str) -> Option<Entry> {
         let standing = match standing {
             "has" => Standing::Has(Token::from_number(self.token?)),
+            "given" => Standing::Given(Token::from_number(self.token?)),
             "granted" => Standing::Granted,
             "kept" => Standing::Kept,
-            "waits" => Standing::Waits { first: false },
-            "waits-first" => Standing::Waits { first: true },
+            WAITS => waits(false, false),
+            "waits-first" => waits(true, false),
+            "waits-for-more" => waits(false, true),
+            "waits-for-more-first" => waits(true, true),
             _ => return None,
         };
         // Only what is kept is nobody's.
@@ -154,6 +181,10 @@ impl Fields {
     }
 }
 
+fn waits(first: bool, more: bool) -> Standing {
+    Standing::Waits { first, more }
+}
+
 fn parse_mode(text: &str) -> Option<Mode> {
     match text {
         "exclusive" => Some(Mode::Exclusive),
@@ -167,18 +198,19 @@ fn parse_mode(text: &str) -> Option<Mode> {
 }
 
 /// A point in time, as seconds since this boot.
-struct Seconds(BootInstant);
-
-impl Display for Seconds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let since = self.0.since(BootInstant::START);
-        write!(f, "{}.{:09}", since.as_secs(), since.subsec_nanos())
-    }
+fn push_seconds(text: &mut String, before: &str, at: BootInstant) {
+    let since = at.since(BootInstant::START);
+    push_number(text, before, since.as_secs());
+    text.push('.');
+    digits::push_padded(text, since.subsec_nanos().into(), NANOS);
 }
+
+/// How many digits.
+const NANOS: usize = 9;
 
 fn seconds(text: &str) -> Option<BootInstant> {
     let (seconds, nanos) = text.split_once('.')?;
-    if nanos.len() != 9 {
+    if nanos.len() != NANOS {
         return None;
     }
     let since = Duration::new(seconds.parse().ok()?, nanos.parse().ok()?);
@@ -215,9 +247,10 @@ mod tests {
     fn entry(random: &mut Random) -> Entry {
         let standing = match random.u32(..5) {
             0 => Standing::Has(Token::from_number(random.magnitude())),
+            3 => Standing::Given(Token::from_number(random.magnitude())),
             1 => Standing::Granted,
             2 => Standing::Kept,
-            first => Standing::Waits { first: first == 3 },
+            _ => waits(random.bool(), random.bool()),
         };
         Entry {
             owner: (standing != Standing::Kept).then(|| owner(random)),

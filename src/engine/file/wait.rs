@@ -7,9 +7,14 @@ use std::time::{Duration, Instant};
 
 use super::calls::{Ahead, Asked, Manner};
 use super::files::Files;
-use super::store::door::{Door, Watched, sleep};
-use super::store::section::Haste;
+use super::looking::read_whole;
+use super::store::door::{Watched, sleep};
+use super::store::page::Glimpse;
+use super::store::section::{Haste, NameFile};
+use super::text::holder_in;
 use crate::base::clock::{Clock, Deadline};
+use crate::base::token::Token;
+use crate::engine::rules::Standing;
 use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
 
 /// How one owner comes to a lock of a directory.
@@ -34,9 +39,9 @@ const LOOK: Duration = Duration::from_secs(1);
 /// So much more seldom for each that waits ahead of it, so that they keep none from changing the file.
 const LOOK_OF_EACH: Duration = Duration::from_millis(100);
 
-/// So long a waiter stays awake before it sleeps, if few are ahead of it: most locks are held for less time than it takes to be
-/// woken. It lets others run meanwhile.
-const AWAKE: Duration = Duration::from_micros(100);
+/// So long a waiter stays awake before it sleeps, if few are ahead of it and this paid for others: many locks are held for less
+/// time than it takes to be woken. It lets others run meanwhile.
+const AWAKE: Duration = Duration::from_micros(400);
 const FEW: u32 = 4;
 
 /// What removes old files from a directory for temporary ones leaves those that are younger than days.
@@ -74,16 +79,126 @@ impl FileWait {
         Ok(true)
     }
 
+    /// Waits until the lock is granted, or it is time to ask.
+    fn await_grant(
+        &mut self,
+        request: Request<'_>,
+        pace: &mut Pace<'_>,
+    ) -> io::Result<Option<Grant>> {
+        if request.claim.has_many() {
+            // It is granted one name after the other, and has to ask for all.
+            self.sleep(request, pace)?;
+            return Ok(None);
+        }
+        let Ok(file) = self.files.name(request.key()) else {
+            // The next question says what is wrong with it.
+            return Ok(None);
+        };
+        let mut has_slept = false;
+        loop {
+            let seen = match self.stay_awake(&file, request, pace)? {
+                Seen::Waits => {
+                    has_slept = true;
+                    self.sleep(request, pace)?;
+                    if self.looks || pace.until.is_over() {
+                        return Ok(None);
+                    }
+                    self.look(&file, request)?
+                }
+                given_or_else => given_or_else,
+            };
+            match seen {
+                // Until it slept, it had asked just now.
+                Seen::Given(_) if has_slept && !self.is_in_sight(&file, request)? => {
+                    return Ok(None);
+                }
+                Seen::Given(token) => return self.take(&file, request, token),
+                Seen::Waits => {}
+                Seen::Else => {
+                    self.is_told = true;
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    /// Looks at the file, again and again, for as long as it pays.
+    fn stay_awake(
+        &self,
+        file: &NameFile,
+        request: Request<'_>,
+        pace: &Pace<'_>,
+    ) -> io::Result<Seen> {
+        if self.ahead.place >= FEW || !file.staying.pays() {
+            file.staying.sleeps();
+            return Ok(Seen::Waits);
+        }
+        let (begun, most) = (Instant::now(), AWAKE.min(pace.until.remaining()));
+        let mut page = Glimpse::new();
+        while begun.elapsed() < most {
+            if let Some(text) = page.changed(file.file())? {
+                match holder_in(text, request.owner) {
+                    Some(Standing::Given(token)) => {
+                        file.staying.served();
+                        return Ok(Seen::Given(token));
+                    }
+                    Some(_) => return Ok(Seen::Else),
+                    None => {}
+                }
+            }
+            thread::yield_now();
+        }
+        file.staying.sleeps();
+        Ok(Seen::Waits)
+    }
+
+    /// Looks once, also for those ahead: they may be others by now.
+    fn look(&mut self, file: &NameFile, request: Request<'_>) -> io::Result<Seen> {
+        let Some((table, doors)) = read_whole(file, request.key(), self.clock.now())? else {
+            return Ok(Seen::Else);
+        };
+        if let Some(token) = table.given(request) {
+            return Ok(Seen::Given(token));
+        }
+        if table.changes(request).is_none() {
+            return Ok(Seen::Else);
+        }
+        self.ahead = Ahead::of(request, &table, &doors);
+        Ok(Seen::Waits)
+    }
+
+    /// Whether others see that it has the lock: the file and its door may have been removed meanwhile. If not, it asks.
+    fn is_in_sight(&self, file: &NameFile, request: Request<'_>) -> io::Result<bool> {
+        let Some(door) = self.files.doors.of(request.owner) else {
+            return Ok(false);
+        };
+        Ok(file.is_at_its_path()? && door.is_at_its_path()?)
+    }
+
+    /// Takes the lease that was given to it. `None`: it has to ask.
+    fn take(
+        &self,
+        file: &NameFile,
+        request: Request<'_>,
+        token: Token,
+    ) -> io::Result<Option<Grant>> {
+        file.note_seen(token)?;
+        let since = self.clock.now();
+        let value = self.files.value(request);
+        // Another question may have more luck with the value.
+        Ok(value.ok().map(|value| Grant {
+            token,
+            value,
+            since,
+        }))
+    }
+
     fn sleep(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> io::Result<()> {
+        // Whatever keeps it from being told.
+        self.looks = true;
         let Some(door) = self.files.doors.of(request.owner) else {
             return Ok(());
         };
-        // Whatever keeps it from being told.
-        self.looks = true;
-        if self.ahead.place < FEW && is_told_soon(&door)? {
-            (self.looks, self.is_told) = (false, true);
-            return Ok(());
-        }
         if !self.watch()? {
             return Ok(());
         }
@@ -113,16 +228,13 @@ impl FileWait {
     }
 }
 
-/// Whether somebody rings at a door while its owner stays awake.
-fn is_told_soon(door: &Door) -> io::Result<bool> {
-    let begun = Instant::now();
-    while begun.elapsed() < AWAKE {
-        if sleep(door, &[], Some(Duration::ZERO))?.rung {
-            return Ok(true);
-        }
-        thread::yield_now();
-    }
-    Ok(false)
+/// What a waiter finds in the file without locking it.
+enum Seen {
+    /// It has the lock.
+    Given(Token),
+    Waits,
+    /// It has to ask.
+    Else,
 }
 
 impl Wait for FileWait {
@@ -166,14 +278,20 @@ impl Wait for FileWait {
     }
 
     fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
-        if let Err(e) = self.sleep(request, pace) {
-            log::debug!(
-                "can't wait for {:?} in the kernel: {e}",
-                request.key().name()
-            );
-            let pause = pace.next_pause();
-            pace.until.sleep(pause);
+        match self.await_grant(request, pace) {
+            Ok(grant) => grant,
+            Err(e) => {
+                log::debug!(
+                    "can't wait for {:?} in the kernel: {e}",
+                    request.key().name()
+                );
+                let pause = pace.next_pause();
+                pace.until.sleep(pause);
+                None
+            }
         }
-        None
     }
 }
+
+#[cfg(test)]
+mod tests;

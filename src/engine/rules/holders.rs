@@ -34,6 +34,8 @@ pub(super) struct Holder {
 pub(super) enum Who {
     /// By a waiter to whom the name was granted, and who hasn't asked since.
     Granted(Owner),
+    /// By a waiter who has a lease, and may not know it yet.
+    Given(Owner, Token),
     /// By an owner with a lease.
     Owner(Owner, Token),
     /// By nobody any more: its last holder released it with `at_least_for`.
@@ -57,16 +59,27 @@ impl Holder {
 
     pub(super) fn token(&self) -> Option<Token> {
         match &self.who {
-            Who::Owner(_, token) => Some(*token),
+            Who::Given(_, token) | Who::Owner(_, token) => Some(*token),
             Who::Granted(_) | Who::Nobody => None,
         }
     }
 
     pub(super) fn owner(&self) -> Option<&Owner> {
         match &self.who {
-            Who::Granted(owner) | Who::Owner(owner, _) => Some(owner),
+            Who::Granted(owner) | Who::Given(owner, _) | Who::Owner(owner, _) => Some(owner),
             Who::Nobody => None,
         }
+    }
+
+    /// When it abandoned the name, if its end does that.
+    pub(super) fn abandons(&self) -> Option<BootInstant> {
+        let abandons = match &self.who {
+            Who::Owner(..) => true,
+            // It never knew that it had the lease, nor that the one before it had abandoned it.
+            Who::Given(_, token) => token.abandoned,
+            Who::Granted(_) | Who::Nobody => false,
+        };
+        abandons.then_some(self.until)
     }
 
     fn is_of(&self, one: &Owner) -> bool {

@@ -37,6 +37,8 @@ struct Waiter {
     mode: Mode,
     /// Whether it goes before readers.
     goes_first: bool,
+    /// Whether it wants other names, too.
+    wants_more: bool,
     /// When it came.
     since: BootInstant,
     /// Its next heartbeat is due by then.
@@ -109,6 +111,7 @@ impl NameState {
                 owner: request.owner.clone(),
                 mode: claim.mode,
                 goes_first: claim.mode == Mode::Exclusive && claim.prefer == Prefer::Writers,
+                wants_more: claim.has_many(),
                 since: now,
                 overdue,
             });
@@ -189,7 +192,7 @@ impl NameState {
             .holders()
             .iter()
             .find_map(|one| match &one.who {
-                Who::Owner(owner, _) => Some(owner),
+                Who::Given(owner, _) | Who::Owner(owner, _) => Some(owner),
                 Who::Granted(_) | Who::Nobody => None,
             })
     }
@@ -239,12 +242,7 @@ impl NameState {
         granted: &mut Vec<Owner>,
     ) {
         let ended = self.holders.expire(now, asking);
-        if let Some(Holder {
-            who: Who::Owner(..),
-            until,
-            ..
-        }) = ended
-        {
+        if let Some(until) = ended.as_ref().and_then(Holder::abandons) {
             self.abandoned = Some(until);
         }
         self.let_in(ended.is_some(), now, asking, granted);

@@ -35,6 +35,8 @@ pub(in crate::engine) struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) enum Standing {
     Has(Token),
+    /// It has it, and may not know it yet.
+    Given(Token),
     /// The name was granted to it, and it hasn't asked since.
     Granted,
     /// Nobody has it, and nobody gets it.
@@ -42,5 +44,7 @@ pub(in crate::engine) enum Standing {
     Waits {
         /// Before readers.
         first: bool,
+        /// It wants other names, too.
+        more: bool,
     },
 }

@@ -9,7 +9,6 @@
 //!
 //! Tested on Linux only.
 
-use std::fmt;
 use std::fs::{self, File, FileType, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -24,8 +23,10 @@ use uuid::Uuid;
 use super::identity::{Identity, is_missing};
 use crate::base::fork::Process;
 use crate::engine::file::create::{draft_of, give, unless_missing};
+use crate::engine::file::digits;
 
 const PREFIX: &str = ".door-";
+const DIGITS: usize = 32;
 /// A draft that is older was left by a crash.
 const DRAFT_AGE: Duration = Duration::from_secs(60);
 /// Some systems don't sleep for longer at a time.
@@ -80,19 +81,18 @@ impl DoorId {
 
     /// `None` for what no door is called.
     pub(in crate::engine::file) fn parse(text: &str) -> Option<Self> {
-        let id = DoorId(u128::from_str_radix(text, 16).ok()?);
         // No other spelling of it is its file.
-        (id.to_string() == text).then_some(id)
+        digits::parse_hex(text, DIGITS).map(DoorId)
     }
 
     fn path(self, directory: &Path) -> PathBuf {
-        directory.join(format!("{PREFIX}{self}"))
+        let mut name = PREFIX.to_owned();
+        self.push_to(&mut name);
+        directory.join(name)
     }
-}
 
-impl fmt::Display for DoorId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
+    pub(in crate::engine::file) fn push_to(self, text: &mut String) {
+        digits::push_hex(text, self.0.to_be_bytes());
     }
 }
 

@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! 0     crosslock 2 <boot> at=<offset> len=<bytes> sum=<sum>, spaces, and a newline: 64 bytes
-//! 64    a short text, up to byte 4096; what is behind it means nothing
+//! 64    a short text, up to byte 4064; what is behind it means nothing
+//! 4064  seen <token>, and a newline: the last lease that was given to a waiter, and that its owner has seen
 //! S     a long text; S is a power of two, no smaller than the text or 8192
 //! 2 S   or here
 //! ```
 //!
-//! It uses its own parts, `head` and `old`. What always holds here: whenever the process is killed, the file has the text before a write or the
+//! It uses `file::digits` and its own parts, `head` and `old`. What always holds here: whenever the process is killed, the file has the text before a write or the
 //! one after it. A short text is written with its head into the first page by one call, which the kernel does wholly or not
 //! at all. A long one is written to where the one in use isn't, and then the head alone. The room for a write is there before the
 //! head is written, and the room for another long text as long as this one: a disk that becomes full keeps none from being replaced.
@@ -25,10 +26,13 @@ mod old;
 
 pub(in crate::engine::file) use self::head::BootId;
 use self::head::{HEAD, Head};
+use crate::engine::file::digits;
 
 /// Where a long text may begin at the earliest: behind the first page.
 const PAGE: usize = 4096;
-const LONGEST_SHORT: usize = PAGE - HEAD;
+/// Where an owner notes which lease it has seen.
+const SEEN: usize = PAGE - 32;
+const LONGEST_SHORT: usize = SEEN - HEAD;
 const LONGEST: usize = 1 << 26;
 /// A file that is longer than a page is cut when its text is shorter than this.
 const CUT: usize = 1024;
@@ -48,6 +52,8 @@ pub(in crate::engine::file) enum Found {
         text: String,
         /// It was written before the host was booted; false where the host doesn't tell.
         other_boot: bool,
+        /// The token of the last lease that its owner has seen, of those that were given to waiters.
+        seen: Option<u64>,
     },
 }
 
@@ -122,7 +128,13 @@ pub(in crate::engine::file) fn read(
             filled,
         };
         let other_boot = head.boot != *boot;
-        return Ok(Some((Found::Text { text, other_boot }, place)));
+        let seen = seen_in(page);
+        let found = Found::Text {
+            text,
+            other_boot,
+            seen,
+        };
+        return Ok(Some((found, place)));
     }
     Ok(if head.boot.is_same(*boot) {
         None
@@ -159,9 +171,61 @@ pub(in crate::engine::file) fn write(
     })
 }
 
+/// The first page as it was seen last, for who looks at it again and again.
+pub(in crate::engine::file) struct Glimpse {
+    head: [u8; HEAD],
+    page: [u8; PAGE],
+}
+
+impl Glimpse {
+    pub(in crate::engine::file) fn new() -> Self {
+        Glimpse {
+            head: [0; HEAD],
+            page: [0; PAGE],
+        }
+    }
+
+    /// The text, if it is a short one, and another one than before. While another process writes it there may be none.
+    pub(in crate::engine::file) fn changed(&mut self, file: &File) -> io::Result<Option<&str>> {
+        let read = file.read_at(&mut self.page, 0)?;
+        let page = &self.page[..read];
+        if page.starts_with(&self.head) {
+            return Ok(None);
+        }
+        let head = Head::parse(page).filter(|head| head.at == HEAD);
+        let Some(head) = head.filter(|head| is_place(head.at, head.length)) else {
+            return Ok(None);
+        };
+        let text = page.get(HEAD..HEAD + head.length);
+        let text = text.and_then(|text| str::from_utf8(text).ok());
+        let text = text.filter(|text| head.fits(text));
+        if text.is_some() {
+            self.head.copy_from_slice(&page[..HEAD]);
+        }
+        Ok(text)
+    }
+}
+
+const SEEN_WORD: &str = "seen ";
+
+/// Notes that the owner of a lease, which was given to it, has seen it.
+pub(in crate::engine::file) fn note_seen(file: &File, token: u64) -> io::Result<()> {
+    let mut note = SEEN_WORD.to_owned();
+    digits::push_padded(&mut note, token, 20);
+    note.push('\n');
+    file.write_all_at(note.as_bytes(), SEEN as u64)
+}
+
+fn seen_in(page: &[u8]) -> Option<u64> {
+    let note = str::from_utf8(page.get(SEEN..PAGE)?).ok()?;
+    let (token, _) = note.strip_prefix(SEEN_WORD)?.split_once('\n')?;
+    token.parse().ok()
+}
+
 /// What is written where, in this order: the last of it makes the text the one in use.
 fn steps<'a>(boot: &BootId, at: usize, text: &'a str) -> Vec<(usize, Cow<'a, [u8]>)> {
     let head = Head::new(*boot, at, text).line();
+    let head = head.expect("the longest text's head fits");
     let text = text.as_bytes();
     match at {
         HEAD => vec![(0, [&head, text].concat().into())],

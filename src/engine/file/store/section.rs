@@ -1,6 +1,6 @@
 //! The state file of a name, and the sections in which it is read and changed: one at a time, of all threads of all processes.
 //!
-//! It uses `file::create`, `identity` and `page`. What always holds here: whoever is in a section has the file locked by
+//! It uses `file::create`, `file::staying`, `identity` and `page`. What always holds here: whoever is in a section has the file locked by
 //! flock(2), no other thread of this process is in one of the same `NameFile`, and the file was at its path when the section
 //! began. A section is unlocked explicitly, because a child that is being spawned has a copy of the descriptor for a moment.
 //!
@@ -19,11 +19,13 @@ use super::page::{self, BootId, Found, Place};
 use crate::base::backoff::Backoff;
 use crate::base::clock::Deadline;
 use crate::base::sync::{Mutex, MutexGuard};
+use crate::base::token::Token;
 use crate::engine::file::create::open_or_create;
+use crate::engine::file::staying::Staying;
 
 /// How often a file that is locked is tried again at once, before its lock is slept for: most sections end within some
 /// microseconds.
-const YIELDS: usize = 20;
+const YIELDS: usize = 100;
 const SHORTEST_SLEEP: Duration = Duration::from_micros(20);
 
 /// How long it is slept for at most between two tries.
@@ -57,6 +59,7 @@ pub(in crate::engine::file) struct NameFile {
     identity: Identity,
     /// The kernel's lock doesn't keep threads apart that share an open file.
     threads: Mutex<()>,
+    pub(in crate::engine::file) staying: Staying,
 }
 
 /// What became of the wish to be in a section.
@@ -92,6 +95,7 @@ impl NameFile {
             path: path.to_owned(),
             identity: Identity::of(&found),
             threads: Mutex::default(),
+            staying: Staying::default(),
         }
     }
 
@@ -105,10 +109,25 @@ impl NameFile {
         let Some(section) = self.enter(haste, deadline)? else {
             return Ok(Entered::Late);
         };
-        Ok(match self.identity.is_at(&self.path)? {
+        Ok(match self.is_at_its_path()? {
             true => Entered::Section(section),
             false => Entered::Replaced,
         })
+    }
+
+    /// Whether those who open its path now have this file.
+    pub(in crate::engine::file) fn is_at_its_path(&self) -> io::Result<bool> {
+        self.identity.is_at(&self.path)
+    }
+
+    /// For those who look at it without locking it.
+    pub(in crate::engine::file) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Notes that the owner of a lease, which was given to it, has seen it.
+    pub(in crate::engine::file) fn note_seen(&self, token: Token) -> io::Result<()> {
+        page::note_seen(&self.file, token.number)
     }
 
     /// `None`: others were in it until the deadline.

@@ -1,12 +1,14 @@
 //! For an engine that writes names down: how a name comes from what was written and goes there, and what such an engine does
 //! when it finds that owners are gone.
 
+use super::super::counter::Counter;
 use super::super::holders::{Holder, Holders, Who};
 use super::super::written::{Entry, Standing};
 use super::{NameState, Waiter};
 use crate::base::claim::Mode;
 use crate::base::clock::BootInstant;
 use crate::base::owner::Owner;
+use crate::base::token::Token;
 
 impl NameState {
     pub(in super::super) fn of(
@@ -33,12 +35,14 @@ impl NameState {
         } = entry;
         let who = match (standing, entry.owner) {
             (Standing::Has(token), Some(owner)) => Who::Owner(owner, token),
+            (Standing::Given(token), Some(owner)) => Who::Given(owner, token),
             (Standing::Granted, Some(owner)) => Who::Granted(owner),
-            (Standing::Waits { first }, Some(owner)) => {
+            (Standing::Waits { first, more }, Some(owner)) => {
                 self.queue.push(Waiter {
                     owner,
                     mode,
                     goes_first: first,
+                    wants_more: more,
                     since,
                     overdue: until,
                 });
@@ -69,6 +73,19 @@ impl NameState {
 
     pub(in super::super) fn is_abandoned(&self) -> bool {
         self.abandoned.is_some()
+    }
+
+    pub(in super::super) fn given(&self, owner: &Owner) -> Option<Token> {
+        let mut holders = self.holders.holders().iter();
+        holders.find_map(|one| match &one.who {
+            Who::Given(to, token) if to == owner => Some(*token),
+            _ => None,
+        })
+    }
+
+    pub(in super::super) fn mentions(&self, owner: &Owner) -> bool {
+        let mut holders = self.holders.holders().iter();
+        holders.any(|one| one.owner() == Some(owner)) || self.place(owner).is_some()
     }
 
     /// Whose end may let that owner in, whether it waits or doesn't yet: those that hold, or the one right ahead.
@@ -129,6 +146,21 @@ impl NameState {
         self.queue.iter().map(ahead).collect()
     }
 
+    /// Gives a lease to whom the name was granted, without being asked for it.
+    pub(in super::super) fn give(&mut self, owner: &Owner, counter: &mut Counter) {
+        let is_exclusive = matches!(self.holders, Holders::Exclusive(_));
+        let mut holders = self.holders.holders_mut().iter_mut();
+        let granted = |one: &&mut Holder| matches!(&one.who, Who::Granted(to) if to == owner);
+        let Some(holder) = holders.find(granted) else {
+            return;
+        };
+        let token = counter.next(self.abandoned.is_some());
+        holder.who = Who::Given(owner.clone(), token);
+        if is_exclusive {
+            self.abandoned = None;
+        }
+    }
+
     /// Ends what owners have that are gone, and lets in the next.
     pub(in super::super) fn end(
         &mut self,
@@ -150,6 +182,7 @@ impl Holder {
     fn entry(&self, mode: Mode) -> Entry {
         let standing = match &self.who {
             Who::Owner(_, token) => Standing::Has(*token),
+            Who::Given(_, token) => Standing::Given(*token),
             Who::Granted(_) => Standing::Granted,
             Who::Nobody => Standing::Kept,
         };
@@ -169,6 +202,7 @@ impl Waiter {
             owner: Some(self.owner.clone()),
             standing: Standing::Waits {
                 first: self.goes_first,
+                more: self.wants_more,
             },
             mode: self.mode,
             since: self.since,

@@ -6,6 +6,7 @@ use super::Table;
 use crate::base::clock::BootInstant;
 use crate::base::name::Key;
 use crate::base::owner::Owner;
+use crate::base::token::Token;
 use crate::engine::Request;
 
 impl Table {
@@ -31,6 +32,18 @@ impl Table {
         }
     }
 
+    /// The token of the lease that was given to the owner, and that it may not know yet.
+    pub(in crate::engine) fn given(&self, request: Request<'_>) -> Option<Token> {
+        let state = self.names.get(request.key())?;
+        state.given(request.owner)
+    }
+
+    /// Whether an owner has a name, or waits for it.
+    pub(in crate::engine) fn mentions(&self, key: &Key, owner: &Owner) -> bool {
+        let state = self.names.get(key);
+        state.is_some_and(|state| state.mentions(owner))
+    }
+
     /// Whose end may let that owner in.
     pub(in crate::engine) fn ahead_of(&self, request: Request<'_>) -> Vec<Owner> {
         let keys = request.claim.keys().iter();
@@ -52,6 +65,13 @@ impl Table {
     pub(in crate::engine) fn waiting(&self, key: &Key) -> Vec<(Owner, Vec<Owner>)> {
         let state = self.names.get(key);
         state.map_or_else(Vec::new, NameState::waiting)
+    }
+
+    /// Gives a lease to whom the name was granted, without being asked for it.
+    pub(in crate::engine) fn give(&mut self, key: &Key, owner: &Owner) {
+        if let Some(state) = self.names.get_mut(key) {
+            state.give(owner, &mut self.counter);
+        }
     }
 
     /// Ends what owners have that are gone, and lets in the next.

@@ -22,11 +22,12 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{TestCaseError, TestError, TestRunner};
 
+use self::engine::subject::Place;
 use self::play::Play;
 use self::steps::of_one_name;
 
 /// Plays so many random sequences, and gives how many steps that were.
-fn play(cases: u32, is_written: bool) -> usize {
+fn play(cases: u32, place: Place) -> usize {
     let steps_done = Cell::new(0);
     let config = ProptestConfig {
         cases,
@@ -34,7 +35,7 @@ fn play(cases: u32, is_written: bool) -> usize {
         ..ProptestConfig::default()
     };
     let outcome = TestRunner::new(config).run(&of_one_name(), |(claims, steps)| {
-        let mut play = Play::new(&claims, is_written, None);
+        let mut play = Play::new(&claims, place, None);
         for (_, step) in steps {
             let done = play.apply(step).map_err(TestCaseError::fail)?;
             steps_done.set(steps_done.get() + usize::from(done));
@@ -54,14 +55,21 @@ fn play(cases: u32, is_written: bool) -> usize {
 
 #[test]
 fn rules_agree_with_the_model_of_the_scripts() {
-    let steps = play(2_500, false);
+    let steps = play(2_500, Place::Memory);
     println!("{steps} steps");
     assert!(steps > 25_000, "only {steps}");
 }
 
 #[test]
 fn rules_that_are_written_down_after_each_call_agree_with_the_model() {
-    let steps = play(2_500, true);
+    let steps = play(2_500, Place::File);
+    println!("{steps} steps");
+    assert!(steps > 25_000, "only {steps}");
+}
+
+#[test]
+fn rules_that_give_leases_unasked_agree_with_the_model() {
+    let steps = play(2_500, Place::GivingFile);
     println!("{steps} steps");
     assert!(steps > 25_000, "only {steps}");
 }
@@ -92,7 +100,7 @@ fn every_broken_model_is_told_from_the_rules() {
         let tries = (0..TRIES).find(|_| {
             let sequence = sequences.new_tree(&mut runner);
             let (claims, steps) = sequence.expect("nothing is filtered").current();
-            let mut play = Play::new(&claims, false, Some(mutant));
+            let mut play = Play::new(&claims, Place::Memory, Some(mutant));
             steps.into_iter().any(|(_, step)| play.apply(step).is_err())
         });
         println!("{mutant:?}: {tries:?}");

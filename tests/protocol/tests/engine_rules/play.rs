@@ -13,7 +13,7 @@ use crosslock_protocol::server::{
 
 use crate::base::token::Ending;
 use crate::engine::heartbeat;
-use crate::engine::subject::{Ask, Seen, Subject, ticks};
+use crate::engine::subject::{Ask, Place, Seen, Subject, ticks};
 use crate::steps::{Claim, End, Step};
 
 /// Nobody else's number.
@@ -54,7 +54,7 @@ fn agree<T: PartialEq + std::fmt::Debug>(what: &str, model: T, rules: T) -> Resu
 }
 
 impl Play {
-    pub(crate) fn new(claims: &[Claim], is_written: bool, mutant: Option<Mutant>) -> Self {
+    pub(crate) fn new(claims: &[Claim], place: Place, mutant: Option<Mutant>) -> Self {
         let owners = claims.iter().map(|claim| Player {
             mode: claim.mode,
             held_as: claim.mode.held(),
@@ -66,7 +66,7 @@ impl Play {
             name: Name::default(),
             mutant,
             clock: 1_000_000,
-            subject: Subject::new(is_written),
+            subject: Subject::new(place),
             owners: owners.collect(),
             was_unheard: false,
             last: 0,
@@ -197,10 +197,11 @@ impl Play {
             self.owners[usize::from(owner)].tokens = Some((token, its));
             return Ok(());
         }
-        if its <= self.last {
+        let in_order = player.mode.is_exclusive() || !self.subject.gives();
+        if in_order && its <= self.last {
             return Err(format!("token {its} after {}", self.last));
         }
-        self.last = its;
+        self.last = self.last.max(its);
         let (model, rules) = (token.rem_euclid(4) == 3, its % 4 == 3);
         if !(self.was_unheard && model) {
             agree("abandoned", model, rules)?;

@@ -39,6 +39,7 @@ fn those_ahead_are_the_same_for_one_and_for_all() {
         for _ in 0..random.usize(..6) {
             let waits = Standing::Waits {
                 first: random.bool(),
+                more: random.bool(),
             };
             entries.push(entry(waits, random.one_of(&MODES)));
         }

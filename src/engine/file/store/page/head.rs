@@ -6,6 +6,7 @@ use std::fs;
 use std::sync::OnceLock;
 
 use crate::base::fork::get_or_make;
+use crate::engine::file::digits;
 
 pub(super) const HEAD: usize = 64;
 
@@ -59,20 +60,23 @@ impl Head {
         *self == Head::new(self.boot, self.at, text)
     }
 
-    pub(super) fn line(&self) -> [u8; HEAD] {
+    /// `None` when its numbers have too many digits: a text has at most eight, and its place nine.
+    pub(super) fn line(&self) -> Option<[u8; HEAD]> {
+        let mut text = String::with_capacity(2 * HEAD);
+        text.push_str(MAGIC);
+        text.push_str(&String::from_utf8_lossy(&self.boot.0));
+        text.push_str(" at=");
+        digits::push(&mut text, self.at as u64);
+        text.push_str(" len=");
+        digits::push(&mut text, self.length as u64);
+        text.push_str(" sum=");
+        digits::push_hex(&mut text, self.sum.to_be_bytes());
         let mut line = [b' '; HEAD];
-        let text = self.text();
-        // A text has at most eight digits, and its place nine.
-        let (begin, rest) = line.split_at_mut(text.len());
-        begin.copy_from_slice(text.as_bytes());
-        rest[rest.len() - 1] = b'\n';
-        line
-    }
-
-    fn text(&self) -> String {
-        let boot = String::from_utf8_lossy(&self.boot.0);
-        let (at, length, sum) = (self.at, self.length, self.sum);
-        format!("{MAGIC}{boot} at={at} len={length} sum={sum:08x}")
+        line[HEAD - 1] = b'\n';
+        // The last is the newline.
+        let place = line[..HEAD - 1].get_mut(..text.len())?;
+        place.copy_from_slice(text.as_bytes());
+        Some(line)
     }
 
     /// `None` for what is none.
@@ -86,7 +90,7 @@ impl Head {
             length: words.next()?.strip_prefix("len=")?.parse().ok()?,
             sum: u32::from_str_radix(words.next()?.strip_prefix("sum=")?, 16).ok()?,
         };
-        (head.text().len() < HEAD && head.line() == *line).then_some(head)
+        (head.line() == Some(*line)).then_some(head)
     }
 }
 

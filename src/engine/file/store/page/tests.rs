@@ -35,6 +35,7 @@ fn text(text: &str) -> Option<Found> {
     Some(Found::Text {
         text: text.to_owned(),
         other_boot: false,
+        seen: None,
     })
 }
 
@@ -98,7 +99,13 @@ fn text_is_read_as_written_over_any_other() {
         let (read_text, _) = read(&file, &NEXT_BOOT).unwrap().unwrap();
         let other_boot = true;
         let text = written;
-        assert_eq!(read_text, Found::Text { text, other_boot });
+        let seen = None;
+        let expected = Found::Text {
+            text,
+            other_boot,
+            seen,
+        };
+        assert_eq!(read_text, expected);
     });
 }
 
@@ -113,7 +120,7 @@ fn head_is_one_line_of_text() {
     assert_eq!(&content[HEAD..HEAD + 8], b"a text\n\0");
     assert_eq!(content.len(), PAGE);
     let longest = Head::new(BOOT, 2 * LONGEST, "");
-    assert_eq!(longest.line().len(), HEAD);
+    assert!(longest.line().is_some());
 }
 
 #[test]
@@ -277,4 +284,52 @@ fn boot_is_the_hosts() {
     let boot = BootId::current();
     assert!(boot.is_same(BootId::current()) && !boot.is_same(BOOT));
     assert!(!BootId::UNKNOWN.is_same(BootId::UNKNOWN));
+}
+
+#[test]
+fn note_of_a_seen_lease_stays_whatever_is_written() {
+    let file = temp_file();
+    replace(&file, "a text\n");
+    let seen = || match read(&file, &BOOT) {
+        Ok(Some((Found::Text { seen, .. }, _))) => seen,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(seen(), None);
+    for_any(|random| {
+        let token = random.magnitude();
+        note_seen(&file, token).unwrap();
+        let written = any_text(random);
+        replace(&file, &written);
+        assert_eq!(seen(), Some(token));
+    });
+}
+
+#[test]
+fn glimpse_shows_each_short_text_once() {
+    let (file, mut glimpse) = (temp_file(), Glimpse::new());
+    assert_eq!(glimpse.changed(&file).unwrap(), None);
+    for text in ["one", "two", "", "three"] {
+        replace(&file, text);
+        assert_eq!(glimpse.changed(&file).unwrap(), Some(text));
+        note_seen(&file, 1).unwrap();
+        assert_eq!(glimpse.changed(&file).unwrap(), None);
+    }
+    replace(&file, &"long".repeat(PAGE));
+    assert_eq!(glimpse.changed(&file).unwrap(), None);
+    replace(&file, "short");
+    assert_eq!(glimpse.changed(&file).unwrap(), Some("short"));
+}
+
+#[test]
+fn glimpse_shows_nothing_of_what_is_half_written_or_no_text() {
+    let file = temp_file();
+    replace(&file, "a text");
+    file.write_all_at(b"b", HEAD as u64).unwrap();
+    assert_eq!(Glimpse::new().changed(&file).unwrap(), None);
+    file.write_all_at(b"a", HEAD as u64).unwrap();
+    assert_eq!(Glimpse::new().changed(&file).unwrap(), Some("a text"));
+    let long = format!("crosslock 2 01234567 at=64 len={} sum=00000000", u64::MAX);
+    let head = format!("{long:63}\n");
+    file.write_all_at(head.as_bytes(), 0).unwrap();
+    assert_eq!(Glimpse::new().changed(&file).unwrap(), None);
 }

@@ -18,10 +18,19 @@ pub(crate) struct Subject {
     key: Key,
     table: Table,
     pub(crate) now: BootInstant,
-    /// Whether all is written down and read again after each call, as an engine does that lives in files.
-    is_written: bool,
+    as_in: Place,
     /// Whose lease was broken, where the rules are to be told.
     broken: Vec<Owner>,
+}
+
+/// How an engine that follows the rules keeps a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Memory,
+    /// All is written down and read again after each call.
+    File,
+    /// Waiters are given their leases, too, before they ask for them.
+    GivingFile,
 }
 
 /// What is seen of a name: who has it, in no order, and who waits: the others in their order, and those that read.
@@ -66,12 +75,12 @@ fn claim(key: &Key, mode: Mode) -> Claim {
 }
 
 impl Subject {
-    pub(crate) fn new(is_written: bool) -> Self {
+    pub(crate) fn new(as_in: Place) -> Self {
         Subject {
             key: Key::new(&Namespace::default(), "a").expect("it is valid"),
             table: Table::default(),
             now: BootInstant::START.plus(Duration::from_secs(1_000)),
-            is_written,
+            as_in,
             broken: Vec::new(),
         }
     }
@@ -93,20 +102,50 @@ impl Subject {
         answer
     }
 
-    fn write_down(&mut self) {
-        if !self.is_written {
-            return;
-        }
-        let written = Written {
-            broken: self.broken.clone(),
-            ..self.table.written(&self.key)
-        };
+    /// Has the owner see the lease that it was given, and renew it: that is all that it does instead of asking.
+    fn see(&mut self, ask: Ask) -> Option<Token> {
+        let (claim, owner) = (claim(&self.key, ask.mode), numbered(ask.owner));
+        let token = self.table.given(Request {
+            claim: &claim,
+            owner: &owner,
+            ttl: ticks(ask.ttl),
+        })?;
+        let mut written = self.table.written(&self.key);
+        let mut entries = written.entries.iter_mut();
+        let its = entries.find(|one| one.owner.as_ref() == Some(&owner))?;
+        its.standing = Standing::Has(token);
+        self.put(written);
+        self.renew(ask).then_some(token)
+    }
+
+    fn put(&mut self, written: Written) {
         let mut table = Table::default();
-        table.put(&self.key, written, self.now);
+        let broken = self.broken.clone();
+        table.put(&self.key, Written { broken, ..written }, self.now);
         self.table = table;
     }
 
+    fn write_down(&mut self) {
+        if self.as_in == Place::Memory {
+            return;
+        }
+        if self.gives() {
+            for owner in self.table.take_granted() {
+                self.table.give(&self.key, &owner);
+            }
+        }
+        self.put(self.table.written(&self.key));
+    }
+
+    /// Whether those that wait may get their tokens in another order than that in which they hear of them.
+    pub(crate) fn gives(&self) -> bool {
+        self.as_in == Place::GivingFile
+    }
+
     pub(crate) fn acquire(&mut self, ask: Ask, promise: Option<Ticks>) -> Acquired {
+        if let Some(token) = self.see(ask) {
+            return Acquired::Granted { token, value: None };
+        }
         let if_taken = match promise {
             None => IfTaken::Leave,
             Some(promise) => IfTaken::Wait {
@@ -176,7 +215,8 @@ impl Subject {
     /// Those to whom it was granted, and who don't know it.
     pub(crate) fn unaware(&self) -> Vec<u8> {
         let entries = self.entries().into_iter();
-        let granted = entries.filter(|one| one.standing == Standing::Granted);
+        let granted =
+            entries.filter(|one| matches!(one.standing, Standing::Granted | Standing::Given(_)));
         granted.filter_map(|one| number(&one)).collect()
     }
 
@@ -195,7 +235,7 @@ impl Subject {
                     seen.is_kept = true;
                     continue;
                 }
-                (Standing::Has(_) | Standing::Granted, _) => &mut seen.holders,
+                (Standing::Has(_) | Standing::Given(_) | Standing::Granted, _) => &mut seen.holders,
                 (Standing::Waits { .. }, claim::Mode::Shared) => &mut seen.readers,
                 (Standing::Waits { .. }, _) => &mut seen.queue,
             };

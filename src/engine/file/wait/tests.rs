@@ -1,0 +1,216 @@
+use std::fs;
+
+use super::super::calls::Asked;
+use super::super::change::tests::{Place, both, claim, deadline, request};
+use super::*;
+use crate::base::backoff::{Backoff, Waits};
+use crate::base::claim::Claim;
+use crate::base::clock::BootClock;
+use crate::base::owner::Owner;
+use crate::engine::rules::Standing;
+
+/// A waiter of the place that has asked, and whether it is told that it has the lock, before it asks again.
+fn await_grant(wait: &mut FileWait, claim: &Claim, owner: &Owner) -> Option<Grant> {
+    let (mut backoff, until) = (BACKOFF.waits(), deadline());
+    wait.wait(request(claim, owner), &mut pace(&mut backoff, &until))
+}
+
+const BACKOFF: Backoff = Backoff {
+    base: Duration::from_millis(10),
+    cap: Duration::from_millis(10),
+    jitter: 0.0,
+};
+
+fn pace<'a>(backoff: &'a mut Waits, until: &'a Deadline) -> Pace<'a> {
+    Pace {
+        backoff,
+        counted: false,
+        until,
+    }
+}
+
+fn asked(place: &Arc<Place>, claim: &Claim, owner: &Owner) -> FileWait {
+    let files = Files::of(place.directory.path().to_owned(), "file:".into());
+    let mut wait = FileWait::new(files.into(), Arc::new(BootClock));
+    let (mut backoff, until) = (BACKOFF.waits(), deadline());
+    let pace = &mut pace(&mut backoff, &until);
+    let answer = wait.ask(request(claim, owner), Some(pace), &until);
+    assert!(matches!(answer, Ok(Answer::Taken { .. })));
+    wait
+}
+
+/// A lock that was held, and released while one waited.
+fn given() -> (Arc<Place>, Claim, Owner, FileWait) {
+    let (place, claim, owner) = (Arc::new(Place::new()), claim(), Owner::new());
+    let holder = place.has(&claim);
+    let wait = asked(&place, &claim, &owner);
+    place.release(&claim, &holder);
+    (place, claim, owner, wait)
+}
+
+fn standings(place: &Place, claim: &Claim) -> Vec<Standing> {
+    let entries = place.written(claim).entries;
+    entries.iter().map(|entry| entry.standing).collect()
+}
+
+/// Whether the next one that asks is told that the lock was abandoned.
+fn is_abandoned(place: &Place, claim: &Claim) -> bool {
+    match place.ask(claim, &Owner::new()) {
+        Asked::Granted { token, .. } => token.abandoned,
+        Asked::Taken(_) | Asked::Broken => panic!("it isn't free"),
+    }
+}
+
+#[test]
+fn waiter_takes_the_lease_that_a_release_gave_it() {
+    let (place, claim, owner, mut wait) = given();
+    let [Standing::Given(token)] = standings(&place, &claim)[..] else {
+        panic!("it wasn't given");
+    };
+    let grant = await_grant(&mut wait, &claim, &owner).expect("it has the lock");
+    assert_eq!(grant.token, token);
+    assert_eq!(standings(&place, &claim), [Standing::Has(token)]);
+    // Asked again, it is the same lease.
+    let until = deadline();
+    let again = wait.ask(request(&claim, &owner), None, &until);
+    assert!(matches!(again, Ok(Answer::Granted(again)) if again.token == token));
+}
+
+#[test]
+fn waiter_that_sleeps_is_woken_for_the_lease_that_was_given_to_it() {
+    let (place, claim, owner) = (Arc::new(Place::new()), claim(), Owner::new());
+    let holder = place.has(&claim);
+    let mut wait = asked(&place, &claim, &owner);
+    let file = wait_file(&wait, &claim);
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| await_grant(&mut wait, &claim, &owner));
+        while file.staying.in_vain() == 0 {
+            thread::yield_now();
+        }
+        place.release(&claim, &holder);
+        assert!(waiter.join().unwrap().is_some());
+    });
+    assert!(matches!(standings(&place, &claim)[..], [Standing::Has(_)]));
+}
+
+#[test]
+fn waiter_that_dies_before_it_has_seen_its_lease_abandons_nothing() {
+    let (place, claim, _, wait) = given();
+    drop(wait);
+    assert!(!is_abandoned(&place, &claim));
+}
+
+#[test]
+fn waiter_that_dies_after_it_has_seen_its_lease_abandons_the_lock() {
+    let (place, claim, owner, mut wait) = given();
+    assert!(await_grant(&mut wait, &claim, &owner).is_some());
+    drop(wait);
+    assert!(is_abandoned(&place, &claim));
+}
+
+#[test]
+fn abandonment_of_which_a_dead_waiter_never_heard_is_told_to_the_next() {
+    let (place, claim) = (Arc::new(Place::new()), claim());
+    let holder = place.has(&claim);
+    let first = Owner::new();
+    let wait = asked(&place, &claim, &first);
+    place.files.doors.close(&holder);
+    let last = place.waits(&claim);
+    // That finds the holder dead, so the lock is the first waiter's.
+    assert_eq!(place.files.break_lock(&claim.key, &deadline()).unwrap(), []);
+    let Some(Standing::Given(token)) = standings(&place, &claim).first().copied() else {
+        panic!("it wasn't given");
+    };
+    assert!(token.abandoned);
+    drop(wait);
+    match place.ask(&claim, &last) {
+        Asked::Granted { token, .. } => assert!(token.abandoned),
+        Asked::Taken(_) | Asked::Broken => panic!("it isn't free"),
+    }
+}
+
+#[test]
+fn waiter_for_several_names_asks_for_all_of_them() {
+    let (place, both) = (Arc::new(Place::new()), both());
+    let holder = place.has(&both);
+    let owner = Owner::new();
+    let mut wait = asked(&place, &both, &owner);
+    place.release(&both, &holder);
+    for key in both.names.iter() {
+        let one = Claim::exclusive("x", key.name());
+        assert_eq!(standings(&place, &one), [Standing::Granted]);
+    }
+    assert!(await_grant(&mut wait, &both, &owner).is_none());
+    let answer = wait.ask(request(&both, &owner), None, &deadline());
+    assert!(matches!(answer, Ok(Answer::Granted(_))));
+}
+
+/// Of two names, one of which it has for itself: that change may be undone in part.
+#[test]
+fn lease_is_not_given_by_a_change_of_several_names() {
+    let (place, both) = (Arc::new(Place::new()), both());
+    let holder = place.has(&both);
+    let one = Claim::exclusive("x", both.names[0].name());
+    let owner = Owner::new();
+    let mut wait = asked(&place, &one, &owner);
+    place.release(&both, &holder);
+    assert_eq!(standings(&place, &one), [Standing::Granted]);
+    assert!(await_grant(&mut wait, &one, &owner).is_none());
+    assert!(wait.is_told && !wait.looks);
+}
+
+#[test]
+fn waiter_asks_if_its_door_or_the_file_was_removed_while_it_slept() {
+    for removed in ["door", "file"] {
+        let (place, claim, owner, mut wait) = given();
+        // As if it had no time to stay awake.
+        while wait_file(&wait, &claim).staying.pays() {
+            wait_file(&wait, &claim).staying.sleeps();
+        }
+        let path = match removed {
+            "file" => place.path(&claim.key),
+            _ => door_path(&place, &wait, &owner),
+        };
+        fs::remove_file(path).unwrap();
+        assert!(
+            await_grant(&mut wait, &claim, &owner).is_none(),
+            "{removed}"
+        );
+    }
+}
+
+fn wait_file(wait: &FileWait, claim: &Claim) -> Arc<NameFile> {
+    wait.files.name(&claim.key).unwrap()
+}
+
+fn door_path(place: &Place, wait: &FileWait, owner: &Owner) -> std::path::PathBuf {
+    let mut name = ".door-".to_owned();
+    wait.files.doors.of(owner).unwrap().id().push_to(&mut name);
+    place.directory.path().join(name)
+}
+
+#[test]
+fn waiter_whose_lease_was_broken_before_it_has_seen_it_is_told() {
+    let (place, claim, owner, mut wait) = given();
+    assert_eq!(
+        place
+            .files
+            .break_lock(&claim.key, &deadline())
+            .unwrap()
+            .len(),
+        1
+    );
+    assert!(await_grant(&mut wait, &claim, &owner).is_none());
+    let answer = wait.ask(request(&claim, &owner), None, &deadline());
+    assert!(matches!(answer, Ok(Answer::Broken)));
+}
+
+#[test]
+fn waiter_without_a_door_asks() {
+    let (place, claim, owner) = (Arc::new(Place::new()), claim(), Owner::new());
+    place.has(&claim);
+    let mut wait = asked(&place, &claim, &owner);
+    wait.files.doors.close(&owner);
+    assert!(await_grant(&mut wait, &claim, &owner).is_none());
+    assert!(wait.looks);
+}
