@@ -50,7 +50,7 @@ pub(in crate::engine::file) enum Found {
     },
     Text {
         text: String,
-        /// It was written before the host was booted; false where the host doesn't tell.
+        /// It was written before the host was booted; false where the host doesn't tell, or didn't tell who wrote it.
         other_boot: bool,
         /// The token of the last lease that its owner has seen, of those that were given to waiters.
         seen: Option<u64>,
@@ -127,7 +127,7 @@ pub(in crate::engine::file) fn read(
             length: head.length,
             filled,
         };
-        let other_boot = head.boot != *boot;
+        let other_boot = head.boot.is_other(*boot);
         let seen = seen_in(page);
         let found = Found::Text {
             text,

@@ -40,6 +40,11 @@ impl BootId {
         self != BootId::UNKNOWN
     }
 
+    /// Surely: a reboot was between them.
+    pub(super) fn is_other(self, other: BootId) -> bool {
+        self != other && self.is_known() && other.is_known()
+    }
+
     /// Surely: no reboot was between them.
     pub(super) fn is_same(self, other: BootId) -> bool {
         self == other && self.is_known()

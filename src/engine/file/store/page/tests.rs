@@ -240,6 +240,16 @@ fn host_that_tells_no_boot_takes_damage_for_a_power_cut() {
 }
 
 #[test]
+fn process_that_knows_no_boot_ends_nothing_of_others_nor_they_of_it() {
+    let file = temp_file();
+    for (writer, reader) in [(BOOT, BootId::UNKNOWN), (BootId::UNKNOWN, BOOT)] {
+        let (_, now) = read(&file, &writer).unwrap().unwrap();
+        write(&file, &writer, "a text", &now).unwrap();
+        assert_eq!(found(&content_of(&file), &reader), text("a text"));
+    }
+}
+
+#[test]
 fn counter_of_an_old_file_is_found() {
     for_any(|random| {
         let counter = random.u64(..1 << 52);
