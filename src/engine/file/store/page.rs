@@ -111,7 +111,12 @@ pub(in crate::engine::file) fn read(
     let filled = read_page(file, &mut page)?;
     let page = &page[..filled];
     let nothing = Some((Found::Fresh, Place::none(filled)));
-    if page.iter().all(|byte| *byte == 0) {
+    // A note may come after somebody has emptied the file.
+    let rest = match seen_in(page) {
+        Some(_) => &page[..SEEN],
+        None => page,
+    };
+    if rest.iter().all(|byte| *byte == 0) {
         return Ok(nothing);
     }
     let Some(head) = Head::parse(page) else {

@@ -55,6 +55,16 @@ fn any_text(random: &mut Random) -> String {
     text
 }
 
+/// The owner of a lease may be about to note that while somebody empties the file.
+#[test]
+fn file_with_nothing_but_a_note_is_fresh() {
+    let file = temp_file();
+    note_seen(&file, 7).unwrap();
+    assert_eq!(found(&content_of(&file), &BOOT), Some(Found::Fresh));
+    replace(&file, "new");
+    assert_eq!(content_of(&file).len(), PAGE);
+}
+
 #[test]
 fn file_that_nobody_has_written_to_is_fresh() {
     for length in [0, 1, HEAD, PAGE, PAGE + 1, 3 * PAGE] {
