@@ -181,11 +181,27 @@ impl<'a> Names<'a> {
                 gone.insert(owner.clone());
             }
         }
+        self.read_notes_of(&gone)?;
         for part in &self.parts {
             self.table
                 .end(part.key, &|owner| gone.contains(owner), self.now);
         }
         Ok(!gone.is_empty())
+    }
+
+    /// Whoever was given a lease may have noted that it has seen it after the file was read, and before it ended.
+    fn read_notes_of(&mut self, gone: &Owners) -> Result<()> {
+        for part in &mut self.parts {
+            if part.gave_to(gone) {
+                let read = part.section.read(&BootId::current());
+                let found = read.map_err(|e| self.files.error(part.key, e))?;
+                let found = found.ok_or_else(|| self.files.no_state(part.key))?;
+                if let Found::Text { seen: Some(of), .. } = found {
+                    self.table.has_seen(part.key, of);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn is_gone(&mut self, owner: &Owner) -> Result<bool> {
@@ -312,6 +328,12 @@ impl Part<'_> {
             matches!(entry.standing, Standing::Waits { more: false, .. })
                 && entry.owner.as_ref() == Some(owner)
         })
+    }
+
+    fn gave_to(&self, owners: &Owners) -> bool {
+        let entries = self.before.entries.iter();
+        let mut given = entries.filter(|one| matches!(one.standing, Standing::Given(_)));
+        given.any(|one| one.owner.as_ref().is_some_and(|one| owners.contains(one)))
     }
 
     fn rewrite(&mut self, text: &str) -> io::Result<()> {

@@ -1,4 +1,5 @@
 use std::fs;
+use std::slice;
 
 use super::super::calls::Asked;
 use super::super::change::tests::{Place, both, claim, deadline, request};
@@ -105,6 +106,20 @@ fn waiter_that_dies_after_it_has_seen_its_lease_abandons_the_lock() {
     let (place, claim, owner, mut wait) = given();
     assert!(await_grant(&mut wait, &claim, &owner).is_some());
     drop(wait);
+    assert!(is_abandoned(&place, &claim));
+}
+
+/// Whoever finds it gone may have read the file before.
+#[test]
+fn waiter_that_has_seen_its_lease_since_another_read_the_file_abandons_the_lock() {
+    let (place, claim, owner, mut wait) = given();
+    let when = (Haste::Urgent, &deadline());
+    let ended = place.files.change(claim.keys(), when, |names| {
+        assert!(await_grant(&mut wait, &claim, &owner).is_some());
+        drop(wait);
+        names.end_those_gone(slice::from_ref(&owner))
+    });
+    assert!(ended.unwrap());
     assert!(is_abandoned(&place, &claim));
 }
 

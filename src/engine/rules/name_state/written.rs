@@ -161,6 +161,17 @@ impl NameState {
         }
     }
 
+    /// Whoever was given the lease with this token knows that it has it.
+    pub(in super::super) fn has_seen(&mut self, number: u64) {
+        for holder in self.holders.holders_mut() {
+            if let Who::Given(owner, token) = &holder.who
+                && token.number == number
+            {
+                holder.who = Who::Owner(owner.clone(), *token);
+            }
+        }
+    }
+
     /// Ends what owners have that are gone, and lets in the next.
     pub(in super::super) fn end(
         &mut self,

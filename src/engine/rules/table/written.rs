@@ -74,6 +74,13 @@ impl Table {
         }
     }
 
+    /// Whoever was given the lease with this token knows that it has it.
+    pub(in crate::engine) fn has_seen(&mut self, key: &Key, token: u64) {
+        if let Some(state) = self.names.get_mut(key) {
+            state.has_seen(token);
+        }
+    }
+
     /// Ends what owners have that are gone, and lets in the next.
     pub(in crate::engine) fn end(
         &mut self,
