@@ -85,9 +85,10 @@ impl FileWait {
         request: Request<'_>,
         pace: &mut Pace<'_>,
     ) -> io::Result<Option<Grant>> {
+        let look = self.next_look(pace);
         if request.claim.has_many() {
             // It is granted one name after the other, and has to ask for all.
-            self.sleep(request, pace)?;
+            self.sleep(request, pace, &look)?;
             return Ok(None);
         }
         let Ok(file) = self.files.name(request.key()) else {
@@ -99,7 +100,7 @@ impl FileWait {
             let seen = match self.stay_awake(&file, request, pace)? {
                 Seen::Waits => {
                     has_slept = true;
-                    self.sleep(request, pace)?;
+                    self.sleep(request, pace, &look)?;
                     if self.looks || pace.until.is_over() {
                         return Ok(None);
                     }
@@ -193,7 +194,16 @@ impl FileWait {
         }))
     }
 
-    fn sleep(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> io::Result<()> {
+    /// When it asks at the latest, however often it is told meanwhile.
+    fn next_look(&self, pace: &mut Pace<'_>) -> Deadline {
+        Deadline::after(if pace.counted {
+            pace.next_pause()
+        } else {
+            LOOK + LOOK_OF_EACH * self.ahead.place
+        })
+    }
+
+    fn sleep(&mut self, request: Request<'_>, pace: &Pace<'_>, look: &Deadline) -> io::Result<()> {
         // Whatever keeps it from being told.
         self.looks = true;
         let Some(door) = self.files.doors.of(request.owner) else {
@@ -205,17 +215,13 @@ impl FileWait {
         let own = door.clone();
         let wake = Arc::new(move || _ = own.ring_own());
         let _registered = pace.until.cancel().map(|cancel| cancel.on_set(wake));
-        let look = if pace.counted {
-            pace.next_pause()
-        } else {
-            LOOK + LOOK_OF_EACH * self.ahead.place
-        };
         let changes = self.ahead.changes.map(|at| at.since(self.clock.now()));
         let most = look
+            .remaining()
             .min(changes.unwrap_or(Duration::MAX))
             .min(pace.until.remaining());
         let woken = sleep(&door, &self.watched, Some(most))?;
-        self.looks = woken.ended || !woken.rung;
+        self.looks = woken.ended || !woken.rung || look.is_over();
         self.is_told = woken.rung;
         if woken.ended {
             self.watched.clear();

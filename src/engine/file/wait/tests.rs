@@ -1,5 +1,6 @@
 use std::fs;
 use std::slice;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::super::calls::Asked;
 use super::super::change::tests::{Place, both, claim, deadline, request};
@@ -202,6 +203,43 @@ fn door_path(place: &Place, wait: &FileWait, owner: &Owner) -> std::path::PathBu
     let mut name = ".door-".to_owned();
     wait.files.doors.of(owner).unwrap().id().push_to(&mut name);
     place.directory.path().join(name)
+}
+
+/// As a writer is, while readers come and go ahead of it.
+#[test]
+fn waiter_that_is_told_again_and_again_makes_its_attempts() {
+    let (place, claim, owner) = (Arc::new(Place::new()), claim(), Owner::new());
+    place.has(&claim);
+    let mut wait = asked(&place, &claim, &owner);
+    let door = wait.files.doors.of(&owner).unwrap();
+    let pause = Duration::from_millis(200);
+    let (base, cap) = (pause, pause);
+    let (mut backoff, until) = (
+        Backoff {
+            base,
+            cap,
+            ..BACKOFF
+        }
+        .waits(),
+        Deadline::after(10 * pause),
+    );
+    let mut counted = Pace {
+        counted: true,
+        ..pace(&mut backoff, &until)
+    };
+    let has_ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !has_ended.load(Ordering::Relaxed) {
+                door.ring_own().unwrap();
+                thread::yield_now();
+            }
+        });
+        let granted = wait.wait(request(&claim, &owner), &mut counted);
+        has_ended.store(true, Ordering::Relaxed);
+        assert_eq!(granted, None);
+    });
+    assert!(!until.is_over());
 }
 
 #[test]
