@@ -12,6 +12,7 @@ use super::store::door::{Watched, sleep};
 use super::store::page::Glimpse;
 use super::store::section::{Haste, NameFile};
 use super::text::holder_in;
+use crate::base::claim::Mode;
 use crate::base::clock::{Clock, Deadline};
 use crate::base::token::Token;
 use crate::engine::rules::Standing;
@@ -183,7 +184,10 @@ impl FileWait {
         request: Request<'_>,
         token: Token,
     ) -> io::Result<Option<Grant>> {
-        file.note_seen(token)?;
+        if request.claim.mode == Mode::Exclusive {
+            // The end of others abandons nothing.
+            file.note_seen(token)?;
+        }
         let since = self.clock.now();
         let value = self.files.value(request);
         // Another question may have more luck with the value.

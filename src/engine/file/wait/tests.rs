@@ -267,3 +267,23 @@ fn waiter_without_a_door_asks() {
     assert!(await_grant(&mut wait, &claim, &owner).is_none());
     assert!(wait.looks);
 }
+
+#[test]
+fn readers_are_given_their_leases_and_note_nothing() {
+    let (place, claim) = (Arc::new(Place::new()), claim());
+    let reads = claim.shared();
+    let holder = place.has(&claim);
+    let owners = [(); 2].map(|()| Owner::new());
+    let mut waits = [0, 1].map(|at| asked(&place, &reads, &owners[at]));
+    place.release(&claim, &holder);
+    for (wait, owner) in waits.iter_mut().zip(&owners) {
+        assert!(await_grant(wait, &reads, owner).is_some());
+    }
+    assert!(matches!(
+        standings(&place, &reads)[..],
+        [Standing::Given(one), Standing::Given(other)] if one != other
+    ));
+    for owner in &owners {
+        place.release(&reads, owner);
+    }
+}
