@@ -3,7 +3,7 @@
 //! ```text
 //! 0     crosslock 2 <boot> at=<offset> len=<bytes> sum=<sum>, spaces, and a newline: 64 bytes
 //! 64    a short text, up to byte 4064; what is behind it means nothing
-//! 4064  seen <token>, and a newline: the last lease that was given to a waiter, and that its owner has seen
+//! 4064  seen <token>, spaces, and a newline: the last lease that was given to a waiter, and that its owner has seen
 //! S     a long text; S is a power of two, no smaller than the text or 8192
 //! 2 S   or here
 //! ```
@@ -217,14 +217,14 @@ const SEEN_WORD: &str = "seen ";
 pub(in crate::engine::file) fn note_seen(file: &File, token: u64) -> io::Result<()> {
     let mut note = SEEN_WORD.to_owned();
     digits::push_padded(&mut note, token, 20);
+    note.extend(std::iter::repeat_n(' ', PAGE - SEEN - 1 - note.len()));
     note.push('\n');
     file.write_all_at(note.as_bytes(), SEEN as u64)
 }
 
 fn seen_in(page: &[u8]) -> Option<u64> {
     let note = str::from_utf8(page.get(SEEN..PAGE)?).ok()?;
-    let (token, _) = note.strip_prefix(SEEN_WORD)?.split_once('\n')?;
-    token.parse().ok()
+    note.strip_prefix(SEEN_WORD)?.trim_end().parse().ok()
 }
 
 /// What is written where, in this order: the last of it makes the text the one in use.
