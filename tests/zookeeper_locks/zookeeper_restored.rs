@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::Duration;
 
-use crosslock::{Error, LockGuard, Locker};
+use crosslock::{Error, LockGuard, Locker, LockerBuilder};
 use support::{ZooKeeper, wait_until};
 
 use crate::{PATIENCE, builder, line, setup};
@@ -12,8 +12,13 @@ use crate::{PATIENCE, builder, line, setup};
 /// Longer than a server takes to start, and short enough to wait for its end.
 const BRIEF: Duration = Duration::from_secs(8);
 
+/// A busy machine may take longer than ten seconds to restart a server and to have it accept its clients.
+fn patient(server: &ZooKeeper) -> LockerBuilder {
+    builder(server).unavailable_for(3 * PATIENCE)
+}
+
 fn brief(server: &ZooKeeper) -> Locker {
-    builder(server).ttl(BRIEF).build().unwrap()
+    patient(server).ttl(BRIEF).build().unwrap()
 }
 
 /// Longer than a test waits for it.
@@ -63,7 +68,7 @@ fn lock_that_the_data_has_is_back_until_its_session_ends() {
     guard.unlock().unwrap();
     drop(locker);
     server.roll_back(&backup);
-    let other = builder(&server).build().unwrap();
+    let other = patient(&server).build().unwrap();
     assert!(other.try_lock("a").unwrap().is_none());
     let waited = other.try_lock_for("a", PATIENCE).unwrap();
     assert!(waited.expect("the session has ended").abandoned());
@@ -72,7 +77,7 @@ fn lock_that_the_data_has_is_back_until_its_session_ends() {
 #[test]
 fn session_that_goes_on_has_what_the_data_has() {
     let server = setup().start();
-    let [one, other] = [(); 2].map(|()| builder(&server).ttl(2 * BRIEF).build().unwrap());
+    let [one, other] = [(); 2].map(|()| patient(&server).ttl(2 * BRIEF).build().unwrap());
     let kept = one.lock("kept").unwrap();
     drop(other.lock("a").unwrap());
     let backup = server.back_up();
