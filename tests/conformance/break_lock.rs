@@ -172,7 +172,8 @@ pub(crate) fn holders_that_break_each_other_exclude_each_other(place: &Place) {
                     assert!(guard.fencing_token() > last);
                     last = guard.fencing_token();
                     match guard.unlock() {
-                        Ok(()) => {}
+                        // Or it is released a little later, on a machine that was late.
+                        Ok(()) | Err(Error::Unavailable { .. }) => {}
                         Err(Error::Lost { reason, .. }) => assert_eq!(reason, LostReason::Broken),
                         Err(other) => panic!("{other:?}"),
                     }

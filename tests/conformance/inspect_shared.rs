@@ -111,5 +111,6 @@ pub(crate) fn waiter_that_gave_up_is_not_seen(place: &Place) {
         let waits = scope.spawn(move || other.try_lock_for("a", Duration::from_millis(300)));
         assert!(waits.join().unwrap().unwrap().is_none());
     });
-    assert!(place.inspect("a").unwrap().waiters.is_empty());
+    // On a machine that was late a thread of its locker takes it out of the queue, a moment later.
+    look_until(place, "a", |seen| seen.waiters.is_empty());
 }

@@ -46,16 +46,15 @@ pub(crate) fn assert_renewed(place: &Place, begin: impl FnOnce() -> LockGuard, t
     let watch = Stopwatch::start();
     let guard = begin();
     let end = Instant::now() + place.several(ttl);
-    while Instant::now() < end {
-        if guard.check().is_err() {
-            // Its renewals may have been too late.
-            return watch.assert_late(ttl / 2, ttl, "lost");
-        }
+    while Instant::now() < end && guard.is_held() {
         let other = place.try_lock("a").unwrap();
         assert!(other.is_none() || !guard.is_held(), "another got in");
         thread::sleep(ttl / 20);
     }
-    guard.verify().unwrap();
+    if let Err(error) = guard.verify() {
+        // Its renewals may have been too late.
+        return watch.assert_late(ttl / 2, ttl, error);
+    }
     assert!(guard.lost().is_empty());
     guard.unlock().unwrap();
     assert!(!place.lock("a").unwrap().abandoned());

@@ -10,6 +10,7 @@ use crosslock::{LockGuard, Prefer};
 use support::wait_until;
 
 use super::inspect::look_until;
+use super::release::release;
 use super::rwlock::wait_for_a_writer;
 use crate::{PATIENCE, Place};
 
@@ -67,7 +68,7 @@ pub(super) fn reads_between_writers(place: &Place, prefer: Prefer) -> bool {
             wait_until("others to wait", PATIENCE, || {
                 is_over() || lock.inspect("a").unwrap().waiters.len() > 1
             });
-            guard.unlock().unwrap();
+            release(guard);
         }
     };
     let reader = lock();
@@ -76,7 +77,7 @@ pub(super) fn reads_between_writers(place: &Place, prefer: Prefer) -> bool {
         wait_until("writers", PATIENCE, || turns.load(SeqCst) > 10);
         let guard = reader.read("a").unwrap();
         read.store(true, SeqCst);
-        guard.unlock().unwrap();
+        release(guard);
         turns.load(SeqCst) < MOST
     })
 }

@@ -8,6 +8,7 @@ use crossbeam_channel::RecvTimeoutError;
 use crosslock::{Error, LockGuard, Locker, Prefer, Result};
 
 use super::preferring::{overlapping_readers, reads_between_writers};
+use super::release::release;
 use super::waiting::{assert_times_out, release_meanwhile};
 use crate::{PATIENCE, Place};
 use support::Stopwatch;
@@ -70,7 +71,7 @@ pub(crate) fn threads_read_together_and_write_alone(place: &Place) {
         assert!(now <= most, "{now} instead of {most}");
         thread::sleep(Duration::from_micros(100));
         inside.fetch_sub(weight, SeqCst);
-        guard.unlock().unwrap();
+        release(guard);
     };
     thread::scope(|scope| {
         for lock in [place as &Locker, &other] {

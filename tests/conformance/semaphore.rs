@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::RecvTimeoutError;
 use crosslock::{Error, LockGuard, Locker, Result, Semaphore};
 
+use super::release::release;
 use super::texts::{assert_discreet, debugged};
 use super::waiting::{assert_times_out, release_meanwhile};
 use crate::{PATIENCE, Place};
@@ -84,7 +85,7 @@ pub(crate) fn threads_never_have_more_than_there_are(place: &Place) {
         assert!(now <= PERMITS, "{now}");
         thread::sleep(Duration::from_micros(100));
         used.fetch_sub(count, SeqCst);
-        permits.unlock().unwrap();
+        release(permits);
     };
     thread::scope(|scope| {
         for (at, lock) in [place as &Locker, &other]
