@@ -94,7 +94,8 @@ fn ensemble_elects_another_leader_and_takes_the_old_one_back() {
 }
 
 /// The leader, which the others don't elect again when they hear nothing of it but its votes: all have the same data, of
-/// which a leader that has written nothing yet has more, and among those the one with the highest number wins.
+/// which a leader that has written nothing yet has more, and among those the one with the highest number wins. It has no
+/// sessions.
 fn leader_that_loses_elections(ensemble: &Ensemble) -> usize {
     const LAST: usize = 2;
     let mut leader = ensemble.leader();
@@ -105,12 +106,24 @@ fn leader_that_loses_elections(ensemble: &Ensemble) -> usize {
     }
     let mut session = ensemble.member(leader).session();
     session.create("/first", "", STAYS).unwrap();
-    for index in 0..=LAST {
-        wait_until("it to have the data", PATIENCE, || {
-            ensemble.member(index).nodes() == ["/first"]
-        });
-    }
+    session.close();
+    // The end of each session is written, by the leader first: nobody else would know of one that ends while it is alone.
+    wait_until("all sessions to end", PATIENCE, || {
+        let sessions = ensemble.member(leader).word("dump");
+        sessions.is_some_and(|sessions| !sessions.contains("\t0x"))
+    });
+    wait_until("all to have the same data", PATIENCE, || {
+        let [first, others @ ..] = [0, 1, LAST].map(|index| last_change(ensemble.member(index)));
+        first.is_some() && others.iter().all(|other| *other == first)
+    });
     leader
+}
+
+/// The number of the last change that a server knows of.
+fn last_change(server: &ZooKeeper) -> Option<String> {
+    let answer = server.word("srvr")?;
+    let mut lines = answer.lines();
+    lines.find_map(|line| line.strip_prefix("Zxid: ").map(str::to_owned))
 }
 
 #[test]

@@ -245,7 +245,9 @@ fn full_server_hands_a_lock_on_to_who_waits_for_it() {
 #[test]
 fn value_of_another_program_that_is_too_long_is_not_read() {
     let server = RedisServer::start();
-    let locker = open(&server.url());
+    // The server takes its time for so long a value.
+    let locker = Locker::builder(&server.url()).io_timeout(PATIENCE);
+    let locker = locker.build().unwrap();
     let text = locker.mutex(NAME, String::new()).unwrap();
     let end = (128 << 20).to_string();
     server.query::<()>(&["SETRANGE", "{crosslock:n}:value", &end, "x"]);
