@@ -138,15 +138,11 @@ impl FileWait {
         let (begun, most) = (Instant::now(), AWAKE.min(pace.until.remaining()));
         let mut page = Glimpse::new();
         while begun.elapsed() < most {
-            if let Some(text) = page.changed(file.file())? {
-                match holder_in(text, request.owner) {
-                    Some(Standing::Given(token)) => {
-                        file.staying.served();
-                        return Ok(Seen::Given(token));
-                    }
-                    Some(_) => return Ok(Seen::Else),
-                    None => {}
+            if let Some(seen) = at_a_glance(&mut page, file, request)? {
+                if let Seen::Given(_) = seen {
+                    file.staying.served();
                 }
+                return Ok(seen);
             }
             thread::yield_now();
         }
@@ -156,6 +152,10 @@ impl FileWait {
 
     /// Looks once, also for those ahead: they may be others by now.
     fn look(&mut self, file: &NameFile, request: Request<'_>) -> io::Result<Seen> {
+        // Almost always: what all others do needn't be read.
+        if let Some(seen) = at_a_glance(&mut Glimpse::new(), file, request)? {
+            return Ok(seen);
+        }
         let Some((table, doors)) = read_whole(file, request.key(), self.clock.now())? else {
             return Ok(Seen::Else);
         };
@@ -236,6 +236,22 @@ impl FileWait {
         }
         Ok(())
     }
+}
+
+/// What the first page says of an owner that waited, if it says anything else by now.
+fn at_a_glance(
+    page: &mut Glimpse,
+    file: &NameFile,
+    request: Request<'_>,
+) -> io::Result<Option<Seen>> {
+    let Some(text) = page.changed(file.file())? else {
+        return Ok(None);
+    };
+    let standing = holder_in(text, request.owner);
+    Ok(standing.map(|standing| match standing {
+        Standing::Given(token) => Seen::Given(token),
+        _ => Seen::Else,
+    }))
 }
 
 /// What a waiter finds in the file without locking it.
