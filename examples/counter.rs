@@ -19,6 +19,7 @@ use std::io::{self, IsTerminal};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -137,28 +138,35 @@ fn start_worker(job: &Job, counter: &Path) -> io::Result<Child> {
 }
 
 /// Shows the counter until every process has ended, and says whether all ended well.
-fn watch(mut workers: Vec<Child>, counter: &Path, expected: u64) -> Result<bool> {
+fn watch(workers: Vec<Child>, counter: &Path, expected: u64) -> Result<bool> {
     let counter = File::open(counter)?;
-    let on_terminal = io::stderr().is_terminal();
-    let mut all_well = true;
-    while !workers.is_empty() {
-        if on_terminal {
-            eprint!("\rcounting  {:>8} of {expected}", read(&counter)?);
+    let (work, is_over) = mpsc::channel();
+    thread::scope(|scope| {
+        if io::stderr().is_terminal() {
+            scope.spawn(|| show(&counter, expected, is_over));
         }
-        thread::sleep(Duration::from_millis(50));
-        let mut running = Vec::new();
+        // Dropped when all have ended, or by an error.
+        let _work: Sender<()> = work;
+        let mut all_well = true;
         for mut worker in workers {
-            match worker.try_wait()? {
-                Some(status) => all_well &= status.success(),
-                None => running.push(worker),
-            }
+            all_well &= worker.wait()?.success();
         }
-        workers = running;
+        Ok(all_well)
+    })
+}
+
+fn show(counter: &File, expected: u64, is_over: Receiver<()>) {
+    let show = || {
+        // While somebody writes it, it is shown a little later.
+        if let Ok(number) = read(counter) {
+            eprint!("\rcounting  {number:>8} of {expected}");
+        }
+    };
+    while is_over.recv_timeout(Duration::from_millis(50)) == Err(RecvTimeoutError::Timeout) {
+        show();
     }
-    if on_terminal {
-        eprintln!("\rcounting  {:>8} of {expected}", read(&counter)?);
-    }
-    Ok(all_well)
+    show();
+    eprintln!();
 }
 
 /// One process.
