@@ -186,7 +186,8 @@ fn background_command_stops_when_it_reads_and_goes_on_in_the_foreground() {
     let command = place.wait_for("pid");
     wait_until_stopped(&command);
     wait_until_stopped(&parent_of(&command));
-    terminal.types("fg\n");
+    // The shell hears of it only when all threads are stopped. Before that, `fg` would continue nothing.
+    terminal.types("until test -n \"$(jobs -s)\"; do sleep 0.02; done; fg\n");
     wait_until_asleep(&command);
     terminal.types("typed\n");
     place.wait_for("end");
