@@ -11,6 +11,9 @@ use super::lanes::Lanes;
 use super::peers::Peers;
 use super::relay::{self, Relay};
 
+/// Far more than anything here takes, even on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// What a [`Proxy`] does to the connections through it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -122,6 +125,27 @@ impl Proxy {
         self.shared.state().instead = Some(words);
     }
 
+    /// Holds back the next request that contains `matching`, in any case, and what comes behind it on its connection: until
+    /// [`Proxy::pass_held`], whatever becomes of the client meanwhile. Other connections aren't touched.
+    pub fn hold_next_request(&self, matching: &str) {
+        let matching = matching.as_bytes().to_vec();
+        assert!(!matching.is_empty(), "every request would match");
+        self.shared.state().hold = Hold::Next(matching);
+    }
+
+    /// Waits until a request is held back.
+    #[track_caller]
+    pub fn await_held(&self) {
+        let is_held = || matches!(self.shared.state().hold, Hold::Held);
+        super::wait_until("a request to be held back", PATIENCE, is_held);
+    }
+
+    /// Passes the request that is held back.
+    pub fn pass_held(&self) {
+        self.shared.state().hold = Hold::Nothing;
+        self.shared.changed.notify_all();
+    }
+
     /// Returns how many requests clients have sent, also those that weren't forwarded.
     pub fn requests(&self) -> u64 {
         self.shared.requests.load(SeqCst)
@@ -175,9 +199,20 @@ struct State {
     changes: u64,
     stopping: bool,
     lose_next: Option<(Vec<u8>, bool)>,
+    hold: Hold,
     /// What a client gets in place of the next reply that is lost.
     instead: Option<&'static str>,
     relays: Vec<Weak<Relay>>,
+}
+
+/// What becomes of a request that is to be late.
+#[derive(Debug, Default)]
+enum Hold {
+    #[default]
+    Nothing,
+    /// The next one that contains these bytes.
+    Next(Vec<u8>),
+    Held,
 }
 
 impl Shared {
@@ -204,6 +239,7 @@ impl Shared {
                 changes: 0,
                 stopping: false,
                 lose_next: None,
+                hold: Hold::Nothing,
                 instead: None,
                 relays: Vec::new(),
             }),
@@ -282,6 +318,19 @@ impl Shared {
         let mut state = self.state();
         let hit = state.lose_next.take_if(|(word, _)| matches(word));
         hit.map(|(_, then_close)| then_close)
+    }
+
+    /// Waits, if the request that `matches` is to be late, until it may pass.
+    pub(super) fn hold_back(&self, matches: impl Fn(&[u8]) -> bool) {
+        let mut state = self.state();
+        if !matches!(&state.hold, Hold::Next(word) if matches(word)) {
+            return;
+        }
+        state.hold = Hold::Held;
+        while matches!(state.hold, Hold::Held) && !state.stopping {
+            let woken = self.changed.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     /// Returns what is to be said in place of a reply that was lost.

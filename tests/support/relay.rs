@@ -148,9 +148,13 @@ impl<'a> Requests<'a> {
         self.shared.close(self.relay);
     }
 
-    /// Counts the requests and dooms a reply, both before the server can have answered.
+    /// Counts the requests, dooms a reply and holds back what is to be late, all before the server can have answered.
     fn look_at(&mut self, chunk: &[u8]) {
-        for frame in self.frames.push(chunk) {
+        let frames = self.frames.push(chunk);
+        for frame in &frames {
+            self.shared.hold_back(|word| frame.contains(word));
+        }
+        for frame in frames {
             let hit = self.shared.lose_reply_to(|word| frame.contains(word));
             if let Some(then_close) = hit {
                 let index = self.count;

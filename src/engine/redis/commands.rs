@@ -10,7 +10,7 @@ use self::call::{Call, Needs};
 use super::answers::stored;
 use super::keys::{Keys, VALUE};
 use super::reply::check_length;
-use super::script::Script;
+use super::script::{Order, Script};
 use super::server::{Answer, Server};
 use super::servers::{Route, Servers};
 use crate::base::claim::{Claim, Mode, Prefer};
@@ -220,7 +220,9 @@ impl Commands {
             },
             ..Change::new(counter, mode(request.claim, false))
         };
-        change.call(self.release.of(request.claim), request)
+        change
+            .call(self.release.of(request.claim), request)
+            .in_order(Order::TakesBack(request.owner.as_str()))
     }
 
     pub(super) fn downgrade(

@@ -50,6 +50,8 @@ impl Connector {
         let mut connection = Connection {
             stream: self.streams.connect(deadline)?,
             replies: Replies::new(),
+            awaited: 0,
+            unwanted: 0,
         };
         self.log_in(&mut connection, deadline)
             .map_err(|e| self.suspecting_tls(e))?;
@@ -92,7 +94,13 @@ impl Connector {
         if commands.is_empty() {
             return Ok(());
         }
-        connection.send(&commands, deadline)?;
+        let sent = [
+            login.password.is_some(),
+            *database != 0,
+            *kind == Kind::Sentinel,
+        ];
+        let answers = sent.into_iter().filter(|is_sent| *is_sent).count();
+        connection.send(&commands, answers, deadline)?;
         if login.password.is_some() {
             is_ok(connection.reply()?, login_failure)?;
         }
@@ -137,10 +145,15 @@ fn login_failure(error: ServerError) -> Failure {
     }
 }
 
-/// A connection that is ready for commands. After any error it must be dropped.
+/// A connection that is ready for commands. After any error it must be dropped, but for a timeout of an answer that is still
+/// [awaited](Connection::is_awaited).
 pub(super) struct Connection {
     stream: Stream,
     replies: Replies,
+    /// How many answers are to come to what was sent.
+    awaited: usize,
+    /// How many of them, which come first, are to commands whose callers have gone.
+    unwanted: usize,
 }
 
 impl Connection {
@@ -165,13 +178,30 @@ impl Connection {
         command: &[u8],
         deadline: &Deadline,
     ) -> Result<Value, Failure> {
-        self.send(command, deadline)?;
+        self.send(command, 1, deadline)?;
         self.reply()
     }
 
-    /// The answer to the next command that was sent, by the deadline of the last.
+    /// The next answer to what was sent last, by its deadline.
     pub(super) fn reply(&mut self) -> Result<Value, Failure> {
-        self.replies.next(&mut self.stream)
+        loop {
+            let value = self.replies.next(&mut self.stream)?;
+            self.awaited = self.awaited.saturating_sub(1);
+            if self.unwanted == 0 {
+                return Ok(value);
+            }
+            self.unwanted -= 1;
+        }
+    }
+
+    /// Whether all that was sent is on its way, and an answer is missing.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.awaited > 0
+    }
+
+    /// Whether answers are missing to commands whose callers have gone.
+    pub(super) fn has_unwanted(&self) -> bool {
+        self.unwanted > 0
     }
 
     /// Gives the answers to what was sent another deadline.
@@ -179,11 +209,20 @@ impl Connection {
         self.stream.socket_mut().set_deadline(deadline);
     }
 
-    /// Sends a command whose answer comes when it comes.
-    pub(super) fn send(&mut self, command: &[u8], deadline: &Deadline) -> Result<(), Failure> {
+    /// Sends commands, to which so many answers are read by [`reply`](Self::reply). Whoever waited for earlier ones has gone.
+    pub(super) fn send(
+        &mut self,
+        commands: &[u8],
+        answers: usize,
+        deadline: &Deadline,
+    ) -> Result<(), Failure> {
+        // After what was sent in part nothing is awaited: the connection is of no use.
+        let unwanted = std::mem::take(&mut self.awaited);
         self.stream.socket_mut().set_deadline(deadline);
-        self.stream.write_all(command)?;
-        Ok(self.stream.flush()?)
+        self.stream.write_all(commands)?;
+        self.stream.flush()?;
+        (self.unwanted, self.awaited) = (unwanted, unwanted + answers);
+        Ok(())
     }
 
     /// Returns what the server has sent unasked; `None` when no whole reply has arrived. A part of one is kept. The

@@ -38,6 +38,32 @@ pub(super) trait Command {
     fn length(&self) -> usize {
         1
     }
+
+    /// How it stands to the owner's other commands.
+    fn order(&self) -> Order<'_> {
+        Order::Any
+    }
+}
+
+/// How a command stands to others of the same owner. One that comes to a server late may undo what was sent after it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Order<'a> {
+    #[default]
+    Any,
+    /// It asks for this owner: carried out late, it takes what nobody gives back.
+    Asks(&'a str),
+    /// It takes back what this owner has asked for, so it has to come behind the question.
+    TakesBack(&'a str),
+}
+
+impl<'a> Order<'a> {
+    /// Whose question it has to come behind.
+    pub(super) fn owner(self) -> Option<&'a str> {
+        match self {
+            Order::Any => None,
+            Order::Asks(owner) | Order::TakesBack(owner) => Some(owner),
+        }
+    }
 }
 
 impl Script {

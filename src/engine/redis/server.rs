@@ -5,10 +5,13 @@ use std::time::{Duration, Instant};
 
 use ::redis::Value;
 
+use self::late::LateQuestions;
+pub(super) use self::request::Manner;
+use self::request::{Replied, Request};
 use super::connection::{Connection, Connector};
 use super::failure::Failure;
 use super::role::Role;
-use super::script::Command;
+use super::script::{Command, Order};
 use super::settings::Settings;
 use super::shortfall::{Confirmation, Shortfall};
 use crate::base::cancel::Cancel;
@@ -19,6 +22,8 @@ use crate::engine::net::limits::SHORTEST_SHARE;
 use crate::engine::net::pool::Pool;
 
 pub(super) mod ahead;
+mod late;
+mod request;
 
 /// One server, and the connections to it that are idle. Nobody waits for another's connection.
 #[derive(Debug)]
@@ -27,6 +32,7 @@ pub(super) struct Server {
     connector: Connector,
     settings: Arc<Settings>,
     pool: Pool<Connection>,
+    late: LateQuestions,
     retired: Cancel,
 }
 
@@ -43,8 +49,13 @@ pub(super) struct Answer {
     pub(super) shortfall: Option<Shortfall>,
 }
 
-/// A value, and whether enough replicas have what came with it.
-type Replied = (Value, Option<Shortfall>);
+/// A command, and by when it is answered at the latest.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    command: &'a dyn Command,
+    manner: Manner,
+    deadline: &'a Deadline,
+}
 
 /// Why there is no value.
 struct Failed {
@@ -63,14 +74,6 @@ impl From<Failure> for Failed {
     }
 }
 
-/// How a command is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
-    Plain,
-    /// To the node that takes the slot over, which refuses it otherwise.
-    Asking,
-}
-
 impl Server {
     /// Fails if the host can have no certificate.
     pub(super) fn new(endpoint: Endpoint, settings: Arc<Settings>) -> Result<Self, Failure> {
@@ -79,6 +82,7 @@ impl Server {
             endpoint,
             settings,
             pool: Pool::default(),
+            late: LateQuestions::default(),
             retired: Cancel::default(),
         })
     }
@@ -90,6 +94,7 @@ impl Server {
             connector: self.connector.after_fork(settings.clone()),
             settings,
             pool: self.pool.after_fork(),
+            late: self.late.after_fork(),
             retired: Cancel::default(),
         }
     }
@@ -119,6 +124,7 @@ impl Server {
     pub(super) fn retire(&self) {
         self.retired.set();
         self.pool.close_those_before(Instant::now());
+        self.late.give_up_all();
     }
 
     /// Set when another server has taken its place.
@@ -141,7 +147,12 @@ impl Server {
     pub(super) fn greet_by(self: &Arc<Self>, deadline: &Deadline) -> Result<Role, Failure> {
         let (ping, hello) = (::redis::cmd("PING"), ::redis::cmd("HELLO"));
         let connection = self.connect(deadline)?;
-        let answer = self.exchange(connection, &ping, Manner::Plain, deadline);
+        let ping = Asked {
+            command: &ping,
+            manner: Manner::Plain,
+            deadline,
+        };
+        let answer = self.exchange(connection, ping, deadline);
         let answer = answer.map_err(|e| self.suspecting_tls(e.failure));
         match answer?.0 {
             // A server that doesn't know HELLO may have locks all the same, and was reached just now.
@@ -171,10 +182,14 @@ impl Server {
         deadline: &Deadline,
     ) -> Result<Answer, Unanswered<Failure>> {
         let began = Instant::now();
-        let idle = self.pool.take(began, Connection::is_quiet);
+        let asked = Asked {
+            command,
+            manner,
+            deadline,
+        };
         let mut repeated = false;
-        if let Some(connection) = idle {
-            match self.exchange(connection, command, manner, &share(deadline)) {
+        if let Some(connection) = self.usual(command.order(), began) {
+            match self.exchange(connection, asked, &share(deadline)) {
                 Err(failed) if failed.failure.is_of_connection() => {
                     repeated = !failed.was_refused;
                     self.distrust(&failed.failure, began, deadline);
@@ -193,10 +208,7 @@ impl Server {
             error,
             sent: repeated,
         })?;
-        self.answered(
-            self.exchange(connection, command, manner, deadline),
-            repeated,
-        )
+        self.answered(self.exchange(connection, asked, deadline), repeated)
     }
 
     /// Sends a command that mustn't be carried out twice: never again after it may have reached the server.
@@ -206,34 +218,41 @@ impl Server {
         manner: Manner,
         deadline: &Deadline,
     ) -> Result<Answer, Unanswered<Failure>> {
-        let idle = self.pool.take(Instant::now(), Connection::is_quiet);
-        let connection = match idle {
+        let asked = Asked {
+            command,
+            manner,
+            deadline,
+        };
+        let connection = match self.usual(command.order(), Instant::now()) {
             Some(connection) => connection,
             None => self.connect(deadline).map_err(Unanswered::unsent)?,
         };
-        self.answered(self.exchange(connection, command, manner, deadline), false)
+        self.answered(self.exchange(connection, asked, deadline), false)
     }
 
-    /// A connection that fails is dropped here, and so never used again.
+    /// Sends a command on a connection, and reads its answer by `reply_by` at the latest. A connection that fails is never used
+    /// again, but behind a late question.
     fn exchange(
         &self,
         mut connection: Connection,
-        command: &dyn Command,
-        manner: Manner,
-        deadline: &Deadline,
+        asked: Asked<'_>,
+        reply_by: &Deadline,
     ) -> Result<Replied, Failed> {
-        let confirmation = Confirmation::of(&self.settings, &[command]);
-        let deadline = deadline.within(self.settings.io_timeout);
+        let Asked {
+            command,
+            manner,
+            deadline,
+        } = asked;
         let request = Request {
             command,
             manner,
-            confirmation,
-            deadline: &deadline,
+            confirmation: Confirmation::of(&self.settings, &[command]),
+            deadline: &reply_by.within(self.settings.io_timeout),
         };
         let (value, shortfall) = match request.exchange(&mut connection) {
             Ok(replied) => replied,
             Err(failure) => {
-                connection.give_up();
+                self.leave(connection, command.order(), &failure, deadline);
                 return Err(failure.into());
             }
         };
@@ -259,6 +278,26 @@ impl Server {
         let was_hasty = deadline.is_cancelled() || began.elapsed() < SHORTEST_SHARE;
         if !(matches!(failure, Failure::TimedOut(_)) && was_hasty) {
             self.pool.close_those_before(began);
+        }
+    }
+
+    /// The connection on which a command with this order goes out: behind a late question, or an idle one.
+    fn usual(&self, order: Order<'_>, now: Instant) -> Option<Connection> {
+        let late = self.late.take(order);
+        late.or_else(|| self.pool.take(now, Connection::is_quiet))
+    }
+
+    /// What becomes of a connection that failed: see [`LateQuestions::leave`].
+    fn leave(
+        &self,
+        connection: Connection,
+        order: Order<'_>,
+        failure: &Failure,
+        deadline: &Deadline,
+    ) {
+        self.late.leave(connection, order, failure, deadline);
+        if self.retired.is_set() {
+            self.late.give_up_all();
         }
     }
 
@@ -291,61 +330,6 @@ impl Server {
     }
 }
 
-/// One command, and what goes with it in the same write.
-struct Request<'a> {
-    command: &'a dyn Command,
-    manner: Manner,
-    confirmation: Option<Confirmation>,
-    deadline: &'a Deadline,
-}
-
-impl Request<'_> {
-    fn exchange(&self, connection: &mut Connection) -> Result<Replied, Failure> {
-        let replied = self.send(self.command.packed(), connection)?;
-        if !is_unknown_script(&replied.0) {
-            return Ok(replied);
-        }
-        match self.command.in_full() {
-            Some(full) => self.send(full, connection),
-            None => Ok(replied),
-        }
-    }
-
-    /// Sends it, and reads all that is answered.
-    fn send(&self, packed: Vec<u8>, connection: &mut Connection) -> Result<Replied, Failure> {
-        let mut packed = packed;
-        if self.manner == Manner::Asking {
-            let mut asking = ::redis::cmd("ASKING").get_packed_command();
-            asking.append(&mut packed);
-            packed = asking;
-        }
-        if let Some(confirmation) = self.confirmation {
-            confirmation.append_to(&mut packed, self.deadline);
-        }
-        connection.send(&packed, self.deadline)?;
-        if self.manner == Manner::Asking {
-            connection.reply()?;
-        }
-        let value = match self.command.length() {
-            1 => connection.reply()?,
-            length => {
-                let values = (0..length).map(|_| connection.reply());
-                Value::Array(values.collect::<Result<_, _>>()?)
-            }
-        };
-        let Some(confirmation) = self.confirmation else {
-            return Ok((value, None));
-        };
-        let acknowledged = connection.reply()?;
-        // What came of the command itself says more than that WAIT was refused, too.
-        let shortfall = match value {
-            Value::ServerError(_) => None,
-            _ => confirmation.shortfall(acknowledged)?,
-        };
-        Ok((value, shortfall))
-    }
-}
-
 /// What a connection that was idle gets of the time, so that there is some left for a new one.
 fn share(deadline: &Deadline) -> Deadline {
     let half = deadline.remaining() / 2;
@@ -354,10 +338,6 @@ fn share(deadline: &Deadline) -> Deadline {
     } else {
         deadline.within(half)
     }
-}
-
-fn is_unknown_script(value: &Value) -> bool {
-    matches!(value, Value::ServerError(error) if error.code() == "NOSCRIPT")
 }
 
 #[cfg(test)]

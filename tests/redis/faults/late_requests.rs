@@ -1,16 +1,27 @@
-//! A request comes to the server long after it was given up, and was sent again.
+//! A request comes to the server long after it was given up.
 
+use std::cell::RefCell;
+use std::thread;
+
+use crosslock::{CancelToken, Result};
+
+use super::lost_replies::server_with_proxy;
 use super::*;
-use support::{Detour, RedisServer};
+#[cfg(feature = "value")]
+use support::Detour;
+use support::{Proxy, RedisServer};
 
 /// The digest of `1`, by which its removal knows it.
+#[cfg(feature = "value")]
 const SEEN: &str = "356a192b7913b04c54574d18c28d46e6395428ab";
 
 /// Whether a request deletes the value. One that sends a script in full isn't meant.
+#[cfg(feature = "value")]
 fn deletes(request: &str) -> bool {
     request.contains(SEEN) || request.contains("\r\nDEL\r\n")
 }
 
+#[cfg(feature = "value")]
 #[test]
 fn removal_that_comes_late_removes_no_newer_value() {
     let server = RedisServer::start();
@@ -32,4 +43,121 @@ fn removal_that_comes_late_removes_no_newer_value() {
         counter.remove().unwrap();
     }
     assert_eq!(counter.get().unwrap(), 0);
+}
+
+/// How late a question may be whose call has ended: its owner's release waits behind it for longer.
+const LATE: Duration = millis(200);
+/// In so long what was sent is carried out.
+const SOON: Duration = millis(50);
+
+/// Two names, of which most tests use the first.
+type Names = [String; 2];
+
+/// Has a call end while its question is on its way, which comes to the server then, and gives the names that it was about.
+/// `call` returns when the call was to end.
+#[track_caller]
+fn comes_late(proxy: &Proxy, script: &str, call: impl Fn(&Locker, &Names) -> Instant) -> Names {
+    let builder = Locker::builder(&proxy.url()).ttl(3 * PATIENCE);
+    let locker = builder.build().expect("open");
+    // From here on the server knows the scripts, and the locker hears of grants.
+    drop(locker.lock_all(&["x", "y"]).expect("lock_all"));
+    let held = held(&open(&proxy.url()));
+    let waited = locker.try_lock_for(NAME, millis(50)).expect("try_lock_for");
+    assert!(waited.is_none());
+    drop(held);
+    for round in 0..20 {
+        let names = ["a", "b"].map(|name| format!("{name}{round}"));
+        proxy.hold_next_request(&digest(script));
+        let ended = call(&locker, &names);
+        // The release has been sent by then.
+        thread::sleep(SOON);
+        proxy.pass_held();
+        if ended.elapsed() < LATE {
+            thread::sleep(SOON);
+            return names;
+        }
+        // The machine stood still: the release has overtaken the question, as it may.
+    }
+    panic!("the machine is too slow");
+}
+
+/// Cancels a call when its question is held up, and says when.
+fn cancelled<T: Send>(
+    proxy: &Proxy,
+    locker: &Locker,
+    call: impl FnOnce(&Locker) -> Result<T> + Send,
+) -> Instant {
+    let token = CancelToken::new();
+    let locker = locker.cancelled_by(&token);
+    thread::scope(|scope| {
+        let caller = scope.spawn(|| call(&locker));
+        proxy.await_held();
+        let now = Instant::now();
+        token.cancel();
+        let outcome = caller.join().expect("no panic");
+        assert!(matches!(outcome, Err(Error::Cancelled { .. })));
+        now
+    })
+}
+
+/// Nobody has the names soon, nobody waits for them, and nobody seems to have died with them.
+#[track_caller]
+fn assert_left_alone(server: &RedisServer, names: &[String]) {
+    let locker = open(&server.url());
+    for name in names {
+        wait_until("the lock to be left alone", PATIENCE, || {
+            let seen = locker.inspect(name).expect("inspect");
+            seen.holders.is_empty() && seen.waiters.is_empty()
+        });
+        let guard = locker.try_lock(name).expect("try_lock");
+        assert!(!guard.expect("it is free").abandoned());
+    }
+}
+
+#[test]
+fn question_that_comes_late_takes_nothing_of_a_call_that_was_cancelled() {
+    let (server, proxy) = server_with_proxy();
+    let names = comes_late(&proxy, ACQUIRE, |locker, names| {
+        cancelled(&proxy, locker, |locker| locker.lock(&names[0]))
+    });
+    assert_left_alone(&server, &names);
+}
+
+#[test]
+fn question_that_comes_late_takes_nothing_of_a_call_whose_time_is_over() {
+    let (server, proxy) = server_with_proxy();
+    let timeout = millis(100);
+    let names = comes_late(&proxy, ACQUIRE, |locker, names| {
+        let end = Instant::now() + timeout;
+        let outcome = locker.try_lock_for(&names[0], timeout);
+        assert!(!matches!(outcome, Ok(Some(_))));
+        proxy.await_held();
+        end
+    });
+    assert_left_alone(&server, &names);
+}
+
+#[test]
+fn question_that_comes_late_takes_none_of_several_names() {
+    let (server, proxy) = server_with_proxy();
+    let names = comes_late(&proxy, ACQUIRE_ALL, |locker, names| {
+        cancelled(&proxy, locker, |locker| locker.lock_all(names))
+    });
+    assert_left_alone(&server, &names);
+}
+
+#[test]
+fn question_that_comes_late_leaves_nobody_in_the_queue() {
+    let (server, proxy) = server_with_proxy();
+    let holder = Locker::builder(&server.url()).ttl(3 * PATIENCE);
+    let holder = holder.build().expect("open");
+    // One of each round.
+    let held = RefCell::new(Vec::new());
+    let names = comes_late(&proxy, ACQUIRE, |locker, names| {
+        let guard = holder.lock(&names[0]).expect("lock");
+        held.borrow_mut().push(guard);
+        cancelled(&proxy, locker, |locker| locker.lock(&names[0]))
+    });
+    drop(held);
+    assert_left_alone(&server, &names);
 }

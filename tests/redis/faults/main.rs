@@ -8,7 +8,6 @@ mod channels;
 mod contents;
 mod denials;
 mod diagnosis;
-#[cfg(feature = "value")]
 mod late_requests;
 mod lost_releases;
 mod lost_replies;
@@ -25,7 +24,7 @@ mod tls;
 use std::time::{Duration, Instant};
 
 use crosslock::{Error, LockGuard, Locker};
-use support::scripts::{ACQUIRE, RELEASE as RELEASE_SCRIPT, RENEW, digest, whole};
+use support::scripts::{ACQUIRE, ACQUIRE_ALL, RELEASE as RELEASE_SCRIPT, RENEW, digest, whole};
 use support::{RedisServer, Stopwatch, wait_until, within};
 
 /// The lock of most tests, and where it is.

@@ -7,6 +7,7 @@ use super::{Commands, Needs, bytes, millis, mode, needs_of_renewal};
 use crate::base::clock::Deadline;
 use crate::engine::heartbeat::{Acquired, IfTaken};
 use crate::engine::redis::answers::acquired;
+use crate::engine::redis::script::Order;
 use crate::engine::redis::server::{Answer, Server};
 use crate::engine::{Request, Unanswered};
 
@@ -56,6 +57,7 @@ impl Commands {
         };
         let script = self.acquire.of(request.claim);
         Call::new(script, request, needs, arguments.into_iter().take(passed))
+            .in_order(Order::Asks(request.owner.as_str()))
     }
 
     pub(super) fn acquired(

@@ -11,6 +11,7 @@ use crate::base::token::{Ending, Token};
 use crate::base::value::Stored;
 use crate::engine::heartbeat::Acquired;
 use crate::engine::redis::answers::acquired;
+use crate::engine::redis::script::Order;
 use crate::engine::redis::server::Answer;
 use crate::engine::{Request, Unanswered};
 
@@ -47,6 +48,7 @@ impl Commands {
             ..needs_of_renewal(request.ttl)
         };
         Call::new(self.adopt.of(request.claim), request, needs, arguments)
+            .in_order(Order::Asks(request.owner.as_str()))
     }
 
     pub(super) fn adopted(

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::base::claim::Claim;
 use crate::engine::Request;
 use crate::engine::redis::keys::{Keys, VALUE};
-use crate::engine::redis::script::{Command, Script, ScriptCall};
+use crate::engine::redis::script::{Command, Order, Script, ScriptCall};
 use crate::engine::redis::servers::Route;
 
 /// What a script that is run for an owner needs besides its arguments.
@@ -27,6 +27,7 @@ pub(super) struct Call<'a> {
     keys: Vec<Keys>,
     needs: Needs,
     arguments: Vec<Cow<'a, [u8]>>,
+    order: Order<'a>,
 }
 
 impl<'a> Call<'a> {
@@ -42,7 +43,13 @@ impl<'a> Call<'a> {
             keys: request.claim.keys().iter().map(Keys::of).collect(),
             needs,
             arguments: arguments.into_iter().collect(),
+            order: Order::Any,
         }
+    }
+
+    /// The same in an order with other calls of its owner.
+    pub(super) fn in_order(self, order: Order<'a>) -> Self {
+        Call { order, ..self }
     }
 
     /// All keys of a claim are on one slot.
@@ -75,5 +82,9 @@ impl Command for Call<'_> {
 
     fn is_for_replicas(&self) -> bool {
         self.needs.replicas
+    }
+
+    fn order(&self) -> Order<'_> {
+        self.order
     }
 }

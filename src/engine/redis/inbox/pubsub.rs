@@ -93,7 +93,8 @@ impl PubSub {
             return Ok(());
         }
         let deadline = deadline.within(self.io_timeout);
-        self.connection.send(&commands.packed, &deadline)?;
+        // What is answered comes among the messages.
+        self.connection.send(&commands.packed, 0, &deadline)?;
         if self.expected.is_empty() {
             self.since = Instant::now();
         }

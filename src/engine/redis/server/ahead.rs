@@ -1,23 +1,25 @@
 //! Commands that are sent before the answers to others are read, so that several servers work at the same time.
 //!
 //! They go out on a connection that is idle, in one write, and are tried once. What becomes of a command that wasn't answered
-//! so is the caller's business. What always holds here: a connection on which an answer is missing is closed; what replicas
-//! must have isn't answered before it is known how many have it.
+//! so is the caller's business. What always holds here: a connection on which an answer is missing is used, if at all,
+//! behind a question that is late; what replicas must have isn't answered before it is known how many have it.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use ::redis::Value;
 
-use super::{Answer, Confirmation, Server, is_unknown_script, share};
+use super::request::is_unknown_script;
+use super::{Answer, Confirmation, Server, share};
 use crate::base::clock::Deadline;
 use crate::engine::redis::connection::Connection;
 use crate::engine::redis::failure::Failure;
-use crate::engine::redis::script::Command;
+use crate::engine::redis::script::{Command, Order};
 
-/// Commands that were sent, and whose answers weren't read yet.
-pub(in crate::engine::redis) struct Ahead {
+/// Commands of one owner that were sent, and whose answers weren't read yet.
+pub(in crate::engine::redis) struct Ahead<'a> {
     server: Arc<Server>,
+    order: Order<'a>,
     sent: Result<Connection, Failure>,
     /// How many answers there are to read, but for that of WAIT.
     count: usize,
@@ -37,21 +39,23 @@ pub(in crate::engine::redis) enum Came {
 }
 
 impl Server {
-    /// Sends commands on a connection that is idle; `None` without one.
-    pub(in crate::engine::redis) fn send_ahead(
+    /// Sends commands on a connection that is there already; `None` without one.
+    pub(in crate::engine::redis) fn send_ahead<'a>(
         self: &Arc<Self>,
-        commands: &[&dyn Command],
+        commands: &[&'a dyn Command],
         deadline: &Deadline,
-    ) -> Option<Ahead> {
+    ) -> Option<Ahead<'a>> {
         let began = Instant::now();
-        let mut connection = self.pool.take(began, Connection::is_quiet)?;
+        let order = commands.first().map(|one| one.order()).unwrap_or_default();
+        let mut connection = self.usual(order, began)?;
         let confirmation = Confirmation::of(&self.settings, commands);
         let mut packed: Vec<u8> = commands.iter().flat_map(|one| one.packed()).collect();
         let reply_by = self.reply_by(deadline);
         if let Some(confirmation) = confirmation {
             confirmation.append_to(&mut packed, &reply_by);
         }
-        let sent = match connection.send(&packed, &reply_by) {
+        let answers = commands.len() + usize::from(confirmation.is_some());
+        let sent = match connection.send(&packed, answers, &reply_by) {
             Ok(()) => Ok(connection),
             Err(failure) => {
                 connection.give_up();
@@ -60,6 +64,7 @@ impl Server {
         };
         Some(Ahead {
             server: self.clone(),
+            order,
             sent,
             count: commands.len(),
             confirmation,
@@ -72,7 +77,7 @@ impl Server {
     }
 }
 
-impl Ahead {
+impl Ahead<'_> {
     /// What came of each, in their order, by the half of what is left until the deadline.
     pub(in crate::engine::redis) fn answers(self, deadline: &Deadline) -> Vec<Came> {
         let (server, count, began) = (self.server.clone(), self.count, self.began);
@@ -113,7 +118,7 @@ impl Ahead {
                 Ok(())
             }
             Err(failure) => {
-                connection.give_up();
+                server.leave(connection, self.order, &failure, deadline);
                 Err(failure)
             }
         }

@@ -14,7 +14,7 @@ use crate::engine::redis::script::Command;
 use crate::engine::redis::server::ahead::{Ahead, Came};
 use crate::engine::redis::server::{Answer, Server};
 
-/// One of the calls.
+/// One of the calls, which are of one owner.
 pub(in crate::engine::redis) type Call<'a> = (Route<'a>, &'a dyn Command);
 
 /// Gives the answers in the order of the calls. Each may be carried out twice. All together take no longer than one that fails.
@@ -72,12 +72,12 @@ fn by_server(servers: &dyn Servers, calls: &[Call<'_>]) -> Vec<(Arc<Server>, Vec
     all
 }
 
-fn send(
+fn send<'a>(
     server: &Arc<Server>,
     which: &[usize],
-    calls: &[Call<'_>],
+    calls: &[Call<'a>],
     deadline: &Deadline,
-) -> Option<Ahead> {
+) -> Option<Ahead<'a>> {
     let commands: Vec<_> = which.iter().map(|index| calls[*index].1).collect();
     server.send_ahead(&commands, deadline)
 }
