@@ -90,6 +90,11 @@ fn no_kill_loses_an_acknowledged_number_repeats_a_token_or_blocks_a_name() {
     for _ in 0..kills {
         storm.kill_one();
     }
+    // On a busy machine most are killed before they have begun.
+    wait_until("somebody who held to be killed", PATIENCE, || {
+        storm.kill_one();
+        acknowledgements(elsewhere.path()).any(|lines| lines.contains(" true\n"))
+    });
     storm.await_number(cycles);
     let counted = storm.number();
     storm.children.clear();
@@ -150,13 +155,17 @@ impl Storm<'_> {
     }
 }
 
+/// The lines of each child.
+fn acknowledgements(place: &Path) -> impl Iterator<Item = String> {
+    let names = names_in(place).into_iter();
+    let names = names.filter(|name| name.starts_with("acknowledged-"));
+    names.map(|name| fs::read_to_string(place.join(name)).unwrap())
+}
+
 fn check(place: &Path) {
     let mut acknowledged = Vec::new();
-    for name in names_in(place) {
-        if name.starts_with("acknowledged-") {
-            let lines = fs::read_to_string(place.join(name)).unwrap();
-            acknowledged.extend(lines.lines().map(Acknowledged::parse));
-        }
+    for lines in acknowledgements(place) {
+        acknowledged.extend(lines.lines().map(Acknowledged::parse));
     }
     acknowledged.sort_unstable();
     for name in NAMES {
@@ -173,7 +182,6 @@ fn check(place: &Path) {
         );
     }
     let abandoned = acknowledged.iter().filter(|one| one.abandoned).count();
-    assert!(abandoned > 0, "nobody was killed who held a lock");
     println!("{abandoned} found their lock abandoned");
 }
 
