@@ -91,10 +91,12 @@ impl ZooKeeper {
         RawSession::open(self.own_addr(), Duration::from_secs(30))
     }
 
-    /// Ends a session, as if it had been silent for too long: its ephemeral nodes are gone.
+    /// Ends a session, as if it had been silent for too long: its ephemeral nodes are gone. It may have been, on a busy machine.
     #[track_caller]
     pub fn expire(&self, id: i64) {
-        RawSession::take_over(self.own_addr(), id).close();
+        if let Some(session) = RawSession::take_over(self.own_addr(), id) {
+            session.close();
+        }
     }
 
     /// Returns all nodes but ZooKeeper's own, in their order, once the server answers.
