@@ -13,7 +13,7 @@ use crate::engine::redis::failure::Failure;
 use crate::engine::redis::script::Order;
 
 /// More questions than these are late only when nothing comes through. The oldest is given up then.
-const MOST: usize = 32;
+pub(super) const MOST: usize = 32;
 
 /// The connections on which the answer to a question is missing, the oldest first.
 #[derive(Debug, Default)]
@@ -79,5 +79,11 @@ impl LateQuestions {
     pub(super) fn give_up_all(&self) {
         let all = std::mem::take(&mut *self.0.lock());
         all.into_iter().for_each(|late| late.connection.give_up());
+    }
+
+    /// How many there are.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.0.lock().len()
     }
 }
