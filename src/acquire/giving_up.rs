@@ -8,7 +8,8 @@ use crate::lease::deferred_release::DeferredRelease;
 use crate::queue::handoff::{Contender, Standing};
 
 /// Leaves the engine's queue, and releases what a question may have taken: by `deadline`, or else a thread does it. A
-/// question that is still on its way to the server, and takes the lock after this, leaves it taken for its ttl.
+/// question that is still on its way to a server, and comes after this in spite of the engine's care, leaves the lock taken for
+/// its ttl.
 pub(super) fn release_contender(
     core: &Core,
     claim: &Claim,
