@@ -15,6 +15,7 @@ mod etcd;
 mod forks;
 mod frames;
 mod lanes;
+mod late_request;
 mod lateness;
 mod nursery;
 mod peers;

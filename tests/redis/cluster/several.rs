@@ -190,40 +190,25 @@ fn call_that_gives_up_leaves_nothing() {
 
 #[test]
 fn part_of_a_question_that_comes_late_leaves_nothing_taken() {
-    /// The release of that part waits behind the question for longer.
-    const LATE: Duration = millis(200);
     let cluster = Setup::new().calm().proxies().cluster();
     let proxy = cluster.node(1).proxy();
     let builder = Locker::builder(&cluster.url()).ttl(3 * PATIENCE);
     let locker = builder.build().expect("open");
-    for _ in 0..20 {
-        let names = names(&cluster);
-        // Connections are there, and the servers know the scripts.
-        drop(locker.lock_all(&names).expect("lock_all"));
-        proxy.hold_next_request(&digest(ACQUIRE));
+    let mut wanted = names(&cluster);
+    // Connections are there, and the servers know the scripts.
+    drop(locker.lock_all(&wanted).expect("lock_all"));
+    proxy.pass_late(&digest(ACQUIRE), |_| {
+        wanted = names(&cluster);
         let token = CancelToken::new();
-        let cancelled = thread::scope(|scope| {
-            let caller = scope.spawn(|| locker.cancelled_by(&token).lock_all(&names));
-            proxy.await_held();
-            let now = Instant::now();
-            token.cancel();
-            let outcome = caller.join().expect("no panic");
-            assert!(matches!(outcome, Err(Error::Cancelled { .. })));
-            now
-        });
-        // The release has been sent by then.
-        thread::sleep(millis(50));
-        proxy.pass_held();
-        if cancelled.elapsed() < LATE {
-            thread::sleep(millis(50));
-            wait_until("all to be left alone", PATIENCE, || {
-                names.iter().all(|name| is_left_alone(&locker, name))
-            });
-            let all = locker.lock_all(&names).expect("lock_all");
-            return assert!(!all.abandoned());
-        }
-    }
-    panic!("the machine is too slow");
+        let call = || locker.cancelled_by(&token).lock_all(&wanted);
+        let (outcome, ended) = proxy.end_held(call, || token.cancel());
+        assert!(matches!(outcome, Err(Error::Cancelled { .. })));
+        ended
+    });
+    wait_until("all to be left alone", PATIENCE, || {
+        wanted.iter().all(|name| is_left_alone(&locker, name))
+    });
+    assert!(!locker.lock_all(&wanted).expect("lock_all").abandoned());
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! A request comes to the server long after it was given up.
 
 use std::cell::RefCell;
-use std::thread;
 
 use crosslock::{CancelToken, Result};
 
@@ -45,11 +44,6 @@ fn removal_that_comes_late_removes_no_newer_value() {
     assert_eq!(counter.get().unwrap(), 0);
 }
 
-/// How late a question may be whose call has ended: its owner's release waits behind it for longer.
-const LATE: Duration = millis(200);
-/// In so long what was sent is carried out.
-const SOON: Duration = millis(50);
-
 /// Two names, of which most tests use the first.
 type Names = [String; 2];
 
@@ -65,20 +59,9 @@ fn comes_late(proxy: &Proxy, script: &str, call: impl Fn(&Locker, &Names) -> Ins
     let waited = locker.try_lock_for(NAME, millis(50)).expect("try_lock_for");
     assert!(waited.is_none());
     drop(held);
-    for round in 0..20 {
-        let names = ["a", "b"].map(|name| format!("{name}{round}"));
-        proxy.hold_next_request(&digest(script));
-        let ended = call(&locker, &names);
-        // The release has been sent by then.
-        thread::sleep(SOON);
-        proxy.pass_held();
-        if ended.elapsed() < LATE {
-            thread::sleep(SOON);
-            return names;
-        }
-        // The machine stood still: the release has overtaken the question, as it may.
-    }
-    panic!("the machine is too slow");
+    let names = |round| ["a", "b"].map(|name| format!("{name}{round}"));
+    let counts = proxy.pass_late(&digest(script), |round| call(&locker, &names(round)));
+    names(counts)
 }
 
 /// Cancels a call when its question is held up, and says when.
@@ -89,15 +72,9 @@ fn cancelled<T: Send>(
 ) -> Instant {
     let token = CancelToken::new();
     let locker = locker.cancelled_by(&token);
-    thread::scope(|scope| {
-        let caller = scope.spawn(|| call(&locker));
-        proxy.await_held();
-        let now = Instant::now();
-        token.cancel();
-        let outcome = caller.join().expect("no panic");
-        assert!(matches!(outcome, Err(Error::Cancelled { .. })));
-        now
-    })
+    let (outcome, ended) = proxy.end_held(|| call(&locker), || token.cancel());
+    assert!(matches!(outcome, Err(Error::Cancelled { .. })));
+    ended
 }
 
 /// Nobody has the names soon, nobody waits for them, and nobody seems to have died with them.
