@@ -24,9 +24,15 @@ use crate::base::limits::LONGEST_SLEEP;
 pub(in crate::engine) struct Socket {
     socket: Arc<socket2::Socket>,
     deadline: Deadline,
+    /// How often a read still takes what is there after the deadline.
+    late_reads: u8,
     reads: Reads,
     tick: Duration,
 }
+
+/// How many reads after the deadline take what has arrived. A thread that stood still past its deadline finds the answer
+/// that came in time, and a peer that goes on sending can't keep it.
+const LATE_READS: u8 = 16;
 
 /// What a read does while there is nothing to read.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -99,6 +105,7 @@ impl Socket {
         Ok(Socket {
             socket: Arc::new(socket),
             deadline: deadline.clone(),
+            late_reads: LATE_READS,
             reads: Reads::Wait,
             tick: Duration::ZERO,
         })
@@ -117,6 +124,7 @@ impl Socket {
         Socket {
             socket: self.socket.clone(),
             deadline: self.deadline.clone(),
+            late_reads: LATE_READS,
             reads: Reads::Wait,
             tick: Duration::ZERO,
         }
@@ -136,6 +144,7 @@ impl Socket {
 
     pub(in crate::engine) fn set_deadline(&mut self, deadline: &Deadline) {
         self.deadline = deadline.clone();
+        self.late_reads = LATE_READS;
         self.reads = Reads::Wait;
     }
 
@@ -161,19 +170,15 @@ impl Socket {
         rustix::event::poll(&mut [PollFd::new(&*self.socket, flags)], Some(&now)) == Ok(0)
     }
 
-    /// Sees to it that the next read blocks for no longer than until the deadline: for a tick, which is half of the time
-    /// that is left, so that few reads have to change it.
-    fn arm(&mut self) -> io::Result<()> {
+    /// Sees to it that the next read blocks for no longer than until the deadline, of which `left` is left: for a tick,
+    /// which is half of that, so that few reads have to change it.
+    fn arm(&mut self, left: Duration) -> io::Result<()> {
         /// A timeout that rounds to zero would be none.
         const SHORTEST: Duration = Duration::from_millis(1);
         /// What is left of a deadline that isn't worth to be halved.
         const SHORT: Duration = Duration::from_millis(50);
         /// Deadlines further off are all alike.
         const LONG: Duration = Duration::from_secs(60);
-        let left = super::slice(&self.deadline);
-        if left.is_zero() {
-            return Err(timed_out());
-        }
         // A tick that was set for an earlier call is good enough when it isn't much too short. That of a call that can be
         // cancelled always is, so that such calls and others can alternate without a system call for each.
         if self.tick > left || self.tick < (left.min(LONG) / 64).min(CANCEL_LATENESS) {
@@ -186,6 +191,12 @@ impl Socket {
             self.socket.set_read_timeout(Some(self.tick))?;
         }
         Ok(())
+    }
+
+    /// Reads what arrived before anybody looked: the deadline is over, perhaps because this thread stood still.
+    fn read_late(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.late_reads = self.late_reads.checked_sub(1).ok_or_else(timed_out)?;
+        receive(&self.socket, buffer)
     }
 }
 
@@ -246,7 +257,11 @@ impl Read for Socket {
             return Err(timed_out());
         }
         loop {
-            self.arm()?;
+            let left = super::slice(&self.deadline);
+            if left.is_zero() {
+                return self.read_late(buffer);
+            }
+            self.arm(left)?;
             match (&*self.socket).read(buffer) {
                 Err(e) if again(&e) => {}
                 result => return result,
@@ -295,4 +310,65 @@ fn send(socket: &socket2::Socket, bytes: &[u8]) -> io::Result<usize> {
     #[cfg(not(target_vendor = "apple"))]
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     Ok(rustix::net::send(socket, bytes, flags)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::thread;
+    use std::time::Instant;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    fn pair() -> (Socket, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let socket = Socket::connect_tcp(&[address], &Deadline::after(LONG)).unwrap();
+        (socket, listener.accept().unwrap().0)
+    }
+
+    fn wait_for_input(socket: &Socket) {
+        wait_for(&socket.socket, PollFlags::IN, &Deadline::after(LONG)).unwrap();
+    }
+
+    #[test]
+    fn answer_that_came_before_a_late_look_is_read() {
+        let (mut socket, mut peer) = pair();
+        peer.write_all(b"an answer").unwrap();
+        wait_for_input(&socket);
+        socket.set_deadline(&Deadline::after(Duration::ZERO));
+        let mut buffer = [0; 2];
+        let mut answer = Vec::new();
+        while let Ok(read) = socket.read(&mut buffer) {
+            answer.extend_from_slice(&buffer[..read]);
+        }
+        assert_eq!(answer, b"an answer");
+    }
+
+    #[test]
+    fn nothing_to_read_after_the_deadline_is_a_timeout() {
+        let (mut socket, _peer) = pair();
+        socket.set_deadline(&Deadline::after(Duration::ZERO));
+        let error = socket.read(&mut [0; 2]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn peer_that_goes_on_sending_cannot_keep_a_read_past_its_deadline() {
+        let (mut socket, mut peer) = pair();
+        let sender = thread::spawn(move || while peer.write_all(b"and so on").is_ok() {});
+        socket.set_deadline(&Deadline::after(Duration::from_millis(10)));
+        let begun = Instant::now();
+        let error = loop {
+            if let Err(error) = socket.read(&mut [0; 1]) {
+                break error;
+            }
+            assert!(begun.elapsed() < LONG, "it reads on and on");
+        };
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        drop(socket);
+        sender.join().unwrap();
+    }
 }
