@@ -1,5 +1,6 @@
 //! How long a call waits, and what ends it.
 
+use std::error::Error as _;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -75,7 +76,8 @@ pub(crate) fn assert_times_out<G>(timeout: Duration, wait: impl FnOnce() -> Resu
         // No answer came, for which it waits for 100 ms longer.
         Err(error @ Error::Unavailable { .. }) => {
             let most = timeout + Duration::from_millis(100);
-            return watch.assert_late(Duration::from_millis(50), most, error);
+            let found = format!("{error}: {:?}", error.source());
+            return watch.assert_late(Duration::from_millis(50), most, found);
         }
         outcome => outcome.unwrap(),
     };
