@@ -3,6 +3,9 @@
 #
 #   ./tests/run.sh [arguments of `cargo test`]
 #
+# Packages of the system are installed as root, and no service of theirs is started. On a terminal this script asks before
+# it installs them; it doesn't elsewhere, nor where the variable CI is set.
+#
 # CROSSLOCK_TEST_REDIS_SERVER names another server program to test against, such as a valkey-server. One that is
 # built without TLS fails the tests of TLS. CROSSLOCK_TEST_VALKEY_SERVER names the valkey-server of the tests that run
 # on Redis and on Valkey; without it, the one of the path, or one that this script downloads. CROSSLOCK_TEST_ETCD names
@@ -27,17 +30,25 @@ as_root() {
   fi
 }
 
-install_redis() {
-  say "installing redis-server"
+# may WHAT: whether it may be done as root. A person at a terminal is asked; elsewhere the answer is yes.
+may() {
+  local answer=
+  if [ -n "${CI:-}" ] || ! [ -t 0 ]; then return 0; fi
+  # Output and errors may go to a file.
+  printf '== %s, as root? [y/N] ' "$1" >/dev/tty
+  read -r answer || true
+  [[ $answer == [yY]* ]]
+}
+
+# install PACKAGE...: installs packages of the system, without starting their services.
+install() {
   if command -v apt-get >/dev/null; then
-    as_root apt-get update -qq
-    # Without this the package would start a server of its own.
-    as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends redis-server
+    may "install $*" || return 1
+    say "installing $*"
+    as_root ./tests/install.sh "$@"
   elif command -v brew >/dev/null; then
-    brew install redis
-  else
-    say "neither apt-get nor brew: install redis-server (6.2 or later) yourself" >&2
-    return 1
+    # It has the others by other names, or not at all.
+    case " $* " in *" redis-server "*) brew install redis ;; esac
   fi
 }
 
@@ -82,10 +93,10 @@ download_etcd() {
   mv "$dir/package/usr/bin/etcd" "$dir/etcd"
 }
 
-# Downloads ZooKeeper's jars into the target directory, if there are none, and installs Java, if there is none.
+# Downloads ZooKeeper's jars into the target directory, if there are none.
 find_zookeeper() {
   local dir="${CARGO_TARGET_DIR:-$PWD/target}/zookeeper"
-  command -v java >/dev/null || install_java || return 1
+  command -v java >/dev/null || return 1
   if [ -z "${CROSSLOCK_TEST_ZOOKEEPER:-}" ]; then
     [ -d "$dir/jars" ] || download_zookeeper "$dir" || return 1
     CROSSLOCK_TEST_ZOOKEEPER="$(realpath "$dir/jars")"
@@ -93,25 +104,8 @@ find_zookeeper() {
   export CROSSLOCK_TEST_ZOOKEEPER
 }
 
-install_java() {
-  say "installing Java"
-  command -v apt-get >/dev/null || return 1
-  as_root apt-get update -qq &&
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends default-jre-headless
-}
-
-# Installs strace, if there is none, and looks whether this system lets it trace.
-find_strace() {
-  command -v strace >/dev/null || install_strace || return 1
-  strace -qq -o /dev/null true
-}
-
-install_strace() {
-  say "installing strace"
-  command -v apt-get >/dev/null || return 1
-  as_root apt-get update -qq &&
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends strace
-}
+# Whether there is a strace that this system lets trace.
+find_strace() { command -v strace >/dev/null && strace -qq -o /dev/null true; }
 
 download_zookeeper() {
   local dir="$1" jar
@@ -131,11 +125,13 @@ unpack() {
   shift
   command -v apt-get >/dev/null && command -v dpkg >/dev/null || return 1
   rm -rf "$dir" && mkdir -p "$dir/package" || return 1
-  download_packages "$dir" "$@" || { as_root apt-get update -qq && download_packages "$dir" "$@"; } || return 1
+  download_packages "$dir" "$@" || { update_lists && download_packages "$dir" "$@"; } || return 1
   for package in "$dir"/*.deb; do
     dpkg -x "$package" "$dir/package" || return 1
   done
 }
+
+update_lists() { may "update the list of packages" && as_root apt-get update -qq; }
 
 # Its own user couldn't write into a directory of root's.
 download_packages() { (cd "$1" && shift && apt-get -qq -o APT::Sandbox::User=root download "$@"); }
@@ -152,7 +148,16 @@ leave_out() {
 }
 
 command -v cargo >/dev/null || { say "cargo isn't there: install Rust 1.89 or later from https://rustup.rs" >&2; exit 1; }
-command -v "${CROSSLOCK_TEST_REDIS_SERVER:-redis-server}" >/dev/null || install_redis
+
+# All in one, so that there is one question.
+missing=()
+command -v "${CROSSLOCK_TEST_REDIS_SERVER:-redis-server}" >/dev/null || missing+=(redis-server)
+command -v strace >/dev/null || missing+=(strace)
+command -v java >/dev/null || missing+=(default-jre-headless)
+[ ${#missing[@]} = 0 ] || install "${missing[@]}" || say "not installed: ${missing[*]}" >&2
+
+command -v "${CROSSLOCK_TEST_REDIS_SERVER:-redis-server}" >/dev/null ||
+  { say "${CROSSLOCK_TEST_REDIS_SERVER:-redis-server} isn't there: install redis-server 6.2 or later" >&2; exit 1; }
 command -v "${CROSSLOCK_TEST_VALKEY_SERVER:-valkey-server}" >/dev/null || find_valkey ||
   leave_out "what is tested on Valkey as well; install valkey-server, or Python 3.11 with pip, to have it tested"
 find_strace || leave_out "all tests with strace in their names; install strace, and let it trace, to have them run" strace

@@ -3,6 +3,7 @@
 mod by_hand;
 mod children;
 mod etcd;
+mod installs;
 mod proxies;
 mod resources;
 mod servers;
