@@ -57,3 +57,92 @@ fn readme_names_every_page() {
         assert!(readme.contains(&format!("]({page})")), "{page}");
     }
 }
+
+/// What stands behind each `begin` of `source`, up to the next quotation mark.
+fn quoted<'a>(source: &'a str, begin: &str) -> Vec<&'a str> {
+    let parts = source.split(begin).skip(1);
+    parts.filter_map(|part| part.split('"').next()).collect()
+}
+
+/// The schemes of `Locker::open`, from its match, as URLs begin with them.
+fn schemes() -> BTreeSet<String> {
+    let source = read("src/engine/open.rs");
+    let arms = between(&source, "match kind.unwrap_or(&scheme) {", "_ => Err");
+    let patterns = arms
+        .lines()
+        .filter(|line| line.contains("=>"))
+        .filter_map(|line| line.split(" if ").next()?.split("=>").next());
+    let single = patterns.flat_map(|pattern| pattern.split('"').skip(1).step_by(2));
+    let kinds = between(&source, "let servers = [", "];");
+    let kinds = kinds.split('"').skip(1).step_by(2);
+    let schemes = single.map(str::to_owned);
+    let schemes: BTreeSet<_> = schemes
+        .chain(kinds.map(|kind| format!("redis{kind}")))
+        .map(|scheme| match scheme.as_str() {
+            "memory" | "file" => format!("{scheme}:"),
+            _ => format!("{scheme}://"),
+        })
+        .collect();
+    assert!(schemes.len() >= 12, "{schemes:?}");
+    schemes
+}
+
+#[test]
+fn every_scheme_is_in_each_list_of_urls() {
+    let open = read("src/engine/open.rs");
+    let locker = read("src/locker/mod.rs");
+    let readme = read("README.md");
+    for (list, text) in [
+        ("the error", between(&open, "const SCHEMES", ";")),
+        ("Locker", between(&locker, "/// | URL |", "\n///\n")),
+        ("README.md", between(&readme, "## Engines", "## Features")),
+    ] {
+        for scheme in schemes() {
+            assert!(text.contains(&scheme), "{list} has no {scheme}");
+        }
+    }
+}
+
+#[test]
+fn every_part_of_a_query_is_in_the_list_of_lockers() {
+    let locker = read("src/locker/mod.rs");
+    let list = between(&locker, "/// | URL |", "/// # Examples");
+    for engine in ["etcd", "redis", "zookeeper"] {
+        let source = read(format!("src/engine/{engine}/address.rs"));
+        for name in ["take(\"", "take_duration(\""]
+            .map(|take| quoted(&source, take))
+            .concat()
+        {
+            assert!(list.contains(&format!("{name}=")), "{engine}: {name}");
+        }
+    }
+}
+
+#[test]
+fn every_option_is_in_the_list_of_the_builder() {
+    let builder = read("src/locker/builder.rs");
+    let list = between(&builder, "/// | option |", "\n///\n");
+    let sources = builder.clone() + &read("src/locker/builder/replication.rs");
+    let setters = sources.split("pub fn ").skip(1);
+    let setters = setters.filter_map(|part| part.split_once("(mut self"));
+    let mut number = 0;
+    for (setter, _) in setters.filter(|(name, _)| !name.contains('(')) {
+        assert!(
+            list.contains(&format!("[`{setter}`](Self::{setter})")),
+            "{setter}"
+        );
+        number += 1;
+    }
+    assert!(number >= 17, "{number}");
+}
+
+/// What docs.rs builds: without this, engines of features that aren't default aren't there.
+#[test]
+fn documentation_has_all_features() {
+    let package = read("Cargo.toml");
+    let settings = between(&package, "[package.metadata.docs.rs]\n", "\n\n");
+    assert!(
+        settings.lines().any(|line| line == "all-features = true"),
+        "{settings}"
+    );
+}

@@ -38,6 +38,9 @@ mod replication;
 /// | [`unavailable_for`](Self::unavailable_for) | any | 10 s |
 /// | [`connect_timeout`](Self::connect_timeout) | 10 ms to 60 s | 2 s |
 /// | [`io_timeout`](Self::io_timeout) | 10 ms to 60 s | 2 s |
+/// | [`min_replicas`](Self::min_replicas) | any | 0 |
+/// | [`replica_timeout`](Self::replica_timeout) | 10 ms to 60 s | 500 ms |
+/// | [`clock_skew`](Self::clock_skew) | 0 to ttl / 4 | 10 ms where servers replace each other |
 /// | [`label`](Self::label) | 1 to 128 bytes | none |
 /// | [`observer`](Self::observer) | | none |
 ///
