@@ -1,5 +1,6 @@
 //! What a lock with a lease can't prevent, and what does: a holder stalls past the end of its lease, another
-//! takes over, and the first one's late write is refused because its fencing token is older.
+//! takes over, and the first one's late write is refused because its fencing token is older. That works for exclusive
+//! holders: readers, and holders of permits, have different tokens at the same time.
 //!
 //! ```text
 //! cargo run --release --example fencing

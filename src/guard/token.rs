@@ -13,6 +13,9 @@ impl LockGuard {
     /// Send it along with each write to what the lock protects. If the storage refuses numbers smaller than the
     /// largest that it has seen, a holder that lost its lock without noticing can't write any more.
     ///
+    /// Have the storage check tokens of exclusive holders only. Readers hold at the same time, and so do holders of permits,
+    /// each with a token of its own: such a storage would refuse all of them but the newest, although they are valid.
+    ///
     /// Where threads of a process take the lock from each other, faster than once a microsecond, a token may be told a
     /// microsecond late: it doesn't run ahead of the server's clock.
     ///

@@ -76,8 +76,8 @@ impl Locker {
     /// All leases of the name end, those of readers and of holders of permits too. Their guards are lost, by
     /// [`LostReason::Broken`](crate::LostReason::Broken): at once if their process hears messages of the server, which it
     /// does while a thread of it waits for a lock and for a while after; else at the next renewal. Until then a broken
-    /// guard believes that it holds the lock. The fencing token is counted up, so storage that checks tokens refuses its
-    /// writes as soon as the next holder has written.
+    /// guard believes that it holds the lock. The fencing token is counted up, so storage that checks tokens refuses the
+    /// writes of an exclusive holder as soon as the next holder has written.
     ///
     /// The next holder finds the lock [`abandoned`](crate::LockGuard::abandoned).
     ///

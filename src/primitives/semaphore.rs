@@ -63,7 +63,8 @@ impl Locker {
 /// # Guarantees
 ///
 /// No more permits are out than there are, counting every guard whose lease [is held](LockGuard::is_held). Each guard
-/// has a lease of its own, with its own ttl and fencing token. Waiters are served first come, first served: a waiter
+/// has a lease of its own, with its own ttl and fencing token, so a storage can't use
+/// [the tokens](LockGuard::fencing_token) to refuse late writes. Waiters are served first come, first served: a waiter
 /// that wants many permits isn't passed by others that want few.
 ///
 /// # What breaks them

@@ -20,10 +20,10 @@ pub use valued::RwLock;
 impl Locker {
     /// Takes a lock to read, together with other readers, blocking while a writer holds it.
     ///
-    /// Returns the guard of one reader. Each reader has a lease of its own, with its own ttl and fencing token. By
-    /// default a reader waits behind a writer that waits, and when a writer has ended all waiting readers are let in
-    /// together; [`prefer`](crate::LockerBuilder::prefer) changes that. Each thread that reads asks the engine for
-    /// itself.
+    /// Returns the guard of one reader. Each reader has a lease of its own, with its own ttl and fencing token, so a storage
+    /// can't use [the tokens](LockGuard::fencing_token) of readers to refuse late ones. By default a reader waits behind a
+    /// writer that waits, and when a writer has ended all waiting readers are let in together;
+    /// [`prefer`](crate::LockerBuilder::prefer) changes that. Each thread that reads asks the engine for itself.
     ///
     /// # Guarantees
     ///
