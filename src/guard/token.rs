@@ -19,8 +19,9 @@ impl LockGuard {
     /// Where threads of a process take the lock from each other, faster than once a microsecond, a token may be told a
     /// microsecond late: it doesn't run ahead of the server's clock.
     ///
-    /// Tokens increase even after the server has lost its data, as long as its clock doesn't step back. They are
-    /// below 2^53, so that they fit an `i64`, a `BIGINT` of a database, and a JSON number.
+    /// Tokens increase even after the server has lost its data, as long as its clock doesn't step back. They fit
+    /// an `i64` and a `BIGINT` of a database. They are below 2^53, and fit a JSON number, until etcd has had 2^41 revisions, or
+    /// ZooKeeper has elected its leader 512 times.
     ///
     /// # Examples
     ///

@@ -13,8 +13,8 @@ const MOST_NAMES: usize = 100;
 impl Locker {
     /// Takes several locks, all or none, blocking until all are free.
     ///
-    /// `names` are 1 to 100 texts, in any order; a name that is given twice counts once. Returns one guard for all of
-    /// them, with one lease. [`LockGuard::name`] shows the names.
+    /// `names` are 1 to 100 texts (1 to 40 on etcd), in any order; a name that is given twice is locked once. Returns one
+    /// guard for all of them, with one lease. [`LockGuard::name`] shows the names.
     ///
     /// # Guarantees
     ///
@@ -41,6 +41,7 @@ impl Locker {
     /// # Errors
     ///
     /// - [`Error::InvalidOption`] when the argument `names` has no names, or more than 100.
+    /// - [`Error::Unsupported`] when it has more than 40 on etcd, which takes 128 operations in a transaction.
     /// - The errors of [`lock`](Self::lock), [`Error::InvalidName`] for any of the names among them.
     ///
     /// # Examples
