@@ -2,10 +2,10 @@
 
 use std::thread;
 
-use crosslock::Locker;
-use support::{Detour, Etcd};
+use crosslock::{LockGuard, Locker};
+use support::{Detour, Etcd, Protocol, Proxy};
 
-use crate::{LONG, PATIENCE, await_places, open, take};
+use crate::{LINE, LONG, PATIENCE, await_places, open, take};
 
 /// Its leases end by themselves only after the test.
 fn patient(url: &str) -> Locker {
@@ -68,6 +68,66 @@ fn question_that_comes_late_takes_no_lock_that_was_passed_on() {
     assert!(open(&server).try_lock("n").unwrap().is_none());
     adopted.unlock().unwrap();
     assert!(server.keys("").is_empty());
+}
+
+/// A request that ends a lease.
+const REVOKE: &str = "/v3/lease/revoke";
+
+fn lock(locker: &Locker) -> LockGuard {
+    let guard = locker.try_lock_for("n", PATIENCE).expect("it answers");
+    guard.expect("it is free")
+}
+
+/// Another process adopts the lock, and is about to end the lease of the old owner.
+#[test]
+fn question_that_comes_late_ends_no_lock_that_is_passed_on() {
+    let server = Etcd::start();
+    let detour = Detour::to(server.own_addr());
+    let proxy = Proxy::speaking(Protocol::Http, server.own_addr());
+    let (one, other) = (
+        patient(&way(&detour)),
+        patient(&format!("etcd://{}/", proxy.addr())),
+    );
+    detour.hold(puts);
+    let owner = lock(&one).into_owner();
+    detour.await_held();
+    thread::scope(|scope| {
+        proxy.hold_next_request(REVOKE);
+        let adopts = scope.spawn(|| other.adopt("n", owner).unwrap());
+        proxy.await_held();
+        detour.deliver();
+        proxy.pass_held();
+        let adopted = adopts.join().unwrap();
+        let third = open(&server).try_lock("n").unwrap();
+        assert!(third.is_none(), "two have it");
+        adopted.verify().unwrap();
+        adopted.unlock().unwrap();
+    });
+    assert!(server.keys("").is_empty());
+}
+
+/// The lock is released, and its lease is about to be ended.
+#[test]
+fn question_that_comes_late_ends_no_lock_that_stays_taken() {
+    let server = Etcd::start();
+    let detour = Detour::to(server.own_addr());
+    let proxy = Proxy::speaking(Protocol::Http, detour.addr());
+    let locker = patient(&format!("etcd://{}/", proxy.addr()));
+    detour.hold(puts);
+    let guard = lock(&locker);
+    detour.await_held();
+    guard.at_least_for(LONG);
+    thread::scope(|scope| {
+        proxy.hold_next_request(REVOKE);
+        let releases = scope.spawn(|| guard.unlock().unwrap());
+        proxy.await_held();
+        detour.deliver();
+        proxy.pass_held();
+        releases.join().unwrap();
+    });
+    let next = open(&server).try_lock("n").unwrap();
+    assert!(next.is_none(), "its time isn't over");
+    assert_eq!(server.keys(LINE).len(), 1);
 }
 
 #[cfg(feature = "value")]

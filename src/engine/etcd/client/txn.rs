@@ -48,6 +48,8 @@ pub(in crate::engine::etcd) enum Op {
         lease: Option<LeaseId>,
     },
     Delete(Range),
+    /// A transaction within this one, which has no operation in its `otherwise`.
+    If(Txn),
     /// Reads in the order of creation.
     Get(Range),
     /// Reads in the order of keys.
@@ -76,6 +78,8 @@ pub(in crate::engine::etcd) enum OpResult {
     Put,
     /// That many keys were.
     Deleted(u64),
+    /// Whether all compares of it held.
+    If(bool),
     Got(Vec<Entry>),
 }
 
@@ -92,7 +96,11 @@ pub(in crate::engine::etcd) struct Entry {
 
 impl Op {
     fn writes(&self) -> bool {
-        matches!(self, Op::Put { .. } | Op::Delete(_))
+        match self {
+            Op::Put { .. } | Op::Delete(_) => true,
+            Op::If(txn) => !txn.only_reads(),
+            Op::Get(_) | Op::List { .. } => false,
+        }
     }
 }
 

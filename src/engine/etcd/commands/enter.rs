@@ -3,9 +3,12 @@
 //! | transaction | condition | then | else |
 //! |---|---|---|---|
 //! | enter, alone | nobody is in line | the owner is in line, and has entered | it is in line, if it waits; what stands ahead is seen |
-//! | enter, with others | the owner isn't broken | it is in line; what stands ahead is seen | |
+//! | enter, with others | the owner isn't broken, or in line | it is in line; what stands ahead is seen | |
 //! | enter, with others, without waiting | nobody is in line, or nobody has come since a look | the same | what stands ahead is seen |
 //! | go in, alone | the owner is in line, and nobody is ahead | it has entered | what stands ahead is seen |
+//!
+//! No transaction puts a place again that is there. One that comes late would put it back under the lease with which its owner came, when
+//! the lock was passed on, or stays taken after its release; and the place would end with that lease.
 
 use super::ops::{get, got, look, value_of};
 use super::seen::{Look, Seen, others};
@@ -14,7 +17,7 @@ use crate::base::clock::{BootInstant, Deadline};
 use crate::base::owner::Owner;
 use crate::base::value::Stored;
 use crate::engine::etcd::client::failure::Failure;
-use crate::engine::etcd::client::txn::{Answer, Compare, LeaseId, Op, Range, Txn};
+use crate::engine::etcd::client::txn::{Answer, Compare, LeaseId, Op, OpResult, Range, Txn};
 use crate::engine::etcd::keys::{Keys, id_of};
 use crate::engine::etcd::owners::Own;
 use crate::engine::{Request, Unanswered};
@@ -49,14 +52,15 @@ impl Commands {
             let broken = keys.broken(id_of(request.owner));
             compares.push(Compare::Absent(Range::Key(broken)));
         }
-        let places = || keys.iter().map(|keys| put_place(keys, own));
-        let mut then: Vec<_> = places().collect();
+        let mut then: Vec<_> = keys.iter().map(|keys| put_place(keys, own)).collect();
         then.extend(self.entering(request, own, &keys, deadline)?);
-        let mut otherwise: Vec<_> = if waits {
-            places().collect()
-        } else {
-            Vec::new()
-        };
+        let mut otherwise = Vec::with_capacity(3 * keys.len());
+        if waits {
+            otherwise.extend(
+                keys.iter()
+                    .map(|keys| stand_in_line(keys, own, request.owner)),
+            );
+        }
         otherwise.extend(ALONE.ops(&keys, request.owner));
         let txn = Txn {
             compares,
@@ -64,7 +68,7 @@ impl Commands {
             otherwise,
         };
         let answer = self.write_entering(request.owner, &txn, deadline)?;
-        let written = waits || answer.succeeded;
+        let written = answer.succeeded || answer.results.contains(&OpResult::If(true));
         self.check_data(request.owner, own, (&answer, written))?;
         let created = answer.revision;
         Ok(self.went_in(request, own, answer, created, keys.len()))
@@ -203,8 +207,10 @@ impl Commands {
     ) -> Outcome {
         let keys = self.keys(request.claim);
         let look = with_others(request);
-        let broken = keys.iter().map(|keys| keys.broken(id_of(request.owner)));
-        compares.extend(broken.map(|key| Compare::Absent(Range::Key(key))));
+        compares.extend(
+            keys.iter()
+                .flat_map(|keys| is_new(keys, own, request.owner)),
+        );
         let mut then: Vec<_> = keys.iter().map(|keys| put_place(keys, own)).collect();
         then.extend(look.ops(&keys, request.owner));
         let txn = Txn {
@@ -277,7 +283,20 @@ fn look_of(request: Request<'_>) -> Look {
     }
 }
 
-pub(super) fn put_place(keys: &Keys, own: &Own) -> Op {
+/// The owner has no place there, and isn't broken.
+fn is_new(keys: &Keys, own: &Own, owner: &Owner) -> [Compare; 2] {
+    [keys.place(&own.id), keys.broken(id_of(owner))].map(|key| Compare::Absent(Range::Key(key)))
+}
+
+fn stand_in_line(keys: &Keys, own: &Own, owner: &Owner) -> Op {
+    Op::If(Txn {
+        compares: is_new(keys, own, owner).into(),
+        then: vec![put_place(keys, own)],
+        otherwise: Vec::new(),
+    })
+}
+
+fn put_place(keys: &Keys, own: &Own) -> Op {
     Op::Put {
         key: keys.place(&own.id),
         value: own.text.clone(),

@@ -14,9 +14,9 @@ use crate::engine::etcd::client::Client;
 use crate::engine::etcd::client::failure::Failure;
 use crate::engine::etcd::client::txn::{Answer, Op, Txn};
 use crate::engine::etcd::keys::{Keys, id_of, of_names};
-use crate::engine::etcd::leases::Leases;
+use crate::engine::etcd::leases::{Leases, ServerLease};
 use crate::engine::etcd::owners::{Own, Owners, gone_after};
-use crate::engine::etcd::place::Text;
+use crate::engine::etcd::place::{Place, Text};
 use crate::engine::etcd::receivers::Receivers;
 use crate::engine::{Request, Unanswered};
 
@@ -137,18 +137,20 @@ impl Commands {
     }
 
     /// Finds whether the owner's lease has places of others, which came back with the servers' data: then it is ended with
-    /// the owner's own places.
+    /// the owner's own places. And whether the owner has places under another lease than its own, with which they would end.
     pub(in super::super) fn distrusts_lease(&self, owner: &Owner, seen: &Seen) -> bool {
         let Some(own) = self.owners.get(owner) else {
             return false;
         };
-        let mut places = seen.lines.iter().flat_map(|line| &line.0);
-        let is_shared =
-            places.any(|place| place.lease == Some(own.lease.id) && place.owner() != Some(owner));
+        let is_own = |place: &Place| place.owner() == Some(owner);
+        let has = |lease: ServerLease, place: &Place| place.lease == Some(lease.id);
+        let places = || seen.lines.iter().flat_map(|line| &line.0);
+        let is_shared = places().any(|place| has(own.lease, place) && !is_own(place));
         if is_shared {
             self.owners.change(owner, |own| own.is_unclear = true);
         }
-        is_shared
+        let is_its = |place| has(own.lease, place) || own.next.is_some_and(|next| has(next, place));
+        is_shared || places().any(|place| is_own(place) && !is_its(place))
     }
 
     /// Takes the lease for gone that an owner had before this answer, if the servers' data was set back since it was taken:

@@ -103,6 +103,7 @@ fn result(response: &Value) -> Option<OpResult> {
     match kind.as_str() {
         "response_put" => Some(OpResult::Put),
         "response_delete_range" => number(of, "deleted").map(OpResult::Deleted),
+        "response_txn" => flag(of, "succeeded").map(OpResult::If),
         "response_range" => {
             let entries = list(of, "kvs")?.iter().map(entry);
             entries.collect::<Option<_>>().map(OpResult::Got)
@@ -197,6 +198,8 @@ mod tests {
                 { "response_range": {} },
                 { "response_delete_range": { "deleted": "3" } },
                 { "response_delete_range": {} },
+                { "response_txn": { "succeeded": true, "responses": [{ "response_put": {} }] } },
+                { "response_txn": { "header": {} } },
             ],
         });
         let (found, _) = transaction(&answer).unwrap();
@@ -219,6 +222,8 @@ mod tests {
             OpResult::Got(vec![]),
             OpResult::Deleted(3),
             OpResult::Deleted(0),
+            OpResult::If(true),
+            OpResult::If(false),
         ];
         assert_eq!((found.succeeded, found.results), (true, expected));
     }
@@ -285,7 +290,7 @@ mod tests {
             json!({ "header": { "member_id": "x" } }),
             json!({ "header": { "revision": u64::MAX.to_string() } }),
             json!({ "header": header(), "responses": [{}] }),
-            json!({ "header": header(), "responses": [{ "response_txn": {} }] }),
+            json!({ "header": header(), "responses": [{ "response_what": {} }] }),
             json!({ "header": header(), "succeeded": "yes" }),
         ] {
             assert_eq!(transaction(&answer), None, "{answer}");

@@ -67,6 +67,7 @@ fn operation(op: &Op) -> Value {
             json!({ "request_put": { "key": text(key), "value": bytes(value), "lease": lease } })
         }
         Op::Delete(range) => json!({ "request_delete_range": bounds(range) }),
+        Op::If(inner) => json!({ "request_txn": txn(inner) }),
         Op::Get(range) => {
             let mut fields = bounds(range);
             fields.insert("sort_target".into(), "CREATE".into());
@@ -160,10 +161,16 @@ mod tests {
             value: b"b".to_vec(),
             lease: Some(LeaseId(9)),
         };
+        let inner = Txn {
+            compares: vec![Compare::Present("a".into())],
+            then: vec![Op::Delete(Range::Key("a".into()))],
+            otherwise: vec![],
+        };
         let then = vec![
             put,
             Op::Delete(Range::Key("a".into())),
             Op::Get(Range::Prefix("a/".into())),
+            Op::If(inner.clone()),
         ];
         let otherwise = vec![list(None), list(Some("a/b")), list(Some("A"))];
         let written = txn(&Txn {
@@ -179,6 +186,7 @@ mod tests {
                 { "request_put": { "key": "YQ==", "value": "Yg==", "lease": "9" } },
                 { "request_delete_range": { "key": "YQ==" } },
                 { "request_range": sorted },
+                { "request_txn": txn(&inner) },
             ])
         );
         assert_eq!(
