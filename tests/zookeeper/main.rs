@@ -5,6 +5,7 @@
 
 mod zookeeper_hosts;
 mod zookeeper_login;
+mod zookeeper_majority;
 mod zookeeper_proof;
 mod zookeeper_sessions;
 
@@ -44,7 +45,12 @@ fn open(url: &str) -> Locker {
 
 #[track_caller]
 fn held(locker: &Locker) -> LockGuard {
-    let guard = locker.try_lock_for(NAME, PATIENCE).expect("try_lock_for");
+    held_in(locker, NAME)
+}
+
+#[track_caller]
+fn held_in(locker: &Locker, name: &str) -> LockGuard {
+    let guard = locker.try_lock_for(name, PATIENCE).expect("try_lock_for");
     guard.expect("it becomes free")
 }
 

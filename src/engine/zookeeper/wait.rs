@@ -16,7 +16,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::client::{Op, Watcher};
+use super::client::{Op, Told, Watcher};
 use super::entering::{Entered, Own};
 use super::kept;
 use super::line::Line;
@@ -84,7 +84,12 @@ impl Wait for ZooKeeperWait {
         };
         let pause = pause.min(self.kept_for.take().unwrap_or(pause));
         match &self.watch {
-            Some(watch) => _ = watch.watcher.wait(&pace.until.within(pause)),
+            Some(watch) => {
+                if watch.watcher.wait(&pace.until.within(pause)) != Told::Nothing {
+                    // It tells nothing more. If the next question has no answer, there is a pause behind it.
+                    self.watch = None;
+                }
+            }
             None => pace.until.sleep(pause),
         }
         None
@@ -290,7 +295,7 @@ impl ZooKeeperWait {
 
 impl Watch {
     fn is_silent(&self) -> bool {
-        matches!(self.watcher.told(), super::client::Told::Nothing)
+        self.watcher.told() == Told::Nothing
     }
 }
 

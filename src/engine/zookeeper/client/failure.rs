@@ -25,6 +25,18 @@ pub(in crate::engine::zookeeper) enum Failure {
 }
 
 impl Failure {
+    /// The same for another caller.
+    pub(in crate::engine::zookeeper) fn again(&self) -> Self {
+        match self {
+            Failure::Unreachable(cause) => Failure::Unreachable(cause.to_string().into()),
+            Failure::TimedOut => Failure::TimedOut,
+            Failure::Ended => Failure::Ended,
+            Failure::Denied(cause) => Failure::Denied(cause.to_string().into()),
+            Failure::TooLarge(bytes) => Failure::TooLarge(*bytes),
+            Failure::Other(cause) => Failure::Other(cause.to_string().into()),
+        }
+    }
+
     pub(in crate::engine::zookeeper) fn into_error(self, name: Option<&str>, place: &str) -> Error {
         match self {
             Failure::Unreachable(cause) => Error::unavailable(name, place, cause),

@@ -47,6 +47,7 @@ use self::connection::Connection;
 pub(super) use self::failure::Failure;
 pub(super) use self::ops::{Change, Changed, Code, Kind, Op, Refused, Reply, Stat};
 use self::request::{Hello, LONGEST_REQUEST};
+pub(super) use self::servers::Hosts;
 use self::servers::{Bounds, Servers};
 use self::shared::Shared;
 use self::state::{Item, Phase};
@@ -97,7 +98,8 @@ impl Session {
     ) -> Result<Arc<Self>> {
         let place = address.shown.clone();
         let given = address.tick;
-        let servers = Servers::new(address, options.connect_timeout, options.io_timeout);
+        let hosts = Hosts::of(&address);
+        let servers = Servers::new(address, hosts, options.connect_timeout, options.io_timeout);
         let deadline = Deadline::after(options.connect_timeout);
         let failed = |failure: Failure| failure.into_error(None, &place);
         let bounds = servers.bounds(&*clock, &deadline).map_err(failed)?;
@@ -117,8 +119,18 @@ impl Session {
         deadline.within(self.shared.servers.connect_timeout)
     }
 
-    /// Opens another session with the same servers, in place of one that has ended, or in a child that was forked off.
-    pub(super) fn open_another(&self, deadline: &Deadline) -> Result<Arc<Self>, Failure> {
+    /// How its servers are found.
+    pub(super) fn hosts(&self) -> &Arc<Hosts> {
+        &self.shared.servers.hosts
+    }
+
+    /// Opens another session with the same servers, in place of one that has ended, or in a child that was forked off, which has
+    /// hosts of its own.
+    pub(super) fn open_another(
+        &self,
+        hosts: &Arc<Hosts>,
+        deadline: &Deadline,
+    ) -> Result<Arc<Self>, Failure> {
         let Shared {
             servers,
             timeout,
@@ -126,7 +138,13 @@ impl Session {
             clock,
             ..
         } = &*self.shared;
-        Session::start(servers.another(), *timeout, *tick, clock.clone(), deadline)
+        Session::start(
+            servers.another(hosts),
+            *timeout,
+            *tick,
+            clock.clone(),
+            deadline,
+        )
     }
 
     fn start(

@@ -1,6 +1,7 @@
 //! The servers that keep sessions: their hosts, and what they have said about sessions.
 
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -12,10 +13,26 @@ use crate::base::clock::{Clock, Deadline};
 use crate::engine::net::resolver::Resolver;
 use crate::engine::zookeeper::address::Address;
 
+/// The hosts of a locker. All its sessions share them, so that one look-up of a name serves all callers.
+#[derive(Debug)]
+pub(in crate::engine::zookeeper) struct Hosts(Vec<Resolver>);
+
+impl Hosts {
+    pub(super) fn of(address: &Address) -> Arc<Self> {
+        let hosts = address.hosts.iter().cloned().map(Resolver::new);
+        Arc::new(Hosts(hosts.collect()))
+    }
+
+    /// The same for a child that was forked off.
+    pub(in crate::engine::zookeeper) fn after_fork(&self) -> Arc<Self> {
+        Arc::new(Hosts(self.0.iter().map(Resolver::after_fork).collect()))
+    }
+}
+
 /// The servers that keep sessions.
 #[derive(Debug)]
 pub(super) struct Servers {
-    hosts: Vec<Resolver>,
+    pub(super) hosts: Arc<Hosts>,
     /// The place of the host that is tried first: at random, so that clients spread, and then the last that answered.
     first: AtomicUsize,
     pub(super) address: Address,
@@ -41,11 +58,14 @@ impl Bounds {
 }
 
 impl Servers {
-    pub(super) fn new(address: Address, connect_timeout: Duration, io_timeout: Duration) -> Self {
-        let hosts = address.hosts.iter().cloned().map(Resolver::new);
-        let hosts: Vec<_> = hosts.collect();
+    pub(super) fn new(
+        address: Address,
+        hosts: Arc<Hosts>,
+        connect_timeout: Duration,
+        io_timeout: Duration,
+    ) -> Self {
         Servers {
-            first: AtomicUsize::new(fastrand::usize(..hosts.len().max(1))),
+            first: AtomicUsize::new(fastrand::usize(..hosts.0.len().max(1))),
             hosts,
             address,
             connect_timeout,
@@ -53,9 +73,10 @@ impl Servers {
         }
     }
 
-    /// The same for a session of its own, also in a child that was forked off.
-    pub(super) fn another(&self) -> Self {
-        Servers::new(self.address.clone(), self.connect_timeout, self.io_timeout)
+    /// The same for another session. In a child that was forked off the hosts aren't those of its parent.
+    pub(super) fn another(&self, hosts: &Arc<Hosts>) -> Self {
+        let (address, hosts) = (self.address.clone(), hosts.clone());
+        Servers::new(address, hosts, self.connect_timeout, self.io_timeout)
     }
 
     /// Who may do what with the nodes that are made.
@@ -75,12 +96,12 @@ impl Servers {
     }
 
     pub(super) fn hosts(&self) -> usize {
-        self.hosts.len()
+        self.hosts.0.len()
     }
 
     /// The time for connecting, host by host.
     pub(super) fn shares(&self) -> Shares {
-        Shares::new(self.hosts.len(), self.connect_timeout)
+        Shares::new(self.hosts(), self.connect_timeout)
     }
 
     /// Connects to the host at that place in the list, which begins anew behind its end.
@@ -91,7 +112,7 @@ impl Servers {
         clock: &dyn Clock,
         deadline: &Deadline,
     ) -> Result<Connection, Failure> {
-        let host = self.hosts.get(place % self.hosts.len().max(1));
+        let host = self.hosts.0.get(place % self.hosts().max(1));
         let host = host.ok_or_else(|| Failure::Other("there is no host".into()))?;
         let auth = self.address.auth.as_ref();
         Connection::open(host, &Greeting { hello, auth }, clock, deadline)
@@ -118,7 +139,7 @@ impl Servers {
                 Err(Failure::TimedOut) => slow = true,
                 Err(failure) => last = failure,
             }
-            place = (place + 1) % self.hosts.len().max(1);
+            place = (place + 1) % self.hosts().max(1);
             if shares.is_round_over() && !std::mem::take(&mut slow) {
                 break;
             }

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::answer::{
     AUTH_FAILED, EVENT_XID, EventKind, NO_SASL, SESSION_EXPIRED, SESSION_MOVED, event, header,
@@ -14,8 +14,9 @@ use super::jute::Decoder;
 use super::shared::Shared;
 use super::state::State;
 use super::watcher::Told;
+use crate::base::backoff::Waits;
 use crate::base::clock::{BootInstant, Deadline};
-use crate::engine::net::limits::RECONNECT;
+use crate::engine::net::limits::{LASTING, RECONNECT};
 
 /// What the thread waits at least, before it looks again whether it can beat.
 const SHORTEST: Duration = Duration::from_millis(1);
@@ -39,7 +40,9 @@ pub(super) fn start(
 
 fn run(shared: &Shared, mut place: usize, connection: Connection) {
     let mut connection = Some(connection);
+    let mut pauses = RECONNECT.waits();
     while let Some(current) = connection.take() {
+        let began = Instant::now();
         // A logger that panics must not end the thread on which all callers rely.
         let served = catch_unwind(AssertUnwindSafe(|| serve(shared, current)));
         let failure = served.unwrap_or_else(|_| Failure::Unreachable("its reader panicked".into()));
@@ -49,7 +52,11 @@ fn run(shared: &Shared, mut place: usize, connection: Connection) {
         let connected = catch_unwind(AssertUnwindSafe(|| {
             shared.disconnected(&failure.to_string());
             log_loss(shared, &failure);
-            reconnect(shared, &mut place)
+            let has_lasted = began.elapsed() >= LASTING;
+            if has_lasted {
+                pauses = RECONNECT.waits();
+            }
+            reconnect(shared, &mut place, &mut pauses, !has_lasted)
         }));
         connection = connected.unwrap_or_default();
     }
@@ -170,10 +177,19 @@ fn deliver(shared: &Shared, frame: &[u8]) -> Result<(), Failure> {
 }
 
 /// Connects to one host after the other, the one that failed last, as long as the session may live. `None`: it has ended.
-fn reconnect(shared: &Shared, place: &mut usize) -> Option<Connection> {
+/// There is a pause behind each round of all hosts, and in front of the first if that `is_early`.
+fn reconnect(
+    shared: &Shared,
+    place: &mut usize,
+    pauses: &mut Waits,
+    mut is_early: bool,
+) -> Option<Connection> {
     let mut shares = shared.servers.shares();
-    let mut pauses = RECONNECT.waits();
     loop {
+        if is_early {
+            let pause = pauses.next().unwrap_or(RECONNECT.cap);
+            Deadline::after(pause).or(&shared.closed).sleep(pause);
+        }
         let left = shared.time_left();
         if left.is_zero() || shared.closed.is_set() {
             return None;
@@ -185,10 +201,7 @@ fn reconnect(shared: &Shared, place: &mut usize) -> Option<Connection> {
             Err(Failure::Ended) => return None,
             Err(failure) => log::debug!("still no connection: {failure}"),
         }
-        if shares.is_round_over() {
-            let pause = pauses.next().unwrap_or(RECONNECT.cap);
-            Deadline::after(pause).or(&shared.closed).sleep(pause);
-        }
+        is_early = shares.is_round_over();
     }
 }
 
