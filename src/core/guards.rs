@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::base::error::LostReason;
 use crate::base::sync::Mutex;
-use crate::engine::Revocations;
+use crate::engine::{Revocations, Telling};
 use crate::lease::monitor::LeaseMonitor;
 use crate::queue::handoff::Turn;
 
@@ -116,6 +116,12 @@ impl Places {
 
 impl Revocations for Guards {
     fn revoked(&self, owner: &str, below: u64, reason: LostReason) {
+        if let Some(tell) = self.revoked_untold(owner, below, reason) {
+            tell();
+        }
+    }
+
+    fn revoked_untold(&self, owner: &str, below: u64, reason: LostReason) -> Option<Telling> {
         // Nothing is locked here when a guard is told: it gives up its turn.
         let (monitors, told) = {
             let mut places = self.0.lock();
@@ -132,9 +138,9 @@ impl Revocations for Guards {
             }
             (monitors, told)
         };
-        if let Some(at) = told {
-            monitors[at].lose(reason);
-        }
+        let monitor = monitors[told?].clone();
+        let loss = monitor.lose_untold(reason)?;
+        Some(Box::new(move || monitor.tell_loss(&loss)))
     }
 }
 

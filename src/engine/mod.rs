@@ -38,7 +38,7 @@ use crate::base::token::Token;
 use crate::base::value::Stored;
 
 pub(crate) use self::capabilities::{Capabilities, unsupported};
-pub(crate) use self::operations::{Cursor, Operations, Page, Revocations};
+pub(crate) use self::operations::{Cursor, Operations, Page, Revocations, Telling};
 pub(crate) use self::requests::{Release, Released, Renewed, Request};
 
 mod capabilities;

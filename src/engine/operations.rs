@@ -59,4 +59,14 @@ pub(crate) trait Revocations: Send + Sync {
     /// `owner` is the whole text of an owner, whoever that is. Its lease has a token below `below`; a later one, if it ever
     /// gets any, has a larger token. An engine that tells at once needs no such limit: `u64::MAX`.
     fn revoked(&self, owner: &str, below: u64, reason: LostReason);
+
+    /// The same for an engine whose thread must not block: the guard is lost at once. What is returned calls the user's code, which
+    /// may block.
+    fn revoked_untold(&self, owner: &str, below: u64, reason: LostReason) -> Option<Telling> {
+        self.revoked(owner, below, reason);
+        None
+    }
 }
+
+/// Calls the user's code, to tell it what has happened.
+pub(crate) type Telling = Box<dyn FnOnce() + Send>;

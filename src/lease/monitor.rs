@@ -223,32 +223,6 @@ impl<T: Send> LeaseMonitor<T> {
         self.ended.is_set()
     }
 
-    /// Ends it for good. Whoever hears of that finds the turn given up: the others of this process needn't wait until
-    /// the guard is dropped.
-    pub(crate) fn lose(&self, reason: LostReason) {
-        let (key, forgotten, turn, (token, since)) = {
-            let mut state = self.state.lock();
-            let (Some(lease), None) = (&state.lease, state.lost) else {
-                return;
-            };
-            let key = lease.claim.key.clone();
-            // Of several names the others may still be there, and in use: they end with the guard.
-            let stays = lease.claim.has_many() && reason != LostReason::Expired;
-            let forgotten = (!stays).then(|| lease.owner.clone());
-            let held = (lease.token.number, lease.held_since);
-            state.lost = Some(reason);
-            (key, forgotten, state.turn.take(), held)
-        };
-        if let Some(owner) = forgotten {
-            self.engine.forget(&owner);
-        }
-        drop(turn);
-        self.tell_holder(&key, reason);
-        self.observer
-            .lost(&key, token, || self.clock.now().since(since), reason);
-        log::warn!("lock {:?} is lost: {reason}", key.name());
-    }
-
     /// When the lease has to be renewed next: never again when that is after the end of renewals.
     fn due(&self, lease: &Lease) -> BootInstant {
         if lease.due < self.stop {

@@ -14,11 +14,12 @@ use std::sync::Weak;
 
 use super::client::Watcher;
 use super::nodes;
+use super::teller::Teller;
 use crate::base::clock::BootInstant;
 use crate::base::error::LostReason;
 use crate::base::owner::Owner;
 use crate::base::sync::Mutex;
-use crate::engine::Revocations;
+use crate::engine::{Revocations, Telling};
 
 /// The owners of this process that have nodes, or may have some.
 #[derive(Default)]
@@ -26,6 +27,8 @@ pub(super) struct Owners {
     all: Mutex<All>,
     /// The lockers whose guards hear that they lost their locks. Called without a lock.
     receivers: Mutex<Vec<Weak<dyn Revocations>>>,
+    /// The session's thread, which hears of losses, calls no code of the user.
+    teller: Teller,
 }
 
 #[derive(Default)]
@@ -237,10 +240,13 @@ impl Owners {
         let all: Vec<_> = receivers.iter().filter_map(Weak::upgrade).collect();
         // A receiver may be the last that has its locker, whose end is told here.
         drop(receivers);
-        for owner in owners {
-            all.iter()
-                .for_each(|one| one.revoked(owner, u64::MAX, reason));
-        }
+        // All are lost before the first is told.
+        let lost = owners.iter().flat_map(|owner| {
+            let each = all.iter();
+            each.filter_map(|one| one.revoked_untold(owner, u64::MAX, reason))
+        });
+        let calls: Vec<Telling> = lost.collect();
+        self.teller.tell(calls);
     }
 }
 

@@ -1,12 +1,64 @@
-//! What a monitor tells its holder of a loss, and the observer of its lease's renewals.
+//! How a lease is lost, and what a monitor tells its holder and the observer.
 
 use crossbeam_channel::Sender;
 
 use super::{LeaseMonitor, Lost};
+use crate::base::clock::BootInstant;
 use crate::base::error::{Error, LostReason};
 use crate::base::name::Key;
 
+/// A lease that was lost, which the user's code isn't told yet.
+#[derive(Debug)]
+pub(crate) struct Loss {
+    key: Key,
+    token: u64,
+    held_since: BootInstant,
+    reason: LostReason,
+}
+
 impl<T: Send> LeaseMonitor<T> {
+    /// Ends it for good. Whoever hears of that finds the turn given up: the others of this process needn't wait until
+    /// the guard is dropped.
+    pub(crate) fn lose(&self, reason: LostReason) {
+        if let Some(loss) = self.lose_untold(reason) {
+            self.tell_loss(&loss);
+        }
+    }
+
+    /// The same without a call of the user's code. `None`: it was lost, or has ended, before.
+    pub(crate) fn lose_untold(&self, reason: LostReason) -> Option<Loss> {
+        let (loss, forgotten, turn) = {
+            let mut state = self.state.lock();
+            let (Some(lease), None) = (&state.lease, state.lost) else {
+                return None;
+            };
+            // Of several names the others may still be there, and in use: they end with the guard.
+            let stays = lease.claim.has_many() && reason != LostReason::Expired;
+            let forgotten = (!stays).then(|| lease.owner.clone());
+            let loss = Loss {
+                key: lease.claim.key.clone(),
+                token: lease.token.number,
+                held_since: lease.held_since,
+                reason,
+            };
+            state.lost = Some(reason);
+            (loss, forgotten, state.turn.take())
+        };
+        if let Some(owner) = forgotten {
+            self.engine.forget(&owner);
+        }
+        drop(turn);
+        self.tell_holder(&loss.key, reason);
+        Some(loss)
+    }
+
+    /// Tells the observer and the log.
+    pub(crate) fn tell_loss(&self, loss: &Loss) {
+        let held = || self.clock.now().since(loss.held_since);
+        self.observer.lost(&loss.key, loss.token, held, loss.reason);
+        log::warn!("lock {:?} is lost: {}", loss.key.name(), loss.reason);
+    }
+
     /// The lease was lost, and its turn is given up.
     pub(super) fn tell_holder(&self, key: &Key, reason: LostReason) {
         let mut state = self.state.lock();

@@ -18,6 +18,7 @@ use crate::base::timed_mutex::{TimedGuard, TimedMutex};
 use crate::engine::Unanswered;
 use crate::engine::net::limits::CANCEL_LATENESS;
 use crate::engine::net::socket::Socket;
+use crate::engine::zookeeper::teller::Teller;
 
 /// A session, as its callers and its thread share it. A lock that stands below another is never held when that is taken.
 pub(super) struct Shared {
@@ -31,6 +32,8 @@ pub(super) struct Shared {
     /// connection.
     writer: TimedMutex<Option<Socket>>,
     pub(super) state: Mutex<State>,
+    /// The session's thread doesn't log by itself.
+    pub(super) teller: Teller,
     /// The phase has changed.
     changed: Condvar,
 }
@@ -59,6 +62,7 @@ impl Shared {
             closed: Cancel::default(),
             writer: TimedMutex::from(Some(connection.socket.another_handle())),
             state: Mutex::new(State::new(&hello, phase, proof, connection.answered)),
+            teller: Teller::default(),
             changed: Condvar::new(),
         }
     }

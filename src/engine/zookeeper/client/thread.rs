@@ -27,7 +27,6 @@ pub(super) fn start(
     place: usize,
     connection: Connection,
 ) -> std::io::Result<()> {
-    // The user's logger and observers are all that needs stack here.
     const STACK: usize = 512 * 1024;
     let shared = shared.clone();
     let thread = thread::Builder::new()
@@ -43,7 +42,7 @@ fn run(shared: &Shared, mut place: usize, connection: Connection) {
     let mut pauses = RECONNECT.waits();
     while let Some(current) = connection.take() {
         let began = Instant::now();
-        // A logger that panics must not end the thread on which all callers rely.
+        // A panic must not end the thread on which all callers rely.
         let served = catch_unwind(AssertUnwindSafe(|| serve(shared, current)));
         let failure = served.unwrap_or_else(|_| Failure::Unreachable("its reader panicked".into()));
         if matches!(failure, Failure::Ended) {
@@ -64,13 +63,17 @@ fn run(shared: &Shared, mut place: usize, connection: Connection) {
     shared.end(expired);
     if expired {
         let place = &shared.servers.address.shown;
-        log::warn!("the session at {place} has ended, and with it the locks of this process there");
+        shared.teller.log(log::Level::Warn, || {
+            format!("the session at {place} has ended, and with it the locks of this process there")
+        });
     }
 }
 
 fn log_loss(shared: &Shared, failure: &Failure) {
     let place = &shared.servers.address.shown;
-    log::warn!("the connection to {place} is lost, and made anew: {failure}");
+    shared.teller.log(log::Level::Warn, || {
+        format!("the connection to {place} is lost, and made anew: {failure}")
+    });
 }
 
 /// Reads the connection until it fails, or the session has ended.
@@ -199,7 +202,10 @@ fn reconnect(
         match take_up(shared, *place, &deadline) {
             Ok(connection) => return Some(connection),
             Err(Failure::Ended) => return None,
-            Err(failure) => log::debug!("still no connection: {failure}"),
+            Err(failure) => {
+                let text = || format!("still no connection: {failure}");
+                shared.teller.log(log::Level::Debug, text);
+            }
         }
         is_early = shares.is_round_over();
     }

@@ -1,0 +1,99 @@
+//! Calls of the user's code, which may block: an observer, or a logger.
+//!
+//! They are made in their order, by a thread that begins with the first and ends with the last. The thread of the session makes
+//! none of them: while it is blocked, no lease of its locker is proven.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+
+use crate::base::sync::Mutex;
+use crate::engine::Telling;
+
+/// Makes calls of the user's code on a thread of its own.
+#[derive(Clone, Default)]
+pub(super) struct Teller(Arc<Mutex<Queue>>);
+
+#[derive(Default)]
+struct Queue {
+    calls: VecDeque<Telling>,
+    has_worker: bool,
+}
+
+/// While as many calls wait, a line for the log is left out.
+const MOST: usize = 256;
+
+impl Teller {
+    /// Makes these calls soon.
+    pub(super) fn tell(&self, calls: impl IntoIterator<Item = Telling>) {
+        let mut queue = self.0.lock();
+        queue.calls.extend(calls);
+        if queue.calls.is_empty() || queue.has_worker {
+            return;
+        }
+        queue.has_worker = true;
+        drop(queue);
+        let teller = self.clone();
+        let thread = thread::Builder::new().name("crosslock-zk-tell".into());
+        if thread.spawn(move || teller.work()).is_err() {
+            // Here is better than never.
+            self.work();
+        }
+    }
+
+    /// Logs that soon, if anybody reads it.
+    pub(super) fn log(&self, level: log::Level, text: impl FnOnce() -> String) {
+        if !log::log_enabled!(level) || self.0.lock().calls.len() >= MOST {
+            return;
+        }
+        let text = text();
+        self.tell([Box::new(move || log::log!(level, "{text}")) as Telling]);
+    }
+
+    /// `None`: the thread ends.
+    fn next(&self) -> Option<Telling> {
+        let mut queue = self.0.lock();
+        let next = queue.calls.pop_front();
+        queue.has_worker = next.is_some();
+        next
+    }
+
+    fn work(&self) {
+        while let Some(call) = self.next() {
+            // The others are to be told all the same.
+            let _ = catch_unwind(AssertUnwindSafe(call));
+        }
+    }
+}
+
+impl fmt::Debug for Teller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Teller").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crossbeam_channel::unbounded;
+
+    #[test]
+    fn calls_are_made_in_their_order_also_behind_one_that_panics() {
+        let (teller, (tell, told)) = (Teller::default(), unbounded());
+        for number in 0..100 {
+            let tell = tell.clone();
+            let call = move || {
+                tell.send(number).expect("the test goes on");
+                assert_ne!(number, 7, "it panics");
+            };
+            teller.tell([Box::new(call) as Telling]);
+        }
+        let all: Vec<_> = told.iter().take(100).collect();
+        assert_eq!(all, (0..100).collect::<Vec<_>>());
+        while teller.0.lock().has_worker {
+            thread::yield_now();
+        }
+    }
+}
