@@ -18,17 +18,29 @@ use crate::base::token::Token;
 use crate::engine::line::passed_on;
 use crate::engine::{Downgraded, Grant, Renewed, Request};
 
-/// Proves that the session lives, and looks at the owner's nodes.
+/// Proves that the session lives, and that the owner has its nodes. While the session beats, and the nodes are watched, both are
+/// known: a server answers a beat behind all that it has to tell of what was done before. Otherwise the leader is asked, and
+/// the nodes are looked at.
 pub(super) fn renew(
     locks: &Arc<Locks>,
     request: Request<'_>,
     deadline: &Deadline,
 ) -> Result<Renewed, Trouble> {
-    let since = match locks.owners.get(request.owner) {
-        None => return gone(locks, request, deadline),
-        Some(_) => locks.session(deadline)?.prove(deadline)?,
+    if locks.owners.get(request.owner).is_none() {
+        return gone(locks, request, deadline);
+    }
+    let session = locks.session(deadline)?;
+    // Read first: what the last beat's answer came behind, the watchers have been told.
+    let lately = session.proven_lately();
+    let is_watched = || locks.owners.is_watched(request.owner, session.id());
+    let (since, found) = match lately.filter(|_| is_watched()) {
+        Some(since) => (since, Renewed::Done),
+        None => {
+            let since = session.prove(deadline)?;
+            (since, look(locks, request, false, deadline)?)
+        }
     };
-    match look(locks, request, false, deadline)? {
+    match found {
         Renewed::Done if locks.owners.renewed(request.owner, since.plus(request.ttl)) => {
             Ok(Renewed::DoneSince(since))
         }

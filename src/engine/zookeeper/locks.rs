@@ -244,16 +244,18 @@ impl Locks {
         }
     }
 
-    /// Since when a lease counts that begins now: no longer ago than a third of the ttl.
+    /// Since when a lease counts that begins now. The leader is asked only if the session's beats are late, and a third of the
+    /// ttl is gone by.
     pub(super) fn proven(
         &self,
         session: &Session,
         deadline: &Deadline,
     ) -> Result<BootInstant, Failure> {
-        let now = self.clock.now();
-        match session.proven_since() {
-            Some(since) if now.since(since) <= self.ttl / 3 => Ok(since),
-            _ => session.prove(deadline),
+        let is_young = |since: &BootInstant| self.clock.now().since(*since) <= self.ttl / 3;
+        let lately = session.proven_lately();
+        match lately.or_else(|| session.proven_since().filter(is_young)) {
+            Some(since) => Ok(since),
+            None => session.prove(deadline),
         }
     }
 

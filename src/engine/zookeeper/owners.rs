@@ -128,6 +128,16 @@ impl Owners {
         nodes.is_some_and(|nodes| nodes.watchers.is_empty() && !nodes.is_deleting)
     }
 
+    /// Whether servers watch all of its nodes, in that session, and have told nothing.
+    pub(super) fn is_watched(&self, owner: &Owner, session: i64) -> bool {
+        let all = self.all.lock();
+        all.owners.get(owner.as_str()).is_some_and(|nodes| {
+            let stand = nodes.watchers.iter().filter(|one| one.stands()).count();
+            let is_known = nodes.session == session && !nodes.is_unclear && !nodes.is_deleting;
+            is_known && stand > 0 && stand == nodes.paths.len()
+        })
+    }
+
     /// They hear that its nodes are gone.
     pub(super) fn watched(&self, owner: &Owner, watchers: Vec<Watcher>) {
         if let Some(nodes) = self.all.lock().owners.get_mut(owner.as_str())

@@ -87,6 +87,9 @@ pub(super) struct Session {
 /// A session lasts so many ticks at least, so that much of it is left when the proof of it comes.
 const LEAST_TICKS: u32 = 4;
 
+/// So old the proof of a session gets, while its beats are answered in time: three of them are three quarters of a tick apart.
+const PROVEN_TICKS: u32 = 3;
+
 impl Session {
     /// Connects. The servers have to give sessions of just this `timeout`, which has to be four of their ticks at least;
     /// otherwise the error says what is possible.
@@ -249,6 +252,13 @@ impl Session {
         let state = self.shared.state.lock();
         let has_ended = matches!(state.phase, Phase::Ended { .. });
         Some(state.proof.since()).filter(|_| !has_ended)
+    }
+
+    /// The same, if its beats are answered in time: then it gets no newer because the leader is asked.
+    pub(super) fn proven_lately(&self) -> Option<BootInstant> {
+        let now = self.shared.clock.now();
+        let since = self.proven_since()?;
+        (now.since(since) <= self.tick() * PROVEN_TICKS).then_some(since)
     }
 
     /// Asks the leader whether the session lives, and returns since when that is proven: some two ticks ago.

@@ -1,6 +1,7 @@
 //! Hears once that a node has changed.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -33,6 +34,8 @@ pub(in crate::engine::zookeeper) enum Told {
 
 struct Shared {
     told: Mutex<Option<Told>>,
+    /// Whether a server has answered that it watches.
+    is_set: AtomicBool,
     changed: Condvar,
     /// What is called on the session's thread. It must not block.
     call: Option<Box<dyn Fn(Told) + Send + Sync>>,
@@ -54,6 +57,7 @@ impl Watcher {
     fn with(call: Option<Box<dyn Fn(Told) + Send + Sync>>) -> Self {
         Watcher(Arc::new(Shared {
             told: Mutex::default(),
+            is_set: AtomicBool::new(false),
             changed: Condvar::new(),
             call,
         }))
@@ -86,6 +90,11 @@ impl Watcher {
         (*self.0.told.lock()).unwrap_or(Told::Nothing)
     }
 
+    /// Whether a server watches, and has told nothing. What was done before a `sync` it has told before it answers that.
+    pub(in crate::engine::zookeeper) fn stands(&self) -> bool {
+        self.0.is_set.load(Ordering::SeqCst) && self.told() == Told::Nothing
+    }
+
     pub(super) fn listening(&self) -> Listening {
         Listening(Arc::downgrade(&self.0))
     }
@@ -95,6 +104,13 @@ impl Listening {
     /// Whether anybody can be told.
     pub(super) fn is_alive(&self) -> bool {
         self.0.strong_count() > 0
+    }
+
+    /// A server has answered that it watches.
+    pub(super) fn set(&self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.is_set.store(true, Ordering::SeqCst);
+        }
     }
 
     /// Tells it, if it is the first time. To be called without any lock.
@@ -132,7 +148,7 @@ impl fmt::Debug for Shared {
 mod tests {
     use super::*;
     use crate::base::cancel::Cancel;
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::atomic::AtomicU32;
     use std::thread;
     use std::time::Duration;
 
@@ -153,6 +169,17 @@ mod tests {
         watcher.listening().tell(Told::ConnectionLost);
         assert_eq!(watcher.wait(&in_time()), Told::Changed);
         assert_eq!(calls.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn watcher_stands_from_the_answer_to_the_first_event() {
+        let watcher = Watcher::new();
+        let listening = watcher.listening();
+        assert!(!watcher.stands());
+        listening.set();
+        assert!(watcher.stands());
+        listening.tell(Told::ConnectionLost);
+        assert!(!watcher.stands());
     }
 
     #[test]

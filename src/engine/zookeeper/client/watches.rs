@@ -31,6 +31,7 @@ const FEW: usize = 64;
 
 impl Watches {
     pub(super) fn add(&mut self, path: String, watched: Watched, listening: Listening) {
+        listening.set();
         if self.nodes.len() >= self.full.max(FEW) {
             self.nodes.retain(|_, watches| {
                 watches.retain(|watch| watch.listening.is_alive());
