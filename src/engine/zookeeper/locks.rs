@@ -11,6 +11,7 @@ use super::nodes;
 use super::owners::{Card, Owners};
 use super::replies::{Replies, Trouble, misunderstood};
 use super::sessions::Sessions;
+use super::sweep::Sweeps;
 use crate::base::cancel::Cancel;
 use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::error::Error;
@@ -22,6 +23,7 @@ use crate::engine::{Request, Unanswered};
 pub(super) struct Locks {
     pub(super) owners: Owners,
     pub(super) leftovers: Leftovers,
+    pub(super) sweeps: Sweeps,
     pub(super) clock: Arc<dyn Clock>,
     sessions: Sessions,
     ttl: Duration,
@@ -54,10 +56,11 @@ impl Locks {
     }
 
     fn of(sessions: Sessions, ttl: Duration, clock: Arc<dyn Clock>) -> Arc<Self> {
-        let (owners, leftovers, closed) = Default::default();
+        let (owners, leftovers, sweeps, closed) = Default::default();
         Arc::new(Locks {
             owners,
             leftovers,
+            sweeps,
             clock,
             sessions,
             ttl,

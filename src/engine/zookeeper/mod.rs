@@ -44,6 +44,7 @@ mod question;
 mod release;
 mod replies;
 mod sessions;
+mod sweep;
 mod teller;
 mod values;
 mod wait;

@@ -92,7 +92,9 @@ impl RawSession {
     /// with a number behind its name, with 3 both, with 4 a container. Returns its path, or the server's error.
     pub fn create(&mut self, path: &str, data: &str, flags: i32) -> Result<String, i32> {
         const ALL: i32 = 31;
-        let mut call = self.begin(1);
+        // Otherwise servers make a node that stays.
+        let is_container = flags == 4;
+        let mut call = self.begin(if is_container { 19 } else { 1 });
         call.text(path).text(data).int(1);
         call.int(ALL).text("world").text("anyone").int(flags);
         self.finish(&call).map(|mut answer| answer.text())

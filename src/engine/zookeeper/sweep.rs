@@ -1,0 +1,294 @@
+//! What processes that are gone have left in a namespace: places that were to be kept, and are over; what tells owners that
+//! their locks were broken; `held` of owners that never released their locks; and names that were made and never used.
+//!
+//! One locker sweeps a namespace, once a day: whoever counts up the version of the namespace's node may. Time is the leader's.
+//! Nothing is deleted that somebody may still want:
+//!
+//! - A kept place that is over is nobody's, and Curator's clients in the same line wait for it. It has its owner's uuid in its name, so no
+//!   other is ever made there.
+//! - What tells of a break, and `held`, are a day old: no longer than that an abandonment is told. `held` of a line in which an
+//!   owner stands stays, and it is deleted in the version that was seen: whoever is let in meanwhile changes it, or makes it anew.
+//! - A name has to be without nodes, or servers refuse to delete it. Whoever finds no name makes it again. Names that have had
+//!   nodes are deleted by the servers.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use super::client::{Op, Reply, Stat};
+use super::kept;
+use super::line::Line;
+use super::locks::{Locks, Name, children, get};
+use super::nodes::{self, HELD};
+use super::replies::Trouble;
+use crate::base::clock::{BootInstant, Deadline};
+use crate::base::limits::ABANDONMENT;
+use crate::base::sync::Mutex;
+
+/// When a locker looks next whether a namespace is to be swept.
+#[derive(Default)]
+pub(super) struct Sweeps(Mutex<HashMap<Box<str>, BootInstant>>);
+
+/// So often it looks.
+const LOOK: Duration = Duration::from_secs(3600);
+
+/// So many names are looked at together, with a pause behind them.
+const PAGE: usize = 100;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What one question of a sweep may take.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// The leader's clock, in milliseconds since 1970, as it was then.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LeadersClock(pub(super) i64, pub(super) BootInstant);
+
+/// A node that may be garbage, and what makes it so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Its time is over.
+    Kept,
+    /// Nobody has asked for it, or changed it, for a day.
+    Old,
+}
+
+impl Locks {
+    /// An owner was let in in that namespace. If it is time, a thread sweeps it.
+    pub(super) fn sweep_if_due(self: &Arc<Self>, namespace: &str, clock: LeadersClock) {
+        let now = self.clock.now();
+        {
+            let mut all = self.sweeps.0.lock();
+            if all.get(namespace).is_some_and(|next| now < *next) {
+                return;
+            }
+            all.insert(namespace.into(), now.plus(LOOK));
+        }
+        let sweep = Sweep {
+            locks: self.clone(),
+            path: self.namespace_path(namespace),
+            clock,
+        };
+        let thread = thread::Builder::new().name("crosslock-zk-sweep".into());
+        // Another locker does it, or this one in an hour.
+        let _ = thread.spawn(move || sweep.run());
+    }
+}
+
+/// One look at a namespace.
+struct Sweep {
+    locks: Arc<Locks>,
+    path: String,
+    clock: LeadersClock,
+}
+
+impl Sweep {
+    fn run(&self) {
+        // What it can't do another locker may do tomorrow.
+        if !matches!(self.is_claimed(), Ok(true)) {
+            return;
+        }
+        let Ok(Some((names, _))) = self.children() else {
+            return;
+        };
+        let names = names.iter().filter(|name| nodes::decoded(name).is_some());
+        let names: Vec<_> = names.map(|name| self.name(name)).collect();
+        for page in names.chunks(PAGE) {
+            if self.locks.closed.is_set() || self.page(page).is_err() {
+                return;
+            }
+            self.deadline().sleep(PAUSE);
+        }
+    }
+
+    fn name(&self, name: &str) -> Name {
+        let path = format!("{}/{name}", self.path);
+        Name { path }
+    }
+
+    fn deadline(&self) -> Deadline {
+        Deadline::after(ANSWER).or(&self.locks.closed)
+    }
+
+    fn leaders_now(&self) -> i64 {
+        let LeadersClock(then, at) = self.clock;
+        let passed = self.locks.clock.now().since(at).as_millis();
+        then.saturating_add(passed.try_into().unwrap_or(i64::MAX))
+    }
+
+    /// Whether it is time, and this is the one locker that sweeps.
+    fn is_claimed(&self) -> Result<bool, Trouble> {
+        let deadline = self.deadline();
+        let found = self
+            .locks
+            .call_again(&[get(self.path.clone())], &deadline)?
+            .data()?;
+        let Some((data, stat)) = found.filter(|(_, stat)| is_due(stat, self.leaders_now())) else {
+            return Ok(false);
+        };
+        let claim = Op::Set {
+            path: self.path.clone(),
+            data,
+            version: Some(stat.version),
+        };
+        let claimed = self.locks.call(&[claim], &deadline)?.next()?;
+        Ok(matches!(claimed, Ok(Reply::Stat(_))))
+    }
+
+    fn children(&self) -> Result<Option<(Vec<String>, Stat)>, Trouble> {
+        let list = [children(&self.path)];
+        self.locks.call_again(&list, &self.deadline())?.children()
+    }
+
+    /// Deletes what is garbage in these names.
+    fn page(&self, names: &[Name]) -> Result<(), Trouble> {
+        let lists: Vec<_> = names.iter().map(|name| children(&name.path)).collect();
+        let mut replies = self.locks.call_again(&lists, &self.deadline())?;
+        let (mut looks, mut deletes) = (Vec::new(), Vec::new());
+        for name in names {
+            let Some((nodes, stat)) = replies.children()? else {
+                continue;
+            };
+            if is_unused(&stat, self.leaders_now()) {
+                deletes.push(delete(name.path.clone(), None));
+            }
+            let found = candidates(&Line::of(&nodes));
+            looks.extend(
+                found
+                    .into_iter()
+                    .map(|(kind, node)| (kind, name.child(&node))),
+            );
+        }
+        let gets: Vec<_> = looks.iter().map(|(_, path)| get(path.clone())).collect();
+        if !gets.is_empty() {
+            let mut replies = self.locks.call_again(&gets, &self.deadline())?;
+            for (kind, path) in looks {
+                let found = replies.data()?;
+                let garbage = found
+                    .filter(|(content, stat)| is_garbage(kind, content, stat, self.leaders_now()));
+                deletes.extend(garbage.map(|(_, stat)| delete(path, Some(stat.version))));
+            }
+        }
+        if !deletes.is_empty() {
+            // What is refused has changed meanwhile, or isn't this user's.
+            self.locks.call(&deletes, &self.deadline())?;
+        }
+        Ok(())
+    }
+}
+
+fn delete(path: String, version: Option<i32>) -> Op {
+    Op::Delete { path, version }
+}
+
+/// Whether a namespace with such a node is to be swept: it never was, or not for a day.
+fn is_due(namespace: &Stat, leaders_now: i64) -> bool {
+    namespace.version == 0 || is_old(namespace.mtime, leaders_now)
+}
+
+/// Whether a name was made, and its first node never was.
+fn is_unused(name: &Stat, leaders_now: i64) -> bool {
+    name.num_children == 0 && name.cversion == 0 && is_old(name.ctime, leaders_now)
+}
+
+/// The nodes that may be garbage.
+fn candidates(line: &Line) -> Vec<(Kind, String)> {
+    let broken = line.broken.iter();
+    let mut found: Vec<_> = broken
+        .map(|uuid| (Kind::Old, nodes::broken(uuid)))
+        .collect();
+    let kept = line.kept();
+    found.extend(kept.map(|member| (Kind::Kept, member.node.clone())));
+    if line.is_marked && line.members.iter().all(|member| member.is_kept) {
+        found.push((Kind::Old, HELD.to_owned()));
+    }
+    found
+}
+
+fn is_garbage(kind: Kind, content: &[u8], stat: &Stat, leaders_now: i64) -> bool {
+    match kind {
+        Kind::Kept => kept::left(content, stat, leaders_now).0.is_zero(),
+        Kind::Old => is_old(stat.mtime, leaders_now),
+    }
+}
+
+fn is_old(since: i64, leaders_now: i64) -> bool {
+    let day = i64::try_from(ABANDONMENT.as_millis()).unwrap_or(i64::MAX);
+    since.saturating_add(day) < leaders_now
+}
+
+impl fmt::Debug for Sweeps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sweeps").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UUID: &str = "01234567-89ab-4def-8123-456789abcdef";
+    const DAY: i64 = 24 * 3600 * 1000;
+
+    fn stat(at: i64) -> Stat {
+        Stat {
+            ctime: at,
+            mtime: at,
+            ..Stat::default()
+        }
+    }
+
+    fn line(nodes: &[&str]) -> Line {
+        let nodes: Vec<_> = nodes.iter().map(|node| node.replace('U', UUID)).collect();
+        Line::of(&nodes)
+    }
+
+    fn found(nodes: &[&str]) -> Vec<String> {
+        let found = candidates(&line(nodes)).into_iter();
+        found.map(|(_, node)| node.replace(UUID, "U")).collect()
+    }
+
+    #[test]
+    fn held_of_a_line_in_which_an_owner_stands_is_no_garbage() {
+        let left = ["b-U", "kx-U-lock-0000000001", "held", "value"];
+        assert_eq!(found(&left), left[..3]);
+        for owner in ["x", "r", "p1of2"] {
+            let owner = format!("{owner}-U-lock-0000000002");
+            assert_eq!(
+                found(&[&left[..], &[&owner]].concat()),
+                left[..2],
+                "{owner}"
+            );
+        }
+        let curators = "_c_U-lock-0000000002";
+        assert_eq!(found(&[&left[..], &[curators]].concat()), left[..2]);
+    }
+
+    #[test]
+    fn what_nobody_has_touched_for_a_day_is_garbage() {
+        assert!(!is_garbage(Kind::Old, b"", &stat(7), 7 + DAY));
+        assert!(is_garbage(Kind::Old, b"", &stat(7), 8 + DAY));
+        assert!(!is_garbage(Kind::Kept, b"100", &stat(7), 106));
+        assert!(is_garbage(Kind::Kept, b"100", &stat(7), 107));
+    }
+
+    #[test]
+    fn only_names_that_never_had_a_node_are_unused() {
+        assert!(is_unused(&stat(7), 8 + DAY));
+        assert!(!is_unused(&stat(7), 7 + DAY));
+        let had_one = Stat {
+            cversion: 2,
+            ..stat(7)
+        };
+        assert!(!is_unused(&had_one, 8 + DAY), "servers delete it");
+    }
+
+    #[test]
+    fn namespace_is_due_once_a_day() {
+        let swept = |version| Stat { version, ..stat(7) };
+        assert!(is_due(&swept(0), 8));
+        assert!(!is_due(&swept(1), 7 + DAY));
+        assert!(is_due(&swept(1), 8 + DAY));
+    }
+}
