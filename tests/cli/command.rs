@@ -8,16 +8,30 @@ use crate::program::{heeding_signals, program};
 use crate::tool::Place;
 
 #[test]
-fn command_sees_name_and_token_and_no_url() {
+fn command_sees_name_and_token() {
     let place = Place::with_files();
     let done = place.run("deploy", "env").done();
     let has = |line: &str| done.out.lines().any(|one| one.starts_with(line));
     assert!(has("CROSSLOCK_NAME=deploy"), "{}", done.out);
     assert!(has("CROSSLOCK_TOKEN="), "{}", done.out);
-    assert!(!done.out.contains("CROSSLOCK_URL"), "{}", done.out);
-    assert!(!done.out.contains("file://"), "{}", done.out);
     let done = place.run("from to", "echo $CROSSLOCK_NAME").done();
     assert_eq!(done.out, "from to\n");
+}
+
+/// Without the variable, what runs inside would take its locks in the user's directory.
+#[test]
+fn program_inside_the_program_has_its_locks_at_the_same_place() {
+    let place = Place::with_files();
+    let inner = format!("{} run a -n -- touch entered; echo $?", program());
+    let done = place.run("a", &inner).done();
+    assert_eq!(done.out, "75\n", "{}", done.err);
+    assert!(!place.path("entered").exists());
+    // A URL on the command line is for that command alone.
+    let elsewhere = format!("--url=file://{}/other", place.dir().display());
+    let script = "echo $CROSSLOCK_URL";
+    let args = [&*elsewhere, "run", "a", "--", "sh", "-c", script];
+    let done = place.tool_with(&args).done();
+    assert_eq!(done.out, format!("{}\n", place.url()));
 }
 
 #[test]
@@ -96,8 +110,7 @@ fn ignored_signal_stays_ignored() {
 fn lock_is_free_when_the_command_has_ended_and_not_before() {
     let place = Place::with_files();
     let script = format!("{} test a; echo $?", program());
-    let url = format!("CROSSLOCK_URL=file://{}/locks", place.dir().display());
-    let done = place.run("a", &format!("{url} {script}")).done();
+    let done = place.run("a", &script).done();
     assert_eq!(done.out, "75\n", "{}", done.err);
     assert_eq!(place.tool("test a").done().code(), 0);
 }

@@ -61,8 +61,6 @@ impl Child {
             .args(&options.command)
             .env("CROSSLOCK_NAME", options.name())
             .env("CROSSLOCK_TOKEN", token.to_string())
-            // It may hold a password.
-            .env_remove("CROSSLOCK_URL")
             .process_group(0)
             .spawn();
         for file in inherited {
