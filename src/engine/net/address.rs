@@ -14,7 +14,7 @@ pub(in crate::engine) enum Endpoint {
 }
 
 /// A host, by its name or its address, and a port.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::engine) struct HostPort {
     pub(in crate::engine) host: String,
     pub(in crate::engine) port: u16,

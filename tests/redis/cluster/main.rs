@@ -6,6 +6,7 @@ mod bounds;
 mod confirmed;
 mod failovers;
 mod moves;
+mod old_maps;
 mod opening;
 mod operating;
 mod rights;

@@ -7,6 +7,7 @@ use super::probe::Probe;
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
 use crate::base::options::Options;
+use crate::engine::redis::servers::node_lines::{NodeLine, node_lines};
 use crate::engine::redis::servers::slots::SLOTS;
 
 const COVERAGE: &str = "slots";
@@ -38,15 +39,11 @@ pub(super) fn cluster(masters: &[Probe<'_>], options: &Options) -> Result<Vec<Fi
     Ok(vec![slots(covered, moving), failover(longest, options)])
 }
 
-/// The slots that come or go at the node that answered CLUSTER NODES: `[93->-id]` and `[77-<-id]` in its own line.
+/// The slots that come or go at the node that answered CLUSTER NODES.
 fn on_their_way(nodes: &str) -> Vec<u16> {
-    let mut lines = nodes.lines().map(|line| line.split(' '));
-    let own = lines.find(|line| {
-        let flags = line.clone().nth(2).unwrap_or_default();
-        flags.split(',').any(|flag| flag == "myself")
-    });
-    let slot = |word: &str| word.strip_prefix('[')?.split('-').next()?.parse().ok();
-    own.into_iter().flatten().filter_map(slot).collect()
+    let own = node_lines(nodes).filter(NodeLine::is_own);
+    own.flat_map(|line| line.on_their_way().collect::<Vec<_>>())
+        .collect()
 }
 
 fn slots(covered: Option<u64>, moving: Option<Vec<u16>>) -> Finding {

@@ -79,7 +79,7 @@ const SHARDED_CHANNEL: &[&str] = &[
 const SHARDED_SUBSCRIPTIONS: &[&str] = &["SSUBSCRIBE CHANNEL", "SUNSUBSCRIBE CHANNEL"];
 
 /// What finds the node of a lock.
-const NODES: &[&str] = &["CLUSTER SLOTS", "CLUSTER INFO", "ASKING"];
+const NODES: &[&str] = &["CLUSTER SLOTS", "CLUSTER INFO", "CLUSTER NODES", "ASKING"];
 
 pub(super) fn rights(probe: &Probe<'_>, namespace: &Namespace) -> Result<Vec<Finding>> {
     let trial = Trial::new(probe, namespace)?;

@@ -29,6 +29,7 @@ mod ask_all;
 pub(super) mod at_once;
 mod cluster;
 mod masters;
+pub(super) mod node_lines;
 mod sentinel;
 mod single;
 pub(super) mod slots;

@@ -14,8 +14,8 @@ use support::{
 };
 
 /// What the user may do besides.
-const MORE: &str = "+role +wait +cluster|slots +cluster|info +asking +spublish +ssubscribe +sunsubscribe \
-    +pubsub|shardnumsub +info";
+const MORE: &str = "+role +wait +cluster|slots +cluster|info +cluster|nodes +asking +spublish +ssubscribe \
+    +sunsubscribe +pubsub|shardnumsub +info";
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A server that is late on a busy machine isn't replaced for it.
 const DOWN_AFTER: Duration = Duration::from_millis(1_500);

@@ -5,10 +5,11 @@
 //! | nothing | the time of the look-up |
 //! | that the cluster is down | 500 ms, and 50 ms when a majority has answered |
 //! | that it isn't | 50 ms, and none when a majority has answered |
+//! | that another has a slot than was known | 500 ms, but only masters |
 //!
-//! The best is what has the highest epoch. Of two with the same, one is behind: the epoch of a failover is known to all
-//! from when the replica asks for their votes, and who has its slots only a little later. Until then the others say that
-//! the cluster is down, and the new master doesn't.
+//! The best is what has the highest epoch of any claim to slots. Where several have it, and one of them says that the cluster is
+//! down, it is down: a replica may be about to take a master's place, and that master, cut off, doesn't know yet. Whom to
+//! believe of each slot is decided when all was heard: see `map.rs`.
 
 use std::time::Duration;
 
@@ -19,15 +20,18 @@ use crate::engine::redis::failure::Failure;
 /// For how long the others may go on when the first has answered: one of them may know something newer.
 const OTHERS: Duration = Duration::from_millis(50);
 
-/// The same where the cluster is down as the first has it: it may be cut off from the others, and nearer than they.
-const OTHERS_OF_A_LONER: Duration = Duration::from_millis(500);
+/// The same where the cluster is down as the first has it: it may be cut off from the others, and nearer than they. So may a
+/// node that says something new, which masters have to confirm.
+pub(super) const OTHERS_OF_A_LONER: Duration = Duration::from_millis(500);
 
 /// What the nodes have said so far.
 #[derive(Debug)]
 pub(super) struct Heard {
     majority: usize,
     count: usize,
-    best: Option<View>,
+    /// The highest epoch, and whether none that has it says that the cluster is down.
+    best: Option<(u64, bool)>,
+    views: Vec<View>,
     failed: Option<Failure>,
     /// Answers that come later don't count.
     until: Deadline,
@@ -40,6 +44,7 @@ impl Heard {
             majority: asked / 2 + 1,
             count: 0,
             best: None,
+            views: Vec::new(),
             failed: None,
             until,
         }
@@ -47,7 +52,7 @@ impl Heard {
 
     /// For how long to listen on; `None`: it is enough.
     pub(super) fn until(&self) -> Option<&Deadline> {
-        let is_enough = self.is_of_majority() && self.best.as_ref().is_some_and(|best| best.is_up);
+        let is_enough = self.is_of_majority() && self.best.is_some_and(|(_, is_up)| is_up);
         (!is_enough).then_some(&self.until)
     }
 
@@ -62,9 +67,13 @@ impl Heard {
                 };
                 // Each may shorten the wait, and none makes it longer.
                 self.until = self.until.within(patience);
-                if self.best.as_ref().is_none_or(|best| is_better(&view, best)) {
-                    self.best = Some(view);
-                }
+                self.best = Some(match self.best {
+                    Some((epoch, is_up)) if epoch == view.newest() => (epoch, is_up && view.is_up),
+                    best => best
+                        .max(Some((view.newest(), view.is_up)))
+                        .unwrap_or_default(),
+                });
+                self.views.push(view);
             }
             Ok(_) => {}
             Err(failure) => self.failed = worse(self.failed.take(), failure),
@@ -74,23 +83,29 @@ impl Heard {
         }
     }
 
-    /// The view to believe.
-    pub(super) fn best(self) -> Result<View, Failure> {
-        self.best.ok_or_else(|| {
-            self.failed.unwrap_or_else(|| {
-                let cause = "none of the nodes that were asked knows where any slot is";
-                Failure::ClusterDown(cause.into())
-            })
-        })
+    /// What was said so far that is of use.
+    pub(super) fn views(&self) -> &[View] {
+        &self.views
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    ///
+    /// When there is nothing.
+    pub(super) fn into_views(self) -> Result<Vec<View>, Failure> {
+        if !self.views.is_empty() {
+            return Ok(self.views);
+        }
+        Err(self.failed.unwrap_or_else(|| {
+            let cause = "none of the nodes that were asked knows where any slot is";
+            Failure::ClusterDown(cause.into())
+        }))
     }
 
     fn is_of_majority(&self) -> bool {
         self.count >= self.majority
     }
-}
-
-fn is_better(view: &View, than: &View) -> bool {
-    (view.epoch, view.is_up) > (than.epoch, than.is_up)
 }
 
 /// The failure that says more of why a cluster can't be used.
@@ -121,12 +136,13 @@ mod tests {
             first: 0,
             last: 16_383,
             master: HostPort { host, port },
+            epoch,
             replicas: Vec::new(),
         };
         View {
-            epoch,
             is_up,
             ranges: vec![all],
+            ..View::default()
         }
     }
 
@@ -138,10 +154,6 @@ mod tests {
         heard
     }
 
-    fn believed(asked: usize, views: &[(u64, bool, u16)]) -> u16 {
-        heard(asked, views).best().unwrap().ranges[0].master.port
-    }
-
     /// Whether it is listened to for so long, counted from before or from now.
     fn is_for(heard: &Heard, before: Instant, time: Duration) -> bool {
         let until = heard.until().and_then(Deadline::instant);
@@ -149,23 +161,15 @@ mod tests {
     }
 
     #[test]
-    fn newest_is_believed_and_of_two_as_new_the_one_that_has_a_master_for_all() {
-        assert_eq!(believed(6, &[(6, true, 1), (7, false, 2)]), 2);
-        assert_eq!(believed(6, &[(7, false, 2), (6, true, 1)]), 2);
-        assert_eq!(believed(6, &[(7, false, 1), (7, true, 2)]), 2);
-        assert_eq!(believed(6, &[(7, true, 2), (7, false, 1)]), 2);
-    }
-
-    #[test]
     fn majority_to_whom_the_cluster_is_down_is_not_enough() {
-        // The old master, which is cut off, and three that know of the failover, and not yet of its end.
-        let behind = [(6, false, 1), (7, false, 1), (7, false, 1), (7, false, 1)];
+        // The old master, which is cut off, and three that wait for the end of the failover.
+        let behind = [(6, true, 1), (6, false, 1), (6, false, 1), (6, false, 1)];
         let before = Instant::now();
         let mut heard = heard(6, &behind);
         assert!(is_for(&heard, before, OTHERS));
         heard.add(Ok(view(7, true, 2)));
         assert!(heard.until().is_none());
-        assert_eq!(heard.best().unwrap().ranges[0].master.port, 2);
+        assert_eq!(heard.into_views().unwrap().len(), 5);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! Each caller waits by its own deadline, and nobody by a lock. A look-up has a deadline of its own, so a caller who is
 //! cancelled spoils nothing for those that have joined. It ends when the cluster isn't used any more.
 
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, bounded};
 
-use super::heard::Heard;
+use super::heard::{Heard, OTHERS_OF_A_LONER};
 use super::map::Map;
 use super::view::View;
 use crate::base::cancel::Cancel;
@@ -165,7 +166,7 @@ impl Nodes {
         Step::Runs(now, end)
     }
 
-    /// Asks some of the nodes at once, and takes over what the one says that knows most.
+    /// Asks some of the nodes at once, and takes over what they say.
     ///
     /// # Errors
     ///
@@ -173,17 +174,58 @@ impl Nodes {
     pub(super) fn look_up(&self, began: Instant, deadline: &Deadline) -> Result<(), Failure> {
         let asked = self.next_to_ask();
         let mut heard = Heard::nothing(asked.len(), deadline.clone());
-        let answers = ask_all(&asked, deadline, View::ask);
-        while let Some(answer) = heard.until().and_then(|until| answers.next(until)) {
-            heard.add(answer);
+        let answers = ask_all(&asked, deadline, ask);
+        let mut answered = Vec::new();
+        while let Some(Ok((node, view))) = heard.until().and_then(|until| answers.next(until)) {
+            heard.add(view);
+            answered.push(node);
         }
-        let view = heard.best()?;
-        self.take_over(&view, began);
+        if self.is_news(&heard) {
+            // A node that is cut off, and that is nearer than others, may have said it.
+            let until = deadline.within(OTHERS_OF_A_LONER);
+            let (late, others) = self.masters_but(&heard, &answered, &asked);
+            let more = ask_all(&others, deadline, ask);
+            for (mut missing, answers) in [(late, answers), (others, more)] {
+                while !missing.is_empty()
+                    && let Some(Ok((node, view))) = answers.next(&until)
+                {
+                    missing.retain(|one| !Arc::ptr_eq(one, &node));
+                    heard.add(view);
+                }
+            }
+        }
+        self.take_over(&heard.into_views()?, began);
         Ok(())
     }
 
-    fn take_over(&self, view: &View, began: Instant) {
-        let retired = self.map.lock().take_over(view, began);
+    fn is_news(&self, heard: &Heard) -> bool {
+        let map = self.map.lock();
+        heard.views().iter().any(|view| map.is_news(view))
+    }
+
+    /// The masters that haven't answered: those that were asked, and the others.
+    fn masters_but(
+        &self,
+        heard: &Heard,
+        answered: &[Arc<Server>],
+        asked: &[Arc<Server>],
+    ) -> (Vec<Arc<Server>>, Vec<Arc<Server>>) {
+        let is_among = |all: &[Arc<Server>], one: &Arc<Server>| {
+            all.iter().any(|other| Arc::ptr_eq(other, one))
+        };
+        let mut map = self.map.lock();
+        let masters: HashSet<_> = heard
+            .views()
+            .iter()
+            .flat_map(|view| &view.masters)
+            .collect();
+        let masters = masters.into_iter().filter_map(|at| map.node(at).cloned());
+        let masters = masters.filter(|one| !is_among(answered, one));
+        masters.partition(|one| is_among(asked, one))
+    }
+
+    fn take_over(&self, views: &[View], began: Instant) {
+        let retired = self.map.lock().take_over(views, began);
         // It closes connections.
         retired.iter().for_each(|node| node.retire());
     }
@@ -199,6 +241,13 @@ impl Nodes {
         in_turn.take(nodes.len().min(ASKED)).cloned().collect()
     }
 }
+
+/// What a node says, and which one does.
+fn ask(node: &Arc<Server>, deadline: &Deadline) -> Result<Said, Failure> {
+    Ok((node.clone(), View::ask(node, deadline)))
+}
+
+type Said = (Arc<Server>, Result<View, Failure>);
 
 /// Returns when the channel has ended, or the deadline is over.
 fn await_end(end: &Receiver<Infallible>, deadline: &Deadline) {

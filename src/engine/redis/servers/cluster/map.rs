@@ -1,8 +1,18 @@
 //! Which node has which slot, as far as it is known.
 //!
+//! A node that is cut off from the others goes on claiming slots that another has taken over. So the epoch of each claim is kept:
+//!
+//! | of a slot is said | it is then |
+//! |---|---|
+//! | one claim or several, the highest as high as what is known, or higher | the highest's; of two as high, that of the node to which the cluster isn't down |
+//! | lower claims, or none, by fewer nodes than most | where it was |
+//! | the same by most of the nodes that are known | the highest's, or nobody's: the cluster was made anew |
+//! | by its node, in answer to a command, that it is another's | the other's: no look-up is needed to follow |
+//!
 //! What always holds: there is one [`Server`] for each address, and one that isn't in the map any more, or that was a master
 //! and isn't, is retired.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -22,6 +32,8 @@ pub(super) struct Map {
     nodes: Vec<Arc<Server>>,
     /// The node of each slot: where it stands in `nodes`.
     slots: Vec<u16>,
+    /// Of the claim by which it has the slot.
+    epochs: Vec<u64>,
     /// When the look-up began that this is from.
     looked_up: Option<Instant>,
 }
@@ -36,6 +48,7 @@ impl Map {
             seeds,
             nodes: Vec::new(),
             slots: vec![NOBODY; usize::from(SLOTS)],
+            epochs: vec![0; usize::from(SLOTS)],
             looked_up: None,
         }
     }
@@ -47,6 +60,7 @@ impl Map {
             nodes: self.nodes.iter().map(own).collect(),
             seeds: self.seeds.clone(),
             slots: self.slots.clone(),
+            epochs: self.epochs.clone(),
             settings,
             ..*self
         }
@@ -109,37 +123,86 @@ impl Map {
         Some(number)
     }
 
-    /// Takes over what a look-up says that began then. Gives the nodes that are to be retired.
-    pub(super) fn take_over(&mut self, view: &View, began: Instant) -> Vec<Arc<Server>> {
-        let before = std::mem::take(&mut self.nodes);
+    /// Whether it says of any slot that another node has it than is known, and may be right.
+    pub(super) fn is_news(&self, view: &View) -> bool {
+        view.ranges.iter().any(|range| {
+            let place = self
+                .nodes
+                .iter()
+                .position(|node| is_at(node, &range.master));
+            let mut slots = usize::from(range.first)..=usize::from(range.last);
+            slots.any(|slot| {
+                self.epochs[slot] <= range.epoch && place != Some(usize::from(self.slots[slot]))
+            })
+        })
+    }
+
+    /// Takes over what nodes say in a look-up that began then. Gives the nodes that are to be retired.
+    pub(super) fn take_over(&mut self, views: &[View], began: Instant) -> Vec<Arc<Server>> {
         let were_masters = masters(&self.slots);
-        let addresses = |range: &super::view::Range| range.master.clone();
-        let are_masters: Vec<_> = view.ranges.iter().map(addresses).collect();
-        let replicas = view.ranges.iter().flat_map(|range| &range.replicas);
-        let others: Vec<_> = replicas.chain(&self.seeds).cloned().collect();
+        self.believe(views);
+        let are_masters = masters(&self.slots);
+        let ranges = views.iter().flat_map(|view| &view.ranges);
+        let of_ranges = ranges.flat_map(|range| range.replicas.iter().chain([&range.master]));
+        let masters = views.iter().flat_map(|view| &view.masters);
+        let seeds = self.seeds.clone();
+        let mut told = HashSet::new();
+        let all = of_ranges.chain(masters).chain(&seeds);
+        let others: Vec<_> = all.filter(|at| told.insert(*at)).collect();
         // A master that isn't one any more is another server to those who have connections there.
-        let (mut kept, mut retired) = (Vec::new(), Vec::new());
-        for (at, node) in before.into_iter().enumerate() {
-            let is_one_of = |all: &[HostPort]| all.iter().any(|at| is_at(&node, at));
+        let (mut kept, mut retired, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, node) in std::mem::take(&mut self.nodes).into_iter().enumerate() {
             let was_master = were_masters.contains(&at);
-            if is_one_of(&are_masters) || (!was_master && is_one_of(&others)) {
+            let is_told = || matches!(node.endpoint(), Endpoint::Tcp(at) if told.contains(at));
+            if are_masters.contains(&at) || (!was_master && is_told()) {
+                places.push(u16::try_from(kept.len()).unwrap_or(NOBODY));
                 kept.push(node);
             } else {
+                places.push(NOBODY);
                 retired.push(node);
             }
         }
         self.nodes = kept;
-        self.slots.fill(NOBODY);
-        for range in &view.ranges {
-            if let Some(place) = self.place(&range.master) {
-                self.slots[usize::from(range.first)..=usize::from(range.last)].fill(place);
-            }
+        for slot in &mut self.slots {
+            *slot = places.get(usize::from(*slot)).copied().unwrap_or(NOBODY);
         }
-        for other in &others {
+        for other in others {
             let _ = self.place(other);
         }
         self.looked_up = Some(began);
         retired
+    }
+
+    /// Decides who has which slot, by the claims of all.
+    fn believe(&mut self, views: &[View]) {
+        let most = self.nodes.len() / 2 + 1;
+        let mut best = vec![None; self.slots.len()];
+        // How many know of no claim that is as high as the one that is known.
+        let mut behind = vec![views.len(); self.slots.len()];
+        let mut places = HashMap::new();
+        for view in views {
+            for range in &view.ranges {
+                let place = places
+                    .entry(&range.master)
+                    .or_insert_with(|| self.place(&range.master));
+                let Some(place) = *place else { continue };
+                let rank = (range.epoch, view.is_up);
+                for slot in usize::from(range.first)..=usize::from(range.last) {
+                    if best[slot].is_none_or(|(other, _)| rank > other) {
+                        best[slot] = Some((rank, place));
+                    }
+                    if range.epoch >= self.epochs[slot] {
+                        behind[slot] = behind[slot].saturating_sub(1);
+                    }
+                }
+            }
+        }
+        for (slot, best) in best.into_iter().enumerate() {
+            let ((epoch, _), place) = best.unwrap_or(((0, false), NOBODY));
+            if epoch >= self.epochs[slot] || behind[slot] >= most {
+                (self.slots[slot], self.epochs[slot]) = (place, epoch);
+            }
+        }
     }
 }
 
@@ -183,18 +246,36 @@ mod tests {
         Map::new(hosts, Arc::new(settings))
     }
 
-    fn view(ranges: &[(u16, u16, u16, &[u16])]) -> View {
+    fn view(ranges: &[(u16, u16, u16, &[u16])]) -> [View; 1] {
         let range = |(first, last, master, replicas): &(u16, u16, u16, &[u16])| Range {
             first: *first,
             last: *last,
             master: at(*master),
+            epoch: 1,
             replicas: replicas.iter().copied().map(at).collect(),
         };
-        View {
-            epoch: 1,
+        [View {
             is_up: true,
             ranges: ranges.iter().map(range).collect(),
-        }
+            ..View::default()
+        }]
+    }
+
+    /// What a node says to which one slot is at that port, by a claim of that epoch.
+    fn claim((port, epoch): (u16, u64), is_up: bool) -> View {
+        let [mut view] = view(&[(5, 5, port, &[])]);
+        view.ranges[0].epoch = epoch;
+        View { is_up, ..view }
+    }
+
+    /// Where a slot is that was at 1 by a claim of epoch 8, in a cluster of five nodes, and of a seed.
+    fn after(views: &[View]) -> Vec<u16> {
+        let (mut map, [mut before]) = (map(), view(&[(5, 5, 1, &[2, 3, 4, 5])]));
+        before.ranges[0].epoch = 8;
+        map.take_over(&[before], Instant::now());
+        map.take_over(views, Instant::now());
+        let master = map.master(5).cloned();
+        ports(master.as_slice())
     }
 
     fn ports(nodes: &[Arc<Server>]) -> Vec<u16> {
@@ -215,6 +296,45 @@ mod tests {
         assert!(Arc::ptr_eq(map.master(0).unwrap(), map.master(10).unwrap()));
         assert_eq!((map.covered(), map.looked_up()), (16_384, Some(now)));
         assert!(map.master(SLOTS).is_none());
+    }
+
+    #[test]
+    fn highest_claim_is_believed_whoever_answers_first() {
+        let (old, new) = (claim((1, 8), true), claim((2, 9), false));
+        assert_eq!(after(&[claim((2, 9), true)]), [2]);
+        assert_eq!(after(&[claim((1, 8), true), claim((2, 9), false)]), [2]);
+        assert_eq!(after(&[new, old]), [2]);
+        // Without epochs, the node to which the cluster is down isn't believed.
+        let mut map = map();
+        map.take_over(&[claim((1, 0), false), claim((2, 0), true)], Instant::now());
+        assert_eq!(ports(&map.masters()), [2]);
+        map.take_over(&[claim((1, 0), true), claim((2, 0), false)], Instant::now());
+        assert_eq!(ports(&map.masters()), [1]);
+    }
+
+    #[test]
+    fn lower_claim_is_believed_of_most_nodes_alone() {
+        let old = |count: usize| -> Vec<_> { (0..count).map(|_| claim((2, 5), true)).collect() };
+        assert_eq!(after(&old(3)), [1]);
+        // Those of another cluster, which was made at the same addresses.
+        assert_eq!(after(&old(4)), [2]);
+        let mut with_its_own = old(3);
+        with_its_own.push(claim((1, 8), true));
+        assert_eq!(after(&with_its_own), [1]);
+        // Nobody's.
+        let nobody: Vec<_> = (0..4).flat_map(|_| view(&[(6, 9, 3, &[])])).collect();
+        assert_eq!(after(&nobody[..3]), [1]);
+        assert!(after(&nobody).is_empty());
+    }
+
+    #[test]
+    fn news_is_what_may_change_who_has_a_slot() {
+        let mut map = map();
+        assert!(map.is_news(&claim((1, 0), true)));
+        map.take_over(&[claim((1, 8), true)], Instant::now());
+        assert!(!map.is_news(&claim((1, 8), true)));
+        assert!(!map.is_news(&claim((2, 7), true)));
+        assert!(map.is_news(&claim((2, 9), true)));
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! What a node says of its cluster: who has which slots.
 //!
 //! CLUSTER SLOTS is understood by all versions. An answer is as old as the node's knowledge: a node that is cut off from
-//! the others has another view than they, and the smaller epoch.
+//! the others has another view than they. CLUSTER NODES has the config epoch of each master: of two that are said to have a
+//! slot, the one with the higher epoch has it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use ::redis::Value;
@@ -10,17 +12,19 @@ use ::redis::Value;
 use crate::base::clock::Deadline;
 use crate::engine::net::address::{Endpoint, HostPort};
 use crate::engine::redis::failure::Failure;
+use crate::engine::redis::script::Command;
 use crate::engine::redis::server::{Manner, Server};
+use crate::engine::redis::servers::node_lines::{NodeLine, node_lines};
 use crate::engine::redis::servers::slots::SLOTS;
 
 /// What a node says of its cluster.
 #[derive(Debug, Default)]
 pub(super) struct View {
-    /// It increases with each failover and with each slot that moves. 0: the node doesn't say it.
-    pub(super) epoch: u64,
     /// Whether the node doesn't say that the cluster is down, which it says also when it is cut off from most others.
     pub(super) is_up: bool,
     pub(super) ranges: Vec<Range>,
+    /// The masters that may answer, also those without slots. None where this user may not see CLUSTER NODES.
+    pub(super) masters: Vec<HostPort>,
 }
 
 /// Slots that follow one another, and the nodes that have them.
@@ -29,32 +33,71 @@ pub(super) struct Range {
     pub(super) first: u16,
     pub(super) last: u16,
     pub(super) master: HostPort,
+    /// Of the master's claim to its slots: it increases with each failover and with each slot that it is given. 0: unknown.
+    pub(super) epoch: u64,
     pub(super) replicas: Vec<HostPort>,
 }
 
+/// INFO, NODES and SLOTS, in one round trip.
+struct Questions;
+
+impl Command for Questions {
+    fn packed(&self) -> Vec<u8> {
+        let questions = ["INFO", "NODES", "SLOTS"].into_iter();
+        let packed = questions.map(|word| ::redis::cmd("CLUSTER").arg(word).get_packed_command());
+        packed.flatten().collect()
+    }
+
+    fn length(&self) -> usize {
+        3
+    }
+}
+
+/// Of each master by its id.
+type Epochs<'a> = HashMap<&'a str, u64>;
+
 impl View {
     pub(super) fn ask(server: &Arc<Server>, deadline: &Deadline) -> Result<Self, Failure> {
-        let [mut info, mut slots] = [(); 2].map(|()| ::redis::cmd("CLUSTER"));
-        info.arg("INFO");
-        slots.arg("SLOTS");
-        // Asked first: the slots are no older than the epoch.
-        let (epoch, is_up) = match server.call(&info, Manner::Plain, deadline) {
-            Ok(answer) => (epoch(&answer.value), is_up(&answer.value)),
-            Err(unanswered) if matches!(unanswered.error, Failure::Denied(_)) => (0, true),
-            Err(unanswered) => return Err(unanswered.error),
+        let answer = server.call(&Questions, Manner::Plain, deadline);
+        match answer.map_err(|e| e.error)?.value {
+            Value::Array(answers) => View::of(answers, &host(server)),
+            _ => Err(strange()),
+        }
+    }
+
+    /// What the answers to the questions say. `asked` is the host of the node that was asked.
+    fn of(answers: Vec<Value>, asked: &str) -> Result<Self, Failure> {
+        let Ok([info, nodes, slots]) = <[Value; 3]>::try_from(answers) else {
+            return Err(strange());
         };
-        let answer = server.call(&slots, Manner::Plain, deadline);
-        let Value::Array(parts) = answer.map_err(|e| e.error)?.value else {
-            let cause = "it doesn't answer CLUSTER SLOTS as a node of a cluster does";
-            return Err(Failure::Other(cause.into()));
+        let parts = match slots {
+            Value::Array(parts) => parts,
+            Value::ServerError(error) => return Err(error.into()),
+            _ => return Err(strange()),
         };
-        let asked = host(server);
-        let ranges = parts.iter().filter_map(|part| range(part, &asked));
+        let is_up = is_up(&info);
+        let lines: Option<Vec<_>> = text(&nodes).map(|nodes| node_lines(nodes).collect());
+        let epochs = lines.as_deref().map(epochs);
+        let epoch = |id: &str| match &epochs {
+            // A node that takes a slot over goes on naming its old master, also as a replica.
+            Some(epochs) => epochs.get(id).copied().unwrap_or(0),
+            // No claim has a higher one; but a node that is cut off counts its own attempts to be elected.
+            None if is_up => current_epoch(&info),
+            None => 0,
+        };
+        let ranges = parts.iter().filter_map(|part| range(part, asked, &epoch));
+        let masters = masters(lines.as_deref().unwrap_or_default(), &parts, asked);
         Ok(View {
-            epoch,
             is_up,
             ranges: ranges.collect(),
+            masters,
         })
+    }
+
+    /// The highest epoch of any claim.
+    pub(super) fn newest(&self) -> u64 {
+        let epochs = self.ranges.iter().map(|range| range.epoch);
+        epochs.max().unwrap_or(0)
     }
 
     /// Whether it says of any slot where it is.
@@ -71,7 +114,43 @@ pub(super) fn host(server: &Server) -> String {
     }
 }
 
-fn epoch(info: &Value) -> u64 {
+fn strange() -> Failure {
+    let cause = "it doesn't answer CLUSTER SLOTS as a node of a cluster does";
+    Failure::Other(cause.into())
+}
+
+fn epochs<'a>(lines: &[NodeLine<'a>]) -> Epochs<'a> {
+    let epochs = lines
+        .iter()
+        .filter_map(|line| Some((line.id, line.config_epoch()?)));
+    epochs.collect()
+}
+
+/// Where the masters are that may answer: where CLUSTER SLOTS has them, if they have slots.
+fn masters(lines: &[NodeLine<'_>], parts: &[Value], asked: &str) -> Vec<HostPort> {
+    let known: HashMap<_, _> = parts
+        .iter()
+        .filter_map(|part| {
+            let Value::Array(part) = part else {
+                return None;
+            };
+            let master = part.get(2)?;
+            Some((id(master)?, node(master, asked)?))
+        })
+        .collect();
+    let by_name = lines.iter().any(|line| {
+        let known = known.get(line.id).map(|at| &*at.host);
+        known.is_some() && known == line.hostname()
+    });
+    let live = lines.iter().filter(|line| line.is_live_master());
+    live.filter_map(|line| match known.get(line.id) {
+        Some(at) => Some(at.clone()),
+        None => line.at(by_name, asked),
+    })
+    .collect()
+}
+
+fn current_epoch(info: &Value) -> u64 {
     let mut lines = text(info).unwrap_or_default().lines();
     let number = lines.find_map(|line| line.strip_prefix("cluster_current_epoch:"));
     number
@@ -85,7 +164,7 @@ fn is_up(info: &Value) -> bool {
 }
 
 /// The first and the last slot, the master, and the replicas. `None` also where the master's address isn't known.
-fn range(range: &Value, asked: &str) -> Option<Range> {
+fn range(range: &Value, asked: &str, epoch: &dyn Fn(&str) -> u64) -> Option<Range> {
     let Value::Array(parts) = range else {
         return None;
     };
@@ -98,6 +177,7 @@ fn range(range: &Value, asked: &str) -> Option<Range> {
         first,
         last,
         master: node(master, asked)?,
+        epoch: epoch(id(master).unwrap_or_default()),
         replicas: replicas.collect(),
     })
 }
@@ -128,6 +208,14 @@ fn node(node: &Value, asked: &str) -> Option<HostPort> {
     })
 }
 
+/// A node's id.
+fn id(node: &Value) -> Option<&str> {
+    match node {
+        Value::Array(parts) => text(parts.get(2)?),
+        _ => None,
+    }
+}
+
 fn text(value: &Value) -> Option<&str> {
     match value {
         Value::BulkString(bytes) => str::from_utf8(bytes).ok(),
@@ -140,18 +228,38 @@ fn text(value: &Value) -> Option<&str> {
 mod tests {
     use super::*;
 
+    /// A node whose id is as its port.
     fn at(host: &str, port: i64) -> Value {
         let host = match host {
             "nil" => Value::Nil,
-            host => Value::BulkString(host.into()),
+            host => bulk(host),
         };
-        let id = Value::BulkString(b"07c37dfeb235213a872192d90877d0cd55635b91".into());
+        let id = bulk(&format!("id{port}"));
         Value::Array(vec![host, Value::Int(port), id, Value::Array(Vec::new())])
     }
 
-    fn answer(first: i64, last: i64, nodes: Vec<Value>) -> Option<Range> {
+    fn bulk(text: &str) -> Value {
+        Value::BulkString(text.into())
+    }
+
+    fn part(first: i64, last: i64, nodes: Vec<Value>) -> Value {
         let slots = vec![Value::Int(first), Value::Int(last)];
-        range(&Value::Array([slots, nodes].concat()), "asked")
+        Value::Array([slots, nodes].concat())
+    }
+
+    fn answer(first: i64, last: i64, nodes: Vec<Value>) -> Option<Range> {
+        range(&part(first, last, nodes), "asked", &|_| 0)
+    }
+
+    fn info(state: &str, epoch: u64) -> Value {
+        bulk(&format!(
+            "cluster_state:{state}\r\ncluster_current_epoch:{epoch}\r\ncluster_my_epoch:2\r\n"
+        ))
+    }
+
+    fn denied() -> Value {
+        let line = b"-NOPERM this user has no permissions\r\n";
+        ::redis::parse_redis_value(line).unwrap()
     }
 
     #[test]
@@ -173,18 +281,43 @@ mod tests {
         assert_eq!(answer(-1, 5, vec![at("a", 7000)]), None);
         assert_eq!(answer(0, 5, vec![]), None);
         assert_eq!(answer(0, 5, vec![Value::Int(1)]), None);
-        assert_eq!(range(&Value::Nil, "asked"), None);
+        assert_eq!(range(&Value::Nil, "asked", &|_| 0), None);
     }
 
     #[test]
-    fn epoch_and_state_are_those_of_the_cluster() {
-        for (state, up) in [("ok", true), ("fail", false)] {
-            let info = format!(
-                "cluster_state:{state}\r\ncluster_current_epoch:7\r\ncluster_my_epoch:2\r\n"
-            );
-            let info = Value::BulkString(info.into());
-            assert_eq!((epoch(&info), is_up(&info)), (7, up));
+    fn epoch_is_that_of_the_claim_and_a_replica_has_none() {
+        const NODES: &str = "\
+            id1 a:1@9 myself,master - 0 0 3 connected 0-5\n\
+            id2 a:2@9 slave id3 0 0 8 connected\n\
+            id3 a:3@9 master - 0 0 8 connected\n\
+            id4 a:4@9 master,fail - 0 0 2 disconnected 8\n";
+        let slots = [(0, 5, 1), (6, 7, 2), (8, 8, 4)];
+        let slots = slots.map(|(first, last, port)| part(first, last, vec![at("b", port)]));
+        let answers = vec![info("fail", 12), bulk(NODES), Value::Array(slots.into())];
+        let view = View::of(answers, "asked").unwrap();
+        let epochs: Vec<_> = view.ranges.iter().map(|range| range.epoch).collect();
+        assert_eq!(
+            (epochs, view.newest(), view.is_up),
+            (vec![3, 0, 2], 3, false)
+        );
+        // The one that may answer is where CLUSTER SLOTS has it, if it has slots.
+        let masters: Vec<_> = view.masters.iter().map(HostPort::to_string).collect();
+        assert_eq!(masters, ["b:1", "a:3"]);
+    }
+
+    #[test]
+    fn without_the_right_to_see_epochs_the_clusters_counts_unless_it_is_down() {
+        for (info, epoch, up) in [
+            (info("ok", 7), 7, true),
+            (info("fail", 12), 0, false),
+            (denied(), 0, true),
+        ] {
+            let slots = Value::Array(vec![part(0, 5, vec![at("a", 1)])]);
+            let view = View::of(vec![info, denied(), slots], "asked").unwrap();
+            assert_eq!((view.newest(), view.is_up), (epoch, up));
+            assert!(view.masters.is_empty());
         }
-        assert_eq!((epoch(&Value::Nil), is_up(&Value::Nil)), (0, true));
+        let none = View::of(vec![info("ok", 7), denied(), denied()], "asked");
+        assert!(matches!(none, Err(Failure::Denied(_))), "{none:?}");
     }
 }

@@ -1,0 +1,105 @@
+//! Nodes that are cut off, and go on telling what they knew: whom a client believes.
+
+use std::time::{Duration, Instant};
+
+use crosslock::Locker;
+use support::{Cluster, Fault, Setup, wait_until};
+
+use super::{PATIENCE, held_soon, key, millis, name_on};
+
+/// Cuts the masters off from their replicas, each of which takes over without asking anybody.
+fn split(cluster: &Cluster) {
+    for master in 0..3 {
+        for replica in 3..6 {
+            cluster.node(master).cut_from(cluster.node(replica));
+        }
+    }
+    for replica in 3..6 {
+        let take_over = ["CLUSTER", "FAILOVER", "TAKEOVER"];
+        cluster.node(replica).query::<()>(&take_over);
+    }
+    wait_until("the replicas to be masters", PATIENCE, || {
+        (3..6).all(|node| cluster.is_master(node) && cluster_is_up(cluster, node))
+    });
+}
+
+fn cluster_is_up(cluster: &Cluster, node: usize) -> bool {
+    let info: String = cluster.node(node).query(&["CLUSTER", "INFO"]);
+    info.contains("cluster_state:ok")
+}
+
+fn fault(cluster: &Cluster, nodes: std::ops::Range<usize>, fault: Fault) {
+    nodes.for_each(|node| cluster.node(node).proxy().set(fault));
+}
+
+#[test]
+fn older_masters_that_answer_first_are_not_believed_again() {
+    let cluster = Setup::new().calm().proxies().cluster();
+    let name = name_on(&cluster, 0, 0);
+    // It looks nodes up each half a second.
+    let builder = Locker::builder(&cluster.url()).ttl(Duration::from_secs(2));
+    let asking = builder.build().expect("open");
+    let patient = Locker::builder(&cluster.url()).ttl(2 * PATIENCE);
+    let holding = patient.build().expect("open");
+    drop(held_soon(&asking, &name));
+    split(&cluster);
+    fault(&cluster, 0..3, Fault::Refuse);
+    drop(held_soon(&asking, &name));
+    let guard = held_soon(&holding, &name);
+    assert!(cluster.node(3).query::<bool>(&["EXISTS", &key(&name)]));
+    // The older ones are nearer from now on.
+    fault(&cluster, 3..6, Fault::Delay(millis(80)));
+    fault(&cluster, 0..3, Fault::None);
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(4) {
+        let got = asking.try_lock_for(&name, millis(400));
+        assert!(!matches!(got, Ok(Some(_))), "{got:?}");
+    }
+    assert!(guard.is_held());
+    fault(&cluster, 3..6, Fault::None);
+    guard.verify().expect("it is held");
+}
+
+fn epoch(cluster: &Cluster, node: usize) -> u64 {
+    let info: String = cluster.node(node).query(&["CLUSTER", "INFO"]);
+    let mut lines = info.lines();
+    let epoch = lines.find_map(|line| line.strip_prefix("cluster_current_epoch:"));
+    epoch
+        .and_then(|epoch| epoch.trim().parse().ok())
+        .expect("a number")
+}
+
+#[test]
+fn replicas_that_are_cut_off_and_count_elections_have_no_say() {
+    let cluster = Setup::new().proxies().cluster();
+    let name = name_on(&cluster, 0, 0);
+    for replica in [4, 5] {
+        for other in 0..4 {
+            cluster.node(replica).cut_from(cluster.node(other));
+        }
+    }
+    cluster.node(0).kill();
+    wait_until("the replica to take over", PATIENCE, || {
+        cluster.is_master(3) && cluster_is_up(&cluster, 3)
+    });
+    // As they do before elections, which they can't win.
+    for one in [4, 5, 4, 5] {
+        cluster.node(one).query::<String>(&["CLUSTER", "BUMPEPOCH"]);
+        wait_until("the other to hear of it", PATIENCE, || {
+            epoch(&cluster, 4) == epoch(&cluster, 5)
+        });
+    }
+    assert!(epoch(&cluster, 4) > epoch(&cluster, 3));
+    wait_until("them to find that they are alone", PATIENCE, || {
+        !cluster_is_up(&cluster, 4)
+    });
+    // They are nearer than the others.
+    for node in 1..4 {
+        cluster.node(node).proxy().set(Fault::Delay(millis(5)));
+    }
+    for _ in 0..10 {
+        let locker = Locker::open(&cluster.url()).expect("open");
+        let got = locker.try_lock(&name).expect("its new master has it");
+        drop(got.expect("it is free"));
+    }
+}
