@@ -4,6 +4,7 @@
 mod crowd;
 mod descriptors;
 mod forks;
+mod links;
 mod old;
 mod planted;
 mod puppet;

@@ -1,7 +1,6 @@
 //! What the engine is asked for, as changes of names.
 
 use super::change::Names;
-use super::create::open_to_read;
 use super::files::Files;
 use super::store::door::DoorId;
 use super::store::section::Haste;
@@ -106,9 +105,9 @@ impl Files {
         change: impl FnOnce(&mut Names<'_>) -> Result<(T, bool)>,
     ) -> Result<T> {
         let (owner, error) = (request.owner, |e| self.error(request.key(), e));
-        let is_new = self.doors.take(owner, &self.directory).map_err(error)?;
+        let is_new = self.doors.take(owner, &self.root).map_err(error)?;
         let changed = self.change(request.claim.keys(), when, |names| {
-            let door = self.doors.found(owner, &self.directory);
+            let door = self.doors.found(owner, &self.root);
             names.set_door(owner, door.map_err(error)?);
             change(names)
         });
@@ -233,7 +232,7 @@ impl Files {
 
     /// For a name without a file none is made.
     pub(super) fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {
-        let found = open_to_read(&self.path(key)).map_err(|e| self.error(key, e))?;
+        let found = self.find(key).map_err(|e| self.error(key, e))?;
         if found.is_none() {
             return Ok(Vec::new());
         }

@@ -11,10 +11,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::io::Errno;
-
 use super::by_owner::Owners;
 use super::calls::Ahead;
+use super::dir::is_exhausted;
 use super::files::Files;
 use super::store::door::{self, DoorId};
 use super::store::page::{BootId, Found};
@@ -120,7 +119,8 @@ impl Files {
     /// Tells owners to look again. One that isn't there any more needn't be told.
     fn ring(&self, doors: Vec<DoorId>) {
         for door in doors {
-            if let Err(e) = door::ring(&self.directory, door) {
+            let rung = self.root.held().and_then(|root| door::ring(&root, door));
+            if let Err(e) = rung {
                 log::debug!("can't wake a waiter, which looks by itself later: {e}");
             }
         }
@@ -211,7 +211,8 @@ impl<'a> Names<'a> {
         let Some(door) = self.doors.get(owner) else {
             return Ok(false);
         };
-        let is_gone = match door::is_gone(&self.files.directory, *door) {
+        let root = self.files.root.held();
+        let is_gone = match root.and_then(|root| door::is_gone(&root, *door)) {
             // Without a descriptor for it nobody can tell, so it counts as there.
             Err(e) if is_exhausted(&e) => Ok(false),
             looked => looked,
@@ -342,11 +343,6 @@ impl Part<'_> {
         self.section.read(&boot)?;
         self.section.write(&boot, text)
     }
-}
-
-fn is_exhausted(error: &io::Error) -> bool {
-    let none_left = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
-    error.raw_os_error().is_some_and(|e| none_left.contains(&e))
 }
 
 /// What a file says of its name; `None` when it says something else.

@@ -1,38 +1,44 @@
 //! How files come to be: with the rights that their directory gives, and nothing else in their place.
+//!
+//! It uses `dir`. What always holds here: what is given rights was made by this process. A file is open since it was made. What can
+//! only be opened when it was made is made where no other user may write.
 
-use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata, Permissions};
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::path::Path;
+use std::sync::Arc;
 
-use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
-use rustix::io::Errno;
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, linkat, mkdirat, renameat, renameat_with};
 use uuid::Uuid;
 
+use super::dir::{Dir, is_link, last_of, no_file, parts_before};
+
 /// What is there must be a file of ours: where others may write, it may be a link to something else.
-pub(super) fn open_or_create(directory: &Path, path: &Path) -> io::Result<(File, Metadata)> {
+pub(super) fn open_or_create(root: &Arc<Dir>, below: &Path) -> io::Result<(File, Metadata)> {
     loop {
-        match open_there(path)? {
+        let parent = make_parent(root, below)?;
+        match open_there(&parent, last_of(below), OFlags::RDWR)? {
             Some(opened) => return Ok(opened),
-            None => create_file(directory, path)?,
+            None => create_file(root, &parent, last_of(below))?,
         }
     }
 }
 
-/// The file at `path`; `None` when there is none.
-pub(super) fn open_there(path: &Path) -> io::Result<Option<(File, Metadata)>> {
-    open_if_there(&options(), path)
+/// To read; `None` when there is none.
+pub(super) fn open_to_read(root: &Arc<Dir>, below: &Path) -> io::Result<Option<File>> {
+    let Some(parent) = root.parent_of(below)? else {
+        return Ok(None);
+    };
+    let opened = open_there(&parent, last_of(below), OFlags::RDONLY)?;
+    Ok(opened.map(|(file, _)| file))
 }
 
-/// The same.
-pub(super) fn open_to_read(path: &Path) -> io::Result<Option<(File, Metadata)>> {
-    open_if_there(options().write(false), path)
-}
-
-fn open_if_there(options: &OpenOptions, path: &Path) -> io::Result<Option<(File, Metadata)>> {
-    let file = match options.open(path) {
+fn open_there(dir: &Dir, name: &OsStr, flags: OFlags) -> io::Result<Option<(File, Metadata)>> {
+    let file = match dir.open_file(name, flags, 0) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(e) if e.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => return Err(no_file()),
+        Err(e) if is_link(&e) => return Err(no_file()),
         file => file?,
     };
     let found = file.metadata()?;
@@ -45,46 +51,52 @@ fn open_if_there(options: &OpenOptions, path: &Path) -> io::Result<Option<(File,
 
 /// It appears under its name when it has its rights: whoever may use the directory may use it, whatever the
 /// umask of the first one.
-fn create_file(directory: &Path, path: &Path) -> io::Result<()> {
-    let rights = fs::metadata(directory)?;
-    create_parents(directory, path, &rights)?;
-    let draft = draft_of(path);
-    let file = options().create_new(true).open(&draft)?;
-    let linked = give(&file, &rights, 0o6).and_then(|()| fs::hard_link(&draft, path));
-    fs::remove_file(&draft)?;
+fn create_file(root: &Dir, parent: &Dir, name: &OsStr) -> io::Result<()> {
+    let rights = root.metadata()?;
+    let draft = draft_name();
+    let file = parent.create_file(&draft, 0o600)?;
+    let link = || Ok(linkat(parent, &draft, parent, name, AtFlags::empty())?);
+    let linked = give(&file, &rights, 0o6).and_then(|()| link());
+    parent.remove(&draft)?;
     // Some file systems have neither links nor rights.
     unless_exists(linked).or_else(|_| {
-        let made = options().create_new(true).open(path);
+        let made = parent.create_file(name, 0o666);
         unless_exists(made.map(drop))
     })
 }
 
-/// A file that is about to take the place of the one at its path, or of none. It is removed if it doesn't.
+/// A file that is about to take the place of another, or of none. It is removed if it doesn't.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) file: File,
-    draft: PathBuf,
-    path: PathBuf,
+    dir: Arc<Dir>,
+    draft: OsString,
+    name: OsString,
     is_ours: bool,
 }
 
 impl Draft {
-    fn at(draft: PathBuf, directory: &Path, path: &Path) -> io::Result<Self> {
-        let file = options().create_new(true).open(&draft)?;
+    /// For a value, in the place of one that a crash has left: there is no more than one for each.
+    pub(super) fn of_value(root: &Arc<Dir>, below: &Path) -> io::Result<Self> {
+        let dir = root.parent_of(below)?.ok_or(ErrorKind::NotFound)?;
+        let draft = below.with_extension("draft");
+        let draft = last_of(&draft).to_owned();
+        unless_missing(dir.remove(&draft))?;
         let made = Draft {
-            file,
+            file: dir.create_file(&draft, 0o666)?,
+            dir,
             draft,
-            path: path.to_owned(),
+            name: last_of(below).to_owned(),
             is_ours: true,
         };
         // Some file systems have no rights.
-        let _ = give(&made.file, &fs::metadata(directory)?, 0o6);
+        let _ = give(&made.file, &root.metadata()?, 0o6);
         Ok(made)
     }
 
     /// What is at the path then is all of it, or what was there before: also when this process crashes.
     pub(super) fn publish(&mut self) -> io::Result<()> {
-        fs::rename(&self.draft, &self.path)?;
+        renameat(&*self.dir, &self.draft, &*self.dir, &self.name)?;
         self.is_ours = false;
         Ok(())
     }
@@ -94,16 +106,9 @@ impl Drop for Draft {
     fn drop(&mut self) {
         if self.is_ours {
             // Whatever failed before says more.
-            let _ = fs::remove_file(&self.draft);
+            let _ = self.dir.remove(&self.draft);
         }
     }
-}
-
-/// A draft for a value, which replaces one that a crash has left: there is no more than one for each.
-pub(super) fn draft_value(directory: &Path, path: &Path) -> io::Result<Draft> {
-    let draft = path.with_extension("draft");
-    unless_missing(fs::remove_file(&draft))?;
-    Draft::at(draft, directory, path)
 }
 
 pub(super) fn unless_missing(removed: io::Result<()>) -> io::Result<()> {
@@ -113,9 +118,9 @@ pub(super) fn unless_missing(removed: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// What is at `path`; `None` when there is nothing.
-pub(super) fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let Some((mut file, _)) = open_to_read(path)? else {
+/// What a file holds; `None` when there is none.
+pub(super) fn read_file(root: &Arc<Dir>, below: &Path) -> io::Result<Option<Vec<u8>>> {
+    let Some(mut file) = open_to_read(root, below)? else {
         return Ok(None);
     };
     let mut content = Vec::new();
@@ -124,55 +129,105 @@ pub(super) fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// The parts of a long name are directories below ours.
-fn create_parents(directory: &Path, path: &Path, rights: &Metadata) -> io::Result<()> {
-    let below = path.strip_prefix(directory).unwrap_or(path);
-    let mut parent = directory.to_owned();
-    for part in below.parent().into_iter().flatten() {
-        parent.push(part);
-        match fs::symlink_metadata(&parent) {
-            Ok(found) if found.is_dir() => {}
-            Ok(_) => return Err(no_file()),
-            Err(e) if e.kind() == ErrorKind::NotFound => create_part(&parent, rights)?,
-            Err(e) => return Err(e),
-        }
+fn make_parent(root: &Arc<Dir>, below: &Path) -> io::Result<Arc<Dir>> {
+    let mut parent = root.clone();
+    for part in parts_before(below) {
+        let found = match parent.dir(part)? {
+            None => {
+                create_part(&parent, part, &root.metadata()?)?;
+                parent.dir(part)?.ok_or(ErrorKind::NotFound)?
+            }
+            Some(found) => found,
+        };
+        parent = Arc::new(found);
     }
-    Ok(())
-}
-
-fn options() -> OpenOptions {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let mut options = OpenOptions::new();
-    options
-        .read(true)
-        .write(true)
-        .custom_flags(flags.bits().cast_signed());
-    options
+    Ok(parent)
 }
 
 /// Like a file, it appears under its name when it has its rights. One that is there is not replaced, also when it
 /// is empty: another may be about to make a file in it.
-fn create_part(path: &Path, rights: &Metadata) -> io::Result<()> {
-    let draft = draft_of(path);
-    fs::create_dir(&draft)?;
-    let made = give(&File::open(&draft)?, rights, 0o7).and_then(|()| {
-        Ok(renameat_with(
-            CWD,
-            &draft,
-            CWD,
-            path,
-            RenameFlags::NOREPLACE,
-        )?)
+fn create_part(parent: &Dir, part: &OsStr, rights: &Metadata) -> io::Result<()> {
+    let made = Workshop::open(parent).and_then(|shop| {
+        mkdirat(shop.dir(), &shop.name, Mode::RWXU)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let made = shop.dir().open_file(&shop.name, flags, 0);
+        let given = made.and_then(|made| give(&made, rights, 0o7));
+        let published = given.and_then(|()| shop.publish(part, RenameFlags::NOREPLACE));
+        if published.is_err() {
+            shop.dir().remove_dir(&shop.name)?;
+        }
+        published
     });
-    if made.is_err() {
-        fs::remove_dir(&draft)?;
-    }
     // Some file systems have neither this kind of renaming nor rights.
-    unless_exists(made).or_else(|_| unless_exists(fs::create_dir(path)))
+    unless_exists(made).or_else(|_| {
+        let made = mkdirat(parent, part, Mode::RWXU | Mode::RWXG | Mode::RWXO);
+        unless_exists(made.map_err(Into::into))
+    })
 }
 
-/// Beside `path`, which may be too long for a suffix.
-pub(super) fn draft_of(path: &Path) -> PathBuf {
-    path.with_file_name(format!(".{}", Uuid::new_v4()))
+/// Where no other user may write, so that nobody can put anything into the place of what is made there. If others may write in a
+/// directory, it is one within: they can move that, but do nothing in it.
+pub(super) struct Workshop<'a> {
+    within: &'a Dir,
+    own: Option<Dir>,
+    /// That of `own`, and of the one thing that is made.
+    pub(super) name: String,
+}
+
+impl<'a> Workshop<'a> {
+    pub(super) fn open(within: &'a Dir) -> io::Result<Self> {
+        let name = draft_name();
+        let own = if is_of_one(&within.metadata()?) {
+            None
+        } else {
+            mkdirat(within, &name, Mode::RWXU)?;
+            Some(within.dir(name.as_ref())?.ok_or(ErrorKind::NotFound)?)
+        };
+        let shop = Workshop { within, own, name };
+        if is_of_one(&shop.dir().metadata()?) {
+            return Ok(shop);
+        }
+        let text = "another user has put something else in its place";
+        Err(io::Error::new(ErrorKind::PermissionDenied, text))
+    }
+
+    pub(super) fn dir(&self) -> &Dir {
+        self.own.as_ref().unwrap_or(self.within)
+    }
+
+    /// Removes one that a crash has left, with the one thing that may be in it; returns whether it could.
+    pub(super) fn remove_left(within: &Dir, name: &str) -> bool {
+        if let Ok(Some(dir)) = within.dir(name.as_ref()) {
+            // It is a directory, or none, or isn't there.
+            let _ = dir.remove(name).or_else(|_| dir.remove_dir(name));
+        }
+        within.remove_dir(name).is_ok()
+    }
+
+    /// Moves what was made out of it.
+    pub(super) fn publish(&self, name: &OsStr, flags: RenameFlags) -> io::Result<()> {
+        let (from, to) = (self.dir(), self.within);
+        Ok(renameat_with(from, &self.name, to, name, flags)?)
+    }
+}
+
+impl Drop for Workshop<'_> {
+    fn drop(&mut self) {
+        let Some(own) = &self.own else { return };
+        if let Err(e) = self.within.remove_dir(&self.name) {
+            log::debug!("can't remove {}: {e}", own.path().display());
+        }
+    }
+}
+
+/// Whether only this user may write in a directory.
+fn is_of_one(rights: &Metadata) -> bool {
+    rights.uid() == rustix::process::geteuid().as_raw() && rights.mode() & 0o022 == 0
+}
+
+/// Of what is being made, in whatever directory.
+pub(super) fn draft_name() -> String {
+    format!(".{}", Uuid::new_v4())
 }
 
 /// Another was faster.
@@ -198,8 +253,4 @@ pub(super) fn give(file: &File, rights: &Metadata, bits: u32) -> io::Result<()> 
         let _ = fchown(file, None, Some(rights.gid()));
     }
     file.set_permissions(Permissions::from_mode(mode | sticky))
-}
-
-pub(super) fn no_file() -> io::Error {
-    io::Error::new(ErrorKind::IsADirectory, "it is no regular file")
 }

@@ -1,12 +1,15 @@
 //! What a directory is like, and which promise doesn't hold there.
 
-use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
+use std::fs::{Metadata, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Arc;
 
-use uuid::Uuid;
+use rustix::fs::OFlags;
 
+use super::create::draft_name;
+use super::dir::Dir;
 use super::store::door::{Door, is_gone};
 use super::store::page::BootId;
 use crate::base::diagnosis::Finding;
@@ -14,9 +17,9 @@ use crate::base::diagnosis::Finding;
 mod kind;
 mod space;
 
-pub(super) fn diagnose(directory: &Path) -> io::Result<Vec<Finding>> {
+pub(super) fn diagnose(directory: &Arc<Dir>) -> io::Result<Vec<Finding>> {
     Ok(vec![
-        rights(directory, &fs::metadata(directory)?),
+        rights(directory.path(), &directory.metadata()?),
         kind::kind(directory)?,
         locking(directory)?,
         space::space(directory)?,
@@ -47,13 +50,13 @@ fn rights(directory: &Path, found: &Metadata) -> Finding {
 }
 
 /// Locks a file of its own twice.
-fn locking(directory: &Path) -> io::Result<Finding> {
+fn locking(directory: &Dir) -> io::Result<Finding> {
     const CHECK: &str = "locking";
-    let path = directory.join(format!(".{}", Uuid::new_v4()));
-    let mut options = OpenOptions::new();
-    let first = options.write(true).create_new(true).open(&path)?;
-    let tried = File::open(&path).map(|second| (first.try_lock(), second.try_lock()));
-    fs::remove_file(&path)?;
+    let name = draft_name();
+    let first = directory.create_file(&name, 0o600)?;
+    let second = directory.open_file(&name, OFlags::RDONLY, 0);
+    let tried = second.map(|second| (first.try_lock(), second.try_lock()));
+    directory.remove(&name)?;
     Ok(match tried? {
         (Ok(()), Err(TryLockError::WouldBlock)) => {
             Finding::fine(CHECK, "the second of two that lock a file is refused")
@@ -88,7 +91,7 @@ fn reboots() -> Finding {
 }
 
 /// Makes a door, and sees that others find it open, and then gone.
-fn doors(directory: &Path) -> Finding {
+fn doors(directory: &Arc<Dir>) -> Finding {
     const CHECK: &str = "holders";
     let tried = Door::make(directory).and_then(|door| {
         let id = door.id();
@@ -116,6 +119,7 @@ fn doors(directory: &Path) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt;
 
@@ -138,7 +142,7 @@ mod tests {
     #[test]
     fn trial_excludes_and_leaves_nothing() {
         let directory = tempfile::tempdir().unwrap();
-        let finding = locking(directory.path()).unwrap();
+        let finding = locking(&Dir::at(directory.path()).unwrap()).unwrap();
         assert_eq!(finding.verdict.to_string(), "fine", "{finding:?}");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     }

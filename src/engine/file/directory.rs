@@ -1,13 +1,8 @@
-//! Which directory a URL names, and whether it will do.
+//! Which directory a URL names.
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder};
-use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::{Path, PathBuf};
-
-use rustix::fs::Access;
+use std::path::PathBuf;
 
 use crate::base::error::Result;
 use crate::engine::url::invalid_url;
@@ -45,38 +40,11 @@ fn is_this_host(authority: &str) -> bool {
     authority.is_empty() || authority.eq_ignore_ascii_case("localhost")
 }
 
-pub(super) fn make(directory: &Path) -> io::Result<()> {
-    match fs::metadata(directory) {
-        Ok(found) if !found.is_dir() => return Err(ErrorKind::NotADirectory.into()),
-        _ => fs::create_dir_all(directory)?,
-    }
-    rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK)?;
-    Ok(())
-}
-
-/// The place is one where others may write, so what is found there may be theirs.
-pub(super) fn make_private(directory: &Path) -> io::Result<()> {
-    const PRIVATE: u32 = 0o700;
-    match DirBuilder::new().mode(PRIVATE).create(directory) {
-        Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(e),
-        _ => {}
-    }
-    let found = fs::symlink_metadata(directory)?;
-    if !found.is_dir() {
-        return Err(ErrorKind::NotADirectory.into());
-    }
-    if found.uid() != rustix::process::geteuid().as_raw() || found.mode() & 0o077 != 0 {
-        let text =
-            "it isn't this user's with mode 0700: remove it, or name a directory by file:///dir";
-        return Err(io::Error::new(ErrorKind::PermissionDenied, text));
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::base::error::Error;
+    use std::path::Path;
 
     #[test]
     fn directory_is_the_path_of_the_url() {

@@ -1,13 +1,12 @@
 //! Which owner of this process has which door.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::root::Root;
 use super::store::door::{Door, DoorId};
 use crate::base::owner::Owner;
 use crate::base::sync::Mutex;
@@ -40,34 +39,35 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 impl OwnDoors {
     /// Gives an owner one, unless it has one, and says whether it has it from now on.
-    pub(super) fn take(&self, owner: &Owner, directory: &Path) -> io::Result<bool> {
+    pub(super) fn take(&self, owner: &Owner, root: &Root) -> io::Result<bool> {
         let mut doors = self.0.lock();
-        let doors = &mut *doors;
-        match doors.of.entry(owner.clone()) {
-            Entry::Occupied(mut known) => {
-                // It asks again: somebody may have removed it meanwhile.
-                known.get_mut().seen = None;
-                Ok(false)
-            }
-            Entry::Vacant(place) => {
-                let known = match rested(&mut doors.resting) {
-                    Some(known) => known,
-                    None => Known::make(directory)?,
-                };
-                place.insert(known);
-                Ok(true)
-            }
+        if let Some(known) = doors.of.get_mut(owner) {
+            // It asks again: somebody may have removed it meanwhile.
+            known.seen = None;
+            return Ok(false);
         }
+        let known = match rested(&mut doors.resting) {
+            Some(known) => known,
+            None => {
+                // Those who have a file locked need the doors, too.
+                drop(doors);
+                let made = Known::make(root)?;
+                doors = self.0.lock();
+                made
+            }
+        };
+        doors.of.insert(owner.clone(), known);
+        Ok(true)
     }
 
     /// That of an owner as others find it: another one, should it have been removed, with its directory or alone. For who has
     /// the owner's names locked.
-    pub(super) fn found(&self, owner: &Owner, directory: &Path) -> io::Result<DoorId> {
+    pub(super) fn found(&self, owner: &Owner, root: &Root) -> io::Result<DoorId> {
         let mut doors = self.0.lock();
         let known = doors.of.get_mut(owner).ok_or(ErrorKind::NotFound)?;
         if known.seen.is_none() {
             if !known.door.is_at_its_path()? {
-                *known = Known::make(directory)?;
+                *known = Known::make(root)?;
             }
             known.seen = Some(Instant::now());
         }
@@ -117,9 +117,9 @@ impl OwnDoors {
 }
 
 impl Known {
-    fn make(directory: &Path) -> io::Result<Self> {
+    fn make(root: &Root) -> io::Result<Self> {
         Ok(Known {
-            door: Arc::new(Door::make(directory)?),
+            door: Arc::new(Door::make(&root.get()?)?),
             seen: Some(Instant::now()),
             is_copied: false,
         })
@@ -149,11 +149,15 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn count(directory: &Path) -> usize {
-        fs::read_dir(directory).unwrap().count()
+    fn root(directory: &tempfile::TempDir) -> Root {
+        Root::new(directory.path().to_owned(), false)
     }
 
-    fn take(doors: &OwnDoors, owner: &Owner, directory: &Path) -> (Arc<Door>, bool) {
+    fn count(root: &Root) -> usize {
+        fs::read_dir(root.path()).unwrap().count()
+    }
+
+    fn take(doors: &OwnDoors, owner: &Owner, directory: &Root) -> (Arc<Door>, bool) {
         let is_new = doors.take(owner, directory).unwrap();
         (doors.of(owner).unwrap(), is_new)
     }
@@ -161,7 +165,7 @@ mod tests {
     #[test]
     fn owner_keeps_its_door_and_leaves_it_to_the_next() {
         let directory = tempfile::tempdir().unwrap();
-        let (doors, path) = (OwnDoors::default(), directory.path());
+        let (doors, path) = (OwnDoors::default(), &root(&directory));
         let [first, second, third] = [(); 3].map(|()| Owner::new());
         let (door, is_new) = take(&doors, &first, path);
         let (again, is_new_again) = take(&doors, &first, path);
@@ -177,7 +181,7 @@ mod tests {
     #[test]
     fn only_some_doors_rest() {
         let directory = tempfile::tempdir().unwrap();
-        let (doors, path) = (OwnDoors::default(), directory.path());
+        let (doors, path) = (OwnDoors::default(), &root(&directory));
         let owners: Vec<_> = (0..2 * MOST_RESTING).map(|_| Owner::new()).collect();
         for owner in &owners {
             doors.take(owner, path).unwrap();
@@ -194,7 +198,7 @@ mod tests {
     #[test]
     fn door_that_is_closed_is_gone_and_not_used_again() {
         let directory = tempfile::tempdir().unwrap();
-        let (doors, path) = (OwnDoors::default(), directory.path());
+        let (doors, path) = (OwnDoors::default(), &root(&directory));
         let [first, second] = [(); 2].map(|()| Owner::new());
         let id = take(&doors, &first, path).0.id();
         doors.close(&first);
@@ -208,11 +212,11 @@ mod tests {
     #[test]
     fn door_that_was_removed_while_it_rested_is_not_used_again() {
         let directory = tempfile::tempdir().unwrap();
-        let (doors, path) = (OwnDoors::default(), directory.path());
+        let (doors, path) = (OwnDoors::default(), &root(&directory));
         let [first, second] = [(); 2].map(|()| Owner::new());
         let id = take(&doors, &first, path).0.id();
         doors.give_back(&first);
-        let entry = fs::read_dir(path).unwrap().next().unwrap();
+        let entry = fs::read_dir(path.path()).unwrap().next().unwrap();
         fs::remove_file(entry.unwrap().path()).unwrap();
         let long_ago = Instant::now().checked_sub(2 * LOOK_EVERY).unwrap();
         doors.0.lock().resting[0].seen = Some(long_ago);
@@ -224,12 +228,20 @@ mod tests {
     #[test]
     fn door_that_is_given_back_is_not_taken_for_seen() {
         let directory = tempfile::tempdir().unwrap();
-        let (doors, path) = (OwnDoors::default(), directory.path());
+        let (doors, path) = (OwnDoors::default(), &root(&directory));
         let [first, second] = [(); 2].map(|()| Owner::new());
         let id = take(&doors, &first, path).0.id();
         let long_ago = Instant::now().checked_sub(2 * LOOK_EVERY).unwrap();
         doors.0.lock().of.get_mut(&first).unwrap().seen = Some(long_ago);
-        fs::remove_file(fs::read_dir(path).unwrap().next().unwrap().unwrap().path()).unwrap();
+        fs::remove_file(
+            fs::read_dir(path.path())
+                .unwrap()
+                .next()
+                .unwrap()
+                .unwrap()
+                .path(),
+        )
+        .unwrap();
         doors.give_back(&first);
         let (door, _) = take(&doors, &second, path);
         assert!(door.id() != id && stays(&door));

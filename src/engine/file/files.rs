@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use super::doors::OwnDoors;
 use super::name::{file_name, value_name};
+use super::root::Root;
 use super::store::section::NameFile;
 use crate::base::error::{Error, LostReason, Result};
 use crate::base::fork::{AfterFork, ForkLocal, get_or_make};
@@ -22,7 +23,7 @@ pub(super) const DISK: &str = "the directory, its disk and its rights";
 
 /// What a process has open of a directory.
 pub(super) struct Files {
-    pub(super) directory: PathBuf,
+    pub(super) root: Root,
     /// For errors: `file:///dir`.
     pub(super) place: String,
     /// The files of names that were used last.
@@ -46,24 +47,24 @@ impl AfterFork for InUse {
 
 impl Files {
     /// Those of a directory: all lockers of a process use the same.
-    pub(super) fn open(directory: PathBuf, place: String) -> Arc<Self> {
+    pub(super) fn open(root: Root, place: String) -> Arc<Self> {
         static IN_USE: OnceLock<ForkLocal<InUse>> = OnceLock::new();
         let in_use = get_or_make(&IN_USE, || ForkLocal::new(InUse::default()));
         let mut all = in_use.get().0.lock();
         all.retain(|files| files.strong_count() > 0);
         let mut open = all.iter().filter_map(Weak::upgrade);
-        if let Some(files) = open.find(|files| files.directory == directory) {
+        if let Some(files) = open.find(|files| files.root.path() == root.path()) {
             return files;
         }
-        let files = Arc::new(Files::of(directory, place));
+        let files = Arc::new(Files::of(root, place));
         all.push(Arc::downgrade(&files));
         files
     }
 
     /// Of nobody else.
-    pub(super) fn of(directory: PathBuf, place: String) -> Self {
+    pub(super) fn of(root: Root, place: String) -> Self {
         Files {
-            directory,
+            root,
             place,
             names: Mutex::default(),
             doors: OwnDoors::default(),
@@ -77,7 +78,8 @@ impl Files {
         if let Some(file) = names.get(key) {
             return Ok(file.clone());
         }
-        let file = NameFile::open(&self.directory, &self.path(key));
+        let root = self.root.get();
+        let file = root.and_then(|root| NameFile::open(&root, &file_name(key)));
         let file = Arc::new(file.map_err(|e| self.error(key, e))?);
         if names.len() >= MOST_OPEN {
             names.retain(|_, file| Arc::strong_count(file) > 1);
@@ -115,11 +117,11 @@ impl Files {
     }
 
     pub(super) fn path(&self, key: &Key) -> PathBuf {
-        self.directory.join(file_name(key))
+        self.root.path().join(file_name(key))
     }
 
     pub(super) fn value_path(&self, key: &Key) -> PathBuf {
-        self.directory.join(value_name(key))
+        self.root.path().join(value_name(key))
     }
 
     pub(super) fn error(&self, key: &Key, cause: io::Error) -> Error {
@@ -135,7 +137,7 @@ impl Files {
         match cause.kind() {
             ErrorKind::PermissionDenied => denied(name, &self.place, RIGHTS, cause),
             ErrorKind::IsADirectory => {
-                let path = self.directory.join(file);
+                let path = self.root.path().join(file);
                 let (name, key) = (key.name().to_owned(), path.display().to_string());
                 Error::Conflict {
                     name,

@@ -1,15 +1,17 @@
 //! How names stand, found out without a lock, and without a change.
 
-use std::fs;
+use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use super::change::written_of;
 use super::create::open_to_read;
+use super::dir::Dir;
 use super::files::{DISK, Files};
-use super::name::key_of;
+use super::name::{file_name, key_of};
 use super::store::door;
 use super::store::page::{self, BootId, Found};
 use super::store::section::NameFile;
@@ -33,12 +35,14 @@ impl Files {
 
     /// The names that are taken, and begin with `prefix`.
     pub(super) fn list(&self, namespace: &Namespace, prefix: &str) -> Result<Vec<String>> {
-        let paths = files_below(&self.directory);
+        let paths = self.root.find().and_then(|root| match root {
+            Some(root) => files_below(&root),
+            None => Ok(Vec::new()),
+        });
         let paths = paths.map_err(|e| Error::engine(None, &self.place, DISK, e))?;
         let mut names = Vec::new();
         for path in paths {
-            let below = path.strip_prefix(&self.directory).unwrap_or(&path);
-            let key = key_of(namespace, below);
+            let key = key_of(namespace, &path);
             let Some(key) = key.filter(|key| key.name().starts_with(prefix)) else {
                 continue;
             };
@@ -52,12 +56,20 @@ impl Files {
         Ok(names)
     }
 
+    /// The directory as it is now, and the file of a name in it.
+    pub(super) fn find(&self, key: &Key) -> io::Result<Option<(Arc<Dir>, File)>> {
+        let Some(root) = self.root.find()? else {
+            return Ok(None);
+        };
+        let file = open_to_read(&root, &file_name(key))?;
+        Ok(file.map(|file| (root, file)))
+    }
+
     /// A name as its file says, without those that are gone.
     fn look(&self, key: &Key) -> Result<(Table, BootInstant)> {
         let (mut table, now) = (Table::default(), BootClock.now());
         let mut doors = Doors::default();
-        let path = self.path(key);
-        let Some((file, _)) = open_to_read(&path).map_err(|e| self.error(key, e))? else {
+        let Some((root, file)) = self.find(key).map_err(|e| self.error(key, e))? else {
             return Ok((table, now));
         };
         let found = read_unlocked(&file).map_err(|e| self.error(key, e))?;
@@ -65,7 +77,7 @@ impl Files {
         table.put(key, written.ok_or_else(|| self.no_state(key))?, now);
         let mut gone = Vec::new();
         for (owner, door) in &doors {
-            let is_gone = door::is_gone(&self.directory, *door);
+            let is_gone = door::is_gone(&root, *door);
             if is_gone.map_err(|e| self.error(key, e))? {
                 gone.push(owner);
             }
@@ -91,7 +103,7 @@ pub(super) fn read_whole(
 }
 
 /// Another may write it at this moment.
-fn read_unlocked(file: &fs::File) -> io::Result<Option<Found>> {
+fn read_unlocked(file: &File) -> io::Result<Option<Found>> {
     const LOOKS: u32 = 25;
     const PAUSE: Duration = Duration::from_micros(100);
     for look in 1..LOOKS {
@@ -103,18 +115,20 @@ fn read_unlocked(file: &fs::File) -> io::Result<Option<Found>> {
     Ok(page::read(file, &BootId::current())?.map(|(found, _)| found))
 }
 
-/// All regular files of a directory, and of the directories in it that are parts of a long name.
-fn files_below(directory: &Path) -> io::Result<Vec<PathBuf>> {
+/// All regular files of a directory, and of the directories in it that are parts of a long name, as paths below it.
+fn files_below(root: &Arc<Dir>) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    let mut directories = vec![directory.to_owned()];
-    while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(directory)? {
-            let entry = entry?;
-            let kind = entry.file_type()?;
-            if kind.is_dir() && entry.file_name().as_encoded_bytes().ends_with(b"~") {
-                directories.push(entry.path());
+    let mut directories = vec![PathBuf::new()];
+    while let Some(below) = directories.pop() {
+        // Another may have put something else into its place.
+        let Ok(Some(directory)) = root.parent_of(&below.join("any")) else {
+            continue;
+        };
+        for (name, kind) in directory.entries()? {
+            if kind.is_dir() && name.as_encoded_bytes().ends_with(b"~") {
+                directories.push(below.join(name));
             } else if kind.is_file() {
-                found.push(entry.path());
+                found.push(below.join(name));
             }
         }
     }
@@ -130,11 +144,14 @@ mod tests {
     use crate::base::owner::Owner;
     use crate::engine::Request;
     use crate::engine::file::calls::{Asked, Manner};
+    use crate::engine::file::root::Root;
     use crate::engine::file::store::section::Haste;
+    use std::fs;
 
     fn place() -> (tempfile::TempDir, Files) {
         let directory = tempfile::tempdir().unwrap();
-        let files = Files::of(directory.path().to_owned(), "file:".into());
+        let root = Root::new(directory.path().to_owned(), false);
+        let files = Files::of(root, "file:".into());
         (directory, files)
     }
 

@@ -10,8 +10,9 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Weak};
 
-use self::directory::{directory_of, make, make_private, private_directory};
+use self::directory::{directory_of, private_directory};
 use self::files::{Files, RIGHTS};
+use self::root::Root;
 use self::wait::FileWait;
 use super::url::invalid_url;
 use super::{
@@ -33,11 +34,13 @@ mod change;
 mod create;
 mod diagnosis;
 mod digits;
+mod dir;
 mod directory;
 mod doors;
 mod files;
 mod looking;
 mod name;
+mod root;
 mod staying;
 mod store;
 mod text;
@@ -60,18 +63,14 @@ impl FileEngine {
             directory_of(url)?
         };
         let place = format!("file://{}", directory.display());
-        let checked = if private {
-            make_private(&directory)
-        } else {
-            make(&directory)
-        };
-        match checked {
-            Ok(()) => {
-                if let Err(e) = store::door::sweep(&directory) {
+        let root = Root::new(directory, private);
+        match root.make() {
+            Ok(found) => {
+                if let Err(e) = store::door::sweep(&found) {
                     log::debug!("can't remove what ended processes left in {place}: {e}");
                 }
                 Ok(FileEngine {
-                    files: Files::open(directory, place),
+                    files: Files::open(root, place),
                     clock,
                 })
             }
@@ -82,7 +81,7 @@ impl FileEngine {
                 Err(denied(None, &place, RIGHTS, e))
             }
             Err(e) => {
-                let reason = format!("{}: {e}: name a directory", directory.display());
+                let reason = format!("{}: {e}: name a directory", root.path().display());
                 Err(invalid_url(url, &reason))
             }
         }
@@ -165,16 +164,16 @@ impl Engine for FileEngine {
         _options: &Options,
         _deadline: &Deadline,
     ) -> Result<Vec<Finding>> {
-        let directory = &self.files.directory;
-        diagnosis::diagnose(directory)
-            .map_err(|e| Error::engine(None, &self.files.place, files::DISK, e))
+        let found = self.files.root.get();
+        let found = found.and_then(|root| diagnosis::diagnose(&root));
+        found.map_err(|e| Error::engine(None, &self.files.place, files::DISK, e))
     }
 
     /// A child has copies of its parent's files, and nothing to do with them.
     fn after_fork(&self) -> Option<Arc<dyn Engine>> {
         let files = &self.files;
         Some(Arc::new(FileEngine {
-            files: Files::open(files.directory.clone(), files.place.clone()),
+            files: Files::open(files.root.anew(), files.place.clone()),
             clock: self.clock.clone(),
         }))
     }

@@ -1,10 +1,11 @@
 //! The values that locks of a directory protect: a file each, replaced as a whole.
 
-use std::fs;
 use std::io::Write;
 
-use super::create::{draft_value, read_file, unless_missing};
+use super::create::{Draft, read_file, unless_missing};
+use super::dir::last_of;
 use super::files::Files;
+use super::name::value_name;
 use crate::base::error::Result;
 use crate::base::name::Key;
 use crate::base::value::Stored;
@@ -20,14 +21,18 @@ impl Files {
     }
 
     pub(super) fn load(&self, key: &Key) -> Result<Stored> {
-        let read = read_file(&self.value_path(key));
+        let read = self.root.find().and_then(|root| match root {
+            Some(root) => read_file(&root, &value_name(key)),
+            None => Ok(None),
+        });
         let read = read.map_err(|e| self.value_error(key, e))?;
         Ok(read.map(Into::into))
     }
 
     /// Stores it, on the disk. Only for who has the name's file locked: there is one draft for each.
     pub(super) fn store(&self, key: &Key, value: &[u8]) -> Result<()> {
-        let stored = draft_value(&self.directory, &self.value_path(key)).and_then(|mut draft| {
+        let stored = self.root.get().and_then(|root| {
+            let mut draft = Draft::of_value(&root, &value_name(key))?;
             draft.file.write_all(value)?;
             draft.file.sync_data()?;
             draft.publish()
@@ -36,7 +41,11 @@ impl Files {
     }
 
     pub(super) fn remove(&self, key: &Key) -> Result<()> {
-        let removed = fs::remove_file(self.value_path(key));
+        let below = value_name(key);
+        let removed = self.root.get().and_then(|root| {
+            let parent = root.parent_of(&below)?;
+            parent.map_or(Ok(()), |parent| parent.remove(last_of(&below)))
+        });
         unless_missing(removed).map_err(|e| self.value_error(key, e))
     }
 }

@@ -68,11 +68,12 @@ impl FileWait {
     fn watch(&mut self) -> io::Result<bool> {
         let ahead = &self.ahead.doors;
         self.watched.retain(|one| ahead.contains(&one.id()));
+        let root = self.files.root.held()?;
         for door in ahead.iter().take(MOST_WATCHED) {
             if self.watched.iter().any(|one| one.id() == *door) {
                 continue;
             }
-            match Watched::open(&self.files.directory, *door)? {
+            match Watched::open(&root, *door)? {
                 Some(watched) => self.watched.push(watched),
                 None => return Ok(false),
             }

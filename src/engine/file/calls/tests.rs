@@ -16,7 +16,7 @@ const LOOKS: Manner = Manner {
 
 /// What another process has open of the same directory.
 fn other(place: &Place) -> Files {
-    Files::of(place.directory.path().to_owned(), "file:".into())
+    Files::of(place.files.root.anew(), "file:".into())
 }
 
 fn is_taken(files: &Files, claim: &Claim) -> bool {

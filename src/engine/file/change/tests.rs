@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 use super::super::calls::{Asked, Manner};
+use super::super::root::Root;
 use super::*;
 use crate::base::claim::Claim;
 use crate::base::error::Error;
@@ -23,7 +24,8 @@ pub(in crate::engine::file) struct Place {
 impl Place {
     pub(in crate::engine::file) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let files = Files::of(directory.path().to_owned(), "file:".into());
+        let root = Root::new(directory.path().to_owned(), false);
+        let files = Files::of(root, "file:".into());
         Place { directory, files }
     }
 
@@ -298,7 +300,7 @@ fn reboot_ends_what_ends_at_a_time_and_leaves_the_rest_to_the_doors() {
         .iter()
         .map(|owner| {
             let doors = &place.files.doors;
-            doors.take(owner, place.directory.path()).unwrap();
+            doors.take(owner, &place.files.root).unwrap();
             (owner.clone(), doors.of(owner).unwrap().id())
         })
         .collect();

@@ -4,20 +4,20 @@
 mod numbers;
 
 use std::io;
-use std::path::Path;
 
 use crate::base::diagnosis::Finding;
+use crate::engine::file::dir::Dir;
 
 const CHECK: &str = "file system";
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(super) fn kind(directory: &Path) -> io::Result<Finding> {
+pub(super) fn kind(directory: &Dir) -> io::Result<Finding> {
     Ok(numbers::finding(directory)?.unwrap_or_else(unknown))
 }
 
 /// Other systems tell it by no number.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(super) fn kind(_directory: &Path) -> io::Result<Finding> {
+pub(super) fn kind(_directory: &Dir) -> io::Result<Finding> {
     Ok(unknown())
 }
 
@@ -36,7 +36,10 @@ mod tests {
     #[test]
     fn file_system_of_proc_is_not_known() {
         assert_eq!(
-            kind(Path::new("/proc")).unwrap().verdict.to_string(),
+            kind(&Dir::at("/proc".as_ref()).unwrap())
+                .unwrap()
+                .verdict
+                .to_string(),
             "unknown"
         );
     }

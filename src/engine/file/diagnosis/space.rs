@@ -1,14 +1,14 @@
 //! Whether a directory has room for locks.
 
 use std::io;
-use std::path::Path;
 
 use rustix::fs::StatVfs;
 
 use crate::base::diagnosis::Finding;
+use crate::engine::file::dir::Dir;
 
-pub(super) fn space(directory: &Path) -> io::Result<Finding> {
-    Ok(room(&rustix::fs::statvfs(directory)?))
+pub(super) fn space(directory: &Dir) -> io::Result<Finding> {
+    Ok(room(&rustix::fs::fstatvfs(directory)?))
 }
 
 /// A lock takes a file of one block.

@@ -1,7 +1,7 @@
 //! Doors: FIFOs in the directory, each of which one process has open for reading. Others ring there to wake it, and see by
 //! the kernel whether it lives: its end closes with the process, in whatever way that ends.
 //!
-//! It uses `file::create` and `identity`. What always holds here: a door that can be seen at its path is open, or will
+//! It uses `file::create`, `file::dir` and `identity`. What always holds here: a door that can be seen at its path is open, or will
 //! never be again, because it gets its name when it is open, and no name is used twice. So whoever finds one closed may
 //! unlink it. Nothing here waits but `sleep`: no FIFO is opened without `O_NONBLOCK`.
 //!
@@ -9,21 +9,23 @@
 //!
 //! Tested on Linux only.
 
-use std::fs::{self, File, FileType, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::os::unix::fs::FileTypeExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{OFlags, Timestamps, UTIME_NOW, futimens};
+use rustix::fs::{AtFlags, FileType, OFlags, RenameFlags, Timestamps, UTIME_NOW, futimens, statat};
 use rustix::io::Errno;
 use uuid::Uuid;
 
 use super::identity::{Identity, is_missing};
 use crate::base::fork::Process;
-use crate::engine::file::create::{draft_of, give, unless_missing};
+use crate::engine::file::create::{Workshop, give, unless_missing};
 use crate::engine::file::digits;
+use crate::engine::file::dir::Dir;
 
 const PREFIX: &str = ".door-";
 const DIGITS: usize = 32;
@@ -41,6 +43,8 @@ pub(in crate::engine::file) struct DoorId(u128);
 pub(in crate::engine::file) struct Door {
     file: File,
     id: DoorId,
+    dir: Arc<Dir>,
+    /// By which others find it, as long as the directory is where it was.
     path: PathBuf,
     identity: Identity,
     /// A forked child has a copy of this, and leaves its parent's door where it is.
@@ -85,10 +89,10 @@ impl DoorId {
         digits::parse_hex(text, DIGITS).map(DoorId)
     }
 
-    fn path(self, directory: &Path) -> PathBuf {
+    fn name(self) -> String {
         let mut name = PREFIX.to_owned();
         self.push_to(&mut name);
-        directory.join(name)
+        name
     }
 
     pub(in crate::engine::file) fn push_to(self, text: &mut String) {
@@ -97,24 +101,24 @@ impl DoorId {
 }
 
 impl Door {
-    pub(in crate::engine::file) fn make(directory: &Path) -> io::Result<Self> {
+    pub(in crate::engine::file) fn make(dir: &Arc<Dir>) -> io::Result<Self> {
         let id = DoorId::new();
-        let path = id.path(directory);
-        let draft = draft_of(&path);
-        make_fifo(&draft)?;
-        let made = open_draft(directory, &draft).and_then(|opened| {
-            fs::rename(&draft, &path)?;
+        let shop = Workshop::open(dir)?;
+        make_fifo(shop.dir(), &shop.name)?;
+        let made = open_draft(dir, &shop).and_then(|opened| {
+            shop.publish(id.name().as_ref(), RenameFlags::empty())?;
             Ok(opened)
         });
         if made.is_err() {
             // What failed before says more.
-            let _ = fs::remove_file(&draft);
+            let _ = shop.dir().remove(&shop.name);
         }
         let (file, identity) = made?;
         Ok(Door {
             file,
             id,
-            path,
+            dir: dir.clone(),
+            path: dir.path().join(id.name()),
             identity,
             process: Process::current(),
         })
@@ -170,10 +174,12 @@ impl Door {
 
 impl Drop for Door {
     fn drop(&mut self) {
-        if !self.process.is_current() || !matches!(self.is_at_its_path(), Ok(true)) {
+        let name = self.id.name();
+        let is_there = || self.identity.is_in(&*self.dir, name.as_ref());
+        if !self.process.is_current() || !matches!(is_there(), Ok(true)) {
             return;
         }
-        match fs::remove_file(&self.path) {
+        match self.dir.remove(&name) {
             Err(e) if !is_missing(&e) => log::warn!("can't remove {}: {e}", self.path.display()),
             _ => {}
         }
@@ -182,8 +188,8 @@ impl Drop for Door {
 
 impl Watched {
     /// `None`: it is gone.
-    pub(in crate::engine::file) fn open(directory: &Path, id: DoorId) -> io::Result<Option<Self>> {
-        Ok(match find(&id.path(directory))? {
+    pub(in crate::engine::file) fn open(dir: &Dir, id: DoorId) -> io::Result<Option<Self>> {
+        Ok(match find(dir, &id.name())? {
             Found::Open(file) => Some(Watched { id, file }),
             Found::Closed(_) | Found::NoDoor => None,
         })
@@ -197,23 +203,25 @@ impl Watched {
 /// Whether the process has ended whose door this is. An error tells nothing about it.
 ///
 /// Whoever rings at a door has it open for a moment, so one that is gone may seem not to be while somebody rings.
-pub(in crate::engine::file) fn is_gone(directory: &Path, id: DoorId) -> io::Result<bool> {
-    Ok(Watched::open(directory, id)?.is_none())
+pub(in crate::engine::file) fn is_gone(dir: &Dir, id: DoorId) -> io::Result<bool> {
+    Ok(Watched::open(dir, id)?.is_none())
 }
 
 /// Wakes whoever sleeps at that door, if it is there.
-pub(in crate::engine::file) fn ring(directory: &Path, id: DoorId) -> io::Result<()> {
-    let path = id.path(directory);
+pub(in crate::engine::file) fn ring(dir: &Dir, id: DoorId) -> io::Result<()> {
+    let name = id.name();
     // Open for reading, too, it never raises the signal of a FIFO that nobody reads.
-    let opened = match open(&path, true) {
-        Err(e) if e.kind() == ErrorKind::PermissionDenied => open(&path, false),
+    let opened = match dir.open_file(&name, OFlags::RDWR, 0) {
+        Err(e) if e.kind() == ErrorKind::PermissionDenied => {
+            dir.open_file(&name, OFlags::WRONLY, 0)
+        }
         opened => opened,
     };
     match opened {
         Ok(door) if is_fifo(&door.metadata()?) => write_ring(&door),
         Ok(_) => Ok(()),
         Err(e) if is_closed(&e) || is_missing(&e) => Ok(()),
-        Err(e) if is_fifo_at(&path)? => Err(e),
+        Err(e) if is_fifo_in(dir, &name)? => Err(e),
         Err(_) => Ok(()),
     }
 }
@@ -249,33 +257,37 @@ pub(in crate::engine::file) fn sleep(
     Ok(Woken { rung, ended })
 }
 
-/// Unlinks the doors whose processes are gone, and what crashes have left of some that were about to be made. Returns how
-/// many they were.
-pub(in crate::engine::file) fn sweep(directory: &Path) -> io::Result<usize> {
+/// Unlinks the doors whose processes are gone, and what crashes have left of what was about to be made. Returns how many
+/// they were.
+pub(in crate::engine::file) fn sweep(dir: &Dir) -> io::Result<usize> {
     let mut swept = 0;
-    for entry in fs::read_dir(directory)? {
-        let name = entry?.file_name();
+    for (name, kind) in dir.entries()? {
         let Some(name) = name.to_str() else { continue };
-        let path = directory.join(name);
-        let old = is_draft(name).then(|| old_draft(&path)).flatten();
-        if old.is_some_and(|kind| kind.is_file()) {
-            // That of a name's file.
-            unless_missing(fs::remove_file(&path))?;
+        let is_left = match kind {
+            FileType::Fifo if is_door(name) => true,
+            _ => is_draft(name) && is_old(dir, name),
+        };
+        if is_left && remove_left(dir, name, kind)? {
             swept += 1;
-            continue;
-        }
-        let is_left = is_door(name) || old.is_some_and(|kind| kind.is_fifo());
-        if !is_left {
-            continue;
-        }
-        match find(&path) {
-            Ok(Found::Closed(true)) => swept += 1,
-            // Of one that only others may open nothing is known.
-            Err(e) if e.kind() != ErrorKind::PermissionDenied => return Err(e),
-            _ => {}
         }
     }
     Ok(swept)
+}
+
+/// Whether it could be removed, and nobody uses it.
+fn remove_left(dir: &Dir, name: &str, kind: FileType) -> io::Result<bool> {
+    match kind {
+        FileType::Fifo => match find(dir, name) {
+            Ok(Found::Closed(is_removed)) => Ok(is_removed),
+            // Of one that only others may open nothing is known.
+            Err(e) if e.kind() != ErrorKind::PermissionDenied => Err(e),
+            _ => Ok(false),
+        },
+        // That of a name's file.
+        FileType::RegularFile => unless_missing(dir.remove(name)).map(|()| true),
+        FileType::Directory => Ok(Workshop::remove_left(dir, name)),
+        _ => Ok(false),
+    }
 }
 
 fn timespec(duration: Duration) -> Timespec {
@@ -285,49 +297,41 @@ fn timespec(duration: Duration) -> Timespec {
 
 /// A FIFO that isn't open yet.
 #[cfg(not(target_vendor = "apple"))]
-fn make_fifo(path: &Path) -> io::Result<()> {
-    use rustix::fs::{CWD, Mode, mkfifoat};
-    Ok(mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR)?)
+fn make_fifo(dir: &Dir, name: &str) -> io::Result<()> {
+    use rustix::fs::{Mode, mkfifoat};
+    Ok(mkfifoat(dir, name, Mode::RUSR | Mode::WUSR)?)
 }
 
+/// Its path may be another's by now. Then what is made isn't found in the directory.
 #[cfg(target_vendor = "apple")]
-fn make_fifo(path: &Path) -> io::Result<()> {
+fn make_fifo(dir: &Dir, name: &str) -> io::Result<()> {
     use nix::sys::stat::Mode;
-    Ok(nix::unistd::mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR)?)
+    let path = dir.path().join(name);
+    Ok(nix::unistd::mkfifo(&path, Mode::S_IRUSR | Mode::S_IWUSR)?)
 }
 
 /// Open for both: one that only reads would find its end whenever nobody has it open to write.
-fn open_draft(directory: &Path, draft: &Path) -> io::Result<(File, Identity)> {
-    let file = open(draft, true)?;
-    let found = file.metadata()?;
-    if !is_fifo(&found) {
-        return Err(io::Error::other("another file has taken its place"));
-    }
+fn open_draft(dir: &Dir, shop: &Workshop<'_>) -> io::Result<(File, Identity)> {
+    let file = shop.dir().open_file(&shop.name, OFlags::RDWR, 0)?;
     // Some file systems have no rights.
-    let _ = give(&file, &fs::metadata(directory)?, 0o6);
-    Ok((file, Identity::of(&found)))
+    let _ = give(&file, &dir.metadata()?, 0o6);
+    let identity = Identity::of(&file.metadata()?);
+    Ok((file, identity))
 }
 
 /// What a crash leaves closed is unlinked. An error tells nothing.
-fn find(path: &Path) -> io::Result<Found> {
-    match open(path, false) {
+fn find(dir: &Dir, name: &str) -> io::Result<Found> {
+    match dir.open_file(name, OFlags::WRONLY, 0) {
         Ok(file) if is_fifo(&file.metadata()?) => Ok(Found::Open(file)),
         Ok(_) => Ok(Found::NoDoor),
         // So is a socket.
-        Err(e) if is_closed(&e) && is_fifo_at(path)? => {
+        Err(e) if is_closed(&e) && is_fifo_in(dir, name)? => {
             // Where users may not remove each other's files, its owner does.
-            Ok(Found::Closed(fs::remove_file(path).is_ok()))
+            Ok(Found::Closed(dir.remove(name).is_ok()))
         }
-        Err(e) if !is_closed(&e) && is_fifo_at(path)? => Err(e),
+        Err(e) if !is_closed(&e) && is_fifo_in(dir, name)? => Err(e),
         Err(_) => Ok(Found::NoDoor),
     }
-}
-
-fn open(path: &Path, to_read: bool) -> io::Result<File> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let mut options = OpenOptions::new();
-    options.read(to_read).write(true);
-    options.custom_flags(flags.bits().cast_signed()).open(path)
 }
 
 /// A full FIFO has been rung at, and one that nobody reads is gone.
@@ -351,10 +355,11 @@ fn is_fifo(found: &Metadata) -> bool {
     found.file_type().is_fifo()
 }
 
-fn is_fifo_at(path: &Path) -> io::Result<bool> {
-    match fs::symlink_metadata(path) {
-        Err(e) if is_missing(&e) => Ok(false),
-        found => Ok(is_fifo(&found?)),
+fn is_fifo_in(dir: &Dir, name: &str) -> io::Result<bool> {
+    match statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) => Ok(FileType::from_raw_mode(found.st_mode).is_fifo()),
+        Err(e) if is_missing(&e.into()) => Ok(false),
+        Err(e) => Err(e.into()),
     }
 }
 
@@ -367,10 +372,13 @@ fn is_draft(name: &str) -> bool {
     id.is_some_and(|id| Uuid::try_parse(id).is_ok_and(|uuid| uuid.hyphenated().to_string() == id))
 }
 
-fn old_draft(path: &Path) -> Option<FileType> {
-    let found = fs::symlink_metadata(path).ok()?;
-    let age = found.modified().ok()?.elapsed().ok()?;
-    (age > DRAFT_AGE).then(|| found.file_type())
+fn is_old(dir: &Dir, name: &str) -> bool {
+    let Ok(found) = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) else {
+        return false;
+    };
+    let modified = u64::try_from(found.st_mtime).unwrap_or(0);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.is_ok_and(|now| now > Duration::from_secs(modified) + DRAFT_AGE)
 }
 
 #[cfg(test)]

@@ -2,23 +2,40 @@
 //!
 //! It uses nothing.
 
-use std::fs::{self, Metadata};
+use std::fs::Metadata;
 use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use rustix::fs::{AtFlags, CWD, statat};
+
 /// The device and the number of a file, by which it is another one than those that are open elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Identity(u64, u64);
+pub(in crate::engine::file) struct Identity(u64, u64);
 
 impl Identity {
-    pub(super) fn of(found: &Metadata) -> Self {
+    pub(in crate::engine::file) fn of(found: &Metadata) -> Self {
         Identity(found.dev(), found.ino())
     }
 
     /// Whether those who open `path` now have this file: it may have been removed, or replaced by another.
     pub(super) fn is_at(self, path: &Path) -> io::Result<bool> {
-        match identity_at(path) {
+        self.is_found(identity_at(CWD, path, AtFlags::SYMLINK_NOFOLLOW))
+    }
+
+    /// The same, where the last part of `path` may be a link.
+    pub(in crate::engine::file) fn is_reached_by(self, path: &Path) -> io::Result<bool> {
+        self.is_found(identity_at(CWD, path, AtFlags::empty()))
+    }
+
+    /// Whether a directory has this file under that name.
+    pub(super) fn is_in(self, dir: impl AsFd, name: &Path) -> io::Result<bool> {
+        self.is_found(identity_at(dir, name, AtFlags::SYMLINK_NOFOLLOW))
+    }
+
+    fn is_found(self, found: io::Result<Identity>) -> io::Result<bool> {
+        match found {
             Ok(found) => Ok(found == self),
             Err(e) if is_missing(&e) => Ok(false),
             Err(e) => Err(e),
@@ -34,12 +51,12 @@ pub(super) fn is_missing(error: &io::Error) -> bool {
 /// Since Linux 6.13 a file whose times were asked for has its next write note a time of its own, which takes longer than
 /// the write: here nobody asks for them.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn identity_at(path: &Path) -> io::Result<Identity> {
-    use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
+fn identity_at(dir: impl AsFd, path: &Path, flags: AtFlags) -> io::Result<Identity> {
+    use rustix::fs::{StatxFlags, makedev, statx};
     use rustix::io::Errno;
-    match statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::INO) {
+    match statx(&dir, path, flags, StatxFlags::INO) {
         // Containers may forbid the call.
-        Err(Errno::NOSYS | Errno::PERM) => by_metadata(path),
+        Err(Errno::NOSYS | Errno::PERM) => by_stat(dir, path, flags),
         found => {
             let found = found?;
             let device = makedev(found.stx_dev_major, found.stx_dev_minor);
@@ -49,17 +66,20 @@ fn identity_at(path: &Path) -> io::Result<Identity> {
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn identity_at(path: &Path) -> io::Result<Identity> {
-    by_metadata(path)
+fn identity_at(dir: impl AsFd, path: &Path, flags: AtFlags) -> io::Result<Identity> {
+    by_stat(dir, path, flags)
 }
 
-fn by_metadata(path: &Path) -> io::Result<Identity> {
-    fs::symlink_metadata(path).map(|found| Identity::of(&found))
+fn by_stat(dir: impl AsFd, path: &Path, flags: AtFlags) -> io::Result<Identity> {
+    let found = statat(dir, path, flags)?;
+    // Their types are others on each system.
+    Ok(Identity(found.st_dev as u64, found.st_ino as u64))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn file_is_the_same_whichever_call_tells() {
@@ -68,9 +88,14 @@ mod tests {
         fs::write(&path, "").unwrap();
         fs::write(&other, "").unwrap();
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        let identity = by_metadata(&path).unwrap();
-        assert_eq!(identity_at(&path).unwrap(), identity);
-        assert!(identity.is_at(&path).unwrap());
+        let identity = Identity::of(&fs::metadata(&path).unwrap());
+        let itself = AtFlags::SYMLINK_NOFOLLOW;
+        assert_eq!(by_stat(CWD, &path, itself).unwrap(), identity);
+        assert_eq!(identity_at(CWD, &path, itself).unwrap(), identity);
+        assert!(identity.is_at(&path).unwrap() && identity.is_reached_by(&link).unwrap());
+        let opened = fs::File::open(dir.path()).unwrap();
+        assert!(identity.is_in(&opened, "a".as_ref()).unwrap());
+        assert!(!identity.is_in(&opened, "c".as_ref()).unwrap());
         for elsewhere in [&other, &link, &path.join("below"), &dir.path().join("d")] {
             assert!(!identity.is_at(elsewhere).unwrap(), "{elsewhere:?}");
         }

@@ -4,7 +4,7 @@
 //! From the bottom up: `identity`, then `door`, and `page` below `section`. None of them knows what a lock is.
 
 pub(super) mod door;
-mod identity;
+pub(super) mod identity;
 pub(super) mod page;
 pub(super) mod section;
 

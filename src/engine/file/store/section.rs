@@ -1,6 +1,6 @@
 //! The state file of a name, and the sections in which it is read and changed: one at a time, of all threads of all processes.
 //!
-//! It uses `file::create`, `file::staying`, `identity` and `page`. What always holds here: whoever is in a section has the file locked by
+//! It uses `file::create`, `file::dir`, `file::staying`, `identity` and `page`. What always holds here: whoever is in a section has the file locked by
 //! flock(2), no other thread of this process is in one of the same `NameFile`, and the file was at its path when the section
 //! began. A section is unlocked explicitly, because a child that is being spawned has a copy of the descriptor for a moment.
 //!
@@ -8,9 +8,10 @@
 //! to the open file, which both then have, and the child would unlock what its parent locked. If another thread forks meanwhile,
 //! then the child never leaves that section, and opens files of its own. The lock ends when the parent leaves it.
 
-use std::fs::{File, Metadata, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use crate::base::clock::Deadline;
 use crate::base::sync::{Mutex, MutexGuard};
 use crate::base::token::Token;
 use crate::engine::file::create::open_or_create;
+use crate::engine::file::dir::Dir;
 use crate::engine::file::staying::Staying;
 
 /// How often a file that is locked is tried again at once, before its lock is slept for: most sections end within some
@@ -84,19 +86,15 @@ pub(in crate::engine::file) struct Section<'a> {
 
 impl NameFile {
     /// Makes it if it isn't there.
-    pub(in crate::engine::file) fn open(directory: &Path, path: &Path) -> io::Result<Self> {
-        open_or_create(directory, path).map(|opened| NameFile::of(opened, path))
-    }
-
-    /// `None`: it isn't there.
-    fn of((file, found): (File, Metadata), path: &Path) -> Self {
-        NameFile {
+    pub(in crate::engine::file) fn open(root: &Arc<Dir>, below: &Path) -> io::Result<Self> {
+        let (file, found) = open_or_create(root, below)?;
+        Ok(NameFile {
             file,
-            path: path.to_owned(),
+            path: root.path().join(below),
             identity: Identity::of(&found),
             threads: Mutex::default(),
             staying: Staying::default(),
-        }
+        })
     }
 
     /// Tries at least once, also when the deadline is over. One that is over at once is too short if others are in a section

@@ -4,8 +4,11 @@ use std::env;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 
 use tempfile::TempDir;
+
+use crate::engine::file::dir::Dir;
 
 const DIRECTORY: &str = "CROSSLOCK_TEST_DIRECTORY";
 const SAYS: &str = "child says ";
@@ -75,6 +78,10 @@ pub(super) fn say(text: impl std::fmt::Display) {
     writeln!(out, "{SAYS}{text}")
         .and_then(|()| out.flush())
         .unwrap();
+}
+
+pub(super) fn opened(path: &Path) -> Arc<Dir> {
+    Arc::new(Dir::at(path).unwrap())
 }
 
 pub(super) fn temp_dir() -> TempDir {

@@ -32,7 +32,7 @@ fn pace<'a>(backoff: &'a mut Waits, until: &'a Deadline) -> Pace<'a> {
 }
 
 fn asked(place: &Arc<Place>, claim: &Claim, owner: &Owner) -> FileWait {
-    let files = Files::of(place.directory.path().to_owned(), "file:".into());
+    let files = Files::of(place.files.root.anew(), "file:".into());
     let mut wait = FileWait::new(files.into(), Arc::new(BootClock));
     let (mut backoff, until) = (BACKOFF.waits(), deadline());
     let pace = &mut pace(&mut backoff, &until);

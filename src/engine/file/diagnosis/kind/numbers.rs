@@ -1,10 +1,10 @@
 //! The kinds of file systems that Linux tells by a number, and what they are to a lock.
 
 use std::io;
-use std::path::Path;
 
 use super::CHECK;
 use crate::base::diagnosis::Finding;
+use crate::engine::file::dir::Dir;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
@@ -18,9 +18,9 @@ enum Kind {
 }
 
 /// What there is to say; `None` of a kind that isn't known here.
-pub(super) fn finding(directory: &Path) -> io::Result<Option<Finding>> {
+pub(super) fn finding(directory: &Dir) -> io::Result<Option<Finding>> {
     // The type of this field is another on each architecture.
-    let number = i128::from(rustix::fs::statfs(directory)?.f_type) & 0xffff_ffff;
+    let number = i128::from(rustix::fs::fstatfs(directory)?.f_type) & 0xffff_ffff;
     Ok(kind_of(number).map(judged))
 }
 

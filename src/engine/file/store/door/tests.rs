@@ -6,8 +6,11 @@ use std::time::SystemTime;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::super::tests::{TestChild, directory_of_parent, say, temp_dir};
+use super::super::tests::{TestChild, directory_of_parent, opened, say, temp_dir};
 use super::*;
+use crate::engine::file::create::draft_name;
+use std::fs;
+use std::path::Path;
 
 const LONG: Duration = Duration::from_secs(30);
 const NOW: Option<Duration> = Some(Duration::ZERO);
@@ -32,7 +35,7 @@ impl std::fmt::Display for DoorId {
     }
 }
 
-fn watch(directory: &Path, id: DoorId) -> [Watched; 1] {
+fn watch(directory: &Dir, id: DoorId) -> [Watched; 1] {
     [Watched::open(directory, id).unwrap().expect("it is there")]
 }
 
@@ -41,14 +44,14 @@ fn id_of(child: &mut TestChild) -> DoorId {
 }
 
 /// What is in a directory.
-fn count(directory: &Path) -> usize {
-    fs::read_dir(directory).unwrap().count()
+fn count(directory: &Dir) -> usize {
+    fs::read_dir(directory.path()).unwrap().count()
 }
 
 #[test]
 fn door_is_heard_until_it_is_dropped() {
     let dir = temp_dir();
-    let dir = dir.path();
+    let dir = &opened(dir.path());
     let (own, other) = (Door::make(dir).unwrap(), Door::make(dir).unwrap());
     assert_eq!(count(dir), 2);
     let watched = watch(dir, other.id());
@@ -78,7 +81,7 @@ fn door_is_heard_until_it_is_dropped() {
 fn sleep_ends_at_its_time_or_by_a_ring_of_a_thread() {
     const SHORT: Duration = Duration::from_millis(20);
     let dir = temp_dir();
-    let own = Door::make(dir.path()).unwrap();
+    let own = Door::make(&opened(dir.path())).unwrap();
     let began = Instant::now();
     assert_eq!(sleep(&own, &[], Some(SHORT)).unwrap(), NONE);
     assert!(began.elapsed() >= SHORT);
@@ -96,11 +99,12 @@ fn sleep_ends_at_its_time_or_by_a_ring_of_a_thread() {
 fn door_of_a_killed_process_is_gone_at_once() {
     const MOST: Duration = Duration::from_millis(50);
     let dir = temp_dir();
-    let dir = dir.path();
+    let dir = &opened(dir.path());
     let own = Door::make(dir).unwrap();
     // On a busy machine one of them may be late.
     let woken_after = (0..5).map(|_| {
-        let mut child = TestChild::run("engine::file::store::door::tests::child_sleeps", dir);
+        let mut child =
+            TestChild::run("engine::file::store::door::tests::child_sleeps", dir.path());
         let id = id_of(&mut child);
         let watched = watch(dir, id);
         assert_eq!(sleep(&own, &watched, NOW).unwrap(), NONE);
@@ -113,9 +117,12 @@ fn door_of_a_killed_process_is_gone_at_once() {
             assert_eq!(sleep(&own, &watched, Some(LONG)).unwrap(), ENDED);
             let woken = Instant::now();
             let killed = killed.join().unwrap();
-            assert!(id.path(dir).exists());
+            assert!(dir.path().join(id.name()).exists());
             assert!(is_gone(dir, id).unwrap());
-            assert!(!id.path(dir).exists(), "who finds it closed unlinks it");
+            assert!(
+                !dir.path().join(id.name()).exists(),
+                "who finds it closed unlinks it"
+            );
             assert!(is_gone(dir, id).unwrap());
             woken.saturating_duration_since(killed)
         })
@@ -127,9 +134,12 @@ fn door_of_a_killed_process_is_gone_at_once() {
 #[test]
 fn copy_in_another_process_keeps_a_door() {
     let dir = temp_dir();
-    let dir = dir.path();
+    let dir = &opened(dir.path());
     let own = Door::make(dir).unwrap();
-    let mut child = TestChild::run("engine::file::store::door::tests::child_has_a_child", dir);
+    let mut child = TestChild::run(
+        "engine::file::store::door::tests::child_has_a_child",
+        dir.path(),
+    );
     let (id, input) = (id_of(&mut child), child.take_input());
     let watched = watch(dir, id);
     child.kill();
@@ -146,6 +156,7 @@ fn child_sleeps() {
     let Some(dir) = directory_of_parent() else {
         return;
     };
+    let dir = opened(&dir);
     let door = Door::make(&dir).unwrap();
     say(door.id());
     sleep(&door, &[], None).unwrap();
@@ -156,6 +167,7 @@ fn child_has_a_child() {
     let Some(dir) = directory_of_parent() else {
         return;
     };
+    let dir = opened(&dir);
     let door = Door::make(&dir).unwrap();
     let copy = door.file().try_clone().unwrap();
     // It ends when the input does, which it shares with this process.
@@ -171,7 +183,7 @@ fn child_has_a_child() {
 #[test]
 fn process_without_descriptors_takes_nobody_for_gone() {
     let dir = temp_dir();
-    let door = Door::make(dir.path()).unwrap();
+    let door = Door::make(&opened(dir.path())).unwrap();
     let mut child = TestChild::run(
         "engine::file::store::door::tests::child_is_exhausted",
         dir.path(),
@@ -187,6 +199,7 @@ fn child_is_exhausted() {
     let Some(dir) = directory_of_parent() else {
         return;
     };
+    let dir = opened(&dir);
     let mut told = String::new();
     io::stdin().read_line(&mut told).unwrap();
     let id = DoorId::parse(told.trim_end()).unwrap();
@@ -207,11 +220,11 @@ fn child_is_exhausted() {
 #[test]
 fn full_door_has_been_rung_at() {
     let dir = temp_dir();
-    let door = Door::make(dir.path()).unwrap();
+    let door = Door::make(&opened(dir.path())).unwrap();
     let mut file = door.file();
     while file.write(&[0; 1000]).is_ok() {}
     while file.write(&[0]).is_ok() {}
-    ring(dir.path(), door.id()).unwrap();
+    ring(&opened(dir.path()), door.id()).unwrap();
     door.ring_own().unwrap();
     assert_eq!(sleep(&door, &[], NOW).unwrap(), RUNG);
     assert_eq!(sleep(&door, &[], NOW).unwrap(), NONE);
@@ -220,9 +233,9 @@ fn full_door_has_been_rung_at() {
 #[test]
 fn what_is_no_fifo_is_gone_and_left_alone() {
     let dir = temp_dir();
-    let dir = dir.path();
+    let dir = &opened(dir.path());
     let door = Door::make(dir).unwrap();
-    let text = dir.join("text");
+    let text = dir.path().join("text");
     fs::write(&text, "").unwrap();
     let plant: [fn(&Path, &Path); 5] = [
         |_, path| fs::write(path, "").unwrap(),
@@ -233,7 +246,7 @@ fn what_is_no_fifo_is_gone_and_left_alone() {
     ];
     for plant in plant {
         let id = DoorId::new();
-        let path = id.path(dir);
+        let path = dir.path().join(id.name());
         plant(&door.path, &path);
         let before = fs::symlink_metadata(&path).unwrap();
         assert!(is_gone(dir, id).unwrap());
@@ -257,7 +270,7 @@ fn door_has_the_rights_that_its_directory_gives() {
         (0o755, 0o600),
     ] {
         fs::set_permissions(dir.path(), PermissionsExt::from_mode(rights)).unwrap();
-        let door = Door::make(dir.path()).unwrap();
+        let door = Door::make(&opened(dir.path())).unwrap();
         let mode = door.file().metadata().unwrap().mode();
         assert_eq!(mode & 0o7777, expected, "{rights:o}");
     }
@@ -266,29 +279,34 @@ fn door_has_the_rights_that_its_directory_gives() {
 #[test]
 fn sweep_removes_what_crashes_have_left() {
     let dir = temp_dir();
-    let dir = dir.path();
+    let dir = &opened(dir.path());
     let stays = Door::make(dir).unwrap();
-    let mut child = TestChild::run("engine::file::store::door::tests::child_sleeps", dir);
+    let mut child = TestChild::run("engine::file::store::door::tests::child_sleeps", dir.path());
     id_of(&mut child);
     assert_eq!(sweep(dir).unwrap(), 0);
     child.kill();
     let draft = |is_old: bool| {
-        let path = draft_of(&dir.join("x"));
-        make_fifo(&path).unwrap();
-        let open = open(&path, true).unwrap();
+        let name = draft_name();
+        make_fifo(dir, &name).unwrap();
+        let open = dir.open_file(&name, OFlags::RDWR, 0).unwrap();
         let age = if is_old { 2 * DRAFT_AGE } else { DRAFT_AGE / 2 };
         open.set_modified(SystemTime::now() - age).unwrap();
-        (path, open)
+        (dir.path().join(name), open)
     };
     let (young, old, in_use) = (draft(false), draft(true), draft(true));
-    let file = draft_of(&dir.join("x"));
+    let file = dir.path().join(draft_name());
     fs::write(&file, "").unwrap();
-    fs::File::open(&file)
-        .unwrap()
-        .set_modified(SystemTime::UNIX_EPOCH)
-        .unwrap();
+    let (full, empty) = (draft_name(), draft_name());
+    for name in [&full, &empty] {
+        fs::create_dir(dir.path().join(name)).unwrap();
+    }
+    make_fifo(&dir.dir(full.as_ref()).unwrap().unwrap(), &full).unwrap();
+    for left in [&file, &dir.path().join(&full), &dir.path().join(&empty)] {
+        let left = fs::File::open(left).unwrap();
+        left.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    }
     drop((young.1, old.1));
-    assert_eq!(sweep(dir).unwrap(), 3);
+    assert_eq!(sweep(dir).unwrap(), 5);
     assert!(stays.is_at_its_path().unwrap());
     assert!(young.0.exists() && in_use.0.exists() && !file.exists() && !old.0.exists());
     assert_eq!(count(dir), 3);
@@ -297,24 +315,25 @@ fn sweep_removes_what_crashes_have_left() {
 #[test]
 fn door_that_was_removed_knows_it() {
     let dir = temp_dir();
-    let door = Door::make(dir.path()).unwrap();
+    let door = Door::make(&opened(dir.path())).unwrap();
     assert!(door.is_at_its_path().unwrap());
     fs::remove_file(&door.path).unwrap();
     assert!(!door.is_at_its_path().unwrap());
-    assert!(is_gone(dir.path(), door.id()).unwrap());
+    assert!(is_gone(&opened(dir.path()), door.id()).unwrap());
     let path = door.path.clone();
     fs::write(&path, "").unwrap();
     assert!(!door.is_at_its_path().unwrap());
     drop(door);
     assert!(path.exists(), "it is another's");
-    let gone = dir.path().join("gone");
+    let gone = opened(dir.path());
+    drop(dir);
     assert!(Door::make(&gone).is_err() && is_gone(&gone, DoorId::new()).unwrap());
 }
 
 #[test]
 fn door_that_is_touched_looks_new() {
     let dir = temp_dir();
-    let door = Door::make(dir.path()).unwrap();
+    let door = Door::make(&opened(dir.path())).unwrap();
     door.file().set_modified(SystemTime::UNIX_EPOCH).unwrap();
     door.touch().unwrap();
     let age = door
@@ -342,7 +361,6 @@ fn ids_are_parsed_as_they_are_written() {
     ] {
         assert_eq!(DoorId::parse(other), None, "{other:?}");
     }
-    let draft = draft_of(Path::new("/x"));
-    assert!(is_draft(draft.file_name().unwrap().to_str().unwrap()));
+    assert!(is_draft(&draft_name()));
     assert!(!is_draft(&format!(".{text}")) && !is_draft(".breaking") && !is_draft("x"));
 }

@@ -1,7 +1,7 @@
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::super::tests::{TestChild, directory_of_parent, say, temp_dir};
+use super::super::tests::{TestChild, directory_of_parent, opened, say, temp_dir};
 use super::*;
 use crate::base::cancel::Cancel;
 use std::time::Instant;
@@ -14,7 +14,7 @@ fn long() -> Deadline {
 }
 
 fn open(directory: &Path) -> NameFile {
-    NameFile::open(directory, &directory.join("x.lock")).unwrap()
+    NameFile::open(&opened(directory), "x.lock".as_ref()).unwrap()
 }
 
 fn enter<'a>(file: &'a NameFile, deadline: &Deadline) -> Section<'a> {
@@ -137,7 +137,7 @@ fn file_that_is_not_at_its_path_is_replaced() {
     fs::remove_file(&file.path).unwrap();
     std::os::unix::fs::symlink(&moved, &file.path).unwrap();
     assert!(is_replaced());
-    assert!(NameFile::open(dir.path(), &file.path).is_err());
+    assert!(NameFile::open(&opened(dir.path()), "x.lock".as_ref()).is_err());
     fs::rename(&moved, &file.path).unwrap();
     assert!(!is_replaced());
 }

@@ -1,0 +1,175 @@
+//! An open directory: what is in it is found there, whatever becomes of the path that led to it.
+//!
+//! It uses `store::identity`. What always holds here: a name that is looked up has one part, and is not followed if it is a link. So
+//! nobody who may write in the directory can lead its user out of it.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata};
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat, unlinkat};
+use rustix::io::Errno;
+
+use super::store::identity::Identity;
+
+/// What is in it can be used, and not what it says is in it: that needs other rights.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const TO_FIND: OFlags = OFlags::PATH;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const TO_FIND: OFlags = OFlags::RDONLY;
+
+#[derive(Debug)]
+pub(super) struct Dir {
+    file: File,
+    /// Where it was found: for texts, and to see whether it is still there.
+    path: PathBuf,
+    identity: Identity,
+}
+
+impl Dir {
+    /// The one at a path that its user has named, which may lead through links.
+    pub(super) fn at(path: &Path) -> io::Result<Self> {
+        Dir::open(CWD, path, path.to_owned(), OFlags::empty())
+    }
+
+    /// The one at a path where others may put a link.
+    pub(super) fn itself_at(path: &Path) -> io::Result<Self> {
+        Dir::open(CWD, path, path.to_owned(), OFlags::NOFOLLOW)
+    }
+
+    /// One that is in this; `None` when there is nothing of that name.
+    pub(super) fn dir(&self, name: &OsStr) -> io::Result<Option<Self>> {
+        match Dir::open(self, name.as_ref(), self.path.join(name), OFlags::NOFOLLOW) {
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+            // A link counts as such, too.
+            Err(e) if e.kind() == ErrorKind::NotADirectory || is_link(&e) => Err(no_file()),
+            opened => opened.map(Some),
+        }
+    }
+
+    fn open(within: impl AsFd, name: &Path, path: PathBuf, more: OFlags) -> io::Result<Self> {
+        let flags = TO_FIND | OFlags::DIRECTORY | OFlags::CLOEXEC | more;
+        let file = File::from(openat(within, name, flags, Mode::empty())?);
+        let identity = Identity::of(&file.metadata()?);
+        Ok(Dir {
+            file,
+            path,
+            identity,
+        })
+    }
+
+    /// The one that has the last part of a path below this; `None` when one of them isn't there.
+    pub(super) fn parent_of(self: &Arc<Self>, below: &Path) -> io::Result<Option<Arc<Self>>> {
+        let mut parent = self.clone();
+        for part in parts_before(below) {
+            match parent.dir(part)? {
+                Some(found) => parent = Arc::new(found),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(parent))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn metadata(&self) -> io::Result<Metadata> {
+        self.file.metadata()
+    }
+
+    /// Whether its path leads to it now.
+    pub(super) fn is_at_its_path(&self) -> io::Result<bool> {
+        self.identity.is_reached_by(&self.path)
+    }
+
+    /// Opens what is in it, and waits for nothing. A link is an error.
+    pub(super) fn open_file(
+        &self,
+        name: impl AsRef<OsStr>,
+        flags: OFlags,
+        mode: u32,
+    ) -> io::Result<File> {
+        let more = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        // The type of a mode is another on each system.
+        let mode = Mode::from_bits_truncate(mode as _);
+        let opened = openat(self, name.as_ref(), flags | more, mode)?;
+        Ok(File::from(opened))
+    }
+
+    /// Makes a file, which nobody else has made.
+    pub(super) fn create_file(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        self.open_file(name, flags, mode)
+    }
+
+    /// Removes what is no directory.
+    pub(super) fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        Ok(unlinkat(self, name.as_ref(), AtFlags::empty())?)
+    }
+
+    /// Removes an empty directory.
+    pub(super) fn remove_dir(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        Ok(unlinkat(self, name.as_ref(), AtFlags::REMOVEDIR)?)
+    }
+
+    /// What is in it.
+    pub(super) fn entries(&self) -> io::Result<Vec<(OsString, FileType)>> {
+        let mut found = Vec::new();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let readable = openat(self, ".", flags, Mode::empty())?;
+        for entry in rustix::fs::Dir::new(readable)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                // Some file systems don't tell it with the name.
+                FileType::Unknown => match statat(self, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(found) => FileType::from_raw_mode(found.st_mode),
+                    Err(Errno::NOENT) => continue,
+                    Err(e) => return Err(e.into()),
+                },
+                kind => kind,
+            };
+            found.push((name.to_owned(), kind));
+        }
+        Ok(found)
+    }
+}
+
+impl AsFd for Dir {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// All parts of a path but the last.
+pub(super) fn parts_before(below: &Path) -> impl Iterator<Item = &OsStr> {
+    below.parent().into_iter().flatten()
+}
+
+/// The last part of the path of a name's file.
+pub(super) fn last_of(below: &Path) -> &OsStr {
+    below.file_name().unwrap_or_default()
+}
+
+/// Whether a link was found where none is followed.
+pub(super) fn is_link(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
+}
+
+/// Whether no descriptor is left.
+pub(super) fn is_exhausted(error: &io::Error) -> bool {
+    let none_left = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
+    error.raw_os_error().is_some_and(|e| none_left.contains(&e))
+}
+
+pub(super) fn no_file() -> io::Error {
+    io::Error::new(ErrorKind::IsADirectory, "it is no regular file")
+}
