@@ -1,7 +1,8 @@
 //! The two clocks: leases are judged by one that runs on during suspend, waits by the one of `std`.
 
 use std::fmt;
-use std::sync::Arc;
+use std::fs;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,7 @@ use crossbeam_channel::bounded;
 
 pub(crate) use crate::base::boot_instant::BootInstant;
 use crate::base::cancel::Cancel;
+use crate::base::fork::get_or_make;
 
 /// Where the time comes from, so that tests can move it.
 pub(crate) trait Clock: Send + Sync + fmt::Debug {
@@ -48,10 +50,53 @@ impl Clock for BootClock {
         let id = rustix::time::ClockId::Monotonic;
         let now = rustix::time::clock_gettime(id);
         // Neither part of a time since boot is negative, and its nanoseconds are below 10^9.
-        BootInstant::START.plus(Duration::new(
+        let now = Duration::new(
             now.tv_sec.try_into().unwrap_or(0),
             now.tv_nsec.try_into().unwrap_or(0),
-        ))
+        );
+        BootInstant::START.plus(Namespace::own().on_host(now))
+    }
+}
+
+/// By how much the time since boot of this process' time namespace differs from that of its host: processes of one host that
+/// share a directory have to mean the same by a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Namespace {
+    ahead: Duration,
+    behind: Duration,
+}
+
+impl Namespace {
+    fn own() -> Self {
+        static OWN: OnceLock<Namespace> = OnceLock::new();
+        *get_or_make(&OWN, || {
+            // Where there are none there is no such file.
+            let offsets = fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
+            Namespace::parse(&offsets).unwrap_or_default()
+        })
+    }
+
+    /// Of the lines of time_namespaces(7), such as `boottime -5 500000000`.
+    fn parse(offsets: &str) -> Option<Self> {
+        let mut words = offsets.lines().map(str::split_whitespace);
+        let mut words = words.find_map(|mut line| (line.next()? == "boottime").then_some(line))?;
+        let seconds: i64 = words.next()?.parse().ok()?;
+        let nanos = Duration::from_nanos(words.next()?.parse().ok()?);
+        let most = Duration::from_secs(seconds.unsigned_abs());
+        Some(match seconds {
+            0.. => Namespace {
+                ahead: most + nanos,
+                behind: Duration::ZERO,
+            },
+            _ => Namespace {
+                ahead: nanos,
+                behind: most,
+            },
+        })
+    }
+
+    fn on_host(self, time: Duration) -> Duration {
+        (time + self.behind).saturating_sub(self.ahead)
     }
 }
 
@@ -204,6 +249,22 @@ pub(crate) mod tests {
         let first = BootClock.now();
         while BootClock.now() == first {}
         assert!(BootClock.now() > first);
+    }
+
+    #[test]
+    fn offsets_of_a_time_namespace_are_taken_from_its_clock() {
+        let time = Duration::from_secs(100);
+        let on_host = |boot: &str| {
+            let offsets = format!("monotonic           7         0\nboottime   {boot}\n");
+            Namespace::parse(&offsets)
+                .unwrap()
+                .on_host(time)
+                .as_millis()
+        };
+        assert_eq!(on_host("         0         0"), 100_000);
+        assert_eq!(on_host("        60 500000000"), 39_500);
+        assert_eq!(on_host("       -60 500000000"), 159_500);
+        assert_eq!(Namespace::parse("monotonic 1 2\n"), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What becomes of locks in a directory when the processes that use it crash, when many wait, and when the directory or what is in
 //! it isn't what it was.
 
+mod containers;
 mod crowd;
 mod descriptors;
 mod forks;

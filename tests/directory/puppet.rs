@@ -3,21 +3,24 @@
 //! It answers each order with one line. A call that fails is answered with the name of its error.
 
 use std::env;
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crosslock::{Error, LockGuard, Locker};
+use crosslock::{Error, LockGuard, Locker, OwnerTicket};
 use fork::Fork;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use rustix::system::sethostname;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::{PATIENCE, URL, url};
 use support::{Child, hear, is_child, say};
 
 const ENTRY: &str = "puppet::child_obeys";
+const HOUR: Duration = Duration::from_secs(3600);
 
 pub(crate) struct Puppet {
     child: Child,
@@ -32,6 +35,17 @@ impl Puppet {
     pub(crate) fn start_as(uid: Option<u32>, directory: &Path) -> Self {
         let url = url(directory);
         let mut child = Child::spawn_as(uid, ENTRY, &[(URL, &url)]);
+        child.wait_for("ready", PATIENCE);
+        Puppet {
+            child,
+            directory: directory.to_owned(),
+        }
+    }
+
+    /// By a program that executes its arguments in its own place.
+    pub(crate) fn start_under(program: &[&str], directory: &Path) -> Self {
+        let url = url(directory);
+        let mut child = Child::spawn_under(program, ENTRY, &[(URL, &url)]);
         child.wait_for("ready", PATIENCE);
         Puppet {
             child,
@@ -69,10 +83,27 @@ impl Puppet {
         self.limit_descriptors(getrlimit(Resource::Nofile).current);
     }
 
+    /// Leaves it those that it has.
+    pub(crate) fn exhaust_all_but_those_in_use(&self) {
+        let open = fs::read_dir(format!("/proc/{}/fd", self.child.pid())).unwrap();
+        let numbers = open.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let largest = numbers.map(|number| number.parse::<u64>().unwrap()).max();
+        self.limit_descriptors(largest.map(|largest| largest + 1));
+    }
+
     fn limit_descriptors(&self, current: Option<u64>) {
-        let limit = getrlimit(Resource::Nofile);
+        self.limit(Resource::Nofile, current);
+    }
+
+    /// How long a file may be that it writes.
+    pub(crate) fn limit_file_size(&self, current: Option<u64>) {
+        self.limit(Resource::Fsize, current);
+    }
+
+    fn limit(&self, what: Resource, current: Option<u64>) {
+        let limit = getrlimit(what);
         let pid = Pid::from_raw(self.child.pid().cast_signed());
-        prlimit(pid, Resource::Nofile, Rlimit { current, ..limit }).unwrap();
+        prlimit(pid, what, Rlimit { current, ..limit }).unwrap();
     }
 
     pub(crate) fn kill(&mut self) {
@@ -85,7 +116,9 @@ fn child_obeys() {
     if !is_child(ENTRY) {
         return;
     }
-    let lock = Locker::open(&env::var(URL).unwrap()).unwrap();
+    // Leases that are given away last for it.
+    let lock = Locker::builder(&env::var(URL).unwrap()).ttl(HOUR).build();
+    let lock = lock.unwrap();
     let mut held = Held { lock, guard: None };
     say("ready");
     while let Some(order) = hear() {
@@ -102,12 +135,28 @@ struct Held {
 impl Held {
     fn obey(&mut self, order: &str) -> String {
         let (verb, name) = order.split_once(' ').unwrap_or((order, ""));
-        let lock = &self.lock;
+        let lock = &self.lock.clone();
         match verb {
             "lock" => self.keep(lock.lock(name).map(Some)),
             "read" => self.keep(lock.read(name).map(Some)),
             "try" => self.keep(lock.try_lock(name)),
             "try-read" => self.keep(lock.try_read(name)),
+            "keep" => self.keep_taken(name, 2 * HOUR),
+            "keep-a-second" => self.keep_taken(name, Duration::from_secs(1)),
+            "give" => lock.lock(name).unwrap().into_owner().as_secret(),
+            "adopt" => {
+                let (name, secret) = name.split_once(' ').expect("a ticket");
+                let ticket: OwnerTicket = secret.parse().unwrap();
+                self.keep(lock.adopt(name, &ticket).map(Some))
+            }
+            "store-10" => outcome(store(lock, name, 10)),
+            "store-10000" => outcome(store(lock, name, 10_000)),
+            "length" => length(lock, name),
+            "up" => clock_gettime(ClockId::Boottime).tv_sec.to_string(),
+            "name-the-host" => {
+                sethostname(b"a\nb/c\td").map_or_else(|e| e.to_string(), |()| "ok".into())
+            }
+            "why" => lock.try_lock(name).unwrap_err().to_string(),
             "try-for-2s" => self.keep(lock.try_lock_for(name, Duration::from_secs(2))),
             "verify" => outcome(self.guard.as_ref().expect("a guard").verify()),
             "unlock" => outcome(self.guard.take().expect("a guard").unlock()),
@@ -124,6 +173,12 @@ impl Held {
         }
     }
 
+    fn keep_taken(&self, name: &str, least: Duration) -> String {
+        let guard = self.lock.lock(name).unwrap();
+        guard.at_least_for(least);
+        outcome(guard.unlock())
+    }
+
     fn keep(&mut self, got: crosslock::Result<Option<LockGuard>>) -> String {
         match got {
             Ok(Some(guard)) => {
@@ -135,6 +190,15 @@ impl Held {
             Err(e) => kind(&e),
         }
     }
+}
+
+fn store(lock: &Locker, name: &str, length: usize) -> crosslock::Result<()> {
+    lock.mutex(name, String::new())?.set("x".repeat(length))
+}
+
+fn length(lock: &Locker, name: &str) -> String {
+    let value = lock.mutex(name, String::new()).unwrap();
+    value.get().unwrap().len().to_string()
 }
 
 fn outcome(result: crosslock::Result<()>) -> String {

@@ -123,11 +123,11 @@ fn file_says_in_which_way_a_lock_is_held() {
     let line = lines_of(&file_of(&directory, "b")).remove(1);
     assert!(line.starts_with("has 2/3 token="), "{line}");
     keep(&lock, "c");
-    let line = lines_of(&file_of(&directory, "c")).remove(1);
+    let line = lines_of(&file_of(&directory, "c")).remove(2);
     assert!(line.starts_with("kept exclusive since="), "{line}");
     assert!(field(&line, "until").is_some() && field(&line, "door").is_none());
     let ticket = lock.lock("d").unwrap().into_owner();
-    let line = lines_of(&file_of(&directory, "d")).remove(1);
+    let line = lines_of(&file_of(&directory, "d")).remove(2);
     assert!(line.starts_with("has exclusive token="), "{line}");
     assert!(field(&line, "until").is_some() && line.contains(" door=- "));
     drop(lock.adopt("d", &ticket).unwrap());
@@ -171,8 +171,16 @@ fn reboot_frees_a_lock_that_stays_taken() {
     let file = file_of(&directory, "a");
     keep(&lock, "a");
     let last = lock.inspect("a").unwrap().last_token;
-    let rebooted = file_that_says(&other_boot(&file), &text_of(&file));
-    fs::write(&file, rebooted).unwrap();
+    let text = text_of(&file);
+    let booted = lines_of(&file).remove(1);
+    let told: u64 = booted.strip_prefix("booted ").unwrap().parse().unwrap();
+    // The same times of a boot that was earlier, or of one whose clock showed more.
+    let earlier = text.replace(&booted, &format!("booted {}", told - 60));
+    let later = text.replace(" since=", " since=9");
+    for text in [later, earlier] {
+        fs::write(&file, file_that_says(&other_boot(&file), &text)).unwrap();
+        assert_eq!(lock.inspect("a").unwrap().state, LockState::Free);
+    }
     assert_eq!(lock.inspect("a").unwrap().state, LockState::Free);
     let guard = lock.try_lock("a").unwrap().expect("it isn't kept any more");
     assert!(!guard.abandoned() && Some(guard.fencing_token()) > last);

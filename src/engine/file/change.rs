@@ -15,11 +15,11 @@ use super::by_owner::Owners;
 use super::calls::Ahead;
 use super::dir::is_exhausted;
 use super::files::Files;
+use super::reading::written_of;
 use super::store::door::{self, DoorId};
 use super::store::page::{BootId, Found};
 use super::store::section::{Entered, Haste, NameFile, Section};
-use super::text::{Doors, parse, text_of};
-use crate::base::claim::Mode;
+use super::text::{Doors, text_of};
 use crate::base::clock::{BootClock, BootInstant, Clock, Deadline};
 use crate::base::error::Result;
 use crate::base::name::Key;
@@ -342,55 +342,5 @@ impl Part<'_> {
         // Which of both texts it has now.
         self.section.read(&boot)?;
         self.section.write(&boot, text)
-    }
-}
-
-/// What a file says of its name; `None` when it says something else.
-pub(super) fn written_of(found: Found, doors: &mut Doors) -> Option<Written> {
-    match found {
-        Found::Fresh => Some(Written::default()),
-        Found::Old { counter, abandoned } => Some(Written {
-            counter,
-            abandoned,
-            ..Written::default()
-        }),
-        Found::Text {
-            text,
-            other_boot,
-            seen,
-        } => {
-            let mut written = parse(&text, doors)?;
-            for entry in &mut written.entries {
-                if let Standing::Given(token) = entry.standing
-                    && seen == Some(token.number)
-                {
-                    entry.standing = Standing::Has(token);
-                }
-            }
-            Some(if other_boot {
-                after_reboot(written, doors)
-            } else {
-                written
-            })
-        }
-    }
-}
-
-/// What was to end at a time has ended: that was a time of another boot. The others' doors tell whether they live, as always.
-fn after_reboot(mut before: Written, doors: &Doors) -> Written {
-    let now = BootClock.now();
-    let mut was_held = false;
-    before.entries.retain_mut(|entry| {
-        let lives_by_door = entry
-            .owner
-            .as_ref()
-            .is_some_and(|owner| doors.contains_key(owner));
-        was_held |= !lives_by_door && entry.owner.is_some() && entry.mode == Mode::Exclusive;
-        entry.since = now;
-        lives_by_door
-    });
-    Written {
-        abandoned: before.abandoned || was_held,
-        ..before
     }
 }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use super::change::written_of;
 use super::create::open_to_read;
 use super::dir::Dir;
 use super::files::{DISK, Files};
 use super::name::{file_name, key_of};
+use super::reading::written_of;
 use super::store::door;
 use super::store::page::{self, BootId, Found};
 use super::store::section::NameFile;
@@ -94,6 +94,7 @@ pub(super) fn read_whole(
     now: BootInstant,
 ) -> io::Result<Option<(Table, Doors)>> {
     let found = page::read(file.file(), &BootId::current())?;
+    let found = found.filter(|(found, _)| *found != Found::Cut);
     let (mut table, mut doors) = (Table::default(), Doors::default());
     let written = found.and_then(|(found, _)| written_of(found, &mut doors));
     Ok(written.map(|written| {
@@ -107,8 +108,9 @@ fn read_unlocked(file: &File) -> io::Result<Option<Found>> {
     const LOOKS: u32 = 25;
     const PAUSE: Duration = Duration::from_micros(100);
     for look in 1..LOOKS {
-        if let Some((found, _)) = page::read(file, &BootId::current())? {
-            return Ok(Some(found));
+        match page::read(file, &BootId::current())? {
+            None | Some((Found::Cut, _)) => {}
+            Some((found, _)) => return Ok(Some(found)),
         }
         thread::sleep(PAUSE * look);
     }

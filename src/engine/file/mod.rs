@@ -28,6 +28,7 @@ use crate::base::options::Options;
 use crate::base::owner::Owner;
 use crate::base::value::Stored;
 
+mod booted;
 mod by_owner;
 mod calls;
 mod change;
@@ -40,6 +41,7 @@ mod doors;
 mod files;
 mod looking;
 mod name;
+mod reading;
 mod root;
 mod staying;
 mod store;

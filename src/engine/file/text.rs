@@ -1,9 +1,11 @@
 //! A name's state as text: a line for the counter, one for each holder and waiter, and one for each owner whose lock was broken.
 //!
-//! `<standing> <mode> [token=] [since=] [until=] [door=<id> <owner>]`. Times are seconds since this boot.
+//! `<standing> <mode> [token=] [since=] [until=] [door=<id> <owner>]`. Times are seconds since this boot. If any of them is an end, a
+//! line `booted` tells them from those of another.
 
 use std::time::Duration;
 
+use super::booted::Booted;
 use super::by_owner::ByOwner;
 use super::digits;
 use super::store::door::DoorId;
@@ -30,6 +32,7 @@ pub(super) fn parse(text: &str, doors: &mut Doors) -> Option<Written> {
         match word {
             "counter" => written.counter = rest.parse().ok()?,
             "abandoned" => written.abandoned = true,
+            Booted::WORD => drop(Booted::parse(rest)?),
             "broken" => written.broken.push(Fields::parse(rest, doors)?.owner?),
             _ => {
                 let (mode, rest) = rest.split_once(' ')?;
@@ -60,6 +63,13 @@ pub(super) fn text_of(written: &Written, doors: &Doors) -> String {
     text.push('\n');
     if written.abandoned {
         text.push_str("abandoned\n");
+    }
+    if written
+        .entries
+        .iter()
+        .any(|one| one.until != BootInstant::MAX)
+    {
+        Booted::now().push_to(&mut text);
     }
     for entry in &written.entries {
         push_entry(&mut text, entry);
@@ -339,6 +349,8 @@ mod tests {
             whole.replace("14209b66", "14209B66"),
             whole.replace("14209b66", ""),
             format!("\n{whole}"),
+            "booted".to_owned(),
+            "booted 1.5".to_owned(),
         ] {
             assert_eq!(parsed(&text), None, "{text:?}");
         }

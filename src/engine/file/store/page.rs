@@ -24,7 +24,7 @@ use std::os::unix::fs::FileExt;
 mod head;
 mod old;
 
-pub(in crate::engine::file) use self::head::BootId;
+pub(in crate::engine::file) use self::head::{BootId, Boots};
 use self::head::{HEAD, Head};
 use crate::engine::file::digits;
 
@@ -40,8 +40,10 @@ const CUT: usize = 1024;
 /// What a state file holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::engine::file) enum Found {
-    /// Nothing yet, or what a power cut has left.
+    /// Nothing yet.
     Fresh,
+    /// What a power cut has left, unless somebody writes it at this moment. It says nothing.
+    Cut,
     /// What version 0.1 wrote, or the ones after it.
     Old {
         counter: u64,
@@ -50,8 +52,8 @@ pub(in crate::engine::file) enum Found {
     },
     Text {
         text: String,
-        /// It was written before the host was booted; false where the host doesn't tell, or didn't tell who wrote it.
-        other_boot: bool,
+        /// Whether the process that wrote it had the boot id of this one.
+        boots: Boots,
         /// The token of the last lease that its owner has seen, of those that were given to waiters.
         seen: Option<u64>,
     },
@@ -110,14 +112,13 @@ pub(in crate::engine::file) fn read(
     let mut page = [0; PAGE + 1];
     let filled = read_page(file, &mut page)?;
     let page = &page[..filled];
-    let nothing = Some((Found::Fresh, Place::none(filled)));
     // A note may come after somebody has emptied the file.
     let rest = match seen_in(page) {
         Some(_) => &page[..SEEN],
         None => page,
     };
     if rest.iter().all(|byte| *byte == 0) {
-        return Ok(nothing);
+        return Ok(Some((Found::Fresh, Place::none(filled))));
     }
     let Some(head) = Head::parse(page) else {
         let old = old::counter_of(page).map(|counter| Found::Old {
@@ -132,19 +133,15 @@ pub(in crate::engine::file) fn read(
             length: head.length,
             filled,
         };
-        let other_boot = head.boot.is_other(*boot);
+        let boots = head.boot.compare(*boot);
         let seen = seen_in(page);
-        let found = Found::Text {
-            text,
-            other_boot,
-            seen,
-        };
+        let found = Found::Text { text, boots, seen };
         return Ok(Some((found, place)));
     }
     Ok(if head.boot.is_same(*boot) {
         None
     } else {
-        nothing
+        Some((Found::Cut, Place::none(filled)))
     })
 }
 

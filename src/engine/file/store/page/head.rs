@@ -16,6 +16,15 @@ const MAGIC: &str = "crosslock 2 ";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine::file) struct BootId(pub(super) [u8; 8]);
 
+/// What two boot ids say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine::file) enum Boots {
+    Same,
+    Differ,
+    /// One of them isn't known.
+    Unclear,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) boot: BootId,
@@ -40,9 +49,13 @@ impl BootId {
         self != BootId::UNKNOWN
     }
 
-    /// Surely: a reboot was between them.
-    pub(super) fn is_other(self, other: BootId) -> bool {
-        self != other && self.is_known() && other.is_known()
+    /// What they say of two texts. Those of two containers differ, though no reboot was between them.
+    pub(super) fn compare(self, other: BootId) -> Boots {
+        match self == other {
+            _ if !self.is_known() || !other.is_known() => Boots::Unclear,
+            true => Boots::Same,
+            false => Boots::Differ,
+        }
     }
 
     /// Surely: no reboot was between them.

@@ -34,7 +34,15 @@ fn found(content: &[u8], boot: &BootId) -> Option<Found> {
 fn text(text: &str) -> Option<Found> {
     Some(Found::Text {
         text: text.to_owned(),
-        other_boot: false,
+        boots: Boots::Same,
+        seen: None,
+    })
+}
+
+fn unclear(text: &str) -> Option<Found> {
+    Some(Found::Text {
+        text: text.to_owned(),
+        boots: Boots::Unclear,
         seen: None,
     })
 }
@@ -107,13 +115,10 @@ fn text_is_read_as_written_over_any_other() {
         let written = any_text(random);
         write(&file, &BOOT, &written, &place).unwrap();
         let (read_text, _) = read(&file, &NEXT_BOOT).unwrap().unwrap();
-        let other_boot = true;
-        let text = written;
-        let seen = None;
         let expected = Found::Text {
-            text,
-            other_boot,
-            seen,
+            text: written,
+            boots: Boots::Differ,
+            seen: None,
         };
         assert_eq!(read_text, expected);
     });
@@ -222,7 +227,7 @@ fn first_write_that_was_cut_short_leaves_what_was_there() {
 }
 
 #[test]
-fn what_a_power_cut_has_left_is_fresh_and_any_other_damage_refused() {
+fn what_a_power_cut_has_left_is_cut_and_any_other_damage_refused() {
     for_any(|random| {
         let file = temp_file();
         let written = format!("{}x", any_text(random));
@@ -231,9 +236,9 @@ fn what_a_power_cut_has_left_is_fresh_and_any_other_damage_refused() {
         let hit = place.at + random.usize(0..written.len());
         content[hit] ^= 1 << random.u8(0..8);
         assert_eq!(found(&content, &BOOT), None);
-        assert_eq!(found(&content, &NEXT_BOOT), Some(Found::Fresh));
+        assert_eq!(found(&content, &NEXT_BOOT), Some(Found::Cut));
         content.truncate(random.usize(HEAD..place.at + written.len()));
-        assert_eq!(found(&content, &NEXT_BOOT), Some(Found::Fresh));
+        assert_eq!(found(&content, &NEXT_BOOT), Some(Found::Cut));
     });
 }
 
@@ -244,18 +249,18 @@ fn host_that_tells_no_boot_takes_damage_for_a_power_cut() {
     let (_, now) = read(&file, &boot).unwrap().unwrap();
     write(&file, &boot, "a text", &now).unwrap();
     let mut content = content_of(&file);
-    assert_eq!(found(&content, &boot), text("a text"));
+    assert_eq!(found(&content, &boot), unclear("a text"));
     content[HEAD] = b'x';
-    assert_eq!(found(&content, &boot), Some(Found::Fresh));
+    assert_eq!(found(&content, &boot), Some(Found::Cut));
 }
 
 #[test]
-fn process_that_knows_no_boot_ends_nothing_of_others_nor_they_of_it() {
+fn process_that_knows_no_boot_cant_tell_it_from_that_of_others() {
     let file = temp_file();
     for (writer, reader) in [(BOOT, BootId::UNKNOWN), (BootId::UNKNOWN, BOOT)] {
         let (_, now) = read(&file, &writer).unwrap().unwrap();
         write(&file, &writer, "a text", &now).unwrap();
-        assert_eq!(found(&content_of(&file), &reader), text("a text"));
+        assert_eq!(found(&content_of(&file), &reader), unclear("a text"));
     }
 }
 
