@@ -71,7 +71,7 @@
 //! | `etcd` | no | locks in etcd |
 //! | `zookeeper` | no | locks in ZooKeeper |
 //! | `testing` | no | `testing::Fake`: for tests, locks by a clock that the test moves |
-//! | `tls` | no | `rediss://` and `valkeys://`, and with `etcd` `etcds://`, by rustls and its ring provider |
+//! | `tls` | no | `rediss://` and `valkeys://`, with `etcd` `etcds://`, and with `zookeeper` `zks://`, by rustls and its ring provider |
 //! | `metrics` | no | `metrics::MetricsObserver`, an [`Observer`] for the `metrics` crate |
 //! | `cli` | no | the program `crosslock`, with which a library has nothing to do |
 //!

@@ -98,7 +98,8 @@ find_zookeeper() {
   local dir="${CARGO_TARGET_DIR:-$PWD/target}/zookeeper"
   command -v java >/dev/null || return 1
   if [ -z "${CROSSLOCK_TEST_ZOOKEEPER:-}" ]; then
-    [ -d "$dir/jars" ] || download_zookeeper "$dir" || return 1
+    # Netty is for TLS.
+    [ -f "$dir/jars/netty-handler.jar" ] || download_zookeeper "$dir" || return 1
     CROSSLOCK_TEST_ZOOKEEPER="$(realpath "$dir/jars")"
   fi
   export CROSSLOCK_TEST_ZOOKEEPER
@@ -110,9 +111,10 @@ find_strace() { command -v strace >/dev/null && strace -qq -o /dev/null true; }
 download_zookeeper() {
   local dir="$1" jar
   say "downloading ZooKeeper"
-  unpack "$dir" libzookeeper-java libslf4j-java libdropwizard-metrics-java libsnappy-java || return 1
+  unpack "$dir" libzookeeper-java libslf4j-java libdropwizard-metrics-java libsnappy-java libnetty-java libjctools-java || return 1
   mkdir "$dir/new" || return 1
-  for jar in zookeeper zookeeper-jute slf4j-api slf4j-simple metrics-core snappy-java; do
+  for jar in zookeeper zookeeper-jute slf4j-api slf4j-simple metrics-core snappy-java jctools-core \
+    netty-{buffer,codec,common,handler,resolver,transport,transport-native-epoll,transport-native-unix-common}; do
     # The names are links to those with versions.
     cp -L "$dir/package/usr/share/java/$jar.jar" "$dir/new/" || return 1
   done

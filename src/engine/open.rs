@@ -10,7 +10,7 @@ use crate::base::name::Namespace;
 use crate::base::options::Options;
 
 const SCHEMES: &str = "use memory:, memory:name, file:, file:///dir, redis://, rediss://, valkey://, valkeys://, \
-                       unix:///path.sock, redis+sentinel://, redis+cluster://, etcd://, etcds:// or zk://";
+                       unix:///path.sock, redis+sentinel://, redis+cluster://, etcd://, etcds://, zk:// or zks://";
 
 /// The engine that `url` names, found to be usable.
 pub(crate) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>> {
@@ -31,7 +31,8 @@ pub(crate) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Resul
             Err(without_feature("etcds://", "tls"))
         }
         "etcd" | "etcds" if kind.is_none() => open_etcd(url, options, clock),
-        "zk" if kind.is_none() => open_zookeeper(url, options, clock),
+        "zks" if kind.is_none() && !cfg!(feature = "tls") => Err(without_feature("zks://", "tls")),
+        "zk" | "zks" if kind.is_none() => open_zookeeper(url, options, clock),
         "unix" if kind.is_none() => open_redis(url, options, clock),
         _ => Err(invalid_url(
             url,
@@ -98,7 +99,7 @@ fn open_zookeeper(
     _options: &Options,
     _clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn Engine>> {
-    Err(without_feature("zk://", "zookeeper"))
+    Err(without_feature("zk:// and zks://", "zookeeper"))
 }
 
 /// An error for an engine that this build leaves out.

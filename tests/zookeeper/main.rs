@@ -9,6 +9,8 @@ mod zookeeper_majority;
 mod zookeeper_observers;
 mod zookeeper_proof;
 mod zookeeper_sessions;
+#[cfg(feature = "tls")]
+mod zookeeper_tls;
 
 use std::time::{Duration, Instant};
 

@@ -5,6 +5,8 @@
 
 pub(super) mod address;
 pub(super) mod connector;
+#[cfg(feature = "zookeeper")]
+pub(super) mod halves;
 pub(super) mod limits;
 #[cfg(not(feature = "tls"))]
 pub(super) mod no_tls;

@@ -18,6 +18,11 @@ impl Stream {
         Stream { socket, session }
     }
 
+    #[cfg(feature = "zookeeper")]
+    pub(super) fn into_parts(self) -> (Socket, Option<Session>) {
+        (self.socket, self.session)
+    }
+
     pub(in crate::engine) fn socket(&self) -> &Socket {
         &self.socket
     }

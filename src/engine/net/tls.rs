@@ -8,10 +8,12 @@ use std::sync::Arc;
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore};
+use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, RootCertStore};
 
 use super::socket::Socket;
 use crate::base::error::{Error, Result};
+#[cfg(feature = "zookeeper")]
+use crate::base::sync::Mutex;
 
 /// Whom to trust.
 #[derive(Debug)]
@@ -40,6 +42,11 @@ pub(in crate::engine) struct TlsConfig {
 /// An encrypted session, without the socket that it runs over.
 #[derive(Debug)]
 pub(in crate::engine) struct Session(Box<ClientConnection>);
+
+/// The same for two threads, of which one reads and one writes.
+#[cfg(feature = "zookeeper")]
+#[derive(Clone, Debug)]
+pub(super) struct SharedSession(Arc<Mutex<Box<ClientConnection>>>);
 
 const CERTIFICATE: &str = "the certificates of this system, or those of `ca`";
 
@@ -145,6 +152,50 @@ impl Session {
     }
 }
 
+#[cfg(feature = "zookeeper")]
+impl Session {
+    pub(super) fn shared(mut self) -> SharedSession {
+        // What is written is taken out at once.
+        self.0.set_buffer_limit(None);
+        SharedSession(Arc::new(Mutex::new(self.0)))
+    }
+}
+
+#[cfg(feature = "zookeeper")]
+impl SharedSession {
+    /// What is to be sent for that, in the order of the calls.
+    pub(super) fn encrypt(&self, plain: &[u8]) -> io::Result<Vec<u8>> {
+        let mut client = self.0.lock();
+        client.writer().write_all(plain)?;
+        let mut encrypted = Vec::with_capacity(plain.len() + plain.len() / 64 + 256);
+        while client.wants_write() {
+            client.write_tls(&mut encrypted)?;
+        }
+        Ok(encrypted)
+    }
+
+    /// Takes what has come, and adds its plain text to `plain`.
+    pub(super) fn decrypt(&self, mut encrypted: &[u8], plain: &mut Vec<u8>) -> io::Result<()> {
+        let mut client = self.0.lock();
+        loop {
+            let state = client.process_new_packets();
+            let state = state.map_err(|e| match &e {
+                rustls::Error::AlertReceived(alert) if wants_certificate(*alert) => {
+                    io::Error::new(ErrorKind::InvalidData, format!("{e}: {OWN_CERTIFICATE}"))
+                }
+                _ => io::Error::new(ErrorKind::InvalidData, e),
+            })?;
+            let before = plain.len();
+            plain.resize(before + state.plaintext_bytes_to_read(), 0);
+            client.reader().read_exact(&mut plain[before..])?;
+            if encrypted.is_empty() || state.peer_has_closed() {
+                return Ok(());
+            }
+            client.read_tls(&mut encrypted)?;
+        }
+    }
+}
+
 /// The scheme of the same URL without TLS: `redis+sentinel` for `rediss+sentinel://...`.
 fn plain_scheme(url: &str) -> String {
     let scheme = url.split(':').next().unwrap_or_default();
@@ -156,6 +207,7 @@ fn explained(error: io::Error, plain: &str) -> io::Error {
     let no_tls = format!("if the port has no TLS, use {plain}://");
     let hint = match error.get_ref().and_then(|cause| cause.downcast_ref()) {
         Some(rustls::Error::InvalidCertificate(why)) => what_is_wrong(why),
+        Some(rustls::Error::AlertReceived(alert)) if wants_certificate(*alert) => OWN_CERTIFICATE,
         Some(_) => &no_tls,
         // A server without TLS waits for the end of the line, or hangs up.
         None if error.kind() == ErrorKind::TimedOut => &no_tls,
@@ -164,6 +216,25 @@ fn explained(error: io::Error, plain: &str) -> io::Error {
         None => return error,
     };
     io::Error::new(error.kind(), format!("{error}: {hint}"))
+}
+
+/// What helps where a server doesn't take our certificate, or wants one.
+const OWN_CERTIFICATE: &str =
+    "the server wants a certificate that it trusts: show it one by ?cert=FILE&key=FILE";
+
+fn wants_certificate(alert: AlertDescription) -> bool {
+    use AlertDescription as Is;
+    matches!(
+        alert,
+        Is::NoCertificate
+            | Is::BadCertificate
+            | Is::UnsupportedCertificate
+            | Is::CertificateRevoked
+            | Is::CertificateExpired
+            | Is::CertificateUnknown
+            | Is::CertificateRequired
+            | Is::UnknownCA
+    )
 }
 
 fn what_is_wrong(why: &CertificateError) -> &'static str {
@@ -262,6 +333,7 @@ mod tests {
             ("rediss+sentinel://h/m/0", "redis+sentinel"),
             ("valkeys://h", "valkey"),
             ("etcds://h", "etcd"),
+            ("zks://h", "zk"),
         ] {
             assert_eq!(plain_scheme(url), plain);
         }

@@ -1,9 +1,11 @@
-//! What a `zk://` URL says.
+//! What a `zk://` or `zks://` URL says.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::base::error::Result;
 use crate::engine::net::address::{Authority, HostPort, Password};
+use crate::engine::net::tls::OwnCertificate;
 use crate::engine::url::invalid_url;
 use crate::engine::url::parts::{Parts, decoded};
 use crate::engine::url::query::Query;
@@ -12,6 +14,11 @@ use crate::engine::url::query::Query;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) hosts: Vec<HostPort>,
+    pub(super) tls: bool,
+    /// Certificates to trust instead of the system's.
+    pub(super) ca: Option<PathBuf>,
+    /// By which servers know us.
+    pub(super) own: Option<OwnCertificate>,
     /// The node under which all others are: "" or `/a/b`.
     pub(super) chroot: String,
     pub(super) auth: Option<Auth>,
@@ -31,6 +38,9 @@ pub(super) struct Auth {
 
 const PORT: u16 = 2181;
 
+/// That of TLS in ZooKeeper's own examples: there is no other default.
+const SECURE_PORT: u16 = 2281;
+
 const FORM: &str = "use zk://host:2181,host:2181/chroot?auth=digest:user:password, with %26 for &, \
                     %23 for # and %25 for % in a password";
 
@@ -40,6 +50,9 @@ pub(super) fn parse(url: &str) -> Result<Address> {
 }
 
 fn understand(url: &str) -> Result<Address, String> {
+    let (scheme, _) = url.split_once(':').ok_or(FORM)?;
+    let scheme = scheme.to_ascii_lowercase();
+    let tls = scheme == "zks";
     let parts = Parts::of(url)?;
     let authority = parts.authority.unwrap_or_default();
     // A password that isn't escaped may have parted the URL, and then be taken for a path, or for a query key.
@@ -49,7 +62,8 @@ fn understand(url: &str) -> Result<Address, String> {
         );
     }
     let Authority { servers: hosts, .. } =
-        Authority::parse(authority, PORT).map_err(|reason| format!("{reason}: {FORM}"))?;
+        Authority::parse(authority, if tls { SECURE_PORT } else { PORT })
+            .map_err(|reason| format!("{reason}: {FORM}"))?;
     let chroot = chroot(parts.path)?;
     let mut query = Query::of(parts.query)?;
     let auth = query.take("auth").map(|text| Auth::parse(&text));
@@ -63,15 +77,38 @@ fn understand(url: &str) -> Result<Address, String> {
         .query
         .is_some_and(|query| query.contains(':') || query.contains("%3"));
     let show_keys = !url.contains('@') && !url.contains("auth") && !has_login;
-    query.finish("auth, tick", show_keys)?;
+    let ((ca, own), known) = match tls {
+        true => (certificates(&mut query)?, "auth, tick, ca, cert, key"),
+        false => ((None, None), "auth, tick; of zks:// ca, cert, key, too"),
+    };
+    query.finish(known, show_keys)?;
     let shown: Vec<_> = hosts.iter().map(HostPort::to_string).collect();
     Ok(Address {
-        shown: format!("zk://{}{chroot}", shown.join(",")),
+        shown: format!("{scheme}://{}{chroot}", shown.join(",")),
         hosts,
+        tls,
+        ca,
+        own,
         chroot,
         auth,
         tick,
     })
+}
+
+type Certificates = (Option<PathBuf>, Option<OwnCertificate>);
+
+fn certificates(query: &mut Query) -> Result<Certificates, String> {
+    let [ca, cert, key] = ["ca", "cert", "key"].map(|name| query.take(name).map(PathBuf::from));
+    let own = match (cert, key) {
+        (Some(chain), Some(key)) => Some(OwnCertificate { chain, key }),
+        (None, None) => None,
+        _ => {
+            let text =
+                "a certificate needs its key, and a key its certificate: use ?cert=FILE&key=FILE";
+            return Err(text.into());
+        }
+    };
+    Ok((ca, own))
 }
 
 /// A path as servers take it, without a slash at its end.

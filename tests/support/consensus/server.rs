@@ -54,6 +54,11 @@ impl<K: Kind> Server<K> {
         local(self.front.own)
     }
 
+    /// Returns the port of clients, without a proxy.
+    pub(crate) fn served_addr(&self) -> SocketAddr {
+        local(self.front.served)
+    }
+
     /// Returns the URL, with a user's password if it demands one.
     pub fn url(&self) -> String {
         self.url_at("")

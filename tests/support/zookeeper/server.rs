@@ -22,9 +22,12 @@ pub type ZooKeeper = Server<ZooKeeperKind>;
 /// An ensemble of ZooKeeper.
 pub type Ensemble = ServerSet<ZooKeeperKind>;
 
-/// Nothing has to be known of a server of ZooKeeper besides.
+/// How clients speak with a server of ZooKeeper.
 #[derive(Debug)]
-pub struct ZooKeeperKind;
+pub struct ZooKeeperKind {
+    tls: bool,
+    client_certificates: bool,
+}
 
 impl ZooKeeper {
     /// Starts a server whose sessions last for 200 ms to 2 s.
@@ -50,7 +53,11 @@ impl ZooKeeper {
             _ => "quorum.QuorumPeerMain",
         };
         let daemon = Daemon::launch(dir, "java", arguments(setup, main));
-        Self::of(ZooKeeperKind, daemon, front, place)
+        let kind = ZooKeeperKind {
+            tls: setup.tls,
+            client_certificates: setup.client_certificates,
+        };
+        Self::of(kind, daemon, front, place)
     }
 
     /// Returns `standalone`, `leader` or `follower`, or nothing if it serves nobody.
@@ -147,11 +154,21 @@ impl Kind for ZooKeeperKind {
         let data = server.dir().join("data");
         let data = data.display().to_string();
         let mine = server.word("conf").is_some_and(|conf| conf.contains(&data));
-        mine && server.mode().is_some()
+        // Clients with TLS have a port of their own, at which it listens later.
+        let listens = || TcpStream::connect_timeout(&server.served_addr(), ANSWERS_WITHIN).is_ok();
+        mine && server.mode().is_some() && listens()
     }
 
-    fn url(_server: &ZooKeeper, hosts: &str, root: &str) -> String {
-        format!("zk://{hosts}/{root}")
+    fn url(server: &ZooKeeper, hosts: &str, root: &str) -> String {
+        if !server.kind.tls {
+            return format!("zk://{hosts}/{root}");
+        }
+        let file = |name| server.dir().join(name).display().to_string();
+        let own = match server.kind.client_certificates {
+            true => format!("&cert={}&key={}", file("client.pem"), file("client.key")),
+            false => String::new(),
+        };
+        format!("zks://{hosts}/{root}?ca={}{own}", file("ca.pem"))
     }
 
     /// One that says that it leads, if most others say that they follow.

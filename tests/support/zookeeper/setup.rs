@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Ensemble, ZooKeeper};
+use crate::certificates;
 use crate::consensus::{self, Front};
 use crate::frames::Protocol;
 use crate::peers::Peers;
@@ -17,6 +18,8 @@ const TICK: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug, Default)]
 pub struct ZooKeeperSetup {
     proxied: bool,
+    pub(super) tls: bool,
+    pub(super) client_certificates: bool,
     tick: Option<Duration>,
     lines: Vec<String>,
     pub(super) properties: Vec<String>,
@@ -38,6 +41,18 @@ impl ZooKeeperSetup {
     pub fn proxies(mut self) -> Self {
         self.proxied = true;
         self
+    }
+
+    /// Speaks TLS with clients.
+    pub fn tls(mut self) -> Self {
+        self.tls = true;
+        self
+    }
+
+    /// The same, and lets in nobody without a certificate.
+    pub fn client_certificates(mut self) -> Self {
+        self.client_certificates = true;
+        self.tls()
     }
 
     /// Adds a line of the configuration file; it wins over what was there before.
@@ -85,9 +100,12 @@ impl ZooKeeperSetup {
 
     fn front(&self, peers: &Arc<Peers>) -> Front {
         // One for the leader's words, and one for elections.
-        let front = Front::new(2);
+        let (mut front, mut protocol) = (Front::new(2), Protocol::ZooKeeper);
+        if self.tls {
+            (front, protocol) = (front.with_tls(), Protocol::Raw);
+        }
         if self.proxied {
-            return front.with_proxies(Protocol::ZooKeeper, peers);
+            front = front.with_proxies(protocol, peers);
         }
         front
     }
@@ -111,8 +129,35 @@ impl ZooKeeperSetup {
                 let _ = writeln!(text, "server.{}={member}", index + 1);
             }
         }
+        if self.tls {
+            text += &self.tls_lines(dir, front.served);
+        }
         text += &self.lines.join("\n");
         fs::write(dir.join("zoo.cfg"), text + "\n").expect("write the configuration");
+    }
+}
+
+impl ZooKeeperSetup {
+    /// Makes the files for TLS, and returns the lines that name them.
+    fn tls_lines(&self, dir: &Path, port: u16) -> String {
+        certificates::write(dir);
+        let read = |name| fs::read_to_string(dir.join(name)).expect("read a PEM file");
+        let both = read("server.key") + &read("server.pem");
+        fs::write(dir.join("both.pem"), both).expect("write a PEM file");
+        let file = |name| dir.join(name).display().to_string();
+        let wanted = if self.client_certificates {
+            "need"
+        } else {
+            "none"
+        };
+        format!(
+            "secureClientPort={port}\nsecureClientPortAddress=127.0.0.1\n\
+             serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n\
+             ssl.keyStore.location={}\nssl.trustStore.location={}\nssl.clientAuth={wanted}\n\
+             ssl.hostnameVerification=false\n",
+            file("both.pem"),
+            file("ca.pem")
+        )
     }
 }
 

@@ -26,6 +26,18 @@ fn every_part_is_understood() {
 }
 
 #[test]
+fn certificates_are_of_encrypted_connections() {
+    let address = parse("zks://a,b:1/c?ca=/ca.pem&cert=/own.pem&key=/own.key&tick=1s").unwrap();
+    assert!(address.tls);
+    assert_eq!(address.shown, "zks://a:2281,b:1/c");
+    assert_eq!(address.ca, Some(PathBuf::from("/ca.pem")));
+    let own = address.own.unwrap();
+    assert_eq!((own.chain, own.key), ("/own.pem".into(), "/own.key".into()));
+    assert!(reason("zks://a?cert=/own.pem").contains("needs its key"));
+    assert!(reason("zk://a?ca=/ca.pem").contains("zks://"));
+}
+
+#[test]
 fn hosts_are_enough() {
     for url in ["zk://h", "zk://h/", "ZK://h:2181", "zk://h/?"] {
         let address = parse(url).unwrap();

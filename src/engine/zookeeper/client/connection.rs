@@ -1,21 +1,19 @@
 //! A connection, from its handshake on.
 
-use std::io::Write;
-
 use super::answer::{AUTH_FAILED, Welcome, header, welcome};
 use super::failure::Failure;
 use super::frames::Frames;
 use super::jute::Decoder;
 use super::request::{AUTH_XID, Hello, login};
 use crate::base::clock::{BootInstant, Clock, Deadline};
-use crate::engine::net::resolver::Resolver;
-use crate::engine::net::socket::Socket;
+use crate::engine::net::connector::Connector;
+use crate::engine::net::halves::ReadHalf;
 use crate::engine::zookeeper::address::Auth;
 
 /// A connection that a server has welcomed. After any error it must be dropped.
 #[derive(Debug)]
 pub(super) struct Connection {
-    pub(super) socket: Socket,
+    pub(super) reader: ReadHalf,
     pub(super) frames: Frames,
     pub(super) welcome: Welcome,
     /// Read before the handshake was sent.
@@ -32,26 +30,26 @@ pub(super) struct Greeting<'a> {
 }
 
 impl Connection {
-    /// Connects, and shakes hands, with name lookup and login, by `deadline`.
+    /// Connects, and shakes hands, with name lookup, TLS and login, by `deadline`.
     pub(super) fn open(
-        host: &Resolver,
+        host: &Connector,
         greeting: &Greeting<'_>,
         clock: &dyn Clock,
         deadline: &Deadline,
     ) -> Result<Self, Failure> {
-        let mut socket = Socket::connect_tcp(&host.resolve(deadline)?, deadline)?;
+        let mut reader = ReadHalf::of(host.connect(deadline)?)?;
         let mut bytes = greeting.hello.frame();
         bytes.extend(greeting.auth.map(login).unwrap_or_default());
         // Read before sending: what the servers count from is no earlier.
         let sent = clock.now();
-        socket.write_all(&bytes)?;
+        reader.writer().write_all(&bytes)?;
         let mut frames = Frames::default();
-        let welcome = welcome(&next(&mut frames, &mut socket)?)?;
+        let welcome = welcome(&next(&mut frames, &mut reader)?)?;
         if greeting.auth.is_some() && welcome.timeout > 0 {
-            log_in(&next(&mut frames, &mut socket)?)?;
+            log_in(&next(&mut frames, &mut reader)?)?;
         }
         Ok(Connection {
-            socket,
+            reader,
             frames,
             welcome,
             sent,
@@ -60,9 +58,9 @@ impl Connection {
     }
 }
 
-/// The next frame, by the deadline that the socket has.
-fn next(frames: &mut Frames, socket: &mut Socket) -> Result<Vec<u8>, Failure> {
-    frames.next(socket)?.ok_or(Failure::TimedOut)
+/// The next frame, by the deadline that the reader has.
+fn next(frames: &mut Frames, reader: &mut ReadHalf) -> Result<Vec<u8>, Failure> {
+    frames.next(reader)?.ok_or(Failure::TimedOut)
 }
 
 fn log_in(answer: &[u8]) -> Result<(), Failure> {

@@ -6,6 +6,7 @@ use std::io;
 use super::jute::Malformed;
 use crate::base::error::{Cause, Error};
 use crate::engine::denied;
+use crate::engine::net::halves::is_about_own_certificate;
 
 /// Why a request has no answer. What a server refuses is an answer: see [`Code`](super::ops::Code).
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub(in crate::engine::zookeeper) enum Failure {
     Ended,
     /// The servers refuse this login.
     Denied(Cause),
+    /// The servers don't take our certificate, or want one.
+    Untrusted(Cause),
     /// The request has more bytes than servers take.
     TooLarge(usize),
     /// The peer answers as no ZooKeeper server does.
@@ -32,6 +35,7 @@ impl Failure {
             Failure::TimedOut => Failure::TimedOut,
             Failure::Ended => Failure::Ended,
             Failure::Denied(cause) => Failure::Denied(cause.to_string().into()),
+            Failure::Untrusted(cause) => Failure::Untrusted(cause.to_string().into()),
             Failure::TooLarge(bytes) => Failure::TooLarge(*bytes),
             Failure::Other(cause) => Failure::Other(cause.to_string().into()),
         }
@@ -42,6 +46,7 @@ impl Failure {
             Failure::Unreachable(cause) => Error::unavailable(name, place, cause),
             Failure::TimedOut | Failure::Ended => Error::unavailable(name, place, self.to_string()),
             Failure::Denied(cause) => denied(name, place, "the login in ?auth=", cause),
+            Failure::Untrusted(cause) => denied(name, place, "?cert= and ?key=", cause),
             Failure::TooLarge(_) => {
                 let advice = "the size of the value: up to 1 MB";
                 Error::engine(name, place, advice, self.to_string())
@@ -56,9 +61,10 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Unreachable(cause) | Failure::Denied(cause) | Failure::Other(cause) => {
-                write!(f, "{cause}")
-            }
+            Failure::Unreachable(cause)
+            | Failure::Denied(cause)
+            | Failure::Untrusted(cause)
+            | Failure::Other(cause) => write!(f, "{cause}"),
             Failure::TimedOut => f.write_str("no answer in time"),
             Failure::Ended => f.write_str("the session has ended"),
             Failure::TooLarge(bytes) => {
@@ -78,6 +84,7 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::TimedOut => Failure::TimedOut,
+            _ if is_about_own_certificate(&error) => Failure::Untrusted(error.into()),
             io::ErrorKind::InvalidData => Failure::Other(error.into()),
             _ => Failure::Unreachable(error.into()),
         }

@@ -5,6 +5,9 @@ use std::io::{self, Error, ErrorKind, Read};
 /// A longer frame isn't believed. An answer is as long as what was asked for: a list of 100,000 nodes has some 8 MB.
 const LONGEST: usize = 32 * 1024 * 1024;
 
+/// With what a server with TLS answers plain text: no frame is as long.
+const TLS_ALERT: [u8; 2] = [0x15, 0x03];
+
 /// How much is asked for at once.
 const CHUNK: usize = 16 * 1024;
 
@@ -39,6 +42,10 @@ impl Frames {
         let Some((length, rest)) = unused.split_first_chunk() else {
             return Ok(None);
         };
+        if length[..2] == TLS_ALERT {
+            let text = "its port has TLS: use zks://";
+            return Err(Error::new(ErrorKind::InvalidData, text));
+        }
         let length = usize::try_from(i32::from_be_bytes(*length)).ok();
         let Some(length) = length.filter(|length| *length <= LONGEST) else {
             let text = "it doesn't answer as a ZooKeeper server: a frame's length can't be right";
@@ -70,7 +77,7 @@ impl Frames {
 
 fn hung_up(between_frames: bool) -> Error {
     let text = if between_frames {
-        "the server closed the connection: it may have no leader now"
+        "the server closed the connection: it may have no leader now, or, at this port, speak TLS with zks:// alone"
     } else {
         "the server closed the connection within an answer"
     };

@@ -101,7 +101,7 @@ impl Session {
     ) -> Result<Arc<Self>> {
         let place = address.shown.clone();
         let given = address.tick;
-        let hosts = Hosts::of(&address);
+        let hosts = Hosts::of(&address)?;
         let servers = Servers::new(address, hosts, options.connect_timeout, options.io_timeout);
         let deadline = Deadline::after(options.connect_timeout);
         let failed = |failure: Failure| failure.into_error(None, &place);

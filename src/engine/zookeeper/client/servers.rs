@@ -1,6 +1,5 @@
 //! The servers that keep sessions: their hosts, and what they have said about sessions.
 
-use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -10,22 +9,45 @@ use super::failure::Failure;
 use super::request::{Acl, Hello, close};
 use super::shares::Shares;
 use crate::base::clock::{Clock, Deadline};
-use crate::engine::net::resolver::Resolver;
+use crate::base::error::{Error, Result as PublicResult};
+use crate::engine::net::address::Endpoint;
+use crate::engine::net::connector::Connector;
+use crate::engine::net::tls::Trust;
 use crate::engine::zookeeper::address::Address;
 
 /// The hosts of a locker. All its sessions share them, so that one look-up of a name serves all callers.
 #[derive(Debug)]
-pub(in crate::engine::zookeeper) struct Hosts(Vec<Resolver>);
+pub(in crate::engine::zookeeper) struct Hosts {
+    all: Vec<Connector>,
+    /// `None`: connections are plain.
+    trust: Option<Trust>,
+}
 
 impl Hosts {
-    pub(super) fn of(address: &Address) -> Arc<Self> {
-        let hosts = address.hosts.iter().cloned().map(Resolver::new);
-        Arc::new(Hosts(hosts.collect()))
+    pub(super) fn of(address: &Address) -> PublicResult<Arc<Self>> {
+        let Address { ca, own, shown, .. } = address;
+        let trust = address
+            .tls
+            .then(|| Trust::new(ca.as_deref(), own.as_ref(), shown));
+        let trust = trust.transpose()?;
+        let all = address.hosts.iter().map(|at| {
+            let tls = trust.as_ref().map(|trust| trust.in_server(&at.host));
+            let tls = tls.transpose().map_err(|error| Error::InvalidUrl {
+                url: shown.clone(),
+                reason: error.to_string(),
+            })?;
+            Ok(Connector::new(Endpoint::Tcp(at.clone()), tls))
+        });
+        let all = all.collect::<PublicResult<_>>()?;
+        Ok(Arc::new(Hosts { all, trust }))
     }
 
     /// The same for a child that was forked off.
     pub(in crate::engine::zookeeper) fn after_fork(&self) -> Arc<Self> {
-        Arc::new(Hosts(self.0.iter().map(Resolver::after_fork).collect()))
+        let trust = self.trust.as_ref().map(Trust::after_fork);
+        let all = self.all.iter();
+        let all = all.map(|one| one.after_fork(trust.as_ref())).collect();
+        Arc::new(Hosts { all, trust })
     }
 }
 
@@ -65,7 +87,7 @@ impl Servers {
         io_timeout: Duration,
     ) -> Self {
         Servers {
-            first: AtomicUsize::new(fastrand::usize(..hosts.0.len().max(1))),
+            first: AtomicUsize::new(fastrand::usize(..hosts.all.len().max(1))),
             hosts,
             address,
             connect_timeout,
@@ -96,7 +118,7 @@ impl Servers {
     }
 
     pub(super) fn hosts(&self) -> usize {
-        self.hosts.0.len()
+        self.hosts.all.len()
     }
 
     /// The time for connecting, host by host.
@@ -112,7 +134,7 @@ impl Servers {
         clock: &dyn Clock,
         deadline: &Deadline,
     ) -> Result<Connection, Failure> {
-        let host = self.hosts.0.get(place % self.hosts().max(1));
+        let host = self.hosts.all.get(place % self.hosts().max(1));
         let host = host.ok_or_else(|| Failure::Other("there is no host".into()))?;
         let auth = self.address.auth.as_ref();
         Connection::open(host, &Greeting { hello, auth }, clock, deadline)
@@ -135,7 +157,7 @@ impl Servers {
                     self.first.store(place, Ordering::Relaxed);
                     return Ok(done);
                 }
-                Err(denied @ Failure::Denied(_)) => return Err(denied),
+                Err(denied @ (Failure::Denied(_) | Failure::Untrusted(_))) => return Err(denied),
                 Err(Failure::TimedOut) => slow = true,
                 Err(failure) => last = failure,
             }
@@ -151,9 +173,9 @@ impl Servers {
     pub(super) fn bounds(&self, clock: &dyn Clock, deadline: &Deadline) -> Result<Bounds, Failure> {
         let ask = |place, timeout, deadline: &Deadline| {
             let hello = Hello::new(timeout);
-            let mut connection = self.connect(place, hello, clock, deadline)?;
+            let connection = self.connect(place, hello, clock, deadline)?;
             let millis = u64::try_from(connection.welcome.timeout).unwrap_or_default();
-            connection.socket.write_all(&close(1))?;
+            connection.reader.writer().write_all(&close(1))?;
             Ok::<_, Failure>(Duration::from_millis(millis))
         };
         // A busy server may find the shortest session over before it has begun, and hangs up.

@@ -1,6 +1,5 @@
 //! A session, as its callers and its thread share it.
 
-use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,8 +15,8 @@ use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::sync::{Condvar, Mutex, MutexGuard};
 use crate::base::timed_mutex::{TimedGuard, TimedMutex};
 use crate::engine::Unanswered;
+use crate::engine::net::halves::WriteHalf;
 use crate::engine::net::limits::CANCEL_LATENESS;
-use crate::engine::net::socket::Socket;
 use crate::engine::zookeeper::teller::Teller;
 
 /// A session, as its callers and its thread share it. A lock that stands below another is never held when that is taken.
@@ -30,7 +29,7 @@ pub(super) struct Shared {
     pub(super) closed: Cancel,
     /// Who holds it sends. What is sent is enlisted as pending under it, so that the order is the same. `None` without a
     /// connection.
-    writer: TimedMutex<Option<Socket>>,
+    writer: TimedMutex<Option<WriteHalf>>,
     pub(super) state: Mutex<State>,
     /// The session's thread doesn't log by itself.
     pub(super) teller: Teller,
@@ -53,14 +52,14 @@ impl Shared {
             ..Hello::new(welcome.timeout)
         };
         let proof = Proof::new(tick, connection.sent, connection.answered);
-        let phase = Phase::Connected(connection.socket.closer());
+        let phase = Phase::Connected(connection.reader.closer());
         Shared {
             servers,
             timeout,
             tick,
             clock,
             closed: Cancel::default(),
-            writer: TimedMutex::from(Some(connection.socket.another_handle())),
+            writer: TimedMutex::from(Some(connection.reader.writer())),
             state: Mutex::new(State::new(&hello, phase, proof, connection.answered)),
             teller: Teller::default(),
             changed: Condvar::new(),
@@ -107,7 +106,10 @@ impl Shared {
         }
     }
 
-    fn lock_writer(&self, deadline: &Deadline) -> Result<TimedGuard<'_, Option<Socket>>, Failure> {
+    fn lock_writer(
+        &self,
+        deadline: &Deadline,
+    ) -> Result<TimedGuard<'_, Option<WriteHalf>>, Failure> {
         if let Some(writer) = self.writer.try_lock_until(Instant::now()) {
             return Ok(writer);
         }
@@ -121,20 +123,20 @@ impl Shared {
 
     fn write(
         &self,
-        mut writer: TimedGuard<'_, Option<Socket>>,
+        mut writer: TimedGuard<'_, Option<WriteHalf>>,
         mut state: MutexGuard<'_, State>,
         items: Vec<Item>,
         deadline: &Deadline,
     ) -> Result<(), Unanswered<Failure>> {
         let bytes = state.enlist(items, self.clock.now());
         drop(state);
-        let Some(socket) = writer.as_mut() else {
+        let Some(half) = writer.as_mut() else {
             return Ok(());
         };
-        socket.set_deadline(&deadline.within(self.silence()));
-        socket.write_all(&bytes).map_err(|e| {
+        half.set_deadline(&deadline.within(self.silence()));
+        half.write_all(&bytes).map_err(|e| {
             // A part may have been sent, and what is sent next would be its rest.
-            socket.closer().close();
+            half.closer().close();
             Unanswered::sent(e.into())
         })
     }
@@ -145,7 +147,7 @@ impl Shared {
         let Ok(mut writer) = self.lock_writer(&Deadline::NEVER) else {
             return;
         };
-        *writer = Some(connection.socket.another_handle());
+        *writer = Some(connection.reader.writer());
         let mut state = self.state.lock();
         let Connection { sent, answered, .. } = *connection;
         state.proof.taken_up(sent, answered);
@@ -153,7 +155,7 @@ impl Shared {
         if !matches!(state.phase, Phase::Disconnected(_)) {
             return;
         }
-        state.phase = Phase::Connected(connection.socket.closer());
+        state.phase = Phase::Connected(connection.reader.closer());
         self.changed.notify_all();
         // Nothing counts before it. A failure closes the connection, whose reader finds that.
         let first = Item::confirmation(self.servers.root().to_owned());

@@ -91,9 +91,9 @@ fn read(shared: &Shared, connection: &mut Connection) -> Result<(), Failure> {
         return Err(Failure::Ended);
     }
     let plan = tend(shared)?;
-    let Connection { socket, frames, .. } = connection;
-    socket.set_deadline(&Deadline::after(plan.wait.max(SHORTEST)));
-    let mut frame = frames.next(socket)?;
+    let Connection { reader, frames, .. } = connection;
+    reader.set_deadline(&Deadline::after(plan.wait.max(SHORTEST)));
+    let mut frame = frames.next(reader)?;
     // Looked at behind the read: this process may have been stopped while the answer came.
     if frame.is_none() && plan.is_silent {
         let text = format!("no answer for {:?}", shared.silence());
