@@ -5,16 +5,18 @@
 --
 -- Returns
 --   1  renewed
---   0  one at least isn't the owner's; nothing was changed
+--   0  one at least isn't the owner's, or was lost and is its own anew; nothing was changed
 --   2  the same, because its lease was broken
 -- use: several
 
 local names, owner, ttl = keys_of_each(KEYS), ARGV[1], ARGV[2]
 
 for _, keys in ipairs(names) do
-  if redis.call('GET', keys[LOCK]) ~= owner then
+  local lock, counter = unpack(redis.call('MGET', keys[LOCK], keys[COUNTER]))
+  local stored = ARGV[5] and counter and tonumber(string.match(counter, LEADING_NUMBER))
+  if lock ~= owner or (stored and stored > tonumber(ARGV[5])) then
     local entry = ':' .. string.sub(owner, 1, ID_LENGTH) .. ' '
-    return string.find(tostring(redis.pcall('GET', keys[COUNTER])), entry, 1, true) and 2 or 0
+    return string.find(tostring(counter), entry, 1, true) and 2 or 0
   end
 end
 if ttl == '0' then

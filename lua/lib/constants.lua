@@ -33,6 +33,8 @@ local PERMITS_OUT = '^crosslock:permits (%d+)(/?%d*)$'
 local ANY_COUNTER = '^(%d+)(q?r?)$'
 local COUNTER_AND_BROKEN = '^(%d+)(q?r?)(b(%d+) .+)$'
 local COUNTER_AND_QUEUE = '^(%d+)q$'
+-- The number at its beginning, whatever follows.
+local LEADING_NUMBER = '^%d+'
 
 -- The forms of a waiter: when its heartbeat is overdue, the server where it hears (empty where that is always the same), its
 -- ttl, its mode and its inbox; of one that wants the lock exclusively and can hear; and of such a one that hears at a server

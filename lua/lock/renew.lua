@@ -5,19 +5,24 @@
 -- ARGV[1]     the owner
 -- ARGV[2]     the ttl in milliseconds; 0: only look
 -- ARGV[3]     the mode, see lib/mode.lua
--- ARGV[4]     the new value, a string: it is written if the lock is the owner's
+-- ARGV[4]     the new value, a string: it is written if the lock is the owner's; without KEYS[7] it isn't looked at
+-- ARGV[5]     the token that the owner was granted, if the lock is held exclusively; without it, it isn't compared
 --
 -- Returns
 --   1  renewed
---   0  the lock isn't the owner's; nothing was changed
+--   0  the lock isn't the owner's, or was lost and is its own anew; nothing was changed
 --   2  the same, because its lease was broken
 
 local owner, ttl, mode = ARGV[1], ARGV[2], ARGV[3]
 
 if mode == 'x' or mode == 'w' then
-  if redis.call('GET', KEYS[LOCK]) ~= owner then
+  local lock, counter = unpack(redis.call('MGET', KEYS[LOCK], KEYS[COUNTER]))
+  -- By a late copy of its request the owner may have the lock anew, and others may have had it since. A counter that was lost
+  -- tells nothing.
+  local stored = ARGV[5] and counter and tonumber(string.match(counter, LEADING_NUMBER))
+  if lock ~= owner or (stored and stored > tonumber(ARGV[5])) then
     local entry = ':' .. string.sub(owner, 1, ID_LENGTH) .. ' '
-    return string.find(tostring(redis.pcall('GET', KEYS[COUNTER])), entry, 1, true) and 2 or 0
+    return string.find(tostring(counter), entry, 1, true) and 2 or 0
   end
   if ttl == '0' then
     return 1

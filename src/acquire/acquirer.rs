@@ -162,6 +162,7 @@ impl<'a> Acquirer<'a> {
                 claim: self.claim,
                 owner,
                 ttl: self.core.options.ttl,
+                granted: None,
             };
             let mut pace = (!is_last).then(|| self.budget.pace());
             let answer = match wait.ask(request, pace.as_mut(), &deadline) {
@@ -244,6 +245,7 @@ impl<'a> Acquirer<'a> {
             claim: self.claim,
             owner,
             ttl: self.core.options.ttl,
+            granted: None,
         };
         let grant = wait.wait(request, &mut self.budget.pace())?;
         let lease = self.lease(grant);

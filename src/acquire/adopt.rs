@@ -67,6 +67,7 @@ impl Calls<'_> {
             claim,
             owner,
             ttl: self.core.options.ttl,
+            granted: None,
         };
         self.ask(claim.key.name(), |engine, deadline: &Deadline| {
             engine.adopt(request, &ticket.owner, ticket.last_used, deadline)

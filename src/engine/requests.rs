@@ -14,6 +14,9 @@ pub(crate) struct Request<'a> {
     pub(crate) claim: &'a Claim,
     pub(crate) owner: &'a Owner,
     pub(crate) ttl: Duration,
+    /// The token that the engine granted for the lease which this is about, if the caller knows it. An owner may lose a lease
+    /// and be granted the name anew by a late copy of its first request: that lease has a larger token.
+    pub(crate) granted: Option<u64>,
 }
 
 impl<'a> Request<'a> {

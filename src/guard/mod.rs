@@ -250,13 +250,14 @@ impl LockGuard {
     /// ```
     pub fn verify(&self) -> Result<()> {
         self.check()?;
-        let Some(owner) = self.monitor.owner() else {
+        let Some((owner, granted)) = self.monitor.proof() else {
             return Err(self.lost_error());
         };
         let request = Request {
             claim: &self.claim,
             owner: &owner,
             ttl: self.core.options.ttl,
+            granted: Some(granted),
         };
         match self.core.engine.is_owner(request, &Deadline::NEVER)? {
             Renewed::Done | Renewed::DoneSince(_) => {}
@@ -305,8 +306,8 @@ impl LockGuard {
     /// open keeps the lock taken, until this guard releases it.
     #[doc(hidden)]
     pub fn lock_files(&self) -> io::Result<Vec<File>> {
-        match self.monitor.owner() {
-            Some(owner) if !self.is_inherited() => self.core.engine.lock_files(&owner),
+        match self.monitor.proof() {
+            Some((owner, _)) if !self.is_inherited() => self.core.engine.lock_files(&owner),
             _ => Ok(Vec::new()),
         }
     }

@@ -27,6 +27,8 @@ use crate::queue::handoff::{Handoff, Turn};
 
 /// What to do when a release isn't answered.
 const UNRELEASED: &str = "it isn't known whether it was released: that is tried again in the background, and the lock is free after its ttl at the latest";
+/// What to do when it was released by the first copy of a release, or lost before.
+const UNCLEAR: &str = "it is released; only if the server lost its data before, others may have held it beside this guard";
 /// What to do when a value was stored with it.
 pub(super) const UNSTORED: &str =
     "whether its value was stored isn't known: lock it again and read it";
@@ -37,8 +39,8 @@ pub(super) const UNSTORED: &str =
 /// |---|---|---|---|
 /// | `Done` | or not | `Ours`: the server had kept it | the same |
 /// | `NotOwner` | or not | `Lost` | the same |
-/// | `Unclear` | yes | `Ours`: nobody else can have ended it | the same |
-/// | `Unclear` | no | `Lost`: it may have run out, and another may have had it | an error: it may be stored or not |
+/// | `Unclear` | yes | an error: a server that lost its data may have ended it before | an error: it may be stored or not |
+/// | `Unclear` | no | `Lost`: it may have run out, and another may have had it | the same |
 /// | an error | or not | an error: it may be released or not | the same |
 pub(super) enum Ended {
     /// It was the caller's to the end.
@@ -108,8 +110,9 @@ impl LockGuard {
     ///   whether the lock was released. A thread of the locker goes on trying, and the lease ends with its ttl at the
     ///   latest. The caller has nothing to do, but others may have to wait for a ttl.
     ///
-    /// If the answer is lost, the release is sent again. When the lock isn't this guard's by then, a lease that was
-    /// still valid counts as released, and any other as lost.
+    /// If the answer is lost, the release is sent again. When others have had the lock by then, it isn't known whether the first
+    /// copy released it, or a server that lost its data had let them in before: that is [`Error::Unavailable`], or
+    /// [`Error::Lost`] if the lease has run out meanwhile.
     ///
     /// # Examples
     ///
@@ -328,10 +331,20 @@ impl LockGuard {
             Released::Done => Ok(Ended::Ours),
             Released::NotOwner => Ok(Ended::Lost(LostReason::NotOwner)),
             Released::Broken => Ok(Ended::Lost(LostReason::Broken)),
-            Released::Unclear if self.core.clock.now() < valid_until => Ok(Ended::Ours),
-            Released::Unclear if value.is_none() => Ok(Ended::Lost(LostReason::Expired)),
+            Released::Unclear if value.is_none() && self.core.clock.now() >= valid_until => {
+                Ok(Ended::Lost(LostReason::Expired))
+            }
             Released::Unclear => {
-                let cause = "the answer was lost that says whether its value was stored";
+                let (cause, advice) = match value {
+                    Some(_) => (
+                        "the answer was lost that says whether its value was stored",
+                        advice,
+                    ),
+                    None => (
+                        "the answer was lost that says whether it was released",
+                        UNCLEAR,
+                    ),
+                };
                 let place = self.core.engine.place();
                 Err(Error::unavailable(Some(self.name()), place, cause).advising(advice))
             }
@@ -352,6 +365,7 @@ impl LockGuard {
             claim: &lease.claim,
             owner: &lease.owner,
             ttl: self.core.options.ttl,
+            granted: Some(lease.granted_token()),
         }
     }
 

@@ -204,6 +204,7 @@ impl Shared {
             claim,
             owner,
             ttl: *ttl,
+            granted: None,
         };
         let release = Release {
             ending: *ending,

@@ -67,6 +67,11 @@ impl Lease {
         }
     }
 
+    /// The token that the engine granted: threads use those above it.
+    pub(crate) fn granted_token(&self) -> u64 {
+        self.token.number - u64::from(self.tokens)
+    }
+
     pub(crate) fn remaining(&self, now: BootInstant) -> Duration {
         if self.valid_until == BootInstant::MAX {
             return Duration::MAX;

@@ -95,6 +95,7 @@ enum Step {
     Renew {
         claim: Claim,
         owner: Owner,
+        granted: u64,
         remaining: Duration,
     },
     Expire,
@@ -189,13 +190,11 @@ impl<T: Send> LeaseMonitor<T> {
             && lease.is_some_and(|lease| lease.claim.keys().iter().any(|key| keys.contains(key)))
     }
 
-    /// The proof of ownership, while there is a lease.
-    pub(crate) fn owner(&self) -> Option<Owner> {
-        self.state
-            .lock()
-            .lease
-            .as_ref()
-            .map(|lease| lease.owner.clone())
+    /// The proof of ownership, while there is a lease: its owner, and the token that the engine granted.
+    pub(crate) fn proof(&self) -> Option<(Owner, u64)> {
+        let state = self.state.lock();
+        let lease = state.lease.as_ref()?;
+        Some((lease.owner.clone(), lease.granted_token()))
     }
 
     /// Whether the lease is of the owner with that text, and has such a token.
@@ -253,17 +252,14 @@ impl<T: Send> LeaseMonitor<T> {
         Step::Renew {
             claim,
             owner,
+            granted: lease.granted_token(),
             remaining: lease.remaining(now),
         }
     }
 
     /// Asks once, for at most half of the time that is left, so that a second try fits in.
-    fn renew(&self, claim: &Claim, owner: &Owner, remaining: Duration) {
-        let request = Request {
-            claim,
-            owner,
-            ttl: self.plan.ttl,
-        };
+    fn renew(&self, request: Request<'_>, remaining: Duration) {
+        let claim = request.claim;
         let deadline = Deadline::after_by(&*self.clock, remaining / 2).or(&self.ended);
         // Read before sending: the server's lease starts no earlier than this.
         let t0 = self.clock.now();
@@ -356,9 +352,16 @@ impl<T: Send> Tend for LeaseMonitor<T> {
             Step::Renew {
                 claim,
                 owner,
+                granted,
                 remaining,
             } => {
-                self.renew(&claim, &owner, remaining);
+                let request = Request {
+                    claim: &claim,
+                    owner: &owner,
+                    ttl: self.plan.ttl,
+                    granted: Some(granted),
+                };
+                self.renew(request, remaining);
                 Some(Duration::ZERO)
             }
         }

@@ -9,9 +9,11 @@ use std::time::{Duration, Instant};
 
 use super::clock::FakeClock;
 use super::waits::{Waiting, Waits};
+use crate::base::claim::Claim;
 use crate::base::clock::{Clock, Deadline};
 use crate::base::error::LostReason;
 use crate::base::name::Key;
+use crate::base::owner::Owner;
 use crate::base::sync::Mutex;
 use crate::core::Core;
 use crate::engine::Request;
@@ -218,8 +220,7 @@ impl World {
         if until.is_over() || *epoch != self.epoch() {
             return true;
         }
-        let ttl = Duration::ZERO;
-        let request = Request { claim, owner, ttl };
+        let request = looking(claim, owner);
         !self.is_out() && self.memory.changes(request).is_none()
     }
 
@@ -231,8 +232,7 @@ impl World {
         let all = self.waits.lock();
         let turns = all.values().filter_map(|waiting| match waiting {
             Waiting::Turn { claim, owner, .. } => {
-                let ttl = Duration::ZERO;
-                let at = self.memory.changes(Request { claim, owner, ttl })?;
+                let at = self.memory.changes(looking(claim, owner))?;
                 Some(at.since(now))
             }
             Waiting::Answer => None,
@@ -278,4 +278,14 @@ pub(super) fn cut(delay: Duration, io_timeout: Duration, deadline: &Deadline) ->
         Duration::MAX
     };
     delay.min(io_timeout).min(left)
+}
+
+/// What the memory is asked about an owner that waits.
+fn looking<'a>(claim: &'a Claim, owner: &'a Owner) -> Request<'a> {
+    Request {
+        claim,
+        owner,
+        ttl: Duration::ZERO,
+        granted: None,
+    }
 }

@@ -6,6 +6,7 @@ mod attacks;
 mod commands;
 mod crashes;
 mod increments;
+mod late_copies;
 mod lost_replies;
 mod puppet;
 mod readers;

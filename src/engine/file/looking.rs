@@ -163,6 +163,7 @@ mod tests {
             claim,
             owner: &owner,
             ttl: Duration::MAX,
+            granted: None,
         };
         let manner = Manner {
             waits: true,

@@ -84,6 +84,7 @@ impl Client {
             claim: &self.claim,
             owner: &self.owner,
             ttl: TTL,
+            granted: None,
         }
     }
 }

@@ -76,14 +76,14 @@ impl Pair {
 struct Change<'a> {
     arguments: [Cow<'a, str>; 2],
     value: Option<&'a [u8]>,
-    /// Empty when it isn't needed.
-    keep: Cow<'a, str>,
+    /// What follows the value. Empty when it isn't needed.
+    last: Cow<'a, str>,
     needs: Needs,
 }
 
 impl<'a> Change<'a> {
     fn call(self, script: &'a Script, request: Request<'a>) -> Call<'a> {
-        let passed = match (self.value, &*self.keep) {
+        let passed = match (self.value, &*self.last) {
             (None, "") => 3,
             (Some(_), "") => 4,
             _ => 5,
@@ -98,7 +98,7 @@ impl<'a> Change<'a> {
             bytes(first),
             bytes(second),
             self.value.unwrap_or_default().into(),
-            bytes(self.keep),
+            bytes(self.last),
         ];
         Call::new(script, request, needs, arguments.into_iter().take(passed))
     }
@@ -107,7 +107,7 @@ impl<'a> Change<'a> {
         Change {
             arguments: [first.into(), second.into()],
             value: None,
-            keep: "".into(),
+            last: "".into(),
             needs: Needs::default(),
         }
     }
@@ -151,13 +151,10 @@ impl Commands {
         value: &[u8],
         deadline: &Deadline,
     ) -> Result<StoreAnswer> {
-        let change = Change {
-            value: Some(value),
-            needs: needs_of_renewal(request.ttl),
-            ..Change::new(millis(request.ttl), mode(request.claim, false))
-        };
-        let script = self.renew.of(request.claim);
-        Ok(match self.change(script, request, change, deadline)? {
+        check_length(request.key().name(), Some(value))?;
+        let call = self.renewing(millis(request.ttl), request, Some(value));
+        let answer = self.send(&call, deadline);
+        Ok(match self.changed(request, answer)? {
             (1, false) => StoreAnswer::Done,
             (1, true) => StoreAnswer::DoneLate,
             _ => StoreAnswer::NotOwner,
@@ -212,7 +209,7 @@ impl Commands {
         };
         let change = Change {
             value: release.value,
-            keep: keep.into(),
+            last: keep.into(),
             needs: Needs {
                 replicas: release.value.is_some(),
                 // A master that was replaced would say yes, and leave the lock taken at its successor.

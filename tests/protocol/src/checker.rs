@@ -57,13 +57,13 @@ macro_rules! properties {
 #[rustfmt::skip]
 fn rules() -> Vec<Property<Setup>> {
     properties!(always, Rule, keeps:
-        Exclusion Tokens Counter Service Order Ttl NothingLeft LostForGood Unlock Abandoned Broken)
+        Exclusion Tokens Counter Service Order Ttl NothingLeft LostForGood Unlock Abandoned Broken Renewal)
 }
 
 #[rustfmt::skip]
 fn excuses() -> Vec<Property<Setup>> {
     properties!(sometimes, Excuse, uses:
-        OverlapAfterForgetting GrantFromBefore UnlockAfterForgetting OverlapAfterBreak TokenAfterBreak LateCopyAbandons UnknownGrantAbandons
+        OverlapAfterForgetting GrantFromBefore OverlapAfterBreak TokenAfterBreak LateCopyAbandons UnknownGrantAbandons
         AbandonmentForgotten ReleaseForgotten PassedOver LateCopyServed LineForgotten)
 }
 

@@ -42,6 +42,8 @@ pub enum Rule {
     Abandoned,
     /// A lease that was broken is never renewed, and its owner isn't let in again while it would last.
     Broken,
+    /// A renewal is done only of a lease that nobody else had since it was granted.
+    Renewal,
 }
 
 /// A documented exception from a rule.
@@ -51,8 +53,6 @@ pub enum Excuse {
     OverlapAfterForgetting,
     /// Tokens, abandoned: a grant was still on its way when the server forgot it, and others held the lock meanwhile.
     GrantFromBefore,
-    /// Unlock: the server forgot the lease, and the same owner got it again.
-    UnlockAfterForgetting,
     /// Exclusion: somebody broke a lease, and let in another before its holder could know.
     OverlapAfterBreak,
     /// Tokens: the same, and the lease was handed over meanwhile, or a grant of it was still on its way.
@@ -149,7 +149,7 @@ impl Since {
 }
 
 impl Rule {
-    pub const ALL: [Rule; 11] = [
+    pub const ALL: [Rule; 12] = [
         Rule::Exclusion,
         Rule::Tokens,
         Rule::Counter,
@@ -161,6 +161,7 @@ impl Rule {
         Rule::Unlock,
         Rule::Abandoned,
         Rule::Broken,
+        Rule::Renewal,
     ];
 
     pub fn name(self) -> &'static str {
@@ -176,15 +177,15 @@ impl Rule {
             Rule::Unlock => "unlock",
             Rule::Abandoned => "abandoned",
             Rule::Broken => "broken",
+            Rule::Renewal => "renewal",
         }
     }
 }
 
 impl Excuse {
-    pub const ALL: [Excuse; 12] = [
+    pub const ALL: [Excuse; 11] = [
         Excuse::OverlapAfterForgetting,
         Excuse::GrantFromBefore,
-        Excuse::UnlockAfterForgetting,
         Excuse::OverlapAfterBreak,
         Excuse::TokenAfterBreak,
         Excuse::LateCopyAbandons,
@@ -200,7 +201,6 @@ impl Excuse {
         match self {
             Excuse::OverlapAfterForgetting => "overlap after forgetting",
             Excuse::GrantFromBefore => "grant from before",
-            Excuse::UnlockAfterForgetting => "unlock after forgetting",
             Excuse::OverlapAfterBreak => "overlap after a break",
             Excuse::TokenAfterBreak => "token after a break",
             Excuse::LateCopyAbandons => "late copy abandons",

@@ -16,6 +16,8 @@ pub enum Mutant {
     HandOversNotSkipped,
     /// A renewal takes a lock that is gone.
     RenewalRecreates,
+    /// A renewal renews what its owner has anew, by a late copy of its request.
+    AnewIsRenewed,
     /// A reader is let in beside an exclusive holder.
     ReaderBesideWriter,
     /// Permits that are out aren't counted.

@@ -192,7 +192,7 @@ const NEEDED_BY: [(&str, Call); COMMANDS.len() - 11] = [
     ("exists", Call::Lock),
     ("pttl", Call::Contend),
     ("pexpire", Call::Renew),
-    ("mget", Call::Unlock),
+    ("mget", Call::Verify),
     ("del", Call::Unlock),
     ("lindex", Call::Wait),
     ("llen", Call::Wait),

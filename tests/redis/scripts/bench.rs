@@ -142,6 +142,22 @@ impl Bench {
         is_one(&answer.expect("renew"))
     }
 
+    /// The same by an exclusive owner that says which token it was granted.
+    pub(crate) fn renew_granted(
+        &mut self,
+        (owner, token): (&str, u64),
+        ttl: u64,
+        value: Option<&str>,
+    ) -> i64 {
+        let (ttl, token) = (ttl.to_string(), token.to_string());
+        let arguments = [owner, &ttl, "x", value.unwrap_or_default(), &token];
+        let answer = self.run(Verb::Renew, value.is_some(), &arguments);
+        match answer.expect("renew") {
+            Value::Int(number) => number,
+            other => panic!("{other:?}"),
+        }
+    }
+
     /// Without a token, the owner doesn't know what it was granted.
     pub(crate) fn try_release(
         &mut self,

@@ -75,6 +75,43 @@ fn release_of_a_late_copy_stores_nothing_over_what_others_stored() {
 }
 
 #[test]
+fn renewal_of_a_late_copy_is_refused() {
+    let server = RedisServer::start();
+    let mut bench = Bench::new(&server);
+    let [first, late] = tokens_around_another(&mut bench);
+    for (ttl, value) in [(0, None), (TTL, None), (TTL, Some("earlier"))] {
+        assert_eq!(bench.renew_granted(("a", first), ttl, value), 0);
+        assert_eq!(bench.seen().value.as_deref(), Some("later"));
+    }
+    // Whoever knows the later token has the lock.
+    for (ttl, value) in [(0, None), (TTL, None), (TTL, Some("latest"))] {
+        assert_eq!(bench.renew_granted(("a", late), ttl, value), 1);
+    }
+    let seen = bench.seen();
+    assert_eq!(seen.value.as_deref(), Some("latest"));
+    assert_eq!(seen.counter, Some(late));
+}
+
+#[test]
+fn renewal_needs_no_counter_and_no_late_one() {
+    let server = RedisServer::start();
+    let mut bench = Bench::new(&server);
+    let token = bench.token("a");
+    bench.wait("b", "");
+    assert_eq!(
+        bench.renew_granted(("a", token), TTL, None),
+        1,
+        "with a letter"
+    );
+    let fence = bench.fence.clone();
+    // A replica may have less.
+    bench.set_counter(&(token - 8).to_string());
+    assert_eq!(bench.renew_granted(("a", token), TTL, None), 1);
+    bench.delete(&fence);
+    assert_eq!(bench.renew_granted(("a", token), TTL, None), 1);
+}
+
+#[test]
 fn downgrade_of_a_late_copy_is_none() {
     let server = RedisServer::start();
     let mut bench = Bench::new(&server);

@@ -95,6 +95,7 @@ pub(in crate::engine::file) fn request<'a>(claim: &'a Claim, owner: &'a Owner) -
         claim,
         owner,
         ttl: TTL,
+        granted: None,
     }
 }
 

@@ -67,7 +67,7 @@ impl Commands {
         deadline: &Deadline,
     ) -> Vec<Result<Renewed>> {
         let calls = with(requests, |request| {
-            self.renewing(super::millis(request.ttl), request)
+            self.renewing(super::millis(request.ttl), request, None)
         });
         self.each(calls, deadline, Self::renewed)
     }
@@ -78,7 +78,7 @@ impl Commands {
         requests: &[Request<'_>],
         deadline: &Deadline,
     ) -> Vec<Result<Renewed>> {
-        let calls = with(requests, |request| self.renewing("0", request));
+        let calls = with(requests, |request| self.renewing("0", request, None));
         self.each(calls, deadline, Self::renewed)
     }
 

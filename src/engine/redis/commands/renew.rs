@@ -8,7 +8,6 @@ use super::call::Call;
 use super::{Change, Commands, known_within, millis, mode, needs_of_renewal};
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
-use crate::engine::redis::failure::Failure;
 use crate::engine::redis::keys::Keys;
 use crate::engine::redis::server::Answer;
 use crate::engine::redis::servers::Route;
@@ -30,7 +29,7 @@ impl Commands {
         request: Request<'_>,
         deadline: &Deadline,
     ) -> Result<Renewed> {
-        let call = self.renewing(ttl, request);
+        let call = self.renewing(ttl, request, None);
         self.renewed(request, self.send(&call, deadline))
     }
 
@@ -38,8 +37,11 @@ impl Commands {
         &'a self,
         ttl: impl Into<Cow<'static, str>>,
         request: Request<'a>,
+        value: Option<&'a [u8]>,
     ) -> Call<'a> {
         let change = Change {
+            value,
+            last: granted(request).map_or("".into(), |token| token.to_string().into()),
             needs: needs_of_renewal(request.ttl),
             ..Change::new(ttl, mode(request.claim, false))
         };
@@ -80,23 +82,40 @@ impl Commands {
 
     /// Whether one name is held exclusively by the owner.
     fn holds(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
-        let mut get = ::redis::cmd("GET");
+        let mut get = ::redis::cmd("MGET");
         let keys = Keys::of(request.key());
         let route = Route {
             key: &keys.lock,
             known_within: Some(known_within(request.ttl)),
         };
-        get.arg(&keys.lock);
-        match self.servers.call(route, &get, deadline) {
-            Ok(answer) => {
-                let owner = request.owner.as_str().as_bytes();
-                Ok(matches!(answer.value, Value::BulkString(held) if held == owner))
-            }
-            Err(Unanswered {
-                error: Failure::Conflict(_),
-                ..
-            }) => Ok(false),
-            Err(e) => Err(self.error(Some(request.key()), e.error)),
-        }
+        get.arg(&keys.all()[..2]);
+        let answer = self.servers.call(route, &get, deadline);
+        let answer = answer.map_err(|e| self.error(Some(request.key()), e.error))?;
+        let owner = request.owner.as_str().as_bytes();
+        Ok(match answer.value {
+            Value::Array(parts) => match &parts[..] {
+                [Value::BulkString(lock), counter] => lock == owner && !is_anew(counter, request),
+                _ => false,
+            },
+            _ => false,
+        })
     }
+}
+
+/// The token by which an exclusive lease is known. Those that share have later ones when they ask again.
+fn granted(request: Request<'_>) -> Option<u64> {
+    request.granted.filter(|_| request.claim.is_exclusive())
+}
+
+/// Whether the counter says that the lock was granted since, as `lua/lock/renew.lua` finds it.
+fn is_anew(counter: &Value, request: Request<'_>) -> bool {
+    let Value::BulkString(counter) = counter else {
+        return false;
+    };
+    let digits = counter.iter().take_while(|byte| byte.is_ascii_digit());
+    let digits = String::from_utf8(digits.copied().collect()).unwrap_or_default();
+    let stored: Option<u64> = digits.parse().ok();
+    stored
+        .zip(granted(request))
+        .is_some_and(|(stored, granted)| stored > granted)
 }

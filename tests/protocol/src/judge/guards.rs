@@ -144,15 +144,9 @@ impl World {
     /// `unlock` says Ok.
     pub(crate) fn judge_unlock(&mut self, client: usize) {
         let watch = self.judge.watches[client];
-        if watch.broken {
-            let excuse = Excuse::UnlockAfterForgetting;
-            self.judge
-                .broke_unless(Rule::Unlock, watch.forgotten, excuse);
-        }
-        if watch.intruded {
-            let excuse = Excuse::UnlockAfterForgetting;
-            self.judge
-                .broke_unless(Rule::Unlock, watch.forgotten, excuse);
+        // A replica may bring a lease back as it was.
+        if (watch.broken || watch.intruded) && !watch.revived {
+            self.judge.broke(Rule::Unlock);
         }
     }
 

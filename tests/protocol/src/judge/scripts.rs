@@ -40,6 +40,12 @@ impl World {
         if renewed && is_current && self.judge.watches[client].broken {
             self.judge.broke(Rule::Broken);
         }
+        // A replica may bring a lease back as it was.
+        let watch = self.judge.watches[client];
+        let is_exclusive = matches!(call, Call::Renew(ask) if ask.mode.is_exclusive());
+        if renewed && is_current && is_exclusive && watch.intruded && !watch.revived {
+            self.judge.broke(Rule::Renewal);
+        }
         let kept = match answer {
             Answer::Acquired(Acquired::Granted { .. }) => true,
             Answer::Adopted(token) => token > 0,

@@ -210,6 +210,8 @@ pub struct Renew {
     pub ttl: Ticks,
     pub mode: Mode,
     pub value: Option<u16>,
+    /// The token that an exclusive holder was granted; 0: it doesn't say.
+    pub granted: Token,
 }
 
 /// The arguments of the adopt scripts.

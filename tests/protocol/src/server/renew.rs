@@ -27,7 +27,10 @@ impl Name {
     /// Whether the lock is the owner's.
     fn renew_exclusive(&mut self, ask: Renew, server: Server<'_>) -> bool {
         let recreates = server.mutant == Some(Mutant::RenewalRecreates);
-        if self.owner() != Some(ask.owner) && !recreates {
+        let stored = self.counter.map_or(0, |counter| counter.number);
+        let is_anew =
+            ask.granted > 0 && stored > ask.granted && server.mutant != Some(Mutant::AnewIsRenewed);
+        if (self.owner() != Some(ask.owner) || is_anew) && !recreates {
             return false;
         }
         if ask.ttl > 0 {

@@ -16,6 +16,7 @@ pub const MUTANTS: &[(Mutant, Rule, Setup)] = &[
     (Mutant::ClockIgnored, Rule::Tokens, SERVER_FAULT),
     (Mutant::HandOversNotSkipped, Rule::Tokens, SERVER_FAULT),
     (Mutant::RenewalRecreates, Rule::Exclusion, SERVER_FAULT),
+    (Mutant::AnewIsRenewed, Rule::Renewal, LOST_AND_COPY),
     (Mutant::ReaderBesideWriter, Rule::Exclusion, READERS),
     (Mutant::PermitsNotCounted, Rule::Exclusion, PERMITS),
     (Mutant::LineIsIgnored, Rule::Order, KEPT),
@@ -105,6 +106,13 @@ const SERVER_FAULT: Setup = Setup {
     faults: 1,
     kinds: SERVER,
     choices: HOLDERS,
+    ..PLAIN
+};
+const LOST_AND_COPY: Setup = Setup {
+    title: "a lock that is deleted, and a request that comes late",
+    clients: &[&[LOCK], &[LOCK]],
+    faults: 2,
+    kinds: &[&[Fault::DeleteLock, Fault::RepeatRequest]],
     ..PLAIN
 };
 const STOPS: Setup = Setup {

@@ -26,6 +26,7 @@ impl World {
                 ttl: TTL,
                 mode: lease.mode,
                 value: None,
+                granted: lease.granted(),
             }),
         );
     }
@@ -50,18 +51,13 @@ impl World {
             }
             (
                 Phase::Ending {
-                    lease,
-                    ending,
-                    tries,
-                    was_held,
-                    ..
+                    ending, was_held, ..
                 },
                 Reply::Released(released),
             ) => {
                 let is_ours = match released {
                     Released::Done => true,
-                    Released::Unclear => tries > 0 && lease.valid > 0,
-                    Released::NotOwner | Released::Broken => false,
+                    Released::Unclear | Released::NotOwner | Released::Broken => false,
                 };
                 if is_ours && was_held {
                     self.judge_unlock(client);
@@ -177,6 +173,7 @@ impl World {
             ttl: TTL,
             mode: Mode::Read,
             value: None,
+            granted: 0,
         };
         let counter_after = counter_after(lease.token, Ending::Clean);
         self.request(client, Call::Downgrade { ask, counter_after });

@@ -134,6 +134,13 @@ pub struct Lease {
     pub hand_overs: u8,
 }
 
+impl Lease {
+    /// The token of the grant: each hand-over uses one above it.
+    fn granted(&self) -> Token {
+        self.token - 2 * Token::from(self.hand_overs)
+    }
+}
+
 /// A lease on its way from one process to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ticket {

@@ -87,6 +87,7 @@ fn tokens_of_client(client: &mut Client, token: &mut impl FnMut(&mut Token)) {
 
 fn tokens_of_packet(body: &mut Body, token: &mut impl FnMut(&mut Token)) {
     match body {
+        Body::Request(Call::Renew(renew)) => token(&mut renew.granted),
         Body::Request(Call::Release(release)) => token(&mut release.counter_after),
         Body::Request(Call::Downgrade { counter_after, .. }) => token(counter_after),
         Body::Request(Call::Adopt(adopt)) => token(&mut adopt.counter_after),

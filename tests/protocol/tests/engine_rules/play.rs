@@ -233,6 +233,7 @@ impl Play {
             ttl,
             mode,
             value: None,
+            granted: 0,
         }));
         let its = self.subject.renew(Ask { owner, mode, ttl });
         agree("renewed", renewed == Answer::Renewed(Renewed::Done), its)?;
@@ -327,6 +328,7 @@ impl Play {
             ttl,
             mode,
             value: None,
+            granted: 0,
         };
         let counter_after = token + 2 * more + 1;
         let downgraded = self.model(Call::Downgrade { ask, counter_after });

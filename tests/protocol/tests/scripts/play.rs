@@ -263,6 +263,7 @@ fn renew(owner: Owner, player: Player, ttl: Ticks, value: Option<u16>) -> Renew 
         ttl,
         mode: player.held_as,
         value,
+        granted: player.token.unwrap_or(0),
     }
 }
 

@@ -61,6 +61,7 @@ fn those_ahead_are_the_same_for_one_and_for_all() {
                 claim: &claim,
                 owner: &owner,
                 ttl: Duration::MAX,
+                granted: None,
             };
             assert_eq!(one.owner.as_ref(), Some(&owner));
             assert_eq!(table.ahead_of(request), ahead, "{entries:?}");

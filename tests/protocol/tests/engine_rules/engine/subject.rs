@@ -96,6 +96,7 @@ impl Subject {
             claim: &claim,
             owner: &owner,
             ttl,
+            granted: None,
         };
         let answer = call(&mut self.table, request, self.now);
         self.write_down();
@@ -109,6 +110,7 @@ impl Subject {
             claim: &claim,
             owner: &owner,
             ttl: ticks(ask.ttl),
+            granted: None,
         })?;
         let mut written = self.table.written(&self.key);
         let mut entries = written.entries.iter_mut();

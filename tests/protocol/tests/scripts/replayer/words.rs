@@ -25,7 +25,12 @@ impl Request {
             Call::Acquire(ask) => Request::acquire(ask),
             Call::Renew(ask) => {
                 let start = [text_of(ask.owner), millis(ask.ttl), text_of_mode(ask.mode)];
-                Request::change(Verb::Renew, start, ask.value)
+                let mut request = Request::change(Verb::Renew, start, ask.value);
+                if ask.granted > 0 {
+                    request.arguments.resize(4, String::new());
+                    request.arguments.push(ask.granted.to_string());
+                }
+                request
             }
             Call::Release(ask) => Request::release(ask),
             Call::Downgrade { ask, counter_after } => {
