@@ -5,7 +5,7 @@
 -- The keys of a name, as they are passed to a script, and as they stand in the table of lib/name.lua.
 local LOCK, COUNTER, QUEUE, WAITERS, READERS, HOLDERS, VALUE = 1, 2, 3, 4, 5, 6, 7
 -- What else stands there.
-local NOW, CLOCK, IS_COUNTED, STORED, LETTERS, HELD, USED, OF, POPPED, BROKEN = 8, 9, 10, 11, 12, 13, 14, 15, 16, 17
+local NOW, CLOCK, IS_COUNTED, STORED, LETTERS, HELD, USED, OF, POPPED, BROKEN, DROPPED = 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18
 
 -- The arguments of an acquisition, and whether a reader goes before owners that wait for the lock exclusively.
 local OWNER, TTL, MODE, HEARTBEAT_WITHIN, INBOX, HEARS_AT, GOES_FIRST = 1, 2, 3, 4, 5, 6, 7
@@ -51,6 +51,9 @@ local RUN_ID = 'run_id:(%x%x%x%x%x%x%x%x)'
 -- The form of an owner, behind whose id is what others may see; and how many characters the id has.
 local OWNER_FORM = '^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x/'
 local ID_LENGTH = 36
+
+-- How many waiters one script drops at most: each costs a few commands, and nobody else is served meanwhile.
+local MOST_DROPPED = 64
 
 -- How many holders, and how many waiters of each queue, are told to those who look at a name.
 local MOST_SHOWN = 1000

@@ -4,11 +4,23 @@
 -- waiter could be let in, its lock has expired or was deleted, and the next script that looks lets it in.
 -- use: mode, holders, grant, queue, broken
 
--- The first of a queue. Those before it whose heartbeat is overdue are dropped; `asking`, the owner that has sent this
--- request, lives. With `take` the owner is taken off the queue, though it stays among the waiters. Gives owner, ttl,
--- mode, inbox, for how many milliseconds it needs no heartbeat, and where it hears; nil from an empty queue.
+-- Counts a waiter that is dropped.
+local function count_dropped(name)
+  name[DROPPED] = (name[DROPPED] or 0) + 1
+end
+
+-- Whether the script may drop no more waiters: the next script goes on.
+local function has_dropped_most(name)
+  return name[DROPPED] and name[DROPPED] >= MOST_DROPPED
+end
+
+-- The first of a queue. Those before it whose heartbeat is overdue are dropped, but for one that has an inbox: all heartbeats
+-- are overdue when the server stood still, or was replaced. It is dropped when that is longer ago than its ttl. `asking`, the
+-- owner that has sent this request, lives. With `take` the owner is taken off the queue, though it stays among the waiters.
+-- Gives owner, ttl, mode, inbox, for how many milliseconds it needs no heartbeat, and where it hears; nil from an empty
+-- queue, or if the script may drop no more.
 local function first_of(name, queue, asking, take)
-  while true do
+  while not has_dropped_most(name) do
     local owner = name[POPPED]
     name[POPPED] = nil
     if not owner and take then
@@ -22,13 +34,14 @@ local function first_of(name, queue, asking, take)
     local waiter = redis.call('HGET', name[WAITERS], owner) or ''
     local overdue, hears_at, ttl, mode, inbox = string.match(waiter, ANY_WAITER)
     local left = math.ceil((overdue or 0) - name[NOW] / 1000)
-    if ttl and (left > 0 or owner == asking) then
+    if ttl and (left > 0 or owner == asking or (inbox ~= '' and left > -ttl)) then
       return owner, ttl, mode, inbox, left, hears_at
     end
     if not take then
       redis.call('LPOP', queue)
     end
     redis.call('HDEL', name[WAITERS], owner)
+    count_dropped(name)
   end
 end
 
@@ -39,11 +52,11 @@ local function next_waiter(name, asking, after_exclusive, take)
   local first, reader = {}, {}
   if may_have(name, 'q') then
     first = {first_of(name, name[QUEUE], asking, take)}
-    name[LETTERS] = first[1] and name[LETTERS] or string.gsub(name[LETTERS], 'q', '')
+    name[LETTERS] = (first[1] or has_dropped_most(name)) and name[LETTERS] or string.gsub(name[LETTERS], 'q', '')
   end
   if may_have(name, 'r') and (not first[1] or (after_exclusive and first[3] ~= 'w')) then
     reader = {first_of(name, name[READERS], asking, take)}
-    name[LETTERS] = reader[1] and name[LETTERS] or string.gsub(name[LETTERS], 'r', '')
+    name[LETTERS] = (reader[1] or has_dropped_most(name)) and name[LETTERS] or string.gsub(name[LETTERS], 'r', '')
   end
   return unpack(reader[1] and reader or first)
 end
@@ -72,14 +85,28 @@ local function shorten(name, owner, mode, left)
   end
 end
 
--- Lets a waiter in, and tells it. A waiter that can't be told has the lock until its next heartbeat, which finds it.
+-- Lets a waiter in, and tells it. A waiter that can't be told has the lock until its next heartbeat, which finds it. One whose
+-- heartbeat is overdue may be gone although its connection is there: it has half a ttl in which to ask, and is told to.
 local function grant_and_tell(name, owner, ttl, mode, inbox, left, can_hear)
-  left = math.min(ttl, left)
-  grant(name, owner, can_hear and ttl or left, mode)
+  local is_overdue = left <= 0
+  left = is_overdue and math.ceil(ttl / 2) or math.min(ttl, left)
+  grant(name, owner, can_hear and not is_overdue and ttl or left, mode)
   local publish = string.find(inbox, TAG, 1, true) and 'SPUBLISH' or 'PUBLISH'
-  local told = can_hear and redis.pcall(publish, inbox, string.format('%s %d', owner, name[STORED]))
-  if type(told) == 'table' then
+  local token = is_overdue and 0 or name[STORED]
+  local told = can_hear and redis.pcall(publish, inbox, string.format('%s %d', owner, token))
+  if type(told) == 'table' and not is_overdue then
     shorten(name, owner, mode, left)
+  end
+end
+
+-- Has the last of a queue ask, which goes on where the script has dropped as many as it may. Whoever came last lives most
+-- likely; otherwise the next heartbeat of any goes on.
+local function wake_last(name, queue)
+  local owner = redis.call('LINDEX', queue, '-1')
+  local waiter = owner and redis.call('HGET', name[WAITERS], owner) or ''
+  local _, hears_at, _, _, inbox = string.match(waiter, ANY_WAITER)
+  if inbox and (listeners_of(inbox, hears_at) or 0) > 0 then
+    redis.pcall(string.find(inbox, TAG, 1, true) and 'SPUBLISH' or 'PUBLISH', inbox, owner .. ' 0')
   end
 end
 
@@ -87,7 +114,7 @@ end
 -- is the owner that has just released: a late copy of its first request may have put it into the queue.
 local function hand_off(name, asking, after_exclusive, leaving)
   local token
-  while not name[HELD] or is_shared(name) do
+  while (not name[HELD] or is_shared(name)) and not has_dropped_most(name) do
     -- A free lock goes to the first waiter, so whoever is looked at is taken off the queue at once. But a waiter behind
     -- readers, or one that doesn't fit beside the holders, stays.
     local take = not name[HELD] and not may_have(name, 'r')
@@ -112,9 +139,15 @@ local function hand_off(name, asking, after_exclusive, leaving)
     end
     if owner == asking then
       token = grant(name, owner, ttl, mode)
-    elseif not is_gone then
+    elseif is_gone then
+      count_dropped(name)
+    else
       grant_and_tell(name, owner, ttl, mode, inbox, left, listeners)
     end
+  end
+  if not name[HELD] and not asking and has_dropped_most(name) then
+    wake_last(name, name[QUEUE])
+    wake_last(name, name[READERS])
   end
   return token
 end

@@ -13,15 +13,17 @@ local function drop_lost(name, ask)
   end
 end
 
--- Drops those before the owner whose heartbeat is overdue, so that they don't pile up while the lock is held.
+-- Drops those before the owner whose heartbeat is overdue, so that they don't pile up while the lock is held: those that
+-- lib/hand_off.lua would drop without counting who hears them.
 local function drop_overdue(name, queue, ask)
-  while true do
+  for _ = (name[DROPPED] or 0) + 1, MOST_DROPPED do
     local first = redis.call('LINDEX', queue, '0')
     if not first or first == ask[OWNER] then
       return
     end
-    local overdue = string.match(redis.call('HGET', name[WAITERS], first) or '', '^%d+') or 0
-    if overdue * 1000 > name[NOW] then
+    local overdue, _, ttl, _, inbox = string.match(redis.call('HGET', name[WAITERS], first) or '', ANY_WAITER)
+    local left = math.ceil((overdue or 0) - name[NOW] / 1000)
+    if overdue and (left > 0 or (inbox ~= '' and left > -ttl)) then
       return
     end
     redis.call('LPOP', queue)
@@ -83,6 +85,10 @@ local function refuse(name, ask, lock)
   -- Of a semaphore the next permit may come back before the last.
   local next_end = name[HELD] == MARK_PERMITS and redis.call('ZRANGE', name[HOLDERS], '0', '+inf', 'BYSCORE', 'LIMIT', '0', '1', 'WITHSCORES')[2]
   local remaining = next_end and next_end - name[CLOCK] or redis.call('PTTL', name[LOCK])
+  if name[DROPPED] and not name[HELD] then
+    -- More are to be dropped before the owner's turn can come: it asks again at once.
+    return {0, name[STORED], was_queued and 1 or 0, 0, length}
+  end
   local held = name[HELD]
   local is_mark = held == MARK_READERS or held == MARK_PERMITS or held == MARK_KEPT
   local knows_holder = is_mark or name[STORED] % 2 == 1

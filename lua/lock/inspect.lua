@@ -48,8 +48,10 @@ local function shown_waiters(name, queue)
   local waiters, inboxes = {}, {}
   for _, owner in ipairs(redis.call('LRANGE', queue, 0, MOST_SHOWN - 1)) do
     local waiter = redis.call('HGET', name[WAITERS], owner) or ''
-    local overdue, hears_at, _, mode, inbox = string.match(waiter, ANY_WAITER)
-    if overdue and overdue * 1000 > name[NOW] and not is_broken(name, owner) then
+    local overdue, hears_at, ttl, mode, inbox = string.match(waiter, ANY_WAITER)
+    -- As in lib/hand_off.lua: for so long it may be heard from again.
+    local lives_until = overdue and overdue + (inbox ~= '' and ttl or 0)
+    if overdue and lives_until * 1000 > name[NOW] and not is_broken(name, owner) then
       waiters[#waiters + 1] = {public_part(owner), mode}
       inboxes[#inboxes + 1] = hears_here(hears_at) and inbox or ''
     end

@@ -12,6 +12,8 @@ mod late_requests;
 mod lost_releases;
 mod lost_replies;
 mod networks;
+#[path = "../order.rs"]
+mod order;
 mod outages;
 mod passwords;
 mod refusals;

@@ -101,3 +101,36 @@ fn calls_end_in_time_while_the_server_stands_still() {
     drop(locker);
     assert_no_clients(&server);
 }
+
+/// The server stands still for longer than any waiter has announced, and for less than their ttl.
+fn keeps_order_through_a_standstill(ttl: Option<Duration>) {
+    for _ in 0..order::rounds() {
+        let server = RedisServer::start();
+        let open = || {
+            let builder = Locker::builder(&server.url()).unavailable_for(PATIENCE);
+            let builder = ttl
+                .into_iter()
+                .fold(builder, |builder, ttl| builder.ttl(ttl));
+            builder.build().unwrap()
+        };
+        let fail = |guard| {
+            server.stop();
+            std::thread::sleep(millis(2_600));
+            server.cont();
+            drop(guard);
+        };
+        let order =
+            order::order_of_service(NAME, open, |length| wait_for_line(&server, length), fail);
+        assert_eq!(order, order::in_order());
+    }
+}
+
+#[test]
+fn standstill_keeps_the_order_of_waiters_with_a_short_ttl() {
+    keeps_order_through_a_standstill(Some(millis(3_000)));
+}
+
+#[test]
+fn standstill_keeps_the_order_of_waiters() {
+    keeps_order_through_a_standstill(None);
+}

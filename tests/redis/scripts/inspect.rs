@@ -205,7 +205,7 @@ fn waiters_are_told_in_their_order_but_for_those_that_are_gone() {
     let mut bench = Bench::new(&server);
     bench.token(&owner(1));
     bench.wait(&owner(2), "heard");
-    bench.wait_and_die(&owner(3), "heard");
+    bench.wait_and_die(&owner(3), "");
     bench.wait(&owner(4), "nobody listens");
     bench.wait_to("w", &owner(5), "");
     bench.wait_to("2/3", &owner(6), "heard");

@@ -5,6 +5,10 @@ use super::bench::Bench;
 use super::line::{INBOX, grant};
 use super::seen::{Ears, is_full};
 use super::{FULL, PATIENCE, TTL};
+
+/// The same as in `lua/lib/constants.lua`.
+const MOST_DROPPED: usize = 64;
+
 use support::scripts::Acquired;
 use support::{RedisServer, wait_until};
 
@@ -15,7 +19,9 @@ fn waiter_that_nobody_hears_is_passed_over_by_the_release() {
     let mut connection = server.connection();
     let mut ears = Ears::on(&mut connection, &[INBOX]);
     let token = bench.token("a");
-    let dead: Vec<_> = (0..500).map(|number| format!("dead {number}")).collect();
+    let dead: Vec<_> = (1..MOST_DROPPED)
+        .map(|number| format!("dead {number}"))
+        .collect();
     for owner in &dead {
         bench.wait(owner, "closed");
     }
@@ -26,6 +32,104 @@ fn waiter_that_nobody_hears_is_passed_over_by_the_release() {
     assert_eq!(seen.line(), [""; 0]);
     let heard = ears.heard(&mut bench);
     assert_eq!(heard, grant("b", seen.counter.unwrap()));
+}
+
+#[test]
+fn one_script_drops_a_bounded_number_of_waiters() {
+    const DEAD: usize = 3 * MOST_DROPPED;
+    let server = RedisServer::start();
+    let mut bench = Bench::new(&server);
+    let mut connection = server.connection();
+    let mut ears = Ears::on(&mut connection, &[INBOX]);
+    for inbox in ["closed", ""] {
+        let token = bench.token("a");
+        let dead: Vec<_> = (0..DEAD).map(|number| format!("dead {number}")).collect();
+        for owner in &dead {
+            let promise = if inbox.is_empty() { 1 } else { TTL };
+            let mut pipe = redis::pipe();
+            let waiter = format!("{} {TTL} x {inbox}", bench.micros() / 1_000 + promise);
+            pipe.hset(&bench.waiters, owner, waiter)
+                .rpush(&bench.queue, owner);
+            pipe.query::<()>(&mut bench.connection).expect("they wait");
+        }
+        bench.set_counter(&format!("{token}q"));
+        bench.wait("b", INBOX);
+        assert!(bench.release("a", Some(token)));
+        assert_eq!(bench.seen().line().len(), DEAD + 1 - MOST_DROPPED);
+        // Whoever came last lives: it is told to go on.
+        assert_eq!(
+            ears.heard(&mut bench),
+            [(INBOX.to_owned(), "b 0".to_owned())]
+        );
+        for left in [DEAD + 1 - 2 * MOST_DROPPED, 1] {
+            let answer = bench.ask(Ask::waiting("b", TTL, INBOX));
+            assert!(
+                matches!(answer, Acquired::Taken { remaining: 0, .. }),
+                "{answer:?}"
+            );
+            assert_eq!(bench.seen().line().len(), left);
+        }
+        let token = bench.granted(Ask::waiting("b", TTL, INBOX));
+        assert!(bench.release("b", Some(token)));
+    }
+}
+
+#[test]
+fn overdue_waiter_that_is_heard_has_its_turn_and_is_told_to_ask() {
+    let server = RedisServer::start();
+    let mut bench = Bench::new(&server);
+    let mut connection = server.connection();
+    let mut ears = Ears::on(&mut connection, &[INBOX]);
+    let token = bench.token("a");
+    bench.wait_and_die("b", INBOX);
+    // A heartbeat of another, behind it.
+    bench.wait("c", INBOX);
+    bench.wait("c", INBOX);
+    assert_eq!(bench.seen().line(), ["b", "c"]);
+    assert!(bench.release("a", Some(token)));
+    let seen = bench.seen();
+    assert_eq!(seen.holder.as_deref(), Some("b"));
+    assert!(is_full(seen.pttls[0], TTL as i64 / 2), "{seen:?}");
+    assert_eq!(
+        ears.heard(&mut bench),
+        [(INBOX.to_owned(), "b 0".to_owned())]
+    );
+    let token = bench.granted(Ask::waiting("b", TTL, INBOX));
+    assert_eq!(seen.counter, Some(token));
+    assert!(is_full(bench.seen().pttls[0], FULL));
+}
+
+#[test]
+fn waiter_that_is_overdue_for_its_ttl_is_dropped() {
+    let server = RedisServer::start();
+    let mut bench = Bench::new(&server);
+    let mut connection = server.connection();
+    let _ears = Ears::on(&mut connection, &[INBOX]);
+    let token = bench.token("a");
+    bench.refused(Ask::waiting("b", 0, INBOX).with_ttl(200));
+    bench.wait("c", INBOX);
+    assert_eq!(bench.seen().line(), ["b", "c"]);
+    wait_until("b to be dropped", PATIENCE, || {
+        bench.wait("c", INBOX);
+        bench.seen().line() == ["c"]
+    });
+    assert!(bench.release("a", Some(token)));
+    assert_eq!(bench.seen().holder.as_deref(), Some("c"));
+}
+
+#[test]
+fn overdue_waiter_that_hears_elsewhere_has_time_to_come() {
+    let server = RedisServer::start();
+    let mut bench = Bench::new(&server);
+    bench.token("a");
+    bench.refused(Ask::waiting("b", 0, "elsewhere").hearing_at("01234567"));
+    bench.wait("c", "");
+    bench.forget_holder();
+    bench.wait("c", "");
+    let seen = bench.seen();
+    assert_eq!(seen.holder.as_deref(), Some("b"), "its turn is kept for it");
+    assert!(is_full(seen.pttls[0], TTL as i64 / 2), "{seen:?}");
+    assert_eq!(seen.line(), ["c"]);
 }
 
 #[test]

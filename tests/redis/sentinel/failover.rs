@@ -225,3 +225,43 @@ fn calls_go_on_at_the_new_master() {
     assert!(counter.is_some_and(|counter| counter % 2 == 0));
     assert_eq!(locker.list("").expect("list").count(), 0);
 }
+
+/// The master is killed while one process holds the lock and others wait. Their order is that of their coming.
+fn keeps_order_through_a_failover(ttl: Option<Duration>) {
+    // Longer than what a waiter announces with a ttl of 3 s.
+    let setup = Setup::new().down_after(millis(1_500));
+    let set = setup.sentinels();
+    for _ in 0..order::rounds() {
+        set.wait_until_settled();
+        let master = set.master();
+        let open = || {
+            let builder = Locker::builder(&set.url()).unavailable_for(PATIENCE);
+            let builder = ttl
+                .into_iter()
+                .fold(builder, |builder, ttl| builder.ttl(ttl));
+            builder.build().expect("open")
+        };
+        // All servers have it.
+        let wait_for_queue = |length| {
+            (0..set.members().len()).for_each(|index| wait_for_queue(&set, index, length));
+        };
+        let fail = |guard| {
+            set.member(master).kill();
+            new_master(&set, master);
+            drop(guard);
+        };
+        let order = order::order_of_service(NAME, open, wait_for_queue, fail);
+        assert_eq!(order, order::in_order());
+        set.member(master).restart();
+    }
+}
+
+#[test]
+fn failover_keeps_the_order_of_waiters_with_a_short_ttl() {
+    keeps_order_through_a_failover(Some(Duration::from_secs(3)));
+}
+
+#[test]
+fn failover_keeps_the_order_of_waiters() {
+    keeps_order_through_a_failover(None);
+}

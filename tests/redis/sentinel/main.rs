@@ -5,6 +5,8 @@
 mod failover;
 mod liar;
 mod opening;
+#[path = "../order.rs"]
+mod order;
 mod partitions;
 mod sentinels;
 mod stale;

@@ -15,7 +15,7 @@ impl World {
             return;
         };
         let ear = waiter.inbox.map(|inbox| self.ears[usize::from(inbox)]);
-        if waiter.overdue <= 0 || ear == Some(Ear::Gone) {
+        if !waiter.lives() || ear == Some(Ear::Gone) {
             self.judge.broke(Rule::Service);
         }
     }
@@ -67,7 +67,7 @@ impl World {
         let waiter = name.waiter(owner);
         let can_be_told = waiter.is_some_and(|waiter| {
             let ear = waiter.inbox.map(|inbox| self.ears[usize::from(inbox)]);
-            waiter.overdue > 0 && ear == Some(Ear::Hears)
+            waiter.lives() && ear == Some(Ear::Hears)
         });
         has_moved || !can_be_told
     }

@@ -178,11 +178,11 @@ impl Script<'_> {
         (entered, !is_new, length.try_into().unwrap_or(u8::MAX))
     }
 
-    /// Those in front whose heartbeat is overdue go, so that they don't pile up while the lock is held.
+    /// Those in front that don't live go, so that they don't pile up while the lock is held.
     fn drop_dead(&mut self, mode: Mode, owner: Owner) {
         while let Some(&head) = self.keys.line(mode).first()
             && head != owner
-            && self.keys.waiter(head).is_none_or(|one| one.overdue <= 0)
+            && self.keys.waiter(head).is_none_or(|one| !one.lives())
         {
             self.keys.line_mut(mode).remove(0);
             self.keys.remove_waiter(head);

@@ -12,7 +12,7 @@ impl Script<'_> {
         }
     }
 
-    /// The first of a line, without those before it whose heartbeat is overdue: they are dropped. `take`: it is taken
+    /// The first of a line that lives; those before it are dropped. `take`: it is taken
     /// off the line.
     pub(super) fn first_of(
         &mut self,
@@ -27,7 +27,7 @@ impl Script<'_> {
             }
             let waiter = self.keys.waiter(owner).copied();
             let lives = |waiter: &Waiter| {
-                waiter.overdue > 0 || asking == Some(owner) || self.is(Mutant::OverdueStays)
+                waiter.lives() || asking == Some(owner) || self.is(Mutant::OverdueStays)
             };
             if let Some(waiter) = waiter.filter(lives) {
                 return Some(waiter);
@@ -101,12 +101,21 @@ impl Script<'_> {
 
     /// One that doesn't ask just now is told; where that can't be, it is let in until its next heartbeat.
     fn let_in(&mut self, next: Waiter) {
-        let left = next.ttl.min(next.overdue);
+        let is_overdue = next.overdue <= 0;
+        let left = if is_overdue {
+            // It may be gone: it has to ask.
+            (next.ttl + 1) / 2
+        } else {
+            next.ttl.min(next.overdue)
+        };
         let told = next.inbox.filter(|_| !self.is(Mutant::GrantsAreNotTold));
-        let lasts = if next.inbox.is_some() { next.ttl } else { left };
-        let token = self.grant(next.owner, lasts, next.mode);
+        let is_full = next.inbox.is_some() && !is_overdue;
+        let lasts = if is_full { next.ttl } else { left };
+        let granted = self.grant(next.owner, lasts, next.mode);
+        let token = if is_overdue { 0 } else { granted };
         if let Some(inbox) = told
             && !self.publish(inbox, next.owner, token)
+            && !is_overdue
         {
             self.shorten(next.owner, next.mode, left);
         }

@@ -91,7 +91,7 @@ pub struct Counter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Waiter {
     pub owner: Owner,
-    /// 0: its heartbeat is overdue.
+    /// 0 and less: its heartbeat is overdue.
     pub overdue: Ticks,
     pub ttl: Ticks,
     pub mode: Mode,
@@ -273,6 +273,13 @@ pub enum Remaining {
     Absent,
     Endless,
     Ticks(Ticks),
+}
+
+impl Waiter {
+    /// Whether it keeps its place: one that has an inbox does, until its heartbeat is overdue for its ttl.
+    pub fn lives(&self) -> bool {
+        self.overdue > 0 || (self.inbox.is_some() && self.overdue > -self.ttl)
+    }
 }
 
 impl Mode {

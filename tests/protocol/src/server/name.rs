@@ -15,7 +15,7 @@ impl Name {
             }
         }
         for waiter in &mut self.waiters {
-            waiter.overdue = (waiter.overdue - 1).max(0);
+            waiter.overdue = (waiter.overdue - 1).max(-waiter.ttl);
         }
         for broken in &mut self.broken {
             broken.lasts = (broken.lasts - 1).max(0);

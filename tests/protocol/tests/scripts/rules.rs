@@ -183,7 +183,7 @@ fn is_refused(done: Done<'_>, owner: Owner) -> bool {
 fn check_nobody_could_be_let_in(name: &Name, ears: &[Ear]) -> Result<(), String> {
     let hears = |waiter: &Waiter| {
         let ear = waiter.inbox.map(|inbox| ears[usize::from(inbox)]);
-        waiter.overdue > 0 && ear != Some(Ear::Gone)
+        waiter.lives() && ear != Some(Ear::Gone)
     };
     let mut line = name.queue.iter().chain(&name.readers);
     let first = line.find_map(|owner| name.waiter(*owner).filter(|waiter| hears(waiter)));

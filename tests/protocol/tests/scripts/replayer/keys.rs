@@ -112,7 +112,8 @@ pub(super) fn ticks(left: i64) -> Ticks {
         return 0;
     }
     let ticks = (left + TICK - 1) / TICK;
-    let passed = ticks * TICK - left;
+    // Half a ttl may end between two.
+    let passed = (ticks * TICK - left) % (TICK / 2);
     assert!(passed < SLACK, "{left} ms isn't a number of ticks");
     ticks.try_into().expect("a few ticks")
 }
@@ -225,10 +226,16 @@ fn waiters_of(text: &str, clock: i64) -> List<Waiter> {
     while let Some(owner) = fields.next() {
         let waiter = fields.next().expect("a value of each field");
         let [overdue, ttl, mode, inbox] = four_of(waiter);
+        let (left, ttl) = (number::<i64>(overdue) - clock, ticks(number(ttl)));
+        let overdue_for = Ticks::try_from((-left).max(0) / TICK).unwrap_or(Ticks::MAX);
         waiters.push(Waiter {
             owner: owner_of(owner),
-            overdue: ticks(number::<i64>(overdue) - clock),
-            ttl: ticks(number(ttl)),
+            overdue: if left > 0 {
+                ticks(left)
+            } else {
+                -overdue_for.min(ttl)
+            },
+            ttl,
             mode: mode_of(mode),
             inbox: (!inbox.is_empty()).then(|| inbox_of(inbox)),
         });
