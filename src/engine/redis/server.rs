@@ -283,7 +283,7 @@ impl Server {
 
     /// The connection on which a command with this order goes out: behind a late question, or an idle one.
     fn usual(&self, order: Order<'_>, now: Instant) -> Option<Connection> {
-        let late = self.late.take(order);
+        let late = self.late.take(order, now);
         late.or_else(|| self.pool.take(now, Connection::is_quiet))
     }
 

@@ -5,9 +5,11 @@
 //! owner's next command goes out on it, behind the question.
 
 use std::collections::VecDeque;
+use std::time::Instant;
 
 use crate::base::clock::Deadline;
 use crate::base::sync::Mutex;
+use crate::engine::net::limits::IDLE;
 use crate::engine::redis::connection::Connection;
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::script::Order;
@@ -23,6 +25,7 @@ pub(super) struct LateQuestions(Mutex<VecDeque<Late>>);
 struct Late {
     owner: String,
     connection: Connection,
+    since: Instant,
 }
 
 impl LateQuestions {
@@ -35,12 +38,24 @@ impl LateQuestions {
         LateQuestions::default()
     }
 
-    /// The connection of a late question that a command with this order has to come behind.
-    pub(super) fn take(&self, order: Order<'_>) -> Option<Connection> {
-        let owner = order.owner()?;
+    /// The connection of a late question that a command with this order has to come behind. Those that were kept for as long as
+    /// no idle connection is are given up: something on the way has forgotten them.
+    pub(super) fn take(&self, order: Order<'_>, now: Instant) -> Option<Connection> {
         let mut all = self.0.lock();
-        let at = all.iter().position(|late| late.owner == owner)?;
-        all.remove(at).map(|late| late.connection)
+        let is_old = |late: &Late| now.saturating_duration_since(late.since) > IDLE;
+        let old: Vec<_> = match all.front() {
+            Some(first) if is_old(first) => {
+                let count = all.iter().take_while(|late| is_old(late)).count();
+                all.drain(..count).collect()
+            }
+            _ => Vec::new(),
+        };
+        let is_its = |late: &Late| Some(&*late.owner) == order.owner();
+        let at = all.iter().position(is_its);
+        let found = at.and_then(|at| all.remove(at));
+        drop(all);
+        old.into_iter().for_each(|late| late.connection.give_up());
+        found.map(|late| late.connection)
     }
 
     /// Keeps a connection without an answer for what its owner sends next, if a question is still on its way there and the
@@ -66,9 +81,13 @@ impl LateQuestions {
     }
 
     fn keep(&self, owner: &str, connection: Connection) {
-        let owner = owner.to_owned();
+        let late = Late {
+            owner: owner.to_owned(),
+            connection,
+            since: Instant::now(),
+        };
         let mut all = self.0.lock();
-        all.push_back(Late { owner, connection });
+        all.push_back(late);
         let oldest = (all.len() > MOST).then(|| all.pop_front()).flatten();
         drop(all);
         if let Some(late) = oldest {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::base::options::Options;
+use crate::engine::net::limits::IDLE;
 use crate::engine::redis::address::{self, At};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::io::{Read, Write};
@@ -192,9 +193,29 @@ fn no_more_than_some_questions_are_late() {
             cancel(&server, Order::Asks(number.to_string().leak()), read);
         }
         assert_eq!(server.late.len(), late::MOST);
-        assert!(server.late.take(Order::Asks("7")).is_none());
-        assert!(server.late.take(Order::TakesBack("8")).is_some());
+        assert!(server.late.take(Order::Asks("7"), Instant::now()).is_none());
+        assert!(
+            server
+                .late
+                .take(Order::TakesBack("8"), Instant::now())
+                .is_some()
+        );
         server.retire();
+        assert_eq!(server.late.len(), 0);
+    });
+}
+
+#[test]
+fn question_that_is_late_for_long_is_given_up() {
+    with_peer([2, 2, usize::MAX], |server, read| {
+        for owner in ["a", "b"] {
+            cancel(&server, Order::Asks(owner), read);
+        }
+        let later = Instant::now() + IDLE / 2;
+        assert!(server.late.take(Order::Any, later).is_none());
+        assert_eq!(server.late.len(), 2);
+        let later = later + IDLE;
+        assert!(server.late.take(Order::TakesBack("b"), later).is_none());
         assert_eq!(server.late.len(), 0);
     });
 }
