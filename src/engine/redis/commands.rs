@@ -140,6 +140,11 @@ impl Commands {
         self.servers.settings().replicas.is_some()
     }
 
+    /// Whether another server may have a lock than the one that grants it.
+    pub(super) fn is_on_its_way(&self, key: &Key) -> bool {
+        self.servers.is_on_its_way(Route::to(&Keys::of(key).lock))
+    }
+
     /// The server of a lock, if it is known without asking.
     pub(super) fn server_of(&self, key: &Key) -> Option<Arc<Server>> {
         self.servers.known(Route::to(&Keys::of(key).lock))

@@ -39,6 +39,11 @@ pub(super) trait Command {
         1
     }
 
+    /// The keys of the locks that it may take.
+    fn locks(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
     /// How it stands to the owner's other commands.
     fn order(&self) -> Order<'_> {
         Order::Any

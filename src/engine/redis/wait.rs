@@ -276,6 +276,10 @@ impl RedisWait {
             // brings the rest.
             return None;
         }
+        if self.commands.is_on_its_way(request.key()) {
+            // Another server may have the lock: the next question finds out.
+            return None;
+        }
         let seen = self.seen?;
         let valid_for =
             valid_until(seen.asked, request.ttl, self.clock_skew).since(self.clock.now());

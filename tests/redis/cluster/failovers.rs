@@ -13,7 +13,7 @@ use super::{
 /// A lease that outlives a failover.
 const TTL: Duration = Duration::from_secs(20);
 
-fn patient(cluster: &Cluster) -> Locker {
+pub(crate) fn patient(cluster: &Cluster) -> Locker {
     Locker::builder(&cluster.url())
         .ttl(TTL)
         .build()
@@ -21,7 +21,7 @@ fn patient(cluster: &Cluster) -> Locker {
 }
 
 /// A lock that the replica has, too.
-fn replicated(cluster: &Cluster, locker: &Locker, name: &str) -> LockGuard {
+pub(crate) fn replicated(cluster: &Cluster, locker: &Locker, name: &str) -> LockGuard {
     let guard = held(locker, name);
     let owner = cluster.node(cluster.owner(&key(name)));
     support::wait_until("the replica to have it", PATIENCE, || {

@@ -5,6 +5,7 @@
 mod bounds;
 mod confirmed;
 mod failovers;
+mod forgotten;
 mod moves;
 mod old_maps;
 mod opening;

@@ -84,6 +84,13 @@ impl Command for Call<'_> {
         self.needs.replicas
     }
 
+    fn locks(&self) -> Vec<&str> {
+        match self.order {
+            Order::Asks(_) => self.keys.iter().map(|keys| &*keys.lock).collect(),
+            Order::Any | Order::TakesBack(_) => Vec::new(),
+        }
+    }
+
     fn order(&self) -> Order<'_> {
         self.order
     }

@@ -60,7 +60,11 @@ pub(in crate::engine::redis) fn call_all(
 /// Which calls are for which server, as far as that is known.
 fn by_server(servers: &dyn Servers, calls: &[Call<'_>]) -> Vec<(Arc<Server>, Vec<usize>)> {
     let mut all: Vec<(Arc<Server>, Vec<usize>)> = Vec::new();
-    for (index, (route, _)) in calls.iter().enumerate() {
+    for (index, (route, command)) in calls.iter().enumerate() {
+        if !command.locks().is_empty() && servers.is_on_its_way(*route) {
+            // That takes more than its answer.
+            continue;
+        }
         let Some(server) = servers.known(*route) else {
             continue;
         };

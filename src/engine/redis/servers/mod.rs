@@ -64,6 +64,11 @@ pub(super) trait Servers: fmt::Debug + Send + Sync {
     /// its place meanwhile.
     fn refresh(&self, _known_within: Duration, _deadline: &Deadline) {}
 
+    /// Whether another server may have what the server of a name has no more, or not yet.
+    fn is_on_its_way(&self, _route: Route<'_>) -> bool {
+        false
+    }
+
     /// All servers that have locks.
     fn all(&self, deadline: &Deadline) -> Result<Vec<Arc<Server>>, Failure>;
 

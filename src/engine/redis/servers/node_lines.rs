@@ -72,6 +72,12 @@ impl<'a> NodeLine<'a> {
     pub(in crate::engine::redis) fn on_their_way(&self) -> impl Iterator<Item = u16> {
         self.slots.iter().filter_map(|word| open_slot(word))
     }
+
+    /// The slots that come.
+    pub(in crate::engine::redis) fn coming(&self) -> impl Iterator<Item = u16> {
+        let coming = self.slots.iter().filter(|word| word.contains("-<-"));
+        coming.filter_map(|word| open_slot(word))
+    }
 }
 
 impl NodeLine<'_> {
@@ -115,5 +121,6 @@ mod tests {
     fn slots_on_their_way_are_told_apart_from_ranges() {
         let own = node_lines(NODES).find(NodeLine::is_own).unwrap();
         assert_eq!(own.on_their_way().collect::<Vec<_>>(), [93, 77]);
+        assert_eq!(own.coming().collect::<Vec<_>>(), [77]);
     }
 }

@@ -3,7 +3,7 @@
 //! | the node says, or does | then | the command may have been carried out |
 //! |---|---|---|
 //! | an answer | it is the caller's | |
-//! | MOVED | it goes to that node, which has the slot from now on; a look-up begins beside it | no |
+//! | MOVED | it goes to that node, which has the slot from now on; a look-up begins beside it, or before it if it takes a lock | no |
 //! | ASK | it goes to that node this once, behind ASKING | no |
 //! | TRYAGAIN | it goes to the same node again, after 2, 4, … 50 ms, for one I/O timeout at most | no |
 //! | CLUSTERDOWN | the slot is looked up; it goes to the node that has it then, if that is another | no |
@@ -16,6 +16,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::elsewhere::Asked;
 use super::lookup::Nodes;
 use super::view;
 use crate::base::clock::Deadline;
@@ -24,7 +25,7 @@ use crate::engine::Unanswered;
 use crate::engine::net::address::HostPort;
 use crate::engine::net::limits::SHORTEST_SHARE;
 use crate::engine::redis::failure::{Failure, Redirect};
-use crate::engine::redis::script::Command;
+use crate::engine::redis::script::{Command, Order};
 use crate::engine::redis::server::{Answer, Manner, Server};
 use crate::engine::redis::servers::Route;
 use crate::engine::redis::servers::slots::slot_of;
@@ -89,8 +90,16 @@ impl<'a> Call<'a> {
         }
         let mut target = self.first().map_err(Unanswered::unsent)?;
         loop {
+            let free = self.check(&target, Nodes::check_before);
+            free.map_err(|error| Unanswered {
+                error,
+                sent: self.may_be_done,
+            })?;
             let failure = match self.send(&target) {
-                Ok(answer) => return Ok(answer),
+                Ok(answer) => {
+                    let free = self.check(&target, Nodes::check_after);
+                    return free.map(|()| answer).map_err(Unanswered::sent);
+                }
                 Err(failure) => failure,
             };
             target = self.next(target, failure).map_err(|error| Unanswered {
@@ -110,6 +119,24 @@ impl<'a> Call<'a> {
             let cause = format!("no node is known to have slot {}", self.slot);
             Failure::ClusterDown(cause.into())
         })
+    }
+
+    /// Of a node that takes the slot over it is known already that it does.
+    fn check(
+        &self,
+        target: &Target,
+        check: impl Fn(&Nodes, &Asked<'_>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        if target.manner == Manner::Asking {
+            return Ok(());
+        }
+        let asked = Asked {
+            slot: self.slot,
+            owner: &target.server,
+            command: self.command,
+            deadline: self.deadline,
+        };
+        check(self.nodes, &asked)
     }
 
     fn send(&mut self, target: &Target) -> Result<Answer, Failure> {
@@ -175,7 +202,11 @@ impl<'a> Call<'a> {
             (map.set(self.slot, &at).cloned(), Manner::Plain)
         };
         drop(map);
-        if !redirect.is_once {
+        if !redirect.is_once && matches!(self.command.order(), Order::Asks(_)) {
+            // The new node may not have all locks of the slot: who takes it over has to be known.
+            self.nodes
+                .look_up_since(Instant::now(), &half(self.deadline));
+        } else if !redirect.is_once {
             self.nodes.look_up_soon();
         }
         // A host that can have no certificate.
@@ -245,7 +276,7 @@ impl Target {
 }
 
 /// What one of several nodes gets of the time.
-fn half(deadline: &Deadline) -> Deadline {
+pub(super) fn half(deadline: &Deadline) -> Deadline {
     let half = deadline.remaining() / 2;
     if half < SHORTEST_SHARE {
         deadline.clone()

@@ -6,6 +6,7 @@
 //! | that the cluster is down | 500 ms, and 50 ms when a majority has answered |
 //! | that it isn't | 50 ms, and none when a majority has answered |
 //! | that another has a slot than was known | 500 ms, but only masters |
+//! | nothing of the kind | 50 ms, but only masters: one of them may take a slot over |
 //!
 //! The best is what has the highest epoch of any claim to slots. Where several have it, and one of them says that the cluster is
 //! down, it is down: a replica may be about to take a master's place, and that master, cut off, doesn't know yet. Whom to
@@ -18,7 +19,7 @@ use crate::base::clock::Deadline;
 use crate::engine::redis::failure::Failure;
 
 /// For how long the others may go on when the first has answered: one of them may know something newer.
-const OTHERS: Duration = Duration::from_millis(50);
+pub(super) const OTHERS: Duration = Duration::from_millis(50);
 
 /// The same where the cluster is down as the first has it: it may be cut off from the others, and nearer than they. So may a
 /// node that says something new, which masters have to confirm.

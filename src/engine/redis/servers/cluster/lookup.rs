@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, bounded};
 
-use super::heard::{Heard, OTHERS_OF_A_LONER};
+use super::heard::{Heard, OTHERS, OTHERS_OF_A_LONER};
 use super::map::Map;
 use super::view::View;
 use crate::base::cancel::Cancel;
@@ -177,25 +177,35 @@ impl Nodes {
         let answers = ask_all(&asked, deadline, ask);
         let mut answered = Vec::new();
         while let Some(Ok((node, view))) = heard.until().and_then(|until| answers.next(until)) {
-            heard.add(view);
+            self.hear(&mut heard, &node, view);
             answered.push(node);
         }
-        if self.is_news(&heard) {
-            // A node that is cut off, and that is nearer than others, may have said it.
-            let until = deadline.within(OTHERS_OF_A_LONER);
-            let (late, others) = self.masters_but(&heard, &answered, &asked);
-            let more = ask_all(&others, deadline, ask);
-            for (mut missing, answers) in [(late, answers), (others, more)] {
-                while !missing.is_empty()
-                    && let Some(Ok((node, view))) = answers.next(&until)
-                {
-                    missing.retain(|one| !Arc::ptr_eq(one, &node));
-                    heard.add(view);
-                }
+        let (late, mut others) = self.masters_but(&heard, &answered, &asked);
+        // A node that is cut off, and that is nearer than others, may have said what is new.
+        let patience = if self.is_news(&heard) {
+            OTHERS_OF_A_LONER
+        } else {
+            others.clear();
+            OTHERS
+        };
+        let (until, more) = (deadline.within(patience), ask_all(&others, deadline, ask));
+        for (mut missing, answers) in [(late, answers), (others, more)] {
+            while !missing.is_empty()
+                && let Some(Ok((node, view))) = answers.next(&until)
+            {
+                self.hear(&mut heard, &node, view);
+                missing.retain(|one| !Arc::ptr_eq(one, &node));
             }
         }
         self.take_over(&heard.into_views()?, began);
         Ok(())
+    }
+
+    fn hear(&self, heard: &mut Heard, node: &Arc<Server>, said: Result<View, Failure>) {
+        if let Ok(view) = &said {
+            self.map.lock().importers.set(node, &view.coming);
+        }
+        heard.add(said);
     }
 
     fn is_news(&self, heard: &Heard) -> bool {

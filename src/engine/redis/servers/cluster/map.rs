@@ -16,6 +16,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::elsewhere::Importers;
 use super::view::View;
 use crate::engine::net::address::{Endpoint, HostPort};
 use crate::engine::redis::server::Server;
@@ -34,6 +35,7 @@ pub(super) struct Map {
     slots: Vec<u16>,
     /// Of the claim by which it has the slot.
     epochs: Vec<u64>,
+    pub(super) importers: Importers,
     /// When the look-up began that this is from.
     looked_up: Option<Instant>,
 }
@@ -49,6 +51,7 @@ impl Map {
             nodes: Vec::new(),
             slots: vec![NOBODY; usize::from(SLOTS)],
             epochs: vec![0; usize::from(SLOTS)],
+            importers: Importers::default(),
             looked_up: None,
         }
     }
@@ -61,6 +64,8 @@ impl Map {
             seeds: self.seeds.clone(),
             slots: self.slots.clone(),
             epochs: self.epochs.clone(),
+            // The first look-up of the child tells.
+            importers: Importers::default(),
             settings,
             ..*self
         }
@@ -163,6 +168,7 @@ impl Map {
             }
         }
         self.nodes = kept;
+        self.importers.forget(&retired);
         for slot in &mut self.slots {
             *slot = places.get(usize::from(*slot)).copied().unwrap_or(NOBODY);
         }

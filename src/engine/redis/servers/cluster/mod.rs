@@ -7,6 +7,7 @@
 //! | `lookup.rs` | asking several nodes, at most once in 100 ms, and waiting for it |
 //! | `heard.rs` | whom of them to believe |
 //! | `call.rs` | a command on its way from node to node |
+//! | `elsewhere.rs` | locks that a node has whose slot is another's |
 //! | `watch.rs` | a call that has no answer yet, while its slot comes to another node |
 //! | `hello.rs` | what is at the addresses of the URL |
 //!
@@ -18,6 +19,7 @@
 //! | a node's | goes there | that node sends it elsewhere: another node's; a look-up says so: another node's, or nobody's |
 //! | on its way: its node sends some commands to another | goes to the other with ASKING, this once | the node says MOVED: the other's; or it has all keys again |
 //! | on its way, and some of its keys are at either | is asked for again, within its deadline | the same |
+//! | a node's, while another takes it over: the owner forgot that it goes | asks both, if it takes a lock | the other says that it doesn't |
 //!
 //! What always holds: no lock is held during I/O, and nobody waits past their deadline for another's look-up; there is one
 //! [`Server`] for each address; without trouble a call takes one look into the map and not a round trip more than on a single
@@ -43,6 +45,7 @@ use crate::engine::redis::server::{Answer, Server};
 use crate::engine::redis::settings::Settings;
 
 mod call;
+mod elsewhere;
 mod heard;
 mod hello;
 mod lookup;
@@ -132,6 +135,12 @@ impl Servers for Cluster {
 
     fn known(&self, route: Route<'_>) -> Option<Arc<Server>> {
         self.0.master(slot_of(route.key))
+    }
+
+    fn is_on_its_way(&self, route: Route<'_>) -> bool {
+        let (slot, map) = (slot_of(route.key), self.0.map.lock());
+        let master = map.master(slot);
+        master.is_some_and(|master| !map.importers.of(slot, master).is_empty())
     }
 
     fn refresh(&self, known_within: Duration, deadline: &Deadline) {

@@ -25,6 +25,8 @@ pub(super) struct View {
     pub(super) ranges: Vec<Range>,
     /// The masters that may answer, also those without slots. None where this user may not see CLUSTER NODES.
     pub(super) masters: Vec<HostPort>,
+    /// The slots that the node takes over, and that another may have forgotten to give.
+    pub(super) coming: Vec<u16>,
 }
 
 /// Slots that follow one another, and the nodes that have them.
@@ -86,11 +88,13 @@ impl View {
             None => 0,
         };
         let ranges = parts.iter().filter_map(|part| range(part, asked, &epoch));
-        let masters = masters(lines.as_deref().unwrap_or_default(), &parts, asked);
+        let lines = lines.as_deref().unwrap_or_default();
+        let own = lines.iter().filter(|line| line.is_own());
         Ok(View {
             is_up,
             ranges: ranges.collect(),
-            masters,
+            masters: masters(lines, &parts, asked),
+            coming: own.flat_map(NodeLine::coming).collect(),
         })
     }
 
@@ -287,7 +291,7 @@ mod tests {
     #[test]
     fn epoch_is_that_of_the_claim_and_a_replica_has_none() {
         const NODES: &str = "\
-            id1 a:1@9 myself,master - 0 0 3 connected 0-5\n\
+            id1 a:1@9 myself,master - 0 0 3 connected 0-5 [4->-id3] [8-<-id4]\n\
             id2 a:2@9 slave id3 0 0 8 connected\n\
             id3 a:3@9 master - 0 0 8 connected\n\
             id4 a:4@9 master,fail - 0 0 2 disconnected 8\n";
@@ -303,6 +307,7 @@ mod tests {
         // The one that may answer is where CLUSTER SLOTS has it, if it has slots.
         let masters: Vec<_> = view.masters.iter().map(HostPort::to_string).collect();
         assert_eq!(masters, ["b:1", "a:3"]);
+        assert_eq!(view.coming, [8]);
     }
 
     #[test]

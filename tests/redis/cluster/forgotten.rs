@@ -1,0 +1,106 @@
+//! Slots that one node takes over while their owner has forgotten that they go: the locks that have moved are held.
+
+use std::thread;
+use std::time::Duration;
+
+use crosslock::{Error, Locker};
+use support::{Cluster, Migration, Stopwatch, wait_until};
+
+use super::failovers::{patient, replicated};
+use super::{PATIENCE, cause, held, held_soon, millis, name_on, open, slot, start};
+
+/// Brings all keys of the name to node 1, which hasn't the slot yet.
+fn half_done<'a>(cluster: &'a Cluster, name: &str) -> Migration<'a> {
+    let migration = cluster.migration(slot(name), 1);
+    migration.import();
+    migration.migrate();
+    migration.move_keys();
+    migration
+}
+
+/// A failover by hand, after which the new master knows nothing of the slot.
+fn fail_over(cluster: &Cluster) {
+    // The replica has none of the keys any more.
+    wait_until("the replica to have caught up", PATIENCE, || {
+        cluster.node(3).keys().is_empty()
+    });
+    cluster.node(3).query::<()>(&["CLUSTER", "FAILOVER"]);
+    wait_until("the replica to be a master", PATIENCE, || {
+        cluster.is_master(3) && !cluster.is_master(0)
+    });
+}
+
+#[track_caller]
+fn assert_refused(locker: &Locker, name: &str) {
+    let limit = Duration::from_secs(1);
+    match locker.try_lock_for(name, limit) {
+        Ok(got) => assert!(got.is_none(), "two have it: {got:?}"),
+        Err(error) => {
+            assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+            println!("{error}: {}", cause(&error));
+        }
+    }
+}
+
+#[test]
+fn lock_that_moved_is_not_granted_by_the_successor_of_its_old_node() {
+    let cluster = start();
+    let (locker, known, name) = (patient(&cluster), open(&cluster), name_on(&cluster, 0, 0));
+    // One process knows the old map.
+    drop(held(&known, &name));
+    let guard = replicated(&cluster, &locker, &name);
+    let token = guard.fencing_token();
+    half_done(&cluster, &name);
+    fail_over(&cluster);
+    assert_refused(&known, &name);
+    for _ in 0..3 {
+        assert_refused(&open(&cluster), &name);
+    }
+    assert!(guard.is_held());
+    // Nothing is in the way of mending it.
+    wait_until("what was refused to be given back", PATIENCE, || {
+        cluster.node(3).keys().is_empty()
+    });
+    cluster.fix();
+    assert!(open(&cluster).try_lock(&name).expect("try_lock").is_none());
+    guard.unlock().expect("it was held");
+    assert!(held_soon(&known, &name).fencing_token() > token);
+}
+
+#[test]
+fn lock_that_moved_is_not_granted_by_a_node_that_keeps_the_slot_after_all() {
+    let cluster = start();
+    let (locker, name) = (patient(&cluster), name_on(&cluster, 0, 0));
+    // It looks nodes up each 100 ms.
+    let builder = Locker::builder(&cluster.url()).ttl(millis(400));
+    let known = builder.build().expect("open");
+    drop(held(&known, &name));
+    let guard = held(&locker, &name);
+    let migration = half_done(&cluster, &name);
+    let slot = migration.slot.to_string();
+    let stable = ["CLUSTER", "SETSLOT", &slot, "STABLE"];
+    cluster.node(0).query::<()>(&stable);
+    thread::sleep(millis(150));
+    assert_refused(&known, &name);
+    assert_refused(&open(&cluster), &name);
+    let all = [name.clone(), name_on(&cluster, 1, 0)];
+    let got = open(&cluster).try_lock_all_for(&all, millis(300));
+    assert!(!matches!(got, Ok(Some(_))), "{got:?}");
+    assert!(guard.is_held());
+}
+
+#[test]
+fn slots_that_nobody_has_the_rest_of_are_as_before() {
+    let cluster = start();
+    let (locker, name) = (open(&cluster), name_on(&cluster, 0, 0));
+    let migration = cluster.migration(slot(&name), 1);
+    migration.import();
+    // Node 1 takes it over, and has nothing of it.
+    drop(held(&open(&cluster), &name));
+    migration.cancel();
+    drop(held(&locker, &name));
+    // What is asked of an owner that is known to be alone costs nothing more.
+    let watch = Stopwatch::start();
+    drop(held(&locker, &name));
+    watch.assert_within(millis(100));
+}
