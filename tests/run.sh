@@ -40,8 +40,8 @@ may() {
   [[ $answer == [yY]* ]]
 }
 
-# install PACKAGE...: installs packages of the system, without starting their services.
-install() {
+# install_packages PACKAGE...: installs packages of the system, without starting their services.
+install_packages() {
   if command -v apt-get >/dev/null; then
     may "install $*" || return 1
     say "installing $*"
@@ -156,7 +156,7 @@ missing=()
 command -v "${CROSSLOCK_TEST_REDIS_SERVER:-redis-server}" >/dev/null || missing+=(redis-server)
 command -v strace >/dev/null || missing+=(strace)
 command -v java >/dev/null || missing+=(default-jre-headless)
-[ ${#missing[@]} = 0 ] || install "${missing[@]}" || say "not installed: ${missing[*]}" >&2
+[ ${#missing[@]} = 0 ] || install_packages "${missing[@]}" || say "not installed: ${missing[*]}" >&2
 
 command -v "${CROSSLOCK_TEST_REDIS_SERVER:-redis-server}" >/dev/null ||
   { say "${CROSSLOCK_TEST_REDIS_SERVER:-redis-server} isn't there: install redis-server 6.2 or later" >&2; exit 1; }
