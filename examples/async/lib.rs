@@ -10,5 +10,6 @@ mod tests {
     fn page_shows_the_code_that_is_tested() {
         let page = include_str!("../../docs/async.md");
         assert!(page.contains(include_str!("with_lock.rs")));
+        assert!(page.contains(include_str!("clippy.toml")));
     }
 }

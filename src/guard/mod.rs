@@ -47,6 +47,11 @@ mod token;
 /// wait on [`lost`](Self::lost). Send [`fencing_token`](Self::fencing_token) along with each write, so that the
 /// storage can refuse a late one of an exclusive holder.
 ///
+/// # In async programs
+///
+/// A guard can be held across an `.await`, but other tasks that want the lock then block the threads of the runtime, until
+/// none is left for the task that has the guard. `docs/async.md` shows what to do instead.
+///
 /// # How a guard ends
 ///
 /// - **Dropped**, it releases the lock: one round trip, or none if another thread of this process waits and gets the
