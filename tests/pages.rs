@@ -146,3 +146,55 @@ fn documentation_has_all_features() {
         "{settings}"
     );
 }
+
+/// The lines of a page that aren't code.
+fn prose(page: &Path) -> Vec<String> {
+    let mut is_code = false;
+    let text = read(page);
+    let lines = text.lines().filter(|line| {
+        let is_fence = line.starts_with("```");
+        is_code ^= is_fence;
+        !is_code && !is_fence
+    });
+    lines.map(str::to_owned).collect()
+}
+
+/// The headings of a page, as links name them.
+fn anchors(page: &Path) -> BTreeSet<String> {
+    let headings = prose(page).into_iter().filter(|line| line.starts_with('#'));
+    let letter = |c: char| match c {
+        ' ' => Some('-'),
+        c => (c.is_alphanumeric() || "-_".contains(c)).then_some(c),
+    };
+    headings
+        .map(|line| line.trim_start_matches('#').trim().to_lowercase())
+        .map(|heading| heading.chars().filter_map(letter).collect())
+        .collect()
+}
+
+#[test]
+fn links_between_pages_lead_somewhere() {
+    let others = [
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "CHANGELOG.md",
+        "lua/README.md",
+    ];
+    let pages = pages().into_iter().chain(others.map(PathBuf::from));
+    for page in pages {
+        let text = prose(&page).join("\n");
+        let links = text.split("](").skip(1);
+        let links = links.filter_map(|part| part.split(')').next());
+        for link in links.filter(|link| !link.contains("://")) {
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = match file {
+                "" => page.clone(),
+                file => page.with_file_name("").join(file),
+            };
+            let page = page.display();
+            assert!(root().join(&target).exists(), "{page}: no file {link}");
+            let is_there = anchor.is_empty() || anchors(&target).contains(anchor);
+            assert!(is_there, "{page}: no heading {link}");
+        }
+    }
+}
