@@ -12,19 +12,17 @@ thread_local! {
     static MAKER: RefCell<Maker> = const { RefCell::new(Maker::NEW) };
 }
 
-/// What a thread makes its owners of, in one process: a forked child has another number, and must not use its
-/// parent's random numbers again.
+/// What a thread makes its owners of, in one process.
+///
+/// No random numbers are among it: they come from the system for each owner. A copy of this process would use those that were
+/// drawn ahead a second time, and not every copy has another process id: one that is made in a new PID namespace by the first
+/// process of another is the first process there, too.
 struct Maker {
     process: Option<Process>,
     suffix: String,
     /// Where the next is put together.
     text: String,
-    /// From the system, for several owners at a time: a system call for each would be felt.
-    random: [u8; RANDOM],
-    used: usize,
 }
-
-const RANDOM: usize = 256;
 
 impl Owner {
     /// A new one of this process: the first part is random, the rest tells an operator whom to ask.
@@ -49,15 +47,13 @@ impl Maker {
         process: None,
         suffix: String::new(),
         text: String::new(),
-        random: [0; RANDOM],
-        used: RANDOM,
     };
 
     fn make(&mut self, process: Process, label: Option<&str>) -> Arc<str> {
         if self.process != Some(process) {
-            (self.process, self.suffix, self.used) = (Some(process), suffix_of(process), RANDOM);
+            (self.process, self.suffix) = (Some(process), suffix_of(process));
         }
-        let uuid = self.uuid();
+        let uuid = uuid();
         self.text.clear();
         self.text
             .push_str(uuid.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
@@ -68,20 +64,15 @@ impl Maker {
         }
         self.text.as_str().into()
     }
+}
 
-    fn uuid(&mut self) -> Uuid {
-        const ONE: usize = size_of::<uuid::Bytes>();
-        if self.used == RANDOM {
-            if getrandom::fill(&mut self.random).is_err() {
-                // It panics, as anything must that needs randomness and has none.
-                return Uuid::new_v4();
-            }
-            self.used = 0;
-        }
-        let mut bytes = uuid::Bytes::default();
-        bytes.copy_from_slice(&self.random[self.used..self.used + ONE]);
-        self.used += ONE;
-        uuid::Builder::from_random_bytes(bytes).into_uuid()
+/// Not by [`Uuid::new_v4`], which draws ahead where a program turns on the feature `fast-rng` of that crate.
+fn uuid() -> Uuid {
+    let mut bytes = uuid::Bytes::default();
+    match getrandom::fill(&mut bytes) {
+        Ok(()) => uuid::Builder::from_random_bytes(bytes).into_uuid(),
+        // It panics, as anything must that needs randomness and has none.
+        Err(_) => Uuid::new_v4(),
     }
 }
 

@@ -10,6 +10,8 @@ mod forks;
 mod forks_of_sets;
 mod forks_stopping;
 mod holders;
+#[cfg(target_os = "linux")]
+mod namespaces;
 #[cfg(feature = "redis")]
 mod passing;
 #[cfg(any(feature = "etcd", feature = "zookeeper"))]
