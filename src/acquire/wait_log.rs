@@ -1,12 +1,18 @@
 //! What a call tells the log and the observer.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
+
+use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 
 use crate::base::claim::Claim;
 use crate::base::error::{Error, Whole};
 use crate::base::fork::Process;
 use crate::base::observer::Event;
 use crate::core::Core;
+use crate::guard::circle::InWait;
 use crate::guard::held_by_thread;
 use crate::lease::Lease;
 
@@ -18,11 +24,27 @@ pub(crate) struct WaitLog {
     has_lock: bool,
     /// Since when, from when it is told until its end is.
     outage: Option<Instant>,
+    /// Others find that this thread waits for what they have.
+    in_wait: Option<InWait>,
+    suspicion: Option<Suspicion>,
 }
 
+/// It looks as if this call waited for its own thread. The log says so if it waits for long, or ends without its lock: a
+/// guard may have moved to another thread, which no code notices, and then it is released soon.
+#[derive(Debug)]
+struct Suspicion {
+    text: Arc<str>,
+    is_told: Arc<AtomicBool>,
+    /// Dropped with it, which ends the thread that would tell it.
+    _end: Sender<()>,
+}
+
+/// A wait that is shorter is nobody's concern.
+const LONG: Duration = Duration::from_secs(3);
+
 impl WaitLog {
-    /// Tells, once, that the call waits for a lock that another has; or that its own thread has it, which nobody else
-    /// would.
+    /// Tells, once, that the call waits for a lock that another has. Its own thread may have it, or may have what that
+    /// other waits for: nobody else would tell that.
     pub(crate) fn wait(&mut self, claim: &Claim, core: &Core, whose: &str) {
         if std::mem::replace(&mut self.waits, true) {
             return;
@@ -31,11 +53,25 @@ impl WaitLog {
         let observer = &core.options.observer;
         observer.tell(|| Event::Waiting { namespace, name });
         log::debug!("waiting for lock {name:?}, which {whose}");
-        if held_by_thread::has_taken(claim, core.engine.place(), Process::current()) {
-            log::warn!(
-                "waiting for lock {name:?}: this thread already holds it, by a guard that it took and that wasn't dropped yet"
+        self.suspicion = self.suspect(claim, core);
+    }
+
+    fn suspect(&mut self, claim: &Claim, core: &Core) -> Option<Suspicion> {
+        let (name, place) = (claim.key.name(), core.engine.place());
+        let process = Process::current();
+        if held_by_thread::has_taken(claim, place, process) {
+            let text = format!(
+                "waiting for lock {name:?}: this thread took it, by a guard that wasn't dropped yet: \
+                 it waits for itself, unless the guard has moved to another thread"
             );
+            return Some(Suspicion::begin(text));
         }
+        self.in_wait = InWait::begin(claim, place, process);
+        let own = self.in_wait.as_ref()?.waits_for_itself()?;
+        Some(Suspicion::begin(format!(
+            "waiting for lock {name:?}: threads of this process wait for each other, in the end for lock {own:?}, \
+             which this thread took: none goes on, unless a guard has moved to another thread"
+        )))
     }
 
     /// Tells, once, that the call goes on trying in an outage.
@@ -67,6 +103,7 @@ impl WaitLog {
         handed_over: bool,
     ) {
         self.has_lock = true;
+        (self.in_wait, self.suspicion) = (None, None);
         core.options.observer.tell(|| Event::Acquired {
             namespace: lease.claim.key.namespace(),
             name: lease.claim.key.name(),
@@ -86,6 +123,9 @@ impl WaitLog {
         since: Instant,
         error: Option<&Error>,
     ) {
+        if let (Some(suspicion), None | Some(Error::Busy { .. })) = (&self.suspicion, error) {
+            suspicion.tell();
+        }
         let observer = &core.options.observer;
         if let (Some(error @ Error::Unavailable { .. }), None) = (error, self.outage) {
             observer.outage_began(&claim.key, core.engine.place(), error);
@@ -98,6 +138,38 @@ impl WaitLog {
                 error,
             });
         }
+    }
+}
+
+impl Suspicion {
+    fn begin(text: String) -> Self {
+        let (end, ended) = bounded(0);
+        let suspicion = Suspicion {
+            text: text.into(),
+            is_told: Arc::default(),
+            _end: end,
+        };
+        let (text, is_told) = (suspicion.text.clone(), suspicion.is_told.clone());
+        let tell_late = move || {
+            if ended.recv_timeout(LONG) == Err(RecvTimeoutError::Timeout) {
+                tell_once(&text, &is_told);
+            }
+        };
+        let thread = thread::Builder::new().name("crosslock-self-wait".into());
+        if thread.spawn(tell_late).is_err() {
+            suspicion.tell();
+        }
+        suspicion
+    }
+
+    fn tell(&self) {
+        tell_once(&self.text, &self.is_told);
+    }
+}
+
+fn tell_once(text: &str, is_told: &AtomicBool) {
+    if !is_told.swap(true, Ordering::Relaxed) {
+        log::warn!("{text}");
     }
 }
 

@@ -14,9 +14,9 @@ thread_local! {
 
 /// What a thread makes its owners of, in one process.
 ///
-/// No random numbers are among it: they come from the system for each owner. A copy of this process would use those that were
-/// drawn ahead a second time, and not every copy has another process id: one that is made in a new PID namespace by the first
-/// process of another is the first process there, too.
+/// No random numbers are among it: they come from the system for each owner. A copy of this process would use those that
+/// were drawn ahead a second time, and not every copy has another process id: one that is made in a new PID namespace by
+/// the first process of another is the first process there, too.
 struct Maker {
     process: Option<Process>,
     suffix: String,

@@ -1,6 +1,11 @@
 //! The locks that each thread has taken and that weren't released yet, by which one that waits for itself is told.
+//!
+//! A guard may move to another thread, and no code runs when it does. Its thread is known as long as no other thread uses
+//! the guard: from its first use elsewhere on, no thread is said to have it. One that moves and isn't used is taken to be
+//! where it was taken.
 
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use crate::base::claim::{Claim, Mode};
@@ -8,8 +13,16 @@ use crate::base::fork::Process;
 use crate::lease::monitor::LeaseMonitor;
 use crate::queue::handoff::Turn;
 
+/// The lease of a guard.
+pub(super) type Held = LeaseMonitor<Turn>;
+
 thread_local! {
     static TAKEN: RefCell<Taken> = const { RefCell::new(Taken { locks: Vec::new(), tidy_at: 0 }) };
+    /// This thread's, which no other thread of the process has ever.
+    static NUMBER: u64 = {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    };
 }
 
 struct Taken {
@@ -19,7 +32,7 @@ struct Taken {
 }
 
 struct Lock {
-    held: Weak<LeaseMonitor<Turn>>,
+    held: Weak<Held>,
     /// In a child made by `fork` those of its parent aren't looked at: they may have been locked at that moment.
     process: Process,
 }
@@ -27,7 +40,7 @@ struct Lock {
 /// Keeps in mind what this thread has taken, whoever releases it.
 ///
 /// Permits aren't: to take some for others, and to wait until they give them back, is what semaphores are for.
-pub(crate) fn remember(held: &Arc<LeaseMonitor<Turn>>, mode: Mode, process: Process) {
+pub(crate) fn remember(held: &Arc<Held>, mode: Mode, process: Process) {
     const FEW: usize = 8;
     if matches!(mode, Mode::Permits { .. }) {
         return;
@@ -39,20 +52,50 @@ pub(crate) fn remember(held: &Arc<LeaseMonitor<Turn>>, mode: Mode, process: Proc
             taken.locks.retain(|lock| lock.held.strong_count() > 0);
             taken.tidy_at = FEW.max(2 * taken.locks.len());
         }
+        held.set_thread(number());
         let held = Arc::downgrade(held);
         taken.locks.push(Lock { held, process });
     });
 }
 
-/// Whether this thread took one of these names at that place, by whichever locker, and it wasn't released yet.
+/// This thread uses a guard. If another thread took it, it has moved.
+pub(super) fn used(held: &Held) {
+    let thread = held.thread();
+    if thread != 0 && thread != number() {
+        held.set_thread(0);
+    }
+}
+
+/// Whether this thread took one of these names at that place, by whichever locker, and still has it.
 pub(crate) fn has_taken(claim: &Claim, place: &str, process: Process) -> bool {
     let found = TAKEN.try_with(|taken| {
         let taken = taken.borrow();
         let mut own = taken.locks.iter().filter(|lock| lock.process == process);
         own.any(|lock| {
             let held = lock.held.upgrade();
-            held.is_some_and(|held| held.has_one_of(claim.keys(), place))
+            held.is_some_and(|held| {
+                held.thread() == number() && held.has_one_of(claim.keys(), place)
+            })
         })
     });
     found.unwrap_or(false)
+}
+
+/// What this thread took in this process, and has, as far as it is known.
+pub(super) fn all(process: Process) -> Vec<Weak<Held>> {
+    let all = TAKEN.try_with(|taken| {
+        let taken = taken.borrow();
+        let own = taken.locks.iter().filter(|lock| lock.process == process);
+        let own = own.filter(|lock| {
+            let held = lock.held.upgrade();
+            held.is_some_and(|held| held.thread() == number())
+        });
+        own.map(|lock| lock.held.clone()).collect()
+    });
+    all.unwrap_or_default()
+}
+
+pub(super) fn number() -> u64 {
+    // Nothing of it is dropped: a thread that is ending has it, too.
+    NUMBER.try_with(|number| *number).unwrap_or_default()
 }

@@ -28,6 +28,7 @@ use crate::lease::monitor::{LeaseMonitor, Lost};
 use crate::lease::renewer::{Renewer, Tend};
 use crate::queue::handoff::Turn;
 
+pub(crate) mod circle;
 mod downgrade;
 mod dropping;
 pub(crate) mod held_by_thread;
@@ -200,10 +201,10 @@ impl LockGuard {
     /// ```
     pub fn remaining(&self) -> Duration {
         if self.is_inherited() {
-            Duration::ZERO
-        } else {
-            self.monitor.remaining()
+            return Duration::ZERO;
         }
+        self.used_here();
+        self.monitor.remaining()
     }
 
     /// Returns an error when the lease isn't valid any more: [`is_held`](Self::is_held) for use with `?`.
@@ -302,6 +303,7 @@ impl LockGuard {
             // Nothing of the parent's may be locked here.
             return self.silent.get_or_init(crossbeam_channel::never);
         }
+        self.used_here();
         // A process that was stopped past its ttl finds the message here, also before its renewer has run.
         let _ = self.monitor.remaining();
         self.monitor.lost()
@@ -315,6 +317,11 @@ impl LockGuard {
             Some((owner, _)) if !self.is_inherited() => self.core.engine.lock_files(&owner),
             _ => Ok(Vec::new()),
         }
+    }
+
+    /// Has it forgotten that another thread took it.
+    pub(crate) fn used_here(&self) {
+        held_by_thread::used(&self.monitor);
     }
 
     /// Whether it is the parent's, and this a child made by `fork`.

@@ -94,6 +94,7 @@ impl LockGuard {
     pub fn at_least_for(&self, least: Duration) {
         // In a child that inherited this guard nothing may be locked: its other threads stayed in the parent.
         if !self.is_inherited() {
+            self.used_here();
             self.monitor.keep_for(least);
         }
     }

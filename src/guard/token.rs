@@ -36,6 +36,7 @@ impl LockGuard {
     /// ```
     pub fn fencing_token(&self) -> u64 {
         let number = self.token.number;
+        self.used_here();
         if self.is_token_used.load(Ordering::Relaxed) {
             return number;
         }

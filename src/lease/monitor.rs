@@ -1,6 +1,7 @@
 //! A lease while it is held: what a guard and its renewer share.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -67,6 +68,8 @@ pub(crate) struct LeaseMonitor<T> {
     lost: OnceLock<Receiver<Lost>>,
     /// Set when the guard ends, for a renewal that is on the wire.
     ended: Cancel,
+    /// The number of the thread that has the guard, as far as that is known: see `guard::held_by_thread`.
+    thread: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -132,6 +135,7 @@ impl<T: Send> LeaseMonitor<T> {
             state,
             lost: OnceLock::new(),
             ended,
+            thread: AtomicU64::default(),
         }
     }
 
@@ -188,6 +192,15 @@ impl<T: Send> LeaseMonitor<T> {
         let lease = state.lease.as_ref().filter(|_| state.lost.is_none());
         self.engine.place() == place
             && lease.is_some_and(|lease| lease.claim.keys().iter().any(|key| keys.contains(key)))
+    }
+
+    /// The thread that has the guard; zero if none is known.
+    pub(crate) fn thread(&self) -> u64 {
+        self.thread.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_thread(&self, number: u64) {
+        self.thread.store(number, Ordering::Relaxed);
     }
 
     /// The proof of ownership, while there is a lease: its owner, and the token that the engine granted.

@@ -178,7 +178,9 @@ impl<T: Serialize + DeserializeOwned, L> Deref for ValueGuard<T, L> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        &self.held.as_ref().expect(ENDED).1
+        let (lease, value) = self.held.as_ref().expect(ENDED);
+        lease.used_here();
+        value
     }
 }
 
@@ -186,7 +188,9 @@ impl<T: Serialize + DeserializeOwned, L> Deref for ValueGuard<T, L> {
 impl<T: Serialize + DeserializeOwned, L> DerefMut for ValueGuard<T, L> {
     fn deref_mut(&mut self) -> &mut T {
         self.changed = true;
-        &mut self.held.as_mut().expect(ENDED).1
+        let (lease, value) = self.held.as_mut().expect(ENDED);
+        lease.used_here();
+        value
     }
 }
 

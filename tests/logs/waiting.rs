@@ -3,18 +3,19 @@
 use std::thread;
 use std::time::Duration;
 
-use crosslock::{LockGuard, Locker};
+use crosslock::{CancelToken, Error, LockGuard, Locker};
 
 use super::{Level, lines_with, listen};
-use support::wait_until;
+use support::{eventually, wait_until};
 
 #[cfg(feature = "redis")]
 use support::RedisServer;
 
 const PATIENCE: Duration = Duration::from_secs(20);
-const SHORT: Duration = Duration::from_millis(50);
+const SHORT: Duration = Duration::from_millis(250);
 
-const OWN: &str = "this thread already holds it";
+const OWN: &str = "by a guard that";
+const CIRCLE: &str = "wait for each other";
 
 /// How many lines about `name` have this level, and this in their text.
 fn count(name: &str, level: Level, text: &str) -> usize {
@@ -141,6 +142,84 @@ fn thread_that_waits_for_another_is_not_warned() {
         assert_eq!(count(&name, Level::Warn, OWN), 0, "{engine}");
         assert_eq!(count(&name, Level::Debug, "waiting for"), 1, "{engine}");
         drop(guard);
+    });
+}
+
+/// As a thread of a pool does, which takes a lock for a task that goes on elsewhere.
+#[test]
+fn thread_whose_guard_moved_is_not_warned() {
+    each_engine(|lock, engine| {
+        for is_used in [true, false] {
+            let name = format!("moved-{engine}-{is_used}");
+            let guard = lock.lock(&name).unwrap();
+            let (told, waits) = crossbeam_channel::bounded(1);
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    let guard = guard;
+                    if is_used {
+                        guard.check().unwrap();
+                    }
+                    told.send(()).unwrap();
+                    let begun = || count(&name, Level::Debug, "waiting for") == 1;
+                    wait_until("the wait", PATIENCE, begun);
+                    thread::sleep(SHORT);
+                    drop(guard);
+                });
+                waits.recv().unwrap();
+                drop(lock.lock(&name).unwrap());
+            });
+            assert_eq!(count(&name, Level::Warn, OWN), 0, "{name}");
+        }
+        // Also when it waits in vain.
+        let name = format!("moved-{engine}");
+        let guard = lock.lock(&name).unwrap();
+        thread::scope(|scope| scope.spawn(|| assert!(guard.is_held())).join().unwrap());
+        assert!(lock.try_lock_for(&name, SHORT).unwrap().is_none());
+        assert_eq!(count(&name, Level::Warn, OWN), 0, "{name}");
+    });
+}
+
+#[test]
+fn threads_that_wait_for_each_other_are_warned() {
+    each_engine(|lock, engine| {
+        let names = ["a", "b", "c"].map(|name| format!("circle-{engine}-{name}"));
+        let all_hold = std::sync::Barrier::new(names.len());
+        let token = CancelToken::new();
+        let lock = lock.cancelled_by(&token);
+        thread::scope(|scope| {
+            for (at, name) in names.iter().enumerate() {
+                let (next, lock, all_hold) = (&names[(at + 1) % names.len()], &lock, &all_hold);
+                scope.spawn(move || {
+                    let guard = lock.lock(name).unwrap();
+                    all_hold.wait();
+                    let waited = lock.lock(next);
+                    assert!(matches!(waited, Err(Error::Cancelled { .. })));
+                    drop(guard);
+                });
+            }
+            let circle = format!("circle-{engine}-");
+            let is_told = || {
+                lines_with(&circle)
+                    .iter()
+                    .any(|line| line.text.contains(CIRCLE))
+            };
+            let told = eventually(PATIENCE, is_told);
+            token.cancel();
+            assert!(told, "{engine}");
+        });
+    });
+}
+
+#[test]
+fn thread_that_holds_another_lock_is_not_warned() {
+    each_engine(|lock, engine| {
+        let (own, name) = (format!("nested-own-{engine}"), format!("nested-{engine}"));
+        let take = || lock.lock(&name).unwrap();
+        let guard: LockGuard = thread::scope(|scope| scope.spawn(take).join().unwrap());
+        let held = lock.lock(&own).unwrap();
+        assert!(lock.try_lock_for(&name, SHORT).unwrap().is_none());
+        assert_eq!(count(&name, Level::Warn, ""), 0, "{engine}");
+        drop((guard, held));
     });
 }
 

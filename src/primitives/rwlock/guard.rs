@@ -91,6 +91,7 @@ impl<T> Deref for RwLockReadGuard<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
+        self.lease.used_here();
         &self.value
     }
 }
