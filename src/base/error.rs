@@ -11,7 +11,8 @@ pub(crate) type Cause = Box<dyn StdError + Send + Sync>;
 /// Contention isn't an error: the `try_` calls return `Ok(None)` then. No text has a password or an owner string in it.
 ///
 /// The text of an error says what failed, for which lock, and what to do. The reason, such as the server's own words,
-/// is its [`source`](StdError::source). Print that too, as `{:#}` of anyhow does.
+/// is its [`source`](StdError::source). Print that too, as `{:#}` of anyhow does. `{:?}`, which a `main` that returns
+/// an error prints, has both.
 ///
 /// | variant | retry? |
 /// |---|---|
@@ -49,7 +50,6 @@ pub(crate) type Cause = Box<dyn StdError + Send + Sync>;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// A part of the URL isn't understood, or names something impossible.

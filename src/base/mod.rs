@@ -10,6 +10,7 @@ pub(crate) mod claim;
 pub(crate) mod clock;
 pub(crate) mod diagnosis;
 pub(crate) mod error;
+mod error_debug;
 pub(crate) mod fork;
 pub(crate) mod inspection;
 pub(crate) mod limits;

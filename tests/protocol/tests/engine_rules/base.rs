@@ -9,6 +9,8 @@ pub(crate) mod claim;
 pub(crate) mod clock;
 #[path = "../../../../src/base/error.rs"]
 pub(crate) mod error;
+#[path = "../../../../src/base/error_debug.rs"]
+mod error_debug;
 // A module of it, which isn't compiled here, would be looked for elsewhere.
 #[rustfmt::skip]
 #[path = "../../../../src/base/inspection.rs"]
