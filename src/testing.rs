@@ -259,6 +259,9 @@ impl Fake {
     /// once. What can't be released is released when the outage ends, before this returns; if its
     /// locker is gone by then, it is free after its ttl.
     ///
+    /// A call that waits in an outage panics after 20 s in which no thread has moved the clock: a test with one thread
+    /// would hang.
+    ///
     /// # Examples
     ///
     /// ```

@@ -27,6 +27,9 @@ pub(super) struct FakeEngine {
     io_timeout: Duration,
 }
 
+/// A call that waits so long in an outage, while nobody moves the clock, would wait for ever.
+const LONGEST_OUTAGE: Duration = Duration::from_secs(20);
+
 /// Who waits for an answer.
 #[derive(Clone, Copy)]
 enum Asking {
@@ -300,7 +303,9 @@ impl Wait for FakeWait {
     fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
         let world = &self.engine.world;
         // Attempts that are counted are made although no time passes: else they would never end.
-        let by = pace.counted.then(|| Instant::now() + pace.next_pause());
+        let pause = pace.counted.then(|| Instant::now() + pace.next_pause());
+        let is_out = world.is_out();
+        let by = pause.or_else(|| is_out.then(|| Instant::now() + LONGEST_OUTAGE));
         let woken = world.clone();
         let look_again = move || woken.waits.look_again();
         let cancel = pace.until.cancel();
@@ -312,7 +317,13 @@ impl Wait for FakeWait {
             epoch: self.epoch,
         };
         let is_due = |own: &Waiting| world.is_due(own);
-        world.waits.await_due(self.number, waiting, is_due, by);
+        let is_over = !world.waits.await_due(self.number, waiting, is_due, by);
+        assert!(
+            !(is_over && is_out && pause.is_none()),
+            "a call for lock {:?} has waited for {LONGEST_OUTAGE:?} in the outage of a `Fake`: no thread has moved \
+             the clock by `advance`, or ended the outage by `outage(false)`",
+            request.key().name()
+        );
         None
     }
 }

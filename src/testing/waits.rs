@@ -60,20 +60,25 @@ impl Waits {
         self.all.lock().remove(&number);
     }
 
-    /// Lets a call wait until it is due, or until then.
+    /// Lets a call wait until it is due, or until then. Says whether it is due.
     pub(super) fn await_due(
         &self,
         number: u64,
         waiting: Waiting,
         is_due: impl Fn(&Waiting) -> bool,
         by: Option<Instant>,
-    ) {
+    ) -> bool {
         let mut all = self.all.lock();
         all.insert(number, waiting);
         self.changed.notify_all();
-        while !all.get(&number).is_some_and(&is_due) && by.is_none_or(|by| Instant::now() < by) {
+        loop {
+            let is_over = by.is_some_and(|by| by <= Instant::now());
+            let is_due = all.get(&number).is_some_and(&is_due);
+            if is_due || is_over {
+                all.remove(&number);
+                return is_due;
+            }
             all = self.await_change(all, by);
         }
-        all.remove(&number);
     }
 }

@@ -1,5 +1,7 @@
 //! What outages and delays do.
 
+use crossbeam_channel::{RecvTimeoutError, Sender};
+
 use super::*;
 
 #[test]
@@ -236,4 +238,23 @@ fn callers_wait_for_late_answers_beside_each_other() {
         thread.join().expect("no panic");
     }
     assert!(fake.elapsed() >= SECOND);
+}
+
+/// It takes as long as that.
+#[test]
+fn call_that_waits_in_an_outage_without_an_end_panics() {
+    let fake = Fake::new();
+    fake.outage(true);
+    let locker = fake.locker();
+    let (tell, told) = bounded(1);
+    let waiter = thread::spawn(move || {
+        // Dropped when this ends.
+        let _tell: Sender<()> = tell;
+        locker.lock("forgotten").is_ok()
+    });
+    let ended = told.recv_timeout(Duration::from_secs(60));
+    assert_eq!(ended, Err(RecvTimeoutError::Disconnected), "it hangs");
+    let panic = waiter.join().expect_err("it panics");
+    let text = panic.downcast_ref::<String>().expect("it is a text");
+    assert!(text.contains("\"forgotten\""), "{text}");
 }
