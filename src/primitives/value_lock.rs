@@ -122,13 +122,7 @@ impl<T: Serialize + DeserializeOwned> ValueLock<T> {
         parsed.map_err(|e| Error::Corrupt {
             name: self.claim.key.name().to_owned(),
             key: self.value_key(),
-            // Where the error is, and not what is stored there, which may be a secret.
-            reason: format!(
-                "{:?} error at line {}, column {}",
-                e.classify(),
-                e.line(),
-                e.column()
-            ),
+            reason: why_corrupt::<T>(&e),
         })
     }
 }
@@ -159,4 +153,80 @@ pub(crate) fn to_json<T: Serialize + DeserializeOwned>(name: &str, value: &T) ->
         reason: e.to_string(),
     })?;
     Ok(json.into())
+}
+
+/// What serde says of it, without what is stored there, which may be a secret.
+fn why_corrupt<T>(error: &serde_json::Error) -> String {
+    // Of a value it shows the kind and the value; of an error that a type of the program makes, anyone knows what.
+    const KINDS: [&str; 8] = [
+        "string",
+        "integer",
+        "floating point",
+        "boolean",
+        "character",
+        "null",
+        "map",
+        "sequence",
+    ];
+    let text = error.to_string();
+    let what = match text.split_once(": ") {
+        Some((invalid @ ("invalid type" | "invalid value" | "invalid length"), rest)) => {
+            let kind = KINDS.iter().find(|kind| rest.starts_with(**kind));
+            let expected = rest
+                .rsplit_once(", expected ")
+                .map(|(_, expected)| expected);
+            let expected = expected.unwrap_or("another");
+            kind.map(|kind| format!("{invalid}: {kind}, expected {expected}"))
+        }
+        _ if error.is_data() => {
+            let is_safe = ["missing field", "duplicate field", "unknown field"];
+            let is_safe = is_safe.iter().any(|start| text.starts_with(start));
+            is_safe.then(|| text.clone())
+        }
+        _ => Some(text.clone()),
+    };
+    let (line, column) = (error.line(), error.column());
+    let what = what.unwrap_or_else(|| format!("a field is wrong at line {line} column {column}"));
+    format!("`{}` doesn't fit it: {what}", std::any::type_name::<T>())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Serialize};
+
+    use super::*;
+
+    #[derive(Serialize, Deserialize, Default)]
+    struct Config {
+        retries: u32,
+    }
+
+    #[track_caller]
+    fn assert_told(stored: serde_json::Value, expected: &str) {
+        let locker = Locker::open("memory:corrupt").expect("it is valid");
+        let any = locker
+            .mutex("a", serde_json::Value::Null)
+            .expect("it is valid");
+        any.set(stored).expect("it is stored");
+        let config = locker.mutex("a", Config::default()).expect("it is valid");
+        let error = config.get().err().expect("it is no config").to_string();
+        assert!(error.contains("::Config` doesn't fit it: "), "{error}");
+        assert!(error.contains(expected), "{error}");
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+
+    #[test]
+    fn field_and_type_of_a_value_that_does_not_fit_are_told_and_its_content_is_not() {
+        let other = BTreeMap::from([("tries", 1)]);
+        let other = serde_json::to_value(other).expect("it is JSON");
+        assert_told(other, "missing field `retries` at line 1 column");
+        let text = serde_json::json!({ "retries": "hunter2, expected hunter2" });
+        assert_told(text, "invalid type: string, expected u32 at line 1 column");
+        assert_told(
+            serde_json::json!({ "retries": -1 }),
+            "invalid value: integer, expected u32",
+        );
+    }
 }
