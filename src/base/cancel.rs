@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -79,6 +80,10 @@ impl CancelToken {
         self.0.get()
     }
 }
+
+// A panic leaves nothing half done in it.
+impl UnwindSafe for CancelToken {}
+impl RefUnwindSafe for CancelToken {}
 
 impl Default for CancelToken {
     fn default() -> Self {

@@ -1,6 +1,7 @@
 //! How a locker is made.
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -361,6 +362,10 @@ impl LockerBuilder {
     }
 }
 
+// A panic leaves nothing half done in it. An observer is called where panics are caught.
+impl UnwindSafe for LockerBuilder {}
+impl RefUnwindSafe for LockerBuilder {}
+
 /// Without the URL, which may hold a password.
 impl fmt::Debug for LockerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -368,5 +373,18 @@ impl fmt::Debug for LockerBuilder {
             .field("namespace", &self.namespace)
             .field("options", &self.options)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::cancel::CancelToken;
+
+    #[test]
+    fn builder_and_token_may_be_used_after_a_panic_that_was_caught() {
+        fn is_safe<T: UnwindSafe + RefUnwindSafe>() {}
+        is_safe::<LockerBuilder>();
+        is_safe::<CancelToken>();
     }
 }
