@@ -84,7 +84,7 @@ mod token;
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "a guard that is dropped at once protects nothing"]
+#[must_use = "a guard that is dropped at once protects nothing: bind it, `let _guard = ...`"]
 pub struct LockGuard {
     core: Arc<Core>,
     monitor: Arc<LeaseMonitor<Turn>>,

@@ -43,7 +43,7 @@ use crate::primitives::value_lock::{WithValue, to_json};
 /// assert_eq!(stock.get()?, ["apple", "pear"]);
 /// # Ok::<(), crosslock::Error>(())
 /// ```
-#[must_use = "a guard that is dropped at once protects nothing"]
+#[must_use = "a guard that is dropped at once protects nothing: bind it, `let _guard = ...`"]
 pub struct ValueGuard<T: Serialize + DeserializeOwned, L> {
     /// `None` once the guard has ended, which only its drop can find.
     held: Option<WithValue<T>>,

@@ -32,7 +32,7 @@ use crate::primitives::value_lock::WithValue;
 /// RwLockReadGuard::unlock(guard)?;
 /// # Ok::<(), crosslock::Error>(())
 /// ```
-#[must_use = "a guard that is dropped at once protects nothing"]
+#[must_use = "a guard that is dropped at once protects nothing: bind it, `let _guard = ...`"]
 pub struct RwLockReadGuard<T> {
     lease: LockGuard,
     value: T,
