@@ -1,7 +1,9 @@
 //! `bench`.
 
-use support::RedisServer;
+use rustix::process::Signal;
+use support::{RedisServer, wait_until};
 
+use crate::PATIENCE;
 use crate::holders::json;
 use crate::tool::Place;
 
@@ -12,7 +14,8 @@ fn it_measures_and_leaves_nothing_behind() {
     let elsewhere = Place::with_locks_at("memory:");
     let (files, redis) = (Place::with_files(), Place::with_locks_at(&server.url()));
     for place in [&elsewhere, &files, &redis] {
-        let done = place.tool("--json bench --for 600ms").done();
+        // Long enough for several to have the lock on a busy machine.
+        let done = place.tool("--json bench --for 3s").done();
         assert_eq!(done.code(), 0, "{}", done.err);
         let lines: Vec<_> = done.out.lines().map(json).collect();
         let measures: Vec<_> = lines
@@ -56,4 +59,25 @@ fn people_get_a_table_and_a_bound() {
         assert!(done.out.contains(words), "{words}: {}", done.out);
     }
     assert_eq!(place.tool("bench --for 11s").done().code(), 64);
+}
+
+#[test]
+fn killed_bench_leaves_nothing_behind() {
+    let server = RedisServer::start();
+    for signal in [Signal::INT, Signal::KILL] {
+        let (files, redis) = (Place::with_files(), Place::with_locks_at(&server.url()));
+        for place in [&files, &redis] {
+            let bench = place.tool("--json bench --for 10s").start();
+            wait_until("a measure", PATIENCE, || {
+                bench.out().contains("uncontended")
+            });
+            bench.signal(signal);
+            drop(bench);
+        }
+        wait_until("the directory to be empty", PATIENCE, || {
+            let left = std::fs::read_dir(files.path("locks")).expect("the directory");
+            left.count() == 0
+        });
+        wait_until("no key to be left", PATIENCE, || server.keys().is_empty());
+    }
 }

@@ -128,6 +128,7 @@ fn inner_verb() -> Option<ExitCode> {
     match args.next()?.to_str()? {
         exec::VERB => Some(exec::run(args)),
         watchdog::process::VERB => Some(watchdog::process::run(args)),
+        bench::cleaner::VERB => Some(bench::cleaner::run(args)),
         _ => None,
     }
 }

@@ -34,7 +34,11 @@ impl Place {
     pub(super) fn of(globals: &Globals) -> Result<Self, Failure> {
         drop(globals.locker()?);
         let name = format!("crosslock-bench-{}", process::id());
-        let url = globals.url();
+        Ok(Place::named(globals.url(), globals.namespace(), &name))
+    }
+
+    /// That of a bench with this name.
+    pub(super) fn named(url: &str, namespace: &str, name: &str) -> Self {
         let (scheme, rest) = url.split_once(':').unwrap_or_default();
         let kind = match scheme.to_ascii_lowercase().as_str() {
             "memory" => Kind::Memory,
@@ -46,18 +50,22 @@ impl Place {
             Kind::Directory(directory) => url_of(directory),
             _ => url.to_owned(),
         };
-        Ok(Place {
+        Place {
             url,
-            namespace: globals.namespace().to_owned(),
-            name,
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
             kind,
-        })
+        }
     }
 
     /// A locker that knows nothing of others, as if it were in another process.
     pub(super) fn locker(&self) -> Result<Locker, Failure> {
         let builder = Locker::builder(&self.url).namespace(&self.namespace);
         Ok(builder.build()?)
+    }
+
+    pub(super) fn namespace(&self) -> &str {
+        &self.namespace
     }
 
     pub(super) fn name(&self) -> &str {
@@ -92,8 +100,10 @@ impl Place {
                 }
             }
             Kind::Server => {
-                let keys = ["fence", "queue", "waiters", "readers", "holders"];
-                let keys = keys.map(|part| self.key_of(part));
+                let keys = ["fence", "queue", "waiters", "readers", "holders", "floor"];
+                let mut keys = keys.map(|part| self.key_of(part)).to_vec();
+                // A bench that was killed may have had the lock.
+                keys.push(format!("{{{}:{}}}", self.namespace, self.name));
                 if let Err(e) = super::floor::remove(&self.url, &keys) {
                     log::debug!("the keys of {} are left to expire: {e}", self.name);
                 }

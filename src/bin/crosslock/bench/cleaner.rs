@@ -1,0 +1,65 @@
+//! `__clean`: removes what a bench leaves, also if that was killed. Users don't call it.
+//!
+//! It is a process of its own, which waits for the end of a pipe whose other end only the bench has.
+
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, Read as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, ExitCode, Stdio};
+
+use super::place::Place;
+use crate::status::{FAILED, Failure, OK};
+use crate::watchdog::OWN_PROGRAM;
+
+/// The verb's name on the command line.
+pub(crate) const VERB: &str = "__clean";
+
+/// Where it finds the URL, which other users would see among the arguments.
+const URL: &str = "CROSSLOCK_URL";
+
+/// The process that removes what a bench leaves.
+pub(super) struct Cleaner(Child);
+
+impl Cleaner {
+    pub(super) fn start(place: &Place, url: &str) -> Result<Self, Failure> {
+        let process = Command::new(OWN_PROGRAM)
+            .arg0("crosslock")
+            .args([VERB, place.namespace(), place.name()])
+            .env(URL, url)
+            // What a terminal does to the bench doesn't reach it.
+            .process_group(0)
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let failure = |e| {
+            Failure::new(
+                FAILED,
+                format!("nothing can be started that cleans up: {e}"),
+            )
+        };
+        process.map(Cleaner).map_err(failure)
+    }
+
+    /// The bench is over: returns when nothing is left of it.
+    pub(super) fn finish(mut self) {
+        // `wait` closes the pipe.
+        if let Err(e) = self.0.wait() {
+            log::debug!("it isn't known whether something is left: {e}");
+        }
+    }
+}
+
+/// Waits for the end of the bench, and cleans up.
+pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let args: Vec<_> = args.map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let (Ok(url), [namespace, name]) = (env::var(URL), &args[..]) else {
+        return FAILED.into();
+    };
+    // However it ends.
+    let _ = io::stdin().read_to_end(&mut Vec::new());
+    Place::named(&url, namespace, name).clean();
+    OK.into()
+}
