@@ -1,5 +1,7 @@
 //! Signals that the tool gets: they end a wait, or are the command's.
 
+use std::process::Command;
+
 use rustix::process::Signal;
 use support::{RedisServer, wait_until};
 
@@ -108,4 +110,33 @@ fn wait_for_sleep(tool: &Running) {
         let mut commands = children(tool.pid()).into_iter();
         commands.any(|(_, line)| line.starts_with("sleep"))
     });
+}
+
+/// As in a container, where nobody else would.
+#[test]
+fn first_process_reaps_what_others_leave() {
+    if !rustix::process::geteuid().is_root() {
+        println!("left out: only root can make a namespace");
+        return;
+    }
+    let place = Place::with_files();
+    let script = "sh -c 'sleep 0.1 & exit 0'
+        sleep 0.3
+        for n in $(seq 500); do
+            grep -q '^State:.Z' /proc/[0-9]*/status 2>/dev/null || { echo none; exit 0; }
+            sleep 0.02
+        done
+        echo zombies";
+    let mut tool = place.run("a", script);
+    let program = std::mem::replace(&mut tool.command, Command::new("unshare"));
+    tool.command
+        .args(["--pid", "--fork", "--kill-child", "--mount-proc"]);
+    tool.command
+        .arg(program.get_program())
+        .args(program.get_args());
+    tool.command
+        .env("CROSSLOCK_URL", place.url())
+        .current_dir(place.dir());
+    let done = tool.done();
+    assert_eq!((done.code(), &*done.out), (0, "none\n"), "{}", done.err);
 }

@@ -5,7 +5,9 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process_group, test_kill_process_group, waitpid,
+};
 
 /// The group that a command leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +69,18 @@ pub(crate) fn processes() -> Option<Vec<Process>> {
         .filter_map(|entry| read(&entry.path().join("stat").to_string_lossy()).ok()?)
         .collect();
     (!all.is_empty()).then_some(all)
+}
+
+/// Reaps this process's children that have ended, but for these.
+pub(crate) fn reap_all_but(kept: &[Option<Pid>]) {
+    let own = getpid().as_raw_nonzero().get();
+    let all = processes().unwrap_or_default();
+    let ended = all.iter().filter(|one| one.parent == own && !one.can_run);
+    for pid in ended.filter_map(|one| Pid::from_raw(one.pid)) {
+        if !kept.contains(&Some(pid)) {
+            let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+        }
+    }
 }
 
 /// One process.

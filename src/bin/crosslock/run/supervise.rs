@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, never, select};
 use crosslock::{LockGuard, Lost, LostReason};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, getpid};
 
 use super::child::{Child, Exit};
 use super::options::Options;
 use super::{broken, signal_name};
 use crate::boot_timer::since_boot;
+use crate::group;
 use crate::output::Words;
 use crate::signals::{Heard, Listener};
 use crate::status::{Failure, LOST, Outcome, RAN_TOO_LONG, Status};
@@ -114,6 +115,7 @@ impl<'a> Supervisor<'a> {
             }
             self.look_at_lock();
             self.look_at_watchdog();
+            self.reap_orphans();
             self.wait();
         }
         self.finish()
@@ -317,6 +319,17 @@ impl Supervisor<'_> {
                     self.watchdog = None;
                 }
             },
+        }
+    }
+
+    /// As the first process of a container this one is the parent of all whose parents have ended.
+    fn reap_orphans(&self) {
+        if getpid() == Pid::INIT {
+            let own = [
+                Some(self.child.group.0),
+                self.watchdog.as_ref().map(Watchdog::pid),
+            ];
+            group::reap_all_but(&own);
         }
     }
 

@@ -16,6 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::Pid;
 
 use self::message::Message;
 use crate::group::Group;
@@ -74,6 +75,10 @@ impl Watchdog {
         };
         watchdog.allow_until(until)?;
         Ok(watchdog)
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.process)
     }
 
     /// Another with the same orders, in the place of one that has failed.
