@@ -13,7 +13,7 @@ fn lock_is_broken_with_yes_and_its_holder_is_named() {
     let old = holder(&place, "--label old deploy", "never");
     let done = place.tool("break --yes deploy").done();
     assert_eq!(done.code(), 0, "{}", done.err);
-    let whom = format!("/{} \"old\" since ", pid(&old));
+    let whom = format!("/{} \"old\" for ", pid(&old));
     assert!(
         done.out.starts_with("broke deploy, held by "),
         "{}",
@@ -80,7 +80,7 @@ fn person_is_asked() {
     for answer in ["n\n", "\n", "what\n"] {
         let done = on_terminal(&place, "$X break deploy", answer);
         assert_eq!(done.code(), 75, "{answer:?}: {}", done.out);
-        let question = format!("/{} \"old\" since ", pid(&old));
+        let question = format!("/{} \"old\" for ", pid(&old));
         assert!(done.out.contains(&question), "{}", done.out);
         assert!(done.out.contains("? [y/N] "), "{}", done.out);
         assert_eq!(place.tool("test deploy").done().code(), 75);

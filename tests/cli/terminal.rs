@@ -219,7 +219,7 @@ fn waiting_line_tells_who_has_the_lock_and_is_cleared() {
     terminal.types("$X run a -- echo entered; echo status $?\n");
     terminal.shows("waiting for a: ");
     terminal.shows(&format!(
-        "/{} \"deploy\" has it since ",
+        "/{} \"deploy\" has had it for ",
         holder.pid().as_raw_nonzero()
     ));
     fs::write(place.path("end"), "").expect("make a file");

@@ -10,7 +10,7 @@ use crate::table::{Cell, Style, Table};
 use crate::{output, results};
 
 pub(crate) const HEAD: &[&str] = &[
-    "NAME", "KIND", "HOLDER", "LABEL", "SINCE", "TTL", "TOKEN", "WAITERS",
+    "NAME", "KIND", "HOLDER", "LABEL", "HELD", "TTL", "TOKEN", "WAITERS",
 ];
 
 pub(crate) fn command() -> Command {

@@ -88,7 +88,7 @@ pub(crate) fn for_people(seen: &Inspection, style: Style) -> Vec<String> {
 
 fn holders(seen: &Inspection) -> Table {
     let mut table = Table::new(&[
-        "HOLDER", "THREAD", "LABEL", "SINCE", "TTL", "TOKEN", "PERMITS",
+        "HOLDER", "THREAD", "LABEL", "HELD", "TTL", "TOKEN", "PERMITS",
     ]);
     let row = |holder: &Holder| {
         let party = holder.party.as_ref();
@@ -109,7 +109,7 @@ fn holders(seen: &Inspection) -> Table {
 }
 
 fn waiters(seen: &Inspection) -> Table {
-    let mut table = Table::new(&["WAITER", "THREAD", "LABEL", "SINCE", "WANTS"]);
+    let mut table = Table::new(&["WAITER", "THREAD", "LABEL", "WAITED", "WANTS"]);
     let row = |waiter: &Waiter| {
         let party = waiter.party.as_ref();
         vec![

@@ -45,12 +45,12 @@ pub(crate) fn label(party: Option<&Party>) -> Cell {
     Cell::or_nothing(label, Cell::text)
 }
 
-/// In a sentence: `web-2/4711 "deploy 4711" since 12 s`.
+/// In a sentence: `web-2/4711 "deploy 4711" for 12 s`.
 pub(crate) fn holder(holder: &Holder) -> String {
     who(holder.party.as_ref(), holder.held_for)
 }
 
-fn who(party: Option<&Party>, since: Option<Duration>) -> String {
+fn who(party: Option<&Party>, time: Option<Duration>) -> String {
     let mut text = match party {
         Some(party) => visible(&format!("{}/{}", party.host, party.pid)),
         None => "a program that isn't crosslock".to_owned(),
@@ -58,8 +58,8 @@ fn who(party: Option<&Party>, since: Option<Duration>) -> String {
     if let Some(label) = party.and_then(|party| party.label.as_deref()) {
         text += &format!(" \"{}\"", visible(label));
     }
-    if let Some(since) = since {
-        text += &format!(" since {}", duration::text(since));
+    if let Some(time) = time {
+        text += &format!(" for {}", duration::text(time));
     }
     text
 }
@@ -78,7 +78,7 @@ pub(crate) fn holders(holders: &[Holder]) -> String {
     }
 }
 
-/// In a sentence: `web-3/99 "deploy 4712" since 3 s`.
+/// In a sentence: `web-3/99 "deploy 4712" for 3 s`.
 pub(crate) fn waiter(waiter: &Waiter) -> String {
     who(waiter.party.as_ref(), waiter.waited_for)
 }

@@ -108,7 +108,7 @@ impl Drop for Shown {
     }
 }
 
-/// `waiting for deploy: web-2/4711 "deploy 4711" has it since 12 s, 2 before you`.
+/// `waiting for deploy: web-2/4711 "deploy 4711" has had it for 12 s, 2 before you`.
 fn describe(seen: &Inspection) -> String {
     let mut line = format!("waiting for {}: {}", seen.name, holders(seen));
     let waiters = &mut seen.waiters.iter().map(|waiter| &waiter.party);
@@ -135,13 +135,13 @@ pub(crate) fn holders(seen: &Inspection) -> String {
     };
     let party = holder.party.as_ref().map(Party::to_string);
     let mut line = party.unwrap_or_else(|| "a program that isn't crosslock".to_owned());
-    line += match seen.holders.len() {
-        1 => " has it",
-        _ => " and others have it",
+    let is_one = seen.holders.len() == 1;
+    line += &match (holder.held_for, is_one) {
+        (Some(held), true) => format!(" has had it for {}", text(held)),
+        (Some(held), false) => format!(" and others have it, for {} by now", text(held)),
+        (None, true) => " has it".to_owned(),
+        (None, false) => " and others have it".to_owned(),
     };
-    if let Some(held) = holder.held_for {
-        line += &format!(" since {}", text(held));
-    }
     line
 }
 
