@@ -126,9 +126,9 @@ fn lock_is_kept_for_as_long_as_asked() {
 fn readers_share_and_permits_are_counted() {
     let server = RedisServer::start();
     let place = Place::with_locks_at(&server.url());
-    let reader = place.run("a -s", "echo > reads; sleep 60").start();
+    let reader = place.run("a --shared", "echo > reads; sleep 60").start();
     place.wait_for("reads");
-    assert_eq!(place.tool("run a -s -n -- true").done().code(), 0);
+    assert_eq!(place.tool("run a --shared -n -- true").done().code(), 0);
     assert_eq!(place.tool("run a -n -- true").done().code(), 75);
     let worker = place.run("b -p 1/2", "echo > works; sleep 60").start();
     place.wait_for("works");

@@ -18,7 +18,7 @@ fn busy(place: &Place) -> (Vec<Running>, Vec<u32>) {
     wait_for_waiters(place, "deploy", 1);
     all.push(waiting("second"));
     wait_for_waiters(place, "deploy", 2);
-    all.push(holder(place, "-s config", "end"));
+    all.push(holder(place, "--shared config", "end"));
     all.push(holder(place, "-p 1/3 workers", "end"));
     let pids = all.iter().map(pid).collect();
     (all, pids)

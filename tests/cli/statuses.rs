@@ -87,7 +87,7 @@ fn wrong_usage_gives_64() {
         "run -- true",
         "run a --nonsense -- true",
         "run a -w soon -- true",
-        "run a b -s -- true",
+        "run a b --shared -- true",
         "run a -p 4/3 -- true",
         "run a --ttl 1s -- true",
         "run a --signal NONE -- true",
@@ -213,4 +213,15 @@ fn time_that_no_clock_can_tell_is_refused() {
     }
     let done = place.tool("run a --max-run 1000000h -- true").done();
     assert_eq!(done.code(), 0, "{}", done.err);
+}
+
+#[test]
+fn signal_and_time_to_stop_have_the_letters_of_timeout() {
+    let place = Place::with_files();
+    let script = "trap 'echo clean; exit 0' INT; while :; do sleep 0.05; done";
+    let done = place.run("a --max-run 500ms -s INT", script).done();
+    assert_eq!((done.code(), &*done.out), (124, "clean\n"), "{}", done.err);
+    let script = "trap : TERM; while :; do sleep 0.05; done";
+    let done = place.run("a --max-run 200ms -k 200ms", script).done();
+    assert_eq!(done.code(), 124, "{}", done.err);
 }

@@ -127,7 +127,6 @@ fn waiting() -> [Arg; 4] {
 fn holding() -> [Arg; 6] {
     [
         flag("shared")
-            .short('s')
             .long("shared")
             .conflicts_with("permit")
             .help("Share the lock with others that share it"),
@@ -160,8 +159,10 @@ fn stopping() -> [Arg; 3] {
             "kill-after",
             "How long a command that is to stop has until it is killed",
         )
+        .short('k')
         .default_value("5s"),
         Arg::new("signal")
+            .short('s')
             .long("signal")
             .value_name("SIG")
             .default_value("TERM")
@@ -189,7 +190,9 @@ fn signal(text: &str) -> Result<Signal, String> {
         .or_else(|| named(&upper))
         .or_else(|| named(&format!("SIG{upper}")));
     let signal = number.and_then(Signal::from_named_raw);
-    signal.ok_or_else(|| "no signal has this name or number: use one such as TERM".to_owned())
+    signal.ok_or_else(|| {
+        "no signal has this name or number: use one such as TERM; to share the lock, use --shared".to_owned()
+    })
 }
 
 impl Options {
@@ -229,7 +232,7 @@ fn mode(matches: &ArgMatches, names: usize) -> Result<Mode, Failure> {
     let shared = matches.get_flag("shared").then_some(Mode::Shared);
     match permits.or(shared) {
         Some(_) if names > 1 => Err(Failure::usage(
-            "-s and -p take one name: several names are taken exclusively",
+            "--shared and -p take one name: several names are taken exclusively",
         )),
         mode => Ok(mode.unwrap_or(Mode::Exclusive)),
     }
@@ -278,7 +281,9 @@ mod tests {
 
     #[test]
     fn permits_and_signals_have_several_forms() {
-        let options = parse(&["a", "-p", "2/3", "--signal", "int", "--", "x"]).expect("valid");
+        let args = ["a", "-p", "2/3", "-s", "int", "-k", "2", "--", "x"];
+        let options = parse(&args).expect("valid");
+        assert_eq!(options.timing.kill_after, Duration::from_secs(2));
         assert_eq!(options.mode, Mode::Permits { count: 2, of: 3 });
         assert_eq!(options.signal, Signal::INT);
         for (text, expected) in [("SIGUSR1", Signal::USR1), ("9", Signal::KILL)] {
@@ -293,8 +298,9 @@ mod tests {
         for args in [
             &["a"][..],
             &["--", "x"],
-            &["a", "b", "-s", "--", "x"],
-            &["a", "-s", "-p", "1/2", "--", "x"],
+            &["a", "b", "--shared", "--", "x"],
+            &["a", "--shared", "-p", "1/2", "--", "x"],
+            &["a", "-s", "--", "x"],
             &["a", "-n", "-w", "1", "--", "x"],
             &["a", "--skip", "-E", "3", "--", "x"],
             &["a", "--ttl", "1s", "--", "x"],
