@@ -216,6 +216,46 @@ fn time_that_no_clock_can_tell_is_refused() {
 }
 
 #[test]
+fn wrong_usage_is_json_for_programs() {
+    let place = Place::with_files();
+    for args in [
+        "--json walk",
+        "run --json a --nonsense -- true",
+        "--json run a",
+        "-q --json run a -w soon -- true",
+    ] {
+        let done = place.tool(args).done();
+        assert_eq!(done.code(), 64, "{args}");
+        let told: serde_json::Value =
+            serde_json::from_str(&done.err).unwrap_or_else(|e| panic!("{args}: {e}: {}", done.err));
+        assert_eq!(
+            (&told["event"], &told["status"]),
+            (&"failed".into(), &64.into())
+        );
+        assert!(!told["reason"].as_str().expect("a text").is_empty());
+    }
+    // Those of the command are its own.
+    let done = place.tool("run a --nonsense -- true --json").done();
+    assert!(done.err.starts_with("error: "), "{}", done.err);
+}
+
+#[test]
+fn command_without_dashes_is_told_where_they_belong() {
+    let place = Place::with_files();
+    let done = place.tool("run deploy echo hi").done();
+    assert_eq!(done.code(), 64);
+    let advice = "put `--` before the command: crosslock run deploy -- echo hi";
+    assert!(done.err.contains(advice), "{}", done.err);
+    let done = place.tool("run deploy ls -la").done();
+    assert_eq!(done.code(), 64);
+    assert!(
+        done.err.contains("put `--` before the command"),
+        "{}",
+        done.err
+    );
+}
+
+#[test]
 fn signal_and_time_to_stop_have_the_letters_of_timeout() {
     let place = Place::with_files();
     let script = "trap 'echo clean; exit 0' INT; while :; do sleep 0.05; done";

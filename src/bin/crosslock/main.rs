@@ -9,6 +9,7 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, Command};
 
 use crate::args::Globals;
+use crate::output::Words;
 use crate::status::{Failure, Outcome};
 
 mod args;
@@ -156,8 +157,23 @@ fn told_by_clap(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return status::OK.into();
     }
-    for line in error.to_string().lines() {
-        output::line(&visible::visible(line));
+    let mut text = error.to_string();
+    let args: Vec<_> = std::env::args_os().skip(1).collect();
+    let is_given = |arg: &str| {
+        args.iter()
+            .take_while(|one| *one != "--")
+            .any(|one| one == arg)
+    };
+    if error.kind() == ErrorKind::UnknownArgument && is_given("run") && !args.contains(&"--".into())
+    {
+        text += "\nput `--` before the command: crosslock run NAME -- COMMAND [ARG]...\n";
+    }
+    if is_given("--json") {
+        let failure = Failure::usage(text.trim_start_matches("error: ").trim_end());
+        output::told(Words::of(true, is_given("-q")), &failure);
+    } else {
+        text.lines()
+            .for_each(|line| output::line(&visible::visible(line)));
     }
     status::USAGE.into()
 }

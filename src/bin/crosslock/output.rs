@@ -15,11 +15,15 @@ use crate::visible::visible;
 
 /// Tells of a failure, also with `-q`: without it nobody would know why nothing was done.
 pub(crate) fn failure(globals: &Globals, failure: &Failure) {
+    told(globals.words(), failure);
+}
+
+pub(crate) fn told(words: Words, failure: &Failure) {
     let facts = [
         ("status", failure.status.0.into()),
         ("reason", failure.text.as_str().into()),
     ];
-    globals.words().insist("failed", &facts, &failure.text);
+    words.insist("failed", &facts, &failure.text);
 }
 
 /// How the program says on standard error what it does.

@@ -80,7 +80,6 @@ fn command_and_args() -> Arg {
         .value_name("COMMAND")
         .num_args(1..)
         .last(true)
-        .required_unless_present("shell")
         .value_parser(value_parser!(OsString))
         .help("The command and its arguments")
 }
@@ -200,6 +199,10 @@ impl Options {
         let time = |name: &str| matches.get_one::<Duration>(name).copied();
         let names = matches.get_many::<String>("names").into_iter().flatten();
         let names: Vec<_> = names.cloned().collect();
+        let command = program(matches);
+        if command.is_empty() {
+            return Err(without_command(&names));
+        }
         let timing = Timing::new(time("ttl"), time("kill-after").unwrap_or_default());
         Ok(Options {
             mode: mode(matches, names.len())?,
@@ -217,7 +220,7 @@ impl Options {
             signal: matches.get_one("signal").copied().unwrap_or(Signal::TERM),
             label: args::text(matches, "label").map(str::to_owned),
             inherit: matches.get_flag("inherit"),
-            command: program(matches),
+            command,
         })
     }
 
@@ -245,6 +248,18 @@ fn taken(matches: &ArgMatches) -> Status {
         Some(code) => Status(*code),
         None => TAKEN,
     }
+}
+
+/// What looks like a name may be the command.
+fn without_command(names: &[String]) -> Failure {
+    let name = names.first().map_or("NAME", String::as_str);
+    let command = match names.get(1..) {
+        Some(words @ [_, ..]) => words.join(" "),
+        _ => "COMMAND".to_owned(),
+    };
+    Failure::usage(format!(
+        "the command is missing: put `--` before the command: crosslock run {name} -- {command}"
+    ))
 }
 
 fn program(matches: &ArgMatches) -> Vec<OsString> {
@@ -291,6 +306,15 @@ mod tests {
         }
         assert!(signal("TERMINATE").is_err());
         assert!(permits("3").is_err());
+    }
+
+    #[test]
+    fn command_without_dashes_is_told_where_they_belong() {
+        let refused = parse(&["deploy", "echo", "hi"]).expect_err("no command");
+        assert!(
+            refused.contains("crosslock run deploy -- echo hi"),
+            "{refused}"
+        );
     }
 
     #[test]
