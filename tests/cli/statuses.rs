@@ -215,6 +215,31 @@ fn time_that_no_clock_can_tell_is_refused() {
     assert_eq!(done.code(), 0, "{}", done.err);
 }
 
+/// As an outage later does, also while the locker is opened.
+#[test]
+fn wait_goes_on_through_an_outage_at_its_beginning() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    server.kill();
+    let [bounded, endless] =
+        ["a -w 30s", "a"].map(|options| place.run(options, "echo ran").start());
+    crate::tool::pause(300);
+    server.restart();
+    for tool in [bounded, endless] {
+        let done = tool.done();
+        assert_eq!((done.code(), &*done.out), (0, "ran\n"), "{}", done.err);
+    }
+    server.kill();
+    for options in ["run a -n -- true", "run a -w 300ms -- true"] {
+        assert_eq!(code(&place, options), 69, "{options}");
+    }
+    // A signal ends such a wait, too.
+    let tool = place.tool("run a -- true").start();
+    crate::tool::pause(300);
+    tool.signal(rustix::process::Signal::TERM);
+    assert_eq!(tool.done().code(), 143);
+}
+
 #[test]
 fn wrong_usage_is_json_for_programs() {
     let place = Place::with_files();

@@ -38,3 +38,30 @@ fn wait_ends_when_the_lock_is_free_and_takes_nothing() {
         assert_eq!(waits.done().code(), 0);
     }
 }
+
+#[test]
+fn wait_goes_on_through_an_outage_at_its_beginning() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    server.kill();
+    let tools = ["wait a", "wait a -w 30s"].map(|args| place.tool(args).start());
+    crate::tool::pause(300);
+    server.restart();
+    for tool in tools {
+        let done = tool.done();
+        assert_eq!(done.code(), 0, "{}", done.err);
+    }
+}
+
+/// Nobody knows whether the lock is taken.
+#[test]
+fn wait_that_never_had_an_answer_says_that_the_server_cant_be_reached() {
+    let server = RedisServer::start();
+    let place = Place::with_locks_at(&server.url());
+    let holder = place.run("a", "echo > runs; sleep 60").start();
+    place.wait_for("runs");
+    server.kill();
+    let done = place.tool("wait a -w 300ms").done();
+    assert_eq!(done.code(), 69, "{}", done.err);
+    drop(holder);
+}

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgMatches, Command};
-use crosslock::{Error, LockState};
+use crosslock::{Error, Inspection, LockState, Locker};
 
 use crate::args::{self, Globals};
 use crate::duration;
@@ -31,20 +31,36 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let name = args::text(matches, "name").unwrap_or_default();
     let most = matches.get_one::<Duration>("wait");
     let start = Instant::now();
-    let locker = globals.locker()?;
-    let mut last_answer = start;
+    let mut locker = None;
+    let (mut last_answer, mut is_known) = (start, false);
     loop {
-        match locker.inspect(name) {
+        let seen = inspect(globals, &mut locker, name);
+        let left = most.map_or(PAUSE, |most| most.saturating_sub(start.elapsed()));
+        match seen {
             Ok(seen) if seen.state == LockState::Free => return Ok(OK),
-            Ok(_) => last_answer = Instant::now(),
+            Ok(_) => (last_answer, is_known) = (Instant::now(), true),
+            // Nobody knows whether the lock is taken.
+            Err(e) if left.is_zero() && !is_known => return Err(e.into()),
             // As a call that takes the lock does.
             Err(Error::Unavailable { .. }) if last_answer.elapsed() < UNAVAILABLE_FOR => {}
             Err(e) => return Err(e.into()),
         }
-        let left = most.map_or(PAUSE, |most| most.saturating_sub(start.elapsed()));
         if left.is_zero() {
             return Ok(TAKEN);
         }
         thread::sleep(left.min(PAUSE));
     }
+}
+
+/// Opens the locker if it isn't open yet: that may fail as any question does.
+fn inspect(
+    globals: &Globals,
+    locker: &mut Option<Locker>,
+    name: &str,
+) -> crosslock::Result<Inspection> {
+    let opened = match locker.take() {
+        Some(opened) => opened,
+        None => globals.builder().build()?,
+    };
+    locker.insert(opened).inspect(name)
 }

@@ -10,8 +10,10 @@ mod take;
 mod timing;
 mod waiting_line;
 
+use std::time::Instant;
+
 use clap::ArgMatches;
-use crosslock::{CancelToken, LockGuard, Locker};
+use crosslock::{CancelToken, LockGuard, Locker, LockerBuilder};
 use rustix::process::Signal;
 
 use self::options::Options;
@@ -29,27 +31,30 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let cancel = token.clone();
     let listener = Listener::start(move || cancel.cancel());
     let listener = listener.map_err(|e| broken("signals can't be heard", &e))?;
-    let locker = locker(globals, &options)?;
     let words = globals.words();
-    let taken = take::take(
-        &locker.cancelled_by(&token),
-        &options,
-        WaitingLine::new(words),
-    );
+    let builder = builder(globals, &options)?;
+    let start = Instant::now();
+    let opened = take::open(&builder, options.patience, &token);
+    let taken = opened.and_then(|locker| {
+        let options = options.after(start.elapsed());
+        let line = WaitingLine::new(words);
+        let guard = take::take(&locker.cancelled_by(&token), &options, line)?;
+        Ok((locker, guard))
+    });
     // A signal that came while the lock was granted ends the wait too: the lock is released.
     if let Some(signal) = listener.end_of_wait() {
         return Ok(Status::of_signal(signal.as_raw()));
     }
     match taken? {
-        Some(guard) => under_lock(guard, &options, words, listener),
-        None => {
+        (_, Some(guard)) => under_lock(guard, &options, words, listener),
+        (locker, None) => {
             tell_taken(&locker, &options, words);
             Ok(options.taken)
         }
     }
 }
 
-fn locker(globals: &Globals, options: &Options) -> Result<Locker, Failure> {
+fn builder(globals: &Globals, options: &Options) -> Result<LockerBuilder, Failure> {
     if globals.is_in_memory() {
         let why = "locks in memory: exclude nobody outside of one process: use file: or redis://";
         return Err(Failure::usage(why));
@@ -57,11 +62,10 @@ fn locker(globals: &Globals, options: &Options) -> Result<Locker, Failure> {
     let timing = &options.timing;
     let builder = globals.builder().ttl(timing.ttl);
     let builder = builder.renew_every(timing.renew_every());
-    let builder = match &options.label {
+    Ok(match &options.label {
         Some(label) => builder.label(label),
         None => builder,
-    };
-    Ok(builder.build()?)
+    })
 }
 
 fn under_lock(guard: LockGuard, options: &Options, words: Words, listener: Listener) -> Outcome {

@@ -224,6 +224,18 @@ impl Options {
         })
     }
 
+    /// The same when a part of the wait is over.
+    pub(crate) fn after(&self, waited: Duration) -> Self {
+        let patience = match self.patience {
+            Patience::For(most) => Patience::For(most.saturating_sub(waited)),
+            other => other,
+        };
+        Options {
+            patience,
+            ..self.clone()
+        }
+    }
+
     /// How the command and people see what is locked.
     pub(crate) fn name(&self) -> String {
         self.names.join(" ")

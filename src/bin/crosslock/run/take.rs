@@ -1,11 +1,38 @@
 //! Taking the lock, and what is shown meanwhile.
 
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use crosslock::{LockGuard, Locker, Result};
+use crosslock::{CancelToken, Error, LockGuard, Locker, LockerBuilder, Result};
 
 use super::options::{Mode, Options, Patience};
 use super::waiting_line::WaitingLine;
+
+/// Opens a locker, and waits through an outage as a call that takes a lock does.
+pub(crate) fn open(
+    builder: &LockerBuilder,
+    patience: Patience,
+    token: &CancelToken,
+) -> Result<Locker> {
+    const UNAVAILABLE_FOR: Duration = Duration::from_secs(10);
+    const PAUSE: Duration = Duration::from_millis(100);
+    let most = match patience {
+        Patience::None => Duration::ZERO,
+        Patience::For(most) => most.min(UNAVAILABLE_FOR),
+        Patience::Endless => UNAVAILABLE_FOR,
+    };
+    let start = Instant::now();
+    loop {
+        let opened = builder.clone().build();
+        let left = most.saturating_sub(start.elapsed());
+        match opened {
+            Err(Error::Unavailable { .. }) if !left.is_zero() && !token.is_cancelled() => {
+                thread::sleep(left.min(PAUSE));
+            }
+            opened => return opened,
+        }
+    }
+}
 
 /// Takes what the options ask for. `None` if somebody else has it, for as long as the caller wants to wait.
 pub(crate) fn take(
