@@ -33,7 +33,7 @@ fn nobody_to_ask_is_a_wrong_usage() {
     let done = place.tool("break deploy").input(b"y\n").done();
     assert_eq!(done.code(), 64);
     assert!(done.err.contains("--yes"), "{}", done.err);
-    assert_eq!(place.tool("test deploy").done().code(), 75);
+    assert_eq!(place.tool("test deploy").done().code(), 1);
     end(&place, "end");
 }
 
@@ -83,7 +83,7 @@ fn person_is_asked() {
         let question = format!("/{} \"old\" for ", pid(&old));
         assert!(done.out.contains(&question), "{}", done.out);
         assert!(done.out.contains("? [y/N] "), "{}", done.out);
-        assert_eq!(place.tool("test deploy").done().code(), 75);
+        assert_eq!(place.tool("test deploy").done().code(), 1);
     }
     let done = on_terminal(&place, "$X break deploy", "y\n");
     assert_eq!(done.code(), 0, "{}", done.out);

@@ -111,7 +111,7 @@ fn lock_is_free_when_the_command_has_ended_and_not_before() {
     let place = Place::with_files();
     let script = format!("{} test a; echo $?", program());
     let done = place.run("a", &script).done();
-    assert_eq!(done.out, "75\n", "{}", done.err);
+    assert_eq!(done.out, "1\n", "{}", done.err);
     assert_eq!(place.tool("test a").done().code(), 0);
 }
 

@@ -4,14 +4,11 @@ use clap::{ArgMatches, Command};
 use crosslock::{Finding, Verdict};
 
 use crate::args::Globals;
-use crate::status::{OK, Outcome, Status};
+use crate::status::{NO, OK, Outcome};
 use crate::table::{Cell, Style, Table, bold, dim};
 use crate::visible::visible;
 use crate::window::{Window, wrapped};
 use crate::{output, results};
-
-/// Something is weak.
-const WEAK: Status = Status(1);
 
 /// The width of their column.
 const VERDICTS: usize = 7;
@@ -33,11 +30,7 @@ pub(crate) fn run(globals: &Globals, _matches: &ArgMatches) -> Outcome {
     };
     results::print(&text)?;
     let is_weak = |finding: &Finding| matches!(finding.verdict, Verdict::Weak { .. });
-    Ok(if findings.iter().any(is_weak) {
-        WEAK
-    } else {
-        OK
-    })
+    Ok(if findings.iter().any(is_weak) { NO } else { OK })
 }
 
 /// The consequence and the advice of a finding, where there are.

@@ -10,6 +10,8 @@ use crosslock::Error;
 pub(crate) struct Status(pub(crate) u8);
 
 pub(crate) const OK: Status = Status(0);
+/// The answer of a verb that asks: the lock isn't free, or something is weak.
+pub(crate) const NO: Status = Status(1);
 /// The arguments are wrong, or the engine can't do what they ask for.
 pub(crate) const USAGE: Status = Status(64);
 /// The engine can't be reached.

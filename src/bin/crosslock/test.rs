@@ -4,11 +4,11 @@ use clap::{ArgMatches, Command};
 use crosslock::LockState;
 
 use crate::args::{self, Globals};
-use crate::status::{OK, Outcome, TAKEN};
+use crate::status::{NO, OK, Outcome};
 
 pub(crate) fn command() -> Command {
     Command::new("test")
-        .about("Exit with 0 if a lock is free, with 75 if it is taken")
+        .about("Exit with 0 if a lock is free, with 1 if it is taken")
         .arg(args::name())
 }
 
@@ -18,6 +18,6 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     Ok(if seen.state == LockState::Free {
         OK
     } else {
-        TAKEN
+        NO
     })
 }
