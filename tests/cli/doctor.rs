@@ -102,3 +102,13 @@ fn directory_is_looked_at() {
     assert_eq!(done.code(), 1);
     assert!(done.out.contains("weak\tdirectory\t"), "{}", done.out);
 }
+
+#[test]
+fn place_may_be_an_argument() {
+    let (place, other) = (Place::with_files(), Place::with_files());
+    let done = place.tool_with(&["doctor", other.url()]).done();
+    assert_eq!(done.code(), 0, "{}{}", done.out, done.err);
+    let named = other.dir().display().to_string();
+    assert!(done.out.contains(&named), "{}", done.out);
+    assert!(!place.path("locks").exists());
+}

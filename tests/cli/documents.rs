@@ -80,3 +80,28 @@ fn manual_page_has_each_verb_once() {
         assert!(known.contains(&request), ".{request}");
     }
 }
+
+#[test]
+fn help_names_each_kind_of_url() {
+    let place = Place::with_files();
+    let help = place.tool("--help").done().out;
+    for scheme in [
+        "file:",
+        "file:///",
+        "redis://",
+        "rediss://",
+        "valkey://",
+        "valkeys://",
+        "unix://",
+        "redis+sentinel://",
+        "rediss+sentinel://",
+        "redis+cluster://",
+        "rediss+cluster://",
+        "etcd://",
+        "etcds://",
+        "zk://",
+        "memory:",
+    ] {
+        assert!(help.contains(scheme), "{scheme}: {help}");
+    }
+}

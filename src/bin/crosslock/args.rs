@@ -13,7 +13,7 @@ use crate::status::Failure;
 const VARIABLE: &str = "CROSSLOCK_URL";
 
 /// What all verbs heed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Globals {
     /// It may hold a password: it is shown to nobody. `None` if it is no text.
     url: Option<Secret>,
@@ -25,6 +25,7 @@ pub(crate) struct Globals {
 }
 
 /// A text that isn't shown.
+#[derive(Clone)]
 struct Secret(String);
 
 impl std::fmt::Debug for Secret {
@@ -41,14 +42,27 @@ pub(crate) fn command() -> Command {
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .args(globals())
+        .after_help(URLS)
 }
+
+const URLS: &str = "URLs:
+  file:                            this user's own directory, /tmp/crosslock-<uid>
+  file:///dir                      a directory of this host, for all who may write there
+  redis://host[:port][/db]         Redis or Valkey; also valkey://, unix:///path.sock
+  rediss://host, valkeys://host    the same by TLS
+  redis+sentinel://host,host/name  the master that sentinels name; also rediss+sentinel://
+  redis+cluster://host,host        a cluster; also rediss+cluster://
+  etcd://host,host                 etcd; etcds:// by TLS
+  zk://host,host                   ZooKeeper
+  memory:                          this process alone, for trying things out
+A password in --url is seen by other users of this host: use CROSSLOCK_URL.";
 
 fn globals() -> [Arg; 5] {
     let url = Arg::new("url")
         .long("url")
         .value_name("URL")
         .global(true)
-        .help("Where locks live: file:, file:///dir, redis://host/ [default: $CROSSLOCK_URL, else file:]");
+        .help("Where locks live: see below [default: $CROSSLOCK_URL, else file:]");
     let namespace = Arg::new("namespace")
         .long("namespace")
         .value_name("NAMESPACE")
@@ -90,9 +104,12 @@ impl Globals {
     pub(crate) fn of(matches: &ArgMatches) -> Self {
         let own = text(matches, "url").map(OsString::from);
         let url = own.or_else(|| env::var_os(VARIABLE));
-        let url = url.unwrap_or_else(|| "file:".into());
         Globals {
-            url: url.into_string().ok().map(Secret),
+            url: url
+                .unwrap_or_else(|| "file:".into())
+                .into_string()
+                .ok()
+                .map(Secret),
             namespace: text(matches, "namespace").map(str::to_owned),
             json: matches.get_flag("json"),
             quiet: matches.get_flag("quiet"),
@@ -117,6 +134,14 @@ impl Globals {
     /// The URL as it was given, with a password if it has one: never shown.
     pub(crate) fn url(&self) -> &str {
         self.url.as_ref().map_or("", |url| &url.0)
+    }
+
+    /// The same for locks that live elsewhere.
+    pub(crate) fn at(&self, url: &str) -> Self {
+        Globals {
+            url: Some(Secret(url.to_owned())),
+            ..self.clone()
+        }
     }
 
     /// Whether no other process can see the locks.

@@ -1,9 +1,9 @@
 //! `doctor`: which guarantee doesn't hold where the locks live, and why.
 
-use clap::{ArgMatches, Command};
+use clap::{Arg, ArgMatches, Command};
 use crosslock::{Finding, Verdict};
 
-use crate::args::Globals;
+use crate::args::{self, Globals};
 use crate::status::{NO, OK, Outcome};
 use crate::table::{Cell, Style, Table, bold, dim};
 use crate::visible::visible;
@@ -14,12 +14,18 @@ use crate::{output, results};
 const VERDICTS: usize = 7;
 
 pub(crate) fn command() -> Command {
+    let place = Arg::new("place")
+        .value_name("URL")
+        .help("Where to look, in place of --url");
     Command::new("doctor")
+        .arg(place)
         .about("Look for what breaks locks here: settings of the server or the directory, rights, latency")
         .after_help("Exits with 0 if nothing is weak, with 1 else.")
 }
 
-pub(crate) fn run(globals: &Globals, _matches: &ArgMatches) -> Outcome {
+pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
+    let elsewhere = args::text(matches, "place").map(|url| globals.at(url));
+    let globals = elsewhere.as_ref().unwrap_or(globals);
     let findings = globals.locker()?.diagnose()?;
     let text = if globals.json {
         results::json_lines(&findings)?
