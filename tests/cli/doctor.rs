@@ -112,3 +112,16 @@ fn place_may_be_an_argument() {
     assert!(done.out.contains(&named), "{}", done.out);
     assert!(!place.path("locks").exists());
 }
+
+#[test]
+fn locks_of_one_user_are_told_to_be_that() {
+    let done = Place::with_locks_at("file:").tool("doctor").done();
+    assert!(done.err.contains("this user alone"), "{}", done.err);
+    assert!(
+        done.err.contains("file:///var/lock/crosslock"),
+        "{}",
+        done.err
+    );
+    let done = Place::with_files().tool("doctor").done();
+    assert_eq!(done.err, "");
+}

@@ -290,3 +290,31 @@ fn signal_and_time_to_stop_have_the_letters_of_timeout() {
     let done = place.run("a --max-run 200ms -k 200ms", script).done();
     assert_eq!(done.code(), 124, "{}", done.err);
 }
+
+/// Both may believe that they exclude each other.
+#[test]
+fn locks_of_one_user_are_told_where_another_has_some_too() {
+    if !rustix::process::geteuid().is_root() {
+        println!("left out: only root can make a directory of another user");
+        return;
+    }
+    let user = 3_000_000_000 + std::process::id();
+    let directory = format!("/tmp/crosslock-{user}");
+    std::fs::create_dir(&directory).expect("make a directory");
+    std::os::unix::fs::chown(&directory, Some(user), Some(user)).expect("give it away");
+    let name = format!("hint-{user}");
+    let place = Place::with_files();
+    let said = |args: &str| {
+        let mut tool = place.tool(args);
+        tool.command.env_remove("CROSSLOCK_URL");
+        let done = tool.done();
+        assert_eq!(done.code(), 0, "{}", done.err);
+        done.err
+    };
+    let hint = said(&format!("run {name} -- true"));
+    let meant = said(&format!("--url file: run {name} -- true"));
+    let quiet = said(&format!("-q run {name} -- true"));
+    std::fs::remove_dir(&directory).expect("remove the directory");
+    assert!(hint.contains("this user alone"), "{hint}");
+    assert_eq!((&*meant, &*quiet), ("", ""));
+}

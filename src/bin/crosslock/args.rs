@@ -17,6 +17,9 @@ const VARIABLE: &str = "CROSSLOCK_URL";
 pub(crate) struct Globals {
     /// It may hold a password: it is shown to nobody. `None` if it is no text.
     url: Option<Secret>,
+    /// Whether nobody has said where locks live.
+    #[cfg(target_os = "linux")]
+    pub(crate) is_default: bool,
     namespace: Option<String>,
     /// Whether what is said is JSON, a value a line.
     pub(crate) json: bool,
@@ -105,6 +108,8 @@ impl Globals {
         let own = text(matches, "url").map(OsString::from);
         let url = own.or_else(|| env::var_os(VARIABLE));
         Globals {
+            #[cfg(target_os = "linux")]
+            is_default: url.is_none(),
             url: url
                 .unwrap_or_else(|| "file:".into())
                 .into_string()
@@ -142,6 +147,11 @@ impl Globals {
             url: Some(Secret(url.to_owned())),
             ..self.clone()
         }
+    }
+
+    /// Whether the locks are in the directory of this user, where nobody else has any.
+    pub(crate) fn is_private_directory(&self) -> bool {
+        self.url().eq_ignore_ascii_case("file:")
     }
 
     /// Whether no other process can see the locks.

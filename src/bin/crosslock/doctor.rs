@@ -8,7 +8,7 @@ use crate::status::{NO, OK, Outcome};
 use crate::table::{Cell, Style, Table, bold, dim};
 use crate::visible::visible;
 use crate::window::{Window, wrapped};
-use crate::{output, results};
+use crate::{output, own_locks, results};
 
 /// The width of their column.
 const VERDICTS: usize = 7;
@@ -27,6 +27,9 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let elsewhere = args::text(matches, "place").map(|url| globals.at(url));
     let globals = elsewhere.as_ref().unwrap_or(globals);
     let findings = globals.locker()?.diagnose()?;
+    if globals.is_private_directory() {
+        own_locks::tell(globals.words());
+    }
     let text = if globals.json {
         results::json_lines(&findings)?
     } else if output::is_terminal() {

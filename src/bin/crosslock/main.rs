@@ -28,6 +28,7 @@ mod ls;
 mod man;
 mod moment;
 mod output;
+mod own_locks;
 mod results;
 #[cfg(target_os = "linux")]
 mod run;

@@ -16,7 +16,7 @@ const MORE: &str = r#".SH "EXIT STATUS"
 Done. Of \fBtest\fR: the lock is free.
 .TP
 1
-Of \fBdoctor\fR: something that is promised doesn't hold here.
+Of \fBtest\fR: the lock isn't free. Of \fBdoctor\fR: something that is promised doesn't hold here.
 .TP
 64
 The arguments are wrong, or the place of the locks can't do what they ask for.
@@ -55,7 +55,7 @@ The command of \fBrun\fR sees CROSSLOCK_NAME and CROSSLOCK_TOKEN.
 .SH FILES
 .TP
 /tmp/crosslock\-<uid>
-The locks of \fBfile:\fR.
+The locks of \fBfile:\fR, which are those of one user.
 "#;
 
 pub(crate) fn command() -> Command {

@@ -22,6 +22,7 @@ use self::supervise::Supervisor;
 use self::waiting_line::WaitingLine;
 use crate::args::Globals;
 use crate::output::Words;
+use crate::own_locks;
 use crate::signals::Listener;
 use crate::status::{FAILED, Failure, LOST, Outcome, Status};
 
@@ -32,6 +33,9 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let listener = Listener::start(move || cancel.cancel());
     let listener = listener.map_err(|e| broken("signals can't be heard", &e))?;
     let words = globals.words();
+    if globals.is_default && own_locks::has_other_user() {
+        own_locks::tell(words);
+    }
     let builder = builder(globals, &options)?;
     let start = Instant::now();
     let opened = take::open(&builder, options.patience, &token);
