@@ -31,6 +31,7 @@ use crate::base::owner::Owner;
 use crate::base::value::Stored;
 
 mod address;
+mod blocker;
 mod client;
 mod commands;
 mod diagnosis;

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use super::client::Touched;
+use super::client::proof::Seen;
 use super::leases::ServerLease;
 use crate::base::clock::BootInstant;
 use crate::base::owner::Owner;
@@ -14,6 +16,8 @@ pub(super) struct Own {
     pub(super) lease: ServerLease,
     /// The lease to follow it, which the places may be under already.
     pub(super) next: Option<ServerLease>,
+    /// It was kept alive later than it was proved to last: what was said of it is to be confirmed.
+    pub(super) touched: Option<Touched>,
     /// The last part of its keys: that of an owner that has passed its lease on to this one, or its own.
     pub(super) id: String,
     /// What its place holds, as far as answers said.
@@ -22,6 +26,30 @@ pub(super) struct Own {
     pub(super) is_unclear: bool,
     /// Whether it may have told that it was let in alone.
     pub(super) has_entered: bool,
+}
+
+impl Own {
+    /// Whether its lease lasts by what such a member has said of itself, in that term.
+    pub(super) fn is_proved_by(&self, by: Seen) -> bool {
+        self.lease.lasts_by(by.term) && self.next.is_none()
+    }
+
+    /// The member that was asked to keep the lease alive has shown that the leader of that time still leads.
+    pub(super) fn confirm(&mut self, by: Seen) {
+        let is_proved = self.is_proved_by(by);
+        let is_confirmed = |touched: &Touched| touched.by == by && touched.lease == self.lease.id;
+        if let Some(touched) = self.touched.filter(|one| is_proved && is_confirmed(one)) {
+            self.lease.since = self.lease.since.max(touched.since);
+            self.touched = None;
+        }
+    }
+
+    /// When it was last heard of.
+    fn last_heard(&self) -> BootInstant {
+        let since = self.lease.since;
+        self.touched
+            .map_or(since, |touched| touched.since.max(since))
+    }
 }
 
 #[derive(Debug, Default)]
@@ -44,7 +72,7 @@ impl Owners {
         const SMALL: usize = 64;
         let mut table = self.0.lock();
         if table.owners.len() >= table.purge_at.max(SMALL) {
-            table.owners.retain(|_, own| old < own.lease.since);
+            table.owners.retain(|_, own| old < own.last_heard());
             table.purge_at = 2 * table.owners.len();
         }
         table.owners.insert(owner.clone(), own);
@@ -81,6 +109,7 @@ mod tests {
                 term: 2,
             },
             next: None,
+            touched: None,
             id: String::new(),
             text: Vec::new(),
             is_unclear: false,

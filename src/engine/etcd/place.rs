@@ -157,6 +157,19 @@ impl Line {
         line::standing(&modes[..at], modes[at])
     }
 
+    /// The nearest of those ahead of the one at that place that leave too few permits for it, however many of the others leave.
+    pub(super) fn in_way_of(&self, at: usize) -> impl Iterator<Item = &Place> {
+        let modes = self.modes();
+        let left = match modes[at] {
+            Mode::Permits { count, of } => u64::from(of).saturating_sub(count.into()),
+            Mode::Exclusive | Mode::Shared => 0,
+        };
+        let first = (0..=at)
+            .rev()
+            .find(|first| left < line::used(&modes[*first..at]));
+        self.0[first.unwrap_or(0)..at].iter()
+    }
+
     /// Which of them hold the name.
     pub(super) fn holders(&self) -> impl Iterator<Item = &Place> {
         let modes = self.modes();
@@ -256,5 +269,41 @@ mod tests {
         assert_eq!(line.standing(3), Standing::Behind(2));
         assert_eq!(line.standing(1), Standing::Holds);
         assert_eq!(line.find(&Owner::from_text("f/h/1/1")), None);
+    }
+
+    #[test]
+    fn one_of_those_in_the_way_leaves_before_it_is_ones_turn() {
+        for_any(|random| {
+            let of = random.u32(1..=5);
+            let place = |nth: u64, count: u32| Place {
+                id: nth.to_string(),
+                key: nth.to_string(),
+                text: Some(Text {
+                    mode: Mode::Permits { count, of },
+                    owner: Some(Owner::new()),
+                    since: 0,
+                    token: None,
+                }),
+                created: nth,
+                modified: nth,
+                lease: None,
+            };
+            let counts = random.list(1..=8, |random| random.u32(1..=of));
+            let places = counts
+                .iter()
+                .zip(0..)
+                .map(|(count, nth)| place(nth, *count));
+            let line = Line(places.collect());
+            let last = line.0.len() - 1;
+            let in_way: Vec<_> = line.in_way_of(last).map(|place| place.created).collect();
+            let waits = line.standing(last) != Standing::Holds;
+            assert_eq!(in_way.is_empty(), !waits || last == 0);
+            // All others leave.
+            let left = line.0.iter().enumerate();
+            let left = left.filter(|(at, one)| *at == last || in_way.contains(&one.created));
+            let left = Line(left.map(|(_, one)| one.clone()).collect());
+            let stands = left.standing(left.0.len() - 1);
+            assert_eq!(stands == Standing::Holds, !waits);
+        });
     }
 }

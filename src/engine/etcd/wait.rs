@@ -1,12 +1,14 @@
 //! How one owner waits for a lock in etcd.
 //!
-//! It has a place in the line, under a lease that it keeps alive, and watches the key of whoever stands in its way. When that
-//! changes it asks, and so finds whether it is at the front.
+//! It has a place in the line, under a lease that it keeps alive, and watches the keys of those in its way, as few as will do. When one
+//! of them changes it asks, and so finds whether it is at the front. It reads no more of the line than what decides that, and nothing
+//! while nothing changes.
 //!
 //! | state | a question | it is in line afterwards |
 //! |---|---|---|
 //! | out | goes in if nobody is in line, else stands in line; without waiting it stays out | yes, if it waits |
-//! | in line | goes in if nobody is ahead any more, and sees the line otherwise; once a third of its lease is over it keeps that alive first | yes, or it was broken, or it has lost its place |
+//! | in line, and nothing has changed | once a third of its lease is over it keeps that alive | yes, or its lease is gone |
+//! | in line | goes in if nobody is ahead any more, and sees who is ahead otherwise | yes, or it was broken, or it has lost its place |
 //! | in line, and something has happened before its watch began | looks | as before |
 //! | unclear: a question has no answer | looks whether it is in line | as before; without a place it is out |
 //! | leaving: to give up its places has no answer | gives them up; another owner has to ask | no |
@@ -15,22 +17,28 @@
 //! |---|---|
 //! | it was broken | gives up all its places; another owner has to ask |
 //! | it has its places, and nobody is ahead | has the lock: alone after one more transaction, which says so; with others at once |
-//! | it has its places, and somebody is ahead | waits: it watches the key of that one, or all in line where it waits for permits. Without waiting it leaves |
+//! | it has its places, and somebody is ahead | waits: it watches the key of that one. Waiting for permits, it watches the nearest of those ahead that leave too few for it: one of them has to go before it is its turn. Without waiting it leaves |
 //! | it has lost a place: its lease ran out, or somebody deleted the key | gives up the others, and is out: it enters anew, at the end |
 //!
 //! Of several names, its places were made by one transaction. So whoever is ahead of it in one is ahead of it wherever they
 //! meet, and nobody waits for itself. It watches one name at a time.
+//!
+//! To keep the lease alive proves nothing by itself: see `proof`. The next answer of the same member proves it, in the same term, and that
+//! is the one that lets it in. Otherwise the lease is proved before the lock counts.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::blocker::Blocker;
 use super::client::failure::Failure;
-use super::client::txn::Range;
+use super::client::proof::Seen;
 use super::client::watch::Watch;
-use super::commands::{Commands, Entered, Seen};
+use super::commands::{self, Commands, Entered, Entry};
+use super::keys::Keys;
 use super::owners::Own;
+use super::place::Line;
 use crate::base::backoff::shortened;
 use crate::base::clock::{BootInstant, Deadline};
-use crate::base::value::Stored;
 use crate::engine::line::{self, Standing, token_of};
 use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
 
@@ -47,6 +55,8 @@ pub(super) struct EtcdWait {
     watching: Option<(Blocker, Watch)>,
     /// Whether something may have happened after that was seen, and before it was watched.
     has_missed: bool,
+    /// Whether something has happened since then, as far as is known.
+    has_changed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,26 +69,22 @@ enum State {
     Leaving,
 }
 
-/// What to watch, from after which revision on.
-#[derive(Clone, Debug)]
-struct Blocker {
-    range: Range,
-    /// Whether it may also make way without leaving.
-    puts: bool,
-    revision: u64,
-}
-
 /// What is to be done about what was seen.
 enum Next {
     Answer(Answer),
     Ask,
 }
 
+const STILL_TAKEN: Answer = Answer::Taken {
+    is_queued: true,
+    holder: None,
+};
+
 /// After so many looks that were outdated at once, one that wants to share a name without waiting stands in line for a moment.
 const LOOKS: usize = 3;
 
 /// The part of the pause between two heartbeats that is random.
-const JITTER: f64 = 0.3;
+const JITTER: f64 = 0.15;
 
 impl Wait for EtcdWait {
     fn ask(
@@ -93,6 +99,8 @@ impl Wait for EtcdWait {
             let is_clear = !sent && own.is_none_or(|own| !own.is_unclear);
             match self.state {
                 State::Leaving => {}
+                // It has only read.
+                State::InLine(_) if !sent => self.watching = None,
                 // It has nothing but its lease.
                 State::Out if is_clear => self.commands.retire(request.owner, deadline),
                 _ => self.state = State::Unclear,
@@ -112,6 +120,7 @@ impl Wait for EtcdWait {
         } else {
             request.ttl / 3
         };
+        self.has_changed = true;
         // Whoever counts attempts makes one after each pause, whatever happens meanwhile.
         let Some(blocker) = blocker.filter(|_| is_in_line && !pace.counted) else {
             let pause = pace.next_pause().min(left);
@@ -139,6 +148,7 @@ impl EtcdWait {
             blocker: None,
             watching: None,
             has_missed: false,
+            has_changed: true,
         }
     }
 
@@ -154,22 +164,8 @@ impl EtcdWait {
             return Ok(Answer::Broken);
         }
         for looks in 0.. {
-            let own = self.own(request, deadline).map_err(Unanswered::unsent)?;
             let enters = waits || looks > LOOKS;
-            let next = match self.question(request, &own, enters, deadline) {
-                Ok(Entered::Seen(seen)) => self.saw(request, &seen, waits, deadline)?,
-                Ok(Entered::In {
-                    created,
-                    abandoned,
-                    value,
-                }) => Next::Answer(self.granted(request, created, abandoned, value)),
-                Err(unanswered) if matches!(unanswered.error, Failure::LeaseGone) => {
-                    self.lose_lease(request, deadline);
-                    Next::Ask
-                }
-                Err(unanswered) => return Err(unanswered),
-            };
-            if let Next::Answer(answer) = next {
+            if let Next::Answer(answer) = self.ask_once(request, (waits, enters), deadline)? {
                 return Ok(answer);
             }
             if deadline.is_over() {
@@ -178,6 +174,39 @@ impl EtcdWait {
         }
         let cause = "there was no time to ask again";
         Err(Unanswered::unsent(Failure::Unreachable(cause.into())))
+    }
+
+    fn ask_once(
+        &mut self,
+        request: Request<'_>,
+        (waits, enters): (bool, bool),
+        deadline: &Deadline,
+    ) -> Result<Next, Unanswered<Failure>> {
+        let own = self.own(request, deadline).map_err(Unanswered::unsent)?;
+        let is_quiet = waits && !self.has_changed && self.blocker.is_some();
+        let is_about_lease = self.is_due() && (is_quiet || own.touched.is_none());
+        let asked = match self.state {
+            State::InLine(created) if is_about_lease && is_quiet => {
+                self.commands.keep(request, &own, created, deadline)
+            }
+            _ => self.question(request, &own, enters, deadline),
+        };
+        match asked {
+            Ok(Entered::Kept(since)) => {
+                self.beat = next_beat(since, request.ttl);
+                Ok(Next::Answer(STILL_TAKEN))
+            }
+            Ok(Entered::Seen(seen)) => self.saw(request, &seen, waits, deadline),
+            Ok(Entered::In(grant, by)) => {
+                self.confirm(request, by);
+                self.granted(request, grant, deadline)
+            }
+            Err(unanswered) if matches!(unanswered.error, Failure::LeaseGone) => {
+                self.lose_lease(request, is_about_lease, deadline);
+                Ok(Next::Ask)
+            }
+            Err(unanswered) => Err(unanswered),
+        }
     }
 
     /// What this process knows of the owner, which has a lease now. One that is out takes another if that isn't new any more.
@@ -190,9 +219,15 @@ impl EtcdWait {
         }
         if self.proved != own.lease.since {
             self.proved = own.lease.since;
-            self.beat = self.proved.plus(shortened(request.ttl / 3, JITTER));
+            self.beat = next_beat(self.proved, request.ttl);
         }
         Ok(own)
+    }
+
+    /// What a member has said of a lease counts if it leads on.
+    fn confirm(&self, request: Request<'_>, by: Seen) {
+        let owners = &self.commands.owners;
+        owners.change(request.owner, |own| own.confirm(by));
     }
 
     fn question(
@@ -206,19 +241,21 @@ impl EtcdWait {
         let is_alone = request.claim.is_exclusive();
         let has_missed = std::mem::take(&mut self.has_missed);
         match self.state {
-            State::Unclear | State::Leaving => commands.look(request, deadline),
+            State::Unclear | State::Leaving => commands.look(request, own, None, deadline),
             State::Out if is_alone => commands.enter_alone(request, own, enters, deadline),
             State::Out if enters => commands.enter_line(request, own, deadline),
             State::Out => match self.fits_at {
                 None => commands.enter_empty_line(request, own, deadline),
                 Some(revision) => commands.enter_line_as_seen(request, own, revision, deadline),
             },
-            State::InLine(_) if self.is_due() => commands.beat(request, own, deadline),
+            State::InLine(created) if self.is_due() && own.touched.is_none() => {
+                commands.beat(request, own, created, deadline)
+            }
             // Going in is a commit also where somebody is still ahead.
             State::InLine(created) if is_alone && !has_missed => {
                 commands.go_in(request, own, created, deadline)
             }
-            State::InLine(_) => commands.look(request, deadline),
+            State::InLine(created) => commands.look(request, own, Some(created), deadline),
         }
     }
 
@@ -227,44 +264,60 @@ impl EtcdWait {
     }
 
     /// A lease that the last question used isn't there any more: that of the owner, or that of what is to be told of it.
-    fn lose_lease(&mut self, request: Request<'_>, deadline: &Deadline) {
-        let uses_own = self.state == State::Out || self.is_due();
-        if uses_own {
-            self.commands.drop_lease(request.owner, deadline);
-        }
-        if self.state == State::Out || !uses_own {
+    fn lose_lease(&mut self, request: Request<'_>, is_own: bool, deadline: &Deadline) {
+        if self.state == State::Out || !is_own {
             self.commands.leases.lose_memory();
         }
-        if uses_own {
+        if self.state == State::Out || is_own {
+            self.commands.drop_lease(request.owner, deadline);
             self.state = State::Out;
         }
     }
 
+    /// The owner has the lock, if its lease lasts.
     fn granted(
         &mut self,
         request: Request<'_>,
-        created: u64,
-        abandoned: bool,
-        value: Option<Stored>,
-    ) -> Answer {
+        grant: Entry,
+        deadline: &Deadline,
+    ) -> Result<Next, Unanswered<Failure>> {
+        let Entry {
+            created,
+            abandoned,
+            value,
+        } = grant;
         self.state = State::InLine(created);
-        let own = self.commands.owners.get(request.owner);
-        Answer::Granted(Grant {
+        let (commands, now) = (&self.commands, self.commands.clock.now());
+        let mut since = self.proved;
+        if let Some(own) = commands.owners.get(request.owner) {
+            since = own.lease.since;
+            if request.ttl / 2 < now.since(since) {
+                match commands.beat(request, &own, created, deadline) {
+                    Err(e) if matches!(e.error, Failure::LeaseGone) => {
+                        self.lose_lease(request, true, deadline);
+                    }
+                    proved => _ = proved?,
+                }
+                return Ok(Next::Ask);
+            }
+        }
+        Ok(Next::Answer(Answer::Granted(Grant {
             token: token_of(created, abandoned),
             value,
-            since: own.map_or(self.proved, |own| own.lease.since),
-        })
+            since,
+        })))
     }
 
     /// Decides by what was seen.
     fn saw(
         &mut self,
         request: Request<'_>,
-        seen: &Seen,
+        seen: &commands::Seen,
         waits: bool,
         deadline: &Deadline,
     ) -> Result<Next, Unanswered<Failure>> {
         let places = seen.standings(request.owner).flatten().count();
+        self.confirm(request, seen.by);
         if seen.is_broken {
             self.go_out(request, deadline)?;
             return Ok(Next::Answer(Answer::Broken));
@@ -275,6 +328,10 @@ impl EtcdWait {
         }
         if let Some(created) = seen.created(request.owner) {
             self.state = State::InLine(created);
+            if seen.is_short {
+                self.has_missed = true;
+                return Ok(Next::Ask);
+            }
             return self.saw_itself(request, seen, waits, deadline);
         }
         if places > 0 {
@@ -307,15 +364,20 @@ impl EtcdWait {
     fn saw_itself(
         &mut self,
         request: Request<'_>,
-        seen: &Seen,
+        seen: &commands::Seen,
         waits: bool,
         deadline: &Deadline,
     ) -> Result<Next, Unanswered<Failure>> {
         self.blocker = self.blocker_in(request, seen);
+        self.has_changed = false;
         Ok(match (&self.blocker, self.state) {
             (None, State::InLine(created)) if !request.claim.is_exclusive() => {
-                let value = seen.value.clone();
-                Next::Answer(self.granted(request, created, seen.has_entered, value))
+                let grant = Entry {
+                    created,
+                    abandoned: seen.has_entered,
+                    value: seen.value.clone(),
+                };
+                self.granted(request, grant, deadline)?
             }
             (None, _) => Next::Ask,
             (Some(_), _) if waits => Next::Answer(taken(request, seen, true)),
@@ -340,39 +402,32 @@ impl EtcdWait {
     }
 
     /// Whether it would hold the name together with those in line, if it came now.
-    fn could_enter(&self, request: Request<'_>, seen: &Seen) -> bool {
+    fn could_enter(&self, request: Request<'_>, seen: &commands::Seen) -> bool {
         let mode = request.claim.mode;
         let fits = |modes: &[_]| line::standing(modes, mode) == Standing::Holds;
         !request.claim.is_exclusive() && seen.lines.iter().all(|line| fits(&line.modes()))
     }
 
     /// What stands in the way of the owner, in the first of the names that it can't hold yet.
-    fn blocker_in(&self, request: Request<'_>, seen: &Seen) -> Option<Blocker> {
+    fn blocker_in(&self, request: Request<'_>, seen: &commands::Seen) -> Option<Blocker> {
         let keys = self.commands.keys(request.claim);
         let lines = seen.lines.iter().zip(&keys);
         let mut standings = lines.zip(seen.standings(request.owner));
-        standings.find_map(|((line, keys), standing)| {
-            let (range, puts) = match standing?.1 {
-                Standing::Holds => return None,
-                Standing::Behind(at) => (Range::Key(line.0[at].key.clone()), true),
-                Standing::BehindSome => (keys.line(), false),
-            };
-            Some(Blocker {
-                range,
-                puts,
-                revision: seen.revision,
-            })
-        })
+        let blocker = |((line, keys), standing): ((&Line, &Keys), _)| {
+            let (at, standing) = standing?;
+            Blocker::of(line, (at, standing), keys, seen.revision)
+        };
+        standings.find_map(blocker)
     }
 
     /// Waits until what stands in the way may have changed since it was seen, or until then.
     fn watch(&mut self, blocker: Blocker, until: &Deadline) -> Result<(), Failure> {
         let watching = self.watching.take();
-        let same = watching.filter(|(of, _)| of.range == blocker.range && of.puts == blocker.puts);
+        let same = watching.filter(|(of, _)| of.is_watched_as(&blocker));
         let mut watch = match same {
             Some((_, watch)) => watch,
             None => {
-                let watch = (self.commands.client).watch(&blocker.range, blocker.puts, until)?;
+                let watch = blocker.watch(&self.commands.client, until)?;
                 // Also when it begins earlier: after data was restored the revisions that come are smaller.
                 self.has_missed = watch.begins_after() != blocker.revision;
                 watch
@@ -383,9 +438,9 @@ impl EtcdWait {
                 true => Vec::new(),
                 false => watch.next(until)?,
             };
-            // A watch that goes on may tell of what is over.
-            let is_news = events.iter().any(|event| event.revision > blocker.revision);
+            let is_news = blocker.is_changed_by(&events);
             if is_news || events.is_empty() {
+                self.has_changed = is_news || self.has_missed;
                 self.watching = Some((blocker, watch));
                 return Ok(());
             }
@@ -393,8 +448,13 @@ impl EtcdWait {
     }
 }
 
-fn taken(request: Request<'_>, seen: &Seen, is_queued: bool) -> Answer {
-    let is_wanted = is_queued && log::log_enabled!(log::Level::Debug);
+/// When to keep a lease alive that lasts from then on.
+fn next_beat(since: BootInstant, ttl: Duration) -> BootInstant {
+    since.plus(shortened(ttl / 3, JITTER))
+}
+
+fn taken(request: Request<'_>, seen: &commands::Seen, is_queued: bool) -> Answer {
+    let is_wanted = is_queued && seen.is_whole && log::log_enabled!(log::Level::Debug);
     let mut holders = seen.lines.iter().filter_map(|line| line.holders().next());
     let holder = holders.find_map(|place| place.owner().filter(|owner| *owner != request.owner));
     Answer::Taken {

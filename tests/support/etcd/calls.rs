@@ -67,6 +67,27 @@ impl Etcd {
         })
     }
 
+    /// Returns how many requests it has begun with, of those whose service or method is such.
+    ///
+    /// # Panics
+    ///
+    /// If it doesn't answer.
+    #[track_caller]
+    pub fn requests(&self, such: &str) -> u64 {
+        let metrics = http::get(self.own_addr(), "/metrics", STATUS_WITHIN);
+        let metrics = metrics.expect("it answers");
+        let counts = metrics.lines().filter_map(|line| {
+            let (of, count) = line
+                .strip_prefix("grpc_server_started_total")?
+                .rsplit_once(' ')?;
+            // Large ones are written with an exponent.
+            of.contains(such).then(|| count.parse::<f64>().ok())?
+        });
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let sum = counts.sum::<f64>() as u64;
+        sum
+    }
+
     /// Returns the revision that all agree on.
     #[track_caller]
     pub fn revision(&self) -> u64 {

@@ -1,6 +1,7 @@
 //! What servers answer, but for transactions.
 
 use super::failure::Failure;
+use super::proof::Seen;
 use super::txn::{Answer, LeaseId};
 use crate::base::clock::BootInstant;
 
@@ -25,6 +26,16 @@ pub(in crate::engine::etcd) struct KeptAlive {
     pub(in crate::engine::etcd) term: u64,
     /// What was looked at, after it was kept alive.
     pub(in crate::engine::etcd) answer: Answer,
+}
+
+/// A member has said that it has kept a lease alive. If it answers a read in the same term afterwards, the lease lasts from then on:
+/// see `proof`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine::etcd) struct Touched {
+    pub(in crate::engine::etcd) lease: LeaseId,
+    pub(in crate::engine::etcd) since: BootInstant,
+    /// It knew so before, too.
+    pub(in crate::engine::etcd) by: Seen,
 }
 
 /// What a host says of itself and its cluster, or why it says nothing.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::answers::Granted;
-pub(super) use self::answers::{KeptAlive, MemberStatus, Status};
+pub(super) use self::answers::{Event, KeptAlive, MemberStatus, Status, Touched};
 use self::connection::Connection;
 use self::failure::{Failed, Failure};
 use self::hosts::Hosts;
@@ -29,7 +29,7 @@ mod hosts;
 mod http;
 mod json;
 mod login;
-mod proof;
+pub(super) mod proof;
 mod requests;
 pub(super) mod txn;
 pub(super) mod watch;
@@ -144,6 +144,18 @@ impl Client {
         kept.map_err(Failed::failure)
     }
 
+    /// Asks for the lease to be kept alive, and reads nothing. `None`: whether it is kept alive is to be proved.
+    pub(super) fn touch(
+        &self,
+        lease: LeaseId,
+        deadline: &Deadline,
+    ) -> Result<Option<Touched>, Failure> {
+        let touched = self.ask(true, deadline, |connection, deadline| {
+            self.requests.touch(connection, lease, deadline)
+        });
+        touched.map_err(Failed::failure)
+    }
+
     /// How many seconds a lease lasts if it isn't kept alive; `None`: it is gone.
     pub(super) fn time_to_live(
         &self,
@@ -159,14 +171,15 @@ impl Client {
     /// Watches for deletions, and `puts` if asked for, from now on.
     pub(super) fn watch(
         &self,
-        range: &Range,
+        ranges: &[Range],
         puts: bool,
         deadline: &Deadline,
     ) -> Result<Watch, Failure> {
-        let body = requests::watch_of(range, puts);
+        let body = requests::watch_of(ranges, puts);
         let ask = || {
             self.hosts.ask(true, deadline, |connection, deadline| {
-                self.requests.watch(connection, &body, deadline)
+                self.requests
+                    .watch(connection, (&body, ranges.len()), deadline)
             })
         };
         let begun = match ask() {

@@ -8,16 +8,16 @@
 
 /// A member, and the term that it has answered in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
-    pub(super) member: u64,
-    pub(super) term: u64,
+pub(in crate::engine::etcd) struct Seen {
+    pub(in crate::engine::etcd) member: u64,
+    pub(in crate::engine::etcd) term: u64,
 }
 
 /// What a member has answered when a lease was to be kept alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Renewal {
-    /// `None`: it didn't say who it is.
-    pub(super) member: Option<u64>,
+    /// Which, and in which term it knew itself to be; `None`: it didn't say so.
+    pub(super) by: Option<Seen>,
     /// Whether there is such a lease.
     pub(super) is_there: bool,
 }
@@ -53,7 +53,7 @@ impl Proof {
     pub(super) fn judge(&mut self, renewal: Renewal, read: Seen) -> Verdict {
         let known = self.known.replace(read);
         let has_read = std::mem::replace(&mut self.has_read, true);
-        let by_same = renewal.member.is_none_or(|member| member == read.member);
+        let by_same = renewal.by.is_none_or(|by| by.member == read.member);
         if known != Some(read) || !by_same {
             Verdict::Unproven
         } else if renewal.is_there {
@@ -113,6 +113,15 @@ mod tests {
             asked.leader == self.leader && asked.term == self.term
         }
 
+        /// What that member says of itself.
+        fn answer(&self, member: usize) -> Seen {
+            let term = self.members[member].term;
+            Seen {
+                member: member as u64,
+                term,
+            }
+        }
+
         /// A linearizable read, by which the member hears of the leader.
         fn read(&mut self, member: usize) -> Seen {
             let (leader, term) = (self.leader, self.term);
@@ -134,10 +143,8 @@ mod tests {
             for _ in 0..6 {
                 (0..random.usize(..3)).for_each(|_| cluster.step(random));
                 let is_kept = cluster.keep_alive(member);
-                let renewal = Renewal {
-                    member: Some(member as u64),
-                    is_there: true,
-                };
+                let by = Some(cluster.answer(member));
+                let renewal = Renewal { by, is_there: true };
                 (0..random.usize(..3)).for_each(|_| cluster.step(random));
                 if proof.judge(renewal, cluster.read(member)) == Verdict::Kept {
                     assert!(is_kept);
@@ -148,12 +155,32 @@ mod tests {
         assert!(proven > 0);
     }
 
+    /// What is said when a lease is touched, and read long afterwards.
+    #[test]
+    fn what_a_later_read_confirms_was_done_by_the_leader() {
+        let mut confirmed = 0;
+        for_cases(5_000, |random| {
+            let mut cluster = Cluster::new();
+            let member = random.usize(..MEMBERS);
+            let known = cluster.read(member);
+            (0..random.usize(..3)).for_each(|_| cluster.step(random));
+            let (is_kept, said) = (cluster.keep_alive(member), cluster.answer(member));
+            (0..random.usize(..3)).for_each(|_| cluster.step(random));
+            if known == said && cluster.read(member) == known {
+                assert!(is_kept);
+                confirmed += 1;
+            }
+        });
+        assert!(confirmed > 0);
+    }
+
     #[test]
     fn lease_is_gone_when_the_member_knows_all_leases() {
-        let (member, read) = (Some(1), Seen { member: 1, term: 5 });
+        let read = Seen { member: 1, term: 5 };
         let mut proof = Proof::after(Some(read));
+        let by = Some(read);
         let renewal = Renewal {
-            member,
+            by,
             is_there: false,
         };
         assert_eq!(proof.judge(renewal, read), Verdict::Unproven);
@@ -162,18 +189,16 @@ mod tests {
 
     #[test]
     fn member_that_is_not_known_takes_two_rounds() {
-        let (member, read) = (Some(1), Seen { member: 1, term: 5 });
+        let read = Seen { member: 1, term: 5 };
+        let by = Some(read);
         let mut proof = Proof::after(None);
-        let renewal = Renewal {
-            member,
-            is_there: true,
-        };
+        let renewal = Renewal { by, is_there: true };
         assert_eq!(proof.judge(renewal, read), Verdict::Unproven);
         assert_eq!(proof.judge(renewal, read), Verdict::Kept);
         assert_eq!(
             proof.judge(
                 Renewal {
-                    member,
+                    by,
                     is_there: false
                 },
                 read
@@ -181,7 +206,7 @@ mod tests {
             Verdict::Gone
         );
         let other = Renewal {
-            member: Some(2),
+            by: Some(Seen { member: 2, term: 5 }),
             is_there: true,
         };
         assert_eq!(proof.judge(other, read), Verdict::Unproven);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
-use super::answers::{Granted, KeptAlive, MemberStatus};
+use super::answers::{Granted, KeptAlive, MemberStatus, Touched};
 use super::connection::{Connection, Question};
 use super::failure::{Failed, Failure};
 use super::json;
@@ -52,9 +52,9 @@ impl Requests {
         deadline: &Deadline,
     ) -> Result<Answer, Failed> {
         let answer = self.ask(connection, "/v3/kv/txn", txn, deadline)?;
-        let (answer, seen) = json::transaction(&answer).ok_or_else(surprised)?;
-        connection.see(seen);
-        self.term.store(seen.term, Ordering::Relaxed);
+        let answer = json::transaction(&answer).ok_or_else(surprised)?;
+        connection.see(answer.by);
+        self.term.store(answer.by.term, Ordering::Relaxed);
         Ok(answer)
     }
 
@@ -119,6 +119,19 @@ impl Requests {
         Err(Failed::Unclear(Failure::Unreachable(UNPROVEN.into())))
     }
 
+    /// Asks a member to keep the lease alive that is known to be in a term, and says so again. `None`: it isn't, or says no.
+    pub(super) fn touch(
+        &self,
+        connection: &mut Connection,
+        lease: LeaseId,
+        deadline: &Deadline,
+    ) -> Result<Option<Touched>, Failed> {
+        let (since, known) = (self.clock.now(), connection.seen());
+        let renewal = self.renew(connection, lease, deadline)?;
+        let by = known.filter(|_| renewal.is_there && renewal.by == known);
+        Ok(by.map(|by| Touched { lease, since, by }))
+    }
+
     fn renew(
         &self,
         connection: &mut Connection,
@@ -129,7 +142,7 @@ impl Requests {
         let answer = match self.ask(connection, "/v3/lease/keepalive", body.as_bytes(), deadline) {
             Err(Failed::Refused(Failure::LeaseGone)) => {
                 return Ok(Renewal {
-                    member: None,
+                    by: None,
                     is_there: false,
                 });
             }
@@ -158,7 +171,7 @@ impl Requests {
     pub(super) fn watch(
         &self,
         connection: &mut Connection,
-        watch: &[u8],
+        (watch, ranges): (&[u8], usize),
         deadline: &Deadline,
     ) -> Result<Messages, Failed> {
         let question = Question {
@@ -168,7 +181,7 @@ impl Requests {
             needs_leader: true,
         };
         let incoming = self.login.begin(connection, question, deadline)?;
-        Messages::begin(connection, incoming)
+        Messages::begin(connection, incoming, ranges)
     }
 
     pub(super) fn status(
@@ -204,13 +217,17 @@ impl Requests {
     }
 }
 
-/// What the servers are asked for by a watch. One that was to begin in the past would be told of nothing for up to 100 ms.
-pub(super) fn watch_of(range: &Range, puts: bool) -> Vec<u8> {
-    let mut fields = json::bounds(range);
-    if !puts {
-        fields.insert("filters".into(), json!(["NOPUT"]));
-    }
-    json!({ "create_request": fields }).to_string().into_bytes()
+/// What the servers are asked for by a watch, a line for each range. One that was to begin in the past would be told of nothing for
+/// up to 100 ms.
+pub(super) fn watch_of(ranges: &[Range], puts: bool) -> Vec<u8> {
+    let create = |range: &Range| {
+        let mut fields = json::bounds(range);
+        if !puts {
+            fields.insert("filters".into(), json!(["NOPUT"]));
+        }
+        format!("{}\n", json!({ "create_request": fields }))
+    };
+    ranges.iter().map(create).collect::<String>().into_bytes()
 }
 
 fn id(lease: LeaseId) -> String {

@@ -1,5 +1,7 @@
 //! What a transaction asks of etcd, and what it answers.
 
+use super::proof::Seen;
+
 /// A lease at the servers, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::engine::etcd) struct LeaseId(pub(in crate::engine::etcd) i64);
@@ -52,6 +54,13 @@ pub(in crate::engine::etcd) enum Op {
     If(Txn),
     /// Reads in the order of creation.
     Get(Range),
+    /// Reads those created last, the newest first: of all, or of those created before that revision.
+    Newest {
+        range: Range,
+        before: Option<u64>,
+        /// `None`: all.
+        limit: Option<u32>,
+    },
     /// Reads in the order of keys.
     List {
         prefix: String,
@@ -69,6 +78,8 @@ pub(in crate::engine::etcd) struct Answer {
     pub(in crate::engine::etcd) succeeded: bool,
     /// The servers' revision after it.
     pub(in crate::engine::etcd) revision: u64,
+    /// The member that has answered, and in which term.
+    pub(in crate::engine::etcd) by: Seen,
     /// Of the operations that were carried out, in their order.
     pub(in crate::engine::etcd) results: Vec<OpResult>,
 }
@@ -99,7 +110,7 @@ impl Op {
         match self {
             Op::Put { .. } | Op::Delete(_) => true,
             Op::If(txn) => !txn.only_reads(),
-            Op::Get(_) | Op::List { .. } => false,
+            Op::Get(_) | Op::Newest { .. } | Op::List { .. } => false,
         }
     }
 }

@@ -67,22 +67,32 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// Waits by the connection's deadline until the watch has begun.
-    pub(super) fn begin(connection: &mut Connection, incoming: Incoming) -> Result<Self, Failed> {
+    /// Waits by the connection's deadline until the watch of each range has begun. What is told before the last has is told by none: the
+    /// watch begins after it.
+    pub(super) fn begin(
+        connection: &mut Connection,
+        incoming: Incoming,
+        ranges: usize,
+    ) -> Result<Self, Failed> {
         let mut messages = Messages {
             incoming,
             begins_after: 0,
             text: Vec::new(),
             looked_at: 0,
         };
-        match messages.next(connection)? {
-            Told::Begun(revision) => {
-                messages.begins_after = revision;
-                Ok(messages)
-            }
-            Told::Ended(reason) => Err(Failed::ended(&reason)),
-            Told::Events(_) => Err(Failed::Unclear(Failure::surprised())),
+        let mut begun = 0;
+        while begun < ranges {
+            let after = match messages.next(connection)? {
+                Told::Begun(revision) => {
+                    begun += 1;
+                    revision
+                }
+                Told::Events(events) => events.iter().map(|one| one.revision).max().unwrap_or(0),
+                Told::Ended(reason) => return Err(Failed::ended(&reason)),
+            };
+            messages.begins_after = messages.begins_after.max(after);
         }
+        Ok(messages)
     }
 
     fn next(&mut self, connection: &mut Connection) -> Result<Told, Failed> {

@@ -2,7 +2,7 @@
 
 use super::change::show;
 use super::ops::look;
-use super::seen::{Look, Seen};
+use super::seen::{Look, Part, Seen};
 use super::shared::Commands;
 use crate::base::claim::Mode;
 use crate::base::clock::{BootInstant, Deadline};
@@ -92,7 +92,8 @@ impl Commands {
     }
 
     fn see_both(&self, request: Request<'_>, deadline: &Deadline) -> Result<Seen> {
-        const BOTH: Look = Look {
+        const BOTH: Look<'_> = Look {
+            line: Part::Whole,
             entered: false,
             value: false,
         };

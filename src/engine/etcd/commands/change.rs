@@ -39,6 +39,7 @@ impl Commands {
                 term: 0,
             },
             next: None,
+            touched: None,
             id: id_of(owner).to_owned(),
             text: Vec::new(),
             is_unclear: true,

@@ -11,12 +11,14 @@
 //! the lock was passed on, or stays taken after its release; and the place would end with that lease.
 
 use super::ops::{get, got, look, value_of};
-use super::seen::{Look, Seen, others};
+use super::seen::{Look, Part, Seen, others};
 use super::shared::Commands;
+use crate::base::claim::Mode;
 use crate::base::clock::{BootInstant, Deadline};
 use crate::base::owner::Owner;
 use crate::base::value::Stored;
 use crate::engine::etcd::client::failure::Failure;
+use crate::engine::etcd::client::proof;
 use crate::engine::etcd::client::txn::{Answer, Compare, LeaseId, Op, OpResult, Range, Txn};
 use crate::engine::etcd::keys::{Keys, id_of};
 use crate::engine::etcd::owners::Own;
@@ -25,13 +27,19 @@ use crate::engine::{Request, Unanswered};
 /// What came of it.
 #[derive(Debug)]
 pub(in super::super) enum Entered {
-    /// The owner has the lock alone.
-    In {
-        created: u64,
-        abandoned: bool,
-        value: Option<Stored>,
-    },
+    /// The owner has the lock alone; and the member that has said so, and in which term.
+    In(Entry, proof::Seen),
     Seen(Seen),
+    /// It is in line as before, and its lease was kept alive then.
+    Kept(BootInstant),
+}
+
+/// How an owner came to have the lock.
+#[derive(Debug)]
+pub(in super::super) struct Entry {
+    pub(in super::super) created: u64,
+    pub(in super::super) abandoned: bool,
+    pub(in super::super) value: Option<Stored>,
 }
 
 type Outcome = Result<Entered, Unanswered<Failure>>;
@@ -61,7 +69,8 @@ impl Commands {
                     .map(|keys| stand_in_line(keys, own, request.owner)),
             );
         }
-        otherwise.extend(ALONE.ops(&keys, request.owner));
+        let look = look_of(request, own, None);
+        otherwise.extend(look.ops(&keys, request.owner));
         let txn = Txn {
             compares,
             then,
@@ -71,7 +80,7 @@ impl Commands {
         let written = answer.succeeded || answer.results.contains(&OpResult::If(true));
         self.check_data(request.owner, own, (&answer, written))?;
         let created = answer.revision;
-        Ok(self.went_in(request, own, answer, created, keys.len()))
+        Ok(self.went_in(request, own, answer, (created, look)))
     }
 
     /// Has the lock alone from now on, if nobody is ahead any more.
@@ -82,7 +91,10 @@ impl Commands {
         created: u64,
         deadline: &Deadline,
     ) -> Outcome {
-        let keys = self.keys(request.claim);
+        let (keys, look) = (
+            self.keys(request.claim),
+            look_of(request, own, Some(created)),
+        );
         let mut compares = Vec::with_capacity(3 * keys.len());
         for keys in &keys {
             let place = keys.place(&own.id);
@@ -94,10 +106,10 @@ impl Commands {
         let txn = Txn {
             compares,
             then: self.entering(request, own, &keys, deadline)?,
-            otherwise: ALONE.ops(&keys, request.owner),
+            otherwise: look.ops(&keys, request.owner),
         };
         let answer = self.write_entering(request.owner, &txn, deadline)?;
-        Ok(self.went_in(request, own, answer, created, keys.len()))
+        Ok(self.went_in(request, own, answer, (created, look)))
     }
 
     /// Notes that the owner was let in alone, for the next if it doesn't release; and sees who else didn't.
@@ -148,19 +160,21 @@ impl Commands {
         request: Request<'_>,
         own: &Own,
         answer: Answer,
-        created: u64,
-        names: usize,
+        (created, look): (u64, Look<'_>),
     ) -> Entered {
+        let names = request.claim.keys().len();
         if !answer.succeeded {
-            return Entered::Seen(ALONE.seen(answer, names));
+            return Entered::Seen(look.seen(answer, names));
         }
+        let by = answer.by;
         let mut got = got(answer);
         let entered: Vec<_> = got.by_ref().take(names).collect();
-        Entered::In {
+        let entry = Entry {
             created,
             abandoned: others(&entered, &own.id),
             value: (request.claim.valued).then(|| got.next().and_then(value_of)),
-        }
+        };
+        Entered::In(entry, by)
     }
 
     /// Stands in line among others that may hold the name at the same time, wherever that is.
@@ -206,7 +220,7 @@ impl Commands {
         deadline: &Deadline,
     ) -> Outcome {
         let keys = self.keys(request.claim);
-        let look = with_others(request);
+        let look = look_of(request, own, None);
         compares.extend(
             keys.iter()
                 .flat_map(|keys| is_new(keys, own, request.owner)),
@@ -224,21 +238,47 @@ impl Commands {
     }
 
     /// Sees how the names stand.
-    pub(in super::super) fn look(&self, request: Request<'_>, deadline: &Deadline) -> Outcome {
-        let (keys, look) = (self.keys(request.claim), look_of(request));
+    pub(in super::super) fn look(
+        &self,
+        request: Request<'_>,
+        own: &Own,
+        created: Option<u64>,
+        deadline: &Deadline,
+    ) -> Outcome {
+        let (keys, look) = (self.keys(request.claim), look_of(request, own, created));
         let answer = self.read(look.ops(&keys, request.owner), deadline);
         let answer = answer.map_err(Unanswered::unsent)?;
         Ok(Entered::Seen(look.seen(answer, keys.len())))
     }
 
-    /// Keeps the owner's place in line for another ttl, and sees how the names stand.
+    /// Keeps the owner's place in line for another ttl, and reads nothing. Where the member isn't known to lead on, it proves that.
+    pub(in super::super) fn keep(
+        &self,
+        request: Request<'_>,
+        own: &Own,
+        created: u64,
+        deadline: &Deadline,
+    ) -> Outcome {
+        let touched = self.client.touch(own.lease.id, deadline);
+        let touched = touched.map_err(Unanswered::unsent)?;
+        let Some(touched) = touched.filter(|touched| own.is_proved_by(touched.by)) else {
+            return self.beat(request, own, created, deadline);
+        };
+        self.owners
+            .change(request.owner, |own| own.touched = Some(touched));
+        Ok(Entered::Kept(touched.since))
+    }
+
+    /// Keeps the owner's place in line for another ttl, proves that, and sees how the names stand.
     pub(in super::super) fn beat(
         &self,
         request: Request<'_>,
         own: &Own,
+        created: u64,
         deadline: &Deadline,
     ) -> Outcome {
-        let (keys, sees) = (self.keys(request.claim), look_of(request));
+        let keys = self.keys(request.claim);
+        let sees = look_of(request, own, Some(created));
         let txn = look(sees.ops(&keys, request.owner));
         let kept = self.prove(request, own, &txn, deadline);
         let (_, kept) = kept.map_err(Unanswered::unsent)?;
@@ -262,24 +302,24 @@ impl Commands {
     }
 }
 
-/// What one that wants the name alone sees of those ahead of it.
-const ALONE: Look = Look {
-    entered: false,
-    value: false,
-};
-
-fn with_others(request: Request<'_>) -> Look {
+/// What an owner sees, which was created then, if it knows that it is in line.
+fn look_of<'a>(request: Request<'_>, own: &'a Own, created: Option<u64>) -> Look<'a> {
+    let is_alone = request.claim.is_exclusive();
+    let deciding = match request.claim.mode {
+        Mode::Exclusive => Some(1),
+        // Each of them has one at least.
+        Mode::Permits { count, of } => Some(of.saturating_sub(count).saturating_add(1)),
+        // Only one that doesn't read is in the way of a reader, however many readers are between.
+        Mode::Shared => None,
+    };
     Look {
-        entered: true,
-        value: request.claim.valued,
-    }
-}
-
-fn look_of(request: Request<'_>) -> Look {
-    if request.claim.is_exclusive() {
-        ALONE
-    } else {
-        with_others(request)
+        line: Part::Ahead {
+            id: &own.id,
+            created,
+            deciding,
+        },
+        entered: !is_alone,
+        value: !is_alone && request.claim.valued,
     }
 }
 

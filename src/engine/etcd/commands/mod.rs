@@ -19,6 +19,6 @@ mod seen;
 mod shared;
 mod values;
 
-pub(super) use self::enter::Entered;
+pub(super) use self::enter::{Entered, Entry};
 pub(super) use self::seen::Seen;
 pub(super) use self::shared::Commands;

@@ -76,6 +76,7 @@ impl Commands {
         let own = Own {
             lease: self.leases.take(request.ttl, deadline)?,
             next: None,
+            touched: None,
             id: id_of(request.owner).to_owned(),
             text: text.to_bytes(),
             is_unclear: false,

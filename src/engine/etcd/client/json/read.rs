@@ -18,16 +18,16 @@ pub(in super::super) enum Told {
     Ended(String),
 }
 
-/// The answer to a transaction, and who has given it.
-pub(in super::super) fn transaction(answer: &Value) -> Option<(Answer, Seen)> {
+/// The answer to a transaction.
+pub(in super::super) fn transaction(answer: &Value) -> Option<Answer> {
     let header = answer.get("header")?;
     let results = list(answer, "responses")?;
-    let found = Answer {
+    Some(Answer {
         succeeded: flag(answer, "succeeded")?,
         revision: revision(header, "revision")?,
+        by: seen(header)?,
         results: results.iter().map(result).collect::<Option<_>>()?,
-    };
-    Some((found, seen(header)?))
+    })
 }
 
 /// The number of a lease that was granted, and its seconds.
@@ -40,7 +40,7 @@ pub(in super::super) fn lease(answer: &Value) -> Option<(LeaseId, u64)> {
 pub(in super::super) fn keep_alive(answer: &Value) -> Option<Renewal> {
     let result = answer.get("result")?;
     Some(Renewal {
-        member: Some(number(result.get("header")?, "member_id")?),
+        by: Some(seen(result.get("header")?)?),
         is_there: number(result, "TTL")? > 0,
     })
 }
@@ -202,7 +202,7 @@ mod tests {
                 { "response_txn": { "header": {} } },
             ],
         });
-        let (found, _) = transaction(&answer).unwrap();
+        let found = transaction(&answer).unwrap();
         let first = Entry {
             key: "a".into(),
             value: b"b".to_vec(),
@@ -230,9 +230,9 @@ mod tests {
 
     #[test]
     fn answer_has_a_revision_and_who_gave_it() {
-        let (found, seen) = transaction(&json!({ "header": header() })).unwrap();
+        let found = transaction(&json!({ "header": header() })).unwrap();
         let (member, term) = (10619753999200686632, 4);
-        assert_eq!(seen, Seen { member, term });
+        assert_eq!(found.by, Seen { member, term });
         assert_eq!((found.succeeded, found.revision), (false, 2));
         assert_eq!(found.results, []);
     }

@@ -74,6 +74,24 @@ fn operation(op: &Op) -> Value {
             fields.insert("sort_order".into(), "ASCEND".into());
             json!({ "request_range": fields })
         }
+        Op::Newest {
+            range,
+            before,
+            limit,
+        } => {
+            let mut fields = bounds(range);
+            fields.insert("sort_target".into(), "CREATE".into());
+            fields.insert("sort_order".into(), "DESCEND".into());
+            if let Some(limit) = limit {
+                fields.insert("limit".into(), limit.to_string().into());
+            }
+            if let Some(before) = before {
+                // 0 stands for no limit, and nothing is created before the first revision.
+                let last = before.saturating_sub(1).max(1).to_string();
+                fields.insert("max_create_revision".into(), last.into());
+            }
+            json!({ "request_range": fields })
+        }
         Op::List {
             prefix,
             from,
