@@ -26,6 +26,18 @@ fn server_that_wants_a_certificate_gets_it() {
     assert!(text.contains("?cert=FILE&key=FILE"), "{text}");
 }
 
+/// Where users have to log in, the gateway refuses certificates that name somebody.
+#[test]
+fn certificate_with_a_name_is_explained_where_users_log_in() {
+    let server = Etcd::setup().client_certificates().login().start();
+    let url = server.url();
+    let error = within(millis(1_000), || Locker::open(&url)).unwrap_err();
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
+    let text = shown(&error);
+    assert!(text.contains("certificate without a CommonName"), "{text}");
+    assert_works(&open(&url.replace("client.", "nameless.")));
+}
+
 #[test]
 fn certificate_of_another_authority_is_denied() {
     let [server, other] = [(); 2].map(|()| Etcd::setup().client_certificates().start());

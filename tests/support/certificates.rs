@@ -3,17 +3,23 @@
 use std::fs;
 use std::path::Path;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
+};
 
-/// Writes `ca.pem`, `server.pem` with `server.key` for localhost and 127.0.0.1, and `client.pem` with `client.key` for a
-/// client, into `dir`.
+/// Writes `ca.pem`, `server.pem` with `server.key` for localhost and 127.0.0.1, `client.pem` with `client.key` for a
+/// client, and `nameless.pem` with `nameless.key` for one that has no name, into `dir`.
 pub(crate) fn write(dir: &Path) {
     let issuer = authority();
     write_pem(dir, "ca.pem", &issuer.pem());
     let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
     write_signed(dir, "server", &issuer, names.to_vec());
     write_signed(dir, "client", &issuer, Vec::new());
+    write_signed(dir, NAMELESS, &issuer, Vec::new());
 }
+
+/// Whose certificate has no common name.
+const NAMELESS: &str = "nameless";
 
 fn write_signed(
     dir: &Path,
@@ -23,9 +29,13 @@ fn write_signed(
 ) {
     let key = KeyPair::generate().expect("generate a key");
     let mut params = CertificateParams::new(names).expect("names");
-    params
-        .distinguished_name
-        .push(DnType::CommonName, format!("test {whose}"));
+    // That of the library is a name, too.
+    params.distinguished_name = DistinguishedName::new();
+    let (kind, name) = match whose {
+        NAMELESS => (DnType::OrganizationName, "test".to_owned()),
+        _ => (DnType::CommonName, format!("test {whose}")),
+    };
+    params.distinguished_name.push(kind, name);
     let signed = params.signed_by(&key, issuer).expect("sign");
     write_pem(dir, &format!("{whose}.pem"), &signed.pem());
     write_pem(dir, &format!("{whose}.key"), &key.serialize_pem());
@@ -43,6 +53,8 @@ pub(crate) fn copy(from: &Path, to: &Path) {
         "server.key",
         "client.pem",
         "client.key",
+        "nameless.pem",
+        "nameless.key",
     ];
     for name in all {
         fs::copy(from.join(name), to.join(name)).expect("copy a PEM file");

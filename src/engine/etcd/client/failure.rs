@@ -119,9 +119,14 @@ impl Failed {
     pub(super) fn answered(status: u16, body: &[u8]) -> Self {
         match serde_json::from_slice(body) {
             Ok(answer) => Failed::told(&answer).unwrap_or_else(|| Failed::surprising(status)),
-            Err(_) if is_tls_hint(body) => {
+            Err(_) if has(body, TLS_HINT) => {
                 let cause = "its port has TLS: use etcds://";
                 Failed::Refused(Failure::Other(cause.into()))
+            }
+            Err(_) if has(body, NAMED_CERTIFICATE) => {
+                let text = "its gateway refuses a client certificate with a CommonName, since it demands a user and \
+                            password: show it a certificate without a CommonName, and give the URL a user and a password";
+                Failed::Refused(Failure::Denied(text.into()))
             }
             Err(_) => Failed::surprising(status),
         }
@@ -262,9 +267,13 @@ fn is_about_our_certificate(error: &io::Error) -> bool {
 }
 
 /// What a server with TLS, made with Go, answers to plain text.
-fn is_tls_hint(body: &[u8]) -> bool {
-    let hint = b"HTTP request to an HTTPS server";
-    body.windows(hint.len()).any(|part| part == hint)
+const TLS_HINT: &[u8] = b"HTTP request to an HTTPS server";
+
+/// What the gateway answers to a certificate that names somebody, where users have to log in: it can't pass the name on.
+const NAMED_CERTIFICATE: &[u8] = b"CommonName of client sending a request against gateway";
+
+fn has(body: &[u8], words: &[u8]) -> bool {
+    body.windows(words.len()).any(|part| part == words)
 }
 
 #[cfg(test)]
