@@ -13,11 +13,45 @@ use crate::base::options::Options;
 
 const ROUNDS: usize = 20;
 
-/// The first versions, of 3.4 and of 3.5, in which a leader that was replaced revokes no leases.
-const NO_LATE_END: [[u32; 3]; 2] = [[3, 4, 31], [3, 5, 13]];
+/// What is wrong with versions before some, and with what is so of the lines in which it was mended.
+struct Defect {
+    /// The first versions without it, by their lines; versions of other lines before the last of these have it, too.
+    mended: &'static [[u32; 3]],
+    /// Before this one nothing was wrong.
+    since: [u32; 3],
+    what: &'static str,
+    better: &'static str,
+}
 
-/// Those that don't keep leases alive whose keys are being deleted.
-const NO_LATE_LIFE: [[u32; 3]; 2] = [[3, 4, 38], [3, 5, 23]];
+/// The worst first.
+const DEFECTS: [Defect; 4] = [
+    Defect {
+        mended: &[[3, 5, 3]],
+        since: [3, 5, 0],
+        what: "a member that is killed under load may come back with other data than the others: two may have one lock",
+        better: "3.5.28, 3.6.9 or later",
+    },
+    Defect {
+        mended: &[[3, 4, 31], [3, 5, 13]],
+        since: [0, 0, 0],
+        what: "a leader that was stopped for longer than a ttl, and goes on, may end leases that its successor has renewed; locks get \
+               other leases after each election, and other programs, such as `etcdctl lock`, may not",
+        better: "3.4.42, 3.5.28 or later",
+    },
+    Defect {
+        mended: &[[3, 4, 38], [3, 5, 23], [3, 6, 5]],
+        since: [0, 0, 0],
+        what: "it may say of a lease that it was kept alive although its keys are being deleted; locks look at their keys as well, and \
+               other programs may not",
+        better: "3.4.42, 3.5.28, 3.6.9 or later",
+    },
+    Defect {
+        mended: &[[3, 4, 42], [3, 5, 28], [3, 6, 9]],
+        since: [0, 0, 0],
+        what: "a member may answer a read from the past, also one that has to be of the present: a renewal or `verify` may not see yet that a lock was lost",
+        better: "3.4.42, 3.5.28, 3.6.9 or later",
+    },
+];
 
 /// All findings.
 pub(super) fn diagnose(
@@ -50,32 +84,21 @@ fn version(statuses: &[Status]) -> Finding {
         let advice = "allow this user to ask for the status, or ask `etcdctl endpoint status`";
         return Finding::unknown(CHECK, "no host tells its version", advice);
     }
-    if !versions.iter().all(|one| is_since(one, NO_LATE_END)) {
-        return Finding::weak(
-            CHECK,
-            text,
-            "a leader that was stopped for longer than a ttl, and goes on, may end leases that its successor has renewed; locks get \
-             other leases after each election, and other programs, such as `etcdctl lock`, may not",
-            "3.4.38, 3.5.23 or later",
-        );
+    let mut defects = DEFECTS.iter();
+    let has = |defect: &&Defect| versions.iter().any(|one| defect.is_in(one));
+    match defects.find(has) {
+        Some(defect) => Finding::weak(CHECK, text, defect.what, defect.better),
+        None => Finding::fine(CHECK, text),
     }
-    if versions.iter().all(|one| is_since(one, NO_LATE_LIFE)) {
-        return Finding::fine(CHECK, text);
-    }
-    Finding::weak(
-        CHECK,
-        text,
-        "it may say of a lease that it was kept alive although its keys are being deleted; locks look at their keys as well, and \
-         other programs may not",
-        "3.4.38, 3.5.23 or later",
-    )
 }
 
-/// Whether a version is one of these, of its line, or a later one.
-fn is_since(version: &str, first: [[u32; 3]; 2]) -> bool {
-    let numbers = numbers(version);
-    let line = first.iter().find(|first| first[..2] == numbers[..2]);
-    line.map_or(numbers > first[1], |first| numbers >= *first)
+impl Defect {
+    fn is_in(&self, version: &str) -> bool {
+        let numbers = numbers(version);
+        let line = self.mended.iter().find(|first| first[..2] == numbers[..2]);
+        let first = line.or(self.mended.last());
+        self.since <= numbers && first.is_some_and(|first| numbers < *first)
+    }
 }
 
 fn numbers(version: &str) -> [u32; 3] {
@@ -228,14 +251,18 @@ mod tests {
     }
 
     #[test]
-    fn versions_that_keep_dying_leases_alive_are_weak() {
+    fn versions_are_weak_of_what_is_known() {
         for (text, verdict) in [
             ("3.4.23", "weak"),
-            ("3.4.38", "fine"),
+            ("3.4.38", "weak"),
+            ("3.4.42", "fine"),
             ("3.5.22", "weak"),
-            ("3.5.23", "fine"),
-            ("3.6.0", "fine"),
-            ("3.6.0-rc.1", "fine"),
+            ("3.5.27", "weak"),
+            ("3.5.28", "fine"),
+            ("3.6.0", "weak"),
+            ("3.6.0-rc.1", "weak"),
+            ("3.6.8", "weak"),
+            ("3.6.9", "fine"),
             ("4.0.0", "fine"),
             ("3.3.27", "weak"),
             ("", "weak"),
@@ -244,6 +271,27 @@ mod tests {
             assert_eq!(finding.verdict.to_string(), verdict, "{text}");
         }
         assert_eq!(version(&[]).verdict.to_string(), "unknown");
+    }
+
+    #[test]
+    fn worst_that_is_known_of_a_version_is_told() {
+        for (text, words) in [
+            ("3.5.0", "other data"),
+            ("3.5.2", "other data"),
+            ("3.5.3", "its successor"),
+            ("3.4.30", "its successor"),
+            ("3.5.13", "kept alive"),
+            ("3.6.0", "kept alive"),
+            ("3.6.4", "kept alive"),
+            ("3.6.5", "from the past"),
+            ("3.5.27", "from the past"),
+            ("3.4.41", "from the past"),
+        ] {
+            // The oldest member counts.
+            let members = [status("3.6.9", Some(1)), status(text, Some(1))];
+            let said = format!("{:?}", version(&members));
+            assert!(said.contains(words), "{text}: {said}");
+        }
     }
 
     #[test]
