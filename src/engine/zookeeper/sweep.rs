@@ -38,6 +38,9 @@ const LOOK: Duration = Duration::from_secs(3600);
 const PAGE: usize = 100;
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// A namespace with more names isn't swept: their list would be longer than a frame may be, or take the session's thread long.
+const MOST_NAMES: i32 = 100_000;
+
 /// What one question of a sweep may take.
 const ANSWER: Duration = Duration::from_secs(5);
 
@@ -184,7 +187,8 @@ fn delete(path: String, version: Option<i32>) -> Op {
 
 /// Whether a namespace with such a node is to be swept: it never was, or not for a day.
 fn is_due(namespace: &Stat, leaders_now: i64) -> bool {
-    namespace.version == 0 || is_old(namespace.mtime, leaders_now)
+    let is_time = namespace.version == 0 || is_old(namespace.mtime, leaders_now);
+    is_time && namespace.num_children <= MOST_NAMES
 }
 
 /// Whether a name was made, and its first node never was.
@@ -290,5 +294,10 @@ mod tests {
         assert!(is_due(&swept(0), 8));
         assert!(!is_due(&swept(1), 7 + DAY));
         assert!(is_due(&swept(1), 8 + DAY));
+        let crowded = Stat {
+            num_children: MOST_NAMES + 1,
+            ..swept(0)
+        };
+        assert!(!is_due(&crowded, 8));
     }
 }
