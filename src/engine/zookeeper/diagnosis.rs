@@ -1,8 +1,10 @@
 //! What the servers are like.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::client::Word;
 use super::locks::{Locks, sync};
 use super::replies::Trouble;
 use crate::base::clock::Deadline;
@@ -14,12 +16,162 @@ pub(super) fn diagnose(
     options: &Options,
     deadline: &Deadline,
 ) -> Result<Vec<Finding>, Trouble> {
+    // What can't be reached at all is an error, and no finding.
+    let (round_trip, proof) = (round_trip(locks, deadline)?, proof(locks, deadline)?);
+    let members = locks.session(deadline)?.words(WORD, deadline);
+    let members: Vec<_> = members.into_iter().map(Member::of).collect();
     Ok(vec![
+        version(&members),
+        hosts(&members),
         session(locks, options),
-        round_trip(locks, deadline)?,
-        proof(locks, deadline)?,
+        round_trip,
+        proof,
         log(),
     ])
+}
+
+/// It is allowed as servers come, and needs no login.
+const WORD: &str = "srvr";
+
+/// A host of the URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Member {
+    host: String,
+    state: State,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    /// Why it doesn't answer.
+    Down(String),
+    /// It answers, and serves nobody.
+    Idle,
+    /// It answers, and tells nothing: the word isn't allowed.
+    Silent,
+    Serves {
+        version: String,
+        /// `leader`, `follower`, `observer`, or `standalone`.
+        mode: String,
+    },
+}
+
+impl Member {
+    fn of(word: Word) -> Self {
+        let Word { host, answer } = word;
+        let state = match answer {
+            Err(why) => State::Down(why),
+            Ok(text) => State::of(&text),
+        };
+        Member { host, state }
+    }
+
+    fn version(&self) -> Option<&str> {
+        match &self.state {
+            State::Serves { version, .. } => Some(version),
+            _ => None,
+        }
+    }
+
+    fn is_alone(&self) -> bool {
+        matches!(&self.state, State::Serves { mode, .. } if mode == "standalone")
+    }
+}
+
+impl State {
+    fn of(text: &str) -> Self {
+        let value = |key: &str| {
+            let value = text.lines().find_map(|line| line.strip_prefix(key));
+            value.map(|value| value.trim().to_owned())
+        };
+        if let (Some(version), Some(mode)) = (value("Zookeeper version:"), value("Mode:")) {
+            let version = version.split(['-', ',']).next().unwrap_or_default();
+            let version = version.to_owned();
+            return State::Serves { version, mode };
+        }
+        match text.contains("not currently serving") {
+            true => State::Idle,
+            false => State::Silent,
+        }
+    }
+}
+
+impl fmt::Display for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = &self.host;
+        match &self.state {
+            State::Down(why) => write!(f, "{host} doesn't answer ({why})"),
+            State::Idle => write!(f, "{host} serves nobody: it has no leader"),
+            State::Silent => write!(f, "{host} answers"),
+            State::Serves { mode, .. } => write!(f, "{host} is {mode}"),
+        }
+    }
+}
+
+/// The first version in which members neither lose transactions nor keep nodes that the others have deleted, when they join a
+/// new leader, as far as is known: ZOOKEEPER-4541, 4712, 4785, 4925.
+const KEEPS_ALL: [u32; 3] = [3, 9, 4];
+
+/// The first versions, of 3.5 and of 3.6, in which a member keeps what a leader that died has sent it: ZOOKEEPER-3642.
+const KEEPS_SNAPSHOTS: [[u32; 3]; 2] = [[3, 5, 10], [3, 6, 3]];
+
+fn version(members: &[Member]) -> Finding {
+    const CHECK: &str = "version";
+    let mut versions: Vec<_> = members.iter().filter_map(Member::version).collect();
+    versions.sort_unstable();
+    versions.dedup();
+    if versions.is_empty() {
+        let why = format!("no host tells its version: {WORD} isn't allowed");
+        let advice = format!("set `4lw.commands.whitelist={WORD}`, or look into a server's log");
+        return Finding::unknown(CHECK, why, advice);
+    }
+    let found = format!("ZooKeeper {}", versions.join(", "));
+    let is_alone = members.iter().any(Member::is_alone);
+    let are = |is_right: fn([u32; 3]) -> bool| versions.iter().all(|one| is_right(numbers(one)));
+    if is_alone || are(|version| version >= KEEPS_ALL) {
+        return Finding::fine(CHECK, found);
+    }
+    let advice = "3.9.4 or later";
+    if are(keeps_snapshots) {
+        let consequence = "a member that joins a new leader may lose transactions, or keep nodes that the others have \
+                           deleted: locks may be lost, or stay taken";
+        return Finding::weak(CHECK, found, consequence, advice);
+    }
+    let consequence = "a member may lose all that it got from a leader that died, and with others lose locks that are held";
+    Finding::weak(CHECK, found, consequence, advice)
+}
+
+fn keeps_snapshots(version: [u32; 3]) -> bool {
+    let mut lines = KEEPS_SNAPSHOTS.iter();
+    let line = lines.find(|first| first[..2] == version[..2]);
+    line.map_or(version > KEEPS_SNAPSHOTS[1], |first| version >= *first)
+}
+
+/// Of `3.8.0`, also with words behind it.
+fn numbers(version: &str) -> [u32; 3] {
+    let mut numbers = [0; 3];
+    for (number, text) in numbers.iter_mut().zip(version.split('.')) {
+        let digits = text.find(|char: char| !char.is_ascii_digit());
+        *number = text[..digits.unwrap_or(text.len())].parse().unwrap_or(0);
+    }
+    numbers
+}
+
+fn hosts(members: &[Member]) -> Finding {
+    const CHECK: &str = "members";
+    let all: Vec<_> = members.iter().map(Member::to_string).collect();
+    let found = all.join("; ");
+    let is_well = |member: &Member| matches!(member.state, State::Serves { .. } | State::Silent);
+    if !members.iter().all(is_well) {
+        let consequence = "locks work as long as most members do, and no longer";
+        let advice = "start what is down, or take it out of the URL if it is no member any more";
+        return Finding::weak(CHECK, found, consequence, advice);
+    }
+    if members.iter().any(Member::is_alone) {
+        let consequence = "while it is down there are no locks, and with its disk they are gone";
+        let advice = "an ensemble of three or five members, all of them in the URL";
+        return Finding::weak(CHECK, found, consequence, advice);
+    }
+    Finding::fine(CHECK, found)
 }
 
 /// What clients aren't told.
@@ -71,4 +223,82 @@ fn proof(locks: &Arc<Locks>, deadline: &Deadline) -> Result<Finding, Trouble> {
     let consequence = "leases last for less than half of the ttl";
     let advice = "take a longer ttl, or give the servers a smaller tickTime";
     Ok(Finding::weak("proof", found, consequence, advice))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::diagnosis::Verdict;
+
+    fn member(text: &str) -> Member {
+        Member::of(Word {
+            host: "h:2181".to_owned(),
+            answer: Ok(text.to_owned()),
+        })
+    }
+
+    fn serves(version: &str, mode: &str) -> Member {
+        member(&format!(
+            "Zookeeper version: {version}-abc, built on 2024-12-29 17:54 UTC\nMode: {mode}\nNode count: 5\n"
+        ))
+    }
+
+    fn is_fine(finding: &Finding) -> bool {
+        finding.verdict == Verdict::Fine
+    }
+
+    #[test]
+    fn versions_with_known_losses_are_weak() {
+        for (found, fine, text) in [
+            ("3.5.9", false, "all that it got"),
+            ("3.5.10", false, "joins a new leader"),
+            ("3.6.2", false, "all that it got"),
+            ("3.6.3", false, "joins a new leader"),
+            ("3.8.6", false, "joins a new leader"),
+            ("3.9.3", false, "joins a new leader"),
+            ("3.9.4", true, ""),
+            ("3.10.0", true, ""),
+        ] {
+            let finding = version(&[serves(found, "follower"), serves(found, "leader")]);
+            assert_eq!(is_fine(&finding), fine, "{finding:?}");
+            assert!(format!("{finding:?}").contains(text), "{finding:?}");
+            assert!(
+                is_fine(&version(&[serves(found, "standalone")])),
+                "it joins nobody"
+            );
+        }
+    }
+
+    #[test]
+    fn oldest_version_counts() {
+        let finding = version(&[serves("3.9.4", "leader"), serves("3.9.3", "follower")]);
+        assert_eq!(finding.found, "ZooKeeper 3.9.3, 3.9.4");
+        assert!(!is_fine(&finding));
+    }
+
+    #[test]
+    fn server_that_tells_nothing_is_not_judged() {
+        let silent = [member(
+            "srvr is not executed because it is not in the whitelist.\n",
+        )];
+        let finding = version(&silent);
+        assert!(
+            matches!(finding.verdict, Verdict::Unknown { .. }),
+            "{finding:?}"
+        );
+        assert!(is_fine(&hosts(&silent)));
+    }
+
+    #[test]
+    fn host_that_is_down_is_named() {
+        let down = Member::of(Word {
+            host: "b:2181".to_owned(),
+            answer: Err("connection refused".to_owned()),
+        });
+        let idle = member("This ZooKeeper instance is not currently serving requests\n");
+        let finding = hosts(&[serves("3.9.4", "leader"), down, idle]);
+        assert!(!is_fine(&finding));
+        let expected = "h:2181 is leader; b:2181 doesn't answer (connection refused); h:2181 serves nobody: it has no leader";
+        assert_eq!(finding.found, expected);
+    }
 }

@@ -123,7 +123,8 @@ impl Current {
             return Ok(());
         };
         // The time of that attempt may have been shorter than that of this caller.
-        let is_shared = failed.at >= began && !matches!(failed.failure, Failure::TimedOut);
+        let was_short = matches!(failed.failure, Failure::TimedOut | Failure::Silent(_));
+        let is_shared = failed.at >= began && !was_short;
         if !is_shared {
             deadline.sleep(failed.again_at.saturating_duration_since(Instant::now()));
         }

@@ -15,6 +15,8 @@ pub(in crate::engine::zookeeper) enum Failure {
     Unreachable(Cause),
     /// No answer came in time.
     TimedOut,
+    /// The same of all hosts, which it names.
+    Silent(Cause),
     /// The session has ended, and with it all that it had.
     Ended,
     /// The servers refuse this login.
@@ -28,11 +30,24 @@ pub(in crate::engine::zookeeper) enum Failure {
 }
 
 impl Failure {
+    /// The same with the name of the host, so that its reader knows which one it is.
+    pub(super) fn of_host(self, host: &str) -> Self {
+        let named = |cause: Cause| format!("{host}: {cause}").into();
+        match self {
+            Failure::Unreachable(cause) => Failure::Unreachable(named(cause)),
+            Failure::Denied(cause) => Failure::Denied(named(cause)),
+            Failure::Untrusted(cause) => Failure::Untrusted(named(cause)),
+            Failure::Other(cause) => Failure::Other(named(cause)),
+            other => other,
+        }
+    }
+
     /// The same for another caller.
     pub(in crate::engine::zookeeper) fn again(&self) -> Self {
         match self {
             Failure::Unreachable(cause) => Failure::Unreachable(cause.to_string().into()),
             Failure::TimedOut => Failure::TimedOut,
+            Failure::Silent(cause) => Failure::Silent(cause.to_string().into()),
             Failure::Ended => Failure::Ended,
             Failure::Denied(cause) => Failure::Denied(cause.to_string().into()),
             Failure::Untrusted(cause) => Failure::Untrusted(cause.to_string().into()),
@@ -43,7 +58,9 @@ impl Failure {
 
     pub(in crate::engine::zookeeper) fn into_error(self, name: Option<&str>, place: &str) -> Error {
         match self {
-            Failure::Unreachable(cause) => Error::unavailable(name, place, cause),
+            Failure::Unreachable(cause) | Failure::Silent(cause) => {
+                Error::unavailable(name, place, cause)
+            }
             Failure::TimedOut | Failure::Ended => Error::unavailable(name, place, self.to_string()),
             Failure::Denied(cause) => denied(name, place, "the login in ?auth=", cause),
             Failure::Untrusted(cause) => denied(name, place, "?cert= and ?key=", cause),
@@ -62,6 +79,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Unreachable(cause)
+            | Failure::Silent(cause)
             | Failure::Denied(cause)
             | Failure::Untrusted(cause)
             | Failure::Other(cause) => write!(f, "{cause}"),

@@ -47,8 +47,8 @@ use self::connection::Connection;
 pub(super) use self::failure::Failure;
 pub(super) use self::ops::{Change, Changed, Code, Kind, Op, Refused, Reply, Stat};
 use self::request::{Hello, LONGEST_REQUEST};
-pub(super) use self::servers::Hosts;
 use self::servers::{Bounds, Servers};
+pub(super) use self::servers::{Hosts, Word};
 use self::shared::Shared;
 use self::state::{Item, Phase};
 pub(super) use self::watcher::{Told, Watcher};
@@ -125,6 +125,11 @@ impl Session {
     /// How its servers are found.
     pub(super) fn hosts(&self) -> &Arc<Hosts> {
         &self.shared.servers.hosts
+    }
+
+    /// What each host answers to one of the words of four letters, on a connection of its own.
+    pub(super) fn words(&self, word: &str, deadline: &Deadline) -> Vec<Word> {
+        self.shared.servers.words(word, deadline)
     }
 
     /// Opens another session with the same servers, in place of one that has ended, or in a child that was forked off, which has

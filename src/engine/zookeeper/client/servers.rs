@@ -1,5 +1,6 @@
 //! The servers that keep sessions: their hosts, and what they have said about sessions.
 
+use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use crate::base::clock::{Clock, Deadline};
 use crate::base::error::{Error, Result as PublicResult};
 use crate::engine::net::address::Endpoint;
 use crate::engine::net::connector::Connector;
+use crate::engine::net::halves::ReadHalf;
 use crate::engine::net::tls::Trust;
 use crate::engine::zookeeper::address::Address;
 
@@ -62,6 +64,13 @@ pub(super) struct Servers {
     pub(super) connect_timeout: Duration,
     /// What an answer may take.
     pub(super) io_timeout: Duration,
+}
+
+/// What a host has answered to a word of four letters, or why it hasn't.
+#[derive(Clone, Debug)]
+pub(in crate::engine::zookeeper) struct Word {
+    pub(in crate::engine::zookeeper) host: String,
+    pub(in crate::engine::zookeeper) answer: Result<String, String>,
 }
 
 /// How long sessions may be.
@@ -137,7 +146,41 @@ impl Servers {
         let host = self.hosts.all.get(place % self.hosts().max(1));
         let host = host.ok_or_else(|| Failure::Other("there is no host".into()))?;
         let auth = self.address.auth.as_ref();
-        Connection::open(host, &Greeting { hello, auth }, clock, deadline)
+        let connection = Connection::open(host, &Greeting { hello, auth }, clock, deadline);
+        connection.map_err(|failure| failure.of_host(&self.name(place)))
+    }
+
+    /// The host at that place, with its port.
+    pub(super) fn name(&self, place: usize) -> String {
+        let hosts = &self.address.hosts;
+        let host = hosts.get(place % hosts.len().max(1));
+        host.map(ToString::to_string).unwrap_or_default()
+    }
+
+    /// What each host says of itself: the answer to one of the words of four letters.
+    pub(super) fn words(&self, word: &str, deadline: &Deadline) -> Vec<Word> {
+        let mut shares = self.shares();
+        let places = 0..self.hosts();
+        let ask = |place| {
+            let share = deadline.within(shares.next(deadline.remaining()));
+            let answer = self.word(place, word, &share).map_err(|e| e.to_string());
+            let host = self.name(place);
+            Word { host, answer }
+        };
+        places.map(ask).collect()
+    }
+
+    fn word(&self, place: usize, word: &str, deadline: &Deadline) -> Result<String, Failure> {
+        /// Longer answers aren't those of a server.
+        const LONGEST: u64 = 64 * 1024;
+        let reader = ReadHalf::of(self.hosts.all[place].connect(deadline)?)?;
+        reader.writer().write_all(word.as_bytes())?;
+        let mut text = Vec::new();
+        match reader.take(LONGEST).read_to_end(&mut text) {
+            // A server with TLS hangs up without saying so.
+            Err(e) if text.is_empty() => Err(e.into()),
+            _ => Ok(String::from_utf8_lossy(&text).into_owned()),
+        }
     }
 
     /// Does something with the first host with which it can be done, by `deadline`. When all have refused, and none was too
@@ -150,6 +193,7 @@ impl Servers {
         let mut place = self.first.load(Ordering::Relaxed);
         let mut shares = self.shares();
         let (mut last, mut slow) = (Failure::TimedOut, false);
+        let mut failed = vec![None; self.hosts()];
         while !deadline.is_over() {
             let share = deadline.within(shares.next(deadline.remaining()));
             match try_host(place, &share) {
@@ -158,15 +202,26 @@ impl Servers {
                     return Ok(done);
                 }
                 Err(denied @ (Failure::Denied(_) | Failure::Untrusted(_))) => return Err(denied),
-                Err(Failure::TimedOut) => slow = true,
-                Err(failure) => last = failure,
+                Err(Failure::TimedOut) => {
+                    slow = true;
+                    failed[place] = Some(format!("{}: no answer in time", self.name(place)));
+                }
+                Err(failure) => {
+                    failed[place] = Some(failure.to_string());
+                    last = failure;
+                }
             }
             place = (place + 1) % self.hosts().max(1);
             if shares.is_round_over() && !std::mem::take(&mut slow) {
                 break;
             }
         }
-        Err(last)
+        let all: Vec<_> = failed.into_iter().flatten().collect();
+        Err(match last {
+            Failure::TimedOut if !all.is_empty() => Failure::Silent(all.join("; ").into()),
+            Failure::Unreachable(_) => Failure::Unreachable(all.join("; ").into()),
+            other => other,
+        })
     }
 
     /// Asks how short and how long sessions may be, by making one of each, which is closed at once.

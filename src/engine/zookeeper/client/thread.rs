@@ -50,7 +50,7 @@ fn run(shared: &Shared, mut place: usize, connection: Connection) {
         }
         let connected = catch_unwind(AssertUnwindSafe(|| {
             shared.disconnected(&failure.to_string());
-            log_loss(shared, &failure);
+            log_loss(shared, place, &failure);
             let has_lasted = began.elapsed() >= LASTING;
             if has_lasted {
                 pauses = RECONNECT.waits();
@@ -69,10 +69,11 @@ fn run(shared: &Shared, mut place: usize, connection: Connection) {
     }
 }
 
-fn log_loss(shared: &Shared, failure: &Failure) {
-    let place = &shared.servers.address.shown;
+fn log_loss(shared: &Shared, place: usize, failure: &Failure) {
+    let servers = &shared.servers;
     shared.teller.log(log::Level::Warn, || {
-        format!("the connection to {place} is lost, and made anew: {failure}")
+        let (shown, host) = (&servers.address.shown, servers.name(place));
+        format!("the connection to {shown} is lost, and made anew: {host}: {failure}")
     });
 }
 
