@@ -47,6 +47,7 @@ use crate::guard::LockGuard;
 /// | `etcd://[user:password@]host[:2379],host[/root]` | etcd (3.4 and up; feature `etcd`) | all clients of that root |
 /// | `etcds://...[?ca=FILE&cert=FILE&key=FILE]` | the same by TLS (feature `tls`); `cert` and `key` are the client's own | all clients of that root |
 /// | `zk://host[:2181],host[/chroot][?auth=digest:user:password&tick=2s]` | ZooKeeper (3.5.3 and up; feature `zookeeper`); `tick` is the servers' `tickTime` | all clients of that chroot |
+/// | `zks://...[&ca=FILE&cert=FILE&key=FILE]` | the same by TLS (feature `tls`), at port 2281 if the URL has none; `cert` and `key` are the client's own | all clients of that chroot |
 ///
 /// `rediss`, `valkey` and `valkeys` can stand in place of `redis` in `redis+sentinel://` and `redis+cluster://`, too. Every one of
 /// these Redis URLs takes `?min_replicas=N&replica_timeout=500ms&clock_skew=10ms`: see
