@@ -65,11 +65,11 @@ fn understand(url: &str) -> Result<Address, String> {
     match scheme.to_ascii_lowercase().as_str() {
         "unix" => unix(parts),
         // A password that isn't escaped may have parted the URL, and then be taken for a query key.
-        scheme => tcp(
-            scheme,
-            parts,
-            !url.contains('@') && !url.contains(SENTINEL_PASSWORD),
-        ),
+        scheme => {
+            let has_port = !parts.authority.unwrap_or_default().ends_with(':');
+            let has_secret = url.contains('@') || url.contains(SENTINEL_PASSWORD);
+            tcp(scheme, parts, has_port && !has_secret)
+        }
     }
 }
 

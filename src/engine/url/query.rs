@@ -4,22 +4,25 @@ use std::time::Duration;
 
 use super::parts::decoded;
 
-/// The keys and values of a query, each of which is to be taken once.
-pub(in crate::engine) struct Query(Vec<(String, String)>);
+/// The keys and values of a query, each of which is to be taken once. A key without a `=` has no value.
+pub(in crate::engine) struct Query(Vec<(String, Option<String>)>);
 
 impl Query {
     pub(in crate::engine) fn of(query: Option<&str>) -> Result<Self, String> {
         let pairs = query.unwrap_or_default().split('&');
         let pairs = pairs.filter(|pair| !pair.is_empty()).map(|pair| {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Ok((decoded(key)?, decoded(value)?))
+            let (key, value) = match pair.split_once('=') {
+                Some((key, value)) => (key, Some(decoded(value)?)),
+                None => (pair, None),
+            };
+            Ok((decoded(key)?, value))
         });
         pairs.collect::<Result<_, _>>().map(Query)
     }
 
     pub(in crate::engine) fn take(&mut self, key: &str) -> Option<String> {
         let at = self.0.iter().position(|(k, _)| k == key)?;
-        Some(self.0.remove(at).1)
+        Some(self.0.remove(at).1.unwrap_or_default())
     }
 
     /// A duration such as `500ms` or `2s`.
@@ -41,12 +44,17 @@ impl Query {
         duration.map(Some).ok_or_else(reason)
     }
 
-    /// Complains of what wasn't taken. The key isn't `shown` where it may be the end of a password with an `&` in it.
+    /// Complains of what wasn't taken. The key isn't `shown` where it may be the end of a password with an `&` in it, nor
+    /// without a value: then it may be the end of one with a `?`.
     pub(in crate::engine) fn finish(self, known: &str, shown: bool) -> Result<(), String> {
-        let Some((key, _)) = self.0.first() else {
+        let Some((key, value)) = self.0.first() else {
             return Ok(());
         };
-        let key = if shown { key } else { "…" };
+        let key = if shown && value.is_some() {
+            key
+        } else {
+            "…"
+        };
         Err(format!(
             "its query key `{key}` isn't known, or is there twice; known: {known}"
         ))
@@ -64,6 +72,8 @@ mod tests {
         assert_eq!(query.take("b").as_deref(), Some(""));
         assert_eq!(query.take("c"), None);
         let reason = query.finish("a, b", true).unwrap_err();
+        let hidden = Query::of(Some("secret")).unwrap().finish("a", true);
+        assert!(!hidden.unwrap_err().contains("secret"), "it has no value");
         assert!(
             reason.contains("`a`") && reason.contains("a, b"),
             "{reason}"

@@ -128,6 +128,25 @@ fn debug_output_hides_the_password() {
     assert!(!format!("{address:?}").contains("secret"));
 }
 
+#[test]
+fn password_that_is_not_escaped_is_in_no_error() {
+    for url in [
+        "redis://user:?secret",
+        "redis://user:?secret=1",
+        "redis://:?secret",
+        "redis://user:12?secret",
+        "redis+cluster://user:?secret",
+        "redis+sentinel://user:?secret@h/m",
+        "valkeys://user:pa?secret",
+    ] {
+        let error = parse(url).unwrap_err();
+        let shown = format!("{error} {error:?}");
+        assert!(!shown.contains("secret"), "{url}: {shown}");
+    }
+    // A key that is mistyped is told.
+    assert!(reason("redis://h:1?min_replica=1").contains("min_replica`"));
+}
+
 #[cfg(feature = "tls")]
 #[test]
 fn certificates_to_trust_are_a_query_key() {
