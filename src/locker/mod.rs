@@ -39,7 +39,7 @@ use crate::guard::LockGuard;
 /// | `file:` | `/tmp/crosslock-<uid>`, mode 0700 | all processes of this user on this host |
 /// | `file:///dir` | that directory, made if it doesn't exist; not one on a network | all processes of this host that may write there |
 /// | `redis://[[user]:password@]host[:6379][/db]` | a Redis (6.2 and up) or Valkey server | all its clients |
-/// | `rediss://...[?ca=FILE]` | the same by TLS (feature `tls`); `ca` is a PEM file of trusted certificates | all its clients |
+/// | `rediss://...[?ca=FILE&cert=FILE&key=FILE]` | the same by TLS (feature `tls`); PEM files: `ca` of trusted certificates, `cert` and `key` of your own | all its clients |
 /// | `valkey://...`, `valkeys://...` | the same as `redis://` and `rediss://` | all its clients |
 /// | `unix:///path.sock[?db=N&user=U&pass=P]` | the same by a unix socket | all its clients |
 /// | `redis+sentinel://[[user]:password@]host[:26379],host/master[/db]` | the master that sentinels name; with `?sentinel_username=U&sentinel_password=P` for the sentinels' own login | all its clients |

@@ -50,7 +50,7 @@ fn understand(url: &str) -> Result<Address, String> {
     let root = root(parts.path)?;
     let mut query = Query::of(parts.query)?;
     let ((ca, own), known) = match tls {
-        true => (certificates(&mut query)?, "ca, cert, key"),
+        true => (query.take_certificates()?, "ca, cert, key"),
         false => ((None, None), "none; of etcds:// ca, cert, key"),
     };
     // A password that isn't escaped may have parted the URL, and then be taken for a query key.
@@ -66,22 +66,6 @@ fn understand(url: &str) -> Result<Address, String> {
         login,
         root,
     })
-}
-
-type Certificates = (Option<PathBuf>, Option<OwnCertificate>);
-
-fn certificates(query: &mut Query) -> Result<Certificates, String> {
-    let [ca, cert, key] = ["ca", "cert", "key"].map(|name| query.take(name).map(PathBuf::from));
-    let own =
-        match (cert, key) {
-            (Some(chain), Some(key)) => Some(OwnCertificate { chain, key }),
-            (None, None) => None,
-            _ => return Err(
-                "a certificate needs its key, and a key its certificate: use ?cert=FILE&key=FILE"
-                    .into(),
-            ),
-        };
-    Ok((ca, own))
 }
 
 /// One or more names with a `/` between them.

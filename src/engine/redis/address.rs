@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::base::error::Result;
 use crate::engine::net::address::{Authority, Endpoint, HostPort, Login, Password, number};
+use crate::engine::net::tls::OwnCertificate;
 use crate::engine::url::invalid_url;
 use crate::engine::url::parts::{Parts, decoded};
 use crate::engine::url::query::Query;
@@ -17,6 +18,8 @@ pub(super) struct Address {
     pub(super) tls: bool,
     /// Certificates to trust instead of the system's.
     pub(super) ca: Option<PathBuf>,
+    /// By which servers know us.
+    pub(super) own: Option<OwnCertificate>,
     pub(super) login: Login,
     pub(super) database: u32,
     pub(super) given: Given,
@@ -104,14 +107,18 @@ fn tcp(scheme: &str, parts: Parts<'_>, show_keys: bool) -> Result<Address, Strin
         },
         _ => return Err(format!("there is no +{kind}: use +sentinel or +cluster")),
     };
-    let ca = if tls { query.take("ca") } else { None };
+    let (ca, own) = match tls {
+        true => query.take_certificates()?,
+        false => (None, None),
+    };
     let given = Given::take(&mut query)?;
     query.finish(&known(tls, kind), show_keys)?;
     Ok(Address {
         at,
         shown: format!("{scheme}://{shown}"),
         tls,
-        ca: ca.map(PathBuf::from),
+        ca,
+        own,
         login,
         database,
         given,
@@ -163,7 +170,7 @@ fn has_password(login: &Login) -> Result<(), String> {
 fn known(tls: bool, kind: &str) -> String {
     let mut known = String::new();
     if tls {
-        known += "ca, ";
+        known += "ca, cert, key, ";
     }
     if kind == "sentinel" {
         known += "sentinel_username, sentinel_password, ";
@@ -222,6 +229,7 @@ fn unix(parts: Parts<'_>) -> Result<Address, String> {
         at: At::One(Endpoint::Unix(path.into())),
         tls: false,
         ca: None,
+        own: None,
         login,
         database,
         given,

@@ -59,15 +59,25 @@ impl Connector {
     }
 
     /// Adds a hint to the error of a connection that was closed at once: a server that expects TLS hangs up on plain
-    /// text.
+    /// text, and one that asks for a certificate on clients that show none.
     pub(super) fn suspecting_tls(&self, failure: Failure) -> Failure {
         match failure {
             Failure::Closed(cause) if self.streams.is_plain_tcp() => {
                 let scheme = self.settings.tls_scheme();
                 Failure::Closed(format!("{cause}: if the port has TLS, use {scheme}://").into())
             }
+            Failure::Closed(cause) if self.wants_certificate() => {
+                let hint =
+                    "if the server asks for a certificate, show it one by ?cert=FILE&key=FILE";
+                Failure::Closed(format!("{cause}: {hint}").into())
+            }
             failure => failure,
         }
+    }
+
+    /// Whether a server with TLS may miss a certificate.
+    fn wants_certificate(&self) -> bool {
+        self.settings.trust.is_some() && !self.settings.has_certificate
     }
 
     /// Sends all that a new connection begins with in one write.

@@ -7,6 +7,7 @@ use ::redis::ServerError;
 
 use crate::base::error::Cause;
 use crate::engine::net::address::HostPort;
+use crate::engine::net::tls;
 
 /// Why a command has no value for an answer.
 #[derive(Debug)]
@@ -87,7 +88,11 @@ impl From<io::Error> for Failure {
             io::ErrorKind::TimedOut => Failure::TimedOut(error.into()),
             // A unix socket's rights.
             io::ErrorKind::PermissionDenied => Failure::Denied(error.into()),
-            // A certificate, or a peer that doesn't speak TLS.
+            io::ErrorKind::InvalidData if tls::is_about_our_certificate(&error) => {
+                let text = format!("{error}: show it one that it trusts, by ?cert=FILE&key=FILE");
+                Failure::Denied(text.into())
+            }
+            // The server's certificate, or a peer that doesn't speak TLS.
             io::ErrorKind::InvalidData => Failure::Other(error.into()),
             _ => Failure::Closed(error.into()),
         }

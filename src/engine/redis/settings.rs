@@ -16,6 +16,8 @@ pub(super) struct Settings {
     pub(super) database: u32,
     /// Whom to trust; `None`: connections are plain.
     pub(super) trust: Option<Trust>,
+    /// Whether we have a certificate to show.
+    pub(super) has_certificate: bool,
     pub(super) connect_timeout: Duration,
     pub(super) io_timeout: Duration,
     /// `None`: what is written needn't be on any replica.
@@ -49,13 +51,14 @@ impl Settings {
             At::Sentinels { .. } => Kind::Sentinel,
             At::Cluster { .. } => Kind::Cluster,
         };
-        let ca = address.ca.as_deref();
-        let trust = address.tls.then(|| Trust::new(ca, None, &address.shown));
+        let (ca, own) = (address.ca.as_deref(), address.own.as_ref());
+        let trust = address.tls.then(|| Trust::new(ca, own, &address.shown));
         Ok(Settings {
             kind,
             login: address.login.clone(),
             database: address.database,
             trust: trust.transpose()?,
+            has_certificate: own.is_some(),
             connect_timeout: options.connect_timeout,
             io_timeout: options.io_timeout,
             replicas: (least > 0).then_some(Replicas { least, timeout }),
@@ -88,6 +91,7 @@ impl Settings {
             login: self.login.clone(),
             database: self.database,
             trust: self.trust.as_ref().map(Trust::after_fork),
+            has_certificate: self.has_certificate,
             connect_timeout: self.connect_timeout,
             io_timeout: self.io_timeout,
             replicas: self.replicas,

@@ -1,8 +1,10 @@
 //! The query of a URL.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::parts::decoded;
+use crate::engine::net::tls::OwnCertificate;
 
 /// The keys and values of a query, each of which is to be taken once. A key without a `=` has no value.
 pub(in crate::engine) struct Query(Vec<(String, Option<String>)>);
@@ -23,6 +25,22 @@ impl Query {
     pub(in crate::engine) fn take(&mut self, key: &str) -> Option<String> {
         let at = self.0.iter().position(|(k, _)| k == key)?;
         Some(self.0.remove(at).1.unwrap_or_default())
+    }
+
+    /// The file with certificates to trust, and those with our own and its key.
+    pub(in crate::engine) fn take_certificates(
+        &mut self,
+    ) -> Result<(Option<PathBuf>, Option<OwnCertificate>), String> {
+        let [ca, cert, key] = ["ca", "cert", "key"].map(|name| self.take(name).map(PathBuf::from));
+        let own = match (cert, key) {
+            (Some(chain), Some(key)) => Some(OwnCertificate { chain, key }),
+            (None, None) => None,
+            _ => {
+                let reason = "a certificate needs its key, and a key its certificate: use ?cert=FILE&key=FILE";
+                return Err(reason.into());
+            }
+        };
+        Ok((ca, own))
     }
 
     /// A duration such as `500ms` or `2s`.
@@ -50,11 +68,7 @@ impl Query {
         let Some((key, value)) = self.0.first() else {
             return Ok(());
         };
-        let key = if shown && value.is_some() {
-            key
-        } else {
-            "…"
-        };
+        let key = if shown && value.is_some() { key } else { "…" };
         Err(format!(
             "its query key `{key}` isn't known, or is there twice; known: {known}"
         ))

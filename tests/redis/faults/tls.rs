@@ -64,6 +64,59 @@ fn waiter_hears_of_its_grant_by_an_encrypted_connection() {
     assert_no_clients(&server);
 }
 
+#[test]
+fn server_that_asks_for_a_certificate_is_shown_one() {
+    let builder = RedisServer::builder()
+        .tls()
+        .config("tls-auth-clients", "yes");
+    let server = builder.start();
+    let (dir, bare) = (server.dir(), url(&server, "localhost", &server.ca_file()));
+    let own = format!(
+        "{bare}&cert={0}/client.pem&key={0}/client.key",
+        dir.display()
+    );
+    let locker = open(&own);
+    assert_works(&locker);
+    // Also the inbox, and what a session that is resumed shows.
+    thread::scope(|scope| {
+        let guard = held(&locker);
+        let waiter = scope.spawn(|| open(&own).lock(NAME).unwrap().unlock().unwrap());
+        wait_for_inbox(&server);
+        guard.unlock().unwrap();
+        waiter.join().unwrap();
+    });
+    // Redis hangs up, and doesn't say why.
+    let error = within(millis(1_000), || Locker::open(&bare)).unwrap_err();
+    let text = shown(&error);
+    assert!(text.contains("?cert=FILE&key=FILE"), "{text}");
+    // Of another authority.
+    let other = RedisServer::builder().tls().start();
+    let [own_dir, other_dir] = [dir, other.dir()].map(|dir| format!("{}/client", dir.display()));
+    within(millis(1_000), || {
+        Locker::open(&own.replace(&own_dir, &other_dir))
+    })
+    .unwrap_err();
+}
+
+#[test]
+fn own_certificate_that_can_not_be_read_is_an_invalid_url() {
+    let server = RedisServer::builder().tls().start();
+    let (dir, bare) = (server.dir(), url(&server, "localhost", &server.ca_file()));
+    let [cert, key] = ["client.pem", "client.key"].map(|file| dir.join(file).display().to_string());
+    for own in [
+        format!("cert={cert}"),
+        format!("key={key}"),
+        format!("cert={key}&key={cert}"),
+    ] {
+        let error = Locker::open(&format!("{bare}&{own}")).unwrap_err();
+        assert!(matches!(error, Error::InvalidUrl { .. }), "{error}");
+    }
+    let plain = format!("{}?cert={cert}&key={key}", server.url());
+    let error = Locker::open(&plain).unwrap_err();
+    assert!(matches!(error, Error::InvalidUrl { .. }), "{error}");
+    assert_no_clients(&server);
+}
+
 #[track_caller]
 fn assert_untrusted(url: &str, words: &str) {
     let error = within(millis(1_000), || Locker::open(url)).unwrap_err();

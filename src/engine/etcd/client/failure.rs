@@ -6,6 +6,7 @@ use std::io;
 use serde_json::Value;
 
 use crate::base::error::{Cause, Error};
+use crate::engine::net::tls;
 use crate::engine::{Unanswered, denied};
 
 /// Why a request has no answer.
@@ -91,7 +92,7 @@ const LOG: &str = "host, port and the server's log";
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::InvalidData if is_about_our_certificate(&error) => {
+            io::ErrorKind::InvalidData if tls::is_about_our_certificate(&error) => {
                 let text = format!("{error}: show it one that it trusts, by ?cert=FILE&key=FILE");
                 Failure::Denied(text.into())
             }
@@ -258,12 +259,6 @@ impl From<Failed> for Unanswered<Failure> {
             error: failed.failure(),
         }
     }
-}
-
-/// Whether a server has ended a session of TLS because it wants a certificate, or doesn't trust the one that it got.
-fn is_about_our_certificate(error: &io::Error) -> bool {
-    let text = error.to_string();
-    text.contains("alert") && (text.contains("Certificate") || text.contains("UnknownCA"))
 }
 
 /// What a server with TLS, made with Go, answers to plain text.
