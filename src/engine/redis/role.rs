@@ -8,6 +8,8 @@ pub(super) enum Role {
     /// A primary, or a server that doesn't say what it is: a proxy, or another version.
     Primary,
     Replica,
+    /// A KeyDB that takes writes beside others: each of them would grant the same lock.
+    ActiveReplica,
     ClusterNode,
     Sentinel,
 }
@@ -23,6 +25,7 @@ impl Role {
             match (text(&pair[0]), text(&pair[1])) {
                 ("mode", "cluster") => return Role::ClusterNode,
                 ("mode", "sentinel") => return Role::Sentinel,
+                ("role", "active-replica") => return Role::ActiveReplica,
                 ("role", "replica" | "slave") => role = Role::Replica,
                 _ => {}
             }
@@ -63,6 +66,10 @@ mod tests {
             (
                 &[("role", "replica"), ("mode", "cluster")],
                 Role::ClusterNode,
+            ),
+            (
+                &[("mode", "standalone"), ("role", "active-replica")],
+                Role::ActiveReplica,
             ),
             (&[("server", "redis"), ("mode", "sentinel")], Role::Sentinel),
             (&[("mode", "new"), ("role", "new")], Role::Primary),

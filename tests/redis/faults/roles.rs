@@ -4,7 +4,7 @@ use crosslock::{Error, Locker};
 
 use super::rights::{OURS, PASSWORD, user};
 use super::*;
-use support::{RedisServer, wait_until};
+use support::{Proxy, RedisServer, wait_until};
 
 #[track_caller]
 fn refused(url: &str, words: [&str; 2]) -> Error {
@@ -85,6 +85,21 @@ fn user_with_no_right_but_the_documented_ones_is_told_too() {
         .start();
     let url = server.url_as(&format!("app:{PASSWORD}"));
     refused(&url, ["replica", "name its"]);
+}
+
+/// As KeyDB answers HELLO: `src/networking.cpp` of its version 6.3.
+const ACTIVE_REPLICA: &str = "*6\r\n$6\r\nserver\r\n$5\r\nredis\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n\
+                              $14\r\nactive-replica\r\n";
+
+#[test]
+fn active_replica_is_told_at_open() {
+    let server = RedisServer::start();
+    let proxy = Proxy::start(server.addr());
+    proxy.replace_next_reply("HELLO", ACTIVE_REPLICA);
+    let words = ["a KeyDB with active-replica", "use a server"];
+    let error = refused(&proxy.url(), words);
+    assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+    assert_works(&open(&proxy.url()));
 }
 
 #[test]

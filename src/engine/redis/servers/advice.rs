@@ -20,6 +20,10 @@ pub(super) fn check(role: Role, server: &Arc<Server>, wanted: Kind) -> Result<()
         | (Role::Sentinel, Kind::Sentinel)
         | (Role::ClusterNode, Kind::Cluster) => return Ok(()),
         (Role::Replica, Kind::Single) => return Err(replica(server)),
+        (Role::ActiveReplica, _) => (
+            "a KeyDB with active-replica, beside which others grant the same locks",
+            "a server whose replicas take no writes".to_owned(),
+        ),
         (Role::Primary | Role::Replica, _) => {
             let primary = primary_of(server).filter(|_| role == Role::Replica);
             (
