@@ -68,6 +68,18 @@ impl Failure {
         matches!(self, ClusterDown(_) | Elsewhere(_) | Moving(_))
     }
 
+    /// The same, of one of several servers: it is told which of them can't serve.
+    pub(super) fn at(self, address: &str) -> Self {
+        let named = |cause: Cause| format!("{address}: {cause}").into();
+        match self {
+            Failure::Closed(cause) => Failure::Closed(named(cause)),
+            Failure::TimedOut(cause) => Failure::TimedOut(named(cause)),
+            Failure::Demoted(cause) => Failure::Demoted(named(cause)),
+            Failure::Busy(cause) => Failure::Busy(named(cause)),
+            failure => failure,
+        }
+    }
+
     pub(super) fn cause(self) -> Cause {
         use Failure::{
             Busy, Closed, ClusterDown, Conflict, Demoted, Denied, Elsewhere, Moving, Other,

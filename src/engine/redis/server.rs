@@ -12,7 +12,7 @@ use super::connection::{Connection, Connector};
 use super::failure::Failure;
 use super::role::Role;
 use super::script::{Command, Order};
-use super::settings::Settings;
+use super::settings::{Kind, Settings};
 use super::shortfall::{Confirmation, Shortfall};
 use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
@@ -181,6 +181,16 @@ impl Server {
         manner: Manner,
         deadline: &Deadline,
     ) -> Result<Answer, Unanswered<Failure>> {
+        self.send(command, manner, deadline)
+            .map_err(|e| self.named(e))
+    }
+
+    fn send(
+        self: &Arc<Self>,
+        command: &dyn Command,
+        manner: Manner,
+        deadline: &Deadline,
+    ) -> Result<Answer, Unanswered<Failure>> {
         let began = Instant::now();
         let asked = Asked {
             command,
@@ -224,10 +234,23 @@ impl Server {
             deadline,
         };
         let connection = match self.usual(command.order(), Instant::now()) {
-            Some(connection) => connection,
-            None => self.connect(deadline).map_err(Unanswered::unsent)?,
+            Some(connection) => Ok(connection),
+            None => self.connect(deadline).map_err(Unanswered::unsent),
         };
-        self.answered(self.exchange(connection, asked, deadline), false)
+        let answer = connection.and_then(|connection| {
+            self.answered(self.exchange(connection, asked, deadline), false)
+        });
+        answer.map_err(|e| self.named(e))
+    }
+
+    /// Where the URL stands for several servers, the error says which of them it is about.
+    fn named(&self, unanswered: Unanswered<Failure>) -> Unanswered<Failure> {
+        let Unanswered { error, sent } = unanswered;
+        let error = match self.settings.kind {
+            Kind::Single => error,
+            Kind::Sentinel | Kind::Cluster => error.at(&self.address()),
+        };
+        Unanswered { error, sent }
     }
 
     /// Sends a command on a connection, and reads its answer by `reply_by` at the latest. A connection that fails is never used

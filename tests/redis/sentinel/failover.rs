@@ -214,6 +214,27 @@ fn is_heard(set: &SentinelSet, index: usize) -> bool {
 }
 
 #[test]
+fn error_names_the_master_that_is_down() {
+    // The sentinels don't replace it before the test ends.
+    let set = Setup::new().down_after(PATIENCE).sentinels();
+    set.wait_until_settled();
+    let locker = Locker::open(&set.url()).expect("open");
+    let master = set.member(set.master());
+    let address = master.addr().to_string();
+    master.kill();
+    let listed = locker
+        .list("")
+        .and_then(|mut names| names.next().transpose());
+    for error in [
+        listed.expect_err("it is down"),
+        locker.inspect(NAME).expect_err("it is down"),
+        locker.diagnose().expect_err("it is down"),
+    ] {
+        assert!(shown(&error).contains(&address), "{}", shown(&error));
+    }
+}
+
+#[test]
 fn calls_go_on_at_the_new_master() {
     let set = SentinelSet::start();
     let locker = open(&set);
