@@ -16,6 +16,10 @@ const OTHERS: [&str; 6] = [
     ":fence", ":queue", ":waiters", ":readers", ":holders", ":value",
 ];
 
+/// Where the queue, the first of the keys of waiters, stands among the keys, and where the holders do, behind them.
+pub(super) const QUEUE: usize = 2;
+pub(super) const HOLDERS: usize = 5;
+
 /// The value is the last of the keys.
 pub(super) const VALUE: usize = OTHERS.len();
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::base::claim::Claim;
 use crate::engine::Request;
-use crate::engine::redis::keys::{Keys, VALUE};
+use crate::engine::redis::keys::{HOLDERS, Keys, QUEUE, VALUE};
 use crate::engine::redis::script::{Command, Order, Script, ScriptCall};
 use crate::engine::redis::servers::Route;
 
@@ -14,6 +14,8 @@ use crate::engine::redis::servers::Route;
 pub(super) struct Needs {
     /// The key of the value.
     pub(super) value: bool,
+    /// No keys but those of the lease. A node that has a slot in part carries out only scripts all of whose keys it has.
+    pub(super) lease_only: bool,
     /// That replicas have what it writes, where the options say so.
     pub(super) replicas: bool,
     /// How long ago the server may have been found out, at most.
@@ -60,11 +62,25 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// In the place of a key that isn't needed stands the lock's.
+    fn needed<'k>(&self, keys: &'k Keys) -> [&'k str; VALUE + 1] {
+        let mut all = keys.all();
+        if self.needs.lease_only {
+            let end = if self.claim.is_exclusive() {
+                VALUE
+            } else {
+                HOLDERS
+            };
+            all[QUEUE..end].fill(&keys.lock);
+        }
+        all
+    }
+
     fn packed_by(&self, pack: impl FnOnce(&ScriptCall<'_>) -> Vec<u8>) -> Vec<u8> {
         let passed = if self.needs.value { VALUE + 1 } else { VALUE };
         let keys = self.keys.iter();
         let keys: Vec<_> = keys
-            .flat_map(|keys| keys.all().into_iter().take(passed))
+            .flat_map(|keys| self.needed(keys).into_iter().take(passed))
             .collect();
         let arguments: Vec<_> = self.arguments.iter().map(|one| &**one).collect();
         pack(&self.script.call(&keys, &arguments))

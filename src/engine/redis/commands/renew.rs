@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use ::redis::Value;
 
-use super::call::Call;
+use super::call::{Call, Needs};
 use super::{Change, Commands, known_within, millis, mode, needs_of_renewal};
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
@@ -42,7 +42,10 @@ impl Commands {
         let change = Change {
             value,
             last: granted(request).map_or("".into(), |token| token.to_string().into()),
-            needs: needs_of_renewal(request.ttl),
+            needs: Needs {
+                lease_only: true,
+                ..needs_of_renewal(request.ttl)
+            },
             ..Change::new(ttl, mode(request.claim, false))
         };
         change.call(self.renew.of(request.claim), request)

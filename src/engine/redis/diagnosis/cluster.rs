@@ -75,8 +75,8 @@ fn slots(covered: Option<u64>, moving: Option<Vec<u16>>) -> Finding {
     Finding::weak(
         COVERAGE,
         format!("{} on their way: {}{more}", moving.len(), shown.join(", ")),
-        "while a slot is between two nodes, its locks can neither be taken nor renewed, and those that have moved are lost if \
-         a node fails over meanwhile",
+        "while a slot is between two nodes, no lock in it can be taken or released, and those that have moved are lost if a \
+         node fails over meanwhile",
         "finish the migration: redis-cli --cluster fix, if nothing does; fail no node over before",
     )
 }

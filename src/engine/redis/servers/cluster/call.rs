@@ -254,15 +254,20 @@ impl<'a> Call<'a> {
             pause: FIRST_PAUSE,
             until: self.deadline.within(self.nodes.settings.io_timeout),
         });
-        if moving.until.remaining() <= moving.pause {
-            return Err(Failure::Moving(cause));
+        let has_time = moving.until.remaining() > moving.pause;
+        if has_time {
+            moving.until.sleep(moving.pause);
+            moving.pause = (2 * moving.pause).min(LONGEST_PAUSE);
         }
-        moving.until.sleep(moving.pause);
-        moving.pause = (2 * moving.pause).min(LONGEST_PAUSE);
-        if moving.until.is_over() {
-            return Err(Failure::Moving(cause));
+        if has_time && !moving.until.is_over() {
+            return Ok(());
         }
-        Ok(())
+        let told = format!(
+            "slot {} moves, and neither of its nodes has all keys that this takes ({cause}): try again when it has moved; \
+             if nothing moves it on, mend it by redis-cli --cluster fix",
+            self.slot
+        );
+        Err(Failure::Moving(told.into()))
     }
 }
 
