@@ -55,8 +55,8 @@ use crate::guard::LockGuard;
 ///
 /// Write other characters in user, password and path as `%xx`. A part that isn't understood is an error.
 ///
-/// A thread that locks a name twice waits for itself, as in `std`: for ever, or until its own lease ends. The log
-/// warns of it.
+/// A thread that locks a name twice waits for itself, as in `std`: for ever, or until its own lease ends. After 3 s the log
+/// warns of it, and of threads that wait for each other.
 ///
 /// # Examples
 ///
