@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crosslock::{Error, Locker};
 use support::Etcd;
 
 use crate::{LONG, take, with};
@@ -20,4 +21,22 @@ fn lock_counts_from_when_its_lease_was_proved() {
     let now = Instant::now();
     assert!(now + second.remaining() <= end);
     second.unlock().unwrap();
+}
+
+/// Whatever is wrong with the one that was asked for.
+#[test]
+fn ttl_that_is_not_possible_is_answered_by_the_one_range_that_is() {
+    // The servers' shortest lease is 1.5 times as long.
+    let server = Etcd::setup().flag("election-timeout", "1000").start();
+    for millis in [500, 1_000, 1_500, 2_500] {
+        let ttl = Duration::from_millis(millis);
+        let opened = Locker::builder(&server.url()).ttl(ttl).build();
+        let Err(Error::InvalidOption { option, reason, .. }) = opened else {
+            panic!("{ttl:?}: {opened:?}");
+        };
+        assert_eq!(option, "ttl");
+        assert!(reason.contains("whole seconds, 2s to 24 h"), "{reason}");
+    }
+    assert!(server.leases().is_empty());
+    with(&server, |builder| builder.ttl(Duration::from_secs(2)));
 }

@@ -51,7 +51,7 @@ pub(crate) struct EtcdEngine {
 /// etcd takes 128 operations in a transaction, and each name needs three.
 const MOST_NAMES: usize = 40;
 
-/// Leases are for whole seconds. Most servers give none that is so short: it is asked for.
+/// Leases are for whole seconds. Most servers give none that is so short, and say which is their shortest.
 const LEAST_TTL: Duration = Duration::from_secs(1);
 
 impl EtcdEngine {
@@ -59,9 +59,6 @@ impl EtcdEngine {
     pub(crate) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Self> {
         let address = address::parse(url)?;
         options.check()?;
-        if options.ttl.subsec_nanos() > 0 || options.ttl < LEAST_TTL {
-            return Err(invalid_ttl(options.ttl, LEAST_TTL));
-        }
         let client = Client::new(address, options, clock.clone())?;
         let engine = EtcdEngine::of(client, clock);
         engine.check(options)?;
@@ -75,14 +72,17 @@ impl EtcdEngine {
         }
     }
 
-    /// A lease that is longer than it should be would keep a lock for longer when its holder is gone.
+    /// A lease that is longer than it should be would keep a lock for longer when its holder is gone. For a ttl that can't be one, the shortest lease is
+    /// asked for, so that the error names what is possible at these servers.
     fn check(&self, options: &Options) -> Result<()> {
         let commands = &self.commands;
         let deadline = Deadline::after(options.connect_timeout + options.io_timeout);
         commands.greet(&deadline)?;
-        let granted = commands.leases.grant(options.ttl, &deadline);
+        let is_whole = options.ttl.subsec_nanos() == 0 && options.ttl >= LEAST_TTL;
+        let asked = if is_whole { options.ttl } else { LEAST_TTL };
+        let granted = commands.leases.grant(asked, &deadline);
         let (lease, seconds) = granted.map_err(|e| commands.error(None, e))?;
-        if seconds > whole_seconds(options.ttl) {
+        if !is_whole || seconds > whole_seconds(asked) {
             commands.leases.revoke(lease, &deadline);
             return Err(invalid_ttl(options.ttl, Duration::from_secs(seconds)));
         }
