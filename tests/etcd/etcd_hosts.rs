@@ -39,6 +39,19 @@ fn call_ends_in_time_where_no_host_answers() {
 }
 
 #[test]
+fn error_names_each_host_and_what_is_wrong_with_it() {
+    let (hole, closed) = (BlackHole::start(), ClosedPort::reserve());
+    let url = format!("etcd://{},{}/", hole.addr(), closed.addr());
+    let builder = Locker::builder(&url).connect_timeout(millis(300));
+    let error = builder.io_timeout(millis(300)).build().unwrap_err();
+    let cause = std::error::Error::source(&error).expect("a cause");
+    let cause = cause.to_string();
+    for host in [hole.addr(), closed.addr()] {
+        assert!(cause.contains(&format!("{host}: ")), "{cause}");
+    }
+}
+
+#[test]
 fn calls_without_a_timeout_end_where_no_host_answers() {
     type Call = fn(&Locker, &OwnerTicket) -> Result<(), Error>;
     let server = Etcd::start();

@@ -81,6 +81,16 @@ impl Failure {
         cause.is_some_and(|cause| cause.kind() == io::ErrorKind::TimedOut)
     }
 
+    /// Of the same kind: a timeout stays one.
+    fn in_words(self, words: &str) -> Self {
+        let Failure::Unreachable(cause) = &self else {
+            return self;
+        };
+        let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        let kind = kind.unwrap_or(io::ErrorKind::Other);
+        Failure::Unreachable(io::Error::new(kind, words).into())
+    }
+
     /// What a peer answers that isn't etcd. It isn't shown: it may be what it was told.
     pub(super) fn surprised() -> Self {
         Failure::Other(NO_GATEWAY.into())
@@ -223,6 +233,24 @@ impl Failed {
             | code::OUT_OF_RANGE
             | code::UNIMPLEMENTED => Failed::Refused(Failure::Other(cause())),
             _ => Failed::Unclear(Failure::Other(cause())),
+        }
+    }
+
+    pub(super) fn as_failure(&self) -> &Failure {
+        match self {
+            Failed::Undone(failure)
+            | Failed::Unclear(failure)
+            | Failed::Refused(failure)
+            | Failed::Unknown(failure) => failure,
+        }
+    }
+
+    /// The same, if nobody could be reached, with these words.
+    pub(super) fn in_words(self, words: &str) -> Self {
+        match self {
+            Failed::Undone(failure) => Failed::Undone(failure.in_words(words)),
+            Failed::Unclear(failure) => Failed::Unclear(failure.in_words(words)),
+            Failed::Refused(_) | Failed::Unknown(_) => self,
         }
     }
 

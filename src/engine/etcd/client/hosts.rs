@@ -132,6 +132,7 @@ impl Hosts {
             1 => Duration::MAX,
             _ => FIRST_SHARE,
         };
+        let mut reasons = Reasons::default();
         loop {
             let round = mem::take(&mut untried);
             let mut failed = None;
@@ -144,19 +145,23 @@ impl Hosts {
                     is_repeatable,
                     deadline,
                 };
-                match attempt.make(&mut ask) {
+                let unmade = match attempt.make(&mut ask) {
                     Ok(answer) => return Ok(answer),
-                    Err(Unmade::Final(failed)) => return Err(failed),
-                    Err(Unmade::Slow(slow)) => {
+                    Err(unmade) => unmade,
+                };
+                reasons.add(&self.all[host].name, unmade.failed());
+                match unmade {
+                    Unmade::Final(failed) => return Err(reasons.told_by(failed)),
+                    Unmade::Slow(slow) => {
                         untried.push(host);
                         failed = Some(slow);
                     }
-                    Err(Unmade::Failed(other)) => failed = Some(other),
+                    Unmade::Failed(other) => failed = Some(other),
                 }
             }
             let is_last = untried.is_empty() || patience == Duration::MAX || deadline.is_over();
             if let Some(failed) = failed.filter(|_| is_last) {
-                return Err(failed);
+                return Err(reasons.told_by(failed));
             }
             patience = Duration::MAX;
         }
@@ -201,6 +206,35 @@ enum Unmade {
     Failed(Failed),
     /// No other may be asked, or there is no time.
     Final(Failed),
+}
+
+impl Unmade {
+    fn failed(&self) -> &Failed {
+        match self {
+            Unmade::Slow(failed) | Unmade::Failed(failed) | Unmade::Final(failed) => failed,
+        }
+    }
+}
+
+/// Which hosts were asked in vain, and why.
+#[derive(Default)]
+struct Reasons(Vec<(Arc<str>, String)>);
+
+impl Reasons {
+    fn add(&mut self, host: &Arc<str>, failed: &Failed) {
+        let reason = failed.as_failure().to_string();
+        self.0.retain(|(other, _)| other != host);
+        self.0.push((host.clone(), reason));
+    }
+
+    /// The failure of the last one names all of them.
+    fn told_by(&self, failed: Failed) -> Failed {
+        let hosts = self
+            .0
+            .iter()
+            .map(|(host, reason)| format!("{host}: {reason}"));
+        failed.in_words(&hosts.collect::<Vec<_>>().join("; "))
+    }
 }
 
 impl Attempt<'_> {
