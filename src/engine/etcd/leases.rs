@@ -58,6 +58,8 @@ pub(super) struct Leases {
 #[derive(Debug, Default)]
 struct Memory {
     lease: Option<ServerLease>,
+    /// The one that was asked for last, and when at first: it may be there without an answer.
+    asked: Option<(LeaseId, BootInstant)>,
     /// How many keys there are, perhaps, also of those before it.
     keys: usize,
 }
@@ -87,7 +89,17 @@ impl Leases {
         ttl: Duration,
         deadline: &Deadline,
     ) -> Result<(ServerLease, u64), Failure> {
-        let granted = self.client.grant_lease(whole_seconds(ttl), deadline)?;
+        self.grant_as((LeaseId::new(), false), ttl, deadline)
+    }
+
+    fn grant_as(
+        &self,
+        lease: (LeaseId, bool),
+        ttl: Duration,
+        deadline: &Deadline,
+    ) -> Result<(ServerLease, u64), Failure> {
+        let seconds = whole_seconds(ttl);
+        let granted = self.client.grant_lease(lease, seconds, deadline)?;
         let lease = ServerLease {
             id: granted.lease,
             since: granted.since,
@@ -128,14 +140,24 @@ impl Leases {
         if let Some(id) = self.remembering() {
             return Ok(id);
         }
-        let (granted, _) = self.grant(MEMORY, deadline)?;
-        // Another thread may have been granted one at the same time.
-        if let Some(id) = self.remembering() {
-            self.revoke(granted, &deadline.within(Duration::from_millis(100)));
-            return Ok(id);
+        let (id, since) = self.to_remember();
+        let (granted, _) = self.grant_as((id, true), MEMORY, deadline)?;
+        let mut memory = self.memory.lock();
+        memory.lease = Some(ServerLease { since, ..granted });
+        memory.asked = None;
+        Ok(id)
+    }
+
+    /// The lease to ask for, and since when it may be there. Threads that ask at once ask for the same.
+    fn to_remember(&self) -> (LeaseId, BootInstant) {
+        let (mut memory, now) = (self.memory.lock(), self.clock.now());
+        let is_young = |since: BootInstant| now.since(since) < MEMORY / 2;
+        if let Some((id, since)) = memory.asked.filter(|asked| is_young(asked.1)) {
+            return (id, since);
         }
-        self.memory.lock().lease = Some(granted);
-        Ok(granted.id)
+        let id = LeaseId::new();
+        memory.asked = Some((id, now));
+        (id, now)
     }
 
     /// It isn't there any more.
@@ -160,11 +182,18 @@ impl Leases {
         memory.keys = memory.keys.saturating_sub(1);
     }
 
-    /// Ends what nobody needs any more, when the last user of the engine has gone.
+    /// Ends what nobody needs any more, when the last user of the engine has gone; spare leases as far as there is time.
     pub(super) fn close(&self, deadline: &Deadline) {
         let memory = std::mem::take(&mut *self.memory.lock());
-        if let Some(lease) = memory.lease.filter(|_| memory.keys == 0) {
-            self.revoke(lease, deadline);
+        let known = memory.lease.filter(|_| memory.keys == 0);
+        let asked = memory.asked.map(|(id, _)| id);
+        let spare = std::mem::take(&mut *self.spare.lock());
+        let all = known.into_iter().chain(spare).map(|lease| lease.id);
+        for lease in all.chain(asked) {
+            if deadline.is_over() {
+                return;
+            }
+            self.end(lease, deadline);
         }
     }
 }

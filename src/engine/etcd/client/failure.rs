@@ -18,6 +18,8 @@ pub(in crate::engine::etcd) enum Failure {
     Denied(Cause),
     /// The lease has run out, or was revoked.
     LeaseGone,
+    /// There is another lease of that number.
+    LeaseExists,
     /// The servers don't take so much in one request.
     TooLarge(Cause),
     /// Any other answer, and a peer that isn't etcd.
@@ -67,7 +69,9 @@ impl Failure {
                     "the size of values, and --max-request-bytes and --max-txn-ops of the servers";
                 Error::engine(name, place, advice, cause)
             }
-            Failure::LeaseGone => Error::engine(name, place, LOG, self.to_string()),
+            Failure::LeaseGone | Failure::LeaseExists => {
+                Error::engine(name, place, LOG, self.to_string())
+            }
             Failure::Other(cause) => Error::engine(name, place, LOG, cause),
         }
     }
@@ -117,6 +121,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::LeaseGone => f.write_str("the lease has run out, or was revoked"),
+            Failure::LeaseExists => f.write_str("there is another lease of that number"),
             Failure::Unreachable(cause)
             | Failure::Denied(cause)
             | Failure::TooLarge(cause)
@@ -210,6 +215,9 @@ impl Failed {
             .any(says);
         match code {
             code::NOT_FOUND if says("lease not found") => Failed::Refused(Failure::LeaseGone),
+            code::PRECONDITION if says("lease already exists") => {
+                Failed::Refused(Failure::LeaseExists)
+            }
             code::INVALID if says("too large") || says("too many operations") => {
                 Failed::Refused(Failure::TooLarge(cause()))
             }
@@ -328,6 +336,7 @@ mod tests {
     fn refusals_are_told_from_outages() {
         for (code, words, expected) in [
             (5, "requested lease not found", "Refused LeaseGone"),
+            (9, "lease already exists", "Refused LeaseExists"),
             (7, "permission denied", "Refused Denied"),
             (
                 3,

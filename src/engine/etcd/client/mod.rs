@@ -107,16 +107,26 @@ impl Client {
         Ok(self.ask(txn.only_reads(), deadline, ask)?)
     }
 
-    /// Grants a lease. A host that doesn't answer may have granted another, which runs out.
+    /// Grants the lease of that number, which a host that didn't answer may have granted already: before, or in this call.
     pub(super) fn grant_lease(
         &self,
+        (lease, may_be_there): (LeaseId, bool),
         seconds: u64,
         deadline: &Deadline,
     ) -> Result<Granted, Failure> {
+        // Read before sending: the servers' lease starts no earlier than this, and in no earlier term.
+        let (since, term) = self.requests.now();
+        let mut may_be_there = may_be_there;
         let granted = self.ask(true, deadline, |connection, deadline| {
-            self.requests.grant(connection, seconds, deadline)
+            let asked = (lease, std::mem::replace(&mut may_be_there, true));
+            self.requests.grant(connection, asked, seconds, deadline)
         });
-        granted.map_err(Failed::failure)
+        Ok(Granted {
+            lease,
+            seconds: granted.map_err(Failed::failure)?,
+            since,
+            term,
+        })
     }
 
     /// Ends a lease, with all keys that it has; a transaction that comes later with it is refused. One that is gone already is

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
-use super::answers::{Granted, KeptAlive, MemberStatus, Touched};
+use super::answers::{KeptAlive, MemberStatus, Touched};
 use super::connection::{Connection, Question};
 use super::failure::{Failed, Failure};
 use super::json;
@@ -13,7 +13,7 @@ use super::login::Login;
 use super::proof::{Proof, Renewal, Verdict};
 use super::txn::{Answer, LeaseId, Range};
 use super::watch::Messages;
-use crate::base::clock::{Clock, Deadline};
+use crate::base::clock::{BootInstant, Clock, Deadline};
 
 /// Asks hosts, and understands their answers.
 #[derive(Debug)]
@@ -58,23 +58,33 @@ impl Requests {
         Ok(answer)
     }
 
+    /// The time, and the term that was heard of last.
+    pub(super) fn now(&self) -> (BootInstant, u64) {
+        (self.clock.now(), self.term.load(Ordering::Relaxed))
+    }
+
+    /// Says for how many seconds the lease is.
     pub(super) fn grant(
         &self,
         connection: &mut Connection,
+        (lease, may_be_there): (LeaseId, bool),
         seconds: u64,
         deadline: &Deadline,
-    ) -> Result<Granted, Failed> {
-        let body = json!({ "TTL": seconds.to_string() }).to_string();
-        // Read before sending: the servers' lease starts no earlier than this, and in no earlier term.
-        let (since, term) = (self.clock.now(), self.term.load(Ordering::Relaxed));
-        let answer = self.ask(connection, "/v3/lease/grant", body.as_bytes(), deadline)?;
-        let (lease, seconds) = json::lease(&answer).ok_or_else(surprised)?;
-        Ok(Granted {
-            lease,
-            seconds,
-            since,
-            term,
-        })
+    ) -> Result<u64, Failed> {
+        let body = json!({ "ID": lease.0.to_string(), "TTL": seconds.to_string() }).to_string();
+        match self.ask(connection, "/v3/lease/grant", body.as_bytes(), deadline) {
+            Err(Failed::Refused(Failure::LeaseExists)) if may_be_there => {
+                let body = id(lease);
+                let path = "/v3/lease/timetolive";
+                let answer = self.ask(connection, path, body.as_bytes(), deadline)?;
+                json::granted_for(&answer).ok_or_else(surprised)
+            }
+            answer => {
+                let (granted, seconds) = json::lease(&answer?).ok_or_else(surprised)?;
+                let is_it = granted == lease;
+                is_it.then_some(seconds).ok_or_else(surprised)
+            }
+        }
     }
 
     pub(super) fn revoke(

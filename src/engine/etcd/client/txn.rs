@@ -1,10 +1,22 @@
 //! What a transaction asks of etcd, and what it answers.
 
+use uuid::Uuid;
+
 use super::proof::Seen;
 
 /// A lease at the servers, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::engine::etcd) struct LeaseId(pub(in crate::engine::etcd) i64);
+
+impl LeaseId {
+    /// Chosen here, so that a request without an answer can be repeated, or undone. No other process chooses the same: a random number of
+    /// 62 bits, which isn't drawn ahead.
+    pub(in crate::engine::etcd) fn new() -> Self {
+        let (first, second) = Uuid::new_v4().as_u64_pair();
+        let bits = (first ^ second) >> 2;
+        LeaseId(i64::try_from(bits).map_or(1, |bits| bits.max(1)))
+    }
+}
 
 /// If all of `compares` hold, `then` is carried out, else `otherwise`: at one revision, or not at all.
 ///

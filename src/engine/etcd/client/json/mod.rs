@@ -4,5 +4,7 @@
 mod read;
 mod write;
 
-pub(super) use self::read::{Told, keep_alive, lease, status, time_to_live, told, transaction};
+pub(super) use self::read::{
+    Told, granted_for, keep_alive, lease, status, time_to_live, told, transaction,
+};
 pub(super) use self::write::{bounds, txn};

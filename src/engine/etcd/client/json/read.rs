@@ -36,6 +36,11 @@ pub(in super::super) fn lease(answer: &Value) -> Option<(LeaseId, u64)> {
     Some((lease, number(answer, "TTL")?)).filter(|(_, seconds)| *seconds > 0)
 }
 
+/// For how many seconds a lease was granted that is there.
+pub(in super::super) fn granted_for(answer: &Value) -> Option<u64> {
+    number(answer, "grantedTTL").filter(|seconds| *seconds > 0)
+}
+
 /// What became of a lease that was to be kept alive: one that is gone has no seconds left.
 pub(in super::super) fn keep_alive(answer: &Value) -> Option<Renewal> {
     let result = answer.get("result")?;
