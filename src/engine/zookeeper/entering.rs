@@ -9,7 +9,6 @@ use super::nodes::{self, HELD};
 use super::owners::{mark, marked};
 use super::question::{Question, Seen};
 use super::replies::{Replies, Trouble, misunderstood};
-use super::sweep::LeadersClock;
 use crate::base::clock::BootInstant;
 use crate::base::token::Token;
 use crate::engine::Grant;
@@ -244,10 +243,6 @@ impl Own {
         let until = since.plus(request.ttl);
         if !locks.owners.let_in(request.owner, until, watchers) {
             return Ok(None);
-        }
-        if let Some((then, at)) = self.nodes.first().and_then(|node| node.leaders_clock) {
-            let clock = LeadersClock(then, at);
-            locks.sweep_if_due(request.key().namespace(), clock);
         }
         let grant = Grant {
             token: self.token(),

@@ -7,11 +7,11 @@ use std::time::Duration;
 use super::client::{Changed, Code, Failure, Kind, Op, Refused, Reply, Session, Told, Watcher};
 use super::leftovers::{Deletes, Leftovers};
 use super::line::Line;
+use super::looks::Looks;
 use super::nodes;
 use super::owners::{Card, Owners};
 use super::replies::{Replies, Trouble, misunderstood};
 use super::sessions::Sessions;
-use super::sweep::Sweeps;
 use crate::base::cancel::Cancel;
 use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::error::Error;
@@ -23,7 +23,7 @@ use crate::engine::{Request, Unanswered};
 pub(super) struct Locks {
     pub(super) owners: Owners,
     pub(super) leftovers: Leftovers,
-    pub(super) sweeps: Sweeps,
+    pub(super) looks: Looks,
     pub(super) clock: Arc<dyn Clock>,
     sessions: Sessions,
     ttl: Duration,
@@ -56,11 +56,11 @@ impl Locks {
     }
 
     fn of(sessions: Sessions, ttl: Duration, clock: Arc<dyn Clock>) -> Arc<Self> {
-        let (owners, leftovers, sweeps, closed) = Default::default();
+        let (owners, leftovers, looks, closed) = Default::default();
         Arc::new(Locks {
             owners,
             leftovers,
-            sweeps,
+            looks,
             clock,
             sessions,
             ttl,

@@ -37,6 +37,7 @@ mod leases;
 mod leftovers;
 mod line;
 mod locks;
+mod looks;
 mod nodes;
 mod operations;
 mod owners;

@@ -11,8 +11,6 @@
 //! - A name has to be without nodes, or servers refuse to delete it. Whoever finds no name makes it again. Names that have had
 //!   nodes are deleted by the servers.
 
-use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -25,14 +23,6 @@ use super::nodes::{self, HELD};
 use super::replies::Trouble;
 use crate::base::clock::{BootInstant, Deadline};
 use crate::base::limits::ABANDONMENT;
-use crate::base::sync::Mutex;
-
-/// When a locker looks next whether a namespace is to be swept.
-#[derive(Default)]
-pub(super) struct Sweeps(Mutex<HashMap<Box<str>, BootInstant>>);
-
-/// So often it looks.
-const LOOK: Duration = Duration::from_secs(3600);
 
 /// So many names are looked at together, with a pause behind them.
 const PAGE: usize = 100;
@@ -57,26 +47,19 @@ enum Kind {
     Old,
 }
 
-impl Locks {
-    /// An owner was let in in that namespace. If it is time, a thread sweeps it.
-    pub(super) fn sweep_if_due(self: &Arc<Self>, namespace: &str, clock: LeadersClock) {
-        let now = self.clock.now();
-        {
-            let mut all = self.sweeps.0.lock();
-            if all.get(namespace).is_some_and(|next| now < *next) {
-                return;
-            }
-            all.insert(namespace.into(), now.plus(LOOK));
-        }
-        let sweep = Sweep {
-            locks: self.clone(),
-            path: self.namespace_path(namespace),
-            clock,
-        };
-        let thread = thread::Builder::new().name("crosslock-zk-sweep".into());
-        // Another locker does it, or this one in an hour.
-        let _ = thread.spawn(move || sweep.run());
+/// An owner was let in in that namespace. If it is time to look, a thread does, and sweeps it if that is due.
+pub(super) fn sweep_if_due(locks: &Arc<Locks>, namespace: &str, clock: LeadersClock) {
+    if !locks.looks.is_time(namespace, locks.clock.now()) {
+        return;
     }
+    let sweep = Sweep {
+        locks: locks.clone(),
+        path: locks.namespace_path(namespace),
+        clock,
+    };
+    let thread = thread::Builder::new().name("crosslock-zk-sweep".into());
+    // Another locker does it, or this one in an hour.
+    let _ = thread.spawn(move || sweep.run());
 }
 
 /// One look at a namespace.
@@ -220,12 +203,6 @@ fn is_garbage(kind: Kind, content: &[u8], stat: &Stat, leaders_now: i64) -> bool
 fn is_old(since: i64, leaders_now: i64) -> bool {
     let day = i64::try_from(ABANDONMENT.as_millis()).unwrap_or(i64::MAX);
     since.saturating_add(day) < leaders_now
-}
-
-impl fmt::Debug for Sweeps {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sweeps").finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

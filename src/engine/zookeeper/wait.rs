@@ -26,6 +26,7 @@ use super::owners::Card;
 use super::question::{Question, Seen};
 use super::release;
 use super::replies::{Replies, Trouble};
+use super::sweep::{LeadersClock, sweep_if_due};
 use crate::base::clock::Deadline;
 use crate::engine::line::Standing;
 use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
@@ -232,6 +233,10 @@ impl ZooKeeperWait {
             let Some((own, grant)) = granted else {
                 return Ok(Next::Again);
             };
+            if let Some((then, at)) = own.nodes.first().and_then(|node| node.leaders_clock) {
+                let clock = LeadersClock(then, at);
+                sweep_if_due(&self.locks, question.request.key().namespace(), clock);
+            }
             (self.place, self.watch) = (Place::InLine(own), None);
             return Ok(Next::Answer(Answer::Granted(grant)));
         };

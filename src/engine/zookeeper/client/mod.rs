@@ -1,6 +1,6 @@
 //! A session with ZooKeeper's servers: requests and their answers, watches, and the proof that the session lives.
 //!
-//! It uses `base`, `engine::net`, and the address. A session has one thread and one connection at a time.
+//! It uses `base`, `engine::net`, the address, and the teller. A session has one thread and one connection at a time.
 //!
 //! | phase | who has the connection | it is left when |
 //! |---|---|---|
