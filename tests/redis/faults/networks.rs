@@ -319,7 +319,11 @@ fn slow_network_delays_and_breaks_nothing() {
     let token = guard.fencing_token();
     thread::scope(|scope| {
         let waiter = scope.spawn(|| two.lock(NAME).unwrap());
-        guard.unlock().unwrap();
+        let watch = Stopwatch::start();
+        if let Err(error) = guard.unlock() {
+            // It was sent again, and the second answer can't tell who ended the lease.
+            watch.assert_late(millis(100), millis(200), error);
+        }
         let next = waiter.join().unwrap();
         assert!(next.fencing_token() > token);
         next.unlock().unwrap();
