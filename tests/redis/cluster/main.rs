@@ -10,6 +10,9 @@ mod moves;
 mod old_maps;
 mod opening;
 mod operating;
+#[path = "../order.rs"]
+mod order;
+mod order_of_waiters;
 mod rights;
 mod several;
 #[cfg(feature = "tls")]
