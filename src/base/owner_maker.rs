@@ -78,8 +78,13 @@ fn uuid() -> Uuid {
 
 fn suffix_of(process: Process) -> String {
     let system = rustix::system::uname();
-    let host = system.nodename().to_string_lossy();
+    let host = host_of(&system.nodename().to_string_lossy());
     format!("/{host}/{}/{}", process.id(), thread_number())
+}
+
+/// A name of a host as a part of a line: it may have any byte, and a label has no control characters either.
+fn host_of(nodename: &str) -> String {
+    nodename.replace(|c: char| c.is_control() || c == '/', "-")
 }
 
 /// The number by which the system's tools know this thread.
@@ -119,6 +124,12 @@ mod tests {
         assert_eq!(parts[4], "deploy 4711");
         let next = Owner::new();
         assert_eq!(next.as_str().split('/').count(), 4);
+    }
+
+    #[test]
+    fn host_is_a_part_of_a_line() {
+        assert_eq!(host_of("vm-1.example"), "vm-1.example");
+        assert_eq!(host_of("a\nb/c\td"), "a-b-c-d");
     }
 
     #[test]
