@@ -141,42 +141,15 @@ impl Held {
             "read" => self.keep(lock.read(name).map(Some)),
             "try" => self.keep(lock.try_lock(name)),
             "try-read" => self.keep(lock.try_read(name)),
-            "keep" => self.keep_taken(name, 2 * HOUR),
-            "keep-a-second" => self.keep_taken(name, Duration::from_secs(1)),
-            "give" => lock.lock(name).unwrap().into_owner().as_secret(),
-            "adopt" => {
-                let (name, secret) = name.split_once(' ').expect("a ticket");
-                let ticket: OwnerTicket = secret.parse().unwrap();
-                self.keep(lock.adopt(name, &ticket).map(Some))
-            }
-            "store-10" => outcome(store(lock, name, 10)),
-            "store-10000" => outcome(store(lock, name, 10_000)),
-            "length" => length(lock, name),
-            "up" => clock_gettime(ClockId::Boottime).tv_sec.to_string(),
-            "name-the-host" => {
-                sethostname(b"a\nb/c\td").map_or_else(|e| e.to_string(), |()| "ok".into())
-            }
-            "why" => lock.try_lock(name).unwrap_err().to_string(),
             "try-for-2s" => self.keep(lock.try_lock_for(name, Duration::from_secs(2))),
+            "adopt" => self.keep(adopt(lock, name).map(Some)),
             "verify" => outcome(self.guard.as_ref().expect("a guard").verify()),
             "unlock" => outcome(self.guard.take().expect("a guard").unlock()),
-            "break" => match lock.break_lock(name) {
-                Ok(holders) => format!("broke {}", holders.len()),
-                Err(e) => kind(&e),
-            },
-            "execute" => start_sleeping(&[]),
             "execute-with-lock" => {
                 start_sleeping(&self.guard.as_ref().expect("a guard").lock_files().unwrap())
             }
-            "fork" => fork_sleeping(),
-            _ => panic!("{order:?}"),
+            _ => obey_without_guard(lock, verb, name),
         }
-    }
-
-    fn keep_taken(&self, name: &str, least: Duration) -> String {
-        let guard = self.lock.lock(name).unwrap();
-        guard.at_least_for(least);
-        outcome(guard.unlock())
     }
 
     fn keep(&mut self, got: crosslock::Result<Option<LockGuard>>) -> String {
@@ -190,6 +163,43 @@ impl Held {
             Err(e) => kind(&e),
         }
     }
+}
+
+/// What leaves no guard behind.
+fn obey_without_guard(lock: &Locker, verb: &str, name: &str) -> String {
+    match verb {
+        "keep" => outcome(keep_taken(lock, name, 2 * HOUR)),
+        "keep-a-second" => outcome(keep_taken(lock, name, Duration::from_secs(1))),
+        "give" => lock.lock(name).unwrap().into_owner().as_secret(),
+        "store-10" => outcome(store(lock, name, 10)),
+        "store-10000" => outcome(store(lock, name, 10_000)),
+        "length" => length(lock, name),
+        "look" => format!("{} holders", lock.inspect(name).unwrap().holders.len()),
+        "break" => match lock.break_lock(name) {
+            Ok(holders) => format!("broke {}", holders.len()),
+            Err(e) => kind(&e),
+        },
+        "why" => lock.try_lock(name).unwrap_err().to_string(),
+        "up" => clock_gettime(ClockId::Boottime).tv_sec.to_string(),
+        "name-the-host" => {
+            sethostname(b"a\nb/c\td").unwrap();
+            "ok".to_owned()
+        }
+        "execute" => start_sleeping(&[]),
+        "fork" => fork_sleeping(),
+        _ => panic!("{verb:?}"),
+    }
+}
+
+fn keep_taken(lock: &Locker, name: &str, least: Duration) -> crosslock::Result<()> {
+    let guard = lock.lock(name)?;
+    guard.at_least_for(least);
+    guard.unlock()
+}
+
+fn adopt(lock: &Locker, order: &str) -> crosslock::Result<LockGuard> {
+    let (name, secret) = order.split_once(' ').expect("a ticket");
+    lock.adopt(name, &secret.parse::<OwnerTicket>()?)
 }
 
 fn store(lock: &Locker, name: &str, length: usize) -> crosslock::Result<()> {

@@ -195,6 +195,27 @@ fn directory_in_which_nobody_may_write_any_more_keeps_nobody_from_releasing() {
 }
 
 #[test]
+fn directory_in_which_one_may_not_write_can_be_looked_at() {
+    if !geteuid().is_root() {
+        println!("left out: only root can become another user");
+        return;
+    }
+    let directory = temp_dir();
+    let directory = directory.path();
+    set_mode(directory, 0o777);
+    let mut holder = Puppet::start_as(Some(61_236), directory);
+    assert!(holder.ask("lock a").starts_with("token"));
+    set_mode(directory, 0o555);
+    for uid in [61_236, 61_237] {
+        let mut looker = Puppet::start_as(Some(uid), directory);
+        assert_eq!(looker.ask("look a"), "1 holders");
+        assert_eq!(looker.ask("look b"), "0 holders");
+        assert_eq!(looker.ask("try a"), "Denied");
+    }
+    set_mode(directory, 0o777);
+}
+
+#[test]
 fn child_has_a_disk_that_cant_be_written() {
     if !is_child("trouble::child_has_a_disk_that_cant_be_written") {
         return;

@@ -178,3 +178,26 @@ fn ten_thousand_names_are_listed_in_a_moment() {
     println!("listed {found} in {:?}", begun.elapsed());
     assert_eq!(found, 10_001);
 }
+
+#[test]
+fn looks_make_no_directory_and_the_first_change_does() {
+    let place = TempDir::new().unwrap();
+    let directory = place.path().join("new/er");
+    let lock = open(&directory);
+    for _ in 0..2 {
+        assert_eq!(lock.inspect("a").unwrap().state, LockState::Free);
+        assert_eq!(listed(&lock, ""), [""; 0]);
+        assert_eq!(lock.break_lock("a").unwrap().len(), 0);
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 0);
+    }
+    let other = open(&directory);
+    let guard = lock.lock("a").unwrap();
+    assert_eq!(listed(&other, ""), ["a"]);
+    assert!(other.try_lock("a").unwrap().is_none());
+    // Whoever has seen it doesn't make it anew.
+    drop(guard);
+    fs::remove_dir_all(&directory).unwrap();
+    assert!(lock.try_lock("a").is_err() && !directory.exists());
+    // Whoever opens it then does.
+    assert!(open(&directory).try_lock("a").unwrap().is_some());
+}

@@ -85,6 +85,7 @@ fn child_opens() {
     let outcome = match opened {
         Ok(lock) => match lock.lock("a") {
             Ok(_) => "Ok".to_owned(),
+            Err(Error::Denied { source, engine, .. }) => format!("Denied {engine} {source}"),
             Err(error) => format!("locking {error}"),
         },
         Err(Error::Denied { source, engine, .. }) => format!("Denied {engine} {source}"),

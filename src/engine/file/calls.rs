@@ -105,7 +105,7 @@ impl Files {
         change: impl FnOnce(&mut Names<'_>) -> Result<(T, bool)>,
     ) -> Result<T> {
         let (owner, error) = (request.owner, |e| self.error(request.key(), e));
-        let is_new = self.doors.take(owner, &self.root).map_err(error)?;
+        let is_new = self.take_door(owner).map_err(error)?;
         let changed = self.change(request.claim.keys(), when, |names| {
             let door = self.doors.found(owner, &self.root);
             names.set_door(owner, door.map_err(error)?);

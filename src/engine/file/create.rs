@@ -1,6 +1,6 @@
 //! How files come to be: with the rights that their directory gives, and nothing else in their place.
 //!
-//! It uses `dir`. What always holds here: what is given rights was made by this process. A file is open since it was made. What can
+//! It uses `digits` and `dir`. What always holds here: what is given rights was made by this process. A file is open since it was made. What can
 //! only be opened when it was made is made where no other user may write.
 
 use std::ffi::{OsStr, OsString};
@@ -13,6 +13,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, linkat, mkdirat, renameat, renameat_with};
 use uuid::Uuid;
 
+use super::digits;
 use super::dir::{Dir, is_link, last_of, no_file, parts_before};
 
 /// What is there must be a file of ours: where others may write, it may be a link to something else.
@@ -35,7 +36,12 @@ pub(super) fn open_to_read(root: &Arc<Dir>, below: &Path) -> io::Result<Option<F
     Ok(opened.map(|(file, _)| file))
 }
 
-fn open_there(dir: &Dir, name: &OsStr, flags: OFlags) -> io::Result<Option<(File, Metadata)>> {
+/// What is in a directory; `None` when there is nothing of that name.
+pub(super) fn open_there(
+    dir: &Dir,
+    name: &OsStr,
+    flags: OFlags,
+) -> io::Result<Option<(File, Metadata)>> {
     let file = match dir.open_file(name, flags, 0) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         Err(e) if is_link(&e) => return Err(no_file()),
@@ -83,7 +89,8 @@ impl Draft {
         let draft = last_of(&draft).to_owned();
         unless_missing(dir.remove(&draft))?;
         let made = Draft {
-            file: dir.create_file(&draft, 0o666)?,
+            // Others may open it when it has its rights.
+            file: dir.create_file(&draft, 0o600)?,
             dir,
             draft,
             name: last_of(below).to_owned(),
@@ -225,9 +232,16 @@ fn is_of_one(rights: &Metadata) -> bool {
     rights.uid() == rustix::process::geteuid().as_raw() && rights.mode() & 0o022 == 0
 }
 
-/// Of what is being made, in whatever directory.
+const DRAFT: &str = ".new-";
+
+/// Of what is being made, in whatever directory. Nobody else calls a file so.
 pub(super) fn draft_name() -> String {
-    format!(".{}", Uuid::new_v4())
+    format!("{DRAFT}{}", Uuid::new_v4().simple())
+}
+
+pub(super) fn is_draft(name: &str) -> bool {
+    let id = name.strip_prefix(DRAFT);
+    id.is_some_and(|id| digits::parse_hex(id, uuid::fmt::Simple::LENGTH).is_some())
 }
 
 /// Another was faster.

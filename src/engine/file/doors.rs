@@ -109,6 +109,12 @@ impl OwnDoors {
         }
     }
 
+    /// Closes those that nobody has.
+    pub(super) fn close_resting(&self) {
+        let resting = std::mem::take(&mut self.0.lock().resting);
+        drop(resting);
+    }
+
     /// Closes it, by which all that its owner has in any file is over.
     pub(super) fn close(&self, owner: &Owner) {
         let door = self.0.lock().of.remove(owner);
@@ -119,7 +125,7 @@ impl OwnDoors {
 impl Known {
     fn make(root: &Root) -> io::Result<Self> {
         Ok(Known {
-            door: Arc::new(Door::make(&root.get()?)?),
+            door: Arc::new(Door::make(&root.get_or_make()?)?),
             seen: Some(Instant::now()),
             is_copied: false,
         })

@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 
+use super::dir::is_exhausted;
 use super::doors::OwnDoors;
 use super::name::{file_name, value_name};
 use super::root::Root;
@@ -19,6 +20,10 @@ use crate::engine::{Revocations, denied};
 
 /// What to check when a user has no access.
 pub(super) const RIGHTS: &str = "the directory's owner and rights";
+const LENGTH: &str =
+    "how long a file this process may write (`ulimit -f`), and the quota of its disk";
+const DESCRIPTORS: &str = "the limit of open files (`ulimit -n`): this process has so many open, and those of idle locks \
+                           are closed already";
 pub(super) const DISK: &str = "the directory, its disk and its rights";
 
 /// What a process has open of a directory.
@@ -78,8 +83,14 @@ impl Files {
         if let Some(file) = names.get(key) {
             return Ok(file.clone());
         }
-        let root = self.root.get();
-        let file = root.and_then(|root| NameFile::open(&root, &file_name(key)));
+        let open = || NameFile::open(&self.root.get_or_make()?, &file_name(key));
+        let file = match open() {
+            Err(e) if is_exhausted(&e) => {
+                self.give_back(&mut names);
+                open()
+            }
+            opened => opened,
+        };
         let file = Arc::new(file.map_err(|e| self.error(key, e))?);
         if names.len() >= MOST_OPEN {
             names.retain(|_, file| Arc::strong_count(file) > 1);
@@ -88,6 +99,23 @@ impl Files {
         // Before anybody uses it.
         self.doors.look_again();
         Ok(file)
+    }
+
+    /// Gives an owner a door, unless it has one, and says whether it has it from now on.
+    pub(super) fn take_door(&self, owner: &Owner) -> io::Result<bool> {
+        match self.doors.take(owner, &self.root) {
+            Err(e) if is_exhausted(&e) => {
+                self.give_back(&mut self.names.lock());
+                self.doors.take(owner, &self.root)
+            }
+            taken => taken,
+        }
+    }
+
+    /// Closes what is open and nobody uses: no descriptor is left for something else.
+    fn give_back(&self, names: &mut HashMap<Key, Arc<NameFile>>) {
+        names.retain(|_, file| Arc::strong_count(file) > 1);
+        self.doors.close_resting();
     }
 
     /// Another file, or none, is at the path of this one.
@@ -135,7 +163,11 @@ impl Files {
     fn error_at(&self, key: &Key, file: PathBuf, cause: io::Error) -> Error {
         let name = Some(key.name());
         match cause.kind() {
-            ErrorKind::PermissionDenied => denied(name, &self.place, RIGHTS, cause),
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                denied(name, &self.place, RIGHTS, cause)
+            }
+            ErrorKind::QuotaExceeded => Error::engine(name, &self.place, LENGTH, cause),
+            _ if is_exhausted(&cause) => Error::engine(name, &self.place, DESCRIPTORS, cause),
             ErrorKind::IsADirectory => {
                 let path = self.root.path().join(file);
                 let (name, key) = (key.name().to_owned(), path.display().to_string());

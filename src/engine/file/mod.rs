@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Weak};
 
+use self::dir::Dir;
 use self::directory::{directory_of, private_directory};
 use self::files::{Files, RIGHTS};
 use self::root::Root;
@@ -39,10 +40,12 @@ mod dir;
 mod directory;
 mod doors;
 mod files;
+mod idle;
 mod looking;
 mod name;
 mod reading;
 mod root;
+mod size_limit;
 mod staying;
 mod store;
 mod text;
@@ -66,20 +69,20 @@ impl FileEngine {
         };
         let place = format!("file://{}", directory.display());
         let root = Root::new(directory, private);
-        match root.make() {
-            Ok(found) => {
-                if let Err(e) = store::door::sweep(&found) {
+        match root.find() {
+            Ok(Some(found)) => {
+                if let Err(e) = tidy(&found) {
                     log::debug!("can't remove what ended processes left in {place}: {e}");
                 }
-                Ok(FileEngine {
-                    files: Files::open(root, place),
-                    clock,
-                })
+                let files = Files::open(root, place);
+                Ok(FileEngine { files, clock })
+            }
+            Ok(None) => {
+                let files = Files::open(root, place);
+                files.root.let_make();
+                Ok(FileEngine { files, clock })
             }
             Err(e) if e.kind() == ErrorKind::PermissionDenied => {
-                Err(denied(None, &place, RIGHTS, e))
-            }
-            Err(e) if e.kind() == ErrorKind::ReadOnlyFilesystem => {
                 Err(denied(None, &place, RIGHTS, e))
             }
             Err(e) => {
@@ -88,6 +91,13 @@ impl FileEngine {
             }
         }
     }
+}
+
+/// Removes what ended processes have left, and some of what nobody has used for long.
+fn tidy(dir: &Dir) -> io::Result<()> {
+    let entries = dir.entries()?;
+    store::door::sweep(dir, &entries)?;
+    idle::remove_some(dir, &entries)
 }
 
 impl Engine for FileEngine {
@@ -166,7 +176,7 @@ impl Engine for FileEngine {
         _options: &Options,
         _deadline: &Deadline,
     ) -> Result<Vec<Finding>> {
-        let found = self.files.root.get();
+        let found = self.files.root.get_or_make();
         let found = found.and_then(|root| diagnosis::diagnose(&root));
         found.map_err(|e| Error::engine(None, &self.files.place, files::DISK, e))
     }

@@ -1,12 +1,11 @@
-//! The directory of a URL, held open.
+//! The directory of a URL, held open, and made when something is to be written there.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-use rustix::fs::{Access, AtFlags, accessat};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::dir::Dir;
 use crate::base::sync::Mutex;
@@ -18,6 +17,8 @@ pub(super) struct Root {
     /// Whether it is for one user alone, in a place where others may write.
     is_private: bool,
     held: Mutex<Option<Arc<Dir>>>,
+    /// Whether the first change makes it: it wasn't there when it was asked for, and nobody has removed it since.
+    may_make: AtomicBool,
 }
 
 const PRIVATE: u32 = 0o700;
@@ -28,12 +29,15 @@ impl Root {
             path,
             is_private,
             held: Mutex::default(),
+            may_make: AtomicBool::new(false),
         }
     }
 
     /// The same, of which nothing is open: for a child that was forked off.
     pub(super) fn anew(&self) -> Self {
-        Root::new(self.path.clone(), self.is_private)
+        let root = Root::new(self.path.clone(), self.is_private);
+        root.may_make.store(self.may_make.load(Relaxed), Relaxed);
+        root
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -49,6 +53,7 @@ impl Root {
             return Ok(dir.clone());
         }
         let dir = Arc::new(self.open()?);
+        self.may_make.store(false, Relaxed);
         *held = Some(dir.clone());
         Ok(dir)
     }
@@ -67,22 +72,20 @@ impl Root {
         held.map_or_else(|| self.get(), Ok)
     }
 
-    /// The same as `get`, made if it isn't there.
-    pub(super) fn make(&self) -> io::Result<Arc<Dir>> {
-        let dir = match self.get() {
-            Err(e) if e.kind() == ErrorKind::NotFound => {
+    /// Lets the next change make it. A look needs none.
+    pub(super) fn let_make(&self) {
+        self.may_make.store(true, Relaxed);
+    }
+
+    /// The same as `get`, made if it was never there.
+    pub(super) fn get_or_make(&self) -> io::Result<Arc<Dir>> {
+        match self.get() {
+            Err(e) if e.kind() == ErrorKind::NotFound && self.may_make.load(Relaxed) => {
                 self.create()?;
-                self.get()?
+                self.get()
             }
-            got => got?,
-        };
-        accessat(
-            &*dir,
-            ".",
-            Access::WRITE_OK | Access::EXEC_OK,
-            AtFlags::empty(),
-        )?;
-        Ok(dir)
+            got => got,
+        }
     }
 
     fn create(&self) -> io::Result<()> {

@@ -6,6 +6,7 @@ use super::create::{Draft, read_file, unless_missing};
 use super::dir::last_of;
 use super::files::Files;
 use super::name::value_name;
+use super::size_limit;
 use crate::base::error::Result;
 use crate::base::name::Key;
 use crate::base::value::Stored;
@@ -32,6 +33,7 @@ impl Files {
     /// Stores it, on the disk. Only for who has the name's file locked: there is one draft for each.
     pub(super) fn store(&self, key: &Key, value: &[u8]) -> Result<()> {
         let stored = self.root.get().and_then(|root| {
+            size_limit::check(value.len())?;
             let mut draft = Draft::of_value(&root, &value_name(key))?;
             draft.file.write_all(value)?;
             draft.file.sync_data()?;

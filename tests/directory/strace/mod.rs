@@ -206,6 +206,20 @@ fn one_killed_by_strace_while_it_breaks_a_lock_hinders_nobody() {
     play.at_every_call();
 }
 
+#[test]
+fn draft_of_a_value_is_made_by_a_call_of_which_strace_shows_that_nobody_else_may_open_it() {
+    let (directory, elsewhere) = (temp_dir(), temp_dir());
+    let log = elsewhere.path().join("log");
+    let mut child = Traced::start("value", directory.path(), None, &log);
+    child.tell("go");
+    assert!(child.end());
+    child.rest();
+    let log = fs::read_to_string(&log).unwrap();
+    let is_made = |line: &&str| line.contains(".draft") && line.contains("O_CREAT");
+    let made = log.lines().find(is_made).expect("it is made");
+    assert!(made.contains(", 0600)"), "{made}");
+}
+
 impl Play {
     fn at_every_call(&self) {
         let started = Instant::now();

@@ -1,6 +1,7 @@
 //! Where it is measured: names, and on `file:` a directory, that nothing else uses.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process;
 
@@ -42,7 +43,14 @@ impl Place {
         let (scheme, rest) = url.split_once(':').unwrap_or_default();
         let kind = match scheme.to_ascii_lowercase().as_str() {
             "memory" => Kind::Memory,
-            "file" => Kind::Directory(directory_of(rest).join(format!(".{name}"))),
+            "file" => {
+                let above = directory_of(rest);
+                if rest.is_empty() {
+                    // As the library makes it: what is below would be made with it for all to read.
+                    let _ = DirBuilder::new().mode(0o700).create(&above);
+                }
+                Kind::Directory(above.join(format!(".{name}")))
+            }
             "rediss" | "valkeys" => Kind::EncryptedServer,
             _ => Kind::Server,
         };

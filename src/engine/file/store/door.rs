@@ -9,6 +9,7 @@
 //!
 //! Tested on Linux only.
 
+use std::ffi::OsString;
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::FileTypeExt;
@@ -23,7 +24,7 @@ use uuid::Uuid;
 
 use super::identity::{Identity, is_missing};
 use crate::base::fork::Process;
-use crate::engine::file::create::{Workshop, give, unless_missing};
+use crate::engine::file::create::{Workshop, give, is_draft, unless_missing};
 use crate::engine::file::digits;
 use crate::engine::file::dir::Dir;
 
@@ -259,15 +260,18 @@ pub(in crate::engine::file) fn sleep(
 
 /// Unlinks the doors whose processes are gone, and what crashes have left of what was about to be made. Returns how many
 /// they were.
-pub(in crate::engine::file) fn sweep(dir: &Dir) -> io::Result<usize> {
+pub(in crate::engine::file) fn sweep(
+    dir: &Dir,
+    entries: &[(OsString, FileType)],
+) -> io::Result<usize> {
     let mut swept = 0;
-    for (name, kind) in dir.entries()? {
+    for (name, kind) in entries {
         let Some(name) = name.to_str() else { continue };
         let is_left = match kind {
             FileType::Fifo if is_door(name) => true,
             _ => is_draft(name) && is_old(dir, name),
         };
-        if is_left && remove_left(dir, name, kind)? {
+        if is_left && remove_left(dir, name, *kind)? {
             swept += 1;
         }
     }
@@ -365,11 +369,6 @@ fn is_fifo_in(dir: &Dir, name: &str) -> io::Result<bool> {
 
 fn is_door(name: &str) -> bool {
     name.strip_prefix(PREFIX).and_then(DoorId::parse).is_some()
-}
-
-fn is_draft(name: &str) -> bool {
-    let id = name.strip_prefix('.');
-    id.is_some_and(|id| Uuid::try_parse(id).is_ok_and(|uuid| uuid.hyphenated().to_string() == id))
 }
 
 fn is_old(dir: &Dir, name: &str) -> bool {

@@ -30,7 +30,7 @@ impl Identity {
     }
 
     /// Whether a directory has this file under that name.
-    pub(super) fn is_in(self, dir: impl AsFd, name: &Path) -> io::Result<bool> {
+    pub(in crate::engine::file) fn is_in(self, dir: impl AsFd, name: &Path) -> io::Result<bool> {
         self.is_found(identity_at(dir, name, AtFlags::SYMLINK_NOFOLLOW))
     }
 

@@ -8,7 +8,7 @@
 //! 2 S   or here
 //! ```
 //!
-//! It uses `file::digits` and its own parts, `head` and `old`. What always holds here: whenever the process is killed, the file has the text before a write or the
+//! It uses `file::digits`, `file::size_limit` and its own parts, `head` and `old`. What always holds here: whenever the process is killed, the file has the text before a write or the
 //! one after it. A short text is written with its head into the first page by one call, which the kernel does wholly or not
 //! at all. A long one is written to where the one in use isn't, and then the head alone. The room for a write is there before the
 //! head is written, and the room for another long text as long as this one: a disk that becomes full keeps none from being replaced.
@@ -27,6 +27,7 @@ mod old;
 pub(in crate::engine::file) use self::head::{BootId, Boots};
 use self::head::{HEAD, Head};
 use crate::engine::file::digits;
+use crate::engine::file::size_limit;
 
 /// Where a long text may begin at the earliest: behind the first page.
 const PAGE: usize = 4096;
@@ -158,6 +159,11 @@ pub(in crate::engine::file) fn write(
     }
     let at = now.next(text.len());
     let mut filled = now.filled;
+    let needed = match at {
+        HEAD => PAGE,
+        _ => room_for(text.len()),
+    };
+    size_limit::check(needed)?;
     match at {
         HEAD => reserve(file, &mut filled, PAGE)?,
         _ => reserve_long(file, &mut filled, text.len())?,
@@ -216,6 +222,7 @@ pub(in crate::engine::file) fn note_seen(file: &File, token: u64) -> io::Result<
     digits::push_padded(&mut note, token, 20);
     note.extend(std::iter::repeat_n(' ', PAGE - SEEN - 1 - note.len()));
     note.push('\n');
+    size_limit::check(PAGE)?;
     file.write_all_at(note.as_bytes(), SEEN as u64)
 }
 
@@ -241,7 +248,11 @@ fn reserve_long(file: &File, filled: &mut usize, length: usize) -> io::Result<()
         let length = file.metadata()?.len();
         *filled = length.try_into().unwrap_or(usize::MAX);
     }
-    reserve(file, filled, 3 * slot_of(length))
+    reserve(file, filled, room_for(length))
+}
+
+fn room_for(length: usize) -> usize {
+    3 * slot_of(length)
 }
 
 /// Has the file be so long. Zeros are written, because a hole takes its room when it is written to.

@@ -1,0 +1,73 @@
+//! Files of names that nobody has used for long: they go, some of them whenever somebody opens the directory.
+//!
+//! It uses `create`, `dir`, `reading` and `store`. What always holds here: a file is removed while it is locked. Whoever has it
+//! open finds at the next change that it isn't at its path any more, and opens another. Its counter is a day behind the host's clock,
+//! from which the next token comes.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+
+use rustix::fs::{FileType, OFlags};
+
+use super::create::open_there;
+use super::dir::Dir;
+use super::reading::written_of;
+use super::store::identity::Identity;
+use super::store::page::{self, BootId};
+use super::text::Doors;
+use crate::base::token::host_micros;
+
+/// So many are looked at each time.
+const LOOKS: usize = 64;
+
+/// A name is idle when it wasn't taken for so long. A clock that is set back by less gives no token again.
+const IDLE_MICROS: u64 = 86_400 * 1_000_000;
+
+/// Begins anywhere, so that those who open the directory one after the other get to see them all.
+pub(super) fn remove_some(dir: &Dir, entries: &[(OsString, FileType)]) -> io::Result<()> {
+    let is_name = |name: &OsStr| name.as_encoded_bytes().ends_with(b".lock");
+    let names = entries
+        .iter()
+        .filter(|(name, kind)| kind.is_file() && is_name(name));
+    let names: Vec<_> = names.map(|(name, _)| name).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let first = fastrand::usize(..names.len());
+    for name in names
+        .iter()
+        .cycle()
+        .skip(first)
+        .take(LOOKS.min(names.len()))
+    {
+        remove_idle(dir, name)?;
+    }
+    Ok(())
+}
+
+fn remove_idle(dir: &Dir, name: &OsStr) -> io::Result<()> {
+    // What can't be opened or locked at once isn't this one's to remove.
+    let Ok(Some((file, found))) = open_there(dir, name, OFlags::RDWR) else {
+        return Ok(());
+    };
+    if file.try_lock().is_err() {
+        return Ok(());
+    }
+    if Identity::of(&found).is_in(dir, name.as_ref())? && is_idle(&file)? {
+        // Where users may not remove each other's files, its owner does.
+        let _ = dir.remove(name);
+    }
+    // A child that is being spawned has a copy of the descriptor for a moment.
+    file.unlock()
+}
+
+fn is_idle(file: &std::fs::File) -> io::Result<bool> {
+    let found = page::read(file, &BootId::current())?;
+    let written = found.and_then(|(found, _)| written_of(found, &mut Doors::default()));
+    let before = host_micros().saturating_sub(IDLE_MICROS);
+    Ok(written.is_some_and(|written| {
+        let says_nothing = written.entries.is_empty() && written.broken.is_empty();
+        // One that was never used has no counter: another process may be about to use it.
+        says_nothing && !written.abandoned && (1..before).contains(&written.counter)
+    }))
+}

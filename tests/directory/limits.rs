@@ -1,0 +1,177 @@
+//! Processes that may write files up to a length, or open a number of files; hosts with odd names; and many names.
+
+use std::os::unix::fs::FileExt;
+
+use crosslock::LockState;
+
+use super::puppet::Puppet;
+use super::*;
+
+#[test]
+fn process_that_may_write_no_long_files_leaves_a_lock_whole_and_lives() {
+    let directory = temp_dir();
+    let mut other = Puppet::start(directory.path());
+    assert!(other.ask("lock a").starts_with("token"));
+    assert_eq!(other.ask("unlock"), "ok");
+    let mut limited = Puppet::start(directory.path());
+    for most in [1, 70, 100, 200, 4095] {
+        limited.limit_file_size(Some(most));
+        for name in ["a", "b"] {
+            for order in ["try", "lock", "read"] {
+                assert_eq!(limited.ask(&format!("{order} {name}")), "Engine", "{most}");
+            }
+            assert!(
+                other.ask(&format!("try {name}")).starts_with("token"),
+                "{most}"
+            );
+            // That changes nothing.
+            assert_eq!(limited.ask(&format!("try {name}")), "taken", "{most}");
+            assert_eq!(other.ask("unlock"), "ok");
+        }
+    }
+    assert!(
+        limited.ask("why a").contains("ulimit -f"),
+        "{}",
+        limited.ask("why a")
+    );
+    limited.limit_file_size(Some(4096));
+    assert!(limited.ask("lock a").starts_with("token"));
+    assert_eq!(limited.ask("unlock"), "ok");
+}
+
+#[test]
+fn value_that_is_longer_than_a_process_may_write_is_refused_and_the_one_before_stays() {
+    let directory = temp_dir();
+    let mut limited = Puppet::start(directory.path());
+    assert_eq!(limited.ask("store-10 a"), "ok");
+    limited.limit_file_size(Some(5000));
+    assert_eq!(limited.ask("store-10000 a"), "Engine");
+    limited.limit_file_size(None);
+    assert_eq!(limited.ask("length a"), "10");
+    assert_eq!(limited.ask("store-10000 a"), "ok");
+}
+
+#[test]
+fn host_with_a_newline_in_its_name_leaves_a_lock_that_others_understand() {
+    if !rustix::process::geteuid().is_root() {
+        println!("left out: only root can name a host");
+        return;
+    }
+    let directory = temp_dir();
+    let lock = open(directory.path());
+    let mut odd = Puppet::start_under(&["unshare", "-u"], directory.path());
+    assert_eq!(odd.ask("name-the-host"), "ok");
+    assert!(odd.ask("lock a").starts_with("token"));
+    let seen = lock.inspect("a").unwrap();
+    assert_eq!(seen.state, LockState::Exclusive);
+    assert!(lock.try_lock("a").unwrap().is_none());
+    assert_eq!(odd.ask("unlock"), "ok");
+    assert!(lock.try_lock("a").unwrap().is_some());
+}
+
+#[test]
+fn files_of_others_whose_names_are_ids_are_left_alone() {
+    let directory = temp_dir();
+    let foreign = directory
+        .path()
+        .join(".550e8400-e29b-41d4-a716-446655440000");
+    fs::write(&foreign, "precious").unwrap();
+    age(&foreign);
+    drop(open(directory.path()));
+    assert_eq!(fs::read_to_string(&foreign).unwrap(), "precious");
+}
+
+#[test]
+fn process_that_has_used_many_names_gives_their_descriptors_back_for_others() {
+    let directory = temp_dir();
+    let mut poor = Puppet::start(directory.path());
+    for n in 0..40 {
+        assert!(poor.ask(&format!("lock {n}")).starts_with("token"));
+        assert_eq!(poor.ask("unlock"), "ok");
+    }
+    poor.exhaust_all_but_those_in_use();
+    for name in ["a", "b", "c"] {
+        let answer = poor.ask(&format!("lock {name}"));
+        assert!(answer.starts_with("token"), "{answer}");
+        assert_eq!(poor.ask("unlock"), "ok");
+    }
+    poor.exhaust();
+    let why = poor.ask("why other");
+    assert!(why.contains("ulimit -n"), "{why}");
+}
+
+/// As one that was used last at that time, in microseconds since 1970.
+fn use_last_at(file: &Path, micros: u64, more: &str) {
+    let text = format!("counter {micros}\n{more}");
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let head = format!(
+        "crosslock 2 {} at=64 len={} sum={:08x}",
+        &boot[..8],
+        text.len(),
+        sum(text.as_bytes())
+    );
+    let opened = fs::OpenOptions::new().write(true).open(file).unwrap();
+    opened
+        .write_all_at(format!("{head:63}\n{text}").as_bytes(), 0)
+        .unwrap();
+}
+
+/// As `docs/file.md` has it.
+fn sum(text: &[u8]) -> u32 {
+    const FACTOR: u64 = 0x517c_c1b7_2722_0a95;
+    let words = text.chunks(8).map(|part| {
+        let mut word = [0; 8];
+        word[..part.len()].copy_from_slice(part);
+        u64::from_le_bytes(word)
+    });
+    let sum = words.fold(!(text.len() as u64), |sum, word| {
+        (sum.rotate_left(5) ^ word).wrapping_mul(FACTOR)
+    });
+    ((sum ^ sum >> 32).wrapping_mul(FACTOR) >> 32) as u32
+}
+
+/// How long a name has to be idle until its file may go.
+const IDLE: u64 = 2 * 86_400 * 1_000_000;
+
+#[test]
+fn file_of_a_name_that_nobody_used_for_days_is_removed_and_those_that_matter_stay() {
+    let directory = temp_dir();
+    let lock = open(directory.path());
+    let token = |name: &str| lock.lock(name).unwrap().fencing_token();
+    let names = ["idle", "new", "abandoned", "held", "other"];
+    let tokens = names.map(token);
+    let guard = lock.lock("held").unwrap();
+    let file = |name: &str| file_of(directory.path(), name);
+    use_last_at(&file("idle"), tokens[0] - IDLE, "");
+    use_last_at(&file("abandoned"), tokens[2] - IDLE, "abandoned\n");
+    fs::write(file("other"), "not ours").unwrap();
+    drop(open(directory.path()));
+    assert_eq!(
+        names_in(directory.path())
+            .into_iter()
+            .filter(|name| name.ends_with(".lock"))
+            .collect::<Vec<_>>(),
+        ["abandoned", "held", "new", "other"].map(|name| format!("crosslock+{name}.lock"))
+    );
+    guard.verify().unwrap();
+    // One that has it open finds that out.
+    let next = lock.lock("idle").unwrap();
+    assert!(next.fencing_token() > tokens[0] && file("idle").exists());
+}
+
+/// However many there were at a time, in the end they are gone.
+#[test]
+fn many_names_that_were_used_once_go_some_at_a_time() {
+    const MANY: u32 = 100;
+    let directory = temp_dir();
+    let lock = open(directory.path());
+    for n in 0..MANY {
+        let token = lock.lock(&n.to_string()).unwrap().fencing_token();
+        use_last_at(&file_of(directory.path(), &n.to_string()), token - IDLE, "");
+    }
+    drop(lock);
+    wait_until("all to be gone", PATIENCE, || {
+        drop(open(directory.path()));
+        names_in(directory.path()).is_empty()
+    });
+}
