@@ -17,9 +17,9 @@ use crate::base::diagnosis::Finding;
 mod kind;
 mod space;
 
-pub(super) fn diagnose(directory: &Arc<Dir>) -> io::Result<Vec<Finding>> {
+pub(super) fn diagnose(directory: &Arc<Dir>, is_private: bool) -> io::Result<Vec<Finding>> {
     Ok(vec![
-        rights(directory.path(), &directory.metadata()?),
+        rights(directory.path(), is_private, &directory.metadata()?),
         kind::kind(directory)?,
         locking(directory)?,
         space::space(directory)?,
@@ -28,11 +28,16 @@ pub(super) fn diagnose(directory: &Arc<Dir>) -> io::Result<Vec<Finding>> {
     ])
 }
 
-fn rights(directory: &Path, found: &Metadata) -> Finding {
+fn rights(directory: &Path, is_private: bool, found: &Metadata) -> Finding {
     const CHECK: &str = "directory";
     let (mode, owner) = (found.mode() & 0o7777, found.uid());
     let text = format!("{}, of user {owner}, mode {mode:04o}", directory.display());
     let may_write = |class: u32| mode >> class & 0o3 == 0o3;
+    if is_private {
+        let others = "another user's `file:` is another directory, with other locks: \
+                      for those of several users, use file:///var/lock/<directory>";
+        return Finding::fine(CHECK, format!("{text}: for this user alone; {others}"));
+    }
     if !may_write(0) {
         let who = if may_write(3) {
             "its group uses the same locks"
@@ -134,8 +139,20 @@ mod tests {
             (0o1777, "weak"),
         ] {
             fs::set_permissions(directory.path(), Permissions::from_mode(mode)).unwrap();
-            let found = rights(directory.path(), &fs::metadata(directory.path()).unwrap());
+            let found = fs::metadata(directory.path()).unwrap();
+            let found = rights(directory.path(), false, &found);
             assert_eq!(found.verdict.to_string(), verdict, "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn private_directory_is_told_to_be_of_one_user() {
+        let directory = tempfile::tempdir().unwrap();
+        let found = fs::metadata(directory.path()).unwrap();
+        for (is_private, is_told) in [(true, true), (false, false)] {
+            let finding = rights(directory.path(), is_private, &found);
+            assert_eq!(finding.verdict.to_string(), "fine");
+            assert_eq!(finding.found.contains("file:///var/lock/"), is_told);
         }
     }
 

@@ -177,7 +177,8 @@ impl Engine for FileEngine {
         _deadline: &Deadline,
     ) -> Result<Vec<Finding>> {
         let found = self.files.root.get_or_make();
-        let found = found.and_then(|root| diagnosis::diagnose(&root));
+        let found =
+            found.and_then(|found| diagnosis::diagnose(&found, self.files.root.is_private()));
         found.map_err(|e| Error::engine(None, &self.files.place, files::DISK, e))
     }
 

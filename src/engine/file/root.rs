@@ -40,6 +40,10 @@ impl Root {
         root
     }
 
+    pub(super) fn is_private(&self) -> bool {
+        self.is_private
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
