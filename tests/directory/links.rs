@@ -75,14 +75,14 @@ impl Scene {
         attacker
     }
 
-    /// What an attacker could have changed: rights, group and number of links of each, and what is there.
+    /// What an attacker could have changed: rights and group of each, and what is there.
     fn secrets(&self, lure: &fs::File) -> Vec<String> {
         let found = ["", "file", "directory"].map(|name| self.secret.path().join(name));
         let found = found.map(|path| fs::symlink_metadata(&path).unwrap());
-        let found = found.into_iter().chain([lure.metadata().unwrap()]);
-        let mut all: Vec<_> = found
-            .map(|found| format!("{:o} {} {}", found.mode(), found.gid(), found.nlink()))
-            .collect();
+        let rights = |found: &fs::Metadata| format!("{:o} {}", found.mode(), found.gid());
+        let mut all: Vec<_> = found.iter().map(rights).collect();
+        // Whoever may write in a directory may remove what is there.
+        all.push(rights(&lure.metadata().unwrap()));
         all.extend(names_in(self.secret.path()));
         all.extend(names_in(&self.secret.path().join("directory")));
         all

@@ -13,7 +13,7 @@ use super::{
 /// A lease that outlives a failover.
 const TTL: Duration = Duration::from_secs(20);
 
-pub(crate) fn patient(cluster: &Cluster) -> Locker {
+fn patient(cluster: &Cluster) -> Locker {
     Locker::builder(&cluster.url())
         .ttl(TTL)
         .build()

@@ -6,8 +6,14 @@ use std::time::Duration;
 use crosslock::{Error, Locker};
 use support::{Cluster, Migration, Stopwatch, wait_until};
 
-use super::failovers::{patient, replicated};
+use super::failovers::replicated;
 use super::{PATIENCE, cause, held, held_soon, millis, name_on, open, slot, start};
+
+/// A locker whose leases aren't renewed meanwhile, nor do they end.
+fn lasting(cluster: &Cluster) -> Locker {
+    let builder = Locker::builder(&cluster.url()).ttl(5 * PATIENCE);
+    builder.build().expect("open")
+}
 
 /// Brings all keys of the name to node 1, which hasn't the slot yet.
 fn half_done<'a>(cluster: &'a Cluster, name: &str) -> Migration<'a> {
@@ -45,7 +51,7 @@ fn assert_refused(locker: &Locker, name: &str) {
 #[test]
 fn lock_that_moved_is_not_granted_by_the_successor_of_its_old_node() {
     let cluster = start();
-    let (locker, known, name) = (patient(&cluster), open(&cluster), name_on(&cluster, 0, 0));
+    let (locker, known, name) = (lasting(&cluster), open(&cluster), name_on(&cluster, 0, 0));
     // One process knows the old map.
     drop(held(&known, &name));
     let guard = replicated(&cluster, &locker, &name);
@@ -70,7 +76,7 @@ fn lock_that_moved_is_not_granted_by_the_successor_of_its_old_node() {
 #[test]
 fn lock_that_moved_is_not_granted_by_a_node_that_keeps_the_slot_after_all() {
     let cluster = start();
-    let (locker, name) = (patient(&cluster), name_on(&cluster, 0, 0));
+    let (locker, name) = (lasting(&cluster), name_on(&cluster, 0, 0));
     // It looks nodes up each 100 ms.
     let builder = Locker::builder(&cluster.url()).ttl(millis(400));
     let known = builder.build().expect("open");

@@ -78,7 +78,7 @@ fn renewals_and_waiters_outlive_each_step_of_a_migration() {
 #[test]
 fn leases_are_renewed_for_as_long_as_their_slot_moves() {
     let cluster = start();
-    let locker = Locker::builder(&cluster.url()).ttl(Duration::from_secs(2));
+    let locker = Locker::builder(&cluster.url()).ttl(Duration::from_secs(4));
     let locker = locker.build().expect("open");
     // As a slot with many other keys does for seconds.
     let on_its_way = |number: usize| name_on(&cluster, 0, number);
@@ -92,7 +92,7 @@ fn leases_are_renewed_for_as_long_as_their_slot_moves() {
         .map(|number| cluster.migration(slot(&on_its_way(number)), 1))
         .collect();
     let is_held = |when: &str| {
-        thread::sleep(Duration::from_secs(4));
+        thread::sleep(Duration::from_secs(6));
         for guard in &guards {
             let lost = guard.lost().try_recv();
             assert!(lost.is_err(), "{when}: {}: {lost:?}", guard.name());
