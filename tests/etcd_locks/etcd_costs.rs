@@ -94,7 +94,7 @@ fn waiters_read_nothing_while_nothing_changes() {
 /// Not each of them looks whenever one gives back what it had.
 #[test]
 fn waiting_for_permits_takes_as_many_requests_however_many_wait() {
-    const WAITERS: u64 = 24;
+    const WAITERS: u32 = 24;
     const PERMITS: u32 = 2;
     let server = Etcd::start();
     let semaphore = |of: &Etcd| {
@@ -116,11 +116,11 @@ fn waiting_for_permits_takes_as_many_requests_however_many_wait() {
                 guard.expect("its turn").unlock().unwrap();
             });
         }
-        await_places(&server, WAITERS as usize + 1);
+        await_places(&server, 1 + usize::try_from(WAITERS).unwrap());
         let before = requests();
         drop(all);
         wait_until("all to be served", PATIENCE, || server.keys("").is_empty());
-        let each = (requests() - before) as f64 / WAITERS as f64;
+        let each = (requests() - before) as f64 / f64::from(WAITERS);
         assert!(each <= 8.0, "{each} requests for each");
     });
 }
