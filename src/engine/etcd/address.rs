@@ -57,6 +57,7 @@ fn understand(url: &str) -> Result<Address, String> {
     query.finish(known, !url.contains('@'))?;
     let hosts: Vec<_> = servers.iter().map(HostPort::to_string).collect();
     let shown = format!("{scheme}://{}/{root}", hosts.join(","));
+    let own = own.map(|(chain, key)| OwnCertificate { chain, key });
     Ok(Address {
         shown: shown.trim_end_matches('/').to_owned(),
         hosts: servers,

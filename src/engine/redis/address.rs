@@ -118,7 +118,7 @@ fn tcp(scheme: &str, parts: Parts<'_>, show_keys: bool) -> Result<Address, Strin
         shown: format!("{scheme}://{shown}"),
         tls,
         ca,
-        own,
+        own: own.map(|(chain, key)| OwnCertificate { chain, key }),
         login,
         database,
         given,

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::parts::decoded;
-use crate::engine::net::tls::OwnCertificate;
 
 /// The keys and values of a query, each of which is to be taken once. A key without a `=` has no value.
 pub(in crate::engine) struct Query(Vec<(String, Option<String>)>);
@@ -27,13 +26,13 @@ impl Query {
         Some(self.0.remove(at).1.unwrap_or_default())
     }
 
-    /// The file with certificates to trust, and those with our own and its key.
+    /// The file with certificates to trust; and those with our own, and with its key.
     pub(in crate::engine) fn take_certificates(
         &mut self,
-    ) -> Result<(Option<PathBuf>, Option<OwnCertificate>), String> {
+    ) -> Result<(Option<PathBuf>, Option<(PathBuf, PathBuf)>), String> {
         let [ca, cert, key] = ["ca", "cert", "key"].map(|name| self.take(name).map(PathBuf::from));
         let own = match (cert, key) {
-            (Some(chain), Some(key)) => Some(OwnCertificate { chain, key }),
+            (Some(chain), Some(key)) => Some((chain, key)),
             (None, None) => None,
             _ => {
                 let reason = "a certificate needs its key, and a key its certificate: use ?cert=FILE&key=FILE";
