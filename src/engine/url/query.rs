@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use super::parts::decoded;
 
+/// The file with certificates to trust; and those with our own, and with its key.
+pub(in crate::engine) type Certificates = (Option<PathBuf>, Option<(PathBuf, PathBuf)>);
+
 /// The keys and values of a query, each of which is to be taken once. A key without a `=` has no value.
 pub(in crate::engine) struct Query(Vec<(String, Option<String>)>);
 
@@ -26,10 +29,8 @@ impl Query {
         Some(self.0.remove(at).1.unwrap_or_default())
     }
 
-    /// The file with certificates to trust; and those with our own, and with its key.
-    pub(in crate::engine) fn take_certificates(
-        &mut self,
-    ) -> Result<(Option<PathBuf>, Option<(PathBuf, PathBuf)>), String> {
+    /// `?ca=`, `?cert=` and `?key=`, of which the last two need each other.
+    pub(in crate::engine) fn take_certificates(&mut self) -> Result<Certificates, String> {
         let [ca, cert, key] = ["ca", "cert", "key"].map(|name| self.take(name).map(PathBuf::from));
         let own = match (cert, key) {
             (Some(chain), Some(key)) => Some((chain, key)),

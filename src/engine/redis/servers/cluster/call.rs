@@ -16,14 +16,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::elsewhere::Asked;
+use super::elsewhere::{Asked, half};
 use super::lookup::Nodes;
 use super::view;
 use crate::base::clock::Deadline;
 use crate::base::error::Cause;
 use crate::engine::Unanswered;
 use crate::engine::net::address::HostPort;
-use crate::engine::net::limits::SHORTEST_SHARE;
 use crate::engine::redis::failure::{Failure, Redirect};
 use crate::engine::redis::script::{Command, Order};
 use crate::engine::redis::server::{Answer, Manner, Server};
@@ -277,15 +276,5 @@ impl Target {
             server,
             manner: Manner::Plain,
         }
-    }
-}
-
-/// What one of several nodes gets of the time.
-pub(super) fn half(deadline: &Deadline) -> Deadline {
-    let half = deadline.remaining() / 2;
-    if half < SHORTEST_SHARE {
-        deadline.clone()
-    } else {
-        deadline.within(half)
     }
 }

@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::elsewhere::Importers;
+use super::importers::Importers;
 use super::view::View;
 use crate::engine::net::address::{Endpoint, HostPort};
 use crate::engine::redis::server::Server;

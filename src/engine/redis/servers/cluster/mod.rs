@@ -8,6 +8,7 @@
 //! | `heard.rs` | whom of them to believe |
 //! | `call.rs` | a command on its way from node to node |
 //! | `elsewhere.rs` | locks that a node has whose slot is another's |
+//! | `importers.rs` | the nodes that take slots over |
 //! | `watch.rs` | a call that has no answer yet, while its slot comes to another node |
 //! | `hello.rs` | what is at the addresses of the URL |
 //!
@@ -48,6 +49,7 @@ mod call;
 mod elsewhere;
 mod heard;
 mod hello;
+mod importers;
 mod lookup;
 mod map;
 mod view;
