@@ -36,7 +36,7 @@ fn main() {
     let arguments: Vec<String> = arguments.collect();
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        [ROLE, url, kind, count] => return wait(url, kind, number(count)),
+        [ROLE, url, kind, count] => wait(url, kind, number(count)),
         [kind @ ("lock" | "permits"), ref counts @ ..] if counts.iter().all(is_number) => {
             counts.iter().for_each(|count| measure(kind, number(count)));
         }
