@@ -217,9 +217,15 @@ fn outcome(result: crosslock::Result<()>) -> String {
 
 /// Which error it is, and nothing more.
 fn kind(error: &Error) -> String {
-    let text = format!("{error:?}");
-    let end = text.find(|c: char| !c.is_alphanumeric());
-    text[..end.unwrap_or(text.len())].to_owned()
+    let kind = match error {
+        Error::Unavailable { .. } => "Unavailable",
+        Error::Denied { .. } => "Denied",
+        Error::Conflict { .. } => "Conflict",
+        Error::Lost { .. } => "Lost",
+        Error::Engine { .. } => "Engine",
+        other => panic!("{other:?}"),
+    };
+    kind.to_owned()
 }
 
 /// Starts a program that sleeps, and inherits these files.
