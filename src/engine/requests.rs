@@ -75,6 +75,9 @@ pub(crate) enum Released {
     NotOwner,
     /// Not the owner, because somebody broke the lock.
     Broken,
-    /// Not the owner when asked a second time, the answer to the first having been lost.
+    /// Not the owner when asked a second time, the answer to the first having been lost. The first released it, or the lease had
+    /// run out.
+    Repeated,
+    /// The same at a server that may have lost its data before, and let others in.
     Unclear,
 }

@@ -39,8 +39,9 @@ pub(super) const UNSTORED: &str =
 /// |---|---|---|---|
 /// | `Done` | or not | `Ours`: the server had kept it | the same |
 /// | `NotOwner` | or not | `Lost` | the same |
+/// | `Repeated` | yes | `Ours`: nobody else can have ended it | the same |
 /// | `Unclear` | yes | an error: a server that lost its data may have ended it before | an error: it may be stored or not |
-/// | `Unclear` | no | `Lost`: it may have run out, and another may have had it | the same |
+/// | `Repeated`, `Unclear` | no | `Lost`: it may have run out, and another may have had it | an error: it may be stored or not |
 /// | an error | or not | an error: it may be released or not | the same |
 pub(super) enum Ended {
     /// It was the caller's to the end.
@@ -113,7 +114,8 @@ impl LockGuard {
     ///
     /// If the answer is lost, the release is sent again. When others have had the lock by then, it isn't known whether the first
     /// copy released it, or a server that lost its data had let them in before: that is [`Error::Unavailable`], or
-    /// [`Error::Lost`] if the lease has run out meanwhile.
+    /// [`Error::Lost`] if the lease has run out meanwhile. On etcd and ZooKeeper, which lose no data, a lease that is still valid
+    /// counts as released.
     ///
     /// # Examples
     ///
@@ -328,14 +330,16 @@ impl LockGuard {
             self.defer(DeferredRelease::of(lease, self.core.options.ttl));
         }
         let advice = value.map_or(UNRELEASED, |_| UNSTORED);
+        let is_valid = || self.core.clock.now() < valid_until;
         match released.map_err(|e| e.advising(advice))? {
             Released::Done => Ok(Ended::Ours),
             Released::NotOwner => Ok(Ended::Lost(LostReason::NotOwner)),
             Released::Broken => Ok(Ended::Lost(LostReason::Broken)),
-            Released::Unclear if value.is_none() && self.core.clock.now() >= valid_until => {
+            Released::Repeated if is_valid() => Ok(Ended::Ours),
+            Released::Repeated | Released::Unclear if value.is_none() && !is_valid() => {
                 Ok(Ended::Lost(LostReason::Expired))
             }
-            Released::Unclear => {
+            Released::Repeated | Released::Unclear => {
                 let (cause, advice) = match value {
                     Some(_) => (
                         "the answer was lost that says whether its value was stored",

@@ -55,7 +55,7 @@ fn end(
     Ok(if is_broken {
         Released::Broken
     } else if was_asked_again {
-        Released::Unclear
+        Released::Repeated
     } else {
         Released::NotOwner
     })

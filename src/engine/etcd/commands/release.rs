@@ -115,7 +115,7 @@ fn why_not(found: &[Found], was_sent: bool) -> Released {
         // It is all there, and was written otherwise.
         Released::Done
     } else if was_sent {
-        Released::Unclear
+        Released::Repeated
     } else {
         Released::NotOwner
     }
