@@ -274,7 +274,11 @@ fn child_holds_a_file() {
     };
     assert_eq!((threads_named(OURS), open()), (0, 0));
     let guards = [lock.lock("a").unwrap(), lock.lock("b").unwrap()];
-    assert_eq!((open(), doors()), (4, 2), "a file and a door for each");
+    assert_eq!(
+        (open(), doors()),
+        (5, 2),
+        "the directory, and a file and a door for each"
+    );
     for lock in [&lock, &Locker::open(&url).unwrap()] {
         assert!(lock.try_lock("a").unwrap().is_none());
     }
@@ -290,11 +294,13 @@ fn child_holds_a_file() {
     // A door for all that follow each other, and one more for each that a busy machine was late to release.
     let kept = doors();
     assert!((3..10).contains(&kept), "{kept}");
-    support::wait_until("the file of each name, and doors", PATIENCE, || {
-        open() == 2 + doors()
-    });
+    support::wait_until(
+        "the file of each name, doors, and the directory of each locker",
+        PATIENCE,
+        || open() == 4 + doors(),
+    );
     drop(guards);
-    assert!(doors() < 10 && open() == 2 + doors());
+    assert!(doors() < 10 && open() == 4 + doors());
     drop((lock, other));
     assert_eq!((open(), doors()), (0, 0));
     tell_that_threads_end();

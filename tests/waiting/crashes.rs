@@ -119,19 +119,21 @@ fn stopped_waiter_costs_the_others_the_one_lease_that_it_was_granted() {
 
 #[test]
 fn waiter_that_has_stood_still_for_long_costs_the_others_nothing() {
+    const TTL: Duration = millis(600);
     let server = RedisServer::start();
     let (_, guard) = holder(&server);
     // Its next heartbeat is overdue after 800 ms.
-    let mut stopped = processes_in_line(&server, 1, millis(600)).remove(0);
+    let mut stopped = processes_in_line(&server, 1, TTL).remove(0);
     let owner = line(&server).remove(0);
     let mut others = processes_in_line(&server, 2, LONG);
     stopped.stop();
     let waiter = || server.query::<Option<String>>(&["HGET", WAITERS, &owner]);
-    wait_until("its heartbeat to be overdue", PATIENCE, || {
+    wait_until("its heartbeat to be overdue for its ttl", PATIENCE, || {
         let time: Vec<u64> = server.query(&["TIME"]);
         let overdue = waiter().expect("nobody asks meanwhile");
         let overdue: u64 = overdue.split(' ').next().unwrap().parse().unwrap();
-        time[0] * 1000 + time[1] / 1000 > overdue
+        let overdue = Duration::from_millis(overdue) + TTL;
+        Duration::from_secs(time[0]) + Duration::from_micros(time[1]) > overdue
     });
     let watch = Stopwatch::start();
     let (released, token) = (now(), guard.fencing_token());

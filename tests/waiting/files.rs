@@ -18,7 +18,8 @@ fn watches(process: u32, directory: &Path) -> bool {
     // One that is closed meanwhile watches nothing.
     let path = |entry: fs::DirEntry| fs::read_link(entry.path()).unwrap_or_default();
     let doors = open.map(|entry| path(entry.unwrap()));
-    let doors = doors.filter(|path| path.starts_with(directory.join("")));
+    // It has the directory open, too.
+    let doors = doors.filter(|path| path.parent() == Some(directory));
     doors.filter(|path| path.extension().is_none()).count() == 2
 }
 
