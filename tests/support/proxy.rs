@@ -156,6 +156,18 @@ impl Proxy {
         self.shared.lost_replies.load(SeqCst)
     }
 
+    /// Waits until bytes of an open connection were swallowed: the next [`Proxy::set`] closes it.
+    #[track_caller]
+    pub fn await_swallowed(&self) {
+        let is_torn = || {
+            self.shared
+                .state()
+                .open_relays()
+                .any(|relay| relay.is_torn())
+        };
+        super::wait_until("bytes to be swallowed", PATIENCE, is_torn);
+    }
+
     /// Returns how many connections clients have open now.
     pub fn connections(&self) -> usize {
         self.shared.connections.load(SeqCst)

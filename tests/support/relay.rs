@@ -72,7 +72,7 @@ impl Relay {
         self.closed.load(SeqCst)
     }
 
-    fn is_torn(&self) -> bool {
+    pub(super) fn is_torn(&self) -> bool {
         self.torn.load(SeqCst)
     }
 

@@ -50,6 +50,8 @@ impl Scene {
         drop(held);
         let broken = self.holder.break_lock("n").expect("break");
         assert_eq!(broken.len(), 1, "it was handed off");
+        // A proxy that is slow would pass the grant afterwards.
+        self.proxy.await_swallowed();
         self.proxy.set(Fault::None);
     }
 }
