@@ -1,12 +1,12 @@
 //! Many processes that wait for one name of etcd: what they cost its servers while nothing happens, and how fast they are served.
 //!
 //! ```text
-//! cargo bench -p crosslock-tests --features etcd --bench crowd [-- KIND WAITERS...]
+//! cargo bench -p crosslock-tests --features etcd --bench crowd [-- [--ttl SECONDS] KIND WAITERS...]
 //! ```
 //!
 //! KIND is `lock` (50 and 1000 waiters by default) or `permits` (50 and 300, for 4 permits). Three members of etcd are started on this
-//! machine for each number. Each waiter has a `Locker` of its own, with the default ttl, as a process of its own would have; 50 of them share a
-//! process here. `idle` is the CPU that the three members use together, in percent of one core, without waiters and with them; `kept` whether
+//! machine for each number. Each waiter has a `Locker` of its own, as a process of its own would have; 50 of them share a
+//! process here. The ttl is the default one, unless it is given. `idle` is the CPU that the three members use together, in percent of one core, without waiters and with them; `kept` whether
 //! all have kept their places meanwhile. Then the holder releases, each waiter holds for 1 ms, and all are served: `requests` are those
 //! for each acquisition.
 //!
@@ -22,6 +22,7 @@ use support::{Etcd, EtcdCluster};
 
 const ROLE: &str = "waiters";
 const EACH: usize = 50;
+const DEFAULT_TTL: &str = "10";
 const PERMITS: u32 = 4;
 const HOLD: Duration = Duration::from_millis(1);
 const SETTLE: Duration = Duration::from_secs(5);
@@ -35,20 +36,32 @@ fn main() {
         .filter(|argument| argument != "--bench");
     let arguments: Vec<String> = arguments.collect();
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
-    match arguments[..] {
-        [ROLE, url, kind, count] => wait(url, kind, number(count)),
+    let (ttl, arguments) = match arguments[..] {
+        ["--ttl", ttl, ref others @ ..] => (ttl, others),
+        ref all => (DEFAULT_TTL, all),
+    };
+    match *arguments {
+        [ROLE, url, kind, count] => wait(&opened(url, ttl), kind, number(count)),
         [kind @ ("lock" | "permits"), ref counts @ ..] if counts.iter().all(is_number) => {
-            counts.iter().for_each(|count| measure(kind, number(count)));
+            counts
+                .iter()
+                .for_each(|count| measure(kind, number(count), ttl));
         }
         _ => {
-            [50, 1000]
-                .into_iter()
-                .for_each(|count| measure("lock", count));
-            [50, 300]
-                .into_iter()
-                .for_each(|count| measure("permits", count));
+            let all = [("lock", [50, 1000]), ("permits", [50, 300])];
+            all.into_iter().for_each(|(kind, counts)| {
+                counts
+                    .into_iter()
+                    .for_each(|count| measure(kind, count, ttl))
+            });
         }
     }
+}
+
+/// A way to open a locker with such a ttl.
+fn opened(url: &str, ttl: &str) -> impl Fn() -> Locker + Sync {
+    let ttl = Duration::from_secs(ttl.parse().expect("a number of seconds"));
+    move || Locker::builder(url).ttl(ttl).build().expect("it opens")
 }
 
 fn is_number(text: &&str) -> bool {
@@ -60,12 +73,11 @@ fn number(text: &str) -> usize {
 }
 
 /// What a process of waiters does: all of them wait, and each holds once.
-fn wait(url: &str, kind: &str, count: usize) {
+fn wait(open: &(impl Fn() -> Locker + Sync), kind: &str, count: usize) {
     thread::scope(|scope| {
         for _ in 0..count {
             scope.spawn(|| {
-                let locker = Locker::open(url).expect("it opens");
-                let guard = take(&locker, kind, 1);
+                let guard = take(&open(), kind, 1);
                 thread::sleep(HOLD);
                 drop(guard);
             });
@@ -84,17 +96,16 @@ fn take(locker: &Locker, kind: &str, count: u32) -> Box<dyn Send> {
     Box::new(guard.expect("it answers").expect("its turn"))
 }
 
-fn measure(kind: &str, count: usize) {
+fn measure(kind: &str, count: usize, ttl: &str) {
     let cluster = Etcd::setup().cluster(3);
     thread::sleep(SETTLE);
     let alone = idle(&cluster);
-    let locker = Locker::open(&cluster.url()).expect("it opens");
-    let holder = take(&locker, kind, PERMITS);
+    let holder = take(&opened(&cluster.url(), ttl)(), kind, PERMITS);
     let line = || cluster.member(0).keys("crosslock/crowd/w/");
     let (mut processes, began) = (Vec::new(), Instant::now());
     for first in (0..count).step_by(EACH) {
         let part = EACH.min(count - first);
-        processes.push(start(&cluster.url(), kind, part));
+        processes.push(start(&cluster.url(), kind, part, ttl));
         while line().len() <= first + part {
             let waits = began.elapsed() < PATIENCE;
             assert!(waits, "{} of {count} are in line", line().len());
@@ -119,7 +130,7 @@ fn measure(kind: &str, count: usize) {
     let served = began.elapsed();
     let requests = requests() - before;
     println!(
-        "{kind:8} {count:5} waiters: idle {alone:5.1} % alone, {waiting:5.1} % with them; kept {kept}; entered in {entered:.1?}; \
+        "{kind:8} {count:5} waiters, ttl {ttl} s: idle {alone:5.1} % alone, {waiting:5.1} % with them; kept {kept}; entered in {entered:.1?}; \
          served in {served:.2?}, {:.0}/s; {:.1} requests",
         ratio(count, served.as_secs_f64()),
         ratio(usize::try_from(requests).expect("not so many"), 1.0) / ratio(count, 1.0),
@@ -132,10 +143,10 @@ fn ratio(count: usize, of: f64) -> f64 {
     count as f64 / of
 }
 
-fn start(url: &str, kind: &str, count: usize) -> Child {
+fn start(url: &str, kind: &str, count: usize, ttl: &str) -> Child {
     let bench = std::env::current_exe().expect("the path of this bench");
     let mut command = Command::new(bench);
-    command.args([ROLE, url, kind, &count.to_string()]);
+    command.args(["--ttl", ttl, ROLE, url, kind, &count.to_string()]);
     command.stdout(Stdio::piped()).spawn().expect("a process")
 }
 
