@@ -1,9 +1,11 @@
 //! A request comes to the server long after it was given up: it takes nothing from those that have something by then.
 
+use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
-use crosslock::{LockGuard, Locker};
-use support::{Detour, Etcd, Protocol, Proxy};
+use crosslock::{Error, LockGuard, Locker, LostReason, MutexGuard};
+use support::{Detour, Etcd, Protocol, Proxy, Thread, wait_until};
 
 use crate::{LINE, LONG, PATIENCE, await_places, open, take};
 
@@ -130,7 +132,93 @@ fn question_that_comes_late_ends_no_lock_that_stays_taken() {
     assert_eq!(server.keys(LINE).len(), 1);
 }
 
-#[cfg(feature = "value")]
+/// The place of an owner is deleted, another has the lock and stores 7 meanwhile, and then the owner's question comes late.
+fn lose_and_regain(server: &Etcd, detour: &Detour) {
+    server.delete_all(LINE);
+    open(server).mutex("n", 0).unwrap().set(7).unwrap();
+    assert!(server.keys(LINE).is_empty());
+    detour.deliver();
+    assert_eq!(server.keys(LINE).len(), 1, "the question had no effect");
+}
+
+#[track_caller]
+fn assert_lost(error: &Error) {
+    assert!(matches!(error, Error::Lost { .. }), "{error}");
+}
+
+#[test]
+fn place_that_comes_back_late_is_not_that_of_the_lease() {
+    let server = Etcd::start();
+    let detour = Detour::to(server.own_addr());
+    let locker = patient(&way(&detour));
+    detour.hold(puts);
+    let guard = lock(&locker);
+    detour.await_held();
+    guard.verify().unwrap();
+    lose_and_regain(&server, &detour);
+    assert_lost(&guard.verify().unwrap_err());
+    assert_lost(&guard.unlock().unwrap_err());
+    assert!(server.keys("crosslock/n/w").is_empty());
+}
+
+#[test]
+fn place_that_comes_back_late_is_not_renewed() {
+    let server = Etcd::start();
+    let detour = Detour::to(server.own_addr());
+    let builder = Locker::builder(&way(&detour)).ttl(LONG);
+    let builder = builder.renew_every(Duration::from_secs(2));
+    let locker = builder.build().unwrap();
+    for names in [&["n"][..], &["n", "m"]] {
+        detour.hold(puts);
+        let guard = locker.lock_all(names).unwrap();
+        detour.await_held();
+        lose_and_regain(&server, &detour);
+        let lost = guard.lost().recv_timeout(PATIENCE).unwrap();
+        assert_eq!(lost.reason, LostReason::NotOwner);
+        drop(guard);
+    }
+}
+
+#[test]
+fn value_is_not_released_with_a_place_that_came_back_late() {
+    let server = Etcd::start();
+    let detour = Detour::to(server.own_addr());
+    let counter = patient(&way(&detour)).mutex("n", 0).unwrap();
+    detour.hold(puts);
+    let mut guard = counter.lock().unwrap();
+    detour.await_held();
+    *guard += 1;
+    lose_and_regain(&server, &detour);
+    assert_lost(&MutexGuard::unlock(guard).unwrap_err());
+    assert_eq!(counter.get().unwrap(), 7);
+    assert!(server.keys(LINE).is_empty());
+}
+
+#[test]
+fn value_is_not_handed_over_with_a_place_that_came_back_late() {
+    let server = Etcd::start();
+    let detour = Detour::to(server.own_addr());
+    let builder = Locker::builder(&way(&detour)).ttl(LONG).hand_over(PATIENCE);
+    let counter = &builder.build().unwrap().mutex("n", 0).unwrap();
+    detour.hold(puts);
+    let mut guard = counter.lock().unwrap();
+    detour.await_held();
+    *guard += 1;
+    let (identify, identity) = mpsc::channel();
+    thread::scope(|scope| {
+        let next = scope.spawn(move || {
+            identify.send(Thread::current()).unwrap();
+            *counter.lock().unwrap()
+        });
+        let next_thread = identity.recv().unwrap();
+        wait_until("a thread to wait", PATIENCE, || next_thread.is_asleep());
+        lose_and_regain(&server, &detour);
+        assert_lost(&MutexGuard::unlock(guard).unwrap_err());
+        assert_eq!(next.join().unwrap(), 7);
+    });
+    assert_eq!(counter.get().unwrap(), 7);
+}
+
 #[test]
 fn removal_that_comes_late_removes_no_newer_value() {
     let server = Etcd::start();

@@ -41,7 +41,8 @@ pub(in crate::engine::etcd) enum Range {
 pub(in crate::engine::etcd) enum Compare {
     /// There is no such key.
     Absent(Range),
-    Present(String),
+    /// The key was created at that revision.
+    CreatedAt(String, u64),
     /// All such keys were created before that revision. Holds if there are none.
     CreatedBefore(Range, u64),
     /// All such keys were created at that revision or later. Doesn't hold if there are none: the servers take a key that

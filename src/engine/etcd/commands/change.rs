@@ -11,6 +11,7 @@ use crate::engine::etcd::keys::{Keys, id_of};
 use crate::engine::etcd::leases::ServerLease;
 use crate::engine::etcd::owners::Own;
 use crate::engine::etcd::place::Text;
+use crate::engine::line::revision_of;
 
 /// What came of it.
 pub(super) enum Changed {
@@ -56,9 +57,14 @@ impl Commands {
         then: Vec<Op>,
         deadline: &Deadline,
     ) -> Result<(Changed, bool)> {
-        let value = |keys: &Keys| Compare::Value(keys.place(&own.id), own.text.clone());
+        let mut compares = Vec::with_capacity(2 * keys.len());
+        for keys in keys {
+            let place = keys.place(&own.id);
+            compares.extend(created(request).map(|at| Compare::CreatedAt(place.clone(), at)));
+            compares.push(Compare::Value(place, own.text.clone()));
+        }
         let txn = Txn {
-            compares: keys.iter().map(value).collect(),
+            compares,
             then,
             otherwise: show(keys, own, request.owner),
         };
@@ -68,7 +74,7 @@ impl Commands {
         let changed = if answer.succeeded {
             Changed::Done
         } else {
-            Changed::Other(found(answer, request.owner))
+            Changed::Other(found(answer, request))
         };
         Ok((changed, was_sent))
     }
@@ -81,19 +87,27 @@ pub(super) fn show(keys: &[Keys], own: &Own, owner: &Owner) -> Vec<Op> {
 }
 
 /// What [`show`] has shown.
-pub(super) fn found(answer: Answer, owner: &Owner) -> Vec<Found> {
+pub(super) fn found(answer: Answer, request: Request<'_>) -> Vec<Found> {
     let mut got = got(answer);
     let mut found = Vec::new();
     while let (Some(place), Some(broken)) = (got.next(), got.next()) {
         let own = place.into_iter().next();
         found.push(Found {
-            own: own.filter(|entry| is_of(entry, owner)),
+            own: own.filter(|entry| is_of(entry, request)),
             is_broken: !broken.is_empty(),
         });
     }
     found
 }
 
-fn is_of(entry: &Entry, owner: &Owner) -> bool {
-    Text::parse(&entry.value).is_some_and(|text| text.owner.as_ref() == Some(owner))
+/// A late copy of the owner's question may have put its place anew, when it was lost: then others may have had the name since.
+fn is_of(entry: &Entry, request: Request<'_>) -> bool {
+    let is_same = created(request).is_none_or(|at| at == entry.created);
+    let text = Text::parse(&entry.value).filter(|_| is_same);
+    text.is_some_and(|text| text.owner.as_ref() == Some(request.owner))
+}
+
+/// When the places of the lease were created, if the request is about one that was granted.
+fn created(request: Request<'_>) -> Option<u64> {
+    request.granted.map(revision_of)
 }

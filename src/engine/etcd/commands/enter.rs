@@ -95,12 +95,10 @@ impl Commands {
             self.keys(request.claim),
             look_of(request, own, Some(created)),
         );
-        let mut compares = Vec::with_capacity(3 * keys.len());
+        let mut compares = Vec::with_capacity(2 * keys.len());
         for keys in &keys {
-            let place = keys.place(&own.id);
-            compares.push(Compare::Present(place.clone()));
             // It is there since then: one that was deleted, and put again late, has others ahead of it.
-            compares.push(Compare::CreatedBefore(Range::Key(place), created + 1));
+            compares.push(Compare::CreatedAt(keys.place(&own.id), created));
             compares.push(Compare::NoneCreatedBefore(keys.line(), created));
         }
         let txn = Txn {

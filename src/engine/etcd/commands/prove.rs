@@ -76,7 +76,7 @@ impl Commands {
                 return Ok(Replaced::ByAnother);
             };
             let seen = self.read(show(&keys, own, request.owner), deadline)?;
-            let places = found(seen, request.owner).into_iter();
+            let places = found(seen, request).into_iter();
             let Some(places) = places.map(|one| one.own).collect::<Option<Vec<_>>>() else {
                 return Ok(Replaced::Displaced);
             };

@@ -3,7 +3,7 @@
 use super::change::{Found, found, show};
 use super::enter::put_entered;
 use super::ops::{get, look};
-use super::shared::Commands;
+use super::shared::{Commands, ENDING};
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::engine::etcd::client::failure::Failure;
@@ -38,8 +38,9 @@ impl Commands {
         let kept = self.prove(request, &own, &look(ops), deadline);
         let (own, mut kept) = kept.map_err(|e| self.error(Some(name), e))?;
         let entered = kept.answer.results.split_off(2 * keys.len());
-        let standing = standing(&found(kept.answer, request.owner), Some(&own));
+        let standing = standing(&found(kept.answer, request), Some(&own));
         let Some(since) = kept.since.filter(|_| standing == Renewed::Done) else {
+            self.lost(request, deadline);
             // Without its lease it loses its keys at any moment.
             return Ok(match standing {
                 Renewed::Broken => Renewed::Broken,
@@ -83,7 +84,19 @@ impl Commands {
         let (own, keys) = (self.known(request.owner), self.keys(request.claim));
         let read = || self.read(show(&keys, &own, request.owner), deadline);
         let answer = read().map_err(|e| self.error(Some(request.key().name()), e))?;
-        Ok(standing(&found(answer, request.owner), None))
+        let standing = standing(&found(answer, request), None);
+        if standing != Renewed::Done {
+            self.lost(request, deadline);
+        }
+        Ok(standing)
+    }
+
+    /// The owner has nothing any more but, perhaps, a place that a late copy of its question has put anew: that ends with its
+    /// lease. Of several names it may have others, which its release gives up.
+    fn lost(&self, request: Request<'_>, deadline: &Deadline) {
+        if !request.claim.has_many() {
+            self.drop_lease(request.owner, &deadline.within(ENDING));
+        }
     }
 }
 

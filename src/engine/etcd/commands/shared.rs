@@ -29,8 +29,8 @@ pub(in super::super) struct Commands {
     pub(in super::super) clock: Arc<dyn Clock>,
 }
 
-/// What the last lockers may take to end what nobody needs any more.
-const CLOSING: Duration = Duration::from_millis(60);
+/// What it may take to end what nobody needs any more, and what would end by its ttl.
+pub(super) const ENDING: Duration = Duration::from_millis(60);
 
 /// What the servers answer to a user whom they know, and who may not read that key.
 const NOT_YOURS: &str = "permission denied";
@@ -238,6 +238,6 @@ impl Commands {
 
 impl Drop for Commands {
     fn drop(&mut self) {
-        self.leases.close(&Deadline::after(CLOSING));
+        self.leases.close(&Deadline::after(ENDING));
     }
 }

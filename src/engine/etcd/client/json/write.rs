@@ -29,12 +29,12 @@ pub(in super::super) fn bounds(range: &Range) -> Map<String, Value> {
 }
 
 fn compare(compare: &Compare) -> Value {
-    use Compare::{Absent, CreatedBefore, ModifiedAt, NoneCreatedBefore, Present, Value as Is};
+    use Compare::{Absent, CreatedAt, CreatedBefore, ModifiedAt, NoneCreatedBefore, Value as Is};
     // What isn't there has 0 for its revisions.
     let of_key = |key: &String| bounds(&Range::Key(key.clone()));
     let (mut fields, target, result, (field, value)) = match compare {
         Absent(range) => (bounds(range), "CREATE", "EQUAL", created(0)),
-        Present(key) => (of_key(key), "CREATE", "GREATER", created(0)),
+        CreatedAt(key, at) => (of_key(key), "CREATE", "EQUAL", created(*at)),
         CreatedBefore(range, before) => (bounds(range), "CREATE", "LESS", created(*before)),
         NoneCreatedBefore(range, before) => {
             let last = before.saturating_sub(1);
@@ -136,7 +136,7 @@ mod tests {
         let range = || Range::Prefix("a/".into());
         let compares = vec![
             Compare::Absent(range()),
-            Compare::Present("a".into()),
+            Compare::CreatedAt("a".into(), 7),
             Compare::CreatedBefore(range(), 7),
             Compare::NoneCreatedBefore(range(), 7),
             Compare::ModifiedAt("a".into(), 7),
@@ -157,7 +157,7 @@ mod tests {
             written["compare"],
             json!([
                 with(&all, created("EQUAL", "0")),
-                with(&json!({ "key": key }), created("GREATER", "0")),
+                with(&json!({ "key": key }), created("EQUAL", "7")),
                 with(&all, created("LESS", "7")),
                 with(&all, created("GREATER", "6")),
                 { "key": key, "target": "MOD", "result": "EQUAL", "mod_revision": "7" },
@@ -180,7 +180,7 @@ mod tests {
             lease: Some(LeaseId(9)),
         };
         let inner = Txn {
-            compares: vec![Compare::Present("a".into())],
+            compares: vec![Compare::CreatedAt("a".into(), 7)],
             then: vec![Op::Delete(Range::Key("a".into()))],
             otherwise: vec![],
         };
