@@ -3,7 +3,7 @@
 //! Encrypted, both share a session, which is locked for no I/O. What the session has to say by itself, such as a new key, goes
 //! out in front of what is written next.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Read, Write};
 
 use super::socket::{Closer, Socket};
 use super::stream::Stream;
@@ -120,11 +120,4 @@ impl WriteHalf {
             None => self.socket.write_all(bytes),
         }
     }
-}
-
-/// Whether a server doesn't take our certificate, or wants one.
-pub(in crate::engine) fn is_about_own_certificate(error: &io::Error) -> bool {
-    let text = error.to_string();
-    let is_about_it = text.contains("ertificate") || text.contains("UnknownCA");
-    error.kind() == ErrorKind::InvalidData && text.contains("alert") && is_about_it
 }

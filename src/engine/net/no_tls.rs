@@ -66,10 +66,6 @@ impl SharedSession {
     }
 }
 
-pub(in crate::engine) fn is_about_our_certificate(_error: &io::Error) -> bool {
-    false
-}
-
 impl Session {
     #[cfg(feature = "zookeeper")]
     pub(super) fn shared(self) -> SharedSession {

@@ -1,6 +1,6 @@
 //! A stream to a server, plain or encrypted.
 
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 
 use super::socket::Socket;
 use super::tls::Session;
@@ -65,4 +65,11 @@ impl Write for Stream {
             None => self.socket.flush(),
         }
     }
+}
+
+/// Whether a server has ended an encrypted session because it wants a certificate, or doesn't trust the one that it got.
+pub(in crate::engine) fn is_about_our_certificate(error: &io::Error) -> bool {
+    let text = error.to_string();
+    let is_about_it = text.contains("ertificate") || text.contains("UnknownCA");
+    error.kind() == ErrorKind::InvalidData && text.contains("alert") && is_about_it
 }

@@ -203,12 +203,6 @@ fn plain_scheme(url: &str) -> String {
     format!("{}{kind}", server.strip_suffix('s').unwrap_or(server))
 }
 
-/// Whether a server has ended a session because it wants a certificate, or doesn't trust the one that it got.
-pub(in crate::engine) fn is_about_our_certificate(error: &io::Error) -> bool {
-    let text = error.to_string();
-    text.contains("alert") && (text.contains("Certificate") || text.contains("UnknownCA"))
-}
-
 fn explained(error: io::Error, plain: &str) -> io::Error {
     let no_tls = format!("if the port has no TLS, use {plain}://");
     let hint = match error.get_ref().and_then(|cause| cause.downcast_ref()) {

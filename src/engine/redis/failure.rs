@@ -7,7 +7,7 @@ use ::redis::ServerError;
 
 use crate::base::error::Cause;
 use crate::engine::net::address::HostPort;
-use crate::engine::net::tls;
+use crate::engine::net::stream::is_about_our_certificate;
 
 /// Why a command has no value for an answer.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl From<io::Error> for Failure {
             io::ErrorKind::TimedOut => Failure::TimedOut(error.into()),
             // A unix socket's rights.
             io::ErrorKind::PermissionDenied => Failure::Denied(error.into()),
-            io::ErrorKind::InvalidData if tls::is_about_our_certificate(&error) => {
+            _ if is_about_our_certificate(&error) => {
                 let text = format!("{error}: show it one that it trusts, by ?cert=FILE&key=FILE");
                 Failure::Denied(text.into())
             }

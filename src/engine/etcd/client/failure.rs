@@ -6,7 +6,7 @@ use std::io;
 use serde_json::Value;
 
 use crate::base::error::{Cause, Error};
-use crate::engine::net::tls;
+use crate::engine::net::stream::is_about_our_certificate;
 use crate::engine::{Unanswered, denied};
 
 /// Why a request has no answer.
@@ -106,7 +106,7 @@ const LOG: &str = "host, port and the server's log";
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::InvalidData if tls::is_about_our_certificate(&error) => {
+            _ if is_about_our_certificate(&error) => {
                 let text = format!("{error}: show it one that it trusts, by ?cert=FILE&key=FILE");
                 Failure::Denied(text.into())
             }

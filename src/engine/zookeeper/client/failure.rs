@@ -6,7 +6,7 @@ use std::io;
 use super::jute::Malformed;
 use crate::base::error::{Cause, Error};
 use crate::engine::denied;
-use crate::engine::net::halves::is_about_own_certificate;
+use crate::engine::net::stream::is_about_our_certificate;
 
 /// Why a request has no answer. What a server refuses is an answer: see [`Code`](super::ops::Code).
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::TimedOut => Failure::TimedOut,
-            _ if is_about_own_certificate(&error) => Failure::Untrusted(error.into()),
+            _ if is_about_our_certificate(&error) => Failure::Untrusted(error.into()),
             io::ErrorKind::InvalidData => Failure::Other(error.into()),
             _ => Failure::Unreachable(error.into()),
         }
