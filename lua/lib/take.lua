@@ -15,7 +15,9 @@ local function take_unqueued(name, ask)
   end
   local may_share = is_shared(name) and not is_exclusive(mode)
   local is_holder = may_share and redis.call('ZSCORE', name[HOLDERS], member_of(owner, mode))
-  if is_holder or (name[LETTERS] == '' and fits(name, mode)) then
+  if is_holder then
+    return grant_again(name, owner, ttl, mode)
+  elseif name[LETTERS] == '' and fits(name, mode) then
     return grant(name, owner, ttl, mode)
   end
 end

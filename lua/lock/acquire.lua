@@ -25,9 +25,8 @@
 --   0               the owner's lease was broken: until that would have ended it gets nothing, and enters no queue
 --   error CONFLICT  the counter's key holds something else; nothing was changed
 --
--- Repeated by its owner it gives the same token, or a later one to an owner that shares, and a full ttl; or keeps its
--- place in the queue. All that a free lock needs is read before the first write: a command that is denied or refused
--- leaves nothing behind.
+-- Repeated by its owner it gives the same token, and a full ttl; or keeps its place in the queue. All that a free lock
+-- needs is read before the first write: a command that is denied or refused leaves nothing behind.
 
 local owner, ttl, mode = ARGV[OWNER], ARGV[TTL], ARGV[MODE]
 local counter = redis.pcall('GET', KEYS[COUNTER])

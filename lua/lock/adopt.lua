@@ -14,7 +14,7 @@
 --   0               the lease isn't the other owner's, or was lost and is its own anew; nothing was changed
 --   error CONFLICT  as in lock/acquire.lua; nothing was changed
 --
--- Repeated by its owner it gives the same token, or a later one to an owner that shares, and a full ttl.
+-- Repeated by its owner it gives the same token, and a full ttl.
 -- use: time, mode, name, token, holders, grant, queue, take
 
 local owner, ttl, mode, from, counter_after = ARGV[OWNER], ARGV[TTL], ARGV[MODE], ARGV[4], tonumber(ARGV[5])
@@ -42,7 +42,9 @@ local function adopt_shared(name)
   end
   if redis.call('ZREM', name[HOLDERS], member_of(from, mode), '0 ' .. from) > 0 then
     name[USED] = name[USED] - count_of(mode)
-  elseif not redis.call('ZSCORE', name[HOLDERS], member_of(owner, mode)) then
+  elseif redis.call('ZSCORE', name[HOLDERS], member_of(owner, mode)) then
+    return grant_again(name, owner, ttl, mode)
+  else
     return 0
   end
   name[STORED] = math.max(name[STORED], counter_after - 1)

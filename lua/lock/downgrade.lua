@@ -9,7 +9,7 @@
 -- ARGV[4]     the new value, a string: it is written if the lock is the owner's
 --
 -- Returns
---   token  the owner reads; repeated by it, a later one
+--   token  the owner reads; repeated by it, the same
 --   0      the lock isn't the owner's, or was lost and is its own anew; nothing was changed
 -- use: time, mode, name, holders, grant, hand_off
 
@@ -33,7 +33,7 @@ if name[HELD] == owner then
   end
   name[STORED] = counter_after
 end
-local token = grant(name, owner, ttl, 'r')
+local token = (reads and grant_again or grant)(name, owner, ttl, 'r')
 -- As after a release.
 pcall(hand_off, name, nil, true)
 return token

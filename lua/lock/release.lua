@@ -20,7 +20,8 @@
 -- knows that the lock was held exclusively.
 --
 -- The counter never goes back. Where it is above what the release brings, the owner has the lock anew, and doesn't know
--- the token: that is released as if ARGV[2] were 0, without the value, since others may have stored a later one.
+-- the token: that is released as if ARGV[2] were 0, without the value, since others may have stored a later one. Of an owner
+-- that shares this is told by its own token, which is looked at where others were let in since.
 --
 -- A write that frees something comes before those that need memory: a server without any refuses these, but not
 -- after such a one.
@@ -88,12 +89,18 @@ end
 
 -- use: mode
 
-local was_holder = false
+local was_holder, is_anew = false, false
+if not exclusive and counter_after > 0 and lock and string.find(lock, SHARED) then
+  -- Where nobody was let in since, the owner wasn't either.
+  local last = tonumber(string.match(counter or '', LEADING_NUMBER))
+  local token = (not last or last >= counter_after) and redis.call('ZSCORE', KEYS[HOLDERS], '0 ' .. owner)
+  is_anew = token and -token >= counter_after
+end
 if not exclusive and not keep_for and lock and string.find(lock, SHARED) then
   was_holder = redis.call('ZREM', KEYS[HOLDERS], member_of(owner, mode), '0 ' .. owner) > 0
   if was_holder and stored and redis.call('EXISTS', KEYS[HOLDERS]) == 0 then
     redis.call('DEL', KEYS[LOCK])
-    return 1
+    return is_anew and 2 or 1
   end
 end
 
@@ -121,7 +128,7 @@ local function stay_taken(name, owner, mode, keep_for)
 end
 
 if keep_for and is_shared(name) and stay_taken(name, owner, mode, keep_for) then
-  return 1
+  return is_anew and 2 or 1
 end
 if was_holder and name[HELD] then
   name[USED] = name[USED] - count_of(mode)
@@ -138,4 +145,4 @@ if name[LETTERS] ~= '' then
     try_hand_off(name, not name[HELD] and was_exclusive(name[STORED]))
   end
 end
-return was_holder and 1 or is_broken(name, owner) and 3 or counter_after == 0 and 0 or 2
+return was_holder and (is_anew and 2 or 1) or is_broken(name, owner) and 3 or counter_after == 0 and 0 or 2

@@ -6,7 +6,7 @@
 -- ARGV[2]     the ttl in milliseconds; 0: only look
 -- ARGV[3]     the mode, see lib/mode.lua
 -- ARGV[4]     the new value, a string: it is written if the lock is the owner's; without KEYS[7] it isn't looked at
--- ARGV[5]     the token that the owner was granted, if the lock is held exclusively; without it, it isn't compared
+-- ARGV[5]     the token that the owner was granted; without it, it isn't compared
 --
 -- Returns
 --   1  renewed
@@ -42,7 +42,9 @@ end
 local clock = math.floor(server_time() / 1000)
 local lock, member = redis.call('GET', KEYS[LOCK]), member_of(owner, mode)
 local ends = lock and string.find(lock, SHARED) and redis.call('ZSCORE', KEYS[HOLDERS], member)
-if not ends or tonumber(ends) <= clock then
+-- As above. The owner's own token stands beside its lease.
+local token = ends and ARGV[5] and redis.call('ZSCORE', KEYS[HOLDERS], '0 ' .. owner)
+if not ends or tonumber(ends) <= clock or (token and -token ~= tonumber(ARGV[5])) then
   local entry = ':' .. string.sub(owner, 1, ID_LENGTH) .. ' '
   return string.find(tostring(redis.pcall('GET', KEYS[COUNTER])), entry, 1, true) and 2 or 0
 end

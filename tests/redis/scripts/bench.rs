@@ -145,12 +145,22 @@ impl Bench {
     /// The same by an exclusive owner that says which token it was granted.
     pub(crate) fn renew_granted(
         &mut self,
+        granted: (&str, u64),
+        ttl: u64,
+        value: Option<&str>,
+    ) -> i64 {
+        self.renew_granted_as("x", granted, ttl, value)
+    }
+
+    pub(crate) fn renew_granted_as(
+        &mut self,
+        mode: &str,
         (owner, token): (&str, u64),
         ttl: u64,
         value: Option<&str>,
     ) -> i64 {
         let (ttl, token) = (ttl.to_string(), token.to_string());
-        let arguments = [owner, &ttl, "x", value.unwrap_or_default(), &token];
+        let arguments = [owner, &ttl, mode, value.unwrap_or_default(), &token];
         let answer = self.run(Verb::Renew, value.is_some(), &arguments);
         match answer.expect("renew") {
             Value::Int(number) => number,

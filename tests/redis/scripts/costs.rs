@@ -136,7 +136,7 @@ fn renewal_and_permits_cost_the_same_however_many_are_out() {
         });
         let one_more = least(&mut bench, |bench| {
             bench.granted(Ask::once("another").with_mode("1/9999"));
-            assert!(bench.release_as("1/9999", "another", Some(1), None));
+            assert!(bench.release_as("1/9999", "another", None, None));
         });
         assert_eq!(bench.permits(), i64::try_from(out).unwrap());
         (renewal, one_more)

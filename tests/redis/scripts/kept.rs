@@ -84,7 +84,7 @@ fn share_or_permit_stays_out_until_the_time_is_over() {
         }
         bench.refused(Ask::once("c").with_mode(refused));
         bench.granted(Ask::once("b").with_mode(another));
-        assert!(bench.release_as(another, "b", Some(1), None));
+        assert!(bench.release_as(another, "b", None, None));
         let seen = bench.seen();
         assert!(
             (0..=300).contains(&seen.pttls[0]),

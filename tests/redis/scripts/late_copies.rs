@@ -111,6 +111,71 @@ fn renewal_needs_no_counter_and_no_late_one() {
     assert_eq!(bench.renew_granted(("a", token), TTL, None), 1);
 }
 
+/// "a" has lost what it shared, another had the lock exclusively, and a late copy of what "a" has asked for lets it in anew:
+/// the first token of "a", and that which it doesn't know.
+fn shared_around_another(bench: &mut Bench, mode: &str) -> [u64; 2] {
+    let first = bench.granted(Ask::once("a").with_mode(mode));
+    bench.forget_holder();
+    let other = bench.token("b");
+    assert!(bench.release("b", Some(other)));
+    [first, bench.granted(Ask::once("a").with_mode(mode))]
+}
+
+#[test]
+fn renewal_of_what_a_late_copy_shares_is_refused() {
+    let server = RedisServer::start();
+    for mode in ["r", "1/1"] {
+        let mut bench = Bench::new(&server);
+        let [first, late] = shared_around_another(&mut bench, mode);
+        for ttl in [0, TTL] {
+            let answer = bench.renew_granted_as(mode, ("a", first), ttl, None);
+            assert_eq!(answer, 0, "{mode}: another had it meanwhile");
+            let answer = bench.renew_granted_as(mode, ("a", late), ttl, None);
+            assert_eq!(answer, 1, "{mode}: by its own token");
+        }
+    }
+}
+
+#[test]
+fn release_of_what_a_late_copy_shares_is_none() {
+    let server = RedisServer::start();
+    for (mode, waits) in [("r", false), ("1/1", false), ("r", true), ("1/1", true)] {
+        let mut bench = Bench::new(&server);
+        let [first, _] = shared_around_another(&mut bench, mode);
+        if waits {
+            bench.wait("c", "");
+        }
+        let answer = bench.release_answer(mode, "a", Some(first), None);
+        assert_eq!(answer, 2, "{mode}: its lease was lost");
+        let holder = bench.seen().holder;
+        assert_eq!(
+            holder.as_deref(),
+            waits.then_some("c"),
+            "nobody has to wait"
+        );
+    }
+}
+
+#[test]
+fn late_copies_of_what_an_owner_shares_by_leave_it_its_token() {
+    let server = RedisServer::start();
+    for mode in ["r", "1/3"] {
+        let mut bench = Bench::new(&server);
+        let token = bench.granted(Ask::once("a").with_mode(mode));
+        bench.granted(Ask::once("b").with_mode(mode));
+        let counter = bench.seen().counter;
+        assert_eq!(bench.granted(Ask::once("a").with_mode(mode)), token);
+        assert_eq!(bench.seen().counter, counter);
+        let answer = bench.renew_granted_as(mode, ("a", token), TTL, None);
+        assert_eq!(answer, 1, "{mode}");
+        assert!(bench.release_as(mode, "a", Some(token), None));
+    }
+    let mut bench = Bench::new(&server);
+    let last_used = bench.token("a");
+    let reads = bench.downgrade("a", last_used, TTL, None);
+    assert_eq!(bench.downgrade("a", last_used, TTL, None), reads);
+}
+
 #[test]
 fn downgrade_of_a_late_copy_is_none() {
     let server = RedisServer::start();

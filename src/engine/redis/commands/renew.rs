@@ -41,7 +41,9 @@ impl Commands {
     ) -> Call<'a> {
         let change = Change {
             value,
-            last: granted(request).map_or("".into(), |token| token.to_string().into()),
+            last: request
+                .granted
+                .map_or("".into(), |token| token.to_string().into()),
             needs: Needs {
                 lease_only: true,
                 ..needs_of_renewal(request.ttl)
@@ -105,11 +107,6 @@ impl Commands {
     }
 }
 
-/// The token by which an exclusive lease is known. Those that share have later ones when they ask again.
-fn granted(request: Request<'_>) -> Option<u64> {
-    request.granted.filter(|_| request.claim.is_exclusive())
-}
-
 /// Whether the counter says that the lock was granted since, as `lua/lock/renew.lua` finds it.
 fn is_anew(counter: &Value, request: Request<'_>) -> bool {
     let Value::BulkString(counter) = counter else {
@@ -119,6 +116,6 @@ fn is_anew(counter: &Value, request: Request<'_>) -> bool {
     let digits = String::from_utf8(digits.copied().collect()).unwrap_or_default();
     let stored: Option<u64> = digits.parse().ok();
     stored
-        .zip(granted(request))
+        .zip(request.granted)
         .is_some_and(|(stored, granted)| stored > granted)
 }

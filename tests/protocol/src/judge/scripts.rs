@@ -42,8 +42,8 @@ impl World {
         }
         // A replica may bring a lease back as it was.
         let watch = self.judge.watches[client];
-        let is_exclusive = matches!(call, Call::Renew(ask) if ask.mode.is_exclusive());
-        if renewed && is_current && is_exclusive && watch.intruded && !watch.revived {
+        let is_renewal = matches!(call, Call::Renew(_));
+        if renewed && is_current && is_renewal && watch.intruded && !watch.revived {
             self.judge.broke(Rule::Renewal);
         }
         let kept = match answer {

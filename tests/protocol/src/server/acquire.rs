@@ -112,7 +112,7 @@ impl Script<'_> {
             && !mode.is_exclusive()
             && self.keys.has_share(ask.owner, mode.count(), false)
         {
-            return Some(self.grant(ask.owner, ask.ttl, mode));
+            return Some(self.grant_again(ask.owner, ask.ttl, mode));
         }
         if !self.letters.any() {
             return self

@@ -65,7 +65,9 @@ impl Script<'_> {
             if let Some(Says::Permits(out)) = self.held {
                 self.held = Some(Says::Permits(out - i16::from(count)));
             }
-        } else if !self.keys.has_share(ask.owner, count, false) {
+        } else if self.keys.has_share(ask.owner, count, false) {
+            return self.grant_again(ask.owner, ask.ttl, ask.mode);
+        } else {
             return 0;
         }
         self.stored = self.stored.max(ask.counter_after - 1);

@@ -12,31 +12,41 @@ impl Script<'_> {
             self.set_lock(Says::Owner(owner), ttl);
             self.held = Some(Says::Owner(owner));
         } else if self.held.is_some() && !self.is(Mutant::ReaderBesideWriter) {
-            self.join(owner, mode, ttl);
+            self.join(share(owner, mode, ttl, self.stored));
         } else {
-            self.open_to(owner, mode, ttl);
+            self.open_to(share(owner, mode, ttl, self.stored), mode);
         }
         self.write_counter();
         self.stored
     }
 
+    /// Lets one that shares have it for another ttl, by the token that it was granted.
+    pub(super) fn grant_again(&mut self, owner: Owner, ttl: Ticks, mode: Mode) -> Token {
+        let token = self.keys.token_of_share(owner, mode.count());
+        self.stored = self.stored.max(token);
+        self.join(share(owner, mode, ttl, token));
+        self.write_counter();
+        token
+    }
+
     /// Lets in the first of those that share.
-    fn open_to(&mut self, owner: Owner, mode: Mode, last: Ticks) {
+    fn open_to(&mut self, share: Share, mode: Mode) {
         self.held = Some(match mode {
             Mode::Permits { count, .. } => Says::Permits(count.into()),
             _ => Says::Readers,
         });
         self.keys.forget_shares();
-        self.keys.set_share(share(owner, mode, last));
-        self.keep(Some(last));
+        self.keys.set_share(share);
+        self.keep(Some(share.lasts));
     }
 
     /// Lets in one more of those that share, or one of them again.
-    fn join(&mut self, owner: Owner, mode: Mode, ends: Ticks) {
+    fn join(&mut self, share: Share) {
+        let ends = share.lasts;
         let last = self.keys.last_end().map_or(ends, |last| last.max(ends));
-        let is_new = self.keys.set_share(share(owner, mode, ends));
+        let is_new = self.keys.set_share(share);
         if let (Some(Says::Permits(out)), true) = (self.held, is_new) {
-            self.held = Some(Says::Permits(out + i16::from(mode.count())));
+            self.held = Some(Says::Permits(out + i16::from(share.count)));
         }
         self.keep(Some(last));
     }
@@ -46,17 +56,19 @@ impl Script<'_> {
         if mode.is_exclusive() {
             self.set_lock(Says::Owner(owner), left);
         } else {
-            self.keys.set_share(share(owner, mode, left));
+            let token = self.keys.token_of_share(owner, mode.count());
+            self.keys.set_share(share(owner, mode, left, token));
             self.keep(self.keys.last_end());
         }
     }
 }
 
-fn share(owner: Owner, mode: Mode, lasts: Ticks) -> Share {
+fn share(owner: Owner, mode: Mode, lasts: Ticks, token: Token) -> Share {
     Share {
         owner,
         count: mode.count(),
         kept: false,
         lasts,
+        token,
     }
 }

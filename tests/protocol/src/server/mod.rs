@@ -108,6 +108,8 @@ pub struct Share {
     pub kept: bool,
     /// 0: it is over.
     pub lasts: Ticks,
+    /// 0 of one that is kept.
+    pub token: Token,
 }
 
 /// A lease that somebody broke, as the counter's key names it behind the letters.
@@ -210,7 +212,7 @@ pub struct Renew {
     pub ttl: Ticks,
     pub mode: Mode,
     pub value: Option<u16>,
-    /// The token that an exclusive holder was granted; 0: it doesn't say.
+    /// The token that the holder was granted; 0: it doesn't say.
     pub granted: Token,
 }
 

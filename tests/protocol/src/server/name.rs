@@ -1,6 +1,6 @@
 //! The keys of one name, as the server's commands read and change them.
 
-use super::{List, Lock, Mode, Name, Owner, Remaining, Says, Share, Ticks, Waiter};
+use super::{List, Lock, Mode, Name, Owner, Remaining, Says, Share, Ticks, Token, Waiter};
 
 impl Name {
     /// Lets time pass: what ends, ends; leases that are over stay until somebody looks, as on a server.
@@ -131,6 +131,12 @@ impl Name {
     pub(super) fn has_share(&self, owner: Owner, count: u8, kept: bool) -> bool {
         let is_it = |one: &Share| (one.owner, one.count, one.kept) == (owner, count, kept);
         self.shares.iter().any(is_it)
+    }
+
+    /// The token by which an owner shares it; 0 if it doesn't.
+    pub(super) fn token_of_share(&self, owner: Owner, count: u8) -> Token {
+        let is_it = |one: &&Share| (one.owner, one.count, one.kept) == (owner, count, false);
+        self.shares.iter().find(is_it).map_or(0, |one| one.token)
     }
 
     /// When the last lease of those that share is over.

@@ -110,13 +110,20 @@ impl Script<'_> {
     fn release_shared(&mut self, ask: Release) -> Released {
         let count = ask.mode.count();
         let is_shared = self.keys.lock.is_some_and(|lock| lock.says.is_shared());
+        let token = self.keys.token_of_share(ask.owner, count);
+        let is_anew = is_shared && ask.counter_after > 0 && token >= ask.counter_after;
+        let done = if is_anew && !self.is(Mutant::AnewIsDone) {
+            Released::Unclear
+        } else {
+            Released::Done
+        };
         let was_held =
             is_shared && ask.keep.is_none() && self.keys.remove_share(ask.owner, count, false);
         self.look();
         if let Some(keep) = ask.keep.filter(|_| self.is_shared())
             && self.keep_share(ask.owner, count, keep)
         {
-            return Released::Done;
+            return done;
         }
         if was_held && self.held.is_some() {
             if let Some(Says::Permits(out)) = self.held {
@@ -134,7 +141,7 @@ impl Script<'_> {
             }
         }
         match (was_held, ask.counter_after) {
-            (true, _) => Released::Done,
+            (true, _) => done,
             _ if self.is_broken(ask.owner) => Released::Broken,
             (false, 0) => Released::NotOwner,
             _ => Released::Unclear,
@@ -151,6 +158,7 @@ impl Script<'_> {
             count,
             kept: true,
             lasts,
+            token: 0,
         });
         if let (Some(Says::Permits(out)), false) = (self.held, is_new) {
             self.held = Some(Says::Permits(out - i16::from(count)));

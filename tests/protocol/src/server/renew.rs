@@ -9,7 +9,7 @@ impl Name {
         let is_its = if ask.mode.is_exclusive() {
             self.renew_exclusive(ask, server)
         } else {
-            self.renew_shared(ask)
+            self.renew_shared(ask, server)
         };
         self.renewed(ask.owner, is_its, server)
     }
@@ -43,7 +43,7 @@ impl Name {
         true
     }
 
-    fn renew_shared(&mut self, ask: Renew) -> bool {
+    fn renew_shared(&mut self, ask: Renew, server: Server<'_>) -> bool {
         let Some(lock) = self.lock.filter(|lock| lock.says.is_shared()) else {
             return false;
         };
@@ -51,9 +51,13 @@ impl Name {
         let is_its = |one: &&mut super::Share| {
             (one.owner, one.count, one.kept) == (owner, count, false) && one.lasts > 0
         };
+        let compares = ask.granted > 0 && server.mutant != Some(Mutant::AnewIsRenewed);
         let Some(share) = self.shares.iter_mut().find(is_its) else {
             return false;
         };
+        if compares && share.token != ask.granted {
+            return false;
+        }
         if ask.ttl > 0 {
             share.lasts = ask.ttl;
             let last = self.last_end();
@@ -89,7 +93,11 @@ impl Name {
             script.keys.value = ask.value.or(script.keys.value);
             script.stored = counter_after;
         }
-        let token = script.grant(ask.owner, ask.ttl, Mode::Read);
+        let token = if reads {
+            script.grant_again(ask.owner, ask.ttl, Mode::Read)
+        } else {
+            script.grant(ask.owner, ask.ttl, Mode::Read)
+        };
         script.hand_on(None, true, None);
         token
     }

@@ -76,6 +76,7 @@ const CLIENTS: &[&[Fault]] = &[PROCESSES, &[Fault::LoseReply, Fault::Restart]];
 const SERVER: &[&[Fault]] = &[MEMORY, LINES, &[Fault::LoseReply, Fault::SlowGrant]];
 const ALL: &[&[Fault]] = &[PACKETS, PROCESSES, MEMORY, LINES];
 const ALL_BUT_LINES: &[&[Fault]] = &[PACKETS, PROCESSES, MEMORY];
+const DELETED_AND_LATE: &[&[Fault]] = &[&[Fault::DeleteLock, Fault::RepeatRequest]];
 const LINES_LOST: &[&[Fault]] = &[&[
     Fault::DeleteQueue,
     Fault::DeleteLock,

@@ -1,8 +1,8 @@
 //! Each mutant, the rule that it breaks, and where.
 
 use super::{
-    ADOPT, ADOPT_ONE, CLIENTS, HOLDERS, LOCK, ONE, PANICS, PASSES_ON, PLAIN, READ, SERVER, TIMED,
-    TWO, several,
+    ADOPT, ADOPT_ONE, CLIENTS, DELETED_AND_LATE, HOLDERS, LOCK, ONE, PANICS, PASSES_ON, PLAIN,
+    READ, SERVER, TIMED, TWO, several,
 };
 use crate::judge::Rule;
 use crate::mutant::Mutant;
@@ -17,6 +17,7 @@ pub const MUTANTS: &[(Mutant, Rule, Setup)] = &[
     (Mutant::HandOversNotSkipped, Rule::Tokens, SERVER_FAULT),
     (Mutant::RenewalRecreates, Rule::Exclusion, SERVER_FAULT),
     (Mutant::AnewIsRenewed, Rule::Renewal, LOST_AND_COPY),
+    (Mutant::AnewIsRenewed, Rule::Renewal, READ_LOST_AND_COPY),
     (Mutant::ReaderBesideWriter, Rule::Exclusion, READERS),
     (Mutant::PermitsNotCounted, Rule::Exclusion, PERMITS),
     (Mutant::LineIsIgnored, Rule::Order, KEPT),
@@ -31,6 +32,7 @@ pub const MUTANTS: &[(Mutant, Rule, Setup)] = &[
     (Mutant::LineWithoutTtl, Rule::Ttl, CALM),
     (Mutant::ReleaseIsAlwaysOk, Rule::Unlock, NETWORK_FAULTS),
     (Mutant::AnewIsDone, Rule::Unlock, NETWORK_FAULTS_3),
+    (Mutant::AnewIsDone, Rule::Unlock, READ_LOST_AND_COPY),
     (Mutant::GiveUpAbandons, Rule::Abandoned, NETWORK_FAULTS),
     (Mutant::GiveUpForgets, Rule::Abandoned, PANIC_AND_LOSS),
     (Mutant::PanicIsClean, Rule::Abandoned, CALM),
@@ -112,8 +114,13 @@ const LOST_AND_COPY: Setup = Setup {
     title: "a lock that is deleted, and a request that comes late",
     clients: &[&[LOCK], &[LOCK]],
     faults: 2,
-    kinds: &[&[Fault::DeleteLock, Fault::RepeatRequest]],
+    kinds: DELETED_AND_LATE,
     ..PLAIN
+};
+const READ_LOST_AND_COPY: Setup = Setup {
+    title: "readers that are deleted, and a request that comes late",
+    clients: &[&[LOCK], &[READ]],
+    ..LOST_AND_COPY
 };
 const STOPS: Setup = Setup {
     title: "a client that stops",

@@ -1,8 +1,8 @@
 //! Those that every run of the tests goes through.
 
 use super::{
-    ADOPT, ALL, CLIENTS, EAGER, GOES_ON, HOLDERS, LINES_LOST, LOCK, ONE, PASSES_ON, PLAIN, READ,
-    SERVER, TIMED, TRY, TWO, WRITE, several,
+    ADOPT, ALL, CLIENTS, DELETED_AND_LATE, EAGER, GOES_ON, HOLDERS, LINES_LOST, LOCK, ONE,
+    PASSES_ON, PLAIN, READ, SERVER, TIMED, TRY, TWO, WRITE, several,
 };
 use crate::setup::Setup;
 
@@ -105,6 +105,13 @@ pub const QUICK: &[Setup] = &[
         ..PLAIN
     },
     Setup {
+        title: "readers: they are deleted, and a request comes late",
+        clients: &[&[LOCK], &[READ]],
+        faults: 2,
+        kinds: DELETED_AND_LATE,
+        ..PLAIN
+    },
+    Setup {
         title: "permits: three clients",
         clients: &[&[ONE, TWO], &[ONE], &[TWO]],
         ..PLAIN
@@ -114,6 +121,13 @@ pub const QUICK: &[Setup] = &[
         clients: &[&[ONE], &[TWO]],
         faults: 1,
         kinds: ALL,
+        ..PLAIN
+    },
+    Setup {
+        title: "permits: they are deleted, and a request comes late",
+        clients: &[&[LOCK], &[ONE]],
+        faults: 2,
+        kinds: DELETED_AND_LATE,
         ..PLAIN
     },
     Setup {

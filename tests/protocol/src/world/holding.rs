@@ -99,6 +99,7 @@ impl World {
                 valid: (TTL - age).max(0),
                 due: (EVERY - age).max(0),
                 renewing: None,
+                hand_overs: 0,
                 ..lease
             },
         );

@@ -54,6 +54,9 @@ impl World {
             if let Some(counter) = &mut name.counter {
                 token(&mut counter.number);
             }
+            for share in &mut name.shares {
+                token(&mut share.token);
+            }
         }
         if let Some(ticket) = &mut self.ticket {
             token(&mut ticket.last_used);

@@ -84,7 +84,9 @@ impl Rules {
             let was = before.counter.map_or(0, |counter| counter.number);
             if let Some((owner, token)) = granted.filter(|_| done.names.has(at)) {
                 // A repeated request is told the same again.
-                let repeats = before.is_held_by(owner) && token >= was;
+                let mut shares = before.shares.iter();
+                let is_its = shares.any(|one| (one.owner, one.token) == (owner, token));
+                let repeats = before.is_held_by(owner) && (token >= was || is_its);
                 check(repeats || token > *highest, || {
                     format!("{token} after {highest}")
                 })?;

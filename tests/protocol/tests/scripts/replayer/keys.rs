@@ -253,22 +253,28 @@ fn four_of(waiter: &str) -> [&str; 4] {
 
 fn shares_of(text: &str, clock: i64) -> List<Share> {
     let mut shares: List<Share> = List::new();
+    let mut tokens: List<(Owner, Token)> = List::new();
     let mut fields = text.split('|').filter(|field| !field.is_empty());
     while let Some(member) = fields.next() {
         let ends = fields.next().expect("a score of each member");
         let (count, owner) = member.split_once(' ').expect("a count and an owner");
+        let ends = number::<i64>(ends);
         if count == "0" {
-            // Its token.
+            tokens.push((owner_of(owner), -ends));
             continue;
         }
-        let ends = number::<i64>(ends);
         let kept = owner.strip_prefix("kept ");
         shares.push(Share {
             owner: owner_of(kept.unwrap_or(owner)),
             count: number(count),
             kept: kept.is_some(),
             lasts: ticks(ends - clock),
+            token: 0,
         });
+    }
+    for share in shares.iter_mut().filter(|share| !share.kept) {
+        let own = tokens.iter().find(|(owner, _)| *owner == share.owner);
+        share.token = own.expect("a token of each that shares").1;
     }
     shares.sort_unstable();
     shares
