@@ -118,7 +118,8 @@ impl Locker {
     /// It takes no lock. On Redis it sends about 150 commands, one after the other; they use one key of this namespace, which
     /// expires. In a directory it locks a file of its own, and removes it.
     ///
-    /// What the server doesn't show to this user is [`Unknown`](crate::Verdict::Unknown). No finding has a password.
+    /// What the server doesn't show to this user is [`Unknown`](crate::Verdict::Unknown). No finding has a password. Of several
+    /// servers one that gives no answer is a finding, and the others are looked at.
     ///
     /// # Errors
     ///

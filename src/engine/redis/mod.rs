@@ -210,7 +210,8 @@ impl Engine for RedisEngine {
     ) -> Result<Vec<Finding>> {
         let servers = self.servers.all(deadline);
         let servers = servers.map_err(|e| self.commands.error(None, e))?;
-        diagnosis::diagnose((&servers, &self.commands), namespace, options, deadline)
+        let servers = (&*servers, &*self.servers.without_locks());
+        diagnosis::diagnose(servers, &self.commands, (namespace, options), deadline)
     }
 
     fn after_fork(&self) -> Option<Arc<dyn Engine>> {

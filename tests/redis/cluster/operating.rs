@@ -98,6 +98,41 @@ fn doctor_names_the_nodes_that_differ_and_slots_on_their_way() {
 }
 
 #[test]
+fn doctor_goes_on_where_nodes_are_down_and_names_them() {
+    let cluster = start();
+    let locker = open(&cluster);
+    let finding_of_all = finding(&locker, "servers");
+    assert_eq!(finding_of_all.verdict, Verdict::Fine, "{finding_of_all:?}");
+    cluster.node(1).kill();
+    let dead = cluster.node(1).public_addr().to_string();
+    let findings = locker.diagnose().expect("the other nodes are looked at");
+    let of = |check| {
+        let one = findings.iter().find(|one| one.check == check);
+        one.expect("it is looked at")
+    };
+    let servers = of("servers");
+    assert!(
+        matches!(servers.verdict, Verdict::Weak { .. }),
+        "{servers:?}"
+    );
+    assert!(servers.found.contains(&format!("{dead}: ")), "{servers:?}");
+    let latency = &of("latency").found;
+    for node in [0, 2] {
+        let address = cluster.node(node).public_addr().to_string();
+        assert!(latency.contains(&address), "{latency}");
+    }
+    assert!(!latency.contains(&dead), "{latency}");
+    // A list that would lack some locks is an error, which names the node.
+    let listed: Result<Vec<_>, _> = locker.list("").and_then(Iterator::collect);
+    let error = format!("{:?}", listed.expect_err("a node is down"));
+    assert!(error.contains(&dead), "{error}");
+    for node in [0, 2] {
+        cluster.node(node).kill();
+    }
+    locker.diagnose().expect_err("nobody answers");
+}
+
+#[test]
 fn names_with_one_tag_are_had_together_and_so_are_others() {
     let cluster = start();
     let locker = open(&cluster).namespace("").expect("a namespace");

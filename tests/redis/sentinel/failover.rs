@@ -235,6 +235,31 @@ fn error_names_the_master_that_is_down() {
 }
 
 #[test]
+fn doctor_names_the_sentinels_that_are_down() {
+    let set = SentinelSet::start();
+    let locker = open(&set);
+    let servers = || {
+        let findings = locker.diagnose().expect("diagnose");
+        let found = findings.into_iter().find(|one| one.check == "servers");
+        found.expect("it is looked at")
+    };
+    assert_eq!(servers().verdict, crosslock::Verdict::Fine);
+    set.sentinel(1).kill();
+    let address = set.sentinel(1).addr().to_string();
+    let found = servers();
+    assert!(
+        matches!(found.verdict, crosslock::Verdict::Weak { .. }),
+        "{found:?}"
+    );
+    assert!(
+        found
+            .found
+            .contains(&format!("1 of 4 without an answer: {address}: ")),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn calls_go_on_at_the_new_master() {
     let set = SentinelSet::start();
     let locker = open(&set);

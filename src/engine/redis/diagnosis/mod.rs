@@ -25,14 +25,20 @@ mod persistence;
 mod probe;
 mod replication;
 mod rights;
+mod silent;
 mod timing;
 mod version;
 
-/// All findings, of several servers one for each check. The first command that gets no answer ends it.
+/// All findings, of several servers one for each check: `servers` are those that have locks, and those that don't. One that
+/// gives no answer is a finding itself, unless nobody else has locks.
+///
+/// # Errors
+///
+/// When no server that has locks answers.
 pub(super) fn diagnose(
-    (servers, commands): (&[Arc<Server>], &Commands),
-    namespace: &Namespace,
-    options: &Options,
+    (servers, without_locks): (&[Arc<Server>], &[Arc<Server>]),
+    commands: &Commands,
+    (namespace, options): (&Namespace, &Options),
     deadline: &Deadline,
 ) -> Result<Vec<Finding>> {
     let probe = |server| Probe {
@@ -40,19 +46,30 @@ pub(super) fn diagnose(
         commands,
         deadline,
     };
-    let mut found = Vec::new();
+    let mut silent = silent::silent(without_locks, deadline);
+    let (mut found, mut probes, mut failed) = (Vec::new(), Vec::new(), None);
     for server in servers {
-        found.push((
-            server.address(),
-            of_one(&probe(server), namespace, options)?,
-        ));
+        match of_one(&probe(server), namespace, options) {
+            Ok(findings) => {
+                found.push((server.address(), findings));
+                probes.push(probe(server));
+            }
+            Err(e) => {
+                silent.push(silent::unanswered(server, &e));
+                failed.get_or_insert(e);
+            }
+        }
+    }
+    if let Some(e) = failed.filter(|_| found.is_empty()) {
+        return Err(e);
     }
     let mut findings = merged::merged(found);
-    let probes: Vec<_> = servers.iter().map(probe).collect();
     let is_cluster = |probe: &Probe<'_>| probe.server.settings().kind == Kind::Cluster;
     if probes.iter().any(is_cluster) {
         findings.extend(cluster::cluster(&probes, options)?);
     }
+    let all = servers.len() + without_locks.len();
+    findings.extend((all > 1).then(|| silent::finding(all, &silent)));
     Ok(findings)
 }
 

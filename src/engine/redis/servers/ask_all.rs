@@ -15,14 +15,14 @@ use crate::engine::redis::server::Server;
 
 /// What servers answer, in the order in which they do.
 #[derive(Debug)]
-pub(super) struct Answers<T> {
+pub(in crate::engine::redis) struct Answers<T> {
     received: Receiver<Result<T, Failure>>,
     deadline: Deadline,
     dropped: Cancel,
 }
 
 /// Asks each of the servers by `ask`, which is given the deadline of its own calls.
-pub(super) fn ask_all<T: Send + 'static>(
+pub(in crate::engine::redis) fn ask_all<T: Send + 'static>(
     servers: &[Arc<Server>],
     deadline: &Deadline,
     ask: impl Fn(&Arc<Server>, &Deadline) -> Result<T, Failure> + Clone + Send + 'static,
@@ -51,7 +51,7 @@ pub(super) fn ask_all<T: Send + 'static>(
 
 impl<T> Answers<T> {
     /// The next answer; `None` when all have answered, or by `until`, or when the deadline is over.
-    pub(super) fn next(&self, until: &Deadline) -> Option<Result<T, Failure>> {
+    pub(in crate::engine::redis) fn next(&self, until: &Deadline) -> Option<Result<T, Failure>> {
         loop {
             let patience = until.remaining().min(self.deadline.remaining());
             let patience = patience.min(super::CANCEL_LATENESS);

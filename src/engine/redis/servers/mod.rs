@@ -25,7 +25,7 @@ use crate::engine::Unanswered;
 use crate::engine::net::limits::CANCEL_LATENESS;
 
 mod advice;
-mod ask_all;
+pub(super) mod ask_all;
 pub(super) mod at_once;
 mod cluster;
 mod masters;
@@ -71,6 +71,11 @@ pub(super) trait Servers: fmt::Debug + Send + Sync {
 
     /// All servers that have locks.
     fn all(&self, deadline: &Deadline) -> Result<Vec<Arc<Server>>, Failure>;
+
+    /// Servers without locks on which a failover depends, as far as they are known: sentinels, replicas of a cluster.
+    fn without_locks(&self) -> Vec<Arc<Server>> {
+        Vec::new()
+    }
 
     /// The same for a child that was forked off, without its parent's connections.
     fn after_fork(&self) -> Arc<dyn Servers>;

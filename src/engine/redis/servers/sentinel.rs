@@ -369,6 +369,10 @@ impl Servers for Sentinels {
         Ok(vec![self.master(route, deadline)?])
     }
 
+    fn without_locks(&self) -> Vec<Arc<Server>> {
+        self.sentinels.clone()
+    }
+
     fn after_fork(&self) -> Arc<dyn Servers> {
         let settings = Arc::new(self.settings.after_fork());
         let login = self.sentinels[0].settings().login.clone();

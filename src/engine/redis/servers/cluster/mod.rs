@@ -162,6 +162,17 @@ impl Servers for Cluster {
         Ok(masters)
     }
 
+    fn without_locks(&self) -> Vec<Arc<Server>> {
+        let map = self.0.map.lock();
+        let masters = map.masters();
+        let is_master = |node: &&Arc<Server>| masters.iter().any(|one| Arc::ptr_eq(one, node));
+        map.nodes()
+            .iter()
+            .filter(|node| !is_master(node))
+            .cloned()
+            .collect()
+    }
+
     fn after_fork(&self) -> Arc<dyn Servers> {
         let settings = Arc::new(self.settings().after_fork());
         // A thread of the parent may have locked it, which the child doesn't have.
