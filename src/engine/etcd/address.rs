@@ -54,7 +54,7 @@ fn understand(url: &str) -> Result<Address, String> {
         false => ((None, None), "none; of etcds:// ca, cert, key"),
     };
     // A password that isn't escaped may have parted the URL, and then be taken for a query key.
-    query.finish(known, !url.contains('@'))?;
+    query.finish(known, !url.contains('@') && !parts.may_be_login())?;
     let hosts: Vec<_> = servers.iter().map(HostPort::to_string).collect();
     let shown = format!("{scheme}://{}/{root}", hosts.join(","));
     let own = own.map(|(chain, key)| OwnCertificate { chain, key });

@@ -69,9 +69,8 @@ fn understand(url: &str) -> Result<Address, String> {
         "unix" => unix(parts),
         // A password that isn't escaped may have parted the URL, and then be taken for a query key.
         scheme => {
-            let has_port = !parts.authority.unwrap_or_default().ends_with(':');
             let has_secret = url.contains('@') || url.contains(SENTINEL_PASSWORD);
-            tcp(scheme, parts, has_port && !has_secret)
+            tcp(scheme, parts, !parts.may_be_login() && !has_secret)
         }
     }
 }

@@ -43,6 +43,16 @@ impl<'a> Parts<'a> {
     }
 }
 
+#[cfg(feature = "_sockets")]
+impl Parts<'_> {
+    /// Whether a user, and the beginning of a password, may be what stands in the place of the hosts, which were forgotten:
+    /// `user:12?secret=1`.
+    pub(in crate::engine) fn may_be_login(&self) -> bool {
+        let authority = self.authority.unwrap_or_default();
+        authority.contains(':') && !authority.starts_with('[')
+    }
+}
+
 /// The bytes that a part stands for.
 pub(in crate::engine) fn decoded_bytes(part: &str) -> Result<Vec<u8>, String> {
     let mut pieces = part.split('%');

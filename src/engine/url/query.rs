@@ -62,17 +62,35 @@ impl Query {
         duration.map(Some).ok_or_else(reason)
     }
 
-    /// Complains of what wasn't taken. The key isn't `shown` where it may be the end of a password with an `&` in it, nor
-    /// without a value: then it may be the end of one with a `?`.
+    /// Complains of what wasn't taken. The key isn't `shown` where it may be the end of a password with a `?` or an `&` in it,
+    /// unless a known key was mistyped; nor without a value, which a password has more likely than a key.
     pub(in crate::engine) fn finish(self, known: &str, shown: bool) -> Result<(), String> {
         let Some((key, value)) = self.0.first() else {
             return Ok(());
         };
-        let key = if shown && value.is_some() { key } else { "…" };
+        let mut words = known.split(|c: char| !c.is_ascii_alphabetic() && c != '_');
+        let may_be_shown = shown || words.any(|word| is_almost(key, word));
+        let key = if may_be_shown && value.is_some() {
+            key
+        } else {
+            "…"
+        };
         Err(format!(
             "its query key `{key}` isn't known, or is there twice; known: {known}"
         ))
     }
+}
+
+/// Whether it is that long word but for one character, which may be missing or too many.
+fn is_almost(key: &str, word: &str) -> bool {
+    const LONG: usize = 5;
+    let least = key.len().min(word.len());
+    let pairs = key.bytes().zip(word.bytes());
+    let begin = pairs.take_while(|(one, other)| one == other).count();
+    let pairs = key.bytes().rev().zip(word.bytes().rev());
+    let end = pairs.take_while(|(one, other)| one == other).count();
+    let same = begin + end.min(least - begin);
+    word.len() >= LONG && same + 1 >= key.len().max(word.len())
 }
 
 #[cfg(test)]
@@ -93,6 +111,26 @@ mod tests {
             "{reason}"
         );
         Query::of(None).unwrap().finish("none", true).unwrap();
+    }
+
+    #[test]
+    fn known_key_that_is_mistyped_is_shown() {
+        for (key, word, is_it) in [
+            ("min_replica", "min_replicas", true),
+            ("min_replicass", "min_replicas", true),
+            ("mim_replicas", "min_replicas", true),
+            ("replicas", "min_replicas", false),
+            ("aabb", "abb", false),
+            ("abcbc", "abcab", false),
+            ("ab", "abcbab", false),
+            ("kez", "key", false),
+        ] {
+            assert_eq!(is_almost(key, word), is_it, "{key}");
+        }
+        let hidden = Query::of(Some("clock_sew=1"))
+            .unwrap()
+            .finish("clock_skew", false);
+        assert!(hidden.unwrap_err().contains("clock_sew"));
     }
 
     #[test]

@@ -138,13 +138,48 @@ fn password_that_is_not_escaped_is_in_no_error() {
         "redis+cluster://user:?secret",
         "redis+sentinel://user:?secret@h/m",
         "valkeys://user:pa?secret",
+        "redis://user:12?secret=1",
+        "redis://user:12?x&secret=1",
+        "redis://user:12?x=1&secret=1",
+        "redis://user:12/3?secret=1",
+        "redis://user:12?min_replicas=1&secret=1",
+        "rediss://user:?secret=1",
+        "redis+cluster://user:12?secret=1",
+        "redis+cluster://user:12,34?secret=1",
+        "redis+sentinel://user:12/m?secret=1",
+        "unix:///s?pass=12&secret=1",
     ] {
         let error = parse(url).unwrap_err();
         let shown = format!("{error} {error:?}");
         assert!(!shown.contains("secret"), "{url}: {shown}");
     }
-    // A key that is mistyped is told.
-    assert!(reason("redis://h:1?min_replica=1").contains("min_replica`"));
+    // A key that is mistyped is told, and so is any where no password can have parted the URL.
+    for (url, key) in [
+        ("redis://h:1?min_replica=1", "min_replica`"),
+        ("redis://h:1/?min_replicass=1", "min_replicass`"),
+        ("redis+cluster://a:1,b:2?clockskew=1s", "clockskew`"),
+        ("redis://h?other=1", "other`"),
+        ("redis://[::1]:1?other=1", "other`"),
+    ] {
+        assert!(reason(url).contains(key), "{url}: {}", reason(url));
+    }
+}
+
+#[test]
+fn no_password_with_a_question_mark_is_shown_where_the_host_was_forgotten() {
+    for_any(|random| {
+        let (scheme, user) = (
+            random.one_of(&["redis", "rediss", "redis+sentinel", "redis+cluster"]),
+            random.text_of("abc", 0..=3),
+        );
+        let before = random.text_of("0129a/&=,?", 0..=5);
+        let behind = random.text_of("019/&=,", 0..=5);
+        let url = format!("{scheme}://{user}:{before}?{behind}topsecret{behind}=1");
+        if let Err(error) = parse(&url) {
+            let shown = format!("{error} {error:?}");
+            assert!(!shown.contains("topsecret"), "{url}: {shown}");
+        }
+    });
 }
 
 #[cfg(feature = "tls")]
