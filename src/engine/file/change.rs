@@ -105,7 +105,12 @@ impl Files {
         let mut names = Names::none(self);
         for (key, file) in keys.iter().zip(opened) {
             match file.section(haste, until).map_err(|e| self.error(key, e))? {
-                Entered::Section(section) => names.add(key, section)?,
+                Entered::Section(section) => {
+                    if self.root.hold(file.root()) {
+                        self.doors.look_again();
+                    }
+                    names.add(key, section)?;
+                }
                 Entered::Replaced => {
                     self.forget_name(key, file);
                     return Ok(None);

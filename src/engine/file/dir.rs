@@ -82,6 +82,11 @@ impl Dir {
         self.file.metadata()
     }
 
+    /// Whether both are one directory.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.identity == other.identity
+    }
+
     /// Whether its path leads to it now.
     pub(super) fn is_at_its_path(&self) -> io::Result<bool> {
         self.identity.is_reached_by(&self.path)

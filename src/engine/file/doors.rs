@@ -74,7 +74,8 @@ impl OwnDoors {
         Ok(known.door.id())
     }
 
-    /// A file was opened, maybe in another directory than those before: one that was made anew at the same path.
+    /// The directory is another than before, or a file was opened, and it may be: it was made anew at the same path, or one
+    /// that was there is back.
     pub(super) fn look_again(&self) {
         let mut doors = self.0.lock();
         let Doors { of, resting } = &mut *doors;

@@ -70,10 +70,21 @@ impl Root {
         }
     }
 
-    /// The one that was at its path when somebody looked last: for whoever has just seen a name's file at its own.
+    /// The one that was at its path when somebody looked last: for whoever has just seen a name's file at its own, and has
+    /// told `hold`.
     pub(super) fn held(&self) -> io::Result<Arc<Dir>> {
         let held = self.held.lock().clone();
         held.map_or_else(|| self.get(), Ok)
+    }
+
+    /// A name's file was just seen at its path, so its directory is at its own. Says whether another was there before.
+    pub(super) fn hold(&self, dir: &Arc<Dir>) -> bool {
+        let mut held = self.held.lock();
+        if held.as_ref().is_some_and(|held| held.is_same(dir)) {
+            return false;
+        }
+        *held = Some(dir.clone());
+        true
     }
 
     /// Lets the next change make it. A look needs none.

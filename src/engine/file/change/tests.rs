@@ -1,4 +1,5 @@
 mod ahead;
+mod swapped;
 
 use std::path::PathBuf;
 

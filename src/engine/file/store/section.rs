@@ -57,6 +57,7 @@ impl Haste {
 #[derive(Debug)]
 pub(in crate::engine::file) struct NameFile {
     file: File,
+    root: Arc<Dir>,
     path: PathBuf,
     identity: Identity,
     /// The kernel's lock doesn't keep threads apart that share an open file.
@@ -90,6 +91,7 @@ impl NameFile {
         let (file, found) = open_or_create(root, below)?;
         Ok(NameFile {
             file,
+            root: root.clone(),
             path: root.path().join(below),
             identity: Identity::of(&found),
             threads: Mutex::default(),
@@ -116,6 +118,11 @@ impl NameFile {
     /// Whether those who open its path now have this file.
     pub(in crate::engine::file) fn is_at_its_path(&self) -> io::Result<bool> {
         self.identity.is_at(&self.path)
+    }
+
+    /// The directory in which it was opened.
+    pub(in crate::engine::file) fn root(&self) -> &Arc<Dir> {
+        &self.root
     }
 
     /// For those who look at it without locking it.
