@@ -101,7 +101,7 @@ fn process_that_has_used_many_names_gives_their_descriptors_back_for_others() {
 }
 
 /// As one that was used last at that time, in microseconds since 1970.
-fn use_last_at(file: &Path, micros: u64, more: &str) {
+pub(crate) fn use_last_at(file: &Path, micros: u64, more: &str) {
     let text = format!("counter {micros}\n{more}");
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let head = format!(
@@ -131,7 +131,7 @@ fn sum(text: &[u8]) -> u32 {
 }
 
 /// How long a name has to be idle until its file may go.
-const IDLE: u64 = 2 * 86_400 * 1_000_000;
+pub(crate) const IDLE: u64 = 2 * 86_400 * 1_000_000;
 
 #[test]
 fn file_of_a_name_that_nobody_used_for_days_is_removed_and_those_that_matter_stay() {

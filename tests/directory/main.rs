@@ -5,6 +5,7 @@ mod containers;
 mod crowd;
 mod descriptors;
 mod forks;
+mod idle;
 mod limits;
 mod links;
 mod old;
