@@ -99,14 +99,17 @@ local function grant_and_tell(name, owner, ttl, mode, inbox, left, can_hear)
   end
 end
 
--- Has the last of a queue ask, which goes on where the script has dropped as many as it may. Whoever came last lives most
--- likely; otherwise the next heartbeat of any goes on.
+-- Has the last of a queue that hears ask, which goes on where the script has dropped as many as it may. Whoever came last
+-- lives most likely. If none of the last hears, the next heartbeat of any goes on.
 local function wake_last(name, queue)
-  local owner = redis.call('LINDEX', queue, '-1')
-  local waiter = owner and redis.call('HGET', name[WAITERS], owner) or ''
-  local _, hears_at, _, _, inbox = string.match(waiter, ANY_WAITER)
-  if inbox and (listeners_of(inbox, hears_at) or 0) > 0 then
-    redis.pcall(string.find(inbox, TAG, 1, true) and 'SPUBLISH' or 'PUBLISH', inbox, owner .. ' 0')
+  local last = redis.call('LRANGE', queue, -MOST_DROPPED, '-1')
+  for at = #last, 1, -1 do
+    local waiter = redis.call('HGET', name[WAITERS], last[at]) or ''
+    local _, hears_at, _, _, inbox = string.match(waiter, ANY_WAITER)
+    if inbox and (listeners_of(inbox, hears_at) or 0) > 0 then
+      redis.pcall(string.find(inbox, TAG, 1, true) and 'SPUBLISH' or 'PUBLISH', inbox, last[at] .. ' 0')
+      return
+    end
   end
 end
 
@@ -145,7 +148,7 @@ local function hand_off(name, asking, after_exclusive, leaving)
       grant_and_tell(name, owner, ttl, mode, inbox, left, listeners)
     end
   end
-  if not name[HELD] and not asking and has_dropped_most(name) then
+  if not asking and has_dropped_most(name) and (not name[HELD] or is_shared(name)) then
     wake_last(name, name[QUEUE])
     wake_last(name, name[READERS])
   end

@@ -85,7 +85,8 @@ local function refuse(name, ask, lock)
   -- Of a semaphore the next permit may come back before the last.
   local next_end = name[HELD] == MARK_PERMITS and redis.call('ZRANGE', name[HOLDERS], '0', '+inf', 'BYSCORE', 'LIMIT', '0', '1', 'WITHSCORES')[2]
   local remaining = next_end and next_end - name[CLOCK] or redis.call('PTTL', name[LOCK])
-  if name[DROPPED] and not name[HELD] then
+  local is_open = not name[HELD] or name[HELD] == MARK_READERS or name[HELD] == MARK_PERMITS
+  if is_open and (name[DROPPED] or 0) >= MOST_DROPPED then
     -- More are to be dropped before the owner's turn can come: it asks again at once.
     return {0, name[STORED], was_queued and 1 or 0, 0, length}
   end

@@ -74,6 +74,66 @@ fn one_script_drops_a_bounded_number_of_waiters() {
     }
 }
 
+/// Whoever is told to ask, and is let in then, before any heartbeat. The dead stand before and behind it.
+fn assert_served_behind_the_dead(bench: &mut Bench, ears: &mut Ears<'_>, ask: Ask<'_>) {
+    for _ in 0..3 {
+        let heard = ears.heard(bench);
+        assert_eq!(heard, [(INBOX.to_owned(), "b 0".to_owned())]);
+        for _ in 0..3 {
+            match bench.ask(ask) {
+                Acquired::Token(_) => return,
+                Acquired::Taken { remaining, .. } => {
+                    assert_eq!(remaining, 0, "it asks at its next heartbeat");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    panic!("it isn't served");
+}
+
+#[test]
+fn waiter_behind_and_before_many_dead_ones_is_served_without_a_heartbeat() {
+    let server = RedisServer::start();
+    let mut bench = Bench::new(&server);
+    let mut connection = server.connection();
+    let mut ears = Ears::on(&mut connection, &[INBOX]);
+    let token = bench.token("a");
+    for number in 0..=MOST_DROPPED {
+        bench.wait(&format!("dead {number}"), "closed");
+    }
+    bench.wait("b", INBOX);
+    for owner in ["last", "very last"] {
+        bench.wait(owner, "closed");
+    }
+    assert!(bench.release("a", Some(token)));
+    let ask = Ask::waiting("b", TTL, INBOX);
+    assert_served_behind_the_dead(&mut bench, &mut ears, ask);
+}
+
+#[test]
+fn waiter_for_a_permit_behind_many_dead_ones_is_served_without_a_heartbeat() {
+    let server = RedisServer::start();
+    let mut bench = Bench::new(&server);
+    let mut connection = server.connection();
+    let mut ears = Ears::on(&mut connection, &[INBOX]);
+    let ask = |owner| Ask::once(owner).with_mode("1/2");
+    let token = bench.granted(ask("a"));
+    bench.granted(ask("stays"));
+    bench.wait_to("1/2", "b", INBOX);
+    // Each that came later would have dropped those that were dead by then.
+    for number in 0..=MOST_DROPPED {
+        let waiter = format!("{} {TTL} 1/2 closed", bench.micros() / 1_000 + TTL);
+        let mut pipe = redis::pipe();
+        pipe.hset(&bench.waiters, number, waiter)
+            .lpush(&bench.queue, number);
+        pipe.query::<()>(&mut bench.connection).expect("they wait");
+    }
+    assert!(bench.release_as("1/2", "a", Some(token), None));
+    let ask = Ask::waiting("b", TTL, INBOX).with_mode("1/2");
+    assert_served_behind_the_dead(&mut bench, &mut ears, ask);
+}
+
 #[test]
 fn overdue_waiter_that_is_heard_has_its_turn_and_is_told_to_ask() {
     let server = RedisServer::start();
