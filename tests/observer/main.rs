@@ -2,6 +2,7 @@
 
 mod between;
 mod calls;
+mod drops;
 mod forks;
 mod holds;
 mod leases;

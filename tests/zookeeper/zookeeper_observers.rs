@@ -98,6 +98,55 @@ fn guards_are_told_of_the_end_of_their_session_while_an_observer_blocks() {
     assert_works(&locker);
 }
 
+/// Has a guard and its locker, and drops them when it is told of a loss.
+#[derive(Default)]
+struct Ends {
+    has: Mutex<Option<(crosslock::LockGuard, crosslock::Locker)>>,
+    has_ended: AtomicBool,
+}
+
+impl Observer for Ends {
+    fn event(&self, event: &Event<'_>) {
+        if !matches!(event, Event::Lost { .. }) {
+            return;
+        }
+        let had = self.has.lock().expect("no panic").take();
+        if let Some((guard, locker)) = had {
+            drop(guard);
+            locker.close();
+            drop(locker);
+            self.has_ended.store(true, Relaxed);
+        }
+    }
+}
+
+#[test]
+fn guard_and_locker_may_be_dropped_by_the_observer_of_their_loss() {
+    for is_session in [false, true] {
+        let server = setup().proxies().start();
+        let ends = Arc::new(Ends::default());
+        let locker = builder(&server.url()).observer(ends.clone()).build();
+        let locker = locker.expect("open");
+        let guard = held_in(&locker, "a");
+        let session = session_at(&server);
+        *ends.has.lock().expect("no panic") = Some((guard, locker));
+        if is_session {
+            server.proxy().set(Fault::Refuse);
+            server.expire(session);
+            server.proxy().set(Fault::None);
+        } else {
+            let broken = open(&server.url()).break_lock("a").expect("break_lock");
+            assert_eq!(broken.len(), 1);
+        }
+        support::wait_until("the observer to end", PATIENCE, || {
+            ends.has_ended.load(Relaxed)
+        });
+        support::wait_until("all to end", PATIENCE, || Arc::strong_count(&ends) == 1);
+        let other = open(&server.url());
+        assert!(other.try_lock_for("a", PATIENCE).expect("lock").is_some());
+    }
+}
+
 /// Blocks on lines about a server that a test has named.
 struct BlockingLogger;
 
