@@ -6,6 +6,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+use std::thread;
 
 use crosslock::Locker;
 
@@ -15,10 +16,10 @@ use support::{Child, is_child, say};
 
 const PLACE: &str = "TEST_PLACE";
 const NAMES: u32 = 6;
-const USERS: usize = 3;
-const OPENERS: usize = 2;
+const USERS: usize = 2;
+const OPENERS: usize = 1;
 /// Of each.
-const CYCLES: u32 = 600;
+const CYCLES: u32 = 400;
 
 /// Locks names that were not used for days, as their files say.
 #[test]
@@ -30,7 +31,10 @@ fn child_uses_idle_names() {
     let directory = Path::new(url.strip_prefix("file://").unwrap());
     let lock = Locker::open(&url).unwrap();
     let (mut files, mut trouble) = (HashSet::new(), Vec::new());
-    for _ in 0..CYCLES {
+    let mut cycles = 0;
+    // Some of the names have another file by then.
+    while cycles < CYCLES || files.len() <= 2 * NAMES as usize {
+        cycles += 1;
         let name = fastrand::u32(..NAMES).to_string();
         let guard = lock.lock(&name).unwrap();
         let (inside, last) = (
@@ -56,7 +60,7 @@ fn child_uses_idle_names() {
         }
         let file = file_of(directory, &name);
         match fs::metadata(&file) {
-            Ok(found) => _ = files.insert(found.ino()),
+            Ok(found) => _ = files.insert((found.ino(), found.created().ok())),
             Err(e) => trouble.push(format!("{name} is held, and has no file: {e}")),
         }
         let _ = fs::remove_file(&inside);
@@ -66,7 +70,7 @@ fn child_uses_idle_names() {
         grow_old(&file);
     }
     assert!(trouble.is_empty(), "{trouble:#?}");
-    say(&format!("done {}", files.len()));
+    say("done");
 }
 
 /// Has a name that nobody has look idle.
@@ -105,6 +109,8 @@ fn child_opens_again_and_again() {
     let url = env::var(URL).unwrap();
     loop {
         drop(Locker::open(&url).unwrap());
+        // Others have the processor, too.
+        thread::sleep(Duration::from_micros(200));
     }
 }
 
@@ -119,13 +125,8 @@ fn removal_of_idle_files_gives_nobody_a_lock_or_a_token_twice() {
     let mut users: Vec<_> = (0..USERS)
         .map(|_| start("idle::child_uses_idle_names"))
         .collect();
-    let seen = users.iter_mut().map(|user| {
-        let said = user.wait_for("done", 4 * PATIENCE);
-        said.trim().parse::<u32>().unwrap()
-    });
-    let seen: u32 = seen.sum();
+    for user in &mut users {
+        user.wait_for("done", 4 * PATIENCE);
+    }
     drop(openers);
-    // Otherwise nothing was tested.
-    assert!(seen > 5 * NAMES, "files that were made anew: {seen}");
-    println!("files: {seen}");
 }
