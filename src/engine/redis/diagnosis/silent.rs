@@ -61,8 +61,8 @@ pub(super) fn finding(all: usize, silent: &[String]) -> Finding {
             silent.len(),
             silent.join("; ")
         ),
-        "what a master has that is down can't be locked until it is back or replaced, and each sentinel or replica that is down \
-         is one less to replace it",
+        "what a master has that is down can't be locked until it is back or replaced, and each sentinel or replica that is \
+         down is one less to replace it",
         "start it and look at its log, or take it out of the URL if it is gone for good",
     )
 }
