@@ -321,7 +321,10 @@ impl<'a> Acquirer<'a> {
             Some(holder) => &format!("{holder} has"),
             None => "is taken",
         };
-        self.budget.log.wait(self.claim, self.core, whose);
+        let deadline = self.question_deadline().within(self.core.options.ttl / 10);
+        let (since, log) = (self.budget.since(), &mut self.budget.log);
+        log.wait(self.claim, self.core, whose);
+        log.still_waits(self.claim, self.core, since, &deadline);
     }
 
     fn log_outage(&mut self) {

@@ -7,11 +7,14 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 
-use crate::base::claim::Claim;
+use crate::base::claim::{Claim, Mode};
+use crate::base::clock::Deadline;
 use crate::base::error::{Error, Whole};
 use crate::base::fork::Process;
+use crate::base::inspection::LockState;
 use crate::base::observer::Event;
 use crate::core::Core;
+use crate::engine::Operations;
 use crate::guard::circle::InWait;
 use crate::guard::held_by_thread;
 use crate::lease::Lease;
@@ -20,6 +23,8 @@ use crate::lease::Lease;
 #[derive(Debug, Default)]
 pub(crate) struct WaitLog {
     waits: bool,
+    /// Whether a long wait has looked for another number of permits.
+    has_looked: bool,
     /// Whether the observer was told that the call has its lock. A locker that is closed meanwhile takes it back.
     has_lock: bool,
     /// Since when, from when it is told until its end is.
@@ -54,6 +59,35 @@ impl WaitLog {
         observer.tell(|| Event::Waiting { namespace, name });
         log::debug!("waiting for lock {name:?}, which {whose}");
         self.suspicion = self.suspect(claim, core);
+    }
+
+    /// Tells, once, of a call that has waited for permits for long if their holders count another number of them. Of the programs
+    /// that don't agree those with fewer wait longest. It costs a look, as `Locker::inspect` does.
+    pub(crate) fn still_waits(
+        &mut self,
+        claim: &Claim,
+        core: &Core,
+        since: Instant,
+        deadline: &Deadline,
+    ) {
+        let Mode::Permits { of: own, .. } = claim.mode else {
+            return;
+        };
+        if self.has_looked || passed(core, since) < LONG {
+            return;
+        }
+        self.has_looked = true;
+        let look = |operations: &dyn Operations| operations.inspect(&claim.key, deadline);
+        let looked = core.engine.operations().and_then(look);
+        if let Ok(LockState::Permits { of: Some(of), .. }) = looked.map(|looked| looked.state)
+            && of != own
+        {
+            let name = claim.key.name();
+            log::warn!(
+                "waiting for a permit of {name:?}: this program says that there are {own}, and another one that has some says {of}: \
+                 give the name the same number everywhere"
+            );
+        }
     }
 
     fn suspect(&mut self, claim: &Claim, core: &Core) -> Option<Suspicion> {

@@ -239,6 +239,26 @@ fn thread_that_waits_for_permits_is_not_warned() {
 }
 
 #[test]
+fn another_number_of_permits_is_warned_of_where_it_keeps_a_call_waiting() {
+    each_url(|url, engine| {
+        // Calls that wait look again after a third of it.
+        let locker = Locker::builder(url).ttl(Duration::from_secs(1)).build();
+        let (locker, name) = (locker.unwrap(), format!("number-{engine}"));
+        let of = |number| locker.semaphore(&name, number).unwrap();
+        let permits = of(2).acquire_many(2).unwrap();
+        thread::scope(|scope| {
+            let calls =
+                [1, 2].map(|number| scope.spawn(move || drop(of(number).acquire().unwrap())));
+            let is_told = || count(&name, Level::Warn, "says that there are 1") == 1;
+            wait_until("the other number to be told", PATIENCE, is_told);
+            drop(permits);
+            calls.into_iter().for_each(|call| call.join().unwrap());
+        });
+        assert_eq!(count(&name, Level::Warn, ""), 1, "{engine}");
+    });
+}
+
+#[test]
 fn lost_guard_is_not_held_against_its_thread() {
     listen();
     let short = Duration::from_millis(100);
