@@ -36,6 +36,8 @@ pub type Inbox = u8;
 /// More of them than one name ever has in a model.
 pub const MOST: usize = 8;
 pub type List<T> = ArrayVec<T, MOST>;
+/// The owners in a queue. One whose entry among the waiters was deleted enters it once more.
+pub type Line = ArrayVec<Owner, { 2 * MOST }>;
 /// What was published, in order.
 pub type Messages = ArrayVec<Message, MOST>;
 
@@ -127,8 +129,8 @@ pub struct Name {
     pub counter: Option<Counter>,
     /// A part of the counter's key. Sorted by owner.
     pub broken: List<BrokenLease>,
-    pub queue: List<Owner>,
-    pub readers: List<Owner>,
+    pub queue: Line,
+    pub readers: Line,
     /// Sorted by owner.
     pub waiters: List<Waiter>,
     /// Sorted by owner.

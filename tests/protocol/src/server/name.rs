@@ -1,6 +1,6 @@
 //! The keys of one name, as the server's commands read and change them.
 
-use super::{List, Lock, Mode, Name, Owner, Remaining, Says, Share, Ticks, Token, Waiter};
+use super::{Line, Lock, Mode, Name, Owner, Remaining, Says, Share, Ticks, Token, Waiter};
 
 impl Name {
     /// Lets time pass: what ends, ends; leases that are over stay until somebody looks, as on a server.
@@ -56,7 +56,7 @@ impl Name {
         self.waiters.iter().find(|waiter| waiter.owner == owner)
     }
 
-    pub fn line(&self, mode: Mode) -> &List<Owner> {
+    pub fn line(&self, mode: Mode) -> &Line {
         if mode.is_read() {
             &self.readers
         } else {
@@ -64,7 +64,7 @@ impl Name {
         }
     }
 
-    pub(super) fn line_mut(&mut self, mode: Mode) -> &mut List<Owner> {
+    pub(super) fn line_mut(&mut self, mode: Mode) -> &mut Line {
         if mode.is_read() {
             &mut self.readers
         } else {
@@ -146,7 +146,7 @@ impl Name {
 }
 
 /// LREM of the first.
-pub(super) fn remove_first(line: &mut List<Owner>, owner: Owner) {
+pub(super) fn remove_first(line: &mut Line, owner: Owner) {
     if let Some(at) = line.iter().position(|one| *one == owner) {
         line.remove(at);
     }

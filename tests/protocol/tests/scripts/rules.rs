@@ -1,7 +1,7 @@
 //! What has to hold of what a server holds, whatever the model says of it.
 
 use crosslock_protocol::server::{
-    Acquired, Answer, Call, Ear, Event, Key, List, Mode, Name, Names, Owner, Release, Released,
+    Acquired, Answer, Call, Ear, Event, Key, Line, Mode, Name, Names, Owner, Release, Released,
     Says, Token, Waiter,
 };
 
@@ -137,7 +137,7 @@ fn check_lines(name: &Name) -> Result<(), String> {
     for (line, waiters) in [(&name.queue, reads(false)), (&name.readers, reads(true))] {
         let mut line = line.clone();
         line.sort_unstable();
-        let waiters: List<Owner> = waiters.collect();
+        let waiters: Line = waiters.collect();
         check(line == waiters, || {
             format!("{waiters:?} wait, but {line:?} stand in line")
         })?;

@@ -1,8 +1,8 @@
 //! What a server holds of a name, read as the model has it.
 
 use crosslock_protocol::server::{
-    BROADCAST, BrokenLease, Counter, Inbox, Letters, List, Lock, Mode, Name, Owner, Says, Share,
-    Ticks, Token, Waiter,
+    BROADCAST, BrokenLease, Counter, Inbox, Letters, Line, List, Lock, Mode, Name, Owner, Says,
+    Share, Ticks, Token, Waiter,
 };
 
 /// In milliseconds, as all that a server knows of time but its clock.
@@ -216,7 +216,7 @@ fn broken_of(counter: &str, clock: i64) -> List<BrokenLease> {
     broken
 }
 
-fn line_of(text: &str) -> List<Owner> {
+fn line_of(text: &str) -> Line {
     words(text).map(owner_of).collect()
 }
 
