@@ -1,5 +1,8 @@
 //! The parts of a URL.
 
+#[cfg(feature = "_sockets")]
+use std::net::Ipv4Addr;
+
 /// The parts of a URL behind its scheme, as they stand in it: `%xx` is still to be decoded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(test, derive(Debug))]
@@ -46,10 +49,12 @@ impl<'a> Parts<'a> {
 #[cfg(feature = "_sockets")]
 impl Parts<'_> {
     /// Whether a user, and the beginning of a password, may be what stands in the place of the hosts, which were forgotten:
-    /// `user:12?secret=1`.
+    /// `user:12?secret=1`. No user has the name of an address, or `localhost`.
     pub(in crate::engine) fn may_be_login(&self) -> bool {
         let authority = self.authority.unwrap_or_default();
-        authority.contains(':') && !authority.starts_with('[')
+        let (host, _) = authority.split_once(':').unwrap_or_default();
+        let is_host = host == "localhost" || host.parse::<Ipv4Addr>().is_ok();
+        authority.contains(':') && !authority.starts_with('[') && !is_host
     }
 }
 

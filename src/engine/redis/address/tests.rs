@@ -156,6 +156,8 @@ fn password_that_is_not_escaped_is_in_no_error() {
     // A key that is mistyped is told, and so is any where no password can have parted the URL.
     for (url, key) in [
         ("redis://h:1?min_replica=1", "min_replica`"),
+        ("redis://127.0.0.1:1/?other=1", "other`"),
+        ("redis://localhost:1?other=1", "other`"),
         ("redis://h:1/?min_replicass=1", "min_replicass`"),
         ("redis+cluster://a:1,b:2?clockskew=1s", "clockskew`"),
         ("redis://h?other=1", "other`"),
