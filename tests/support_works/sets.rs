@@ -48,6 +48,8 @@ fn sentinels_replace_a_master() {
     let third = set.wait_for_other_master(second);
     assert_eq!(set.role(third).as_deref(), Some("master"));
     set.member(second).restart();
+    // A sentinel looks each 10 s otherwise, and makes it follow at the second look.
+    set.wait_until_settled();
     wait_until("the old master to follow", PATIENCE, || {
         set.role(second).as_deref() == Some("slave")
     });
@@ -64,6 +66,7 @@ fn sentinels_replace_a_master_that_only_clients_reach() {
     let mut wire = Wire::to(old.proxy());
     assert_eq!(wire.ask(&["SET", "key", "value"]), "+OK");
     rest().for_each(|other| old.join(other));
+    set.wait_until_settled();
     wait_until("the old master to follow", PATIENCE, || {
         set.role(0).as_deref() == Some("slave")
     });
