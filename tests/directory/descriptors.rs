@@ -70,3 +70,14 @@ fn waiter_is_served_though_the_one_that_releases_can_ring_nobody() {
     assert_eq!(poor.ask("unlock"), "ok");
     assert!(waiter.answer().ends_with("false"));
 }
+
+#[test]
+fn locker_is_opened_without_descriptors() {
+    let directory = temp_dir();
+    let mut poor = Puppet::start(directory.path());
+    poor.exhaust();
+    assert_eq!(poor.ask("open"), "ok");
+    assert_eq!(poor.ask("try a"), "Engine");
+    poor.recover();
+    assert!(poor.ask("try a").ends_with("false"));
+}

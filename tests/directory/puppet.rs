@@ -116,15 +116,20 @@ fn child_obeys() {
     if !is_child(ENTRY) {
         return;
     }
-    // Leases that are given away last for it.
-    let lock = Locker::builder(&env::var(URL).unwrap()).ttl(HOUR).build();
-    let lock = lock.unwrap();
-    let mut held = Held { lock, guard: None };
+    let mut held = Held {
+        lock: open().unwrap(),
+        guard: None,
+    };
     say("ready");
     while let Some(order) = hear() {
         let answer = held.obey(&order);
         say(&format!("done {answer}"));
     }
+}
+
+/// Leases that are given away last for an hour.
+fn open() -> crosslock::Result<Locker> {
+    Locker::builder(&env::var(URL).unwrap()).ttl(HOUR).build()
 }
 
 struct Held {
@@ -143,6 +148,7 @@ impl Held {
             "try-read" => self.keep(lock.try_read(name)),
             "try-for-2s" => self.keep(lock.try_lock_for(name, Duration::from_secs(2))),
             "adopt" => self.keep(adopt(lock, name).map(Some)),
+            "open" => outcome(open().map(|opened| self.lock = opened)),
             "verify" => outcome(self.guard.as_ref().expect("a guard").verify()),
             "unlock" => outcome(self.guard.take().expect("a guard").unlock()),
             "execute-with-lock" => {

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Weak};
 
-use self::dir::Dir;
+use self::dir::{Dir, is_exhausted};
 use self::directory::{directory_of, private_directory};
 use self::files::{Files, RIGHTS};
 use self::root::Root;
@@ -69,7 +69,12 @@ impl FileEngine {
         };
         let place = format!("file://{}", directory.display());
         let root = Root::new(directory, private);
-        match root.find() {
+        let found = match root.find() {
+            // Whatever needs it first opens it: a descriptor may be free by then.
+            Err(e) if is_exhausted(&e) => Ok(None),
+            found => found,
+        };
+        match found {
             Ok(Some(found)) => {
                 if let Err(e) = tidy(&found) {
                     log::debug!("can't remove what ended processes left in {place}: {e}");
