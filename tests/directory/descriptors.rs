@@ -81,3 +81,22 @@ fn locker_is_opened_without_descriptors() {
     poor.recover();
     assert!(poor.ask("try a").ends_with("false"));
 }
+
+/// Where others may write, a door is made in a directory of its own.
+#[test]
+fn nothing_is_left_of_a_door_that_could_not_be_made() {
+    let directory = temp_dir();
+    fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).unwrap();
+    let [mut holder, mut poor] = start(directory.path());
+    assert!(holder.ask("lock a").starts_with("token"));
+    assert_eq!(poor.ask("look a"), "1 holders");
+    poor.exhaust();
+    for order in ["try a", "try-for-2s a"] {
+        let answer = poor.ask(order);
+        assert!(!answer.starts_with("token"), "{order}: {answer}");
+    }
+    let left = fs::read_dir(directory.path()).unwrap();
+    let left = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let drafts: Vec<_> = left.filter(|name| name.starts_with(".new-")).collect();
+    assert!(drafts.is_empty(), "{drafts:?}");
+}

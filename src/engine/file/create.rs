@@ -188,7 +188,12 @@ impl<'a> Workshop<'a> {
             None
         } else {
             mkdirat(within, &name, Mode::RWXU)?;
-            Some(within.dir(name.as_ref())?.ok_or(ErrorKind::NotFound)?)
+            let own = within.dir(name.as_ref()).transpose();
+            if !matches!(own, Some(Ok(_))) {
+                // No descriptor is left, perhaps: that says more than what fails here.
+                let _ = within.remove_dir(&name);
+            }
+            Some(own.ok_or(ErrorKind::NotFound)??)
         };
         let shop = Workshop { within, own, name };
         if is_of_one(&shop.dir().metadata()?) {
