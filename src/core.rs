@@ -100,9 +100,8 @@ impl Core {
 
     /// A thread for the lease that is about to be taken, if it will need one.
     pub(crate) fn renewer(&self, key: &Key) -> Result<Option<Renewer>> {
-        let may_end = self.leases_end() || self.engine.capabilities().breakable;
         // What moves the clock renews what is due.
-        if !may_end || self.clock.is_moved() {
+        if self.clock.is_moved() {
             return Ok(None);
         }
         let (what, limits) = (

@@ -17,7 +17,7 @@ use crate::base::clock::Deadline;
 use crate::base::error::{Error, LostReason, Result};
 use crate::base::owner::Owner;
 use crate::base::ticket::{Heir, OwnerTicket};
-use crate::engine::{Grant, Request};
+use crate::engine::{Change, Grant, Outcome, Request};
 use crate::guard::LockGuard;
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
@@ -69,8 +69,21 @@ impl Calls<'_> {
             ttl: self.core.options.ttl,
             granted: None,
         };
+        let change = Change::Adopt {
+            from: &ticket.owner,
+            last_used: ticket.last_used,
+        };
         self.ask(claim.key.name(), |engine, deadline: &Deadline| {
-            engine.adopt(request, &ticket.owner, ticket.last_used, deadline)
+            // Read before sending: the server's lease starts no earlier than this.
+            let asked = self.core.clock.now();
+            let Outcome::Done(done) = engine.change(request, change, deadline)? else {
+                return Ok(None);
+            };
+            Ok(done.token.map(|token| Grant {
+                token,
+                value: done.value,
+                since: done.since.unwrap_or(asked),
+            }))
         })
     }
 

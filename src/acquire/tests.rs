@@ -17,7 +17,7 @@ use crate::base::owner::Owner;
 use crate::base::sync::Mutex;
 use crate::base::token::Token;
 use crate::engine::{
-    Answer, Engine, Grant, Pace, Release, Released, Renewed, Request, Revocations, Unanswered, Wait,
+    Answer, Change, Engine, Grant, Outcome, Pace, Request, Revocations, Unanswered, Wait,
 };
 use crate::lease::Lease;
 use crate::queue::handoff::{LocalQueues, Standing, Turn, Waiter};
@@ -71,13 +71,13 @@ impl Engine for Scripted {
         Box::new(self.clone())
     }
 
-    fn renew(&self, _: Request<'_>, _: &Deadline) -> Result<Renewed> {
-        unreachable!("nothing is held")
-    }
-
-    fn release(&self, _: Request<'_>, _: Release<'_>, _: &Deadline) -> Result<Released> {
+    fn change(&self, _: Request<'_>, change: Change<'_>, _: &Deadline) -> Result<Outcome> {
+        assert!(
+            matches!(change, Change::Release(_)),
+            "nothing is held: {change:?}"
+        );
         *self.released.lock() += 1;
-        Ok(Released::Done)
+        Ok(Outcome::DONE)
     }
 }
 

@@ -14,7 +14,6 @@ use crate::base::fork::Process;
 use crate::base::inspection::LockState;
 use crate::base::observer::Event;
 use crate::core::Core;
-use crate::engine::Operations;
 use crate::guard::circle::InWait;
 use crate::guard::held_by_thread;
 use crate::lease::Lease;
@@ -77,8 +76,7 @@ impl WaitLog {
             return;
         }
         self.has_looked = true;
-        let look = |operations: &dyn Operations| operations.inspect(&claim.key, deadline);
-        let looked = core.engine.operations().and_then(look);
+        let looked = core.engine.inspect(&claim.key, deadline);
         if let Ok(LockState::Permits { of: Some(of), .. }) = looked.map(|looked| looked.state)
             && of != own
         {

@@ -1,4 +1,4 @@
-//! Where locks live, behind one trait.
+//! Where locks live, behind two traits.
 //!
 //! This layer uses `base` alone. What is above it knows three answers: the lock is granted, it is still taken, the
 //! engine can't be reached. How a waiter waits is the engine's own business, behind [`Wait`]: by messages and heartbeats
@@ -31,6 +31,7 @@ use crate::base::backoff::Waits;
 use crate::base::clock::{BootInstant, Deadline};
 use crate::base::diagnosis::Finding;
 use crate::base::error::{Cause, Error, Result};
+use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
@@ -38,10 +39,11 @@ use crate::base::token::Token;
 use crate::base::value::Stored;
 
 pub(crate) use self::capabilities::{Capabilities, unsupported};
-pub(crate) use self::operations::{Cursor, Operations, Page, Revocations, Telling};
-pub(crate) use self::requests::{Release, Released, Renewed, Request};
+pub(crate) use self::change::{Change, Done, Gone, Outcome, Release, Request};
+pub(crate) use self::operations::{Cursor, Page, Revocations, Telling};
 
 mod capabilities;
+mod change;
 #[cfg(feature = "etcd")]
 mod etcd;
 #[cfg(feature = "file")]
@@ -56,13 +58,14 @@ pub(crate) mod open;
 mod operations;
 #[cfg(feature = "redis")]
 mod redis;
-mod requests;
 mod rules;
 mod url;
 #[cfg(feature = "zookeeper")]
 mod zookeeper;
 
 /// Where locks live.
+///
+/// The engine of a unit test has a place, a wait and changes.
 pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// For errors: where locks live, without user and password.
     fn place(&self) -> &str;
@@ -74,43 +77,54 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// The wait of one owner, who hasn't asked for anything yet. Costs no I/O.
     fn new_wait(&self) -> Box<dyn Wait>;
 
-    /// Makes the lease last for another ttl, if it is still the owner's.
-    fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed>;
-
-    /// Ends the lease, if it is still the owner's. An owner that doesn't know what it has leaves the engine's queue, too.
-    fn release(
+    /// Changes the lease, if it is still the owner's, which the same command checks. To repeat it is harmless. An error leaves
+    /// open whether it was done.
+    fn change(
         &self,
         request: Request<'_>,
-        release: Release<'_>,
+        change: Change<'_>,
         deadline: &Deadline,
-    ) -> Result<Released>;
+    ) -> Result<Outcome>;
 
-    /// Asks whether the lock is the owner's. An engine that can ask without renewing does so.
-    fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
-        self.renew(request, deadline)
+    /// How a name stands. Takes nothing.
+    fn inspect(&self, _key: &Key, _deadline: &Deadline) -> Result<Inspection> {
+        Err(unsupported(self.place(), "inspecting locks"))
     }
 
-    /// Makes the lease that another owner has that of `request`, for a ttl, with a token above `last_used`. `None` when it
-    /// wasn't the other's any more. Repeated by the new owner it is done again.
-    fn adopt(
+    /// Some of the names in use that begin with `prefix`. The first page has the default cursor. A name may be on two pages.
+    fn list(
         &self,
-        _request: Request<'_>,
-        _from: &Owner,
-        _last_used: u64,
+        _namespace: &Namespace,
+        _prefix: &str,
+        _cursor: Cursor,
         _deadline: &Deadline,
-    ) -> Result<Option<Grant>> {
-        Err(unsupported(self.place(), "passing a lock on"))
+    ) -> Result<Page> {
+        Err(unsupported(self.place(), "listing locks"))
     }
 
-    /// Called when the owner's process does nothing for its lease any more, which another is to adopt: it lasts for a ttl from now,
-    /// also where leases end with their processes.
-    fn give_away(&self, _request: Request<'_>, _deadline: &Deadline) -> Result<()> {
-        Ok(())
+    /// Ends all leases of a name, counts its token up, and lets in the next. Says who had them.
+    fn break_lock(&self, _key: &Key, _deadline: &Deadline) -> Result<Vec<Holder>> {
+        Err(unsupported(self.place(), "breaking locks"))
     }
 
-    /// What it does for operators, who look at names and free them.
-    fn operations(&self) -> Result<&dyn Operations> {
-        Err(unsupported(self.place(), "inspecting and breaking locks"))
+    /// How many permits are free, of so many.
+    fn free_permits(&self, _key: &Key, _of: u32, _deadline: &Deadline) -> Result<u32> {
+        Err(unsupported(self.place(), "semaphores"))
+    }
+
+    /// The value, whoever holds the lock.
+    fn load(&self, _key: &Key, _deadline: &Deadline) -> Result<Stored> {
+        Err(unsupported(self.place(), "values"))
+    }
+
+    /// Deletes the value, whoever holds the lock.
+    fn remove(&self, _key: &Key, _deadline: &Deadline) -> Result<()> {
+        Err(unsupported(self.place(), "values"))
+    }
+
+    /// For errors: where the value is stored.
+    fn value_key(&self, key: &Key) -> String {
+        key.name().to_owned()
     }
 
     /// What it is like here, and which promise doesn't hold. It leaves nothing behind, and shows no secret.
@@ -123,23 +137,13 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Has the engine tell of leases that somebody else has ended, as far as it hears of them by itself.
+    /// Reports leases that somebody else has ended to `to`, as far as the engine hears of them by itself.
     fn tell_revocations(&self, _to: Weak<dyn Revocations>) {}
 
     /// Copies of the open files by which the kernel knows that this owner has the lock: whoever has one of them open keeps
     /// it taken. Empty where no file is locked.
     fn lock_files(&self, _owner: &Owner) -> io::Result<Vec<File>> {
         Ok(Vec::new())
-    }
-
-    /// What it does with values, if it keeps any.
-    fn values(&self) -> Result<&dyn Values> {
-        Err(unsupported(self.place(), "values"))
-    }
-
-    /// What it does with names that several owners hold at once, if it can.
-    fn sharing(&self) -> Result<&dyn Sharing> {
-        Err(unsupported(self.place(), "read-write locks and semaphores"))
     }
 
     /// The engine of a child that was forked off, with connections and files of its own. `None` when this one serves both.
@@ -155,7 +159,7 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
 /// How one owner comes to a lock: it asks, and waits in between, in the way of its engine.
 ///
 /// It belongs to the thread that has the turn for the name, and moves with the turn to the next thread. The owner leaves
-/// the engine's queue by [`Engine::release`].
+/// the engine's queue by [`Change::Release`].
 pub(crate) trait Wait: Send {
     /// Asks for the lock once. The owner that has it already gets it anew, with its token. If it is taken, the owner is
     /// in the engine's queue from then on; without a pace it doesn't wait, and is in no queue.
@@ -172,37 +176,6 @@ pub(crate) trait Wait: Send {
         pace.until.sleep(pause);
         None
     }
-}
-
-/// The values that locks protect.
-pub(crate) trait Values {
-    /// Stores the value, if the lease is still the owner's.
-    fn store(&self, request: Request<'_>, value: &[u8], deadline: &Deadline)
-    -> Result<StoreAnswer>;
-
-    /// The value, whoever holds the lock.
-    fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored>;
-
-    /// Deletes the value, whoever holds the lock.
-    fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()>;
-
-    /// For errors: where the value is stored.
-    fn value_key(&self, key: &Key) -> String;
-}
-
-/// Names that several owners hold at once.
-pub(crate) trait Sharing {
-    /// Turns an exclusive lease into one that reads, if it is still the owner's, and stores the value, if there is one.
-    fn downgrade(
-        &self,
-        request: Request<'_>,
-        last_used: u64,
-        value: Option<&[u8]>,
-        deadline: &Deadline,
-    ) -> Result<Option<Downgraded>>;
-
-    /// How many permits are free, of so many.
-    fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32>;
 }
 
 /// The error for a user that may not do this.
@@ -257,18 +230,17 @@ pub(crate) struct Grant {
     pub(crate) since: BootInstant,
 }
 
-/// A lease that reads, in place of one that was exclusive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Downgraded {
-    pub(crate) token: Token,
-    /// The engine's lease began no earlier. `None`: it began anew no earlier than when it was asked.
-    pub(crate) since: Option<BootInstant>,
-}
-
-impl From<Token> for Downgraded {
-    /// The lease began anew.
-    fn from(token: Token) -> Self {
-        Downgraded { token, since: None }
+impl From<Option<Grant>> for Outcome {
+    /// Done with that lease; without one the lease wasn't the owner's.
+    fn from(grant: Option<Grant>) -> Self {
+        grant.map_or(Outcome::NOT_OWNER, |grant| {
+            Outcome::Done(Done {
+                token: Some(grant.token),
+                since: Some(grant.since),
+                value: grant.value,
+                is_repeated: false,
+            })
+        })
     }
 }
 
@@ -288,14 +260,4 @@ impl<E> Unanswered<E> {
     pub(crate) fn sent(error: E) -> Self {
         Unanswered { error, sent: true }
     }
-}
-
-/// The answer to a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StoreAnswer {
-    Done,
-    /// Done when asked a second time: while the lease lasts, a copy of the first command may still come, and undo what the
-    /// same owner stores later.
-    DoneLate,
-    NotOwner,
 }

@@ -1,27 +1,6 @@
-//! What engines do for operators, and tell by themselves: parts of the seam.
+//! Lists of names, page by page; and what engines report by themselves.
 
-use crate::base::clock::Deadline;
-use crate::base::error::{LostReason, Result};
-use crate::base::inspection::{Holder, Inspection};
-use crate::base::name::{Key, Namespace};
-
-/// What operators do with names, whoever holds them.
-pub(crate) trait Operations {
-    /// How a name stands. Takes nothing.
-    fn inspect(&self, key: &Key, deadline: &Deadline) -> Result<Inspection>;
-
-    /// Some of the names in use that begin with `prefix`. The first page has the default cursor. A name may be on two pages.
-    fn list(
-        &self,
-        namespace: &Namespace,
-        prefix: &str,
-        cursor: Cursor,
-        deadline: &Deadline,
-    ) -> Result<Page>;
-
-    /// Ends all leases of a name, counts its token up, and lets in the next. Says who had them.
-    fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>>;
-}
+use crate::base::error::LostReason;
 
 /// A part of a list of names.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use crate::base::clock::Deadline;
 use crate::base::error::{Error, LostReason, Result};
 use crate::base::limits::RELEASE;
 use crate::base::token::Ending;
-use crate::engine::Downgraded;
+use crate::engine::{Change, Done, Outcome};
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
 
@@ -48,7 +48,6 @@ impl LockGuard {
     /// Goes on reading, and stores the value if the lock is still this guard's.
     pub(crate) fn downgrade_storing(&mut self, value: Option<Arc<[u8]>>) -> Result<LockGuard> {
         let core = self.core.clone();
-        let sharing = core.engine.sharing()?;
         if !self.claim.is_exclusive() || self.claim.has_many() {
             let what = "to downgrade what isn't one exclusive lock".to_owned();
             return Err(Error::Unsupported { what });
@@ -64,9 +63,16 @@ impl LockGuard {
         // Read before sending: the server's lease starts no earlier than this.
         let asked = core.clock.now();
         let request = self.request(&lease);
-        let downgraded = sharing.downgrade(request, last_used, value.as_deref(), &deadline);
-        match downgraded {
-            Ok(Some(Downgraded { token, since })) => {
+        let change = Change::Downgrade {
+            last_used,
+            value: value.as_deref(),
+        };
+        match core.engine.change(request, change, &deadline) {
+            Ok(Outcome::Done(Done {
+                token: Some(token),
+                since,
+                ..
+            })) => {
                 (lease.claim, lease.token) = (reading, token);
                 lease.value = value.map(Some).or(lease.value);
                 core.restart(&mut lease, since.unwrap_or(asked));
@@ -78,7 +84,7 @@ impl LockGuard {
                 let reading = LockGuard::new(core, lease, self.renewer.take(), None);
                 reading.map_err(|_| Error::lost(self.name(), LostReason::Closed))
             }
-            Ok(None) => Err(self.end_lost(&lease, &deadline)),
+            Ok(_) => Err(self.end_lost(&lease, &deadline)),
             Err(e) => {
                 self.return_renewer();
                 self.defer_both(lease, reading);

@@ -22,7 +22,7 @@ use crate::base::token::Token;
 use crate::base::value::Stored;
 use crate::core::Core;
 use crate::core::guards::Place;
-use crate::engine::{Renewed, Request};
+use crate::engine::{Change, Outcome, Request};
 use crate::lease::Lease;
 use crate::lease::monitor::{LeaseMonitor, Lost};
 use crate::lease::renewer::{Renewer, Tend};
@@ -265,10 +265,13 @@ impl LockGuard {
             ttl: self.core.options.ttl,
             granted: Some(granted),
         };
-        match self.core.engine.is_owner(request, &Deadline::NEVER)? {
-            Renewed::Done | Renewed::DoneSince(_) => {}
-            Renewed::NotOwner => self.monitor.lose(LostReason::NotOwner),
-            Renewed::Broken => self.monitor.lose(LostReason::Broken),
+        match self
+            .core
+            .engine
+            .change(request, Change::Verify, &Deadline::NEVER)?
+        {
+            Outcome::Done(_) => {}
+            Outcome::Gone(gone) => self.monitor.lose(gone.reason()),
         }
         self.check()
     }

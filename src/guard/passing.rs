@@ -6,6 +6,7 @@ use crate::base::fork::Process;
 use crate::base::limits::RELEASE;
 use crate::base::owner::Owner;
 use crate::base::ticket::OwnerTicket;
+use crate::engine::Change;
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
 
@@ -68,7 +69,8 @@ impl LockGuard {
     /// What fails leaves a lease that lasts until this process ends.
     fn give_away(&self, lease: &Lease) {
         let deadline = Deadline::after(RELEASE);
-        let given = self.core.engine.give_away(self.request(lease), &deadline);
+        let (engine, request) = (&self.core.engine, self.request(lease));
+        let given = engine.change(request, Change::GiveAway, &deadline);
         if let Err(e) = given {
             log::warn!(
                 "lock {:?} may stay taken for as long as this process lives: {e}",

@@ -20,7 +20,7 @@ use crate::base::error::{Error, LostReason, Result};
 #[cfg(feature = "value")]
 use crate::base::limits::GRACE;
 use crate::base::limits::RELEASE;
-use crate::engine::{Release, Released, Renewed, Request, StoreAnswer};
+use crate::engine::{Change, Done, Gone, Outcome, Release, Request};
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
 use crate::queue::handoff::{Handoff, Turn};
@@ -241,20 +241,20 @@ impl LockGuard {
         };
         lease.value = Some(Some(value));
         let released = match stored {
-            StoreAnswer::NotOwner => {
+            Outcome::Gone(_) => {
                 let reason = self.why_gone(&lease, deadline);
                 self.core.engine.forget(&lease.owner);
                 return Ok(Ended::Lost(reason));
             }
             // Storing it took its time.
-            StoreAnswer::Done => {
-                match self.next_holder(&lease, turn.as_ref(), self.core.clock.now()) {
-                    Some(next) => self.hand_over_or_release(lease, turn, next, || deadline.clone()),
-                    None => self.send_release(lease, None, deadline),
-                }
-            }
+            Outcome::Done(Done {
+                is_repeated: false, ..
+            }) => match self.next_holder(&lease, turn.as_ref(), self.core.clock.now()) {
+                Some(next) => self.hand_over_or_release(lease, turn, next, || deadline.clone()),
+                None => self.send_release(lease, None, deadline),
+            },
             // A late copy of the store must not undo what the next thread stores under the same owner.
-            StoreAnswer::DoneLate => self.send_release(lease, None, deadline),
+            Outcome::Done(_) => self.send_release(lease, None, deadline),
         };
         if let Err(e) = released {
             log::debug!("the value is stored, the release left to the background: {e}");
@@ -264,15 +264,16 @@ impl LockGuard {
 
     /// Why a lease isn't the owner's any more, where the answer to a command didn't tell.
     pub(super) fn why_gone(&self, lease: &Lease, deadline: &Deadline) -> LostReason {
-        match self.core.engine.is_owner(self.request(lease), deadline) {
-            Ok(Renewed::Broken) => LostReason::Broken,
+        let request = self.request(lease);
+        match self.core.engine.change(request, Change::Verify, deadline) {
+            Ok(Outcome::Gone(gone)) => gone.reason(),
             _ => LostReason::NotOwner,
         }
     }
 
-    fn store(&self, lease: &Lease, value: &[u8], deadline: &Deadline) -> Result<StoreAnswer> {
-        let values = self.core.engine.values()?;
-        let stored = values.store(self.request(lease), value, deadline);
+    fn store(&self, lease: &Lease, value: &[u8], deadline: &Deadline) -> Result<Outcome> {
+        let (engine, request) = (&self.core.engine, self.request(lease));
+        let stored = engine.change(request, Change::Store(value), deadline);
         stored.map_err(|e| e.advising(UNSTORED))
     }
 
@@ -324,22 +325,27 @@ impl LockGuard {
             value,
         };
         let request = self.request(&lease);
-        let released = self.core.engine.release(request, release, deadline);
+        let released = self
+            .core
+            .engine
+            .change(request, Change::Release(release), deadline);
         let valid_until = lease.valid_until;
         if released.as_ref().is_err_and(Error::may_pass) {
             self.defer(DeferredRelease::of(lease, self.core.options.ttl));
         }
         let advice = value.map_or(UNRELEASED, |_| UNSTORED);
         let is_valid = || self.core.clock.now() < valid_until;
-        match released.map_err(|e| e.advising(advice))? {
-            Released::Done => Ok(Ended::Ours),
-            Released::NotOwner => Ok(Ended::Lost(LostReason::NotOwner)),
-            Released::Broken => Ok(Ended::Lost(LostReason::Broken)),
-            Released::Repeated if is_valid() => Ok(Ended::Ours),
-            Released::Repeated | Released::Unclear if value.is_none() && !is_valid() => {
+        let gone = match released.map_err(|e| e.advising(advice))? {
+            Outcome::Done(_) => return Ok(Ended::Ours),
+            Outcome::Gone(gone) => gone,
+        };
+        match gone {
+            Gone::NotOwner | Gone::Broken => Ok(Ended::Lost(gone.reason())),
+            Gone::Repeated if is_valid() => Ok(Ended::Ours),
+            Gone::Repeated | Gone::Unclear if value.is_none() && !is_valid() => {
                 Ok(Ended::Lost(LostReason::Expired))
             }
-            Released::Repeated | Released::Unclear => {
+            Gone::Repeated | Gone::Unclear => {
                 let (cause, advice) = match value {
                     Some(_) => (
                         "the answer was lost that says whether its value was stored",

@@ -20,7 +20,7 @@ use crate::base::limits::{CLOSING, DEFERRED_PAUSES, HEARTBEAT_LATENESS};
 use crate::base::owner::Owner;
 use crate::base::sync::{Condvar, Mutex};
 use crate::base::token::Ending;
-use crate::engine::{Engine, Release, Request};
+use crate::engine::{Change, Engine, Release, Request};
 use crate::lease::Lease;
 
 /// A lease to release.
@@ -211,7 +211,10 @@ impl Shared {
             keep: kept_until.since(self.clock.now()),
             value: None,
         };
-        match self.engine.release(request, release, deadline) {
+        match self
+            .engine
+            .change(request, Change::Release(release), deadline)
+        {
             Err(e) if e.may_pass() => false,
             Err(e) => {
                 self.engine.forget(owner);
@@ -249,7 +252,7 @@ mod tests {
     use super::*;
     use crate::base::clock::tests::ManualClock;
     use crate::base::error::{Error, Result};
-    use crate::engine::{Released, Renewed, Wait};
+    use crate::engine::{Outcome, Wait};
     use crossbeam_channel::{Sender, bounded, unbounded};
 
     const TTL: Duration = Duration::from_secs(30);
@@ -268,14 +271,13 @@ mod tests {
             unreachable!("nobody waits")
         }
 
-        fn renew(&self, _: Request<'_>, _: &Deadline) -> Result<Renewed> {
-            unreachable!("nothing is renewed")
-        }
-
-        fn release(&self, _: Request<'_>, release: Release<'_>, _: &Deadline) -> Result<Released> {
+        fn change(&self, _: Request<'_>, change: Change<'_>, _: &Deadline) -> Result<Outcome> {
+            let Change::Release(release) = change else {
+                unreachable!("leases are released only: {change:?}")
+            };
             let told = self.0.send((release.ending, release.keep));
             told.expect("the test waits for it");
-            Ok(Released::Done)
+            Ok(Outcome::DONE)
         }
     }
 
@@ -316,11 +318,7 @@ mod tests {
             unreachable!("nobody waits")
         }
 
-        fn renew(&self, _: Request<'_>, _: &Deadline) -> Result<Renewed> {
-            unreachable!("nothing is renewed")
-        }
-
-        fn release(&self, _: Request<'_>, _: Release<'_>, _: &Deadline) -> Result<Released> {
+        fn change(&self, _: Request<'_>, _: Change<'_>, _: &Deadline) -> Result<Outcome> {
             Err(Error::unavailable(None, "nowhere", "it is down"))
         }
 

@@ -18,7 +18,7 @@ use crate::base::owner::Owner;
 use crate::base::sync::Mutex;
 #[cfg(feature = "value")]
 use crate::base::value::Stored;
-use crate::engine::{Engine, Renewed, Request};
+use crate::engine::{Change, Engine, Outcome, Request};
 use crate::lease::Lease;
 use crate::lease::plan::Plan;
 use crate::lease::renewer::Tend;
@@ -276,15 +276,13 @@ impl<T: Send> LeaseMonitor<T> {
         let deadline = Deadline::after_by(&*self.clock, remaining / 2).or(&self.ended);
         // Read before sending: the server's lease starts no earlier than this.
         let t0 = self.clock.now();
-        let answer = self.engine.renew(request, &deadline);
+        let answer = self.engine.change(request, Change::Renew, &deadline);
         if answer.is_ok() {
             self.tell_answer(&claim.key);
         }
         match answer {
-            Ok(Renewed::Done) => self.renewed(&claim.key, t0, t0),
-            Ok(Renewed::DoneSince(since)) => self.renewed(&claim.key, t0, since),
-            Ok(Renewed::NotOwner) => self.lose(LostReason::NotOwner),
-            Ok(Renewed::Broken) => self.lose(LostReason::Broken),
+            Ok(Outcome::Done(done)) => self.renewed(&claim.key, t0, done.since.unwrap_or(t0)),
+            Ok(Outcome::Gone(gone)) => self.lose(gone.reason()),
             Err(e) => {
                 let is_first = self.postpone();
                 self.tell_failure(&claim.key, is_first, &e);

@@ -33,7 +33,7 @@ impl Locker {
     /// ```
     pub fn inspect(&self, name: &str) -> Result<Inspection> {
         let key = Key::new(&self.namespace, name)?;
-        let ask = |engine: &dyn Engine, by: &Deadline| engine.operations()?.inspect(&key, by);
+        let ask = |engine: &dyn Engine, by: &Deadline| engine.inspect(&key, by);
         self.calls().ask(name, ask)
     }
 
@@ -59,7 +59,6 @@ impl Locker {
     /// # }
     /// ```
     pub fn list(&self, prefix: &str) -> Result<Names> {
-        self.core().engine.operations()?;
         Ok(Names {
             locker: self.clone(),
             namespace: self.namespace.clone(),
@@ -100,7 +99,7 @@ impl Locker {
     /// ```
     pub fn break_lock(&self, name: &str) -> Result<Vec<Holder>> {
         let key = Key::new(&self.namespace, name)?;
-        let ask = |engine: &dyn Engine, by: &Deadline| engine.operations()?.break_lock(&key, by);
+        let ask = |engine: &dyn Engine, by: &Deadline| engine.break_lock(&key, by);
         let broken = self.calls().ask(name, ask)?;
         if !broken.is_empty() {
             self.core().options.observer.tell(|| Event::Broken {
@@ -173,9 +172,7 @@ pub struct Names {
 impl Names {
     fn turn_page(&mut self, cursor: Cursor) -> Result<()> {
         let (namespace, prefix) = (&self.namespace, &self.prefix);
-        let ask = |engine: &dyn Engine, by: &Deadline| {
-            engine.operations()?.list(namespace, prefix, cursor, by)
-        };
+        let ask = |engine: &dyn Engine, by: &Deadline| engine.list(namespace, prefix, cursor, by);
         let page = self.locker.calls().ask(prefix, ask)?;
         (self.page, self.next) = (page.names.into(), page.next);
         Ok(())

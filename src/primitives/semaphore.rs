@@ -308,7 +308,7 @@ impl Semaphore {
     /// ```
     pub fn available_permits(&self) -> Result<u32> {
         let (key, of) = (&self.claim.key, self.permits);
-        let ask = |engine: &dyn Engine, by: &Deadline| engine.sharing()?.free_permits(key, of, by);
+        let ask = |engine: &dyn Engine, by: &Deadline| engine.free_permits(key, of, by);
         self.locker.calls().ask(key.name(), ask)
     }
 

@@ -30,8 +30,6 @@ pub(crate) type WithValue<T> = (LockGuard, T);
 
 impl<T: Serialize + DeserializeOwned> ValueLock<T> {
     pub(crate) fn new(locker: &Locker, name: &str, mode: Mode, init: &T) -> Result<Self> {
-        // An engine without values is found out here, and not when the lock is held.
-        locker.core().engine.values()?;
         let claim = Claim {
             valued: true,
             ..locker.claim(name, mode)?
@@ -79,14 +77,14 @@ impl<T: Serialize + DeserializeOwned> ValueLock<T> {
 
     pub(crate) fn get(&self) -> Result<T> {
         let key = &self.claim.key;
-        let load = |engine: &dyn Engine, by: &Deadline| engine.values()?.load(key, by);
+        let load = |engine: &dyn Engine, by: &Deadline| engine.load(key, by);
         let stored = self.locker.calls().ask(key.name(), load)?;
         self.parse(stored.as_deref())
     }
 
     pub(crate) fn remove(&self) -> Result<()> {
         let key = &self.claim.key;
-        let remove = |engine: &dyn Engine, by: &Deadline| engine.values()?.remove(key, by);
+        let remove = |engine: &dyn Engine, by: &Deadline| engine.remove(key, by);
         self.locker.calls().ask(key.name(), remove)
     }
 
@@ -110,11 +108,7 @@ impl<T: Serialize + DeserializeOwned> ValueLock<T> {
     }
 
     fn value_key(&self) -> String {
-        let values = self.locker.core().engine.values();
-        values.map_or_else(
-            |_| String::new(),
-            |values| values.value_key(&self.claim.key),
-        )
+        self.locker.core().engine.value_key(&self.claim.key)
     }
 
     fn parse(&self, stored: Option<&[u8]>) -> Result<T> {

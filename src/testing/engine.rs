@@ -11,13 +11,12 @@ use crate::base::error::{Error, Result};
 use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
-use crate::base::owner::Owner;
 use crate::base::token::Ending;
 use crate::base::value::Stored;
 use crate::engine::memory::MemoryEngine;
 use crate::engine::{
-    Answer, Capabilities, Cursor, Downgraded, Engine, Grant, Operations, Pace, Page, Release,
-    Released, Renewed, Request, Revocations, Sharing, StoreAnswer, Unanswered, Values, Wait,
+    Answer, Change, Cursor, Engine, Grant, Outcome, Pace, Page, Request, Revocations, Unanswered,
+    Wait,
 };
 
 /// The engine of a fake's locker.
@@ -99,10 +98,6 @@ impl Engine for FakeEngine {
         PLACE
     }
 
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::ALL
-    }
-
     fn new_wait(&self) -> Box<dyn Wait> {
         Box::new(FakeWait {
             engine: self.clone(),
@@ -112,66 +107,29 @@ impl Engine for FakeEngine {
         })
     }
 
-    fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
-        let never = Deadline::NEVER;
-        self.caller(Some(request.key().name()), deadline, |memory| {
-            memory.renew(request, &never)
-        })
-    }
-
-    fn release(
+    fn change(
         &self,
         request: Request<'_>,
-        release: Release<'_>,
+        change: Change<'_>,
         deadline: &Deadline,
-    ) -> Result<Released> {
-        let asking = match release.ending {
+    ) -> Result<Outcome> {
+        let asking = match change {
+            // As on a server: nothing is sent.
+            Change::GiveAway => return Ok(Outcome::DONE),
             // A call for a lock that gives up: its time is over already.
-            Ending::Unknown => Asking::Nobody,
+            Change::Release(release) if release.ending == Ending::Unknown => Asking::Nobody,
+            Change::Adopt { .. } => Asking::Call(self.world.next_number()),
             _ => Asking::Caller,
         };
         let name = Some(request.key().name());
-        let released = self.request(name, deadline, asking, |memory| {
-            memory.release(request, release, &Deadline::NEVER)
+        let changed = self.request(name, deadline, asking, |memory| {
+            memory.change(request, change, &Deadline::NEVER)
         });
-        released.map_err(|unanswered| unanswered.error)?
-    }
-
-    fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
-        self.caller(Some(request.key().name()), deadline, |memory| {
-            memory.is_owner(request, &Deadline::NEVER)
-        })
-    }
-
-    fn adopt(
-        &self,
-        request: Request<'_>,
-        from: &Owner,
-        last_used: u64,
-        deadline: &Deadline,
-    ) -> Result<Option<Grant>> {
-        let asking = Asking::Call(self.world.next_number());
-        let name = Some(request.key().name());
-        let adopted = self.request(name, deadline, asking, |memory| {
-            memory.adopt(request, from, last_used, &Deadline::NEVER)
-        });
-        adopted.map_err(|unanswered| unanswered.error)?
-    }
-
-    fn operations(&self) -> Result<&dyn Operations> {
-        Ok(self)
+        changed.map_err(|unanswered| unanswered.error)?
     }
 
     fn tell_revocations(&self, to: Weak<dyn Revocations>) {
         self.memory().tell_revocations(to);
-    }
-
-    fn values(&self) -> Result<&dyn Values> {
-        Ok(self)
-    }
-
-    fn sharing(&self) -> Result<&dyn Sharing> {
-        Ok(self)
     }
 
     fn diagnose(
@@ -187,19 +145,6 @@ impl Engine for FakeEngine {
     fn after_fork(&self) -> Option<Arc<dyn Engine>> {
         Some(Arc::new(FakeEngine::new(World::new(), self.io_timeout)))
     }
-}
-
-impl Values for FakeEngine {
-    fn store(
-        &self,
-        request: Request<'_>,
-        value: &[u8],
-        deadline: &Deadline,
-    ) -> Result<StoreAnswer> {
-        self.caller(Some(request.key().name()), deadline, |memory| {
-            memory.store(request, value, &Deadline::NEVER)
-        })
-    }
 
     fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored> {
         self.caller(Some(key.name()), deadline, |memory| {
@@ -209,26 +154,12 @@ impl Values for FakeEngine {
 
     fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()> {
         self.caller(Some(key.name()), deadline, |memory| {
-            Values::remove(memory, key, &Deadline::NEVER)
+            memory.remove(key, &Deadline::NEVER)
         })
     }
 
     fn value_key(&self, key: &Key) -> String {
         self.memory().value_key(key)
-    }
-}
-
-impl Sharing for FakeEngine {
-    fn downgrade(
-        &self,
-        request: Request<'_>,
-        last_used: u64,
-        value: Option<&[u8]>,
-        deadline: &Deadline,
-    ) -> Result<Option<Downgraded>> {
-        self.caller(Some(request.key().name()), deadline, |memory| {
-            memory.downgrade(request, last_used, value, &Deadline::NEVER)
-        })
     }
 
     fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32> {
@@ -236,12 +167,10 @@ impl Sharing for FakeEngine {
             memory.free_permits(key, of, &Deadline::NEVER)
         })
     }
-}
 
-impl Operations for FakeEngine {
     fn inspect(&self, key: &Key, deadline: &Deadline) -> Result<Inspection> {
         self.caller(Some(key.name()), deadline, |memory| {
-            Operations::inspect(memory, key, &Deadline::NEVER)
+            memory.inspect(key, &Deadline::NEVER)
         })
     }
 

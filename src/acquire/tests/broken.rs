@@ -18,17 +18,13 @@ impl Engine for Watched {
         Box::new(self.clone())
     }
 
-    fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
-        self.engine.renew(request, deadline)
-    }
-
-    fn release(
+    fn change(
         &self,
         request: Request<'_>,
-        release: Release<'_>,
+        change: Change<'_>,
         deadline: &Deadline,
-    ) -> Result<Released> {
-        self.engine.release(request, release, deadline)
+    ) -> Result<Outcome> {
+        self.engine.change(request, change, deadline)
     }
 }
 

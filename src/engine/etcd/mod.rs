@@ -17,17 +17,13 @@ use self::commands::Commands;
 use self::leases::whole_seconds;
 use self::wait::EtcdWait;
 use super::line::HAND_OVERS;
-use super::{
-    Capabilities, Cursor, Downgraded, Engine, Grant, Operations, Page, Release, Released, Renewed,
-    Request, Revocations, Sharing, StoreAnswer, Values, Wait,
-};
+use super::{Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait};
 use crate::base::clock::{Clock, Deadline};
 use crate::base::diagnosis::Finding;
 use crate::base::error::{Error, Result};
 use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
-use crate::base::owner::Owner;
 use crate::base::value::Stored;
 
 mod address;
@@ -109,7 +105,7 @@ impl Engine for EtcdEngine {
             most_names: MOST_NAMES,
             preference: false,
             hand_overs: HAND_OVERS,
-            ..Capabilities::ALL
+            ..Capabilities::default()
         }
     }
 
@@ -117,47 +113,30 @@ impl Engine for EtcdEngine {
         Box::new(EtcdWait::new(self.commands.clone()))
     }
 
-    fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
-        self.commands.renew(request, deadline)
-    }
-
-    fn release(
+    fn change(
         &self,
         request: Request<'_>,
-        release: Release<'_>,
+        change: Change<'_>,
         deadline: &Deadline,
-    ) -> Result<Released> {
-        self.commands.release(request, release, deadline)
-    }
-
-    fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
-        self.commands.is_owner(request, deadline)
-    }
-
-    fn adopt(
-        &self,
-        request: Request<'_>,
-        from: &Owner,
-        last_used: u64,
-        deadline: &Deadline,
-    ) -> Result<Option<Grant>> {
-        self.commands.adopt(request, from, last_used, deadline)
-    }
-
-    fn operations(&self) -> Result<&dyn Operations> {
-        Ok(self)
+    ) -> Result<Outcome> {
+        let commands = &self.commands;
+        match change {
+            Change::Renew => commands.renew(request, deadline),
+            Change::Verify => commands.is_owner(request, deadline),
+            Change::Release(release) => commands.release(request, release, deadline),
+            Change::Store(value) => commands.store(request, value, deadline),
+            Change::Downgrade { last_used, value } => commands
+                .downgrade(request, last_used, value, deadline)
+                .map(Outcome::from),
+            Change::Adopt { from, last_used } => commands
+                .adopt(request, from, last_used, deadline)
+                .map(Outcome::from),
+            Change::GiveAway => Ok(Outcome::DONE),
+        }
     }
 
     fn tell_revocations(&self, to: Weak<dyn Revocations>) {
         self.commands.receivers.add(to);
-    }
-
-    fn values(&self) -> Result<&dyn Values> {
-        Ok(self)
-    }
-
-    fn sharing(&self) -> Result<&dyn Sharing> {
-        Ok(self)
     }
 
     fn diagnose(
@@ -173,9 +152,7 @@ impl Engine for EtcdEngine {
         let (client, clock) = (self.commands.client.after_fork(), self.clock.clone());
         Some(Arc::new(EtcdEngine::of(client, clock)))
     }
-}
 
-impl Operations for EtcdEngine {
     fn inspect(&self, key: &Key, deadline: &Deadline) -> Result<Inspection> {
         self.commands.inspect(key, deadline)
     }
@@ -193,17 +170,6 @@ impl Operations for EtcdEngine {
     fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {
         self.commands.break_lock(key, deadline)
     }
-}
-
-impl Values for EtcdEngine {
-    fn store(
-        &self,
-        request: Request<'_>,
-        value: &[u8],
-        deadline: &Deadline,
-    ) -> Result<StoreAnswer> {
-        self.commands.store(request, value, deadline)
-    }
 
     fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored> {
         self.commands.load(key, deadline)
@@ -215,21 +181,6 @@ impl Values for EtcdEngine {
 
     fn value_key(&self, key: &Key) -> String {
         self.commands.keys_of(key).value()
-    }
-}
-
-impl Sharing for EtcdEngine {
-    fn downgrade(
-        &self,
-        request: Request<'_>,
-        last_used: u64,
-        value: Option<&[u8]>,
-        deadline: &Deadline,
-    ) -> Result<Option<Downgraded>> {
-        let token = self
-            .commands
-            .downgrade(request, last_used, value, deadline)?;
-        Ok(token.map(Downgraded::from))
     }
 
     fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32> {

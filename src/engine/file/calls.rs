@@ -14,7 +14,7 @@ use crate::base::token::Token;
 use crate::base::value::Stored;
 use crate::engine::heartbeat::{Acquired, IfTaken};
 use crate::engine::rules::Table;
-use crate::engine::{Release, Released, Renewed, Request, StoreAnswer};
+use crate::engine::{Outcome, Release, Request};
 
 use std::fs::File;
 use std::io;
@@ -126,18 +126,18 @@ impl Files {
         request: Request<'_>,
         release: Release<'_>,
         deadline: &Deadline,
-    ) -> Result<Released> {
+    ) -> Result<Outcome> {
         let owner = request.owner;
         let Some(door) = self.doors.of(owner) else {
-            return Ok(Released::NotOwner);
+            return Ok(Outcome::NOT_OWNER);
         };
         let changed = self.change(request.claim.keys(), (Haste::Urgent, deadline), |names| {
             names.set_door(owner, door.id());
             let released = names.table.release(lasting(request), release, names.now);
-            if released == Released::Broken {
+            if released == Outcome::BROKEN {
                 names.remove_broken(owner);
             }
-            if let (Released::Done, Some(value)) = (released, release.value) {
+            if let (Outcome::Done(_), Some(value)) = (&released, release.value) {
                 self.store(request.key(), value)?;
             }
             Ok((released, names.mention(owner)))
@@ -154,13 +154,13 @@ impl Files {
     }
 
     /// Whether the lease is the owner's, and whether others can see that its owner lives.
-    pub(super) fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
+    pub(super) fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<Outcome> {
         let Some(door) = self.doors.of(request.owner) else {
-            return Ok(Renewed::NotOwner);
+            return Ok(Outcome::NOT_OWNER);
         };
         let is_there = door.is_at_its_path();
         if !is_there.map_err(|e| self.error(request.key(), e))? {
-            return Ok(Renewed::NotOwner);
+            return Ok(Outcome::NOT_OWNER);
         }
         if let Err(e) = door.touch() {
             log::debug!("can't have a door look new: {e}");
@@ -261,13 +261,13 @@ impl Files {
         request: Request<'_>,
         value: &[u8],
         deadline: &Deadline,
-    ) -> Result<StoreAnswer> {
+    ) -> Result<Outcome> {
         self.change(request.claim.keys(), (Haste::Urgent, deadline), |names| {
             if !names.table.holds(lasting(request), names.now) {
-                return Ok(StoreAnswer::NotOwner);
+                return Ok(Outcome::NOT_OWNER);
             }
             self.store(request.key(), value)?;
-            Ok(StoreAnswer::Done)
+            Ok(Outcome::DONE)
         })
     }
 }

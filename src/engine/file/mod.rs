@@ -17,8 +17,7 @@ use self::root::Root;
 use self::wait::FileWait;
 use super::url::invalid_url;
 use super::{
-    Capabilities, Cursor, Downgraded, Engine, Grant, Operations, Page, Release, Released, Renewed,
-    Request, Revocations, Sharing, StoreAnswer, Values, Wait, denied,
+    Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait, denied,
 };
 use crate::base::clock::{Clock, Deadline};
 use crate::base::diagnosis::Finding;
@@ -113,7 +112,7 @@ impl Engine for FileEngine {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             leases_expire: false,
-            ..Capabilities::ALL
+            ..Capabilities::default()
         }
     }
 
@@ -121,42 +120,26 @@ impl Engine for FileEngine {
         Box::new(FileWait::new(self.files.clone(), self.clock.clone()))
     }
 
-    /// A lease lasts for as long as the process lives, unless somebody breaks it.
-    fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
-        self.files.is_owner(request, deadline)
-    }
-
-    fn release(
+    fn change(
         &self,
         request: Request<'_>,
-        release: Release<'_>,
+        change: Change<'_>,
         deadline: &Deadline,
-    ) -> Result<Released> {
-        self.files.release(request, release, deadline)
-    }
-
-    fn adopt(
-        &self,
-        request: Request<'_>,
-        from: &Owner,
-        last_used: u64,
-        deadline: &Deadline,
-    ) -> Result<Option<Grant>> {
-        let since = self.clock.now();
-        let adopted = self.files.adopt(request, from, last_used, deadline)?;
-        Ok(adopted.map(|(token, value)| Grant {
-            token,
-            value,
-            since,
-        }))
-    }
-
-    fn give_away(&self, request: Request<'_>, deadline: &Deadline) -> Result<()> {
-        self.files.give_away(request, deadline)
-    }
-
-    fn operations(&self) -> Result<&dyn Operations> {
-        Ok(self)
+    ) -> Result<Outcome> {
+        let files = &self.files;
+        match change {
+            // A lease lasts for as long as the process lives, unless somebody breaks it.
+            Change::Renew | Change::Verify => files.is_owner(request, deadline),
+            Change::Release(release) => files.release(request, release, deadline),
+            Change::Store(value) => files.store_if_held(request, value, deadline),
+            Change::Downgrade { last_used, value } => files
+                .downgrade(request, last_used, value, deadline)
+                .map(Outcome::from),
+            Change::Adopt { from, last_used } => files
+                .adopt(request, from, last_used, deadline)
+                .map(Outcome::from),
+            Change::GiveAway => files.give_away(request, deadline).map(|()| Outcome::DONE),
+        }
     }
 
     fn tell_revocations(&self, to: Weak<dyn Revocations>) {
@@ -165,14 +148,6 @@ impl Engine for FileEngine {
 
     fn lock_files(&self, owner: &Owner) -> io::Result<Vec<File>> {
         self.files.lock_files(owner)
-    }
-
-    fn values(&self) -> Result<&dyn Values> {
-        Ok(self)
-    }
-
-    fn sharing(&self) -> Result<&dyn Sharing> {
-        Ok(self)
     }
 
     fn diagnose(
@@ -200,9 +175,7 @@ impl Engine for FileEngine {
     fn forget(&self, owner: &Owner) {
         self.files.doors.close(owner);
     }
-}
 
-impl Operations for FileEngine {
     fn inspect(&self, key: &Key, _deadline: &Deadline) -> Result<Inspection> {
         self.files.inspect(key)
     }
@@ -222,17 +195,6 @@ impl Operations for FileEngine {
     fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {
         self.files.break_lock(key, deadline)
     }
-}
-
-impl Values for FileEngine {
-    fn store(
-        &self,
-        request: Request<'_>,
-        value: &[u8],
-        deadline: &Deadline,
-    ) -> Result<StoreAnswer> {
-        self.files.store_if_held(request, value, deadline)
-    }
 
     fn load(&self, key: &Key, _deadline: &Deadline) -> Result<Stored> {
         self.files.load(key)
@@ -244,19 +206,6 @@ impl Values for FileEngine {
 
     fn value_key(&self, key: &Key) -> String {
         self.files.value_path(key).display().to_string()
-    }
-}
-
-impl Sharing for FileEngine {
-    fn downgrade(
-        &self,
-        request: Request<'_>,
-        last_used: u64,
-        value: Option<&[u8]>,
-        deadline: &Deadline,
-    ) -> Result<Option<Downgraded>> {
-        let token = self.files.downgrade(request, last_used, value, deadline)?;
-        Ok(token.map(Downgraded::from))
     }
 
     fn free_permits(&self, key: &Key, of: u32, _deadline: &Deadline) -> Result<u32> {

@@ -10,22 +10,21 @@ use self::receivers::Receivers;
 use self::state::State;
 use super::heartbeat::{Acquired, Heartbeat, IfTaken};
 use super::{
-    Answer, Capabilities, Downgraded, Engine, Grant, Operations, Pace, Release, Released, Renewed,
-    Request, Revocations, Sharing, StoreAnswer, Unanswered, Values, Wait,
+    Answer, Change, Cursor, Engine, Grant, Outcome, Pace, Page, Request, Revocations, Unanswered,
+    Wait,
 };
 use crate::base::cancel::Wake;
 use crate::base::clock::{BootClock, BootInstant, Clock, Deadline};
 use crate::base::diagnosis::Finding;
-use crate::base::error::Result;
+use crate::base::error::{LostReason, Result};
 use crate::base::fork::{AfterFork, ForkLocal, get_or_make};
+use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
-use crate::base::owner::Owner;
 use crate::base::sync::{Condvar, Mutex};
 use crate::base::value::Stored;
 
 mod named;
-mod operations;
 mod receivers;
 #[cfg(feature = "testing")]
 mod staged;
@@ -140,10 +139,6 @@ impl Engine for MemoryEngine {
         &self.place
     }
 
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::ALL
-    }
-
     fn new_wait(&self) -> Box<dyn Wait> {
         Box::new(MemoryWait {
             engine: self.clone(),
@@ -151,68 +146,78 @@ impl Engine for MemoryEngine {
         })
     }
 
-    fn renew(&self, request: Request<'_>, _deadline: &Deadline) -> Result<Renewed> {
-        let now = self.clock.now();
-        Ok(self
-            .state()
-            .lock()
-            .change(|names| names.renew(request, now)))
-    }
-
-    fn release(
+    fn change(
         &self,
         request: Request<'_>,
-        release: Release<'_>,
+        change: Change<'_>,
         _deadline: &Deadline,
-    ) -> Result<Released> {
+    ) -> Result<Outcome> {
         let now = self.clock.now();
         let mut state = self.state().lock();
-        let released = state.change(|names| names.release(request, release, now));
-        if let (Released::Done, Some(value)) = (released, release.value) {
-            state.set_value(request.key(), value);
-        }
-        Ok(released)
+        Ok(match change {
+            Change::Renew => state.change(|names| names.renew(request, now)),
+            Change::Verify => state.change(|names| names.is_owner(request, now)),
+            Change::Release(release) => {
+                let released = state.change(|names| names.release(request, release, now));
+                if let (Outcome::Done(_), Some(value)) = (&released, release.value) {
+                    state.set_value(request.key(), value);
+                }
+                released
+            }
+            Change::Store(value) => {
+                let is_held = state.change(|names| names.holds(request, now));
+                if is_held {
+                    state.set_value(request.key(), value);
+                }
+                Outcome::of(is_held)
+            }
+            Change::Downgrade { last_used, value } => {
+                let done = state.change(|names| names.downgrade(request, last_used, now));
+                if let (Some((_, false)), Some(value)) = (done, value) {
+                    state.set_value(request.key(), value);
+                }
+                done.map(|(token, _)| token).into()
+            }
+            Change::Adopt { from, last_used } => {
+                let token = state.change(|names| names.adopt(request, from, last_used, now));
+                token.map(|token| (token, state.valued(request))).into()
+            }
+            Change::GiveAway => Outcome::DONE,
+        })
     }
 
-    fn is_owner(&self, request: Request<'_>, _deadline: &Deadline) -> Result<Renewed> {
+    fn inspect(&self, key: &Key, _deadline: &Deadline) -> Result<Inspection> {
         let now = self.clock.now();
-        Ok(self
+        Ok(self.state().lock().names().inspect(key, now))
+    }
+
+    /// All on one page.
+    fn list(
+        &self,
+        namespace: &Namespace,
+        prefix: &str,
+        _cursor: Cursor,
+        _deadline: &Deadline,
+    ) -> Result<Page> {
+        let now = self.clock.now();
+        let names = self.state().lock().names().list(namespace, prefix, now);
+        Ok(Page { names, next: None })
+    }
+
+    fn break_lock(&self, key: &Key, _deadline: &Deadline) -> Result<Vec<Holder>> {
+        let now = self.clock.now();
+        let broken = self
             .state()
             .lock()
-            .change(|names| names.is_owner(request, now)))
-    }
-
-    fn adopt(
-        &self,
-        request: Request<'_>,
-        from: &Owner,
-        last_used: u64,
-        _deadline: &Deadline,
-    ) -> Result<Option<Grant>> {
-        let since = self.clock.now();
-        let mut state = self.state().lock();
-        let token = state.change(|names| names.adopt(request, from, last_used, since));
-        Ok(token.map(|token| Grant {
-            token,
-            value: state.valued(request),
-            since,
-        }))
-    }
-
-    fn operations(&self) -> Result<&dyn Operations> {
-        Ok(self)
+            .change(|names| names.break_lock(key, now));
+        self.memory
+            .receivers
+            .tell(&broken.owners, LostReason::Broken);
+        Ok(broken.holders)
     }
 
     fn tell_revocations(&self, to: Weak<dyn Revocations>) {
         self.memory.receivers.add(to);
-    }
-
-    fn values(&self) -> Result<&dyn Values> {
-        Ok(self)
-    }
-
-    fn sharing(&self) -> Result<&dyn Sharing> {
-        Ok(self)
     }
 
     fn diagnose(
@@ -228,23 +233,6 @@ impl Engine for MemoryEngine {
     fn after_fork(&self) -> Option<Arc<dyn Engine>> {
         Some(MemoryEngine::open(&self.place))
     }
-}
-
-impl Values for MemoryEngine {
-    fn store(
-        &self,
-        request: Request<'_>,
-        value: &[u8],
-        _deadline: &Deadline,
-    ) -> Result<StoreAnswer> {
-        let now = self.clock.now();
-        let mut state = self.state().lock();
-        if !state.change(|names| names.holds(request, now)) {
-            return Ok(StoreAnswer::NotOwner);
-        }
-        state.set_value(request.key(), value);
-        Ok(StoreAnswer::Done)
-    }
 
     fn load(&self, key: &Key, _deadline: &Deadline) -> Result<Stored> {
         Ok(self.state().lock().value(key))
@@ -258,27 +246,6 @@ impl Values for MemoryEngine {
     fn value_key(&self, key: &Key) -> String {
         let apart = if *self.place == *PLACE { "" } else { "/" };
         format!("{}{apart}{}", self.place, key.name())
-    }
-}
-
-impl Sharing for MemoryEngine {
-    fn downgrade(
-        &self,
-        request: Request<'_>,
-        last_used: u64,
-        value: Option<&[u8]>,
-        _deadline: &Deadline,
-    ) -> Result<Option<Downgraded>> {
-        let now = self.clock.now();
-        let mut state = self.state().lock();
-        let downgraded = state.change(|names| names.downgrade(request, last_used, now));
-        let Some((token, repeated)) = downgraded else {
-            return Ok(None);
-        };
-        if let Some(value) = value.filter(|_| !repeated) {
-            state.set_value(request.key(), value);
-        }
-        Ok(Some(token.into()))
     }
 
     fn free_permits(&self, key: &Key, of: u32, _deadline: &Deadline) -> Result<u32> {

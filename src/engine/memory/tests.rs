@@ -6,6 +6,7 @@ use crate::base::owner::Owner;
 use crate::base::token::Ending;
 use crate::base::token::Token;
 use crate::engine::heartbeat::Taken;
+use crate::engine::{Done, Release};
 
 mod calls;
 mod modes;
@@ -141,10 +142,7 @@ impl World {
 
     fn release(&self, client: &Client, last_used: Option<u64>) -> bool {
         let release = ending_after(last_used);
-        let released = self
-            .engine
-            .release(client.request(), release, &Deadline::NEVER);
-        released.expect("memory has no failures") == Released::Done
+        self.changes(client, Change::Release(release)) == Outcome::DONE
     }
 
     /// Ends a lease that is held.
@@ -158,22 +156,26 @@ impl World {
     }
 
     fn renews(&self, client: &Client) -> bool {
-        let renewed = self.engine.renew(client.request(), &Deadline::NEVER);
-        renewed.expect("memory has no failures") == Renewed::Done
+        self.changes(client, Change::Renew) == Outcome::DONE
     }
 
     fn is_owner(&self, client: &Client) -> bool {
-        let is_owner = self.engine.is_owner(client.request(), &Deadline::NEVER);
-        is_owner.expect("memory has no failures") == Renewed::Done
+        self.changes(client, Change::Verify) == Outcome::DONE
     }
 
     fn downgrades(&self, client: &Client, last_used: u64) -> Option<Token> {
-        let request = client.request();
-        let token = self
+        let change = Change::Downgrade {
+            last_used,
+            value: None,
+        };
+        token_in(&self.changes(client, change))
+    }
+
+    fn changes(&self, client: &Client, change: Change<'_>) -> Outcome {
+        let changed = self
             .engine
-            .downgrade(request, last_used, None, &Deadline::NEVER);
-        let downgraded = token.expect("memory has no failures");
-        downgraded.map(|downgraded| downgraded.token)
+            .change(client.request(), change, &Deadline::NEVER);
+        changed.expect("memory has no failures")
     }
 
     fn free(&self, of: u32) -> u32 {
@@ -195,6 +197,13 @@ impl World {
     /// For how many names something is remembered.
     fn names(&self) -> usize {
         self.engine.state().lock().names().len()
+    }
+}
+
+fn token_in(outcome: &Outcome) -> Option<Token> {
+    match outcome {
+        Outcome::Done(Done { token, .. }) => *token,
+        Outcome::Gone(_) => None,
     }
 }
 

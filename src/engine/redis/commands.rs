@@ -19,7 +19,7 @@ use crate::base::error::{Error, Result};
 use crate::base::name::Key;
 use crate::base::token::{Ending, Token};
 use crate::base::value::Stored;
-use crate::engine::{Release, Released, Request, StoreAnswer, Unanswered};
+use crate::engine::{Gone, Outcome, Release, Request, Unanswered};
 
 mod acquire;
 mod adopt;
@@ -150,28 +150,46 @@ impl Commands {
         self.servers.known(Route::to(&Keys::of(key).lock))
     }
 
-    pub(super) fn store(
+    /// Does what is asked with a lease whose names are on one slot.
+    pub(super) fn change_lease(
         &self,
         request: Request<'_>,
-        value: &[u8],
+        change: crate::engine::Change<'_>,
         deadline: &Deadline,
-    ) -> Result<StoreAnswer> {
+    ) -> Result<Outcome> {
+        use crate::engine::Change;
+        match change {
+            Change::Renew => self.renew(request, deadline),
+            Change::Verify => self.is_owner(request, deadline),
+            Change::Release(release) => self.release(request, release, deadline),
+            Change::Store(value) => self.store(request, value, deadline),
+            Change::Downgrade { last_used, value } => self
+                .downgrade(request, last_used, value, deadline)
+                .map(Outcome::from),
+            Change::Adopt { from, last_used } => self
+                .adopt(request, from, last_used, deadline)
+                .map(Outcome::from),
+            Change::GiveAway => Ok(Outcome::DONE),
+        }
+    }
+
+    fn store(&self, request: Request<'_>, value: &[u8], deadline: &Deadline) -> Result<Outcome> {
         check_length(request.key().name(), Some(value))?;
         let call = self.renewing(millis(request.ttl), request, Some(value));
         let answer = self.send(&call, deadline);
         Ok(match self.changed(request, answer)? {
-            (1, false) => StoreAnswer::Done,
-            (1, true) => StoreAnswer::DoneLate,
-            _ => StoreAnswer::NotOwner,
+            (1, false) => Outcome::DONE,
+            (1, true) => Outcome::DONE_AGAIN,
+            _ => Outcome::NOT_OWNER,
         })
     }
 
-    pub(super) fn release(
+    fn release(
         &self,
         request: Request<'_>,
         release: Release<'_>,
         deadline: &Deadline,
-    ) -> Result<Released> {
+    ) -> Result<Outcome> {
         check_length(request.key().name(), release.value)?;
         let call = self.releasing(request, release);
         let answer = self.send(&call, deadline);
@@ -181,11 +199,13 @@ impl Commands {
         let unknown = match released {
             _ if release.value.is_none() => return Ok(released),
             // The second copy wrote nothing: what replicas have of that is no proof that they have the value.
-            Released::Done | Released::Unclear if was_repeated && self.asks_replicas() => {
+            Outcome::Done(_) | Outcome::Gone(Gone::Unclear)
+                if was_repeated && self.asks_replicas() =>
+            {
                 "the answer was lost that says whether replicas have its value"
             }
             // It may not have had the lease, and then it isn't the first copy that has ended it there.
-            Released::Unclear if has_moved => {
+            Outcome::Gone(Gone::Unclear) if has_moved => {
                 "the answer was lost of a server whose place another has taken"
             }
             _ => return Ok(released),
@@ -197,12 +217,12 @@ impl Commands {
         &self,
         request: Request<'_>,
         answer: Result<Answer, Unanswered>,
-    ) -> Result<Released> {
+    ) -> Result<Outcome> {
         Ok(match self.changed(request, answer)? {
-            (1, _) => Released::Done,
-            (2, true) => Released::Unclear,
-            (3, _) => Released::Broken,
-            _ => Released::NotOwner,
+            (1, _) => Outcome::DONE,
+            (2, true) => Outcome::Gone(Gone::Unclear),
+            (3, _) => Outcome::BROKEN,
+            _ => Outcome::NOT_OWNER,
         })
     }
 

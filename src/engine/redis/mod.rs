@@ -18,18 +18,13 @@ use self::keys::{Keys, VALUE};
 use self::servers::{Refused, Servers};
 use self::several::held::Held;
 use self::several::{Means, Waiting};
-use super::{
-    Capabilities, Cursor, Downgraded, Engine, Grant, Operations, Page, Release, Released, Renewed,
-    Request, Revocations, Sharing, StoreAnswer, Values, Wait,
-};
-use crate::base::claim::Claim;
+use super::{Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait};
 use crate::base::clock::{Clock, Deadline};
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
 use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
-use crate::base::owner::Owner;
 use crate::base::value::Stored;
 
 mod address;
@@ -108,10 +103,6 @@ impl RedisEngine {
             clock,
         }
     }
-
-    fn held<'a>(&'a self, request: Request<'a>, parts: &'a [Claim]) -> Held<'a> {
-        Held::new(&self.commands, request, parts)
-    }
 }
 
 impl Engine for RedisEngine {
@@ -122,7 +113,7 @@ impl Engine for RedisEngine {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             clock_skew: self.clock_skew,
-            ..Capabilities::ALL
+            ..Capabilities::default()
         }
     }
 
@@ -135,71 +126,20 @@ impl Engine for RedisEngine {
         }))
     }
 
-    fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
-        match self.commands.parts(request.claim) {
-            None => self.commands.renew(request, deadline),
-            Some(parts) => self.held(request, &parts).renew(deadline),
-        }
-    }
-
-    fn release(
+    fn change(
         &self,
         request: Request<'_>,
-        release: Release<'_>,
+        change: Change<'_>,
         deadline: &Deadline,
-    ) -> Result<Released> {
+    ) -> Result<Outcome> {
         match self.commands.parts(request.claim) {
-            None => self.commands.release(request, release, deadline),
-            Some(parts) => self.held(request, &parts).release(release, deadline),
+            None => self.commands.change_lease(request, change, deadline),
+            Some(parts) => Held::new(&self.commands, request, &parts).change(change, deadline),
         }
-    }
-
-    fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
-        match self.commands.parts(request.claim) {
-            None => self.commands.is_owner(request, deadline),
-            Some(parts) => self.held(request, &parts).is_owner(deadline),
-        }
-    }
-
-    fn adopt(
-        &self,
-        request: Request<'_>,
-        from: &Owner,
-        last_used: u64,
-        deadline: &Deadline,
-    ) -> Result<Option<Grant>> {
-        // Read before sending: the server's lease starts no earlier than this.
-        let since = self.clock.now();
-        let adopted = match self.commands.parts(request.claim) {
-            None => self.commands.adopt(request, from, last_used, deadline)?,
-            Some(parts) => {
-                let adopted = self
-                    .held(request, &parts)
-                    .adopt(from, last_used, deadline)?;
-                adopted.map(|token| (token, None))
-            }
-        };
-        Ok(adopted.map(|(token, value)| Grant {
-            token,
-            value,
-            since,
-        }))
-    }
-
-    fn operations(&self) -> Result<&dyn Operations> {
-        Ok(self)
     }
 
     fn tell_revocations(&self, to: Weak<dyn Revocations>) {
         self.inbox.tell_revocations(to);
-    }
-
-    fn values(&self) -> Result<&dyn Values> {
-        Ok(self)
-    }
-
-    fn sharing(&self) -> Result<&dyn Sharing> {
-        Ok(self)
     }
 
     fn diagnose(
@@ -218,9 +158,7 @@ impl Engine for RedisEngine {
         let (servers, clock) = (self.servers.after_fork(), self.clock.clone());
         Some(Arc::new(RedisEngine::of(servers, self.clock_skew, clock)))
     }
-}
 
-impl Operations for RedisEngine {
     fn inspect(&self, key: &Key, deadline: &Deadline) -> Result<Inspection> {
         self.commands.inspect(key, deadline)
     }
@@ -238,17 +176,6 @@ impl Operations for RedisEngine {
     fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {
         self.commands.break_lock(key, deadline)
     }
-}
-
-impl Values for RedisEngine {
-    fn store(
-        &self,
-        request: Request<'_>,
-        value: &[u8],
-        deadline: &Deadline,
-    ) -> Result<StoreAnswer> {
-        self.commands.store(request, value, deadline)
-    }
 
     fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored> {
         self.commands.load(key, deadline)
@@ -260,21 +187,6 @@ impl Values for RedisEngine {
 
     fn value_key(&self, key: &Key) -> String {
         Keys::of(key).all()[VALUE].to_owned()
-    }
-}
-
-impl Sharing for RedisEngine {
-    fn downgrade(
-        &self,
-        request: Request<'_>,
-        last_used: u64,
-        value: Option<&[u8]>,
-        deadline: &Deadline,
-    ) -> Result<Option<Downgraded>> {
-        let token = self
-            .commands
-            .downgrade(request, last_used, value, deadline)?;
-        Ok(token.map(Downgraded::from))
     }
 
     fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32> {

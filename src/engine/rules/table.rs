@@ -14,7 +14,7 @@ use crate::base::name::Key;
 use crate::base::owner::Owner;
 use crate::base::token::Token;
 use crate::engine::heartbeat::{Acquired, IfTaken, Taken};
-use crate::engine::{Release, Released, Renewed, Request};
+use crate::engine::{Outcome, Release, Request};
 
 /// All names in use.
 #[derive(Debug, Default)]
@@ -147,7 +147,7 @@ impl Table {
     }
 
     /// Gives it for another ttl, if all of it is the owner's.
-    pub(in crate::engine) fn renew(&mut self, request: Request<'_>, now: BootInstant) -> Renewed {
+    pub(in crate::engine) fn renew(&mut self, request: Request<'_>, now: BootInstant) -> Outcome {
         let mut renewed = true;
         for key in request.claim.keys() {
             let state = self.names.get_mut(key);
@@ -164,15 +164,15 @@ impl Table {
         &mut self,
         request: Request<'_>,
         now: BootInstant,
-    ) -> Renewed {
+    ) -> Outcome {
         let holds = self.holds(request, now);
         self.standing(holds, request.owner, now)
     }
 
-    fn standing(&self, holds: bool, owner: &Owner, now: BootInstant) -> Renewed {
+    fn standing(&self, holds: bool, owner: &Owner, now: BootInstant) -> Outcome {
         match holds {
-            false if self.broken.has(owner, now) => Renewed::Broken,
-            holds => Renewed::of(holds),
+            false if self.broken.has(owner, now) => Outcome::BROKEN,
+            holds => Outcome::of(holds),
         }
     }
 
@@ -190,7 +190,7 @@ impl Table {
         request: Request<'_>,
         release: Release<'_>,
         now: BootInstant,
-    ) -> Released {
+    ) -> Outcome {
         let mut released = true;
         for key in request.claim.keys() {
             let Some(state) = self.names.get_mut(key) else {
@@ -206,11 +206,7 @@ impl Table {
             }
             released &= was_held;
         }
-        match self.standing(released, request.owner, now) {
-            Renewed::Done | Renewed::DoneSince(_) => Released::Done,
-            Renewed::NotOwner => Released::NotOwner,
-            Renewed::Broken => Released::Broken,
-        }
+        self.standing(released, request.owner, now)
     }
 
     /// Gives the token, if it was the owner's, and whether that was done before.

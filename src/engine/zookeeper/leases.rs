@@ -16,7 +16,7 @@ use crate::base::error::Error;
 use crate::base::owner::Owner;
 use crate::base::token::Token;
 use crate::engine::line::passed_on;
-use crate::engine::{Downgraded, Grant, Renewed, Request};
+use crate::engine::{Grant, Outcome, Request};
 
 /// Proves that the session lives, and that the owner has its nodes. While the session beats, and the nodes are watched, both are
 /// known: a server answers a beat behind all that it has to tell of what was done before. Otherwise the leader is asked, and
@@ -25,7 +25,7 @@ pub(super) fn renew(
     locks: &Arc<Locks>,
     request: Request<'_>,
     deadline: &Deadline,
-) -> Result<Renewed, Trouble> {
+) -> Result<Outcome, Trouble> {
     if locks.owners.get(request.owner).is_none() {
         return gone(locks, request, deadline);
     }
@@ -34,17 +34,17 @@ pub(super) fn renew(
     let lately = session.proven_lately();
     let is_watched = || locks.owners.is_watched(request.owner, session.id());
     let (since, found) = match lately.filter(|_| is_watched()) {
-        Some(since) => (since, Renewed::Done),
+        Some(since) => (since, Outcome::DONE),
         None => {
             let since = session.prove(deadline)?;
             (since, look(locks, request, false, deadline)?)
         }
     };
     match found {
-        Renewed::Done if locks.owners.renewed(request.owner, since.plus(request.ttl)) => {
-            Ok(Renewed::DoneSince(since))
+        Outcome::Done(_) if locks.owners.renewed(request.owner, since.plus(request.ttl)) => {
+            Ok(Outcome::since(since))
         }
-        Renewed::Done => gone(locks, request, deadline),
+        Outcome::Done(_) => gone(locks, request, deadline),
         other => Ok(other),
     }
 }
@@ -54,7 +54,7 @@ pub(super) fn is_owner(
     locks: &Arc<Locks>,
     request: Request<'_>,
     deadline: &Deadline,
-) -> Result<Renewed, Trouble> {
+) -> Result<Outcome, Trouble> {
     look(locks, request, true, deadline)
 }
 
@@ -63,7 +63,7 @@ fn look(
     request: Request<'_>,
     is_current: bool,
     deadline: &Deadline,
-) -> Result<Renewed, Trouble> {
+) -> Result<Outcome, Trouble> {
     let Some(nodes) = locks.owners.get(request.owner) else {
         return gone(locks, request, deadline);
     };
@@ -95,16 +95,16 @@ fn look(
         }
     }
     locks.owners.watched(request.owner, watchers);
-    Ok(Renewed::Done)
+    Ok(Outcome::DONE)
 }
 
 /// Why the owner has nothing any more.
-fn gone(locks: &Arc<Locks>, request: Request<'_>, deadline: &Deadline) -> Result<Renewed, Trouble> {
+fn gone(locks: &Arc<Locks>, request: Request<'_>, deadline: &Deadline) -> Result<Outcome, Trouble> {
     let is_broken = find_broken(locks, request, deadline)?;
     Ok(if is_broken {
-        Renewed::Broken
+        Outcome::BROKEN
     } else {
-        Renewed::NotOwner
+        Outcome::NOT_OWNER
     })
 }
 
@@ -307,9 +307,9 @@ pub(super) fn downgrade(
     last_used: u64,
     value: Option<&[u8]>,
     deadline: &Deadline,
-) -> Result<Option<Downgraded>, Trouble> {
+) -> Result<Outcome, Trouble> {
     if locks.owners.get(request.owner).is_none() {
-        return Ok(None);
+        return Ok(Outcome::NOT_OWNER);
     }
     let replacing = Replacing {
         locks,
@@ -323,13 +323,14 @@ pub(super) fn downgrade(
     // Its node is about to be deleted.
     locks.owners.unwatch(request.owner);
     if !replacing.run()? {
-        return Ok(None);
+        return Ok(Outcome::NOT_OWNER);
     }
-    let since = begin(locks, request, deadline)?;
-    Ok(since.map(|since| Downgraded {
+    let grant = begin(locks, request, deadline)?.map(|since| Grant {
         token: replacing.token,
-        since: Some(since),
-    }))
+        value: None,
+        since,
+    });
+    Ok(grant.into())
 }
 
 fn token_above(locks: &Locks, request: Request<'_>, last_used: u64) -> Result<Token, Trouble> {

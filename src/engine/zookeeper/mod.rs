@@ -14,10 +14,7 @@ use std::time::Duration;
 use self::client::Session;
 use self::locks::Locks;
 use self::wait::ZooKeeperWait;
-use super::{
-    Capabilities, Cursor, Downgraded, Engine, Grant, Operations, Page, Release, Released, Renewed,
-    Request, Revocations, Sharing, StoreAnswer, Values, Wait,
-};
+use super::{Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait};
 use crate::base::clock::{Clock, Deadline};
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
@@ -83,9 +80,7 @@ impl Engine for ZooKeeperEngine {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            shared: true,
-            permits: true,
-            several_names: true,
+            preference: false,
             hand_overs: HAND_OVERS,
             ..Capabilities::default()
         }
@@ -95,42 +90,29 @@ impl Engine for ZooKeeperEngine {
         Box::new(ZooKeeperWait::new(self.locks.clone()))
     }
 
-    fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
-        let deadline = &self.locks.gives_up_by(deadline);
-        let renewed = leases::renew(&self.locks, request, deadline);
-        renewed.map_err(|e| self.locks.error(Some(request.key()), e))
-    }
-
-    fn release(
+    fn change(
         &self,
         request: Request<'_>,
-        release: Release<'_>,
+        change: Change<'_>,
         deadline: &Deadline,
-    ) -> Result<Released> {
-        let deadline = &self.locks.gives_up_by(deadline);
-        release::release(&self.locks, request, release, deadline)
-    }
-
-    fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<Renewed> {
-        let deadline = &self.locks.gives_up_by(deadline);
-        let is_owner = leases::is_owner(&self.locks, request, deadline);
-        is_owner.map_err(|e| self.locks.error(Some(request.key()), e))
-    }
-
-    fn adopt(
-        &self,
-        request: Request<'_>,
-        from: &Owner,
-        last_used: u64,
-        deadline: &Deadline,
-    ) -> Result<Option<Grant>> {
-        let deadline = &self.locks.gives_up_by(deadline);
-        let adopted = leases::adopt(&self.locks, request, from, last_used, deadline);
-        adopted.map_err(|e| self.locks.error(Some(request.key()), e))
-    }
-
-    fn operations(&self) -> Result<&dyn Operations> {
-        Ok(self)
+    ) -> Result<Outcome> {
+        let (locks, deadline) = (&self.locks, &self.locks.gives_up_by(deadline));
+        let changed = match change {
+            Change::Renew => leases::renew(locks, request, deadline),
+            Change::Verify => leases::is_owner(locks, request, deadline),
+            Change::Release(release) => {
+                return release::release(locks, request, release, deadline);
+            }
+            Change::Store(value) => values::store(locks, request, value, deadline),
+            Change::Downgrade { last_used, value } => {
+                leases::downgrade(locks, request, last_used, value, deadline)
+            }
+            Change::Adopt { from, last_used } => {
+                leases::adopt(locks, request, from, last_used, deadline).map(Outcome::from)
+            }
+            Change::GiveAway => Ok(Outcome::DONE),
+        };
+        changed.map_err(|e| locks.error(Some(request.key()), e))
     }
 
     fn diagnose(
@@ -148,14 +130,6 @@ impl Engine for ZooKeeperEngine {
         self.locks.owners.tell(to);
     }
 
-    fn values(&self) -> Result<&dyn Values> {
-        Ok(self)
-    }
-
-    fn sharing(&self) -> Result<&dyn Sharing> {
-        Ok(self)
-    }
-
     fn after_fork(&self) -> Option<Arc<dyn Engine>> {
         let locks = self.locks.after_fork();
         Some(Arc::new(ZooKeeperEngine { locks }))
@@ -164,9 +138,7 @@ impl Engine for ZooKeeperEngine {
     fn forget(&self, owner: &Owner) {
         self.locks.forget(owner);
     }
-}
 
-impl Operations for ZooKeeperEngine {
     fn inspect(&self, key: &Key, deadline: &Deadline) -> Result<Inspection> {
         let deadline = &self.locks.gives_up_by(deadline);
         let inspected = operations::inspect(&self.locks, key, deadline);
@@ -190,19 +162,6 @@ impl Operations for ZooKeeperEngine {
         let broken = operations::break_lock(&self.locks, key, deadline);
         broken.map_err(|e| self.locks.error(Some(key), e))
     }
-}
-
-impl Values for ZooKeeperEngine {
-    fn store(
-        &self,
-        request: Request<'_>,
-        value: &[u8],
-        deadline: &Deadline,
-    ) -> Result<StoreAnswer> {
-        let deadline = &self.locks.gives_up_by(deadline);
-        let stored = values::store(&self.locks, request, value, deadline);
-        stored.map_err(|e| self.locks.error(Some(request.key()), e))
-    }
 
     fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored> {
         let deadline = &self.locks.gives_up_by(deadline);
@@ -218,20 +177,6 @@ impl Values for ZooKeeperEngine {
 
     fn value_key(&self, key: &Key) -> String {
         self.locks.name(key).child(nodes::VALUE)
-    }
-}
-
-impl Sharing for ZooKeeperEngine {
-    fn downgrade(
-        &self,
-        request: Request<'_>,
-        last_used: u64,
-        value: Option<&[u8]>,
-        deadline: &Deadline,
-    ) -> Result<Option<Downgraded>> {
-        let deadline = &self.locks.gives_up_by(deadline);
-        let downgraded = leases::downgrade(&self.locks, request, last_used, value, deadline);
-        downgraded.map_err(|e| self.locks.error(Some(request.key()), e))
     }
 
     fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32> {

@@ -13,7 +13,7 @@ use super::replies::{Replies, Trouble, misunderstood};
 use crate::base::clock::Deadline;
 use crate::base::error::Result as PublicResult;
 use crate::base::token::Ending;
-use crate::engine::{Release, Released, Request};
+use crate::engine::{Gone, Outcome, Release, Request};
 
 /// Ends a lease, or has an owner leave that doesn't know what it has.
 pub(super) fn release(
@@ -21,9 +21,9 @@ pub(super) fn release(
     request: Request<'_>,
     release: Release<'_>,
     deadline: &Deadline,
-) -> PublicResult<Released> {
+) -> PublicResult<Outcome> {
     let released = match release.ending {
-        Ending::Unknown => leave(locks, request, deadline).map(|()| Released::Done),
+        Ending::Unknown => leave(locks, request, deadline).map(|()| Outcome::DONE),
         _ => end(locks, request, release, deadline),
     };
     released.map_err(|trouble| locks.error(Some(request.key()), trouble))
@@ -34,7 +34,7 @@ fn end(
     request: Request<'_>,
     release: Release<'_>,
     deadline: &Deadline,
-) -> Result<Released, Trouble> {
+) -> Result<Outcome, Trouble> {
     let Some(nodes) = locks.owners.get(request.owner) else {
         return Ok(gone(locks, request));
     };
@@ -49,24 +49,24 @@ fn end(
     let was_asked_again = leaving.run(deadline)?;
     locks.owners.remove(request.owner);
     if leaving.gone.is_empty() && !paths.is_empty() {
-        return Ok(Released::Done);
+        return Ok(Outcome::DONE);
     }
     let is_broken = find_broken(locks, request, deadline)?;
     Ok(if is_broken {
-        Released::Broken
+        Outcome::BROKEN
     } else if was_asked_again {
-        Released::Repeated
+        Outcome::Gone(Gone::Repeated)
     } else {
-        Released::NotOwner
+        Outcome::NOT_OWNER
     })
 }
 
 /// What is known of an owner that has nothing.
-fn gone(locks: &Locks, request: Request<'_>) -> Released {
+fn gone(locks: &Locks, request: Request<'_>) -> Outcome {
     if locks.owners.is_broken(request.owner) {
-        Released::Broken
+        Outcome::BROKEN
     } else {
-        Released::NotOwner
+        Outcome::NOT_OWNER
     }
 }
 

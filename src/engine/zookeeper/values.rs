@@ -10,7 +10,7 @@ use super::replies::{Replies, Trouble};
 use crate::base::clock::Deadline;
 use crate::base::name::Key;
 use crate::base::value::Stored;
-use crate::engine::{Request, StoreAnswer};
+use crate::engine::{Outcome, Request};
 
 /// Stores the value, if the owner has its node.
 pub(super) fn store(
@@ -18,17 +18,17 @@ pub(super) fn store(
     request: Request<'_>,
     value: &[u8],
     deadline: &Deadline,
-) -> Result<StoreAnswer, Trouble> {
+) -> Result<Outcome, Trouble> {
     let nodes = locks.owners.get(request.owner);
     let Some(own) = nodes.and_then(|nodes| nodes.paths.into_iter().next()) else {
-        return Ok(StoreAnswer::NotOwner);
+        return Ok(Outcome::NOT_OWNER);
     };
     let check = Change::Check {
         path: own,
         version: None,
     };
     let mut store = set(locks.name(request.key()).child(VALUE), value);
-    let mut done = StoreAnswer::Done;
+    let mut done = Outcome::DONE;
     loop {
         let changes = Op::Multi(vec![check.clone(), store.clone()]);
         let session = locks.session(deadline)?;
@@ -36,7 +36,7 @@ pub(super) fn store(
             Ok(answers) => match Replies::new(answers).multi()? {
                 Ok(_) => return Ok(done),
                 Err(refused) if refused.change == 0 && refused.code == Code::NoNode => {
-                    return Ok(StoreAnswer::NotOwner);
+                    return Ok(Outcome::NOT_OWNER);
                 }
                 Err(refused) => match refused.code {
                     Code::NoNode | Code::NodeExists => store = other_store(&store),
@@ -45,7 +45,7 @@ pub(super) fn store(
             },
             Err(lost) if is_lost(&lost.error) && !deadline.is_over() => {
                 if lost.sent {
-                    done = StoreAnswer::DoneLate;
+                    done = Outcome::DONE_AGAIN;
                 }
                 deadline.sleep(RETRY);
             }

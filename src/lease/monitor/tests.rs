@@ -5,7 +5,7 @@ use crate::base::clock::tests::ManualClock;
 use crate::base::error::{Error, Result};
 use crate::base::token::Token;
 use crate::base::validity::valid_until;
-use crate::engine::{Release, Released, Wait};
+use crate::engine::{Outcome, Wait};
 
 const TTL: Duration = Duration::from_secs(9);
 const EVERY: Duration = Duration::from_secs(3);
@@ -27,15 +27,12 @@ impl Engine for Scripted {
         unreachable!("a renewal never acquires")
     }
 
-    fn renew(&self, request: Request<'_>, _: &Deadline) -> Result<Renewed> {
+    fn change(&self, request: Request<'_>, change: Change<'_>, _: &Deadline) -> Result<Outcome> {
+        assert!(matches!(change, Change::Renew), "{change:?}");
         assert_eq!(request.ttl, TTL);
         let (takes, answer) = self.answers.lock().pop().expect("no renewal was expected");
         self.clock.advance(takes);
-        answer.map(Renewed::of)
-    }
-
-    fn release(&self, _: Request<'_>, _: Release<'_>, _: &Deadline) -> Result<Released> {
-        unreachable!("a renewal never releases")
+        answer.map(Outcome::of)
     }
 
     fn forget(&self, _: &Owner) {

@@ -16,7 +16,7 @@ use crate::engine::etcd::keys::Keys;
 use crate::engine::etcd::leases::ServerLease;
 use crate::engine::etcd::owners::Own;
 use crate::engine::etcd::place::Text;
-use crate::engine::{Release, Released, Request};
+use crate::engine::{Gone, Outcome, Release, Request};
 
 impl Commands {
     pub(in super::super) fn release(
@@ -24,14 +24,14 @@ impl Commands {
         request: Request<'_>,
         release: Release<'_>,
         deadline: &Deadline,
-    ) -> Result<Released> {
+    ) -> Result<Outcome> {
         if release.ending == Ending::Unknown {
             self.leave_for_good(request, deadline)?;
-            return Ok(Released::Done);
+            return Ok(Outcome::DONE);
         }
         let kept = self.keeping(request, release, deadline)?;
         let released = self.release_all(request, (release, kept), deadline)?;
-        if released == Released::Done {
+        if released.is_done() {
             self.retire_cleanly(request, release, deadline);
         } else {
             self.drop_lease(request.owner, deadline);
@@ -76,9 +76,9 @@ impl Commands {
         request: Request<'_>,
         how: (Release<'_>, Option<ServerLease>),
         deadline: &Deadline,
-    ) -> Result<Released> {
+    ) -> Result<Outcome> {
         let (mut own, mut keys) = (self.known(request.owner), self.keys(request.claim));
-        let (mut end, mut was_sent) = (Released::Done, false);
+        let (mut end, mut was_sent) = (Outcome::DONE, false);
         loop {
             let then = release_ops(&keys, &own, how);
             let (changed, sent) = self.change(request, (&keys, &own), then, deadline)?;
@@ -92,7 +92,7 @@ impl Commands {
                     return Ok(end);
                 }
             };
-            if end == Released::Done {
+            if end.is_done() {
                 end = why_not(&found, was_sent);
             }
             // Those that are still the owner's, as they are.
@@ -108,16 +108,16 @@ impl Commands {
 }
 
 /// What a release comes to that found this.
-fn why_not(found: &[Found], was_sent: bool) -> Released {
+fn why_not(found: &[Found], was_sent: bool) -> Outcome {
     if found.iter().any(|one| one.is_broken) {
-        Released::Broken
+        Outcome::BROKEN
     } else if found.iter().all(|one| one.own.is_some()) {
         // It is all there, and was written otherwise.
-        Released::Done
+        Outcome::DONE
     } else if was_sent {
-        Released::Repeated
+        Outcome::Gone(Gone::Repeated)
     } else {
-        Released::NotOwner
+        Outcome::NOT_OWNER
     }
 }
 

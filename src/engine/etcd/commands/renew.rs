@@ -10,7 +10,7 @@ use crate::engine::etcd::client::failure::Failure;
 use crate::engine::etcd::client::txn::{Compare, Txn};
 use crate::engine::etcd::keys::Keys;
 use crate::engine::etcd::owners::Own;
-use crate::engine::{Renewed, Request};
+use crate::engine::{Outcome, Request};
 
 impl Commands {
     /// Keeps the owner's lease alive, and then looks whether it has its places: so the servers that had the lease kept alive
@@ -19,15 +19,15 @@ impl Commands {
         &self,
         request: Request<'_>,
         deadline: &Deadline,
-    ) -> Result<Renewed> {
+    ) -> Result<Outcome> {
         let name = request.key().name();
         let Some(own) = self.owners.get(request.owner) else {
             // Its lease has ended long ago.
             return self
                 .is_owner(request, deadline)
                 .map(|renewed| match renewed {
-                    Renewed::Broken => Renewed::Broken,
-                    _ => Renewed::NotOwner,
+                    Outcome::BROKEN => Outcome::BROKEN,
+                    _ => Outcome::NOT_OWNER,
                 });
         };
         let keys = self.keys(request.claim);
@@ -39,12 +39,12 @@ impl Commands {
         let (own, mut kept) = kept.map_err(|e| self.error(Some(name), e))?;
         let entered = kept.answer.results.split_off(2 * keys.len());
         let standing = standing(&found(kept.answer, request), Some(&own));
-        let Some(since) = kept.since.filter(|_| standing == Renewed::Done) else {
+        let Some(since) = kept.since.filter(|_| standing.is_done()) else {
             self.lost(request, deadline);
             // Without its lease it loses its keys at any moment.
             return Ok(match standing {
-                Renewed::Broken => Renewed::Broken,
-                _ => Renewed::NotOwner,
+                Outcome::BROKEN => Outcome::BROKEN,
+                _ => Outcome::NOT_OWNER,
             });
         };
         let is_forgotten =
@@ -52,7 +52,7 @@ impl Commands {
         if entered.iter().any(is_forgotten) {
             self.remember(request, &keys, &own, deadline);
         }
-        Ok(Renewed::DoneSince(since))
+        Ok(Outcome::since(since))
     }
 
     /// What the next has to be told if this owner doesn't release is told again: it lasts for a day.
@@ -80,12 +80,12 @@ impl Commands {
         &self,
         request: Request<'_>,
         deadline: &Deadline,
-    ) -> Result<Renewed> {
+    ) -> Result<Outcome> {
         let (own, keys) = (self.known(request.owner), self.keys(request.claim));
         let read = || self.read(show(&keys, &own, request.owner), deadline);
         let answer = read().map_err(|e| self.error(Some(request.key().name()), e))?;
         let standing = standing(&found(answer, request), None);
-        if standing != Renewed::Done {
+        if !standing.is_done() {
             self.lost(request, deadline);
         }
         Ok(standing)
@@ -101,16 +101,16 @@ impl Commands {
 }
 
 /// How the owner of these stands, whose places have to be under its lease, if that is known.
-fn standing(found: &[Found], own: Option<&Own>) -> Renewed {
+fn standing(found: &[Found], own: Option<&Own>) -> Outcome {
     let is_own = |one: &Found| {
         let lease = one.own.as_ref().map(|entry| entry.lease);
         lease.is_some_and(|lease| own.is_none_or(|own| lease == Some(own.lease.id)))
     };
     if found.iter().all(is_own) {
-        Renewed::Done
+        Outcome::DONE
     } else if found.iter().any(|one| one.is_broken) {
-        Renewed::Broken
+        Outcome::BROKEN
     } else {
-        Renewed::NotOwner
+        Outcome::NOT_OWNER
     }
 }

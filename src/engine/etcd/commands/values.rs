@@ -9,7 +9,7 @@ use crate::base::name::Key;
 use crate::base::value::Stored;
 use crate::engine::etcd::client::txn::{Compare, Op, Txn};
 use crate::engine::etcd::keys::Keys;
-use crate::engine::{Request, StoreAnswer};
+use crate::engine::{Outcome, Request};
 
 impl Commands {
     pub(in super::super) fn store(
@@ -17,7 +17,7 @@ impl Commands {
         request: Request<'_>,
         value: &[u8],
         deadline: &Deadline,
-    ) -> Result<StoreAnswer> {
+    ) -> Result<Outcome> {
         let (mut own, keys) = (self.known(request.owner), self.keys(request.claim));
         let mut was_sent = false;
         loop {
@@ -29,12 +29,12 @@ impl Commands {
             let (changed, sent) = self.change(request, (&keys, &own), vec![put], deadline)?;
             was_sent |= sent;
             let found = match changed {
-                Changed::Done if was_sent => return Ok(StoreAnswer::DoneLate),
-                Changed::Done => return Ok(StoreAnswer::Done),
+                Changed::Done if was_sent => return Ok(Outcome::DONE_AGAIN),
+                Changed::Done => return Ok(Outcome::DONE),
                 Changed::Other(found) => found.into_iter().next(),
             };
             let Some(entry) = found.and_then(|found| found.own) else {
-                return Ok(StoreAnswer::NotOwner);
+                return Ok(Outcome::NOT_OWNER);
             };
             own.text = entry.value;
         }

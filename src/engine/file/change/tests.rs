@@ -13,7 +13,7 @@ use crate::base::claim::{Claim, Mode};
 use crate::base::error::Error;
 use crate::base::token::Ending;
 use crate::engine::rules::{Entry, Standing};
-use crate::engine::{Release, Released, Renewed, Request};
+use crate::engine::{Outcome, Release, Request};
 
 const TTL: Duration = Duration::from_secs(10);
 
@@ -54,7 +54,7 @@ impl Place {
         owner
     }
 
-    pub(in crate::engine::file) fn release(&self, claim: &Claim, owner: &Owner) -> Released {
+    pub(in crate::engine::file) fn release(&self, claim: &Claim, owner: &Owner) -> Outcome {
         let release = Release {
             ending: Ending::Unknown,
             ..Release::UNKNOWN
@@ -118,7 +118,7 @@ fn release_tells_the_next_waiter_alone() {
     let holder = place.has(&claim);
     let [next, last] = [(); 2].map(|()| place.waits(&claim));
     assert!(!place.was_told(&next) && !place.was_told(&last));
-    assert_eq!(place.release(&claim, &holder), Released::Done);
+    assert_eq!(place.release(&claim, &holder), Outcome::DONE);
     assert!(place.was_told(&next) && !place.was_told(&last));
     let standings = place.written(&claim).entries;
     let standings: Vec<_> = standings.iter().map(|entry| entry.standing).collect();
@@ -175,7 +175,7 @@ fn change_that_fails_writes_and_tells_nothing() {
                     names
                         .table
                         .release(request(&claim, &holder), Release::UNKNOWN, names.now);
-                assert_eq!(released, Released::Done);
+                assert_eq!(released, Outcome::DONE);
                 Err(place.files.no_state(&claim.key))
             });
     assert!(matches!(failed, Err(Error::Conflict { .. })));
@@ -200,7 +200,7 @@ fn what_was_written_of_several_names_is_undone() {
                 names
                     .table
                     .release(request(&both, &holder), Release::UNKNOWN, names.now);
-            assert_eq!(released, Released::Done);
+            assert_eq!(released, Outcome::DONE);
             names.write()?;
             assert!(read().zip(&before).all(|(now, before)| now != *before));
             names.undo(1);
@@ -217,7 +217,7 @@ fn what_was_written_of_several_names_is_undone() {
         })
         .unwrap();
     let renewed = place.files.is_owner(request(&both, &holder), &deadline());
-    assert_eq!(renewed.unwrap(), Renewed::Done);
+    assert_eq!(renewed.unwrap(), Outcome::DONE);
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn lease_whose_giving_away_is_undone_ends_with_its_process() {
         .files
         .change(claim.keys(), (Haste::Urgent, &deadline()), |names| {
             let renewed = names.table.renew(request(&claim, &holder), names.now);
-            assert_eq!(renewed, Renewed::Done);
+            assert_eq!(renewed, Outcome::DONE);
             names.leave_door(&holder);
             names.write()?;
             names.undo(0);
@@ -258,13 +258,13 @@ fn owner_whose_lock_was_broken_is_named_until_it_is_told_or_gone() {
         [first.clone(), second.clone()]
     );
     let asked = place.files.is_owner(request(&claim, &first), &deadline());
-    assert_eq!(asked.unwrap(), Renewed::Broken);
-    assert_eq!(place.release(&claim, &first), Released::Broken);
+    assert_eq!(asked.unwrap(), Outcome::BROKEN);
+    assert_eq!(place.release(&claim, &first), Outcome::BROKEN);
     assert!(place.written(&claim).broken.iter().eq([&second]));
     place.files.doors.close(&second);
     let third = place.has(&claim);
     assert!(place.written(&claim).broken.is_empty());
-    assert_eq!(place.release(&claim, &third), Released::Done);
+    assert_eq!(place.release(&claim, &third), Outcome::DONE);
 }
 
 #[test]

@@ -277,49 +277,46 @@ fn lease_that_is_over_is_not_downgraded() {
 #[test]
 fn value_is_stored_by_its_owner_only() {
     let world = World::new();
-    let (engine, never) = (&world.engine, &Deadline::NEVER);
     let [owner, other] = [world.holder(WRITE), Client::new(WRITE)];
     assert_eq!(
-        engine.store(other.request(), b"no", never).unwrap(),
-        StoreAnswer::NotOwner
+        world.changes(&other, Change::Store(b"no")),
+        Outcome::NOT_OWNER
     );
     assert_eq!(world.value(), None);
-    assert_eq!(
-        engine.store(owner.request(), b"1", never).unwrap(),
-        StoreAnswer::Done
-    );
+    assert_eq!(world.changes(&owner, Change::Store(b"1")), Outcome::DONE);
     assert_eq!(world.value().as_deref(), Some(&b"1"[..]));
     let release = |client: &Client, value| {
         let release = Release {
             value: Some(value),
             ..ending_after(Some(1))
         };
-        let released = engine.release(client.request(), release, never);
-        released.unwrap()
+        world.changes(client, Change::Release(release))
     };
-    assert_eq!(release(&other, b"no"), Released::NotOwner);
+    assert_eq!(release(&other, b"no"), Outcome::NOT_OWNER);
     assert_eq!(world.value().as_deref(), Some(&b"1"[..]));
-    assert_eq!(release(&owner, b"2"), Released::Done);
-    assert_eq!(release(&owner, b"no"), Released::NotOwner);
+    assert_eq!(release(&owner, b"2"), Outcome::DONE);
+    assert_eq!(release(&owner, b"no"), Outcome::NOT_OWNER);
     assert_eq!(world.value().as_deref(), Some(&b"2"[..]));
     let late = world.holder(WRITE);
     world.passes(TTL);
     assert_eq!(
-        engine.store(late.request(), b"no", never).unwrap(),
-        StoreAnswer::NotOwner
+        world.changes(&late, Change::Store(b"no")),
+        Outcome::NOT_OWNER
     );
-    assert_eq!(release(&late, b"no"), Released::NotOwner);
-    let downgraded = engine.downgrade(late.request(), 1, Some(b"no"), never);
-    assert_eq!(downgraded.unwrap(), None);
+    assert_eq!(release(&late, b"no"), Outcome::NOT_OWNER);
+    let downgrade = |value| Change::Downgrade {
+        last_used: 1,
+        value: Some(value),
+    };
+    assert_eq!(world.changes(&late, downgrade(b"no")), Outcome::NOT_OWNER);
     assert_eq!(world.value().as_deref(), Some(&b"2"[..]));
-    engine.remove(&key("a"), never).unwrap();
+    world.engine.remove(&key("a"), &Deadline::NEVER).unwrap();
     assert_eq!(world.value(), None);
 }
 
 #[test]
 fn value_comes_with_the_lock_if_that_is_asked_for() {
     let world = World::new();
-    let (engine, never) = (&world.engine, &Deadline::NEVER);
     let mut client = Client::new(WRITE);
     client.claim.valued = true;
     let value = |mode| {
@@ -334,8 +331,11 @@ fn value_comes_with_the_lock_if_that_is_asked_for() {
     };
     assert_eq!(value(WRITE), Some(None));
     world.takes(&client);
-    let downgraded = engine.downgrade(client.request(), 1, Some(b"1"), never);
-    assert!(downgraded.unwrap().is_some());
+    let downgrade = Change::Downgrade {
+        last_used: 1,
+        value: Some(b"1"),
+    };
+    assert!(token_in(&world.changes(&client, downgrade)).is_some());
     assert_eq!(value(READ), Some(Some(b"1"[..].into())));
     world.ends(&client.reading());
     assert_eq!(value(WRITE), Some(Some(b"1"[..].into())));
@@ -350,11 +350,7 @@ fn free_names_are_forgotten_and_their_values_are_not() {
         let client = world.holder(mode);
         let waiter = Client::new(WRITE);
         world.waits(&waiter);
-        let (request, never) = (client.request(), &Deadline::NEVER);
-        assert_eq!(
-            world.engine.store(request, b"1", never).unwrap(),
-            StoreAnswer::Done
-        );
+        assert_eq!(world.changes(&client, Change::Store(b"1")), Outcome::DONE);
         world.ends(&client);
         assert_eq!(world.names(), 1);
         world.gives_up(&waiter);

@@ -24,7 +24,7 @@ impl World {
     }
 
     fn sees_of(&self, name: &str) -> Inspection {
-        let seen = Operations::inspect(&self.engine, &key(name), &Deadline::NEVER);
+        let seen = self.engine.inspect(&key(name), &Deadline::NEVER);
         seen.expect("memory has no failures")
     }
 
@@ -46,18 +46,12 @@ impl World {
     }
 
     fn adopts(&self, from: &Client, by: &Client, last_used: u64) -> Option<Token> {
-        let never = Deadline::NEVER;
-        let adopted = self
-            .engine
-            .adopt(by.request(), &from.owner, last_used, &never);
-        adopted
-            .expect("memory has no failures")
-            .map(|grant| grant.token)
+        let from = &from.owner;
+        token_in(&self.changes(by, Change::Adopt { from, last_used }))
     }
 
-    fn renewal(&self, client: &Client) -> Renewed {
-        let renewed = self.engine.renew(client.request(), &Deadline::NEVER);
-        renewed.expect("memory has no failures")
+    fn renewal(&self, client: &Client) -> Outcome {
+        self.changes(client, Change::Renew)
     }
 }
 
@@ -161,9 +155,8 @@ fn kept_lock_is_seen_as_such() {
         keep: SECOND,
         ..ending_after(Some(1))
     };
-    let never = Deadline::NEVER;
-    let released = world.engine.release(client.request(), release, &never);
-    assert!(matches!(released, Ok(Released::Done)));
+    let released = world.changes(&client, Change::Release(release));
+    assert_eq!(released, Outcome::DONE);
     let remaining = Some(SECOND);
     assert_eq!(world.sees().state, LockState::Kept { remaining });
     assert!(world.sees().holders.is_empty());
@@ -209,12 +202,10 @@ fn broken_owner_is_told_so_for_as_long_as_its_lease_had_left() {
     let holder = world.holder(WRITE);
     world.passes(TTL / 2);
     world.breaks("a");
-    assert_eq!(world.renewal(&holder), Renewed::Broken);
+    assert_eq!(world.renewal(&holder), Outcome::BROKEN);
     assert!(!world.is_owner(&holder));
-    let released = world
-        .engine
-        .release(holder.request(), Release::UNKNOWN, &Deadline::NEVER);
-    assert!(matches!(released, Ok(Released::Broken)));
+    let released = world.changes(&holder, Change::Release(Release::UNKNOWN));
+    assert_eq!(released, Outcome::BROKEN);
     // Nor does a question that comes late take it again, or enter the queue.
     for if_taken in [IfTaken::Leave, waiting()] {
         assert_eq!(world.ask(&holder, if_taken), Acquired::Broken);
@@ -222,7 +213,7 @@ fn broken_owner_is_told_so_for_as_long_as_its_lease_had_left() {
     assert_eq!(world.sees().state, LockState::Free);
     assert!(world.sees().waiters.is_empty());
     world.passes(TTL / 2);
-    assert_eq!(world.renewal(&holder), Renewed::NotOwner);
+    assert_eq!(world.renewal(&holder), Outcome::NOT_OWNER);
     world.takes(&holder);
 }
 
@@ -234,7 +225,7 @@ fn break_ends_all_leases_and_lets_in_the_next() {
         let waiters = [world.waiter(WRITE), world.waiter(WRITE)];
         assert_eq!(world.breaks("a").len(), 2);
         for holder in &holders {
-            assert_eq!(world.renewal(holder), Renewed::Broken);
+            assert_eq!(world.renewal(holder), Outcome::BROKEN);
         }
         // What those that share were doing is nobody's concern.
         assert_eq!(world.waits(&waiters[1]), None);
@@ -249,14 +240,12 @@ fn break_of_one_of_several_names_ends_the_whole_lease() {
     let both = Client::of_all(&["a", "b"]);
     let token = world.takes(&both);
     assert_eq!(world.breaks("a").len(), 1);
-    assert_eq!(world.renewal(&both), Renewed::Broken);
+    assert_eq!(world.renewal(&both), Outcome::BROKEN);
     assert!(world.takes(&Client::new(WRITE)).number > token.number);
     // Its guard releases the others.
     assert_eq!(world.tries(&Client::of("b", WRITE)), None);
-    let released = world
-        .engine
-        .release(both.request(), ending_after(Some(1)), &Deadline::NEVER);
-    assert!(matches!(released, Ok(Released::Broken)));
+    let released = world.changes(&both, Change::Release(ending_after(Some(1))));
+    assert_eq!(released, Outcome::BROKEN);
     world.takes(&Client::of("b", WRITE));
 }
 
@@ -293,7 +282,7 @@ fn break_of_a_free_lock_does_nothing() {
     let dead = world.holder(WRITE);
     world.passes(TTL);
     assert_eq!(world.breaks("a"), []);
-    assert_eq!(world.renewal(&dead), Renewed::NotOwner);
+    assert_eq!(world.renewal(&dead), Outcome::NOT_OWNER);
     assert!(world.takes(&Client::new(WRITE)).abandoned);
 }
 
@@ -319,7 +308,7 @@ fn adopted_lease_is_that_of_the_new_owner() {
         world.passes(TTL / 2);
         let token = world.adopts(&first, &second, last_used).expect("it is his");
         assert!(token.number > last_used && !token.abandoned);
-        assert_eq!(world.renewal(&first), Renewed::NotOwner);
+        assert_eq!(world.renewal(&first), Outcome::NOT_OWNER);
         assert!(!world.release(&first, Some(last_used)));
         world.passes(TTL - TICK);
         // Repeated it is the same lease, for another ttl.

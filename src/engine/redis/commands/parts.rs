@@ -16,7 +16,7 @@ use crate::engine::redis::keys::Keys;
 use crate::engine::redis::server::{Answer, Server};
 use crate::engine::redis::servers::slots::slot_of;
 use crate::engine::redis::settings::Kind;
-use crate::engine::{Release, Released, Renewed, Request, Unanswered};
+use crate::engine::{Outcome, Release, Request, Unanswered};
 
 impl Commands {
     /// The parts of a claim whose names are on several slots, in the order of the slots; else `None`. The errors about a part
@@ -56,7 +56,7 @@ impl Commands {
         requests: &[Request<'_>],
         token: Token,
         deadline: &Deadline,
-    ) -> Vec<Result<Renewed>> {
+    ) -> Vec<Result<Outcome>> {
         let calls = with(requests, |request| self.raising(request, token));
         self.each(calls, deadline, Self::renewed)
     }
@@ -65,7 +65,7 @@ impl Commands {
         &self,
         requests: &[Request<'_>],
         deadline: &Deadline,
-    ) -> Vec<Result<Renewed>> {
+    ) -> Vec<Result<Outcome>> {
         let calls = with(requests, |request| {
             self.renewing(super::millis(request.ttl), request, None)
         });
@@ -77,7 +77,7 @@ impl Commands {
         &self,
         requests: &[Request<'_>],
         deadline: &Deadline,
-    ) -> Vec<Result<Renewed>> {
+    ) -> Vec<Result<Outcome>> {
         let calls = with(requests, |request| self.renewing("0", request, None));
         self.each(calls, deadline, Self::renewed)
     }
@@ -87,7 +87,7 @@ impl Commands {
         requests: &[Request<'_>],
         release: Release<'_>,
         deadline: &Deadline,
-    ) -> Vec<Result<Released>> {
+    ) -> Vec<Result<Outcome>> {
         let calls = with(requests, |request| self.releasing(request, release));
         self.each(calls, deadline, Self::released)
     }

@@ -11,7 +11,7 @@ use crate::base::error::Result;
 use crate::engine::redis::keys::Keys;
 use crate::engine::redis::server::Answer;
 use crate::engine::redis::servers::Route;
-use crate::engine::{Renewed, Request, Unanswered};
+use crate::engine::{Outcome, Request, Unanswered};
 
 impl Commands {
     /// If the lease is still the owner's, it lasts for another ttl then.
@@ -19,7 +19,7 @@ impl Commands {
         &self,
         request: Request<'_>,
         deadline: &Deadline,
-    ) -> Result<Renewed> {
+    ) -> Result<Outcome> {
         self.renew_for(millis(request.ttl), request, deadline)
     }
 
@@ -28,7 +28,7 @@ impl Commands {
         ttl: impl Into<Cow<'static, str>>,
         request: Request<'_>,
         deadline: &Deadline,
-    ) -> Result<Renewed> {
+    ) -> Result<Outcome> {
         let call = self.renewing(ttl, request, None);
         self.renewed(request, self.send(&call, deadline))
     }
@@ -57,11 +57,11 @@ impl Commands {
         &self,
         request: Request<'_>,
         answer: Result<Answer, Unanswered>,
-    ) -> Result<Renewed> {
+    ) -> Result<Outcome> {
         Ok(match self.changed(request, answer)? {
-            (1, _) => Renewed::Done,
-            (2, _) => Renewed::Broken,
-            _ => Renewed::NotOwner,
+            (1, _) => Outcome::DONE,
+            (2, _) => Outcome::BROKEN,
+            _ => Outcome::NOT_OWNER,
         })
     }
 
@@ -69,7 +69,7 @@ impl Commands {
         &self,
         request: Request<'_>,
         deadline: &Deadline,
-    ) -> Result<Renewed> {
+    ) -> Result<Outcome> {
         if self.asks_replicas() {
             // A master that was replaced, and doesn't know it, says yes to a mere look: only what was written can be confirmed.
             return self.renew(request, deadline);
@@ -82,7 +82,7 @@ impl Commands {
             // It also says why it isn't the owner's.
             return look();
         }
-        Ok(Renewed::Done)
+        Ok(Outcome::DONE)
     }
 
     /// Whether one name is held exclusively by the owner.

@@ -9,7 +9,7 @@ use crate::base::error::Result;
 use crate::base::owner::Owner;
 use crate::base::token::{Ending, Token};
 use crate::engine::redis::commands::Commands;
-use crate::engine::{Release, Released, Renewed, Request};
+use crate::engine::{Change, Gone, Outcome, Release, Request};
 
 /// A lease, and its parts.
 pub(in crate::engine::redis) struct Held<'a> {
@@ -30,11 +30,29 @@ impl<'a> Held<'a> {
         }
     }
 
-    pub(in crate::engine::redis) fn renew(&self, deadline: &Deadline) -> Result<Renewed> {
+    pub(in crate::engine::redis) fn change(
+        &self,
+        change: Change<'_>,
+        deadline: &Deadline,
+    ) -> Result<Outcome> {
+        match change {
+            Change::Renew => self.renew(deadline),
+            Change::Verify => self.is_owner(deadline),
+            Change::Release(release) => self.release(release, deadline),
+            Change::Adopt { from, last_used } => {
+                self.adopt(from, last_used, deadline).map(Outcome::from)
+            }
+            // Several names have no value, and are held exclusively.
+            Change::Store(_) | Change::Downgrade { .. } => Ok(Outcome::NOT_OWNER),
+            Change::GiveAway => Ok(Outcome::DONE),
+        }
+    }
+
+    pub(in crate::engine::redis) fn renew(&self, deadline: &Deadline) -> Result<Outcome> {
         renewed(self.commands.renew_all(&self.requests, deadline))
     }
 
-    pub(in crate::engine::redis) fn is_owner(&self, deadline: &Deadline) -> Result<Renewed> {
+    pub(in crate::engine::redis) fn is_owner(&self, deadline: &Deadline) -> Result<Outcome> {
         if self.commands.asks_replicas() {
             // As for one name: only what was written can be confirmed.
             return self.renew(deadline);
@@ -46,12 +64,13 @@ impl<'a> Held<'a> {
         &self,
         release: Release<'_>,
         deadline: &Deadline,
-    ) -> Result<Released> {
+    ) -> Result<Outcome> {
         let answers = self.commands.release_all(&self.requests, release, deadline);
         let all = answers.into_iter().collect::<Result<Vec<_>>>()?;
-        let of_one = |released: Released| all.contains(&released).then_some(released);
-        let worst = [Released::Broken, Released::NotOwner, Released::Unclear];
-        Ok(worst.into_iter().find_map(of_one).unwrap_or(Released::Done))
+        let of_one = |released: Gone| all.contains(&Outcome::Gone(released)).then_some(released);
+        let worst = [Gone::Broken, Gone::NotOwner, Gone::Unclear];
+        let worst = worst.into_iter().find_map(of_one);
+        Ok(worst.map_or(Outcome::DONE, Outcome::Gone))
     }
 
     /// Gives the token. If a part isn't the other owner's any more, what was adopted is released as what was abandoned.
@@ -71,7 +90,7 @@ impl<'a> Held<'a> {
         };
         if tokens.iter().all(Option::is_some) {
             let raised = self.commands.raise_all(&self.requests, token, deadline);
-            if renewed(raised)? == Renewed::Done {
+            if renewed(raised)?.is_done() {
                 return Ok(Some(token));
             }
         }
@@ -88,20 +107,18 @@ impl<'a> Held<'a> {
     }
 }
 
-fn renewed(answers: Vec<Result<Renewed>>) -> Result<Renewed> {
-    let of_one = |renewed: Renewed| {
+fn renewed(answers: Vec<Result<Outcome>>) -> Result<Outcome> {
+    let of_one = |lost: Gone| {
         let mut all = answers.iter();
-        all.any(|one| matches!(one, Ok(one) if *one == renewed))
-            .then_some(renewed)
+        all.any(|one| matches!(one, Ok(one) if *one == Outcome::Gone(lost)))
+            .then_some(lost)
     };
-    let lost = [Renewed::Broken, Renewed::NotOwner]
-        .into_iter()
-        .find_map(of_one);
+    let lost = [Gone::Broken, Gone::NotOwner].into_iter().find_map(of_one);
     match lost {
-        Some(lost) => Ok(lost),
+        Some(lost) => Ok(Outcome::Gone(lost)),
         None => answers
             .into_iter()
             .collect::<Result<Vec<_>>>()
-            .map(|_| Renewed::Done),
+            .map(|_| Outcome::DONE),
     }
 }

@@ -29,7 +29,7 @@ use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::error::{Error, Result};
 use crate::base::token::Token;
 use crate::engine::heartbeat::{Acquired, IfTaken};
-use crate::engine::{Answer, Grant, Pace, Renewed, Request, Unanswered, Wait};
+use crate::engine::{Answer, Gone, Grant, Outcome, Pace, Request, Unanswered, Wait};
 
 mod course;
 pub(super) mod held;
@@ -279,9 +279,9 @@ impl Question<'_, '_> {
         self.since = since;
         for (at, answer) in answers.into_iter().enumerate() {
             let kept = match answer {
-                Ok(Renewed::Done | Renewed::DoneSince(_)) => Kept::Yes,
-                Ok(Renewed::NotOwner) => Kept::No,
-                Ok(Renewed::Broken) => Kept::Broken,
+                Ok(Outcome::Done(_)) => Kept::Yes,
+                Ok(Outcome::Gone(Gone::Broken)) => Kept::Broken,
+                Ok(Outcome::Gone(_)) => Kept::No,
                 Err(error) => {
                     self.keep(error);
                     self.parts.course.unanswered(at, true);

@@ -1,11 +1,11 @@
 //! What the rules use of the seam, and the rules themselves.
 
+#[path = "../../../../src/engine/change.rs"]
+mod change;
 #[path = "../../../../src/engine/heartbeat/questions.rs"]
 pub(crate) mod heartbeat;
-#[path = "../../../../src/engine/requests.rs"]
-mod requests;
 #[path = "../../../../src/engine/rules/mod.rs"]
 pub(crate) mod rules;
 pub(crate) mod subject;
 
-pub(crate) use self::requests::{Release, Released, Renewed, Request};
+pub(crate) use self::change::{Outcome, Release, Request};

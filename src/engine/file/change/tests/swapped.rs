@@ -27,7 +27,7 @@ impl Swapped {
         std::fs::create_dir(&path).unwrap();
         let claim = Claim::exclusive("x", "elsewhere");
         let owner = self.ours.has(&claim);
-        assert_eq!(self.ours.release(&claim, &owner), Released::Done);
+        assert_eq!(self.ours.release(&claim, &owner), Outcome::DONE);
         std::fs::rename(&path, &other).unwrap();
         std::fs::rename(&away, &path).unwrap();
     }
@@ -61,7 +61,7 @@ fn holder_is_not_looked_for_in_a_directory_that_is_not_there_any_more() {
 fn holder_has_no_door_in_a_directory_that_is_not_there_any_more() {
     let (place, claim) = (Swapped::new(), claim());
     let before = place.ours.has(&claim);
-    assert_eq!(place.ours.release(&claim, &before), Released::Done);
+    assert_eq!(place.ours.release(&claim, &before), Outcome::DONE);
     place.use_another();
     place.ours.has(&claim);
     let asked = place.others_try(&claim, &Owner::new());

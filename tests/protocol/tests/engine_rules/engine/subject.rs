@@ -6,7 +6,7 @@ use crosslock_protocol::server::{Mode, Ticks};
 
 use super::heartbeat::{Acquired, IfTaken};
 use super::rules::{Entry, Standing, Table, Written};
-use super::{Release, Released, Renewed, Request};
+use super::{Outcome, Release, Request};
 use crate::base::claim::{self, Claim, Prefer};
 use crate::base::clock::BootInstant;
 use crate::base::name::{Key, Namespace};
@@ -165,7 +165,7 @@ impl Subject {
             0 => table.is_owner(request, now),
             _ => table.renew(request, now),
         });
-        renewed == Renewed::Done
+        renewed == Outcome::DONE
     }
 
     pub(crate) fn release(&mut self, ask: Ask, ending: Ending, keep: Ticks) -> bool {
@@ -177,7 +177,7 @@ impl Subject {
         let released = self.call(ask, |table, request, now| {
             table.release(request, release, now)
         });
-        released == Released::Done
+        released == Outcome::DONE
     }
 
     pub(crate) fn downgrade(&mut self, ask: Ask, last_used: u64) -> Option<Token> {
