@@ -34,8 +34,8 @@ const DEFECTS: [Defect; 4] = [
     Defect {
         mended: &[[3, 4, 31], [3, 5, 13]],
         since: [0, 0, 0],
-        what: "a leader that was stopped for longer than a ttl, and goes on, may end leases that its successor has renewed; locks get \
-               other leases after each election, and other programs, such as `etcdctl lock`, may not",
+        what: "a leader that was stopped for longer than a ttl, was replaced, and goes on may end leases that its successor has renewed: \
+               two may have one lock",
         better: "3.4.42, 3.5.28 or later",
     },
     Defect {
@@ -52,6 +52,12 @@ const DEFECTS: [Defect; 4] = [
         better: "3.4.42, 3.5.28, 3.6.9 or later",
     },
 ];
+
+/// What is wrong with a version where two may have one lock, and which is better.
+pub(super) fn breaks_exclusion(version: &str) -> Option<String> {
+    let defect = DEFECTS[..2].iter().find(|defect| defect.is_in(version))?;
+    Some(format!("{}: use {}", defect.what, defect.better))
+}
 
 /// All findings.
 pub(super) fn diagnose(
@@ -291,6 +297,22 @@ mod tests {
             let members = [status("3.6.9", Some(1)), status(text, Some(1))];
             let said = format!("{:?}", version(&members));
             assert!(said.contains(words), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn versions_without_exclusion_are_warned_of() {
+        for (version, is_warned_of) in [
+            ("3.4.23", true),
+            ("3.4.30", true),
+            ("3.4.31", false),
+            ("3.5.2", true),
+            ("3.5.12", true),
+            ("3.5.13", false),
+            ("3.6.0", false),
+        ] {
+            let warning = breaks_exclusion(version);
+            assert_eq!(warning.is_some(), is_warned_of, "{version}");
         }
     }
 

@@ -5,9 +5,8 @@
 //! next holder has to be told if an owner is gone.
 //!
 //! What always holds: a lease that is given again has no key, and no request that could still give it one. Its time counts
-//! from before the request that has proved it: also for one of an earlier term, which is replaced when it is to be renewed. The
-//! lease of a day is never renewed, so no leader ends it early. Where the servers' data was set back, as by a snapshot, its
-//! keys of then are back: that shows in revisions when it is given one more key, and it is ended.
+//! from before the request that has proved it. Where the servers' data was set back, as by a snapshot, its keys of then are back: that
+//! shows in revisions when it is given one more key, and it is ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,17 +25,6 @@ pub(super) struct ServerLease {
     pub(super) since: BootInstant,
     /// The servers' revision when they told last what was done with it.
     pub(super) revision: u64,
-    /// It was granted in this term of the servers or a later one; 0: nothing is known.
-    pub(super) term: u64,
-}
-
-impl ServerLease {
-    /// Whether to keep it alive in that term has made it last. Leaders of earlier terms don't know a lease of this one. But one
-    /// that was granted before may be over for a leader that was replaced, and before etcd 3.4.31 and 3.5.13 such a leader,
-    /// when it was stopped and goes on, ends what is over by its clock, although its successor has kept it alive.
-    pub(super) fn lasts_by(&self, term: u64) -> bool {
-        self.term == term
-    }
 }
 
 /// How long what has to be told outlives its owner: `ABANDONMENT` at most, and half of it at least.
@@ -104,7 +92,6 @@ impl Leases {
             id: granted.lease,
             since: granted.since,
             revision: 0,
-            term: granted.term,
         };
         Ok((lease, granted.seconds))
     }
@@ -205,102 +192,7 @@ pub(super) fn whole_seconds(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-
     use super::*;
-    use crate::base::random::{Random, for_cases};
-
-    /// Leaders of a cluster, one of each term from 1 on. Those of the past may have been stopped, and go on at any time.
-    struct Leaders(Vec<Leader>);
-
-    /// When each lease that it knows is over for it.
-    type Leader = HashMap<i64, Duration>;
-
-    const TTL: Duration = Duration::from_secs(3);
-
-    impl Leaders {
-        fn term(&self) -> u64 {
-            self.0.len() as u64
-        }
-
-        fn now(&mut self) -> &mut Leader {
-            self.0.last_mut().expect("there is always one")
-        }
-
-        /// The next one gives all leases their full time.
-        fn elect(&mut self, time: Duration) {
-            let known = self.now().keys().map(|id| (*id, time + TTL)).collect();
-            self.0.push(known);
-        }
-
-        /// Any of them ends what is over for it.
-        fn end(&mut self, random: &mut Random, time: Duration) {
-            let at = random.usize(..self.0.len());
-            let ended: Vec<_> = self.0[at]
-                .iter()
-                .filter_map(|(id, end)| (*end <= time).then_some(*id))
-                .collect();
-            // Those before don't hear of it.
-            ended.iter().for_each(|id| _ = self.now().remove(id));
-        }
-    }
-
-    /// An owner's lease, as `prove` keeps it alive and replaces it. Says whether it has lasted all the while.
-    fn outlives_old_leaders(random: &mut Random) -> (bool, bool) {
-        let mut leaders = Leaders(vec![Leader::new()]);
-        let (mut time, mut granted) = (Duration::ZERO, 0);
-        let mut grant = |leaders: &mut Leaders, random: &mut Random, time: Duration| {
-            granted += 1;
-            leaders.now().insert(granted, time + TTL);
-            // What is known of the term may be old.
-            let term = leaders.term() - random.u64(..leaders.term().min(2));
-            let since = BootInstant::START.plus(time);
-            let id = LeaseId(granted);
-            ServerLease {
-                id,
-                since,
-                revision: 0,
-                term,
-            }
-        };
-        let mut lease = grant(&mut leaders, random, time);
-        let mut was_replaced = false;
-        for _ in 0..40 {
-            time += Duration::from_millis(random.u64(..1_000));
-            let since = lease.since.since(BootInstant::START);
-            if since + TTL <= time {
-                break;
-            }
-            match random.u8(0..4) {
-                0 => leaders.elect(time),
-                1 => leaders.end(random, time),
-                _ => {
-                    let Some(end) = leaders.now().get_mut(&lease.id.0) else {
-                        return (false, was_replaced);
-                    };
-                    *end = time + TTL;
-                    if lease.lasts_by(leaders.term()) {
-                        lease.since = BootInstant::START.plus(time);
-                    } else {
-                        lease = grant(&mut leaders, random, time);
-                        was_replaced = true;
-                    }
-                }
-            }
-        }
-        (true, was_replaced)
-    }
-
-    #[test]
-    fn no_leader_of_the_past_ends_a_lease_that_counts() {
-        let mut replaced = 0;
-        for_cases(5_000, |random| {
-            let (has_lasted, was_replaced) = outlives_old_leaders(random);
-            assert!(has_lasted);
-            replaced += u32::from(was_replaced);
-        });
-        assert!(replaced > 0);
-    }
 
     #[test]
     fn parts_of_a_second_are_rounded_up() {

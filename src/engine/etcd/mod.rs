@@ -83,7 +83,20 @@ impl EtcdEngine {
             return Err(invalid_ttl(options.ttl, Duration::from_secs(seconds)));
         }
         commands.leases.give_back(lease);
+        self.warn_of_version(&deadline);
         Ok(())
+    }
+
+    /// One host is asked. Whoever wants to know of all asks for a diagnosis.
+    fn warn_of_version(&self, deadline: &Deadline) {
+        let client = &self.commands.client;
+        let status = client.any_status(deadline);
+        let version = status.map(|status| status.version).unwrap_or_default();
+        if version.is_empty() {
+            log::debug!("{} doesn't tell its version", client.place());
+        } else if let Some(what) = diagnosis::breaks_exclusion(&version) {
+            log::warn!("{} is etcd {version}, where {what}", client.place());
+        }
     }
 }
 

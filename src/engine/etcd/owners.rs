@@ -14,8 +14,6 @@ use crate::base::sync::Mutex;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Own {
     pub(super) lease: ServerLease,
-    /// The lease to follow it, which the places may be under already.
-    pub(super) next: Option<ServerLease>,
     /// It was kept alive later than it was proved to last: what was said of it is to be confirmed.
     pub(super) touched: Option<Touched>,
     /// The last part of its keys: that of an owner that has passed its lease on to this one, or its own.
@@ -29,16 +27,10 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// Whether its lease lasts by what such a member has said of itself, in that term.
-    pub(super) fn is_proved_by(&self, by: Seen) -> bool {
-        self.lease.lasts_by(by.term) && self.next.is_none()
-    }
-
     /// The member that was asked to keep the lease alive has shown that the leader of that time still leads.
     pub(super) fn confirm(&mut self, by: Seen) {
-        let is_proved = self.is_proved_by(by);
         let is_confirmed = |touched: &Touched| touched.by == by && touched.lease == self.lease.id;
-        if let Some(touched) = self.touched.filter(|one| is_proved && is_confirmed(one)) {
+        if let Some(touched) = self.touched.filter(is_confirmed) {
             self.lease.since = self.lease.since.max(touched.since);
             self.touched = None;
         }
@@ -106,9 +98,7 @@ mod tests {
                 id: LeaseId(7),
                 since: BootInstant::START.plus(Duration::from_secs(since)),
                 revision: 0,
-                term: 2,
             },
-            next: None,
             touched: None,
             id: String::new(),
             text: Vec::new(),

@@ -57,6 +57,19 @@ impl Etcd {
         })
     }
 
+    /// Returns its version, such as `[3, 5, 17]`.
+    ///
+    /// # Panics
+    ///
+    /// If it doesn't answer.
+    #[track_caller]
+    pub fn version(&self) -> Vec<u32> {
+        let answer = self.call("/v3/maintenance/status", &json!({}));
+        let version = answer["version"].as_str().expect("it tells its version");
+        let parts = version.split(['.', '-']).take(3);
+        parts.filter_map(|part| part.parse().ok()).collect()
+    }
+
     /// Returns how many of the changes that it has asked for aren't decided, or nothing if it doesn't answer.
     pub fn undecided(&self) -> Option<u64> {
         let metrics = http::get(self.own_addr(), "/metrics", STATUS_WITHIN).ok()?;

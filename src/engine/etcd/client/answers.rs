@@ -13,8 +13,6 @@ pub(in crate::engine::etcd) struct Granted {
     pub(in crate::engine::etcd) seconds: u64,
     /// It lasts from then on: read before it was asked for.
     pub(in crate::engine::etcd) since: BootInstant,
-    /// It was granted in this term or a later one; 0: nothing is known.
-    pub(in crate::engine::etcd) term: u64,
 }
 
 /// What was found when a lease was kept alive.
@@ -22,8 +20,6 @@ pub(in crate::engine::etcd) struct Granted {
 pub(in crate::engine::etcd) struct KeptAlive {
     /// The lease lasts from then on; `None`: it is gone.
     pub(in crate::engine::etcd) since: Option<BootInstant>,
-    /// In which that is known, and `answer` was given.
-    pub(in crate::engine::etcd) term: u64,
     /// What was looked at, after it was kept alive.
     pub(in crate::engine::etcd) answer: Answer,
 }

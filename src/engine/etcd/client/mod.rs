@@ -114,8 +114,8 @@ impl Client {
         seconds: u64,
         deadline: &Deadline,
     ) -> Result<Granted, Failure> {
-        // Read before sending: the servers' lease starts no earlier than this, and in no earlier term.
-        let (since, term) = self.requests.now();
+        // Read before sending: the servers' lease starts no earlier than this.
+        let since = self.requests.clock.now();
         let mut may_be_there = may_be_there;
         let granted = self.ask(true, deadline, |connection, deadline| {
             let asked = (lease, std::mem::replace(&mut may_be_there, true));
@@ -125,7 +125,6 @@ impl Client {
             lease,
             seconds: granted.map_err(Failed::failure)?,
             since,
-            term,
         })
     }
 
@@ -203,6 +202,14 @@ impl Client {
         };
         let (messages, used) = begun.map_err(Failed::failure)?;
         Ok(Watch::new(messages, used, self.hosts.clone()))
+    }
+
+    /// Asks one host what it says of itself.
+    pub(super) fn any_status(&self, deadline: &Deadline) -> Result<MemberStatus, Failure> {
+        let status = self.ask(true, deadline, |connection, deadline| {
+            self.requests.status(connection, deadline)
+        });
+        status.map_err(Failed::failure)
     }
 
     /// Asks each host of the URL what it says of itself.

@@ -1,7 +1,6 @@
 //! What hosts are asked, on one connection each.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
@@ -13,15 +12,13 @@ use super::login::Login;
 use super::proof::{Proof, Renewal, Verdict};
 use super::txn::{Answer, LeaseId, Range};
 use super::watch::Messages;
-use crate::base::clock::{BootInstant, Clock, Deadline};
+use crate::base::clock::{Clock, Deadline};
 
 /// Asks hosts, and understands their answers.
 #[derive(Debug)]
 pub(super) struct Requests {
     pub(super) login: Login,
     pub(super) clock: Arc<dyn Clock>,
-    /// In which the last answer was given, or an earlier one.
-    term: AtomicU64,
 }
 
 /// How often a lease is kept alive until that is proven. Each time counts but for the first with a member, unless the
@@ -33,11 +30,7 @@ const UNPROVEN: &str = "its cluster changes its leader again and again, or what 
 
 impl Requests {
     pub(super) fn new(login: Login, clock: Arc<dyn Clock>) -> Self {
-        Requests {
-            login,
-            clock,
-            term: AtomicU64::default(),
-        }
+        Requests { login, clock }
     }
 
     /// The same for a child that was forked off.
@@ -54,13 +47,7 @@ impl Requests {
         let answer = self.ask(connection, "/v3/kv/txn", txn, deadline)?;
         let answer = json::transaction(&answer).ok_or_else(surprised)?;
         connection.see(answer.by);
-        self.term.store(answer.by.term, Ordering::Relaxed);
         Ok(answer)
-    }
-
-    /// The time, and the term that was heard of last.
-    pub(super) fn now(&self) -> (BootInstant, u64) {
-        (self.clock.now(), self.term.load(Ordering::Relaxed))
     }
 
     /// Says for how many seconds the lease is.
@@ -120,11 +107,7 @@ impl Requests {
                 Verdict::Gone => None,
                 Verdict::Unproven => continue,
             };
-            return Ok(KeptAlive {
-                since,
-                term: read.term,
-                answer,
-            });
+            return Ok(KeptAlive { since, answer });
         }
         Err(Failed::Unclear(Failure::Unreachable(UNPROVEN.into())))
     }

@@ -126,7 +126,6 @@ impl Commands {
         if own.lease.id != lease {
             own.lease = ServerLease {
                 id: lease,
-                term: 0,
                 ..own.lease
             };
         }
@@ -153,7 +152,7 @@ impl Commands {
         let keys = self.keys(request.claim);
         let look = look(show(&keys, own, request.owner));
         let kept = self.prove(request, own, &look, deadline);
-        kept.map(|(_, kept)| kept.since).map_err(Unanswered::unsent)
+        kept.map(|kept| kept.since).map_err(Unanswered::unsent)
     }
 }
 

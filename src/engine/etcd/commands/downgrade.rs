@@ -26,9 +26,9 @@ impl Commands {
         let (Some(own), keys) = (self.owners.get(request.owner), self.keys(request.claim)) else {
             return Ok(None);
         };
-        let Some(own) = self.proves(request, &keys, &own, deadline)? else {
+        if !self.proves(request, &keys, &own, deadline)? {
             return Ok(None);
-        };
+        }
         let token = self.next_token(request.key().name(), last_used)?;
         let Some(text) = Text::parse(&own.text) else {
             return Ok(None);
@@ -72,19 +72,19 @@ impl Commands {
         }
     }
 
-    /// The owner, if its lease goes on; from now on at least.
+    /// Whether the owner's lease goes on; from now on at least.
     fn proves(
         &self,
         request: Request<'_>,
         keys: &[Keys],
         own: &Own,
         deadline: &Deadline,
-    ) -> Result<Option<Own>> {
+    ) -> Result<bool> {
         let name = request.key().name();
         let look = look(show(keys, own, request.owner));
         loop {
             let error = match self.prove(request, own, &look, deadline) {
-                Ok((own, kept)) => return Ok(kept.since.map(|_| own)),
+                Ok(kept) => return Ok(kept.since.is_some()),
                 Err(failure) => self.error(Some(name), failure),
             };
             deadline.sleep(super::shared::PAUSE);

@@ -17,6 +17,7 @@ use crate::base::claim::Mode;
 use crate::base::clock::{BootInstant, Deadline};
 use crate::base::owner::Owner;
 use crate::base::value::Stored;
+use crate::engine::etcd::client::KeptAlive;
 use crate::engine::etcd::client::failure::Failure;
 use crate::engine::etcd::client::proof;
 use crate::engine::etcd::client::txn::{Answer, Compare, LeaseId, Op, OpResult, Range, Txn};
@@ -259,7 +260,7 @@ impl Commands {
     ) -> Outcome {
         let touched = self.client.touch(own.lease.id, deadline);
         let touched = touched.map_err(Unanswered::unsent)?;
-        let Some(touched) = touched.filter(|touched| own.is_proved_by(touched.by)) else {
+        let Some(touched) = touched else {
             return self.beat(request, own, created, deadline);
         };
         self.owners
@@ -279,7 +280,7 @@ impl Commands {
         let sees = look_of(request, own, Some(created));
         let txn = look(sees.ops(&keys, request.owner));
         let kept = self.prove(request, own, &txn, deadline);
-        let (_, kept) = kept.map_err(Unanswered::unsent)?;
+        let kept = kept.map_err(Unanswered::unsent)?;
         let seen = sees.seen(kept.answer, keys.len());
         // Where it has places left they are given up.
         let is_whole = seen.created(request.owner).is_some();
@@ -289,14 +290,23 @@ impl Commands {
         Ok(Entered::Seen(seen))
     }
 
-    /// The lease lasts for a ttl from then on.
-    pub(super) fn proved(&self, request: Request<'_>, own: &Own, since: Option<BootInstant>) {
-        let Some(since) = since else { return };
-        self.owners.change(request.owner, |known| {
-            if known.lease.id == own.lease.id {
-                known.lease.since = known.lease.since.max(since);
-            }
-        });
+    /// Keeps the owner's lease alive, and then carries out `look`, which only reads. Without an answer it is repeated as it is.
+    pub(super) fn prove(
+        &self,
+        request: Request<'_>,
+        own: &Own,
+        look: &Txn,
+        deadline: &Deadline,
+    ) -> Result<KeptAlive, Failure> {
+        let kept = self.client.keep_alive(own.lease.id, look, deadline)?;
+        if let Some(since) = kept.since {
+            self.owners.change(request.owner, |known| {
+                if known.lease.id == own.lease.id {
+                    known.lease.since = known.lease.since.max(since);
+                }
+            });
+        }
+        Ok(kept)
     }
 }
 

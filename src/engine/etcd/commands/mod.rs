@@ -12,7 +12,6 @@ mod inspect;
 mod leave;
 mod list;
 mod ops;
-mod prove;
 mod release;
 mod renew;
 mod seen;

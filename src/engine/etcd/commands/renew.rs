@@ -36,7 +36,7 @@ impl Commands {
             ops.extend(keys.iter().map(|keys| get(keys.entered_by(&own.id))));
         }
         let kept = self.prove(request, &own, &look(ops), deadline);
-        let (own, mut kept) = kept.map_err(|e| self.error(Some(name), e))?;
+        let mut kept = kept.map_err(|e| self.error(Some(name), e))?;
         let entered = kept.answer.results.split_off(2 * keys.len());
         let standing = standing(&found(kept.answer, request), Some(&own));
         let Some(since) = kept.since.filter(|_| standing.is_done()) else {

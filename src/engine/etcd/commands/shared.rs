@@ -75,7 +75,6 @@ impl Commands {
         };
         let own = Own {
             lease: self.leases.take(request.ttl, deadline)?,
-            next: None,
             touched: None,
             id: id_of(request.owner).to_owned(),
             text: text.to_bytes(),
@@ -95,7 +94,7 @@ impl Commands {
 
     /// Nothing is left of an owner at etcd, but what a request without an answer may still bring. Its lease is for the next.
     pub(in super::super) fn retire(&self, owner: &Owner, deadline: &Deadline) {
-        match self.take_out(owner, deadline) {
+        match self.owners.remove(owner) {
             Some(own) if own.is_unclear => self.leases.revoke(own.lease, deadline),
             Some(own) => self.leases.give_back(own.lease),
             None => {}
@@ -104,19 +103,10 @@ impl Commands {
 
     /// The lease of an owner has ended, or is about to.
     pub(in super::super) fn drop_lease(&self, owner: &Owner, deadline: &Deadline) {
-        let own = self.take_out(owner, deadline);
+        let own = self.owners.remove(owner);
         if let Some(own) = own.filter(|own| own.is_unclear) {
             self.leases.revoke(own.lease, deadline);
         }
-    }
-
-    fn take_out(&self, owner: &Owner, deadline: &Deadline) -> Option<Own> {
-        let own = self.owners.remove(owner)?;
-        if let Some(next) = own.next {
-            // It gets nothing any more: what would come late finds other places than it was for.
-            self.leases.revoke(next, deadline);
-        }
-        Some(own)
     }
 
     /// Carries out what may change something for an owner.
@@ -150,8 +140,7 @@ impl Commands {
         if is_shared {
             self.owners.change(owner, |own| own.is_unclear = true);
         }
-        let is_its = |place| has(own.lease, place) || own.next.is_some_and(|next| has(next, place));
-        is_shared || places().any(|place| is_own(place) && !is_its(place))
+        is_shared || places().any(|place| is_own(place) && !has(own.lease, place))
     }
 
     /// Takes the lease for gone that an owner had before this answer, if the servers' data was set back since it was taken:
