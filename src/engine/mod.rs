@@ -48,8 +48,8 @@ mod change;
 mod etcd;
 #[cfg(feature = "file")]
 mod file;
+#[cfg(feature = "redis")]
 mod heartbeat;
-#[cfg(any(feature = "etcd", feature = "zookeeper"))]
 mod line;
 pub(crate) mod memory;
 #[cfg(feature = "_sockets")]

@@ -12,8 +12,7 @@ use crate::base::name::Key;
 use crate::base::owner::Owner;
 use crate::base::token::Token;
 use crate::base::value::Stored;
-use crate::engine::heartbeat::{Acquired, IfTaken};
-use crate::engine::rules::Table;
+use crate::engine::rules::{Acquired, Table};
 use crate::engine::{Outcome, Release, Request};
 
 use std::fs::File;
@@ -237,16 +236,14 @@ impl Files {
             return Ok(Vec::new());
         }
         let broken = self.change(slice::from_ref(key), (Haste::Urgent, deadline), |names| {
-            let all = names.table.holders_of(key);
+            let all = names.holders_of(key);
             let are_gone = names.end_those_gone(&all)?;
-            let left = names.table.holders_of(key);
+            let left = names.holders_of(key);
             if are_gone && !left.iter().any(|one| all.contains(one)) {
                 // Nobody had it any more. Whom it was granted to just now keeps it.
                 return Ok(None);
             }
-            let broken = names.table.break_lock(key, names.now);
-            names.add_broken(&broken.owners);
-            Ok(Some(broken))
+            Ok(Some(names.table.break_lock(key, names.now)))
         })?;
         let Some(broken) = broken else {
             return Ok(Vec::new());
@@ -274,24 +271,16 @@ impl Files {
 
 impl Names<'_> {
     fn acquire(&mut self, request: Request<'_>, manner: Manner) -> Result<Asked> {
-        let if_taken = if manner.waits {
-            IfTaken::Wait {
-                heartbeat_within: Duration::MAX,
-                inbox: None,
-            }
-        } else {
-            IfTaken::Leave
-        };
         loop {
-            let holder = match self.table.acquire(request, if_taken, self.now) {
-                Acquired::Granted { token, .. } => {
+            let holder = match self.table.acquire(request, manner.waits, self.now) {
+                Acquired::Granted(token) => {
                     return Ok(Asked::Granted { token, value: None });
                 }
                 Acquired::Broken => {
                     self.remove_broken(request.owner);
                     return Ok(Asked::Broken);
                 }
-                Acquired::Taken(taken) => taken.holder,
+                Acquired::Taken { holder } => holder,
             };
             if !manner.looks || !self.end_those_gone(&self.table.ahead_of(request))? {
                 return Ok(Asked::Taken(Ahead {

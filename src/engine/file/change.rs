@@ -19,13 +19,13 @@ use super::reading::written_of;
 use super::store::door::{self, DoorId};
 use super::store::page::{BootId, Found};
 use super::store::section::{Entered, Haste, NameFile, Section};
-use super::text::{Doors, text_of};
+use super::text::{Doors, Written, text_of};
 use crate::base::clock::{BootClock, BootInstant, Clock, Deadline};
 use crate::base::error::Result;
 use crate::base::name::Key;
 use crate::base::owner::Owner;
 use crate::engine::Request;
-use crate::engine::rules::{Standing, Table, Written};
+use crate::engine::rules::{EntryState, NameState, Table};
 
 /// However little time its caller has left: another process has the file locked for some microseconds, unless it is
 /// stopped meanwhile.
@@ -55,10 +55,6 @@ struct Part<'a> {
     section: Section<'a>,
     /// What it said.
     before: Written,
-    /// Who waited, and for whose end.
-    waited: Vec<(Owner, Vec<Owner>)>,
-    /// Those whose lock was broken, and who don't know it.
-    broken: Vec<Owner>,
 }
 
 impl Files {
@@ -151,12 +147,11 @@ impl<'a> Names<'a> {
         let found = read.map_err(|e| self.files.error(key, e))?;
         let before = found.and_then(|found| written_of(found, &mut self.doors));
         let before = before.ok_or_else(|| self.files.no_state(key))?;
-        self.table.put(key, before.clone(), self.now);
+        let state = before.name.clone();
+        self.table.put(key, state, before.counter);
         self.parts.push(Part {
             key,
             section,
-            waited: self.table.waiting(key),
-            broken: before.broken.clone(),
             before,
         });
         Ok(())
@@ -201,8 +196,10 @@ impl<'a> Names<'a> {
                 let read = part.section.read(&BootId::current());
                 let found = read.map_err(|e| self.files.error(part.key, e))?;
                 let found = found.ok_or_else(|| self.files.no_state(part.key))?;
-                if let Found::Text { seen: Some(of), .. } = found {
-                    self.table.has_seen(part.key, of);
+                if let Found::Text { seen: Some(of), .. } = found
+                    && let Some(state) = self.table.get_mut(part.key)
+                {
+                    state.has_seen(of);
                 }
             }
         }
@@ -229,24 +226,22 @@ impl<'a> Names<'a> {
         Ok(is_gone)
     }
 
-    /// These owners' lock was broken: they are told when they ask.
-    pub(super) fn add_broken(&mut self, owners: &[Owner]) {
-        for part in &mut self.parts {
-            part.broken.extend(owners.iter().cloned());
-        }
+    pub(super) fn holders_of(&self, key: &Key) -> Vec<Owner> {
+        let state = self.table.get(key);
+        state.map_or_else(Vec::new, |state| state.owners().cloned().collect())
     }
 
-    /// That one was told.
+    /// One whose lease was broken was told so.
     pub(super) fn remove_broken(&mut self, owner: &Owner) {
-        for part in &mut self.parts {
-            part.broken.retain(|one| one != owner);
+        for part in &self.parts {
+            self.table.remove_broken(part.key, owner);
         }
     }
 
     /// Whether an owner stands in one of the files as they will be written.
     pub(super) fn mention(&self, owner: &Owner) -> bool {
-        let mut parts = self.parts.iter();
-        parts.any(|part| self.table.mentions(part.key, owner) || part.broken.contains(owner))
+        let mut states = self.parts.iter().map(|part| self.table.get(part.key));
+        states.any(|state| state.is_some_and(|state| state.mentions(owner)))
     }
 
     /// Writes what has changed, all of it or nothing, and says whose doors are to be rung.
@@ -260,7 +255,7 @@ impl<'a> Names<'a> {
             if after == self.parts[at].before && !self.has_other_door {
                 continue;
             }
-            self.must_look_again(&self.parts[at], &mut told);
+            self.must_look_again(&self.parts[at].before, &after, &mut told);
             let text = text_of(&after, &self.doors);
             let part = &mut self.parts[at];
             if let Err(e) = part.section.write(&BootId::current(), &text) {
@@ -278,7 +273,7 @@ impl<'a> Names<'a> {
         // A change of several names may be undone in part.
         let [part] = &self.parts[..] else { return };
         for owner in granted {
-            if part.waited_alone(owner) {
+            if part.before.name.waits_alone(owner) {
                 self.table.give(part.key, owner);
             }
         }
@@ -286,31 +281,32 @@ impl<'a> Names<'a> {
 
     /// What is to be written of one. Of those whose lock was broken it leaves out who is gone, or had given it away.
     fn after(&mut self, at: usize) -> Result<Written> {
-        let broken = std::mem::take(&mut self.parts[at].broken);
+        let key = self.parts[at].key;
+        let broken = self.table.get(key).into_iter().flat_map(NameState::broken);
+        let broken: Vec<_> = broken.cloned().collect();
         for owner in broken {
-            if self.doors.contains_key(&owner) && !self.is_gone(&owner)? {
-                self.parts[at].broken.push(owner);
+            if !self.doors.contains_key(&owner) || self.is_gone(&owner)? {
+                self.table.remove_broken(key, &owner);
             }
         }
-        let part = &self.parts[at];
         Ok(Written {
-            broken: part.broken.clone(),
-            ..self.table.written(part.key)
+            counter: self.table.last_used(),
+            name: self.table.get(key).cloned().unwrap_or_default(),
         })
     }
 
     /// Those that now wait for the end of another owner than before: they have to look, and to watch that one.
-    fn must_look_again(&self, part: &Part<'_>, told: &mut Owners) {
-        let mut waited = part.waited.iter();
-        for (owner, ahead) in self.table.waiting(part.key) {
+    fn must_look_again(&self, before: &Written, after: &Written, told: &mut Owners) {
+        let mut waited = before.name.waiting();
+        for (owner, ahead) in after.name.waiting() {
             let Some((_, before)) = waited.find(|(one, _)| *one == owner) else {
                 // It came just now, as all behind it.
                 break;
             };
             // One without a door ends at a time.
-            let is_known = |one: &Owner| before.contains(one) && self.doors.contains_key(one);
+            let is_known = |one: &&Owner| before.contains(one) && self.doors.contains_key(*one);
             if ahead.is_empty() || !ahead.iter().all(is_known) {
-                told.insert(owner);
+                told.insert(owner.clone());
             }
         }
     }
@@ -328,17 +324,9 @@ impl<'a> Names<'a> {
 }
 
 impl Part<'_> {
-    /// Whether the owner waited for this name and for no other.
-    fn waited_alone(&self, owner: &Owner) -> bool {
-        self.before.entries.iter().any(|entry| {
-            matches!(entry.standing, Standing::Waits { more: false, .. })
-                && entry.owner.as_ref() == Some(owner)
-        })
-    }
-
     fn gave_to(&self, owners: &Owners) -> bool {
-        let entries = self.before.entries.iter();
-        let mut given = entries.filter(|one| matches!(one.standing, Standing::Given(_)));
+        let entries = self.before.name.entries.iter();
+        let mut given = entries.filter(|one| matches!(one.state, EntryState::Given(_)));
         given.any(|one| one.owner.as_ref().is_some_and(|one| owners.contains(one)))
     }
 

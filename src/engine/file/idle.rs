@@ -16,6 +16,7 @@ use super::store::identity::Identity;
 use super::store::page::{self, BootId};
 use super::text::Doors;
 use crate::base::token::host_micros;
+use crate::engine::rules::NameState;
 
 /// So many are looked at each time.
 const LOOKS: usize = 64;
@@ -66,8 +67,7 @@ fn is_idle(file: &std::fs::File) -> io::Result<bool> {
     let written = found.and_then(|(found, _)| written_of(found, &mut Doors::default()));
     let before = host_micros().saturating_sub(IDLE_MICROS);
     Ok(written.is_some_and(|written| {
-        let says_nothing = written.entries.is_empty() && written.broken.is_empty();
         // One that was never used has no counter: another process may be about to use it.
-        says_nothing && !written.abandoned && (1..before).contains(&written.counter)
+        written.name == NameState::default() && (1..before).contains(&written.counter)
     }))
 }

@@ -74,7 +74,8 @@ impl Files {
         };
         let found = read_unlocked(&file).map_err(|e| self.error(key, e))?;
         let written = found.and_then(|found| written_of(found, &mut doors));
-        table.put(key, written.ok_or_else(|| self.no_state(key))?, now);
+        let written = written.ok_or_else(|| self.no_state(key))?;
+        table.put(key, written.name, written.counter);
         let mut gone = Vec::new();
         for (owner, door) in &doors {
             let is_gone = match door::is_gone(&root, *door) {
@@ -92,17 +93,13 @@ impl Files {
 }
 
 /// A name as its file says, without a look at any door. `None` while another writes it, or if it says nothing.
-pub(super) fn read_whole(
-    file: &NameFile,
-    key: &Key,
-    now: BootInstant,
-) -> io::Result<Option<(Table, Doors)>> {
+pub(super) fn read_whole(file: &NameFile, key: &Key) -> io::Result<Option<(Table, Doors)>> {
     let found = page::read(file.file(), &BootId::current())?;
     let found = found.filter(|(found, _)| *found != Found::Cut);
     let (mut table, mut doors) = (Table::default(), Doors::default());
     let written = found.and_then(|(found, _)| written_of(found, &mut doors));
     Ok(written.map(|written| {
-        table.put(key, written, now);
+        table.put(key, written.name, written.counter);
         (table, doors)
     }))
 }

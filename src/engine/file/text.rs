@@ -1,6 +1,6 @@
-//! A name's state as text: a line for the counter, one for each holder and waiter, and one for each owner whose lock was broken.
+//! A name's state as text: a line for the counter, and one for each entry of its list.
 //!
-//! `<standing> <mode> [token=] [since=] [until=] [door=<id> <owner>]`. Times are seconds since this boot. If any of them is an end, a
+//! `<state> <mode> [token=] [since=] [until=] [door=<id> <owner>]`, and `broken door=<id> <owner>`. Times are seconds since this boot. If any of them is an end, a
 //! line `booted` tells them from those of another.
 
 use std::time::Duration;
@@ -13,13 +13,24 @@ use crate::base::claim::Mode;
 use crate::base::clock::BootInstant;
 use crate::base::owner::Owner;
 use crate::base::token::Token;
-use crate::engine::rules::{Entry, Standing, Written};
+use crate::engine::rules::{Entry, EntryState, NameState};
 
 /// Of a lease that its owner has given away: it lasts until a time, whoever lives.
 const NO_DOOR: &str = "-";
 
+/// What the line of one begins with whose lease was broken.
+const BROKEN: &str = "broken";
+
 /// What the lines of all waiters begin with.
 const WAITS: &str = "waits";
+
+/// What a name's file says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Written {
+    /// The last number that the counter had.
+    pub(super) counter: u64,
+    pub(super) name: NameState,
+}
 
 /// By which door each owner can be told, and is known to live.
 pub(super) type Doors = ByOwner<DoorId>;
@@ -31,13 +42,14 @@ pub(super) fn parse(text: &str, doors: &mut Doors) -> Option<Written> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
             "counter" => written.counter = rest.parse().ok()?,
-            "abandoned" => written.abandoned = true,
+            // Since when isn't said.
+            "abandoned" => written.name.abandoned_until = Some(BootInstant::MAX),
             Booted::WORD => drop(Booted::parse(rest)?),
-            "broken" => written.broken.push(Fields::parse(rest, doors)?.owner?),
+            BROKEN => written.name.entries.push(broken(rest, doors)?),
             _ => {
                 let (mode, rest) = rest.split_once(' ')?;
                 let fields = Fields::parse(rest, doors)?;
-                written.entries.push(fields.entry(word, mode)?);
+                written.name.entries.push(fields.entry(word, mode)?);
             }
         }
     }
@@ -45,50 +57,46 @@ pub(super) fn parse(text: &str, doors: &mut Doors) -> Option<Written> {
 }
 
 /// How an owner stands among those that hold the lock, if it does. The text is read only as far as that.
-pub(super) fn holder_in(text: &str, owner: &Owner) -> Option<Standing> {
+pub(super) fn holder_in(text: &str, owner: &Owner) -> Option<EntryState> {
     let holders = text.lines().take_while(|line| !line.starts_with(WAITS));
     let mut lines = holders.filter(|line| line.ends_with(owner.as_str()));
     lines.find_map(|line| {
-        let mut entries = parse(line, &mut Doors::default())?.entries;
-        let entry = entries.pop()?;
-        (entry.owner.as_ref() == Some(owner)).then_some(entry.standing)
+        let entry = parse(line, &mut Doors::default())?.name.entries.pop()?;
+        entry.is_of(owner).then_some(entry.state)
     })
 }
 
 /// The text that says this.
 pub(super) fn text_of(written: &Written, doors: &Doors) -> String {
-    let mut text = String::with_capacity(160 * (1 + written.entries.len()));
+    let NameState {
+        abandoned_until,
+        entries,
+    } = &written.name;
+    let mut text = String::with_capacity(160 * (1 + entries.len()));
     text.push_str("counter ");
     digits::push(&mut text, written.counter);
     text.push('\n');
-    if written.abandoned {
+    if abandoned_until.is_some() {
         text.push_str("abandoned\n");
     }
-    if written
-        .entries
-        .iter()
-        .any(|one| one.until != BootInstant::MAX)
-    {
+    if entries.iter().any(|one| one.until != BootInstant::MAX) {
         Booted::now().push_to(&mut text);
     }
-    for entry in &written.entries {
+    for entry in entries {
         push_entry(&mut text, entry);
         push_owner(&mut text, entry.owner.as_ref(), doors);
-    }
-    for owner in &written.broken {
-        text.push_str("broken");
-        push_owner(&mut text, Some(owner), doors);
     }
     text
 }
 
 fn push_entry(text: &mut String, entry: &Entry) {
-    text.push_str(match entry.standing {
-        Standing::Has(_) => "has",
-        Standing::Given(_) => "given",
-        Standing::Granted => "granted",
-        Standing::Kept => "kept",
-        Standing::Waits { first, more } => match (first, more) {
+    text.push_str(match entry.state {
+        EntryState::Has(_) => "has",
+        EntryState::Given(_) => "given",
+        EntryState::Granted => "granted",
+        EntryState::Kept => "kept",
+        EntryState::Broken => return text.push_str(BROKEN),
+        EntryState::Waits { first, more } => match (first, more) {
             (false, false) => WAITS,
             (true, false) => "waits-first",
             (false, true) => "waits-for-more",
@@ -103,7 +111,7 @@ fn push_entry(text: &mut String, entry: &Entry) {
             push_number(text, "/", of.into());
         }
     }
-    if let Standing::Has(token) | Standing::Given(token) = entry.standing {
+    if let EntryState::Has(token) | EntryState::Given(token) = entry.state {
         push_number(text, " token=", token.number);
     }
     push_seconds(text, " since=", entry.since);
@@ -165,12 +173,12 @@ impl Fields {
         Some(fields)
     }
 
-    fn entry(self, standing: &str, mode: &str) -> Option<Entry> {
-        let standing = match standing {
-            "has" => Standing::Has(Token::from_number(self.token?)),
-            "given" => Standing::Given(Token::from_number(self.token?)),
-            "granted" => Standing::Granted,
-            "kept" => Standing::Kept,
+    fn entry(self, state: &str, mode: &str) -> Option<Entry> {
+        let state = match state {
+            "has" => EntryState::Has(Token::from_number(self.token?)),
+            "given" => EntryState::Given(Token::from_number(self.token?)),
+            "granted" => EntryState::Granted,
+            "kept" => EntryState::Kept,
             WAITS => waits(false, false),
             "waits-first" => waits(true, false),
             "waits-for-more" => waits(false, true),
@@ -178,12 +186,12 @@ impl Fields {
             _ => return None,
         };
         // Only what is kept is nobody's.
-        if (standing == Standing::Kept) != self.owner.is_none() {
+        if (state == EntryState::Kept) != self.owner.is_none() {
             return None;
         }
         Some(Entry {
             owner: self.owner,
-            standing,
+            state,
             mode: parse_mode(mode)?,
             since: self.since?,
             until: self.until.unwrap_or(BootInstant::MAX),
@@ -191,8 +199,23 @@ impl Fields {
     }
 }
 
-fn waits(first: bool, more: bool) -> Standing {
-    Standing::Waits { first, more }
+/// Of one whose lease was broken nothing else counts.
+fn broken(rest: &str, doors: &mut Doors) -> Option<Entry> {
+    Fields::parse(rest, doors)?.owner.map(broken_of)
+}
+
+fn broken_of(owner: Owner) -> Entry {
+    Entry {
+        owner: Some(owner),
+        state: EntryState::Broken,
+        mode: Mode::Exclusive,
+        since: BootInstant::START,
+        until: BootInstant::MAX,
+    }
+}
+
+fn waits(first: bool, more: bool) -> EntryState {
+    EntryState::Waits { first, more }
 }
 
 fn parse_mode(text: &str) -> Option<Mode> {
@@ -255,16 +278,17 @@ mod tests {
     }
 
     fn entry(random: &mut Random) -> Entry {
-        let standing = match random.u32(..5) {
-            0 => Standing::Has(Token::from_number(random.magnitude())),
-            3 => Standing::Given(Token::from_number(random.magnitude())),
-            1 => Standing::Granted,
-            2 => Standing::Kept,
+        let state = match random.u32(..6) {
+            0 => EntryState::Has(Token::from_number(random.magnitude())),
+            3 => EntryState::Given(Token::from_number(random.magnitude())),
+            1 => EntryState::Granted,
+            2 => EntryState::Kept,
+            4 => return broken_of(owner(random)),
             _ => waits(random.bool(), random.bool()),
         };
         Entry {
-            owner: (standing != Standing::Kept).then(|| owner(random)),
-            standing,
+            owner: (state != EntryState::Kept).then(|| owner(random)),
+            state,
             mode: mode(random),
             since: instant(random),
             until: random.option(instant).unwrap_or(BootInstant::MAX),
@@ -272,14 +296,14 @@ mod tests {
     }
 
     fn state(random: &mut Random) -> (Written, Doors) {
-        let written = Written {
-            counter: random.magnitude(),
-            abandoned: random.bool(),
-            entries: random.list(0..=6, entry),
-            broken: random.list(0..=3, owner),
+        let name = NameState {
+            abandoned_until: random.bool().then_some(BootInstant::MAX),
+            entries: random.list(0..=9, entry),
         };
-        let owners = written.entries.iter().filter_map(|one| one.owner.as_ref());
-        let owners = owners.chain(&written.broken);
+        let counter = random.magnitude();
+        let written = Written { counter, name };
+        let entries = written.name.entries.iter();
+        let owners = entries.filter_map(|one| one.owner.as_ref());
         let doors = owners
             .filter(|_| random.u32(..8) > 0)
             .map(|owner| (owner.clone(), door()))

@@ -15,7 +15,7 @@ use super::text::holder_in;
 use crate::base::claim::Mode;
 use crate::base::clock::{Clock, Deadline};
 use crate::base::token::Token;
-use crate::engine::rules::Standing;
+use crate::engine::rules::EntryState;
 use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
 
 /// How one owner comes to a lock of a directory.
@@ -157,7 +157,7 @@ impl FileWait {
         if let Some(seen) = at_a_glance(&mut Glimpse::new(), file, request)? {
             return Ok(seen);
         }
-        let Some((table, doors)) = read_whole(file, request.key(), self.clock.now())? else {
+        let Some((table, doors)) = read_whole(file, request.key())? else {
             return Ok(Seen::Else);
         };
         if let Some(token) = table.given(request) {
@@ -248,9 +248,9 @@ fn at_a_glance(
     let Some(text) = page.changed(file.file())? else {
         return Ok(None);
     };
-    let standing = holder_in(text, request.owner);
-    Ok(standing.map(|standing| match standing {
-        Standing::Given(token) => Seen::Given(token),
+    let state = holder_in(text, request.owner);
+    Ok(state.map(|state| match state {
+        EntryState::Given(token) => Seen::Given(token),
         _ => Seen::Else,
     }))
 }

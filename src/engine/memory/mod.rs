@@ -1,6 +1,6 @@
 //! Locks of this process: for tests, and for programs that may do without the others.
 //!
-//! It uses `base`, the seam, `engine::heartbeat` and `engine::rules`. What always holds here: all changes are made under one
+//! It uses `base`, the seam and `engine::rules`. What always holds here: all changes are made under one
 //! lock, and a name without holders, waiters and an abandonment to tell of has no state.
 
 use std::sync::{Arc, OnceLock, Weak};
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use self::receivers::Receivers;
 use self::state::State;
-use super::heartbeat::{Acquired, Heartbeat, IfTaken};
+use super::rules::Acquired;
 use super::{
     Answer, Change, Cursor, Engine, Grant, Outcome, Pace, Page, Request, Revocations, Unanswered,
     Wait,
 };
 use crate::base::cancel::Wake;
-use crate::base::clock::{BootClock, BootInstant, Clock, Deadline};
+use crate::base::clock::{BootClock, Clock, Deadline};
 use crate::base::diagnosis::Finding;
 use crate::base::error::{LostReason, Result};
 use crate::base::fork::{AfterFork, ForkLocal, get_or_make};
@@ -95,12 +95,25 @@ impl MemoryEngine {
         &self.memory.state
     }
 
-    fn acquire(&self, request: Request<'_>, if_taken: IfTaken<'_>, now: BootInstant) -> Acquired {
-        self.state().lock().acquire(request, if_taken, now)
+    /// Asks once.
+    pub(crate) fn ask(&self, request: Request<'_>, waits: bool) -> Answer {
+        let since = self.clock.now();
+        let mut state = self.state().lock();
+        match state.change(|names| names.acquire(request, waits, since)) {
+            Acquired::Granted(token) => Answer::Granted(Grant {
+                token,
+                value: state.valued(request),
+                since,
+            }),
+            Acquired::Taken { holder } => Answer::Taken {
+                is_queued: waits,
+                holder,
+            },
+            Acquired::Broken => Answer::Broken,
+        }
     }
 
-    /// Waits on a condition variable of the owner. A waiter that isn't in the queue any more, because it was let in or
-    /// came too late with its heartbeat, is to ask at once.
+    /// Waits on a condition variable of the owner. A waiter that was let in is to ask at once.
     fn wait(&self, request: Request<'_>, timeout: Duration, until: &Deadline) {
         let end = Instant::now() + timeout.min(LONGEST_PAUSE);
         let condvar = Arc::<Condvar>::default();
@@ -140,10 +153,7 @@ impl Engine for MemoryEngine {
     }
 
     fn new_wait(&self) -> Box<dyn Wait> {
-        Box::new(MemoryWait {
-            engine: self.clone(),
-            heartbeat: Heartbeat::default(),
-        })
+        Box::new(MemoryWait(self.clone()))
     }
 
     fn change(
@@ -255,49 +265,21 @@ impl Engine for MemoryEngine {
 }
 
 /// How one owner waits: in the queue of a name, on a condition variable.
-struct MemoryWait {
-    engine: MemoryEngine,
-    heartbeat: Heartbeat,
-}
+struct MemoryWait(MemoryEngine);
 
 impl Wait for MemoryWait {
     fn ask(
         &mut self,
         request: Request<'_>,
-        mut pace: Option<&mut Pace<'_>>,
+        pace: Option<&mut Pace<'_>>,
         _deadline: &Deadline,
     ) -> Result<Answer, Unanswered> {
-        let if_taken = match pace.as_deref_mut() {
-            None => IfTaken::Leave,
-            Some(pace) => IfTaken::Wait {
-                heartbeat_within: self.heartbeat.announce(request.ttl, pace, false),
-                inbox: None,
-            },
-        };
-        let asked = self.engine.clock.now();
-        Ok(match self.engine.acquire(request, if_taken, asked) {
-            Acquired::Granted { token, value } => Answer::Granted(Grant {
-                token,
-                value,
-                since: asked,
-            }),
-            Acquired::Taken(taken) => {
-                let is_queued = pace.is_some();
-                if let Some(pace) = pace {
-                    self.heartbeat.answered(&taken, pace);
-                }
-                Answer::Taken {
-                    is_queued,
-                    holder: taken.holder,
-                }
-            }
-            Acquired::Broken => Answer::Broken,
-        })
+        Ok(self.0.ask(request, pace.is_some()))
     }
 
     fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
-        let pause = self.heartbeat.pause(request.ttl, pace, false);
-        self.engine.wait(request, pause, pace.until);
+        let pause = pace.next_pause().min(request.ttl / 3);
+        self.0.wait(request, pause, pace.until);
         None
     }
 }

@@ -3,13 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::base::clock::BootInstant;
 use crate::base::name::Key;
 use crate::base::owner::Owner;
 use crate::base::sync::Condvar;
 use crate::base::value::Stored;
 use crate::engine::Request;
-use crate::engine::heartbeat::{Acquired, IfTaken};
 use crate::engine::rules::Table;
 
 /// What a memory holds.
@@ -35,21 +33,6 @@ impl State {
             }
         }
         done
-    }
-
-    pub(super) fn acquire(
-        &mut self,
-        request: Request<'_>,
-        if_taken: IfTaken<'_>,
-        now: BootInstant,
-    ) -> Acquired {
-        match self.change(|names| names.acquire(request, if_taken, now)) {
-            Acquired::Granted { token, .. } => Acquired::Granted {
-                token,
-                value: self.valued(request),
-            },
-            other => other,
-        }
     }
 
     /// The value, if it comes with the lock.

@@ -5,7 +5,6 @@ use crate::base::name::Namespace;
 use crate::base::owner::Owner;
 use crate::base::token::Ending;
 use crate::base::token::Token;
-use crate::engine::heartbeat::Taken;
 use crate::engine::{Done, Release};
 
 mod calls;
@@ -16,7 +15,6 @@ mod waits;
 
 // So long that no test comes to the end of a real wait: leases end by a clock that is moved.
 const TTL: Duration = Duration::from_secs(100);
-const PROMISE: Duration = Duration::from_secs(60);
 const TICK: Duration = Duration::from_millis(1);
 
 const WRITE: Mode = Mode::Exclusive;
@@ -97,28 +95,18 @@ impl World {
         World { engine, clock }
     }
 
-    fn ask(&self, client: &Client, if_taken: IfTaken<'_>) -> Acquired {
-        self.engine
-            .acquire(client.request(), if_taken, self.clock.now())
+    fn ask(&self, client: &Client, waits: bool) -> Answer {
+        self.engine.ask(client.request(), waits)
     }
 
     /// Asks, and leaves the queue when the lock is taken.
     fn tries(&self, client: &Client) -> Option<Token> {
-        token(self.ask(client, IfTaken::Leave))
+        token(&self.ask(client, false))
     }
 
     /// Asks, and stays in queue when the lock is taken.
     fn waits(&self, client: &Client) -> Option<Token> {
-        self.waits_for(client, PROMISE)
-    }
-
-    /// The same, for as long as that without asking again.
-    fn waits_for(&self, client: &Client, promise: Duration) -> Option<Token> {
-        let if_taken = IfTaken::Wait {
-            heartbeat_within: promise,
-            inbox: None,
-        };
-        token(self.ask(client, if_taken))
+        token(&self.ask(client, true))
     }
 
     /// Takes what is free.
@@ -215,16 +203,9 @@ fn ending_after(last_used: Option<u64>) -> Release<'static> {
     }
 }
 
-fn waiting() -> IfTaken<'static> {
-    IfTaken::Wait {
-        heartbeat_within: PROMISE,
-        inbox: None,
-    }
-}
-
-fn token(answer: Acquired) -> Option<Token> {
+fn token(answer: &Answer) -> Option<Token> {
     match answer {
-        Acquired::Granted { token, .. } => Some(token),
-        Acquired::Taken(_) | Acquired::Broken => None,
+        Answer::Granted(grant) => Some(grant.token),
+        Answer::Taken { .. } | Answer::Broken => None,
     }
 }

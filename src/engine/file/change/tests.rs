@@ -12,7 +12,7 @@ use super::*;
 use crate::base::claim::{Claim, Mode};
 use crate::base::error::Error;
 use crate::base::token::Ending;
-use crate::engine::rules::{Entry, Standing};
+use crate::engine::rules::Entry;
 use crate::engine::{Outcome, Release, Request};
 
 const TTL: Duration = Duration::from_secs(10);
@@ -120,14 +120,14 @@ fn release_tells_the_next_waiter_alone() {
     assert!(!place.was_told(&next) && !place.was_told(&last));
     assert_eq!(place.release(&claim, &holder), Outcome::DONE);
     assert!(place.was_told(&next) && !place.was_told(&last));
-    let standings = place.written(&claim).entries;
-    let standings: Vec<_> = standings.iter().map(|entry| entry.standing).collect();
-    let waits = Standing::Waits {
+    let entries = place.written(&claim).name.entries;
+    let states: Vec<_> = entries.iter().map(|entry| entry.state).collect();
+    let waits = EntryState::Waits {
         first: false,
         more: false,
     };
-    assert!(matches!(standings[0], Standing::Given(_)));
-    assert_eq!(standings, [standings[0], waits]);
+    assert!(matches!(states[0], EntryState::Given(_)));
+    assert_eq!(states, [states[0], waits]);
     assert!(matches!(place.ask(&claim, &next), Asked::Granted { .. }));
     assert!(!place.was_told(&last));
 }
@@ -211,7 +211,8 @@ fn what_was_written_of_several_names_is_undone() {
                     .all(|(now, before)| now[..64] == before[..64])
             );
             for part in &mut names.parts {
-                names.table.put(part.key, part.before.clone(), names.now);
+                let Written { counter, name } = part.before.clone();
+                names.table.put(part.key, name, counter);
             }
             Ok(())
         })
@@ -233,7 +234,8 @@ fn lease_whose_giving_away_is_undone_ends_with_its_process() {
             names.write()?;
             names.undo(0);
             for part in &mut names.parts {
-                names.table.put(part.key, part.before.clone(), names.now);
+                let Written { counter, name } = part.before.clone();
+                names.table.put(part.key, name, counter);
             }
             Ok(())
         })
@@ -251,19 +253,16 @@ fn owner_whose_lock_was_broken_is_named_until_it_is_told_or_gone() {
         assert_eq!(break_lock(), 1);
         place.has(&claim)
     });
-    assert!(place.written(&claim).broken.iter().eq([&first]));
+    assert!(place.written(&claim).name.broken().eq([&first]));
     assert_eq!(break_lock(), 1);
-    assert_eq!(
-        place.written(&claim).broken,
-        [first.clone(), second.clone()]
-    );
+    assert!(place.written(&claim).name.broken().eq([&first, &second]));
     let asked = place.files.is_owner(request(&claim, &first), &deadline());
     assert_eq!(asked.unwrap(), Outcome::BROKEN);
     assert_eq!(place.release(&claim, &first), Outcome::BROKEN);
-    assert!(place.written(&claim).broken.iter().eq([&second]));
+    assert!(place.written(&claim).name.broken().eq([&second]));
     place.files.doors.close(&second);
     let third = place.has(&claim);
-    assert!(place.written(&claim).broken.is_empty());
+    assert_eq!(place.written(&claim).name.broken().count(), 0);
     assert_eq!(place.release(&claim, &third), Outcome::DONE);
 }
 
@@ -285,10 +284,10 @@ fn question_that_failed_leaves_no_door_by_which_its_owner_would_live() {
     assert_eq!(std::fs::read_dir(&place.directory).unwrap().count(), 1);
 }
 
-fn entry(standing: Standing, mode: Mode, owner: Option<&Owner>) -> Entry {
+fn entry(state: EntryState, mode: Mode, owner: Option<&Owner>) -> Entry {
     Entry {
         owner: owner.cloned(),
-        standing,
+        state,
         mode,
         since: BootInstant::START,
         until: BootInstant::MAX,
@@ -307,17 +306,17 @@ fn reboot_ends_what_ends_at_a_time_and_leaves_the_rest_to_the_doors() {
             (owner.clone(), doors.of(owner).unwrap().id())
         })
         .collect();
-    let has = Standing::Has(crate::base::token::Token::from_number(4));
+    let has = EntryState::Has(crate::base::token::Token::from_number(4));
     let given_away = Owner::new();
     for (held, abandoned) in [
         (entry(has, Mode::Exclusive, Some(&owners[0])), false),
         (entry(has, Mode::Exclusive, Some(&given_away)), true),
         (entry(has, Mode::Shared, Some(&given_away)), false),
-        (entry(Standing::Kept, Mode::Exclusive, None), false),
+        (entry(EntryState::Kept, Mode::Exclusive, None), false),
     ] {
         let stays = held.owner.as_ref() == Some(&owners[0]);
         let waits = entry(
-            Standing::Waits {
+            EntryState::Waits {
                 first: false,
                 more: false,
             },
@@ -326,14 +325,16 @@ fn reboot_ends_what_ends_at_a_time_and_leaves_the_rest_to_the_doors() {
         );
         let before = Written {
             counter: 6,
-            entries: vec![held, waits],
-            ..Written::default()
+            name: NameState {
+                entries: vec![held, waits],
+                ..NameState::default()
+            },
         };
-        let after = after_reboot(before, &doors);
-        assert_eq!((after.counter, after.abandoned), (6, abandoned));
-        assert_eq!(after.entries.len(), 1 + usize::from(stays));
+        let Written { counter, name } = after_reboot(before, &doors);
+        assert_eq!((counter, name.abandoned_until.is_some()), (6, abandoned));
+        assert_eq!(name.entries.len(), 1 + usize::from(stays));
         let now = BootClock.now();
-        assert!(after.entries.iter().all(|one| one.since <= now));
+        assert!(name.entries.iter().all(|one| one.since <= now));
     }
 }
 
@@ -341,7 +342,8 @@ fn reboot_ends_what_ends_at_a_time_and_leaves_the_rest_to_the_doors() {
 fn counter_of_version_0_1_goes_on() {
     for (counter, abandoned) in [(8, false), (8, true)] {
         let written = written_of(Found::Old { counter, abandoned }, &mut Doors::default()).unwrap();
-        assert_eq!((written.counter, written.abandoned), (counter, abandoned));
-        assert!(written.entries.is_empty() && written.broken.is_empty());
+        assert_eq!(written.counter, counter);
+        assert_eq!(written.name.abandoned_until.is_some(), abandoned);
+        assert!(written.name.entries.is_empty());
     }
 }

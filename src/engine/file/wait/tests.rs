@@ -9,7 +9,7 @@ use crate::base::backoff::{Backoff, Waits};
 use crate::base::claim::Claim;
 use crate::base::clock::BootClock;
 use crate::base::owner::Owner;
-use crate::engine::rules::Standing;
+use crate::engine::rules::EntryState;
 
 /// A waiter of the place that has asked, and whether it is told that it has the lock, before it asks again.
 fn await_grant(wait: &mut FileWait, claim: &Claim, owner: &Owner) -> Option<Grant> {
@@ -50,9 +50,9 @@ fn given() -> (Arc<Place>, Claim, Owner, FileWait) {
     (place, claim, owner, wait)
 }
 
-fn standings(place: &Place, claim: &Claim) -> Vec<Standing> {
-    let entries = place.written(claim).entries;
-    entries.iter().map(|entry| entry.standing).collect()
+fn states(place: &Place, claim: &Claim) -> Vec<EntryState> {
+    let entries = place.written(claim).name.entries;
+    entries.iter().map(|entry| entry.state).collect()
 }
 
 /// Whether the next one that asks is told that the lock was abandoned.
@@ -66,12 +66,12 @@ fn is_abandoned(place: &Place, claim: &Claim) -> bool {
 #[test]
 fn waiter_takes_the_lease_that_a_release_gave_it() {
     let (place, claim, owner, mut wait) = given();
-    let [Standing::Given(token)] = standings(&place, &claim)[..] else {
+    let [EntryState::Given(token)] = states(&place, &claim)[..] else {
         panic!("it wasn't given");
     };
     let grant = await_grant(&mut wait, &claim, &owner).expect("it has the lock");
     assert_eq!(grant.token, token);
-    assert_eq!(standings(&place, &claim), [Standing::Has(token)]);
+    assert_eq!(states(&place, &claim), [EntryState::Has(token)]);
     // Asked again, it is the same lease.
     let until = deadline();
     let again = wait.ask(request(&claim, &owner), None, &until);
@@ -92,7 +92,7 @@ fn waiter_that_sleeps_is_woken_for_the_lease_that_was_given_to_it() {
         place.release(&claim, &holder);
         assert!(waiter.join().unwrap().is_some());
     });
-    assert!(matches!(standings(&place, &claim)[..], [Standing::Has(_)]));
+    assert!(matches!(states(&place, &claim)[..], [EntryState::Has(_)]));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn abandonment_of_which_a_dead_waiter_never_heard_is_told_to_the_next() {
     let last = place.waits(&claim);
     // That finds the holder dead, so the lock is the first waiter's.
     assert_eq!(place.files.break_lock(&claim.key, &deadline()).unwrap(), []);
-    let Some(Standing::Given(token)) = standings(&place, &claim).first().copied() else {
+    let Some(EntryState::Given(token)) = states(&place, &claim).first().copied() else {
         panic!("it wasn't given");
     };
     assert!(token.abandoned);
@@ -154,7 +154,7 @@ fn waiter_for_several_names_asks_for_all_of_them() {
     place.release(&both, &holder);
     for key in both.names.iter() {
         let one = Claim::exclusive("x", key.name());
-        assert_eq!(standings(&place, &one), [Standing::Granted]);
+        assert_eq!(states(&place, &one), [EntryState::Granted]);
     }
     assert!(await_grant(&mut wait, &both, &owner).is_none());
     let answer = wait.ask(request(&both, &owner), None, &deadline());
@@ -170,7 +170,7 @@ fn lease_is_not_given_by_a_change_of_several_names() {
     let owner = Owner::new();
     let mut wait = asked(&place, &one, &owner);
     place.release(&both, &holder);
-    assert_eq!(standings(&place, &one), [Standing::Granted]);
+    assert_eq!(states(&place, &one), [EntryState::Granted]);
     assert!(await_grant(&mut wait, &one, &owner).is_none());
     assert!(wait.is_told && !wait.looks);
 }
@@ -280,8 +280,8 @@ fn readers_are_given_their_leases_and_note_nothing() {
         assert!(await_grant(wait, &reads, owner).is_some());
     }
     assert!(matches!(
-        standings(&place, &reads)[..],
-        [Standing::Given(one), Standing::Given(other)] if one != other
+        states(&place, &reads)[..],
+        [EntryState::Given(one), EntryState::Given(other)] if one != other
     ));
     for owner in &owners {
         place.release(&reads, owner);

@@ -21,43 +21,6 @@ fn repeated_acquire_gets_the_same_token_and_a_full_ttl() {
 }
 
 #[test]
-fn answer_tells_for_how_long_it_is_taken() {
-    let world = World::new();
-    let token = world.takes(&Client::new(READ));
-    world.passes(TTL / 4);
-    let second = world.takes(&Client::new(READ));
-    assert!(second.number > token.number);
-    let taken = |was_queued| {
-        Acquired::Taken(Taken {
-            holder: None,
-            remaining: Some(TTL),
-            counter: second.number,
-            was_queued,
-            is_handed_on: true,
-            queue_length: 0,
-        })
-    };
-    let writer = Client::new(WRITE);
-    assert_eq!(world.ask(&writer, waiting()), taken(false));
-    assert_eq!(world.ask(&writer, waiting()), taken(true));
-    assert_eq!(world.ask(&writer, IfTaken::Leave), taken(true));
-    assert_eq!(world.ask(&writer, IfTaken::Leave), taken(false));
-}
-
-#[test]
-fn answer_tells_when_the_first_permit_comes_back() {
-    let world = World::new();
-    world.holder(permits(1, 2));
-    world.passes(TTL / 4);
-    world.holder(permits(1, 2));
-    let answer = world.ask(&Client::new(permits(1, 2)), IfTaken::Leave);
-    let Acquired::Taken(Taken { remaining, .. }) = answer else {
-        panic!("there are no more")
-    };
-    assert_eq!(remaining, Some(TTL * 3 / 4));
-}
-
-#[test]
 fn renewed_lease_lasts_for_another_ttl() {
     for mode in [WRITE, READ, permits(1, 1)] {
         let world = World::new();
@@ -137,30 +100,14 @@ fn permit_of_a_dead_holder_comes_back() {
 }
 
 #[test]
-fn waiter_that_breaks_its_promise_is_passed() {
-    let world = World::new();
-    let inside = world.holder(READ);
-    let dead = world.waiter(WRITE);
-    let reader = world.waiter(READ);
-    world.passes(PROMISE - TICK);
-    assert_eq!(world.waits(&reader), None);
-    world.passes(TICK);
-    world.takes(&reader);
-    world.ends(&inside);
-    world.ends(&reader);
-    // It may come back, like any other.
-    world.takes(&dead);
-}
-
-#[test]
-fn who_keeps_its_promise_keeps_its_place() {
+fn who_waits_keeps_its_place_however_seldom_it_asks() {
     let world = World::new();
     let holder = Client::of("b", WRITE);
     world.takes(&holder);
     let both = Client::of_all(&["a", "b"]);
     for _ in 0..3 {
         assert_eq!(world.waits(&both), None);
-        world.passes(PROMISE - TICK);
+        world.passes(TTL - TICK);
         assert!(world.renews(&holder));
         for name in ["a", "b"] {
             assert_eq!(world.tries(&Client::of(name, WRITE)), None);
@@ -169,36 +116,6 @@ fn who_keeps_its_promise_keeps_its_place() {
     world.ends(&holder);
     assert_eq!(world.tries(&Client::of("b", WRITE)), None);
     world.takes(&both);
-}
-
-#[test]
-fn place_of_one_that_was_called_and_does_not_come_is_free_again() {
-    let world = World::new();
-    let first = world.holder(WRITE);
-    let dead = world.waiter(WRITE);
-    let next = world.waiter(WRITE);
-    world.passes(PROMISE / 2);
-    assert_eq!(world.waits(&next), None);
-    world.ends(&first);
-    world.passes(PROMISE / 2 - TICK);
-    assert_eq!(world.waits(&next), None);
-    world.passes(TICK);
-    // It began nothing, so it left nothing half done.
-    assert!(!world.takes(&next).abandoned);
-    assert_eq!(world.tries(&dead), None);
-}
-
-#[test]
-fn who_was_called_and_is_late_has_its_place_if_nobody_took_it() {
-    let world = World::new();
-    let first = world.holder(WRITE);
-    let late = world.waiter(WRITE);
-    let next = Client::new(WRITE);
-    assert_eq!(world.waits_for(&next, 3 * PROMISE), None);
-    world.ends(&first);
-    world.passes(2 * PROMISE);
-    world.takes(&late);
-    assert_eq!(world.waits(&next), None);
 }
 
 #[test]
@@ -322,11 +239,11 @@ fn value_comes_with_the_lock_if_that_is_asked_for() {
     let value = |mode| {
         let mut client = Client::new(mode);
         client.claim.valued = true;
-        let answer = world.ask(&client, IfTaken::Leave);
+        let answer = world.ask(&client, false);
         world.gives_up(&client);
         match answer {
-            Acquired::Granted { value, .. } => value,
-            Acquired::Taken(_) | Acquired::Broken => panic!("it is free"),
+            Answer::Granted(grant) => grant.value,
+            Answer::Taken { .. } | Answer::Broken => panic!("it is free"),
         }
     };
     assert_eq!(value(WRITE), Some(None));
@@ -339,8 +256,8 @@ fn value_comes_with_the_lock_if_that_is_asked_for() {
     assert_eq!(value(READ), Some(Some(b"1"[..].into())));
     world.ends(&client.reading());
     assert_eq!(value(WRITE), Some(Some(b"1"[..].into())));
-    let answer = world.ask(&Client::new(WRITE), IfTaken::Leave);
-    assert!(matches!(answer, Acquired::Granted { value: None, .. }));
+    let answer = world.ask(&Client::new(WRITE), false);
+    assert!(matches!(answer, Answer::Granted(Grant { value: None, .. })));
 }
 
 #[test]

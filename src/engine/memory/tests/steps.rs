@@ -16,8 +16,8 @@ enum Step {
     Downgrade(usize),
     /// Milliseconds pass.
     Pass(u64),
-    /// All that wait keep their promises.
-    Beat,
+    /// All that wait ask again.
+    AskAgain,
 }
 
 fn any_step(random: &mut Random) -> Step {
@@ -30,7 +30,7 @@ fn any_step(random: &mut Random) -> Step {
         15 => Step::GiveUp(one),
         16 => Step::Downgrade(one),
         17..19 => Step::Pass(random.u64(1..7_000)),
-        _ => Step::Beat,
+        _ => Step::AskAgain,
     }
 }
 
@@ -127,7 +127,7 @@ impl Play {
             }
             Step::Downgrade(one) => self.downgrades(one),
             Step::Pass(millis) => self.world.passes(Duration::from_millis(millis)),
-            Step::Beat => {
+            Step::AskAgain => {
                 for one in 0..OWNERS {
                     if self.known[one].waits {
                         self.asks(one, true);
@@ -196,7 +196,7 @@ impl Play {
                 }
             }
             let waits = self.known.iter().filter(|one| one.waits).count();
-            self.step(&Step::Beat);
+            self.step(&Step::AskAgain);
             self.check();
             let still = self.known.iter().filter(|one| one.waits).count();
             assert!(

@@ -77,20 +77,6 @@ fn release_between_question_and_wait_is_not_missed() {
 }
 
 #[test]
-fn wait_ends_when_one_in_front_breaks_its_promise() {
-    let world = World::new();
-    let _inside = world.holder(READ);
-    let dead = Client::new(WRITE);
-    assert_eq!(world.waits_for(&dead, Duration::from_millis(20)), None);
-    let reader = world.waiter(READ);
-    let begun = Instant::now();
-    world
-        .engine
-        .wait(reader.request(), LONGEST_PAUSE, &Deadline::NEVER);
-    assert!(begun.elapsed() < TTL / 2);
-}
-
-#[test]
 fn wait_ends_with_the_lease_it_is_for() {
     let engine = MemoryEngine::private(PLACE, Arc::new(BootClock));
     let [dead, waiter] = [Client::new(WRITE), Client::new(WRITE)];
@@ -98,11 +84,10 @@ fn wait_ends_with_the_lease_it_is_for() {
         ttl: Duration::from_millis(30),
         ..dead.request()
     };
-    engine.acquire(request, IfTaken::Leave, BootClock.now());
+    engine.ask(request, false);
     let begun = Instant::now();
     let token = loop {
-        let answer = engine.acquire(waiter.request(), waiting(), BootClock.now());
-        if let Some(token) = token(answer) {
+        if let Some(token) = token(&engine.ask(waiter.request(), true)) {
             break token;
         }
         engine.wait(waiter.request(), LONGEST_PAUSE, &Deadline::NEVER);

@@ -2,8 +2,8 @@
 
 #[path = "../../../../src/engine/change.rs"]
 mod change;
-#[path = "../../../../src/engine/heartbeat/questions.rs"]
-pub(crate) mod heartbeat;
+#[path = "../../../../src/engine/line.rs"]
+mod line;
 #[path = "../../../../src/engine/rules/mod.rs"]
 pub(crate) mod rules;
 pub(crate) mod subject;

@@ -1,20 +1,22 @@
 //! Owners that ask, renew, release and die, by the model of the scripts and by the rules, which have to agree.
 //!
-//! There are no late copies here, nobody hears grants, and nothing is lost but owners: that is all that memory and directories know. So an owner
-//! that isn't told yet that it has the lock doesn't act as if it had it. After each tick somebody looks.
-
-use std::time::Duration;
+//! There are no late copies here, nobody hears grants, waiters keep their places without asking again, and nothing is lost but owners: that is
+//! all that memory and directories know. So an owner that isn't told yet that it has the lock doesn't act as if it had it. After each
+//! tick somebody looks.
 
 use crosslock_protocol::mutant::Mutant;
 use crosslock_protocol::server::{
     Acquire, Acquired, Adopt, Answer, Call, Messages, Mode, Name, Names, Owner, Release, Released,
-    Remaining, Renew, Renewed, Says, Server, Ticks, Token, Wait, run,
+    Renew, Renewed, Says, Server, Ticks, Token, Wait, run,
 };
 
 use crate::base::token::Ending;
-use crate::engine::heartbeat;
+use crate::engine::rules;
 use crate::engine::subject::{Ask, Place, Seen, Subject, ticks};
 use crate::steps::{Claim, End, Step};
+
+/// Longer than any sequence of steps: those that wait needn't ask again.
+const FOR_EVER: Ticks = Ticks::MAX;
 
 /// Nobody else's number.
 const LOOKER: Owner = 7;
@@ -81,7 +83,7 @@ impl Play {
                 ttl,
                 promise,
                 ..
-            } => self.ask(owner, ttl.max(promise.unwrap_or(0)), promise),
+            } => self.ask(owner, ttl, promise.is_some()),
             Step::Renew { owner, ttl } => self.renew(owner, ttl),
             Step::Release { owner, end, keep } => self.release(owner, end, keep),
             Step::Downgrade { owner, more, ttl } => self.downgrade(owner, more, ttl),
@@ -124,7 +126,7 @@ impl Play {
         answer
     }
 
-    fn ask(&mut self, owner: Owner, ttl: Ticks, promise: Option<Ticks>) -> Checked {
+    fn ask(&mut self, owner: Owner, ttl: Ticks, waits: bool) -> Checked {
         let player = self.owners[usize::from(owner)];
         // An owner is of one call, which wants one thing.
         let wants_another = player.tokens.is_some() && player.held_as != player.mode.held();
@@ -132,58 +134,40 @@ impl Play {
             return Ok(false);
         }
         self.owners[usize::from(owner)].held_as = player.mode.held();
-        let is_late = self.name.waiter(owner).is_some_and(|one| one.overdue <= 0);
-        if is_late || self.subject.is_late(owner) {
-            self.give_up(owner)?;
-        }
+        let wait = Wait {
+            promise: FOR_EVER,
+            inbox: None,
+        };
         let asked = self.model(Call::Acquire(Acquire {
             owner,
             ttl,
             mode: player.mode,
-            wait: promise.map(|promise| Wait {
-                promise,
-                inbox: None,
-            }),
+            wait: waits.then_some(wait),
             valued: false,
         }));
         let Answer::Acquired(model) = asked else {
             unreachable!("it was asked for the lock");
         };
+        let mut waiters = self.name.waiters.iter_mut();
+        if let Some(waiter) = waiters.find(|one| one.owner == owner) {
+            // It is let in for as long as it needs to ask.
+            waiter.ttl = FOR_EVER;
+        }
         let ask = Ask {
             owner,
             mode: player.mode,
             ttl,
         };
-        match (model, self.subject.acquire(ask, promise)) {
-            (Acquired::Granted { token, .. }, heartbeat::Acquired::Granted { token: its, .. }) => {
+        match (model, self.subject.acquire(ask, waits)) {
+            (Acquired::Granted { token, .. }, rules::Acquired::Granted(its)) => {
                 self.granted(owner, player, (token, its.number))?;
             }
-            (Acquired::Taken(model), heartbeat::Acquired::Taken(its)) => {
+            (Acquired::Taken(_), rules::Acquired::Taken { .. }) => {
                 self.owners[usize::from(owner)].tokens = None;
-                if promise.is_some() {
-                    agree("was in the queue", model.stood, its.was_queued)?;
-                }
-                self.agree_on_remaining(model.remaining, its.remaining)?;
             }
             (model, its) => return Err(format!("asked: {model:?} and {its:?}")),
         }
         Ok(true)
-    }
-
-    /// The key of those that read may last longer than any of them, if one asked anew for a shorter time.
-    fn agree_on_remaining(&self, model: Remaining, rules: Option<Duration>) -> Result<(), String> {
-        let Remaining::Ticks(remaining) = model else {
-            return Ok(());
-        };
-        let (model, reads) = (ticks(remaining), Some(Says::Readers));
-        if self.name.lock.map(|lock| lock.says) == reads {
-            return agree(
-                "no longer than",
-                true,
-                rules.is_some_and(|rules| rules <= model),
-            );
-        }
-        agree("remaining", Some(model), rules)
     }
 
     fn granted(

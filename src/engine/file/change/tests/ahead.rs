@@ -1,70 +1,65 @@
 //! Whose end a waiter waits for.
 
-use std::time::Duration;
-
-use crate::base::claim::{Claim, Mode};
+use crate::base::claim::Mode;
 use crate::base::clock::BootInstant;
 use crate::base::owner::Owner;
-use crate::base::random::for_any;
 use crate::base::token::Token;
-use crate::engine::Request;
-use crate::engine::rules::{Entry, Standing, Table, Written};
+use crate::engine::rules::{Entry, EntryState, NameState};
 
-const NOW: BootInstant = BootInstant::START;
+const WRITE: Mode = Mode::Exclusive;
+const READ: Mode = Mode::Shared;
+const PERMIT: Mode = Mode::Permits { count: 1, of: 2 };
 
-fn entry(standing: Standing, mode: Mode) -> Entry {
-    Entry {
-        owner: Some(Owner::new()),
-        standing,
-        mode,
-        since: NOW,
+/// Holders and waiters that are called 0, 1, and so on.
+fn name(holders: &[Mode], waiters: &[Mode]) -> NameState {
+    let has = EntryState::Has(Token::from_number(1));
+    let waits = EntryState::Waits {
+        first: false,
+        more: false,
+    };
+    let holders = holders.iter().map(|mode| (has, mode));
+    let all = holders.chain(waiters.iter().map(|mode| (waits, mode)));
+    let entries = all.enumerate().map(|(at, (state, mode))| Entry {
+        owner: Some(Owner::from_text(&at.to_string())),
+        state,
+        mode: *mode,
+        since: BootInstant::START,
         until: BootInstant::MAX,
+    });
+    NameState {
+        abandoned_until: None,
+        entries: entries.collect(),
     }
 }
 
 #[test]
-fn those_ahead_are_the_same_for_one_and_for_all() {
-    const MODES: [Mode; 3] = [
-        Mode::Exclusive,
-        Mode::Shared,
-        Mode::Permits { count: 1, of: 2 },
-    ];
-    for_any(|random| {
-        let mode = random.one_of(&MODES);
-        let holders = if mode == Mode::Exclusive { 1 } else { 2 };
-        let has = Standing::Has(Token::from_number(1));
-        let mut entries: Vec<_> = (0..random.usize(..=holders))
-            .map(|_| entry(has, mode))
-            .collect();
-        for _ in 0..random.usize(..6) {
-            let waits = Standing::Waits {
-                first: random.bool(),
-                more: random.bool(),
-            };
-            entries.push(entry(waits, random.one_of(&MODES)));
-        }
-        let written = Written {
-            entries: entries.clone(),
-            ..Written::default()
-        };
-        let mut claim = Claim::exclusive("test", "a");
-        let (key, mut table) = (claim.key.clone(), Table::default());
-        table.put(&key, written, NOW);
-        let waiting = table.waiting(&key);
-        let those = entries
-            .iter()
-            .filter(|one| matches!(one.standing, Standing::Waits { .. }));
-        assert_eq!(those.clone().count(), waiting.len());
-        for (one, (owner, ahead)) in those.zip(waiting) {
-            claim.mode = one.mode;
-            let request = Request {
-                claim: &claim,
-                owner: &owner,
-                ttl: Duration::MAX,
-                granted: None,
-            };
-            assert_eq!(one.owner.as_ref(), Some(&owner));
-            assert_eq!(table.ahead_of(request), ahead, "{entries:?}");
-        }
-    });
+fn waiter_waits_for_the_holders_or_the_one_right_ahead() {
+    for (holders, waiters, expected) in [
+        (
+            &[WRITE][..],
+            &[WRITE, WRITE, WRITE][..],
+            &["0", "1", "2"][..],
+        ),
+        (&[READ, READ], &[WRITE, PERMIT], &["01", "2"]),
+        // Readers wait for the first of the others, wherever that is.
+        (
+            &[WRITE],
+            &[READ, WRITE, READ, WRITE],
+            &["02", "0", "02", "2"],
+        ),
+        (&[READ], &[WRITE, READ], &["0", "1"]),
+        (&[PERMIT, PERMIT], &[PERMIT, READ], &["01", "012"]),
+        (&[], &[READ, READ], &["", ""]),
+    ] {
+        let name = name(holders, waiters);
+        let ahead = name.waiting().map(|(_, ahead)| {
+            let owners = ahead.iter().map(|one| one.as_str());
+            owners.collect::<String>()
+        });
+        assert_eq!(
+            ahead.collect::<Vec<_>>(),
+            expected,
+            "{holders:?} {waiters:?}"
+        );
+    }
 }

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use crosslock_protocol::server::{Mode, Ticks};
 
-use super::heartbeat::{Acquired, IfTaken};
-use super::rules::{Entry, Standing, Table, Written};
+use super::rules::{Acquired, Entry, EntryState, NameState, Table};
 use super::{Outcome, Release, Request};
 use crate::base::claim::{self, Claim, Prefer};
 use crate::base::clock::BootInstant;
@@ -19,8 +18,6 @@ pub(crate) struct Subject {
     table: Table,
     pub(crate) now: BootInstant,
     as_in: Place,
-    /// Whose lease was broken, where the rules are to be told.
-    broken: Vec<Owner>,
 }
 
 /// How an engine that follows the rules keeps a name.
@@ -81,7 +78,6 @@ impl Subject {
             table: Table::default(),
             now: BootInstant::START.plus(Duration::from_secs(1_000)),
             as_in,
-            broken: Vec::new(),
         }
     }
 
@@ -112,19 +108,20 @@ impl Subject {
             ttl: ticks(ask.ttl),
             granted: None,
         })?;
-        let mut written = self.table.written(&self.key);
-        let mut entries = written.entries.iter_mut();
-        let its = entries.find(|one| one.owner.as_ref() == Some(&owner))?;
-        its.standing = Standing::Has(token);
-        self.put(written);
+        let mut state = self.state();
+        state.has_seen(token.number);
+        self.put(state);
         self.renew(ask).then_some(token)
     }
 
-    fn put(&mut self, written: Written) {
-        let mut table = Table::default();
-        let broken = self.broken.clone();
-        table.put(&self.key, Written { broken, ..written }, self.now);
-        self.table = table;
+    fn state(&self) -> NameState {
+        self.table.get(&self.key).cloned().unwrap_or_default()
+    }
+
+    fn put(&mut self, state: NameState) {
+        let last_used = self.table.last_used();
+        self.table = Table::default();
+        self.table.put(&self.key, state, last_used);
     }
 
     fn write_down(&mut self) {
@@ -136,7 +133,7 @@ impl Subject {
                 self.table.give(&self.key, &owner);
             }
         }
-        self.put(self.table.written(&self.key));
+        self.put(self.state());
     }
 
     /// Whether those that wait may get their tokens in another order than that in which they hear of them.
@@ -144,19 +141,12 @@ impl Subject {
         self.as_in == Place::GivingFile
     }
 
-    pub(crate) fn acquire(&mut self, ask: Ask, promise: Option<Ticks>) -> Acquired {
+    pub(crate) fn acquire(&mut self, ask: Ask, waits: bool) -> Acquired {
         if let Some(token) = self.see(ask) {
-            return Acquired::Granted { token, value: None };
+            return Acquired::Granted(token);
         }
-        let if_taken = match promise {
-            None => IfTaken::Leave,
-            Some(promise) => IfTaken::Wait {
-                heartbeat_within: ticks(promise),
-                inbox: None,
-            },
-        };
         self.call(ask, |table, request, now| {
-            table.acquire(request, if_taken, now)
+            table.acquire(request, waits, now)
         })
     }
 
@@ -201,7 +191,6 @@ impl Subject {
     /// Gives how many had it, and whose leases have ended.
     pub(crate) fn break_lock(&mut self) -> (usize, Vec<u8>) {
         let broken = self.table.break_lock(&self.key, self.now);
-        self.broken.extend(broken.owners.iter().cloned());
         self.write_down();
         let owners = broken.owners.iter().map(number_of);
         (broken.holders.len(), owners.collect())
@@ -218,28 +207,22 @@ impl Subject {
     pub(crate) fn unaware(&self) -> Vec<u8> {
         let entries = self.entries().into_iter();
         let granted =
-            entries.filter(|one| matches!(one.standing, Standing::Granted | Standing::Given(_)));
+            entries.filter(|one| matches!(one.state, EntryState::Granted | EntryState::Given(_)));
         granted.filter_map(|one| number(&one)).collect()
-    }
-
-    /// Whether an owner comes too late to keep its place.
-    pub(crate) fn is_late(&self, owner: u8) -> bool {
-        let entries = self.table.written(&self.key).entries;
-        let mut its = entries.iter().filter(|one| number(one) == Some(owner));
-        its.any(|one| !matches!(one.standing, Standing::Has(_)) && one.until <= self.now)
     }
 
     pub(crate) fn seen(&self) -> Seen {
         let mut seen = Seen::default();
         for entry in self.entries() {
-            let list = match (entry.standing, entry.mode) {
-                (Standing::Kept, _) => {
+            let list = match (entry.state, entry.mode) {
+                (EntryState::Kept, _) => {
                     seen.is_kept = true;
                     continue;
                 }
-                (Standing::Has(_) | Standing::Given(_) | Standing::Granted, _) => &mut seen.holders,
-                (Standing::Waits { .. }, claim::Mode::Shared) => &mut seen.readers,
-                (Standing::Waits { .. }, _) => &mut seen.queue,
+                (EntryState::Broken, _) => continue,
+                (EntryState::Waits { .. }, claim::Mode::Shared) => &mut seen.readers,
+                (EntryState::Waits { .. }, _) => &mut seen.queue,
+                _ => &mut seen.holders,
             };
             list.extend(number(&entry));
         }
@@ -248,7 +231,7 @@ impl Subject {
     }
 
     fn entries(&self) -> Vec<Entry> {
-        let mut entries = self.table.written(&self.key).entries;
+        let mut entries = self.state().entries;
         entries.retain(|one| self.now < one.until);
         entries
     }

@@ -1,0 +1,92 @@
+//! One line of a name's list.
+
+use crate::base::claim::Mode;
+use crate::base::clock::BootInstant;
+use crate::base::owner::Owner;
+use crate::base::token::Token;
+
+/// One that holds a name, or waits for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// `None` of a name that is kept taken for nobody.
+    pub(crate) owner: Option<Owner>,
+    pub(crate) state: EntryState,
+    pub(crate) mode: Mode,
+    /// Since when it holds or waits.
+    pub(crate) since: BootInstant,
+    /// Until when, if it does nothing.
+    pub(crate) until: BootInstant,
+}
+
+/// What it has of the name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EntryState {
+    /// A lease.
+    Has(Token),
+    /// A lease, and it may not know it yet.
+    Given(Token),
+    /// The name was granted to it, and it hasn't asked since.
+    Granted,
+    /// Nobody has it, and nobody gets it: its last holder released it with `at_least_for`.
+    Kept,
+    Waits {
+        /// Before readers.
+        first: bool,
+        /// It wants other names, too.
+        more: bool,
+    },
+    /// Its lease was broken, and it is told so when it asks: a late copy of its question must not take the lock again.
+    Broken,
+}
+
+impl Entry {
+    /// One that stays until something is done about it.
+    pub(super) fn new(owner: &Owner, state: EntryState, mode: Mode, now: BootInstant) -> Self {
+        Entry {
+            owner: Some(owner.clone()),
+            state,
+            mode,
+            since: now,
+            until: BootInstant::MAX,
+        }
+    }
+
+    /// Whether others are kept out by it.
+    pub(super) fn holds(&self) -> bool {
+        !self.waits() && !self.is_broken()
+    }
+
+    pub(super) fn waits(&self) -> bool {
+        matches!(self.state, EntryState::Waits { .. })
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.state == EntryState::Broken
+    }
+
+    pub(super) fn token(&self) -> Option<Token> {
+        match self.state {
+            EntryState::Has(token) | EntryState::Given(token) => Some(token),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_of(&self, owner: &Owner) -> bool {
+        self.owner.as_ref() == Some(owner)
+    }
+
+    /// Whether its end abandons the name.
+    pub(super) fn abandons(&self) -> bool {
+        match self.state {
+            _ if self.mode != Mode::Exclusive => false,
+            EntryState::Has(_) => true,
+            // It never knew that it had the lease, nor that the one before it had abandoned it.
+            EntryState::Given(token) => token.abandoned,
+            _ => false,
+        }
+    }
+
+    pub(super) fn goes_first(&self) -> bool {
+        matches!(self.state, EntryState::Waits { first: true, .. })
+    }
+}
