@@ -1,5 +1,5 @@
-//! What an engine with a server needs, whatever it speaks: addresses, streams with deadlines, plain or encrypted, and a
-//! pool of idle connections.
+//! What an engine with a server needs, whatever it speaks: addresses, streams with deadlines, plain or encrypted, a
+//! pool of idle connections, and an order in which hosts are asked.
 //!
 //! It uses `base` and `engine::url` alone, and knows no engine.
 
@@ -12,6 +12,8 @@ pub(super) mod limits;
 pub(super) mod no_tls;
 pub(super) mod pool;
 pub(super) mod resolver;
+#[cfg(feature = "zookeeper")]
+pub(super) mod rotation;
 pub(super) mod socket;
 pub(super) mod stream;
 #[cfg(feature = "tls")]

@@ -70,7 +70,6 @@ mod proof;
 mod request;
 mod servers;
 mod shared;
-mod shares;
 mod state;
 mod thread;
 mod watcher;
@@ -164,10 +163,9 @@ impl Session {
     ) -> Result<Arc<Self>, Failure> {
         let millis = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
         let connect = |place, deadline: &Deadline| {
-            let connection = servers.connect(place, Hello::new(millis), &*clock, deadline)?;
-            Ok((place, connection))
+            servers.connect(place, Hello::new(millis), &*clock, deadline)
         };
-        let (place, connection) = servers.with_any(deadline, connect)?;
+        let connection = servers.with_any(deadline, connect)?;
         is_as_long(&connection, millis)?;
         let shared = Shared::new(servers, &connection, (timeout, tick), clock);
         let session = Arc::new(Session {
@@ -175,7 +173,7 @@ impl Session {
             shared: Arc::new(shared),
             process: Process::current(),
         });
-        thread::start(&session.shared, place, connection)?;
+        thread::start(&session.shared, connection)?;
         Ok(session)
     }
 

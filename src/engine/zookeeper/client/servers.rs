@@ -1,19 +1,19 @@
 //! The servers that keep sessions: their hosts, and what they have said about sessions.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::connection::{Connection, Greeting};
 use super::failure::Failure;
 use super::request::{Acl, Hello, close};
-use super::shares::Shares;
 use crate::base::clock::{Clock, Deadline};
 use crate::base::error::{Error, Result as PublicResult};
 use crate::engine::net::address::Endpoint;
 use crate::engine::net::connector::Connector;
 use crate::engine::net::halves::ReadHalf;
+use crate::engine::net::rotation::{Rotation, Turns};
 use crate::engine::net::tls::Trust;
 use crate::engine::zookeeper::address::Address;
 
@@ -57,8 +57,8 @@ impl Hosts {
 #[derive(Debug)]
 pub(super) struct Servers {
     pub(super) hosts: Arc<Hosts>,
-    /// The place of the host that is tried first: at random, so that clients spread, and then the last that answered.
-    first: AtomicUsize,
+    /// Whose first host is the one that has, or had, the session's connection.
+    pub(super) rotation: Rotation,
     pub(super) address: Address,
     /// What connecting may take.
     pub(super) connect_timeout: Duration,
@@ -96,7 +96,7 @@ impl Servers {
         io_timeout: Duration,
     ) -> Self {
         Servers {
-            first: AtomicUsize::new(fastrand::usize(..hosts.all.len().max(1))),
+            rotation: Rotation::new(hosts.all.len()),
             hosts,
             address,
             connect_timeout,
@@ -126,16 +126,12 @@ impl Servers {
         }
     }
 
-    pub(super) fn hosts(&self) -> usize {
-        self.hosts.all.len()
+    /// The turns of the hosts for one attempt to connect.
+    pub(super) fn turns(&self) -> Turns {
+        self.rotation.turns(self.connect_timeout)
     }
 
-    /// The time for connecting, host by host.
-    pub(super) fn shares(&self) -> Shares {
-        Shares::new(self.hosts(), self.connect_timeout)
-    }
-
-    /// Connects to the host at that place in the list, which begins anew behind its end.
+    /// Connects to the host at that place in the list.
     pub(super) fn connect(
         &self,
         place: usize,
@@ -143,8 +139,11 @@ impl Servers {
         clock: &dyn Clock,
         deadline: &Deadline,
     ) -> Result<Connection, Failure> {
-        let host = self.hosts.all.get(place % self.hosts().max(1));
-        let host = host.ok_or_else(|| Failure::Other("there is no host".into()))?;
+        let host = self
+            .hosts
+            .all
+            .get(place)
+            .ok_or_else(|| Failure::Other("there is no host".into()))?;
         let auth = self.address.auth.as_ref();
         let connection = Connection::open(host, &Greeting { hello, auth }, clock, deadline);
         connection.map_err(|failure| failure.of_host(&self.name(place)))
@@ -152,22 +151,24 @@ impl Servers {
 
     /// The host at that place, with its port.
     pub(super) fn name(&self, place: usize) -> String {
-        let hosts = &self.address.hosts;
-        let host = hosts.get(place % hosts.len().max(1));
+        let host = self.address.hosts.get(place);
         host.map(ToString::to_string).unwrap_or_default()
     }
 
     /// What each host says of itself: the answer to one of the words of four letters.
     pub(super) fn words(&self, word: &str, deadline: &Deadline) -> Vec<Word> {
-        let mut shares = self.shares();
-        let places = 0..self.hosts();
-        let ask = |place| {
-            let share = deadline.within(shares.next(deadline.remaining()));
-            let answer = self.word(place, word, &share).map_err(|e| e.to_string());
-            let host = self.name(place);
-            Word { host, answer }
+        let mut turns = self.turns();
+        let ask = |_| {
+            let (place, share) = turns.next(deadline.remaining());
+            let answer = self.word(place, word, &deadline.within(share));
+            let word = Word {
+                host: self.name(place),
+                answer: answer.map_err(|e| e.to_string()),
+            };
+            (place, word)
         };
-        places.map(ask).collect()
+        let words: BTreeMap<_, _> = (0..self.hosts.all.len()).map(ask).collect();
+        words.into_values().collect()
     }
 
     fn word(&self, place: usize, word: &str, deadline: &Deadline) -> Result<String, Failure> {
@@ -190,15 +191,14 @@ impl Servers {
         deadline: &Deadline,
         mut try_host: impl FnMut(usize, &Deadline) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let mut place = self.first.load(Ordering::Relaxed);
-        let mut shares = self.shares();
+        let mut turns = self.turns();
         let (mut last, mut slow) = (Failure::TimedOut, false);
-        let mut failed = vec![None; self.hosts()];
+        let mut failed = vec![None; self.hosts.all.len()];
         while !deadline.is_over() {
-            let share = deadline.within(shares.next(deadline.remaining()));
-            match try_host(place, &share) {
+            let (place, share) = turns.next(deadline.remaining());
+            match try_host(place, &deadline.within(share)) {
                 Ok(done) => {
-                    self.first.store(place, Ordering::Relaxed);
+                    self.rotation.answered(place);
                     return Ok(done);
                 }
                 Err(denied @ (Failure::Denied(_) | Failure::Untrusted(_))) => return Err(denied),
@@ -211,8 +211,7 @@ impl Servers {
                     last = failure;
                 }
             }
-            place = (place + 1) % self.hosts().max(1);
-            if shares.is_round_over() && !std::mem::take(&mut slow) {
+            if turns.is_round_over() && !std::mem::take(&mut slow) {
                 break;
             }
         }

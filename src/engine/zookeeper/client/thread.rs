@@ -21,23 +21,17 @@ use crate::engine::net::limits::{LASTING, RECONNECT};
 /// What the thread waits at least, before it looks again whether it can beat.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// Starts the thread, which serves `connection` to the host at that place first.
-pub(super) fn start(
-    shared: &Arc<Shared>,
-    place: usize,
-    connection: Connection,
-) -> std::io::Result<()> {
+/// Starts the thread, which serves `connection` first.
+pub(super) fn start(shared: &Arc<Shared>, connection: Connection) -> std::io::Result<()> {
     const STACK: usize = 512 * 1024;
     let shared = shared.clone();
     let thread = thread::Builder::new()
         .name("crosslock-zk".into())
         .stack_size(STACK);
-    thread
-        .spawn(move || run(&shared, place, connection))
-        .map(drop)
+    thread.spawn(move || run(&shared, connection)).map(drop)
 }
 
-fn run(shared: &Shared, mut place: usize, connection: Connection) {
+fn run(shared: &Shared, connection: Connection) {
     let mut connection = Some(connection);
     let mut pauses = RECONNECT.waits();
     while let Some(current) = connection.take() {
@@ -50,12 +44,12 @@ fn run(shared: &Shared, mut place: usize, connection: Connection) {
         }
         let connected = catch_unwind(AssertUnwindSafe(|| {
             shared.disconnected(&failure.to_string());
-            log_loss(shared, place, &failure);
+            log_loss(shared, &failure);
             let has_lasted = began.elapsed() >= LASTING;
             if has_lasted {
                 pauses = RECONNECT.waits();
             }
-            reconnect(shared, &mut place, &mut pauses, !has_lasted)
+            reconnect(shared, &mut pauses, !has_lasted)
         }));
         connection = connected.unwrap_or_default();
     }
@@ -69,10 +63,13 @@ fn run(shared: &Shared, mut place: usize, connection: Connection) {
     }
 }
 
-fn log_loss(shared: &Shared, place: usize, failure: &Failure) {
+fn log_loss(shared: &Shared, failure: &Failure) {
     let servers = &shared.servers;
     shared.teller.log(log::Level::Warn, || {
-        let (shown, host) = (&servers.address.shown, servers.name(place));
+        let (shown, host) = (
+            &servers.address.shown,
+            servers.name(servers.rotation.first()),
+        );
         format!("the connection to {shown} is lost, and made anew: {host}: {failure}")
     });
 }
@@ -182,13 +179,10 @@ fn deliver(shared: &Shared, frame: &[u8]) -> Result<(), Failure> {
 
 /// Connects to one host after the other, the one that failed last, as long as the session may live. `None`: it has ended.
 /// There is a pause behind each round of all hosts, and in front of the first if that `is_early`.
-fn reconnect(
-    shared: &Shared,
-    place: &mut usize,
-    pauses: &mut Waits,
-    mut is_early: bool,
-) -> Option<Connection> {
-    let mut shares = shared.servers.shares();
+fn reconnect(shared: &Shared, pauses: &mut Waits, mut is_early: bool) -> Option<Connection> {
+    let rotation = &shared.servers.rotation;
+    rotation.failed(rotation.first());
+    let mut turns = shared.servers.turns();
     loop {
         if is_early {
             let pause = pauses.next().unwrap_or(RECONNECT.cap);
@@ -198,17 +192,20 @@ fn reconnect(
         if left.is_zero() || shared.closed.is_set() {
             return None;
         }
-        *place = (*place + 1) % shared.servers.hosts().max(1);
-        let deadline = Deadline::after(shares.next(left)).or(&shared.closed);
-        match take_up(shared, *place, &deadline) {
-            Ok(connection) => return Some(connection),
+        let (place, share) = turns.next(left);
+        let deadline = Deadline::after(share).or(&shared.closed);
+        match take_up(shared, place, &deadline) {
+            Ok(connection) => {
+                rotation.answered(place);
+                return Some(connection);
+            }
             Err(Failure::Ended) => return None,
             Err(failure) => {
                 let text = || format!("still no connection: {failure}");
                 shared.teller.log(log::Level::Debug, text);
             }
         }
-        is_early = shares.is_round_over();
+        is_early = turns.is_round_over();
     }
 }
 
