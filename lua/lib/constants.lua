@@ -18,6 +18,8 @@ local HOUR = 3600000000
 local HAND_OVERS = 1024
 -- A counter is below 2^53 - 2^12: numbers are exact up to 2^53, so the next tokens are, too.
 local LARGEST = 9007199254736896
+-- The server's time in microseconds, and so a counter, has so many digits until the year 2286, and is no smaller.
+local DIGITS, SMALLEST = 16, 1000000000000000
 
 -- What the lock's key says where it names no exclusive owner: readers have it; permits are out, and how many of how many;
 -- or nobody has it, and nobody is let in until it expires.

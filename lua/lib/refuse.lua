@@ -43,6 +43,7 @@ local function enter(name, ask)
   local hears_at = ask[HEARS_AT] and '@' .. ask[HEARS_AT] or ''
   local waiter = string.format('%d%s %s %s %s', overdue, hears_at, ask[TTL], ask[MODE], ask[INBOX])
   local is_new = redis.call('HSET', name[WAITERS], ask[OWNER], waiter) == 1
+  -- The queue tells by its length that it is new. This key doesn't, and may have been lost alone.
   redis.call('PEXPIRE', name[WAITERS], DAY)
   local length = is_new and 0 or redis.call('LLEN', queue)
   -- The queue of a waiter is never empty, but when it was lost.

@@ -25,23 +25,33 @@
 --   0               the owner's lease was broken: until that would have ended it gets nothing, and enters no queue
 --   error CONFLICT  the counter's key holds something else; nothing was changed
 --
--- Repeated by its owner it gives the same token, and a full ttl; or keeps its place in the queue. All that a free lock
--- needs is read before the first write: a command that is denied or refused leaves nothing behind.
+-- Repeated by its owner it gives the same token, and a full ttl; or keeps its place in the queue. A command that is denied
+-- or refused leaves nothing behind.
 
 local owner, ttl, mode = ARGV[OWNER], ARGV[TTL], ARGV[MODE]
-local counter = redis.pcall('GET', KEYS[COUNTER])
 local value = KEYS[VALUE] and redis.call('GET', KEYS[VALUE])
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
+local lock, counter
+if ARGV[HEARTBEAT_WITHIN] then
+  -- Most likely it is taken.
+  lock, counter = unpack(redis.call('MGET', KEYS[LOCK], KEYS[COUNTER]))
+end
 
 -- The usual acquisition: an exclusive lock that was released, and for which nobody waits. Then the counter is an even
--- number and nothing else. This needs no function, see README.md.
-local stored = tonumber(counter)
-if stored and stored % 2 == 0 and stored >= 0 and stored < LARGEST and (mode == 'x' or mode == 'w') then
-  local token = stored < now and now or stored + 1
-  token = token + (1 - token) % 4
-  if redis.call('SET', KEYS[LOCK], owner, 'NX', 'PX', ttl) then
-    if redis.pcall('INCRBY', KEYS[COUNTER], string.format('%d', token - stored)) == token then
+-- number and nothing else, which is seen when the token takes its place. This needs no function, see README.md.
+if not lock and (mode == 'x' or mode == 'w') and redis.call('SET', KEYS[LOCK], owner, 'NX', 'PX', ttl) then
+  local token = now + (1 - now) % 4
+  local text = string.format('%d', token)
+  local before = redis.pcall('SET', KEYS[COUNTER], text, 'KEEPTTL', 'GET')
+  if type(before) == 'string' then
+    local stored = #before == DIGITS and tonumber(before)
+    if stored and stored % 2 == 0 and stored >= SMALLEST and stored < LARGEST then
+      if stored >= token then
+        token = stored + 1
+        token = token + (1 - token) % 4
+        redis.call('SET', KEYS[COUNTER], string.format('%d', token), 'KEEPTTL')
+      end
       -- Once an hour is enough for a key that lives for a day, if the lease doesn't last for hours (of a ttl of eight
       -- digits); a counter ahead of the clock tells no time.
       if now <= stored or now - now % HOUR > stored or #ttl > 7 then
@@ -49,14 +59,23 @@ if stored and stored % 2 == 0 and stored >= 0 and stored < LARGEST and (mode == 
       end
       return KEYS[VALUE] and {token, value} or token
     end
-    -- It is no number as the server has it, or that command is denied.
-    redis.call('DEL', KEYS[LOCK])
+    redis.call('SET', KEYS[COUNTER], before, 'KEEPTTL')
+  elseif not before and redis.pcall('EXISTS', KEYS[QUEUE], KEYS[READERS]) == 0 then
+    redis.call('SET', KEYS[COUNTER], text, 'PX', DAY)
+    return KEYS[VALUE] and {token, value} or token
+  elseif not before then
+    redis.call('DEL', KEYS[COUNTER])
   end
+  redis.call('DEL', KEYS[LOCK])
 end
 
 -- use: name, refuse
 
-local name, failure = read_name(KEYS, counter, now)
+if lock == nil then
+  lock, counter = unpack(redis.call('MGET', KEYS[LOCK], KEYS[COUNTER]))
+end
+-- MGET doesn't tell what isn't there from what is no string.
+local name, failure = read_name(KEYS, counter or redis.pcall('GET', KEYS[COUNTER]), now)
 if failure then
   return failure
 end
@@ -66,7 +85,7 @@ end
 if name[BROKEN] and string.find(name[BROKEN], ':' .. string.sub(owner, 1, ID_LENGTH) .. ' ', 1, true) then
   return 0
 end
-local lock = redis.call('GET', KEYS[LOCK])
+lock = lock or redis.call('GET', KEYS[LOCK])
 if lock and lock ~= owner and not string.find(lock, SHARED) then
   -- Another has it exclusively: that needs nothing of what follows.
   name[HELD] = lock

@@ -21,14 +21,13 @@ pub(crate) fn assert_denied(error: &Error, place: &str) {
 
 /// What the documentation names as enough: keys and channels, and commands.
 pub(crate) const OURS: &str = "~{crosslock:* resetchannels &crosslock:inbox:*";
-const COMMANDS: [&str; 35] = [
+const COMMANDS: [&str; 34] = [
     "eval",
     "evalsha",
     "get",
     "set",
     "mget",
     "incr",
-    "incrby",
     "pexpire",
     "pttl",
     "del",
@@ -179,20 +178,19 @@ enum Call {
 /// Each right, and the first call that is denied without it. No call here is denied without `publish`, `subscribe` or
 /// `pubsub|numsub`, which make waiters learn of grants at once, see `channels.rs`; `unsubscribe`, without which a channel
 /// stays open that nobody needs any more; `lpop` and `hget`, by which a release hands the lock on; `hgetall`, by
-/// which waiters of a line that was lost are found; `incr` and `incrby`, in place of
-/// which `set` then counts; `zremrangebyscore`, by which shares that ended by themselves are counted back; or `getrange`, by
+/// which waiters of a line that was lost are found; `incr`, in place of which `set` then counts; `zremrangebyscore`, by which shares that ended by themselves are counted back; or `getrange`, by
 /// which locks are told from other keys in the empty namespace.
-const NEEDED_BY: [(&str, Call); COMMANDS.len() - 11] = [
+const NEEDED_BY: [(&str, Call); COMMANDS.len() - 10] = [
     ("ping", Call::Open),
     ("evalsha", Call::Lock),
     ("eval", Call::Lock),
-    ("get", Call::Lock),
     ("set", Call::Lock),
     ("time", Call::Lock),
     ("exists", Call::Lock),
+    ("get", Call::Contend),
+    ("mget", Call::Contend),
     ("pttl", Call::Contend),
     ("pexpire", Call::Renew),
-    ("mget", Call::Verify),
     ("del", Call::Unlock),
     ("lindex", Call::Wait),
     ("llen", Call::Wait),

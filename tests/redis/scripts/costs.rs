@@ -27,7 +27,7 @@ fn reset(bench: &mut Bench) {
 }
 
 #[test]
-fn uncontended_cycle_is_seven_commands() {
+fn uncontended_cycle_is_six_commands() {
     let server = RedisServer::start();
     let mut bench = Bench::new(&server);
     let token = bench.token("a");
@@ -37,7 +37,7 @@ fn uncontended_cycle_is_seven_commands() {
         let token = bench.token("a");
         assert!(bench.release("a", Some(token)));
     }
-    assert_eq!(commands(&mut bench), 70);
+    assert_eq!(commands(&mut bench), 60);
 }
 
 #[test]
@@ -74,11 +74,11 @@ fn cycle_after_a_break_is_over_is_as_short_as_before() {
     reset(&mut bench);
     let token = bench.token("b");
     assert!(bench.release("b", Some(token)));
-    assert_eq!(commands(&mut bench), 7);
+    assert_eq!(commands(&mut bench), 6);
 }
 
 #[test]
-fn contended_acquisition_and_its_hand_off_are_at_most_eighteen_commands() {
+fn contended_acquisition_and_its_hand_off_are_fifteen_commands_or_two_more_in_an_empty_queue() {
     const INBOX: &str = "an inbox";
     let server = RedisServer::start();
     let mut listener = server.connection();
@@ -98,7 +98,8 @@ fn contended_acquisition_and_its_hand_off_are_at_most_eighteen_commands() {
             last = text.rsplit_once(' ').unwrap().1.parse().unwrap();
         }
         let each = commands(&mut bench) / 20;
-        assert!(each <= 18, "{each} with {waiting} waiting");
+        let most = if waiting == 1 { 17 } else { 15 };
+        assert!(each <= most, "{each} with {waiting} waiting");
     }
 }
 

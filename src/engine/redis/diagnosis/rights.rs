@@ -34,7 +34,6 @@ const LOCKS: &[&str] = &[
     "PTTL KEY",
     "PEXPIRE KEY 60000",
     "INCR KEY",
-    "INCRBY KEY 1",
     "LINDEX KEY 0",
     "LLEN KEY",
     "LPOP KEY",
