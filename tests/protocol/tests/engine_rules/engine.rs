@@ -2,7 +2,7 @@
 
 #[path = "../../../../src/engine/change.rs"]
 mod change;
-#[path = "../../../../src/engine/line.rs"]
+#[path = "../../../../src/engine/line/order.rs"]
 mod line;
 #[path = "../../../../src/engine/rules/mod.rs"]
 pub(crate) mod rules;

@@ -14,22 +14,22 @@ use crate::base::token::Token;
 const TOKENS_OF_REVISION: u64 = 1 << 12;
 
 /// How often a lease may be handed over to another thread: so that it may also pass from process to process some times.
-pub(super) const HAND_OVERS: u64 = 256;
+pub(crate) const HAND_OVERS: u64 = 256;
 
 /// The first token of a lease whose place in the order of all leases is that revision: below all tokens of a later one.
-pub(super) fn token_of(revision: u64, abandoned: bool) -> Token {
+pub(crate) fn token_of(revision: u64, abandoned: bool) -> Token {
     let class = if abandoned { 3 } else { 1 };
     Token::from_number(revision.saturating_mul(TOKENS_OF_REVISION) | class)
 }
 
 /// The place in the order of all leases of one that has this token.
-pub(super) fn revision_of(token: u64) -> u64 {
+pub(crate) fn revision_of(token: u64) -> u64 {
     token / TOKENS_OF_REVISION
 }
 
 /// The token of another holder of the same lease, and of all that it may hand it over to, above the last that was used;
 /// `None` when those of its revision are used up.
-pub(super) fn passed_on(last_used: u64) -> Option<Token> {
+pub(crate) fn passed_on(last_used: u64) -> Option<Token> {
     let next = last_used.checked_add(2)?;
     // 1 of 4: nobody abandoned it.
     let first = next.checked_add((5 - next % 4) % 4)?;
@@ -40,7 +40,7 @@ pub(super) fn passed_on(last_used: u64) -> Option<Token> {
 
 /// How an owner stands in the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(crate) enum Standing {
     Holds,
     /// It can't hold before that one ahead of it has left.
     Behind(usize),
@@ -49,7 +49,7 @@ pub(super) enum Standing {
 }
 
 /// How an owner stands that wants to hold in that way, behind those.
-pub(super) fn standing(ahead: &[Mode], mode: Mode) -> Standing {
+pub(crate) fn standing(ahead: &[Mode], mode: Mode) -> Standing {
     let fits = |other: &Mode| {
         matches!(
             (mode, other),
@@ -68,13 +68,13 @@ pub(super) fn standing(ahead: &[Mode], mode: Mode) -> Standing {
 }
 
 /// Which of a line hold.
-pub(super) fn holders(line: &[Mode]) -> impl Iterator<Item = bool> {
+pub(crate) fn holders(line: &[Mode]) -> impl Iterator<Item = bool> {
     let places = line.iter().enumerate();
     places.map(|(place, mode)| standing(&line[..place], *mode) == Standing::Holds)
 }
 
 /// How many permits those have, or want.
-pub(super) fn used(line: &[Mode]) -> u64 {
+pub(crate) fn used(line: &[Mode]) -> u64 {
     let counts = line.iter().map(|mode| match mode {
         Mode::Permits { count, .. } => u64::from(*count),
         Mode::Exclusive | Mode::Shared => 0,
