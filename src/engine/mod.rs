@@ -17,6 +17,7 @@
     )),
     allow(
         dead_code,
+        unused_imports,
         reason = "what serves only an engine or a feature that this build leaves out"
     )
 )]

@@ -76,9 +76,7 @@ fn open_redis(_url: &str, _options: &Options, _clock: Arc<dyn Clock>) -> Result<
 
 #[cfg(feature = "etcd")]
 fn open_etcd(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>> {
-    Ok(Arc::new(super::etcd::EtcdEngine::open(
-        url, options, clock,
-    )?))
+    super::etcd::open(url, options, clock)
 }
 
 #[cfg(not(feature = "etcd"))]

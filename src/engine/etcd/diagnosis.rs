@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::client::{MemberStatus, Status};
-use super::commands::Commands;
+use super::store::EtcdStore;
 use crate::base::clock::Deadline;
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
@@ -61,14 +61,14 @@ pub(super) fn breaks_exclusion(version: &str) -> Option<String> {
 
 /// All findings.
 pub(super) fn diagnose(
-    commands: &Commands,
+    store: &EtcdStore,
     namespace: &Namespace,
     options: &Options,
     deadline: &Deadline,
 ) -> Result<Vec<Finding>> {
     // What can't be reached at all is an error, and no finding.
-    let samples = round_trips(commands, namespace, deadline)?;
-    let statuses = commands.client.status(deadline);
+    let samples = round_trips(store, namespace, deadline)?;
+    let statuses = store.client.status(deadline);
     let mut findings = vec![version(&statuses), members(&statuses)];
     findings.extend(errors(&statuses));
     findings.push(latency(&samples, options));
@@ -178,14 +178,14 @@ fn errors(statuses: &[Status]) -> Option<Finding> {
 
 /// Linearizable reads, by their duration.
 fn round_trips(
-    commands: &Commands,
+    store: &EtcdStore,
     namespace: &Namespace,
     deadline: &Deadline,
 ) -> Result<Vec<Duration>> {
     let mut samples = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {
         let began = Instant::now();
-        commands.ping(namespace, deadline)?;
+        store.ping(namespace, deadline)?;
         samples.push(began.elapsed());
     }
     samples.sort_unstable();

@@ -5,7 +5,6 @@
 
 use super::client::txn::Range;
 use crate::base::name::{Key, Namespace};
-use crate::base::owner::Owner;
 
 /// The keys of one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,9 +12,6 @@ pub(super) struct Keys {
     /// All of them begin with it; its last character is a slash.
     prefix: String,
 }
-
-/// How long the first part of an owner is: a uuid.
-const ID: usize = 36;
 
 /// The part of those that stand in line.
 const LINE: &str = "w/";
@@ -30,10 +26,15 @@ impl Keys {
 
     /// All that stand in line.
     pub(super) fn line(&self) -> Range {
-        Range::Prefix(format!("{}{LINE}", self.prefix))
+        Range::Prefix(self.line_prefix())
     }
 
-    /// The place of one of them.
+    /// What the keys of [`line`](Self::line) begin with.
+    pub(super) fn line_prefix(&self) -> String {
+        format!("{}{LINE}", self.prefix)
+    }
+
+    /// The entry of one of them.
     pub(super) fn place(&self, id: &str) -> String {
         format!("{}{LINE}{id}", self.prefix)
     }
@@ -55,12 +56,6 @@ impl Keys {
     pub(super) fn value(&self) -> String {
         format!("{}value", self.prefix)
     }
-}
-
-/// By which an owner's keys are told from those of others: what is random of it.
-pub(super) fn id_of(owner: &Owner) -> &str {
-    let text = owner.as_str();
-    text.get(..ID).unwrap_or(text)
 }
 
 /// The last part of a key.

@@ -1,14 +1,16 @@
-//! What this process knows of its owners: each has a place in the line of its names, under a lease.
+//! What this process knows of its owners: each has an entry in the line of its names, under a lease.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use super::client::Touched;
 use super::client::proof::Seen;
+use super::client::txn::LeaseId;
 use super::leases::ServerLease;
 use crate::base::clock::BootInstant;
 use crate::base::owner::Owner;
 use crate::base::sync::Mutex;
+use crate::engine::line::uuid_of;
 
 /// One owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,17 +18,42 @@ pub(super) struct Own {
     pub(super) lease: ServerLease,
     /// It was kept alive later than it was proved to last: what was said of it is to be confirmed.
     pub(super) touched: Option<Touched>,
+    /// When its lease is to be kept alive next, while it waits.
+    pub(super) keepalive: BootInstant,
+    /// The revision at which its entries were created, if it is known to have some.
+    pub(super) created: Option<u64>,
     /// The last part of its keys: that of an owner that has passed its lease on to this one, or its own.
     pub(super) id: String,
-    /// What its place holds, as far as answers said.
+    /// What its entry holds, as far as answers said.
     pub(super) text: Vec<u8>,
     /// Whether a request has no answer that may still give the lease a key, or it may have keys of another owner.
     pub(super) is_unclear: bool,
     /// Whether it may have told that it was let in alone.
     pub(super) has_entered: bool,
+    /// Whether it has released the lock as one that is done with it.
+    pub(super) is_released: bool,
 }
 
 impl Own {
+    /// Of one of which nothing is known.
+    pub(super) fn unknown(owner: &Owner) -> Self {
+        Own {
+            lease: ServerLease {
+                id: LeaseId(0),
+                since: BootInstant::START,
+                revision: 0,
+            },
+            touched: None,
+            keepalive: BootInstant::START,
+            created: None,
+            id: uuid_of(owner).to_owned(),
+            text: Vec::new(),
+            is_unclear: true,
+            has_entered: false,
+            is_released: false,
+        }
+    }
+
     /// The member that was asked to keep the lease alive has shown that the leader of that time still leads.
     pub(super) fn confirm(&mut self, by: Seen) {
         let is_confirmed = |touched: &Touched| touched.by == by && touched.lease == self.lease.id;
@@ -89,7 +116,6 @@ pub(super) fn gone_after(ttl: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use super::super::client::txn::LeaseId;
     use super::*;
 
     fn own(since: u64) -> Own {
@@ -99,11 +125,7 @@ mod tests {
                 since: BootInstant::START.plus(Duration::from_secs(since)),
                 revision: 0,
             },
-            touched: None,
-            id: String::new(),
-            text: Vec::new(),
-            is_unclear: false,
-            has_entered: false,
+            ..Own::unknown(&Owner::new())
         }
     }
 

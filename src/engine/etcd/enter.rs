@@ -1,0 +1,309 @@
+//! How an owner comes into the line, and to the front of it.
+//!
+//! | transaction | condition | then | else |
+//! |---|---|---|---|
+//! | enter, alone | nobody is in line | the owner is in line, and has entered | it is in line, if it waits; what stands ahead is seen |
+//! | enter, with others | the owner isn't broken, or in line | it is in line; what stands ahead is seen | |
+//! | enter, with others, without waiting | nobody is in line, or nobody has come since a look | the same | what stands ahead is seen |
+//! | go in, alone | the owner is in line, and nobody is ahead | it has entered | what stands ahead is seen |
+//!
+//! No transaction puts a place again that is there. One that comes late would put it back under the lease with which its owner came, when
+//! the lock was passed on, or stays taken after its release; and the place would end with that lease.
+
+use super::client::KeptAlive;
+use super::client::failure::Failure;
+use super::client::txn::{Answer, Compare, Op, OpResult, Range, Txn};
+use super::keys::Keys;
+use super::look::{Look, others};
+use super::owners::Own;
+use super::store::{EtcdStore, get, got, next_keepalive, put_entered, reading, value_of};
+use crate::base::clock::Deadline;
+use crate::base::owner::Owner;
+use crate::base::value::Stored;
+use crate::engine::line::{Presence, Step, When, token_of, uuid_of};
+use crate::engine::{Grant, Request, Unanswered};
+
+type Entered = Result<Step, Unanswered<Failure>>;
+
+impl EtcdStore {
+    /// Takes the lock alone if nobody is in line, and else stands in line, if it waits.
+    pub(super) fn enter_alone(
+        &self,
+        request: Request<'_>,
+        own: &Own,
+        waits: bool,
+        deadline: &Deadline,
+    ) -> Entered {
+        let keys = self.keys(request.claim);
+        let mut compares = Vec::with_capacity(2 * keys.len());
+        for keys in &keys {
+            compares.push(Compare::Absent(keys.line()));
+            let broken = keys.broken(uuid_of(request.owner));
+            compares.push(Compare::Absent(Range::Key(broken)));
+        }
+        let mut then: Vec<_> = keys.iter().map(|keys| put_place(keys, own)).collect();
+        then.extend(self.entering(request, own, &keys, deadline)?);
+        let mut otherwise = Vec::with_capacity(3 * keys.len());
+        if waits {
+            let stand = |keys| stand_in_line(keys, own, request.owner);
+            otherwise.extend(keys.iter().map(stand));
+        }
+        let look = Look::of(self, request, own, None);
+        otherwise.extend(look.ops());
+        let txn = Txn {
+            compares,
+            then,
+            otherwise,
+        };
+        let answer = self.write_entering(request.owner, &txn, deadline)?;
+        let written = answer.succeeded || answer.results.contains(&OpResult::If(true));
+        self.check_data(request.owner, own, (&answer, written))?;
+        let created = answer.revision;
+        self.went_in(request, answer, (created, look), deadline)
+    }
+
+    /// Has the lock alone from now on, if nobody is ahead any more.
+    pub(super) fn go_in(&self, request: Request<'_>, own: &Own, deadline: &Deadline) -> Entered {
+        let Some(created) = own.created else {
+            return self.see(request, own, deadline);
+        };
+        let keys = self.keys(request.claim);
+        let look = Look::of(self, request, own, Some(created));
+        let mut compares = Vec::with_capacity(2 * keys.len());
+        for keys in &keys {
+            // It is there since then: one that was deleted, and put again late, has others ahead of it.
+            compares.push(Compare::CreatedAt(keys.place(&own.id), created));
+            compares.push(Compare::NoneCreatedBefore(keys.line(), created));
+        }
+        let txn = Txn {
+            compares,
+            then: self.entering(request, own, &keys, deadline)?,
+            otherwise: look.ops(),
+        };
+        let answer = self.write_entering(request.owner, &txn, deadline)?;
+        self.went_in(request, answer, (created, look), deadline)
+    }
+
+    /// Notes that the owner was let in alone, for the next if it doesn't release; and sees who else didn't.
+    fn entering(
+        &self,
+        request: Request<'_>,
+        own: &Own,
+        keys: &[Keys],
+        deadline: &Deadline,
+    ) -> Result<Vec<Op>, Unanswered<Failure>> {
+        let memory = self.leases.memory(deadline).map_err(Unanswered::unsent)?;
+        let mut ops = Vec::with_capacity(2 * keys.len() + 1);
+        ops.extend(keys.iter().map(|keys| put_entered(keys, own, memory)));
+        ops.extend(keys.iter().map(|keys| Op::Get(keys.entered())));
+        if request.claim.valued {
+            ops.extend(keys.first().map(|keys| get(keys.value())));
+        }
+        Ok(ops)
+    }
+
+    /// Carries out what notes that the owner was let in, and knows afterwards whether that may be there.
+    fn write_entering(
+        &self,
+        owner: &Owner,
+        txn: &Txn,
+        deadline: &Deadline,
+    ) -> Result<Answer, Unanswered<Failure>> {
+        let answer = self.write(owner, txn, deadline);
+        let may_be_there = match &answer {
+            Ok(answer) => answer.succeeded,
+            Err(unanswered) => unanswered.sent,
+        };
+        if may_be_there {
+            let mut is_first = false;
+            self.owners.change(owner, |own| {
+                is_first = !own.has_entered;
+                own.has_entered = true;
+            });
+            if is_first {
+                self.leases.remembers();
+            }
+        }
+        answer
+    }
+
+    fn went_in(
+        &self,
+        request: Request<'_>,
+        answer: Answer,
+        (created, look): (u64, Look<'_>),
+        deadline: &Deadline,
+    ) -> Entered {
+        self.owners
+            .change(request.owner, |own| own.confirm(answer.by));
+        if !answer.succeeded {
+            return self.shown(request, &look, answer, deadline);
+        }
+        let own = self.known(request.owner);
+        let mut got = got(answer);
+        let entered: Vec<_> = got.by_ref().take(request.claim.keys().len()).collect();
+        let value = request.claim.valued.then(|| got.next().and_then(value_of));
+        self.owners
+            .change(request.owner, |own| own.created = Some(created));
+        self.granted(request, (others(&entered, &own.id), value), deadline)
+    }
+
+    /// The owner has the lock, if its lease lasts.
+    pub(super) fn granted(
+        &self,
+        request: Request<'_>,
+        (abandoned, value): (bool, Option<Stored>),
+        deadline: &Deadline,
+    ) -> Entered {
+        let (now, own) = (self.clock.now(), self.known(request.owner));
+        let Some(created) = own.created else {
+            return self.see(request, &own, deadline);
+        };
+        let mut since = own.lease.since;
+        if request.ttl / 2 < now.since(since) {
+            match self.beat(request, &own, deadline)? {
+                Step::Seen(seen) if seen.own == Presence::Entries && !seen.is_broken => {
+                    since = self.known(request.owner).lease.since;
+                }
+                other => return Ok(other),
+            }
+        }
+        Ok(Step::In(Grant {
+            token: token_of(created, abandoned),
+            value,
+            since,
+        }))
+    }
+
+    /// Stands in line among others that may hold the name at the same time.
+    pub(super) fn enter_among(
+        &self,
+        request: Request<'_>,
+        own: &Own,
+        when: When,
+        deadline: &Deadline,
+    ) -> Entered {
+        let keys = self.keys(request.claim);
+        let look = Look::of(self, request, own, None);
+        let mut compares: Vec<_> = match when {
+            When::Always => Vec::new(),
+            When::IfFree => keys
+                .iter()
+                .map(|keys| Compare::Absent(keys.line()))
+                .collect(),
+            When::AsSeen(revision) => keys
+                .iter()
+                .map(|keys| Compare::CreatedBefore(keys.line(), revision + 1))
+                .collect(),
+        };
+        let is_new = |keys| is_new(keys, own, request.owner);
+        compares.extend(keys.iter().flat_map(is_new));
+        let mut then: Vec<_> = keys.iter().map(|keys| put_place(keys, own)).collect();
+        then.extend(look.ops());
+        let txn = Txn {
+            compares,
+            then,
+            otherwise: look.ops(),
+        };
+        let answer = self.write(request.owner, &txn, deadline)?;
+        self.check_data(request.owner, own, (&answer, answer.succeeded))?;
+        self.owners
+            .change(request.owner, |own| own.confirm(answer.by));
+        self.shown(request, &look, answer, deadline)
+    }
+
+    /// What an answer shows. If others have come behind the owner, of those ahead too few may have been looked at, when it wasn't known
+    /// since when the owner is in line. Then it is.
+    fn shown(
+        &self,
+        request: Request<'_>,
+        look: &Look<'_>,
+        answer: Answer,
+        deadline: &Deadline,
+    ) -> Entered {
+        match look.seen(self, answer) {
+            (seen, true) if seen.own == Presence::Entries => {
+                self.see(request, &self.known(request.owner), deadline)
+            }
+            (seen, _) => Ok(Step::Seen(seen)),
+        }
+    }
+
+    /// Sees how the names stand.
+    pub(super) fn see(&self, request: Request<'_>, own: &Own, deadline: &Deadline) -> Entered {
+        let look = Look::of(self, request, own, own.created);
+        let answer = self.read(look.ops(), deadline);
+        let answer = answer.map_err(Unanswered::unsent)?;
+        self.owners
+            .change(request.owner, |own| own.confirm(answer.by));
+        self.shown(request, &look, answer, deadline)
+    }
+
+    /// Keeps the owner's entry for another ttl, and reads nothing. The next answer of the same member proves that: see `proof`. Where
+    /// the member isn't known to lead on, it is proved at once.
+    pub(super) fn keep(&self, request: Request<'_>, own: &Own, deadline: &Deadline) -> Entered {
+        let touched = self.client.touch(own.lease.id, deadline);
+        let Some(touched) = touched.map_err(Unanswered::unsent)? else {
+            return self.beat(request, own, deadline);
+        };
+        self.owners.change(request.owner, |own| {
+            own.touched = Some(touched);
+            own.keepalive = next_keepalive(touched.since, request.ttl);
+        });
+        Ok(Step::Same)
+    }
+
+    /// Keeps the owner's entry for another ttl, proves that, and sees how the names stand.
+    pub(super) fn beat(&self, request: Request<'_>, own: &Own, deadline: &Deadline) -> Entered {
+        let look = Look::of(self, request, own, own.created);
+        let kept = self.keep_alive(request, own, &reading(look.ops()), deadline);
+        let kept = kept.map_err(Unanswered::unsent)?;
+        let (seen, _) = look.seen(self, kept.answer);
+        // Where it has entries left they are given up.
+        if kept.since.is_none() && seen.own == Presence::Entries && !seen.is_broken {
+            self.drop_lease(request.owner, deadline);
+            return Ok(Step::Lost);
+        }
+        Ok(Step::Seen(seen))
+    }
+
+    /// Keeps the owner's lease alive, and then carries out `look`, which only reads. Without an answer it is repeated as it is.
+    pub(super) fn keep_alive(
+        &self,
+        request: Request<'_>,
+        own: &Own,
+        look: &Txn,
+        deadline: &Deadline,
+    ) -> Result<KeptAlive, Failure> {
+        let kept = self.client.keep_alive(own.lease.id, look, deadline)?;
+        self.owners.change(request.owner, |known| {
+            known.confirm(kept.answer.by);
+            if let Some(since) = kept.since.filter(|_| known.lease.id == own.lease.id) {
+                known.lease.since = known.lease.since.max(since);
+                known.keepalive = next_keepalive(known.lease.since, request.ttl);
+            }
+        });
+        Ok(kept)
+    }
+}
+
+/// The owner has no place there, and isn't broken.
+fn is_new(keys: &Keys, own: &Own, owner: &Owner) -> [Compare; 2] {
+    [keys.place(&own.id), keys.broken(uuid_of(owner))].map(|key| Compare::Absent(Range::Key(key)))
+}
+
+fn stand_in_line(keys: &Keys, own: &Own, owner: &Owner) -> Op {
+    Op::If(Txn {
+        compares: is_new(keys, own, owner).into(),
+        then: vec![put_place(keys, own)],
+        otherwise: Vec::new(),
+    })
+}
+
+fn put_place(keys: &Keys, own: &Own) -> Op {
+    Op::Put {
+        key: keys.place(&own.id),
+        value: own.text.clone(),
+        lease: Some(own.lease.id),
+    }
+}

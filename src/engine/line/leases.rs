@@ -1,0 +1,330 @@
+//! What becomes of a lease: it is verified, stored with, released, made one that reads, and passed on.
+
+use std::time::Duration;
+
+use super::entries::{Entry, Line};
+use super::order::passed_on;
+use super::store::{Commit, Committed, Found, LineStore, Write};
+use crate::base::claim::Mode;
+use crate::base::clock::Deadline;
+use crate::base::error::{Error, Result};
+use crate::base::owner::Owner;
+use crate::base::token::{Ending, Token};
+use crate::engine::{Done, Gone, Outcome, Release, Request, Unanswered};
+
+/// The pause before a request without an answer is sent again.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What it may take to end what would end by itself.
+const ENDING: Duration = Duration::from_millis(60);
+
+/// Asks until there is an answer, for what is harmless to repeat. Says also whether a question without an answer may have
+/// been carried out before.
+pub(crate) fn until_answered<T>(
+    deadline: &Deadline,
+    mut ask: impl FnMut() -> Result<T, Unanswered>,
+) -> Result<(T, bool)> {
+    let mut was_sent = false;
+    loop {
+        let Unanswered { error, sent } = match ask() {
+            Ok(answer) => return Ok((answer, was_sent)),
+            Err(unanswered) => unanswered,
+        };
+        was_sent |= sent;
+        if error.may_pass() {
+            deadline.sleep(PAUSE);
+        }
+        if !error.may_pass() || deadline.is_over() {
+            return Err(error);
+        }
+    }
+}
+
+pub(super) fn verify(
+    store: &impl LineStore,
+    request: Request<'_>,
+    deadline: &Deadline,
+) -> Result<Outcome> {
+    let found = store.own(request, deadline)?;
+    let outcome = if found.iter().all(|one| one.own.is_some()) {
+        Outcome::DONE
+    } else if found.iter().any(|one| one.is_broken) {
+        Outcome::BROKEN
+    } else {
+        Outcome::NOT_OWNER
+    };
+    if !outcome.is_done() && !request.claim.has_many() {
+        // Of several names it may have others, which its release gives up.
+        store.abandon(request, &deadline.within(ENDING));
+    }
+    Ok(outcome)
+}
+
+pub(super) fn store(
+    store: &impl LineStore,
+    request: Request<'_>,
+    value: &[u8],
+    deadline: &Deadline,
+) -> Result<Outcome> {
+    let mut was_repeated = false;
+    let mut left: Option<Vec<(usize, Entry)>> = None;
+    loop {
+        let commit = Commit {
+            found: left.as_deref(),
+            entries: Write::Nothing,
+            is_clean: false,
+            value: Some(value),
+        };
+        match store.commit(request, &commit, deadline)? {
+            Committed::Done { is_repeated, .. } => {
+                return Ok(match is_repeated || was_repeated {
+                    true => Outcome::DONE_AGAIN,
+                    false => Outcome::DONE,
+                });
+            }
+            Committed::Refused { found, is_repeated } => {
+                was_repeated |= is_repeated;
+                let entries = still_own(found, left.as_deref());
+                if entries.len() < request.claim.keys().len() {
+                    return Ok(Outcome::NOT_OWNER);
+                }
+                left = Some(entries);
+            }
+        }
+    }
+}
+
+/// Those that are still the owner's, of the names that a commit was about.
+fn still_own(found: Vec<Found>, before: Option<&[(usize, Entry)]>) -> Vec<(usize, Entry)> {
+    let name = |at: usize| before.map_or(at, |before| before[at].0);
+    let own = found.into_iter().enumerate();
+    own.filter_map(|(at, found)| Some((name(at), found.own?)))
+        .collect()
+}
+
+/// Ends a lease. Entries that aren't as their owner has written them, such as those of a downgrade without an answer, are
+/// released as they are found; of several names those are released that are left.
+pub(super) fn release(
+    store: &impl LineStore,
+    request: Request<'_>,
+    release: Release<'_>,
+    deadline: &Deadline,
+) -> Result<Outcome> {
+    if release.ending == Ending::Unknown {
+        leave_for_good(store, request, deadline)?;
+        return Ok(Outcome::DONE);
+    }
+    let released = release_all(store, request, release, deadline)?;
+    if released.is_done() {
+        store.retire(request, deadline);
+    } else {
+        store.abandon(request, deadline);
+    }
+    Ok(released)
+}
+
+fn release_all(
+    store: &impl LineStore,
+    request: Request<'_>,
+    release: Release<'_>,
+    deadline: &Deadline,
+) -> Result<Outcome> {
+    let (mut end, mut was_repeated) = (Outcome::DONE, false);
+    let mut left: Option<Vec<(usize, Entry)>> = None;
+    loop {
+        let commit = Commit {
+            found: left.as_deref(),
+            entries: match release.keep {
+                Duration::ZERO => Write::Leave,
+                keep => Write::Keep(keep),
+            },
+            // After a panic the next is told.
+            is_clean: matches!(release.ending, Ending::Clean { .. }),
+            value: release.value,
+        };
+        let (found, is_repeated) = match store.commit(request, &commit, deadline)? {
+            Committed::Done { .. } => return Ok(end),
+            Committed::Refused { found, is_repeated } => (found, is_repeated),
+        };
+        was_repeated |= is_repeated;
+        if end.is_done() {
+            end = why_not(&found, was_repeated);
+        }
+        let entries = still_own(found, left.as_deref());
+        if entries.is_empty() {
+            return Ok(end);
+        }
+        left = Some(entries);
+    }
+}
+
+/// What a release comes to that found this.
+fn why_not(found: &[Found], was_repeated: bool) -> Outcome {
+    if found.iter().any(|one| one.is_broken) {
+        Outcome::BROKEN
+    } else if found.iter().all(|one| one.own.is_some()) {
+        // It is all there, and was written otherwise.
+        Outcome::DONE
+    } else if was_repeated {
+        Outcome::Gone(Gone::Repeated)
+    } else {
+        Outcome::NOT_OWNER
+    }
+}
+
+/// Gives up what an owner has that doesn't know what that is.
+fn leave_for_good(store: &impl LineStore, request: Request<'_>, deadline: &Deadline) -> Result<()> {
+    if store.has_inflight(request) {
+        // Once before its entries are gone: whoever is let in then isn't to find that it was.
+        let _ = store.leave(request, deadline);
+        // What comes late is refused from now on, and can't undo the rest.
+        store.settle(request, deadline);
+    }
+    until_answered(deadline, || store.leave(request, deadline))?;
+    store.retire(request, deadline);
+    Ok(())
+}
+
+/// An owner that has the name alone goes on as one that reads, at the same place. The lease is proved anew.
+pub(super) fn downgrade(
+    store: &impl LineStore,
+    request: Request<'_>,
+    (last_used, value): (u64, Option<&[u8]>),
+    deadline: &Deadline,
+) -> Result<Outcome> {
+    let mut token = next_token(store, request, last_used)?;
+    let commit = Commit {
+        found: None,
+        entries: Write::Become {
+            mode: Mode::Shared,
+            token: token.number,
+        },
+        is_clean: true,
+        value,
+    };
+    if let Committed::Refused { found, .. } = store.commit(request, &commit, deadline)? {
+        // Perhaps it was carried out before, without an answer.
+        let entries: Vec<_> = still_own(found, None)
+            .into_iter()
+            .map(|one| one.1)
+            .collect();
+        let Some(earlier) = downgraded(&entries, request) else {
+            return Ok(Outcome::NOT_OWNER);
+        };
+        if !store.resume(request, &entries, deadline)? {
+            return Ok(Outcome::NOT_OWNER);
+        }
+        token = Token::from_number(earlier);
+    }
+    proved(store, request, token, deadline)
+}
+
+/// The token by which the owner has all names already, to read.
+fn downgraded(entries: &[Entry], request: Request<'_>) -> Option<u64> {
+    let is_all = entries.len() == request.claim.keys().len();
+    let tokens = entries.iter().map(|entry| match entry.mode {
+        Mode::Shared => entry.token,
+        Mode::Exclusive | Mode::Permits { .. } => None,
+    });
+    let tokens = tokens.collect::<Option<Vec<_>>>().filter(|_| is_all)?;
+    tokens.into_iter().max()
+}
+
+/// The lease with that token, if it lasts.
+fn proved(
+    store: &impl LineStore,
+    request: Request<'_>,
+    token: Token,
+    deadline: &Deadline,
+) -> Result<Outcome> {
+    let prove = || store.prove(request, deadline).map_err(Unanswered::unsent);
+    Ok(match until_answered(deadline, prove)?.0 {
+        Outcome::Done(done) => Outcome::Done(Done {
+            token: Some(token),
+            ..done
+        }),
+        Outcome::Gone(_) => Outcome::NOT_OWNER,
+    })
+}
+
+/// The token of a lease that goes on for another holder.
+fn next_token(store: &impl LineStore, request: Request<'_>, last_used: u64) -> Result<Token> {
+    passed_on(last_used).ok_or_else(|| {
+        let (name, cause) = (
+            request.key().name(),
+            "it was passed on too often: release it, and lock it anew",
+        );
+        Error::engine(
+            Some(name),
+            store.place(),
+            "how often it is passed on",
+            cause,
+        )
+    })
+}
+
+/// The lease goes on for the request's owner: its entries stay where they are.
+pub(super) fn adopt(
+    store: &impl LineStore,
+    request: Request<'_>,
+    (from, last_used): (&Owner, u64),
+    deadline: &Deadline,
+) -> Result<Outcome> {
+    let token = next_token(store, request, last_used)?;
+    loop {
+        let lines = store.lines(request, deadline)?;
+        if let Some((earlier, entries)) = adopted(&lines, request.owner) {
+            // An answer to this was lost.
+            if !store.resume(request, &entries, deadline)? {
+                return Ok(Outcome::NOT_OWNER);
+            }
+            return proved(store, request, Token::from_number(earlier), deadline);
+        }
+        let entries = entries_of(&lines, from);
+        let is_so = |entry: &Entry| entry.mode == request.claim.mode;
+        let Some(entries) = entries.filter(|all| all.iter().all(|(_, entry)| is_so(entry))) else {
+            store.retire(request, deadline);
+            return Ok(Outcome::NOT_OWNER);
+        };
+        let commit = Commit {
+            found: Some(&entries),
+            entries: Write::Become {
+                mode: request.claim.mode,
+                token: token.number,
+            },
+            is_clean: false,
+            value: None,
+        };
+        match store.commit(request, &commit, deadline)? {
+            Committed::Done { since: None, .. } => {
+                return proved(store, request, token, deadline);
+            }
+            Committed::Done { since, .. } => {
+                return Ok(Outcome::Done(Done {
+                    token: Some(token),
+                    since,
+                    ..Done::default()
+                }));
+            }
+            // Another has changed it meanwhile, an answer was lost, or the lease is gone.
+            Committed::Refused { .. } => {}
+        }
+    }
+}
+
+/// The token by which the owner has all names already, and its entries.
+fn adopted(lines: &[Line], owner: &Owner) -> Option<(u64, Vec<Entry>)> {
+    let entries: Vec<_> = entries_of(lines, owner)?
+        .into_iter()
+        .map(|one| one.1)
+        .collect();
+    let tokens: Option<Vec<_>> = entries.iter().map(|entry| entry.token).collect();
+    Some((tokens?.into_iter().max()?, entries))
+}
+
+/// The entries of an owner that has one in each line, with the place of that line.
+fn entries_of(lines: &[Line], owner: &Owner) -> Option<Vec<(usize, Entry)>> {
+    let found = lines.iter().map(|line| Some(line.find(owner)?.1.clone()));
+    let found: Option<Vec<_>> = found.collect();
+    Some(found?.into_iter().enumerate().collect())
+}
