@@ -12,12 +12,54 @@ use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::base::owner::Owner;
 use crate::engine::line::{
-    Commit, Committed, Entry, Found, Line, Write, revision_of, until_answered, uuid_of,
+    Commit, Committed, Entry, Found, Line, LineLeases, LineStore, Write, revision_of,
+    until_answered, uuid_of,
 };
-use crate::engine::{Outcome, Request, Unanswered};
+use crate::engine::{Outcome, Request};
 
-impl EtcdStore {
-    pub(super) fn change(
+impl LineLeases for EtcdStore {
+    /// Keeps the owner's lease alive, and then looks whether it has its entries: so the servers that had the lease kept alive
+    /// are those that have the keys.
+    fn prove(&self, request: Request<'_>, deadline: &Deadline) -> Result<Outcome> {
+        let error = |e| self.error(Some(request.key().name()), e);
+        let Some(own) = self.owners.get(request.owner) else {
+            // Its lease has ended long ago.
+            return Ok(lost(&self.own(request, deadline)?));
+        };
+        let keys = self.keys(request.claim);
+        let mut ops = show(&keys, &own, request.owner);
+        if own.has_entered {
+            ops.extend(keys.iter().map(|keys| get(keys.entered_by(&own.id))));
+        }
+        let kept = self.keep_alive(request, &own, &reading(ops), deadline);
+        let mut kept = kept.map_err(error)?;
+        let entered = kept.answer.results.split_off(2 * keys.len());
+        let found = found(kept.answer, &keys, request);
+        // Without its lease it loses its keys at any moment.
+        let is_its = |one: &Found| {
+            let entry = one.own.as_ref();
+            entry.is_some_and(|entry| entry.session == Some(own.lease.id.0))
+        };
+        let Some(since) = kept.since.filter(|_| found.iter().all(is_its)) else {
+            if !request.claim.has_many() {
+                self.drop_lease(request.owner, &deadline.within(ENDING));
+            }
+            return Ok(lost(&found));
+        };
+        if entered.contains(&OpResult::Got(Vec::new())) {
+            self.remember(request, &keys, &own, deadline);
+        }
+        Ok(Outcome::since(since))
+    }
+
+    fn own(&self, request: Request<'_>, deadline: &Deadline) -> Result<Vec<Found>> {
+        let (own, keys) = (self.known(request.owner), self.keys(request.claim));
+        let answer = self.read(show(&keys, &own, request.owner), deadline);
+        let answer = answer.map_err(|e| self.error(Some(request.key().name()), e))?;
+        Ok(found(answer, &keys, request))
+    }
+
+    fn commit(
         &self,
         request: Request<'_>,
         commit: &Commit<'_>,
@@ -71,6 +113,52 @@ impl EtcdStore {
         Ok(Committed::Refused { found, is_repeated })
     }
 
+    fn lines(&self, request: Request<'_>, deadline: &Deadline) -> Result<Vec<Line>> {
+        let keys = self.keys(request.claim);
+        let ops: Vec<_> = keys.iter().map(|keys| Op::Get(keys.line())).collect();
+        let answer = self.until_read(Some(request.key().name()), &ops, deadline)?;
+        let lines = keys.iter().zip(got(answer));
+        let line = |(keys, found): (&Keys, Vec<KeyValue>)| {
+            let prefix = keys.line_prefix();
+            Line::of(found.into_iter().map(|one| entry_of(&prefix, one)))
+        };
+        Ok(lines.map(line).collect())
+    }
+
+    fn resume(
+        &self,
+        request: Request<'_>,
+        entries: &[Entry],
+        _deadline: &Deadline,
+    ) -> Result<bool> {
+        let Some(entry) = entries.first() else {
+            return Ok(false);
+        };
+        let (Some(lease), Some(text)) = (entry.session.map(LeaseId), Text::of(entry)) else {
+            return Ok(false);
+        };
+        let mut own = self.known(request.owner);
+        if own.lease.id != lease {
+            own.lease = ServerLease {
+                id: lease,
+                ..own.lease
+            };
+            own.keepalive = next_keepalive(own.lease.since, request.ttl);
+        }
+        let is_alone = text.mode == Mode::Exclusive;
+        match (own.has_entered, is_alone) {
+            (true, false) => self.leases.forgets(),
+            (false, true) => self.leases.remembers(),
+            _ => {}
+        }
+        (own.id, own.text) = (entry.id.clone(), text.to_bytes());
+        own.has_entered = is_alone;
+        self.know(request, own);
+        Ok(true)
+    }
+}
+
+impl EtcdStore {
     /// The keys of the names that a commit is about.
     fn keys_in(&self, request: Request<'_>, commit: &Commit<'_>) -> Vec<Keys> {
         let keys = self.keys(request.claim);
@@ -144,69 +232,11 @@ impl EtcdStore {
                 owner: from,
                 ..request
             };
-            self.retire_owner(other, deadline);
+            self.retire(other, deadline);
         } else if let Some(lease) = first.and_then(|(_, entry)| entry.session) {
             // A question of the other that comes late would take the entries back.
             self.leases.end(LeaseId(lease), deadline);
         }
-    }
-
-    /// Gives up all entries of an owner that doesn't know that it has the lock. What others have stays.
-    pub(super) fn give_up(
-        &self,
-        request: Request<'_>,
-        deadline: &Deadline,
-    ) -> Result<(), Unanswered<Failure>> {
-        let own = self.known(request.owner);
-        let keys = self.keys(request.claim);
-        let mut ops = Vec::with_capacity(2 * keys.len());
-        for keys in &keys {
-            ops.push(delete(keys.place(&own.id)));
-            // It has done nothing that the next would have to be told.
-            ops.push(delete(keys.entered_by(&own.id)));
-        }
-        self.write(request.owner, &reading(ops), deadline)?;
-        if own.has_entered {
-            self.leases.forgets();
-            self.owners
-                .change(request.owner, |own| own.has_entered = false);
-        }
-        Ok(())
-    }
-
-    /// Keeps the owner's lease alive, and then looks whether it has its entries: so the servers that had the lease kept alive
-    /// are those that have the keys.
-    pub(super) fn renew(&self, request: Request<'_>, deadline: &Deadline) -> Result<Outcome> {
-        let error = |e| self.error(Some(request.key().name()), e);
-        let Some(own) = self.owners.get(request.owner) else {
-            // Its lease has ended long ago.
-            let found = self.own_entries(request, deadline).map_err(error)?;
-            return Ok(lost(&found));
-        };
-        let keys = self.keys(request.claim);
-        let mut ops = show(&keys, &own, request.owner);
-        if own.has_entered {
-            ops.extend(keys.iter().map(|keys| get(keys.entered_by(&own.id))));
-        }
-        let kept = self.keep_alive(request, &own, &reading(ops), deadline);
-        let mut kept = kept.map_err(error)?;
-        let entered = kept.answer.results.split_off(2 * keys.len());
-        let found = found(kept.answer, &keys, request);
-        // Without its lease it loses its keys at any moment.
-        let is_its = |one: &Found| {
-            let entry = one.own.as_ref();
-            entry.is_some_and(|entry| entry.session == Some(own.lease.id.0))
-        };
-        let Some(since) = kept.since.filter(|_| found.iter().all(is_its)) else {
-            if !request.claim.has_many() {
-                self.drop_lease(request.owner, &deadline.within(ENDING));
-            }
-            return Ok(lost(&found));
-        };
-        if entered.contains(&OpResult::Got(Vec::new())) {
-            self.remember(request, &keys, &own, deadline);
-        }
-        Ok(Outcome::since(since))
     }
 
     /// What the next has to be told if this owner doesn't release is told again: it lasts for a day.
@@ -226,62 +256,6 @@ impl EtcdStore {
         if matches!(written, Err(e) if matches!(e.error, Failure::LeaseGone)) {
             self.leases.lose_memory();
         }
-    }
-
-    /// The entries of the owner as they are now.
-    pub(super) fn own_entries(
-        &self,
-        request: Request<'_>,
-        deadline: &Deadline,
-    ) -> Result<Vec<Found>, Failure> {
-        let (own, keys) = (self.known(request.owner), self.keys(request.claim));
-        let answer = self.read(show(&keys, &own, request.owner), deadline)?;
-        Ok(found(answer, &keys, request))
-    }
-
-    /// All that stand in line for the names.
-    pub(super) fn whole_lines(
-        &self,
-        request: Request<'_>,
-        deadline: &Deadline,
-    ) -> Result<Vec<Line>> {
-        let keys = self.keys(request.claim);
-        let ops: Vec<_> = keys.iter().map(|keys| Op::Get(keys.line())).collect();
-        let answer = self.until_read(Some(request.key().name()), &ops, deadline)?;
-        let lines = keys.iter().zip(got(answer));
-        let line = |(keys, found): (&Keys, Vec<KeyValue>)| {
-            let prefix = keys.line_prefix();
-            Line::of(found.into_iter().map(|one| entry_of(&prefix, one)))
-        };
-        Ok(lines.map(line).collect())
-    }
-
-    /// The owner has these entries, which a request without an answer has made its own.
-    pub(super) fn go_on_with(&self, request: Request<'_>, entries: &[Entry]) -> bool {
-        let Some(entry) = entries.first() else {
-            return false;
-        };
-        let (Some(lease), Some(text)) = (entry.session.map(LeaseId), Text::of(entry)) else {
-            return false;
-        };
-        let mut own = self.known(request.owner);
-        if own.lease.id != lease {
-            own.lease = ServerLease {
-                id: lease,
-                ..own.lease
-            };
-            own.keepalive = next_keepalive(own.lease.since, request.ttl);
-        }
-        let is_alone = text.mode == Mode::Exclusive;
-        match (own.has_entered, is_alone) {
-            (true, false) => self.leases.forgets(),
-            (false, true) => self.leases.remembers(),
-            _ => {}
-        }
-        (own.id, own.text) = (entry.id.clone(), text.to_bytes());
-        own.has_entered = is_alone;
-        self.know(request, own);
-        true
     }
 }
 

@@ -4,21 +4,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::client::failure::Failure;
-use super::diagnosis;
 use super::owners::Own;
-use super::store::EtcdStore;
+use super::store::{EtcdStore, delete, reading};
 use super::watch::EtcdWatch;
 use crate::base::clock::Deadline;
-use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
-use crate::base::name::{Key, Namespace};
-use crate::base::options::Options;
-use crate::base::value::Stored;
-use crate::engine::line::{
-    Blocker, Commit, Committed, Entry, Found, HAND_OVERS, Inspected, Line, LineStore, Snapshot,
-    Step, Watched, When, Why,
-};
-use crate::engine::{Capabilities, Cursor, Outcome, Page, Request, Revocations, Unanswered};
+use crate::engine::line::{Blocker, HAND_OVERS, LineStore, Snapshot, Step, Watched, When, Why};
+use crate::engine::{Capabilities, Request, Revocations, Unanswered};
 
 /// etcd takes 128 operations in a transaction, and each name needs three.
 const MOST_NAMES: usize = 40;
@@ -114,12 +106,26 @@ impl LineStore for EtcdStore {
         _seen: &Snapshot,
         deadline: &Deadline,
     ) -> Result<Watched<EtcdWatch>> {
-        self.begin_watch(request, blocker, deadline)
+        EtcdWatch::begin(self, request, blocker, deadline)
     }
 
     fn leave(&self, request: Request<'_>, deadline: &Deadline) -> Result<(), Unanswered> {
-        self.give_up(request, deadline)
-            .map_err(|e| self.unanswered(request, e))
+        let own = self.known(request.owner);
+        let keys = self.keys(request.claim);
+        let mut ops = Vec::with_capacity(2 * keys.len());
+        for keys in &keys {
+            ops.push(delete(keys.place(&own.id)));
+            // It has done nothing that the next would have to be told.
+            ops.push(delete(keys.entered_by(&own.id)));
+        }
+        let written = self.write(request.owner, &reading(ops), deadline);
+        written.map_err(|e| self.unanswered(request, e))?;
+        if own.has_entered {
+            self.leases.forgets();
+            self.owners
+                .change(request.owner, |own| own.has_entered = false);
+        }
+        Ok(())
     }
 
     fn has_inflight(&self, request: Request<'_>) -> bool {
@@ -128,7 +134,21 @@ impl LineStore for EtcdStore {
     }
 
     fn retire(&self, request: Request<'_>, deadline: &Deadline) {
-        self.retire_owner(request, deadline);
+        let Some(own) = self.owners.remove(request.owner) else {
+            return;
+        };
+        if !own.is_unclear {
+            return self.leases.give_back(own.lease);
+        }
+        // A question of its own that comes late is refused from now on, but one that came just now may have left word that it
+        // was let in.
+        self.leases.revoke(own.lease, deadline);
+        if own.is_released && own.has_entered {
+            let keys = self.keys(request.claim).into_iter();
+            let left = keys.map(|keys| delete(keys.entered_by(&own.id))).collect();
+            // It was released, whatever comes of this.
+            let _ = self.client.transact(&reading(left), deadline);
+        }
     }
 
     fn abandon(&self, request: Request<'_>, deadline: &Deadline) {
@@ -139,76 +159,6 @@ impl LineStore for EtcdStore {
         if let Some(own) = self.owners.get(request.owner) {
             self.leases.revoke(own.lease, deadline);
         }
-    }
-
-    fn prove(&self, request: Request<'_>, deadline: &Deadline) -> Result<Outcome> {
-        self.renew(request, deadline)
-    }
-
-    fn own(&self, request: Request<'_>, deadline: &Deadline) -> Result<Vec<Found>> {
-        let found = self.own_entries(request, deadline);
-        found.map_err(|e| self.error(Some(request.key().name()), e))
-    }
-
-    fn commit(
-        &self,
-        request: Request<'_>,
-        commit: &Commit<'_>,
-        deadline: &Deadline,
-    ) -> Result<Committed> {
-        self.change(request, commit, deadline)
-    }
-
-    fn lines(&self, request: Request<'_>, deadline: &Deadline) -> Result<Vec<Line>> {
-        self.whole_lines(request, deadline)
-    }
-
-    fn resume(
-        &self,
-        request: Request<'_>,
-        entries: &[Entry],
-        _deadline: &Deadline,
-    ) -> Result<bool> {
-        Ok(self.go_on_with(request, entries))
-    }
-
-    fn inspect(&self, key: &Key, with_times: bool, deadline: &Deadline) -> Result<Inspected> {
-        self.inspect_name(key, with_times, deadline)
-    }
-
-    fn end(&self, key: &Key, entries: &[Entry], deadline: &Deadline) -> Result<bool> {
-        self.end_entries(key, entries, deadline)
-    }
-
-    fn list(
-        &self,
-        namespace: &Namespace,
-        prefix: &str,
-        cursor: &Cursor,
-        deadline: &Deadline,
-    ) -> Result<Page> {
-        self.list_names(namespace, prefix, cursor, deadline)
-    }
-
-    fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored> {
-        self.load_value(key, deadline)
-    }
-
-    fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()> {
-        self.remove_value(key, deadline)
-    }
-
-    fn value_key(&self, key: &Key) -> String {
-        self.keys_of(key).value()
-    }
-
-    fn diagnose(
-        &self,
-        namespace: &Namespace,
-        options: &Options,
-        deadline: &Deadline,
-    ) -> Result<Vec<Finding>> {
-        diagnosis::diagnose(self, namespace, options, deadline)
     }
 
     fn tell_revocations(&self, to: Weak<dyn Revocations>) {

@@ -4,14 +4,19 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::client::txn::{Compare, Entry as KeyValue, LeaseId, Op, Range, Txn};
+use super::diagnosis;
 use super::entry::entry_of;
 use super::keys::{last_part, name_of, of_names};
 use super::store::{EtcdStore, delete, get, got, host_millis, value_of};
 use crate::base::clock::Deadline;
+use crate::base::diagnosis::Finding;
 use crate::base::error::{LostReason, Result};
 use crate::base::name::{Key, Namespace};
+use crate::base::options::Options;
 use crate::base::value::Stored;
-use crate::engine::line::{Entry, Facts, Inspected, Line, Who, token_of, until_answered, uuid_of};
+use crate::engine::line::{
+    Entry, Facts, Inspected, Line, LineOperators, Who, token_of, until_answered, uuid_of,
+};
 use crate::engine::{Cursor, Page};
 
 /// The time that is left is asked for so many holders.
@@ -20,13 +25,8 @@ const ASKED: usize = 100;
 /// A page is what is found in so many keys.
 const PAGE: u32 = 1_000;
 
-impl EtcdStore {
-    pub(super) fn inspect_name(
-        &self,
-        key: &Key,
-        with_times: bool,
-        deadline: &Deadline,
-    ) -> Result<Inspected> {
+impl LineOperators for EtcdStore {
+    fn inspect(&self, key: &Key, with_times: bool, deadline: &Deadline) -> Result<Inspected> {
         let keys = self.keys_of(key);
         let ops = [Op::Get(keys.line()), Op::Get(keys.entered())];
         let answer = self.until_read(Some(key.name()), &ops, deadline)?;
@@ -53,28 +53,8 @@ impl EtcdStore {
         })
     }
 
-    /// How long the lease of an entry lasts if it isn't kept alive.
-    fn remaining(
-        &self,
-        name: &str,
-        entry: &Entry,
-        deadline: &Deadline,
-    ) -> Result<Option<Duration>> {
-        let Some(lease) = entry.session.map(LeaseId) else {
-            return Ok(None);
-        };
-        let left = self.client.time_to_live(lease, deadline);
-        let left = left.map_err(|e| self.error(Some(name), e))?;
-        Ok(left.map(Duration::from_secs))
-    }
-
     /// Ends these entries, and leaves to each owner word of it.
-    pub(super) fn end_entries(
-        &self,
-        key: &Key,
-        entries: &[Entry],
-        deadline: &Deadline,
-    ) -> Result<bool> {
+    fn end(&self, key: &Key, entries: &[Entry], deadline: &Deadline) -> Result<bool> {
         let (name, keys) = (Some(key.name()), self.keys_of(key));
         let memory = self.leases.memory(deadline);
         let memory = memory.map_err(|e| self.error(name, e))?;
@@ -112,7 +92,7 @@ impl EtcdStore {
         Ok(is_done)
     }
 
-    pub(super) fn list_names(
+    fn list(
         &self,
         namespace: &Namespace,
         prefix: &str,
@@ -136,18 +116,12 @@ impl EtcdStore {
         Ok(page(named.collect(), keys.len() < PAGE as usize))
     }
 
-    pub(super) fn load_value(&self, key: &Key, deadline: &Deadline) -> Result<Stored> {
+    fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored> {
         Ok(value_of(self.read_value(key, deadline)?))
     }
 
-    fn read_value(&self, key: &Key, deadline: &Deadline) -> Result<Vec<KeyValue>> {
-        let value = get(self.keys_of(key).value());
-        let answer = self.until_read(Some(key.name()), &[value], deadline)?;
-        Ok(got(answer).next().unwrap_or_default())
-    }
-
     /// Removes what one look shows: a request that comes late finds another value, and leaves it.
-    pub(super) fn remove_value(&self, key: &Key, deadline: &Deadline) -> Result<()> {
+    fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()> {
         let value = self.keys_of(key).value();
         while let Some(entry) = self.read_value(key, deadline)?.pop() {
             let txn = Txn {
@@ -164,6 +138,42 @@ impl EtcdStore {
             }
         }
         Ok(())
+    }
+
+    fn value_key(&self, key: &Key) -> String {
+        self.keys_of(key).value()
+    }
+
+    fn diagnose(
+        &self,
+        namespace: &Namespace,
+        options: &Options,
+        deadline: &Deadline,
+    ) -> Result<Vec<Finding>> {
+        diagnosis::diagnose(self, namespace, options, deadline)
+    }
+}
+
+impl EtcdStore {
+    /// How long the lease of an entry lasts if it isn't kept alive.
+    fn remaining(
+        &self,
+        name: &str,
+        entry: &Entry,
+        deadline: &Deadline,
+    ) -> Result<Option<Duration>> {
+        let Some(lease) = entry.session.map(LeaseId) else {
+            return Ok(None);
+        };
+        let left = self.client.time_to_live(lease, deadline);
+        let left = left.map_err(|e| self.error(Some(name), e))?;
+        Ok(left.map(Duration::from_secs))
+    }
+
+    fn read_value(&self, key: &Key, deadline: &Deadline) -> Result<Vec<KeyValue>> {
+        let value = get(self.keys_of(key).value());
+        let answer = self.until_read(Some(key.name()), &[value], deadline)?;
+        Ok(got(answer).next().unwrap_or_default())
     }
 }
 

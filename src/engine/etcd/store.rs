@@ -113,25 +113,6 @@ impl EtcdStore {
         self.owners.set(request.owner, own, old);
     }
 
-    /// Nothing is left of an owner at etcd, but what a request without an answer may still bring. Its lease is for the next.
-    pub(super) fn retire_owner(&self, request: Request<'_>, deadline: &Deadline) {
-        let Some(own) = self.owners.remove(request.owner) else {
-            return;
-        };
-        if !own.is_unclear {
-            return self.leases.give_back(own.lease);
-        }
-        // A question of its own that comes late is refused from now on, but one that came just now may have left word that it
-        // was let in.
-        self.leases.revoke(own.lease, deadline);
-        if own.is_released && own.has_entered {
-            let keys = self.keys(request.claim).into_iter();
-            let left = keys.map(|keys| delete(keys.entered_by(&own.id))).collect();
-            // It was released, whatever comes of this.
-            let _ = self.client.transact(&reading(left), deadline);
-        }
-    }
-
     /// The lease of an owner has ended, or is about to.
     pub(super) fn drop_lease(&self, owner: &Owner, deadline: &Deadline) {
         let own = self.owners.remove(owner);

@@ -27,17 +27,17 @@ pub(super) struct EtcdWatch {
 /// More keys aren't watched one by one, but with all of their line.
 const MOST_WATCHED: usize = 32;
 
-impl EtcdStore {
-    pub(super) fn begin_watch(
-        &self,
+impl EtcdWatch {
+    pub(super) fn begin(
+        store: &EtcdStore,
         request: Request<'_>,
         blocker: &Blocker,
         deadline: &Deadline,
-    ) -> Result<Watched<EtcdWatch>> {
-        let names = self.keys(request.claim);
+    ) -> Result<Watched<Self>> {
+        let names = store.keys(request.claim);
         let (keys, ranges) = watched(&names[blocker.name], blocker);
-        let watch = self.client.watch(&ranges, blocker.heeds_changes, deadline);
-        let watch = watch.map_err(|e| self.error(Some(request.key().name()), e))?;
+        let watch = store.client.watch(&ranges, blocker.heeds_changes, deadline);
+        let watch = watch.map_err(|e| store.error(Some(request.key().name()), e))?;
         Ok(Watched {
             // Not also when it begins earlier: after data was restored the revisions that come are smaller.
             is_current: watch.begins_after() == blocker.revision,
@@ -48,10 +48,17 @@ impl EtcdStore {
                 has_puts: blocker.heeds_changes,
                 keys,
                 revision: blocker.revision,
-                endpoint: self.client.place().to_owned(),
+                endpoint: store.client.place().to_owned(),
             },
             holder: None,
         })
+    }
+
+    /// Whether events tell of one that counts. A watch that goes on may tell of what is over.
+    fn is_news(&self, events: &[Event]) -> bool {
+        let counts = |key: &[u8]| self.keys.iter().any(|one| one.as_bytes() == key);
+        let mut new = events.iter().filter(|one| self.revision < one.revision);
+        new.any(|event| counts(&event.key))
     }
 }
 
@@ -87,14 +94,5 @@ impl LineWatch for EtcdWatch {
                 return Ok(false);
             }
         }
-    }
-}
-
-impl EtcdWatch {
-    /// Whether events tell of one that counts. A watch that goes on may tell of what is over.
-    fn is_news(&self, events: &[Event]) -> bool {
-        let counts = |key: &[u8]| self.keys.iter().any(|one| one.as_bytes() == key);
-        let mut new = events.iter().filter(|one| self.revision < one.revision);
-        new.any(|event| counts(&event.key))
     }
 }

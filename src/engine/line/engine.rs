@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
+use super::leases::LineLeases;
+use super::operators::LineOperators;
 use super::store::LineStore;
 use super::wait::LineWait;
 use super::{leases, operators};
@@ -21,7 +23,7 @@ use crate::engine::{
 /// Locks in a store of lines.
 pub(crate) struct LineEngine<S>(pub(crate) Arc<S>);
 
-impl<S: LineStore> Engine for LineEngine<S> {
+impl<S: LineLeases + LineOperators> Engine for LineEngine<S> {
     fn place(&self) -> &str {
         self.0.place()
     }

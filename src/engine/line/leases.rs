@@ -4,44 +4,97 @@ use std::time::Duration;
 
 use super::entries::{Entry, Line};
 use super::order::passed_on;
-use super::store::{Commit, Committed, Found, LineStore, Write};
+use super::store::{LineStore, until_answered};
 use crate::base::claim::Mode;
-use crate::base::clock::Deadline;
+use crate::base::clock::{BootInstant, Deadline};
 use crate::base::error::{Error, Result};
 use crate::base::owner::Owner;
 use crate::base::token::{Ending, Token};
 use crate::engine::{Done, Gone, Outcome, Release, Request, Unanswered};
 
-/// The pause before a request without an answer is sent again.
-const PAUSE: Duration = Duration::from_millis(10);
+/// What leases ask of a store, besides.
+pub(crate) trait LineLeases: LineStore {
+    /// Finds whether the owner has its entries, and since when they are proven to last. One that has lost them is told why.
+    fn prove(&self, request: Request<'_>, deadline: &Deadline) -> Result<Outcome>;
+
+    /// The owner's entries, of each name, as the servers have them now.
+    fn own(&self, request: Request<'_>, deadline: &Deadline) -> Result<Vec<Found>>;
+
+    /// Changes entries: all or none, and only if they are as they were found, or as their owner has written them. Without an answer
+    /// it is asked again.
+    fn commit(
+        &self,
+        request: Request<'_>,
+        commit: &Commit<'_>,
+        deadline: &Deadline,
+    ) -> Result<Committed>;
+
+    /// The whole lines of these names, of owners that pass leases on.
+    fn lines(&self, request: Request<'_>, deadline: &Deadline) -> Result<Vec<Line>>;
+
+    /// An earlier request, whose answer was lost, has made these entries the owner's: it has them from now on. False if it can't.
+    fn resume(&self, request: Request<'_>, entries: &[Entry], deadline: &Deadline) -> Result<bool>;
+}
+
+/// What is done at once to entries of one owner.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Commit<'a> {
+    /// The entries as they were found, with the place of their name in the request: those of other names are left alone.
+    /// `None`: those of all names, as the owner has written them.
+    pub(crate) found: Option<&'a [(usize, Entry)]>,
+    pub(crate) entries: Write,
+    /// Whether what told that the owner was let in alone goes: then nobody is told that it never released the lock.
+    pub(crate) is_clean: bool,
+    /// The value is stored with it, for the first of these names.
+    pub(crate) value: Option<&'a [u8]>,
+}
+
+/// What becomes of entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Write {
+    /// They stay as they are.
+    Nothing,
+    Leave,
+    /// They stay for so long without an owner.
+    Keep(Duration),
+    /// They are the request's owner's from now on, who holds in that way, at the same place, with that token.
+    Become {
+        mode: Mode,
+        token: u64,
+    },
+}
+
+/// What came of a commit.
+#[derive(Debug)]
+pub(crate) enum Committed {
+    Done {
+        /// It was asked more than once.
+        is_repeated: bool,
+        /// If that is known by it: the entries last from then on.
+        since: Option<BootInstant>,
+    },
+    /// Nothing was done, at least by the last request.
+    Refused {
+        /// Of each name of the commit. Empty: not the entries are the reason, and it may be tried again.
+        found: Vec<Found>,
+        is_repeated: bool,
+    },
+}
+
+/// What is there of an owner in one line.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    /// Its entry, if it is that of the lease which the request is about: one that a late request has put again isn't.
+    pub(crate) own: Option<Entry>,
+    /// Whether somebody broke its lock.
+    pub(crate) is_broken: bool,
+}
 
 /// What it may take to end what would end by itself.
 const ENDING: Duration = Duration::from_millis(60);
 
-/// Asks until there is an answer, for what is harmless to repeat. Says also whether a question without an answer may have
-/// been carried out before.
-pub(crate) fn until_answered<T>(
-    deadline: &Deadline,
-    mut ask: impl FnMut() -> Result<T, Unanswered>,
-) -> Result<(T, bool)> {
-    let mut was_sent = false;
-    loop {
-        let Unanswered { error, sent } = match ask() {
-            Ok(answer) => return Ok((answer, was_sent)),
-            Err(unanswered) => unanswered,
-        };
-        was_sent |= sent;
-        if error.may_pass() {
-            deadline.sleep(PAUSE);
-        }
-        if !error.may_pass() || deadline.is_over() {
-            return Err(error);
-        }
-    }
-}
-
 pub(super) fn verify(
-    store: &impl LineStore,
+    store: &impl LineLeases,
     request: Request<'_>,
     deadline: &Deadline,
 ) -> Result<Outcome> {
@@ -61,7 +114,7 @@ pub(super) fn verify(
 }
 
 pub(super) fn store(
-    store: &impl LineStore,
+    store: &impl LineLeases,
     request: Request<'_>,
     value: &[u8],
     deadline: &Deadline,
@@ -105,7 +158,7 @@ fn still_own(found: Vec<Found>, before: Option<&[(usize, Entry)]>) -> Vec<(usize
 /// Ends a lease. Entries that aren't as their owner has written them, such as those of a downgrade without an answer, are
 /// released as they are found; of several names those are released that are left.
 pub(super) fn release(
-    store: &impl LineStore,
+    store: &impl LineLeases,
     request: Request<'_>,
     release: Release<'_>,
     deadline: &Deadline,
@@ -124,7 +177,7 @@ pub(super) fn release(
 }
 
 fn release_all(
-    store: &impl LineStore,
+    store: &impl LineLeases,
     request: Request<'_>,
     release: Release<'_>,
     deadline: &Deadline,
@@ -173,7 +226,11 @@ fn why_not(found: &[Found], was_repeated: bool) -> Outcome {
 }
 
 /// Gives up what an owner has that doesn't know what that is.
-fn leave_for_good(store: &impl LineStore, request: Request<'_>, deadline: &Deadline) -> Result<()> {
+fn leave_for_good(
+    store: &impl LineLeases,
+    request: Request<'_>,
+    deadline: &Deadline,
+) -> Result<()> {
     if store.has_inflight(request) {
         // Once before its entries are gone: whoever is let in then isn't to find that it was.
         let _ = store.leave(request, deadline);
@@ -187,7 +244,7 @@ fn leave_for_good(store: &impl LineStore, request: Request<'_>, deadline: &Deadl
 
 /// An owner that has the name alone goes on as one that reads, at the same place. The lease is proved anew.
 pub(super) fn downgrade(
-    store: &impl LineStore,
+    store: &impl LineLeases,
     request: Request<'_>,
     (last_used, value): (u64, Option<&[u8]>),
     deadline: &Deadline,
@@ -232,7 +289,7 @@ fn downgraded(entries: &[Entry], request: Request<'_>) -> Option<u64> {
 
 /// The lease with that token, if it lasts.
 fn proved(
-    store: &impl LineStore,
+    store: &impl LineLeases,
     request: Request<'_>,
     token: Token,
     deadline: &Deadline,
@@ -248,7 +305,7 @@ fn proved(
 }
 
 /// The token of a lease that goes on for another holder.
-fn next_token(store: &impl LineStore, request: Request<'_>, last_used: u64) -> Result<Token> {
+fn next_token(store: &impl LineLeases, request: Request<'_>, last_used: u64) -> Result<Token> {
     passed_on(last_used).ok_or_else(|| {
         let (name, cause) = (
             request.key().name(),
@@ -265,7 +322,7 @@ fn next_token(store: &impl LineStore, request: Request<'_>, last_used: u64) -> R
 
 /// The lease goes on for the request's owner: its entries stay where they are.
 pub(super) fn adopt(
-    store: &impl LineStore,
+    store: &impl LineLeases,
     request: Request<'_>,
     (from, last_used): (&Owner, u64),
     deadline: &Deadline,

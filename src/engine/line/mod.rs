@@ -15,11 +15,11 @@ mod wait;
 
 pub(super) use self::engine::LineEngine;
 pub(super) use self::entries::{Entry, Line, Who, uuid_of};
-pub(super) use self::leases::until_answered;
+pub(super) use self::leases::{Commit, Committed, Found, LineLeases, Write};
+pub(super) use self::operators::{Facts, Inspected, LineOperators};
 pub(super) use self::order::{
     HAND_OVERS, Standing, holders, passed_on, revision_of, standing, token_of, used,
 };
 pub(super) use self::store::{
-    Blocker, Commit, Committed, Facts, Found, Inspected, LineStore, LineWatch, Presence, Snapshot,
-    Step, Watched, When, Why, Write,
+    Blocker, LineStore, LineWatch, Presence, Snapshot, Step, Watched, When, Why, until_answered,
 };

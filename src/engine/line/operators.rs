@@ -1,22 +1,85 @@
 //! What operators see of a name, and do with it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::entries::{Entry, Line};
 use super::order::used;
-use super::store::{Facts, Inspected, LineStore};
+use super::store::LineStore;
 use crate::base::claim::Mode;
 use crate::base::clock::Deadline;
+use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
 use crate::base::inspection::{Holder, Inspection, LockState, Party, Waiter, Wants};
-use crate::base::name::Key;
+use crate::base::name::{Key, Namespace};
+use crate::base::options::Options;
+use crate::base::value::Stored;
+use crate::engine::{Cursor, Page};
+
+/// What operators ask of a store.
+pub(crate) trait LineOperators: LineStore {
+    /// A name with all that stand in its line; `with_times` also finds how long they last, which may take a request for
+    /// each.
+    fn inspect(&self, key: &Key, with_times: bool, deadline: &Deadline) -> Result<Inspected>;
+
+    /// Ends these entries at once, and tells their owners that they were broken. False if not all are as they were seen.
+    fn end(&self, key: &Key, entries: &[Entry], deadline: &Deadline) -> Result<bool>;
+
+    /// See [`Engine::list`](crate::engine::Engine::list).
+    fn list(
+        &self,
+        namespace: &Namespace,
+        prefix: &str,
+        cursor: &Cursor,
+        deadline: &Deadline,
+    ) -> Result<Page>;
+
+    /// The value of a name.
+    fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored>;
+
+    /// Deletes the value, or a newer one if that comes meanwhile.
+    fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()>;
+
+    /// For errors: where the value is stored.
+    fn value_key(&self, key: &Key) -> String;
+
+    /// See [`Engine::diagnose`](crate::engine::Engine::diagnose).
+    fn diagnose(
+        &self,
+        namespace: &Namespace,
+        options: &Options,
+        deadline: &Deadline,
+    ) -> Result<Vec<Finding>>;
+}
+
+/// A name, for operators.
+#[derive(Debug)]
+pub(crate) struct Inspected {
+    /// All of it, with the whole text of owners.
+    pub(crate) line: Line,
+    /// Of each entry.
+    pub(crate) facts: Vec<Facts>,
+    /// Not below a token that was given out, and below all that are given later.
+    pub(crate) last_token: Option<u64>,
+}
+
+/// What operators are told of an entry besides.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Facts {
+    /// That of its lease, if it holds.
+    pub(crate) token: u64,
+    pub(crate) held_for: Option<Duration>,
+    pub(crate) waited_for: Option<Duration>,
+    /// How long it lasts if it isn't renewed, or stays kept.
+    pub(crate) remaining: Option<Duration>,
+}
 
 /// So many holders are broken at once.
 const AT_ONCE: usize = 60;
 
 /// How a name stands, for those who look.
 pub(super) fn inspect(
-    store: &impl LineStore,
+    store: &impl LineOperators,
     key: &Key,
     deadline: &Deadline,
 ) -> Result<Inspection> {
@@ -97,7 +160,7 @@ fn waiter(entry: &Entry, facts: &Facts) -> Waiter {
 
 /// Takes a lock from all that one look shows to have it, and from nobody who is let in meanwhile.
 pub(super) fn break_lock(
-    store: &impl LineStore,
+    store: &impl LineOperators,
     key: &Key,
     deadline: &Deadline,
 ) -> Result<Vec<Holder>> {

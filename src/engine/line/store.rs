@@ -1,4 +1,4 @@
-//! What the line asks of a store: etcd, or ZooKeeper.
+//! What the line asks of a store, which is etcd or ZooKeeper: this, what `leases` ask, and what `operators` do.
 //!
 //! An owner has an *entry* in the line of each of its names, which all end with one lease or session at the servers. The
 //! order of the entries says who holds: see `order`. A store makes whole rounds, so that each call here is one request where the
@@ -14,27 +14,24 @@
 //! | a lease for each owner, which its waiter keeps alive; one session for all | [`rest`](LineStore::rest), and [`Why::Quiet`] |
 //! | a watch tells of what came after a revision; or its answer shows how it was then | [`Watched::is_current`] |
 //! | late requests exist on etcd; ZooKeeper's session and its order fence them | [`has_inflight`](LineStore::has_inflight), [`settle`](LineStore::settle), [`retire`](LineStore::retire) |
-//! | etcd rewrites an entry; ZooKeeper makes another with the same number | [`Write::Become`], [`Write::Keep`] |
-//! | loss is polled on etcd, pushed by ZooKeeper | [`prove`](LineStore::prove), [`tell_revocations`](LineStore::tell_revocations) |
+//! | etcd rewrites an entry; ZooKeeper makes another with the same number | `Write::Become` and `Write::Keep` of `leases` |
+//! | loss is polled on etcd, pushed by ZooKeeper | `LineLeases::prove`, and [`tell_revocations`](LineStore::tell_revocations) |
 //! | kept entries end by leases on etcd, by nothing on ZooKeeper | a snapshot shows none whose time is over: the store deletes those |
 
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::entries::{Entry, Line};
+use super::entries::Line;
 use super::order::Standing;
 use crate::base::claim::Mode;
-use crate::base::clock::{BootInstant, Deadline};
-use crate::base::diagnosis::Finding;
+use crate::base::clock::Deadline;
 use crate::base::error::Result;
-use crate::base::name::{Key, Namespace};
-use crate::base::options::Options;
 use crate::base::owner::Owner;
 use crate::base::value::Stored;
-use crate::engine::{Capabilities, Cursor, Grant, Outcome, Page, Request, Revocations, Unanswered};
+use crate::engine::{Capabilities, Grant, Request, Revocations, Unanswered};
 
-/// The servers, and what this process has there.
+/// The servers, and what this process has there: how an owner comes into line, and out of it.
 pub(crate) trait LineStore: fmt::Debug + Send + Sync + 'static {
     type Watch: LineWatch;
 
@@ -96,60 +93,6 @@ pub(crate) trait LineStore: fmt::Debug + Send + Sync + 'static {
     /// What late requests of the owner would give it is refused from now on, and what it has ends, if need be.
     fn settle(&self, request: Request<'_>, deadline: &Deadline);
 
-    /// Finds whether the owner has its entries, and since when they are proven to last. One that has lost them is told why.
-    fn prove(&self, request: Request<'_>, deadline: &Deadline) -> Result<Outcome>;
-
-    /// The owner's entries, of each name, as the servers have them now.
-    fn own(&self, request: Request<'_>, deadline: &Deadline) -> Result<Vec<Found>>;
-
-    /// Changes entries: all or none, and only if they are as they were found, or as their owner has written them. Without an answer
-    /// it is asked again.
-    fn commit(
-        &self,
-        request: Request<'_>,
-        commit: &Commit<'_>,
-        deadline: &Deadline,
-    ) -> Result<Committed>;
-
-    /// The whole lines of these names, of owners that pass leases on.
-    fn lines(&self, request: Request<'_>, deadline: &Deadline) -> Result<Vec<Line>>;
-
-    /// An earlier request, whose answer was lost, has made these entries the owner's: it has them from now on. False if it can't.
-    fn resume(&self, request: Request<'_>, entries: &[Entry], deadline: &Deadline) -> Result<bool>;
-
-    /// A name with all that stand in its line; `with_times` also finds how long they last, which may take a request for
-    /// each.
-    fn inspect(&self, key: &Key, with_times: bool, deadline: &Deadline) -> Result<Inspected>;
-
-    /// Ends these entries at once, and tells their owners that they were broken. False if not all are as they were seen.
-    fn end(&self, key: &Key, entries: &[Entry], deadline: &Deadline) -> Result<bool>;
-
-    /// See [`Engine::list`](crate::engine::Engine::list).
-    fn list(
-        &self,
-        namespace: &Namespace,
-        prefix: &str,
-        cursor: &Cursor,
-        deadline: &Deadline,
-    ) -> Result<Page>;
-
-    /// The value of a name.
-    fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored>;
-
-    /// Deletes the value, or a newer one if that comes meanwhile.
-    fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()>;
-
-    /// For errors: where the value is stored.
-    fn value_key(&self, key: &Key) -> String;
-
-    /// See [`Engine::diagnose`](crate::engine::Engine::diagnose).
-    fn diagnose(
-        &self,
-        namespace: &Namespace,
-        options: &Options,
-        deadline: &Deadline,
-    ) -> Result<Vec<Finding>>;
-
     /// See [`Engine::tell_revocations`](crate::engine::Engine::tell_revocations).
     fn tell_revocations(&self, to: Weak<dyn Revocations>);
 
@@ -158,82 +101,6 @@ pub(crate) trait LineStore: fmt::Debug + Send + Sync + 'static {
 
     /// The lease is lost, or will never be released: see [`Engine::forget`](crate::engine::Engine::forget).
     fn forget(&self, _owner: &Owner) {}
-}
-
-/// What is done at once to entries of one owner.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Commit<'a> {
-    /// The entries as they were found, with the place of their name in the request: those of other names are left alone.
-    /// `None`: those of all names, as the owner has written them.
-    pub(crate) found: Option<&'a [(usize, Entry)]>,
-    pub(crate) entries: Write,
-    /// Whether what told that the owner was let in alone goes: then nobody is told that it never released the lock.
-    pub(crate) is_clean: bool,
-    /// The value is stored with it, for the first of these names.
-    pub(crate) value: Option<&'a [u8]>,
-}
-
-/// What becomes of entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Write {
-    /// They stay as they are.
-    Nothing,
-    Leave,
-    /// They stay for so long without an owner.
-    Keep(Duration),
-    /// They are the request's owner's from now on, who holds in that way, at the same place, with that token.
-    Become {
-        mode: Mode,
-        token: u64,
-    },
-}
-
-/// What came of a commit.
-#[derive(Debug)]
-pub(crate) enum Committed {
-    Done {
-        /// It was asked more than once.
-        is_repeated: bool,
-        /// If that is known by it: the entries last from then on.
-        since: Option<BootInstant>,
-    },
-    /// Nothing was done, at least by the last request.
-    Refused {
-        /// Of each name of the commit. Empty: not the entries are the reason, and it may be tried again.
-        found: Vec<Found>,
-        is_repeated: bool,
-    },
-}
-
-/// What is there of an owner in one line.
-#[derive(Clone, Debug)]
-pub(crate) struct Found {
-    /// Its entry, if it is that of the lease which the request is about: one that a late request has put again isn't.
-    pub(crate) own: Option<Entry>,
-    /// Whether somebody broke its lock.
-    pub(crate) is_broken: bool,
-}
-
-/// A name, for operators.
-#[derive(Debug)]
-pub(crate) struct Inspected {
-    /// All of it, with the whole text of owners.
-    pub(crate) line: Line,
-    /// Of each entry.
-    pub(crate) facts: Vec<Facts>,
-    /// Not below a token that was given out, and below all that are given later.
-    pub(crate) last_token: Option<u64>,
-}
-
-/// What operators are told of an entry besides.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Facts {
-    /// That of its lease, if it holds.
-    pub(crate) token: u64,
-    pub(crate) held_for: Option<Duration>,
-    pub(crate) waited_for: Option<Duration>,
-    /// How long it lasts if it isn't renewed, or stays kept.
-    pub(crate) remaining: Option<Duration>,
 }
 
 /// A watch of what is in a waiter's way. Dropped, it ends.
@@ -371,5 +238,30 @@ impl Snapshot {
         let mut holders = self.lines.iter().filter_map(|line| line.holders().first());
         let other = holders.find(|entry| self.is_whole && !entry.is_of(request.owner))?;
         Some(other.owner()?.holder().to_owned()).filter(|holder| !holder.is_empty())
+    }
+}
+
+/// The pause before a request without an answer is sent again.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Asks until there is an answer, for what is harmless to repeat. Says also whether a question without an answer may have
+/// been carried out before.
+pub(crate) fn until_answered<T>(
+    deadline: &Deadline,
+    mut ask: impl FnMut() -> Result<T, Unanswered>,
+) -> Result<(T, bool)> {
+    let mut was_sent = false;
+    loop {
+        let Unanswered { error, sent } = match ask() {
+            Ok(answer) => return Ok((answer, was_sent)),
+            Err(unanswered) => unanswered,
+        };
+        was_sent |= sent;
+        if error.may_pass() {
+            deadline.sleep(PAUSE);
+        }
+        if !error.may_pass() || deadline.is_over() {
+            return Err(error);
+        }
     }
 }
