@@ -1,4 +1,11 @@
 //! The commands of the engine: what is sent to the server about a name, and what its answers mean.
+//!
+//! | verb | script | its arguments, and what it answers |
+//! |---|---|---|
+//! | acquire | `acquire` | here |
+//! | renew, verify, store | `renew` | `change` |
+//! | release, downgrade, adopt | those of these names | `change` |
+//! | what operators ask, and values without a lease | `inspect`, `break`, `locks`, `permits`, `remove` | `operate` |
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,30 +13,22 @@ use std::time::Duration;
 
 use ::redis::Value;
 
-use self::call::{Call, Needs};
-use super::answers::stored;
-use super::keys::{Keys, VALUE};
-use super::reply::check_length;
-use super::script::{Order, Script};
+use super::keys::Keys;
+use super::script::{Call, Needs, Order, Script};
 use super::server::{Answer, Server};
 use super::servers::{Route, Servers};
 use crate::base::claim::{Claim, Mode, Prefer};
 use crate::base::clock::Deadline;
-use crate::base::error::{Error, Result};
 use crate::base::name::Key;
-use crate::base::token::{Ending, Token};
+use crate::base::token::Token;
 use crate::base::value::Stored;
-use crate::engine::{Gone, Outcome, Release, Request, Unanswered};
+use crate::engine::heartbeat::{Acquired, IfTaken, Taken};
+use crate::engine::{Request, Unanswered};
 
-mod acquire;
-mod adopt;
-mod call;
+mod change;
 mod errors;
 mod operate;
 mod parts;
-mod raise;
-mod renew;
-mod send;
 
 /// The scripts, and the server that runs them.
 #[derive(Debug)]
@@ -38,9 +37,9 @@ pub(super) struct Commands {
     acquire: Pair,
     renew: Pair,
     release: Pair,
+    adopt: Pair,
     downgrade: Script,
     permits: Script,
-    adopt: Pair,
     raise: Script,
     inspect: Script,
     break_lock: Script,
@@ -72,47 +71,6 @@ impl Pair {
     }
 }
 
-/// The arguments of a script that changes what is held, after the owner.
-struct Change<'a> {
-    arguments: [Cow<'a, str>; 2],
-    value: Option<&'a [u8]>,
-    /// What follows the value. Empty when it isn't needed.
-    last: Cow<'a, str>,
-    needs: Needs,
-}
-
-impl<'a> Change<'a> {
-    fn call(self, script: &'a Script, request: Request<'a>) -> Call<'a> {
-        let passed = match (self.value, &*self.last) {
-            (None, "") => 3,
-            (Some(_), "") => 4,
-            _ => 5,
-        };
-        let needs = Needs {
-            value: self.value.is_some(),
-            ..self.needs
-        };
-        let [first, second] = self.arguments;
-        let arguments = [
-            request.owner.as_str().as_bytes().into(),
-            bytes(first),
-            bytes(second),
-            self.value.unwrap_or_default().into(),
-            bytes(self.last),
-        ];
-        Call::new(script, request, needs, arguments.into_iter().take(passed))
-    }
-
-    fn new(first: impl Into<Cow<'a, str>>, second: impl Into<Cow<'a, str>>) -> Self {
-        Change {
-            arguments: [first.into(), second.into()],
-            value: None,
-            last: "".into(),
-            needs: Needs::default(),
-        }
-    }
-}
-
 impl Commands {
     pub(super) fn new(servers: Arc<dyn Servers>) -> Self {
         Commands {
@@ -120,9 +78,9 @@ impl Commands {
             acquire: Pair::new("acquire"),
             renew: Pair::new("renew"),
             release: Pair::new("release"),
+            adopt: Pair::new("adopt"),
             downgrade: Script::new("lock/downgrade"),
             permits: Script::new("semaphore/permits"),
-            adopt: Pair::new("adopt"),
             raise: Script::new("all/raise"),
             inspect: Script::new("lock/inspect"),
             break_lock: Script::new("lock/break"),
@@ -150,213 +108,85 @@ impl Commands {
         self.servers.known(Route::to(&Keys::of(key).lock))
     }
 
-    /// Does what is asked with a lease whose names are on one slot.
-    pub(super) fn change_lease(
+    /// Gives also the server that answered.
+    pub(super) fn acquire(
         &self,
         request: Request<'_>,
-        change: crate::engine::Change<'_>,
+        if_taken: IfTaken<'_>,
         deadline: &Deadline,
-    ) -> Result<Outcome> {
-        use crate::engine::Change;
-        match change {
-            Change::Renew => self.renew(request, deadline),
-            Change::Verify => self.is_owner(request, deadline),
-            Change::Release(release) => self.release(request, release, deadline),
-            Change::Store(value) => self.store(request, value, deadline),
-            Change::Downgrade { last_used, value } => self
-                .downgrade(request, last_used, value, deadline)
-                .map(Outcome::from),
-            Change::Adopt { from, last_used } => self
-                .adopt(request, from, last_used, deadline)
-                .map(Outcome::from),
-            Change::GiveAway => Ok(Outcome::DONE),
-        }
+    ) -> Result<(Acquired, Arc<Server>), Unanswered> {
+        let call = self.acquisition(request, if_taken);
+        self.acquired(request, self.send(request, &call, deadline))
     }
 
-    fn store(&self, request: Request<'_>, value: &[u8], deadline: &Deadline) -> Result<Outcome> {
-        check_length(request.key().name(), Some(value))?;
-        let call = self.renewing(millis(request.ttl), request, Some(value));
-        let answer = self.send(&call, deadline);
-        Ok(match self.changed(request, answer)? {
-            (1, false) => Outcome::DONE,
-            (1, true) => Outcome::DONE_AGAIN,
-            _ => Outcome::NOT_OWNER,
-        })
-    }
-
-    fn release(
-        &self,
-        request: Request<'_>,
-        release: Release<'_>,
-        deadline: &Deadline,
-    ) -> Result<Outcome> {
-        check_length(request.key().name(), release.value)?;
-        let call = self.releasing(request, release);
-        let answer = self.send(&call, deadline);
-        let was_repeated = matches!(&answer, Ok(Answer { repeated: true, .. }));
-        let has_moved = matches!(&answer, Ok(Answer { moved: true, .. }));
-        let released = self.released(request, answer)?;
-        let unknown = match released {
-            _ if release.value.is_none() => return Ok(released),
-            // The second copy wrote nothing: what replicas have of that is no proof that they have the value.
-            Outcome::Done(_) | Outcome::Gone(Gone::Unclear)
-                if was_repeated && self.asks_replicas() =>
-            {
-                "the answer was lost that says whether replicas have its value"
-            }
-            // It may not have had the lease, and then it isn't the first copy that has ended it there.
-            Outcome::Gone(Gone::Unclear) if has_moved => {
-                "the answer was lost of a server whose place another has taken"
-            }
-            _ => return Ok(released),
+    fn acquisition<'a>(&'a self, request: Request<'a>, if_taken: IfTaken<'a>) -> Call<'a> {
+        let (ttl, mode) = (millis(request.ttl), mode(request.claim, true));
+        let (within, inbox) = match if_taken {
+            IfTaken::Leave => (String::new(), None),
+            IfTaken::Wait {
+                heartbeat_within,
+                inbox,
+            } => (millis(heartbeat_within), inbox),
         };
-        Err(self.unavailable(request.key(), unknown))
+        let hears_at = inbox.and_then(|inbox| inbox.server);
+        let arguments = [
+            request.owner.as_str(),
+            &ttl,
+            &mode,
+            &within,
+            inbox.map_or("", |inbox| inbox.channel),
+            hears_at.unwrap_or_default(),
+        ];
+        let passed = match (if_taken, hears_at) {
+            (IfTaken::Leave, _) => 3,
+            (IfTaken::Wait { .. }, None) => 5,
+            (IfTaken::Wait { .. }, Some(_)) => 6,
+        };
+        let needs = Needs {
+            value: request.claim.valued,
+            order: Order::Asks(request.owner.as_str()),
+            ..needs_of_renewal(request.ttl)
+        };
+        let script = self.acquire.of(request.claim);
+        let arguments = arguments.map(str::as_bytes);
+        script.call_for(request.claim, needs, &arguments[..passed])
     }
 
-    fn released(
+    fn acquired(
         &self,
         request: Request<'_>,
         answer: Result<Answer, Unanswered>,
-    ) -> Result<Outcome> {
-        Ok(match self.changed(request, answer)? {
-            (1, _) => Outcome::DONE,
-            (2, true) => Outcome::Gone(Gone::Unclear),
-            (3, _) => Outcome::BROKEN,
-            _ => Outcome::NOT_OWNER,
-        })
-    }
-
-    fn releasing<'a>(&'a self, request: Request<'a>, release: Release<'a>) -> Call<'a> {
-        let counter = release.ending.counter().unwrap_or(0).to_string();
-        let keep = match release.keep {
-            Duration::ZERO => String::new(),
-            keep => millis(keep.saturating_add(Duration::from_nanos(999_999))),
-        };
-        let change = Change {
-            value: release.value,
-            last: keep.into(),
-            needs: Needs {
-                replicas: release.value.is_some(),
-                // A master that was replaced would say yes, and leave the lock taken at its successor.
-                ..needs_of_renewal(request.ttl)
-            },
-            ..Change::new(counter, mode(request.claim, false))
-        };
-        change
-            .call(self.release.of(request.claim), request)
-            .in_order(Order::TakesBack(request.owner.as_str()))
-    }
-
-    pub(super) fn downgrade(
-        &self,
-        request: Request<'_>,
-        last_used: u64,
-        value: Option<&[u8]>,
-        deadline: &Deadline,
-    ) -> Result<Option<Token>> {
-        let counter = Ending::Clean { last_used }.counter();
-        let counter = counter.unwrap_or(0).to_string();
-        let change = Change {
-            value,
-            needs: needs_of_renewal(request.ttl),
-            ..Change::new(counter, millis(request.ttl))
-        };
-        let (token, _) = self.change(&self.downgrade, request, change, deadline)?;
-        Ok((token > 0).then(|| Token::from_number(token)))
-    }
-
-    pub(super) fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored> {
-        stored(self.get(key, deadline)?).ok_or_else(|| self.surprised(key))
-    }
-
-    pub(super) fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()> {
-        let keys = Keys::of(key);
-        let keys = keys.all();
-        // The value that one look shows is deleted by the next call: one that comes late finds another, and leaves it. Where it
-        // is stored anew all the time, a call that comes late deletes no more than one that comes now.
-        const LOOKS: usize = 20;
-        let mut seen = Vec::new();
-        for looks in 0.. {
-            let arguments = [if looks < LOOKS { &seen[..] } else { b"*" }];
-            let call = self.remove.call(&keys, &arguments);
-            let answer = self.servers.call(Route::to(keys[0]), &call, deadline);
-            match answer.map_err(|e| self.error(Some(key), e.error))?.value {
-                Value::BulkString(found) if found.is_empty() => return Ok(()),
-                Value::BulkString(found) => seen = found,
-                _ => break,
+    ) -> Result<(Acquired, Arc<Server>), Unanswered> {
+        let answer = answer?;
+        // It may be a grant that was changed on its way.
+        let acquired = acquired(answer.value)
+            .ok_or_else(|| Unanswered::sent(self.surprised(request.key())))?;
+        match (&acquired, answer.shortfall) {
+            (Acquired::Granted { .. }, Some(shortfall)) => {
+                Err(Unanswered::sent(self.unconfirmed(request.key(), shortfall)))
             }
-        }
-        Err(self.surprised(key))
-    }
-
-    pub(super) fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32> {
-        let keys = Keys::of(key);
-        let keys = keys.all();
-        let call = self.permits.call(&keys[..VALUE], &[]);
-        let answer = self.servers.call(Route::to(keys[0]), &call, deadline);
-        match answer.map_err(|e| self.error(Some(key), e.error))?.value {
-            Value::Int(used) => {
-                // Held otherwise, none is free.
-                let used = u32::try_from(used).unwrap_or(of);
-                Ok(of.saturating_sub(used))
-            }
-            _ => Err(self.surprised(key)),
+            _ => Ok((acquired, answer.server)),
         }
     }
 
-    /// Runs a script that changes what is held, and gives what [`Commands::changed`] does.
-    fn change(
+    /// Sends it to the server of its names.
+    fn send(
         &self,
-        script: &Script,
         request: Request<'_>,
-        change: Change<'_>,
+        call: &Call<'_>,
         deadline: &Deadline,
-    ) -> Result<(u64, bool)> {
-        check_length(request.key().name(), change.value)?;
-        let call = change.call(script, request);
-        self.changed(request, self.send(&call, deadline))
-    }
-
-    /// The number of an answer, 0 when the lock isn't the owner's, and whether the server was asked twice. What too few
-    /// replicas have may be lost.
-    fn changed(
-        &self,
-        request: Request<'_>,
-        answer: Result<Answer, Unanswered>,
-    ) -> Result<(u64, bool)> {
-        let key = request.key();
-        let answer = match answer {
-            Ok(answer) => answer,
-            // Whatever stands there now, it isn't ours.
-            Err(Unanswered {
-                error: Error::Conflict { .. },
-                ..
-            }) => return Ok((0, false)),
-            Err(e) => return Err(e.error),
-        };
-        let Value::Int(number) = answer.value else {
-            return Err(self.surprised(key));
-        };
-        let number = u64::try_from(number).map_err(|_| self.surprised(key))?;
-        let is_done = number == 1 || number > 3;
-        match answer.shortfall.filter(|_| is_done) {
-            Some(shortfall) => Err(self.unconfirmed(key, shortfall)),
-            None => Ok((number, answer.repeated)),
-        }
-    }
-
-    /// Sends a command about a name's value.
-    fn get(&self, key: &Key, deadline: &Deadline) -> Result<Value> {
-        let mut command = ::redis::cmd("GET");
-        let keys = Keys::of(key);
-        command.arg(keys.all()[VALUE]);
-        let answer = self.servers.call(Route::to(&keys.lock), &command, deadline);
-        let answer = answer.map_err(|e| self.error(Some(key), e.error))?;
-        Ok(answer.value)
+    ) -> Result<Answer, Unanswered> {
+        let answer = self.servers.call(route(call), call, deadline);
+        answer.map_err(|e| self.unanswered(request.claim, e))
     }
 }
 
-fn needs_of_renewal(ttl: Duration) -> Needs {
+fn route<'a>(call: &'a Call<'_>) -> Route<'a> {
+    let (key, known_within) = call.to();
+    Route { key, known_within }
+}
+
+fn needs_of_renewal(ttl: Duration) -> Needs<'static> {
     Needs {
         replicas: true,
         known_within: Some(known_within(ttl)),
@@ -371,13 +201,6 @@ fn known_within(ttl: Duration) -> Duration {
     ttl / 4
 }
 
-fn bytes<'a>(text: impl Into<Cow<'a, str>>) -> Cow<'a, [u8]> {
-    match text.into() {
-        Cow::Borrowed(text) => text.as_bytes().into(),
-        Cow::Owned(text) => text.into_bytes().into(),
-    }
-}
-
 fn millis(ttl: Duration) -> String {
     ttl.as_millis().to_string()
 }
@@ -390,5 +213,101 @@ fn mode(claim: &Claim, asks: bool) -> Cow<'static, str> {
         (Mode::Shared, Prefer::Readers) if asks => "R".into(),
         (Mode::Shared, _) => "r".into(),
         (Mode::Permits { count, of }, _) => format!("{count}/{of}").into(),
+    }
+}
+
+fn acquired(value: Value) -> Option<Acquired> {
+    match value {
+        Value::Int(0) => Some(Acquired::Broken),
+        Value::Int(token) => granted(token, None),
+        Value::Array(parts) => match <[Value; 2]>::try_from(parts) {
+            Ok([Value::Int(token), value]) => granted(token, Some(stored(value)?)),
+            Ok(_) => None,
+            Err(parts) => match &parts[..] {
+                &[
+                    Value::Int(remaining),
+                    Value::Int(counter),
+                    Value::Int(was_queued),
+                    Value::Int(is_handed_on),
+                    Value::Int(queue_length),
+                    ref holder @ ..,
+                ] => Some(Acquired::Taken(Taken {
+                    remaining: remaining.try_into().ok().map(Duration::from_millis),
+                    counter: counter.try_into().ok()?,
+                    was_queued: was_queued == 1,
+                    is_handed_on: is_handed_on == 1,
+                    queue_length: queue_length.try_into().ok()?,
+                    holder: holder.first().and_then(text),
+                })),
+                _ => None,
+            },
+        },
+        _ => None,
+    }
+}
+
+fn granted(token: i64, value: Option<Stored>) -> Option<Acquired> {
+    let token = Token::from_number(token.try_into().ok()?);
+    Some(Acquired::Granted { token, value })
+}
+
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::BulkString(bytes) => String::from_utf8(bytes.clone()).ok(),
+        _ => None,
+    }
+}
+
+fn stored(value: Value) -> Option<Stored> {
+    match value {
+        Value::Nil => Some(None),
+        Value::BulkString(bytes) => Some(Some(bytes.into())),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_answers_are_no_grant() {
+        for value in [
+            Value::Nil,
+            Value::Int(-5),
+            Value::Okay,
+            Value::Array(vec![]),
+            Value::Array(vec![Value::Int(5), Value::Okay]),
+        ] {
+            assert_eq!(acquired(value), None);
+        }
+        let forever = [-1, 4, 0, 0, 0].map(Value::Int);
+        let taken = |holder| {
+            Acquired::Taken(Taken {
+                remaining: None,
+                counter: 4,
+                was_queued: false,
+                is_handed_on: false,
+                queue_length: 0,
+                holder,
+            })
+        };
+        let mut forever = forever.to_vec();
+        assert_eq!(acquired(Value::Array(forever.clone())), Some(taken(None)));
+        forever.push(Value::BulkString(b"host/1/2".into()));
+        let holder = Some("host/1/2".to_owned());
+        assert_eq!(acquired(Value::Array(forever)), Some(taken(holder)));
+        let token = Token {
+            number: 7,
+            abandoned: true,
+        };
+        assert_eq!(acquired(Value::Int(0)), Some(Acquired::Broken));
+        let granted = |value| Some(Acquired::Granted { token, value });
+        assert_eq!(acquired(Value::Int(7)), granted(None));
+        let with = |value| Value::Array(vec![Value::Int(7), value]);
+        assert_eq!(acquired(with(Value::Nil)), granted(Some(None)));
+        let value = Some(b"1".as_slice().into());
+        let text = Value::BulkString(b"1".into());
+        assert_eq!(acquired(with(text)), granted(Some(value)));
     }
 }

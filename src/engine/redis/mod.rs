@@ -28,7 +28,6 @@ use crate::base::options::Options;
 use crate::base::value::Stored;
 
 mod address;
-mod answers;
 mod channel_names;
 mod commands;
 mod connection;

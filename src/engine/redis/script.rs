@@ -1,8 +1,12 @@
-//! Scripts by their digest.
+//! Scripts by their digest, and calls of them.
+
+use std::time::Duration;
 
 use ::redis::Cmd;
 
+use super::keys::{HOLDERS, Keys, QUEUE, VALUE};
 use super::lua;
+use crate::base::claim::Claim;
 
 /// A script of `lua/`.
 #[derive(Debug)]
@@ -13,10 +17,29 @@ pub(super) struct Script {
 
 /// A script with its keys and arguments.
 #[derive(Debug)]
-pub(super) struct ScriptCall<'a> {
+pub(super) struct Call<'a> {
     script: &'a Script,
-    keys: &'a [&'a str],
-    arguments: &'a [&'a [u8]],
+    /// How many parts there are behind the script.
+    parts: usize,
+    /// How many keys, the keys, and the arguments, as they are sent.
+    packed: Vec<u8>,
+    /// The keys of the locks that it is about, all on one slot. Empty where it is about no owner's.
+    locks: Vec<String>,
+    needs: Needs<'a>,
+}
+
+/// What a script that is run for an owner needs besides its arguments.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Needs<'a> {
+    /// The key of the value.
+    pub(super) value: bool,
+    /// No keys but those of the lease. A node that has a slot in part carries out only scripts all of whose keys it has.
+    pub(super) lease_only: bool,
+    /// That replicas have what it writes, where the options say so.
+    pub(super) replicas: bool,
+    /// How long ago the server may have been found out, at most.
+    pub(super) known_within: Option<Duration>,
+    pub(super) order: Order<'a>,
 }
 
 /// A command that can be sent again in another form when the server asks for it.
@@ -82,34 +105,66 @@ impl Script {
         Script { code, digest }
     }
 
-    pub(super) fn call<'a>(
-        &'a self,
-        keys: &'a [&'a str],
-        arguments: &'a [&'a [u8]],
-    ) -> ScriptCall<'a> {
-        ScriptCall {
+    pub(super) fn call(&self, keys: &[&str], arguments: &[&[u8]]) -> Call<'_> {
+        const USUAL_SIZE: usize = 320;
+        let mut packed = Vec::with_capacity(USUAL_SIZE);
+        push_part(&mut packed, keys.len().to_string().as_bytes());
+        for part in keys.iter().map(|key| key.as_bytes()) {
+            push_part(&mut packed, part);
+        }
+        for part in arguments {
+            push_part(&mut packed, part);
+        }
+        Call {
             script: self,
-            keys,
-            arguments,
+            parts: 1 + keys.len() + arguments.len(),
+            packed,
+            locks: Vec::new(),
+            needs: Needs::default(),
+        }
+    }
+
+    /// The same with the keys of a claim, all of which are on one slot.
+    pub(super) fn call_for<'a>(
+        &'a self,
+        claim: &Claim,
+        needs: Needs<'a>,
+        arguments: &[&[u8]],
+    ) -> Call<'a> {
+        let keys: Vec<_> = claim.keys().iter().map(Keys::of).collect();
+        let passed = if needs.value { VALUE + 1 } else { VALUE };
+        let needed = keys.iter().flat_map(|keys| {
+            let mut all = keys.all();
+            if needs.lease_only {
+                // In the place of a key that isn't needed stands the lock's.
+                let end = if claim.is_exclusive() { VALUE } else { HOLDERS };
+                all[QUEUE..end].fill(&keys.lock);
+            }
+            all.into_iter().take(passed)
+        });
+        let call = self.call(&needed.collect::<Vec<_>>(), arguments);
+        Call {
+            locks: keys.into_iter().map(|keys| keys.lock).collect(),
+            needs,
+            ..call
         }
     }
 }
 
-impl ScriptCall<'_> {
+impl Call<'_> {
+    /// One of its keys, which decides on the slot, and how long ago the server may have been found out.
+    pub(super) fn to(&self) -> (&str, Option<Duration>) {
+        let first = self.locks.first().map_or("", String::as_str);
+        (first, self.needs.known_within)
+    }
+
     /// The crate's `Cmd` would copy each part twice, on the way of every lock and unlock.
     fn pack(&self, verb: &str, script: &str) -> Vec<u8> {
-        const USUAL_SIZE: usize = 320;
-        let mut bytes = Vec::with_capacity(USUAL_SIZE);
-        push_number(&mut bytes, b'*', 3 + self.keys.len() + self.arguments.len());
-        for part in [verb, script, &self.keys.len().to_string()] {
-            push_part(&mut bytes, part.as_bytes());
-        }
-        for key in self.keys {
-            push_part(&mut bytes, key.as_bytes());
-        }
-        for argument in self.arguments {
-            push_part(&mut bytes, argument);
-        }
+        let mut bytes = Vec::with_capacity(script.len() + self.packed.len() + 64);
+        push_number(&mut bytes, b'*', 2 + self.parts);
+        push_part(&mut bytes, verb.as_bytes());
+        push_part(&mut bytes, script.as_bytes());
+        bytes.extend_from_slice(&self.packed);
         bytes
     }
 }
@@ -133,13 +188,28 @@ fn push_number(bytes: &mut Vec<u8>, mark: u8, number: usize) {
     bytes.extend_from_slice(b"\r\n");
 }
 
-impl Command for ScriptCall<'_> {
+impl Command for Call<'_> {
     fn packed(&self) -> Vec<u8> {
         self.pack("EVALSHA", &self.script.digest)
     }
 
     fn in_full(&self) -> Option<Vec<u8>> {
         Some(self.pack("EVAL", &self.script.code))
+    }
+
+    fn is_for_replicas(&self) -> bool {
+        self.needs.replicas
+    }
+
+    fn locks(&self) -> Vec<&str> {
+        match self.needs.order {
+            Order::Asks(_) => self.locks.iter().map(String::as_str).collect(),
+            Order::Any | Order::TakesBack(_) => Vec::new(),
+        }
+    }
+
+    fn order(&self) -> Order<'_> {
+        self.needs.order
     }
 }
 

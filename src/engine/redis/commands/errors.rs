@@ -6,8 +6,8 @@ use super::Commands;
 use crate::base::claim::Claim;
 use crate::base::error::{Cause, Error};
 use crate::base::name::Key;
-use crate::engine::redis::answers::conflict;
 use crate::engine::redis::failure::Failure;
+use crate::engine::redis::keys::Keys;
 use crate::engine::redis::shortfall::Shortfall;
 use crate::engine::{Unanswered, denied};
 
@@ -70,5 +70,24 @@ impl Commands {
     pub(super) fn surprised(&self, key: &Key) -> Error {
         let cause = "it doesn't answer a script as a Redis server does";
         Error::engine(Some(key.name()), self.place(), self.advice(), cause)
+    }
+}
+
+/// The acquire script says CONFLICT for a counter, and which; WRONGTYPE is the server's word, about a lock.
+fn conflict(name: &str, keys: &[Key], reason: &str) -> Error {
+    let counter = reason.strip_prefix("CONFLICT ");
+    let counter = counter.and_then(|rest| rest.strip_suffix(" holds no counter"));
+    let (key, reason) = match counter {
+        Some(counter) => (counter.to_owned(), "it holds no counter"),
+        None => {
+            let locks: Vec<_> = keys.iter().map(|key| Keys::of(key).lock).collect();
+            let reason = "it, or one of the keys beside it, is of another type";
+            (locks.join(" or "), reason)
+        }
+    };
+    Error::Conflict {
+        name: name.to_owned(),
+        key,
+        reason: reason.to_owned(),
     }
 }

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use ::redis::{FromRedisValue, Value};
 
-use super::Commands;
+use super::{Commands, stored};
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
+use crate::base::value::Stored;
 use crate::engine::redis::channel_names::{broken_channel, tag};
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::keys::{Keys, VALUE};
@@ -60,6 +61,60 @@ impl Commands {
             .call_once(Route::anew(keys[0]), &call, deadline);
         let answer = answer.map_err(|e| self.error(Some(key), e.error))?;
         broken(answer.value).ok_or_else(|| self.surprised(key))
+    }
+
+    pub(in crate::engine::redis) fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored> {
+        stored(self.get(key, deadline)?).ok_or_else(|| self.surprised(key))
+    }
+
+    pub(in crate::engine::redis) fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()> {
+        let keys = Keys::of(key);
+        let keys = keys.all();
+        // The value that one look shows is deleted by the next call: one that comes late finds another, and leaves it. Where it
+        // is stored anew all the time, a call that comes late deletes no more than one that comes now.
+        const LOOKS: usize = 20;
+        let mut seen = Vec::new();
+        for looks in 0.. {
+            let arguments = [if looks < LOOKS { &seen[..] } else { b"*" }];
+            let call = self.remove.call(&keys, &arguments);
+            let answer = self.servers.call(Route::to(keys[0]), &call, deadline);
+            match answer.map_err(|e| self.error(Some(key), e.error))?.value {
+                Value::BulkString(found) if found.is_empty() => return Ok(()),
+                Value::BulkString(found) => seen = found,
+                _ => break,
+            }
+        }
+        Err(self.surprised(key))
+    }
+
+    pub(in crate::engine::redis) fn free_permits(
+        &self,
+        key: &Key,
+        of: u32,
+        deadline: &Deadline,
+    ) -> Result<u32> {
+        let keys = Keys::of(key);
+        let keys = keys.all();
+        let call = self.permits.call(&keys[..VALUE], &[]);
+        let answer = self.servers.call(Route::to(keys[0]), &call, deadline);
+        match answer.map_err(|e| self.error(Some(key), e.error))?.value {
+            Value::Int(used) => {
+                // Held otherwise, none is free.
+                let used = u32::try_from(used).unwrap_or(of);
+                Ok(of.saturating_sub(used))
+            }
+            _ => Err(self.surprised(key)),
+        }
+    }
+
+    /// Sends a command about a name's value.
+    fn get(&self, key: &Key, deadline: &Deadline) -> Result<Value> {
+        let mut command = ::redis::cmd("GET");
+        let keys = Keys::of(key);
+        command.arg(keys.all()[VALUE]);
+        let answer = self.servers.call(Route::to(&keys.lock), &command, deadline);
+        let answer = answer.map_err(|e| self.error(Some(key), e.error))?;
+        Ok(answer.value)
     }
 
     pub(in crate::engine::redis) fn list(

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::Commands;
-use super::call::Call;
+use super::{Commands, millis, needs_of_renewal, route};
 use crate::base::claim::Claim;
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
@@ -13,7 +13,9 @@ use crate::base::owner::Owner;
 use crate::base::token::Token;
 use crate::engine::heartbeat::{Acquired, IfTaken};
 use crate::engine::redis::keys::Keys;
+use crate::engine::redis::script::{Call, Command};
 use crate::engine::redis::server::{Answer, Server};
+use crate::engine::redis::servers::at_once::call_all;
 use crate::engine::redis::servers::slots::slot_of;
 use crate::engine::redis::settings::Kind;
 use crate::engine::{Outcome, Release, Request, Unanswered};
@@ -67,7 +69,7 @@ impl Commands {
         deadline: &Deadline,
     ) -> Vec<Result<Outcome>> {
         let calls = with(requests, |request| {
-            self.renewing(super::millis(request.ttl), request, None)
+            self.renewing(request, request.ttl, None)
         });
         self.each(calls, deadline, Self::renewed)
     }
@@ -78,7 +80,9 @@ impl Commands {
         requests: &[Request<'_>],
         deadline: &Deadline,
     ) -> Vec<Result<Outcome>> {
-        let calls = with(requests, |request| self.renewing("0", request, None));
+        let calls = with(requests, |request| {
+            self.renewing(request, Duration::ZERO, None)
+        });
         self.each(calls, deadline, Self::renewed)
     }
 
@@ -126,6 +130,13 @@ impl Commands {
         })
     }
 
+    fn raising<'a>(&'a self, request: Request<'a>, token: Token) -> Call<'a> {
+        let (ttl, token) = (millis(request.ttl), token.number.to_string());
+        let arguments = [request.owner.as_str(), &ttl, &token].map(str::as_bytes);
+        let needs = needs_of_renewal(request.ttl);
+        self.raise.call_for(request.claim, needs, &arguments)
+    }
+
     /// Sends the calls, and says what each answer means.
     fn each<'a, T>(
         &'a self,
@@ -134,9 +145,17 @@ impl Commands {
         meaning: impl Fn(&Self, Request<'_>, Result<Answer, Unanswered>) -> T,
     ) -> Vec<T> {
         let (requests, calls): (Vec<_>, Vec<_>) = calls.into_iter().unzip();
-        let answers = self.send_all(&calls, deadline).into_iter().zip(requests);
+        let routed: Vec<_> = calls
+            .iter()
+            .map(|call| (route(call), call as &dyn Command))
+            .collect();
+        let answers = call_all(&*self.servers, &routed, deadline);
+        let answers = answers.into_iter().zip(requests);
         answers
-            .map(|(answer, request)| meaning(self, request, answer))
+            .map(|(answer, request)| {
+                let answer = answer.map_err(|e| self.unanswered(request.claim, e));
+                meaning(self, request, answer)
+            })
             .collect()
     }
 }
