@@ -34,7 +34,6 @@ mod line_store;
 mod look;
 mod operators;
 mod owners;
-mod receivers;
 mod store;
 mod watch;
 

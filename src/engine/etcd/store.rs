@@ -9,8 +9,7 @@ use super::client::txn::{Answer, Entry as KeyValue, LeaseId, Op, OpResult, Range
 use super::entry::Text;
 use super::keys::{Keys, of_names};
 use super::leases::Leases;
-use super::owners::{Own, Owners, gone_after};
-use super::receivers::Receivers;
+use super::owners::{Own, Owners, Receivers, gone_after};
 use crate::base::backoff::shortened;
 use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Clock, Deadline};

@@ -23,3 +23,6 @@ pub(super) use self::order::{
 pub(super) use self::store::{
     Blocker, LineStore, LineWatch, Presence, Snapshot, Step, Watched, When, Why, until_answered,
 };
+
+#[cfg(test)]
+mod tests;
