@@ -8,7 +8,6 @@ mod forks;
 mod idle;
 mod limits;
 mod links;
-mod old;
 mod planted;
 mod puppet;
 mod storm;

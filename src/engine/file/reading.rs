@@ -13,13 +13,6 @@ use crate::engine::rules::{Entry, EntryState, NameState};
 pub(super) fn written_of(found: Found, doors: &mut Doors) -> Option<Written> {
     match found {
         Found::Fresh | Found::Cut => Some(Written::default()),
-        Found::Old { counter, abandoned } => Some(Written {
-            counter,
-            name: NameState {
-                abandoned_until: abandoned.then_some(BootInstant::MAX),
-                ..NameState::default()
-            },
-        }),
         Found::Text { text, boots, seen } => {
             let mut written = parse(&text, doors)?;
             if let Some(seen) = seen {

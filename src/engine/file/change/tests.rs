@@ -337,13 +337,3 @@ fn reboot_ends_what_ends_at_a_time_and_leaves_the_rest_to_the_doors() {
         assert!(name.entries.iter().all(|one| one.since <= now));
     }
 }
-
-#[test]
-fn counter_of_version_0_1_goes_on() {
-    for (counter, abandoned) in [(8, false), (8, true)] {
-        let written = written_of(Found::Old { counter, abandoned }, &mut Doors::default()).unwrap();
-        assert_eq!(written.counter, counter);
-        assert_eq!(written.name.abandoned_until.is_some(), abandoned);
-        assert!(written.name.entries.is_empty());
-    }
-}

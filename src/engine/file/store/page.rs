@@ -8,7 +8,7 @@
 //! 2 S   or here
 //! ```
 //!
-//! It uses `file::digits`, `file::size_limit` and its own parts, `head` and `old`. What always holds here: whenever the process is killed, the file has the text before a write or the
+//! It uses `file::digits`, `file::size_limit` and its own part, `head`. What always holds here: whenever the process is killed, the file has the text before a write or the
 //! one after it. A short text is written with its head into the first page by one call, which the kernel does wholly or not
 //! at all. A long one is written to where the one in use isn't, and then the head alone. The room for a write is there before the
 //! head is written, and the room for another long text as long as this one: a disk that becomes full keeps none from being replaced.
@@ -22,7 +22,6 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 
 mod head;
-mod old;
 
 pub(in crate::engine::file) use self::head::{BootId, Boots};
 use self::head::{HEAD, Head};
@@ -45,12 +44,6 @@ pub(in crate::engine::file) enum Found {
     Fresh,
     /// What a power cut has left, unless somebody writes it at this moment. It says nothing.
     Cut,
-    /// What version 0.1 wrote, or the ones after it.
-    Old {
-        counter: u64,
-        /// Whoever took the lock hasn't released it.
-        abandoned: bool,
-    },
     Text {
         text: String,
         /// Whether the process that wrote it had the boot id of this one.
@@ -122,11 +115,7 @@ pub(in crate::engine::file) fn read(
         return Ok(Some((Found::Fresh, Place::none(filled))));
     }
     let Some(head) = Head::parse(page) else {
-        let old = old::counter_of(page).map(|counter| Found::Old {
-            counter,
-            abandoned: counter % 2 == 1,
-        });
-        return Ok(old.map(|old| (old, Place::none(filled))));
+        return Ok(None);
     };
     if let Some(text) = text_of(file, page, &head)? {
         let place = Place {

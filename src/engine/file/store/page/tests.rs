@@ -200,26 +200,9 @@ fn write_that_was_cut_short_leaves_the_text_before_it() {
 
 #[test]
 fn first_write_that_was_cut_short_leaves_what_was_there() {
-    let file = temp_file();
-    file.write_all_at(format!("{:020}\n", 7).as_bytes(), 0)
-        .unwrap();
-    let old = content_of(&file);
-    let counted = Some(Found::Old {
-        counter: 7,
-        abandoned: true,
-    });
-    for filled in [
-        old.len(),
-        old.len() + 1,
-        100,
-        1000,
-        PAGE,
-        PAGE + 1,
-        8 * PAGE,
-    ] {
-        let mut torn = old.clone();
-        torn.resize(filled, 0);
-        assert_eq!(found(&torn, &BOOT), counted);
+    for filled in [0, 1, 100, 1000, PAGE, PAGE + 1, 8 * PAGE] {
+        let torn = vec![0; filled];
+        assert_eq!(found(&torn, &BOOT), Some(Found::Fresh));
         let file = file_with(&torn);
         replace(&file, "a text");
         assert_eq!(found(&content_of(&file), &BOOT), text("a text"));
@@ -265,42 +248,10 @@ fn process_that_knows_no_boot_cant_tell_it_from_that_of_others() {
 }
 
 #[test]
-fn counter_of_an_old_file_is_found() {
-    for_any(|random| {
-        let counter = random.u64(..1 << 52);
-        let file = temp_file();
-        let mut old = format!("{counter:020}\n").into_bytes();
-        if random.bool() {
-            let record = random.one_of(&["", "unfinished", "held 00000000000000000007 wall h/1/1"]);
-            old.extend_from_slice(format!("{record:319}\n").as_bytes());
-        }
-        if random.bool() {
-            old.resize(341, 0);
-            old.extend_from_slice(b"broken\n");
-        }
-        file.write_all_at(&old, 0).unwrap();
-        let abandoned = counter % 2 == 1;
-        let expected = Found::Old { counter, abandoned };
-        assert_eq!(found(&content_of(&file), &BOOT), Some(expected));
-    });
-    let zeros = [&[0; 341][..], b"broken\n"].concat();
-    let unused = Found::Old {
-        counter: 0,
-        abandoned: false,
-    };
-    assert_eq!(found(&zeros, &BOOT), Some(unused));
-    let counter = format!("{:020}\n", 5);
-    for (rest, is_old) in [
-        ("held 00000000000000000007 wall me", true),
-        ("00000000000000000007 wall\n", true),
-        ("#!/bin/sh", false),
-        ("held \u{1}", false),
-        (&"0".repeat(400), false),
-    ] {
-        let found = found(format!("{counter}{rest}").as_bytes(), &BOOT);
-        assert_eq!(found.is_some(), is_old, "{rest:?}");
+fn file_without_a_head_holds_something_else() {
+    for other in ["#!/bin/sh", "00000000000000000007\n", "crosslock 2 "] {
+        assert_eq!(found(other.as_bytes(), &BOOT), None, "{other:?}");
     }
-    assert_eq!(found(b"18446744073709551615\n", &BOOT), None);
 }
 
 #[cfg(target_os = "linux")]
