@@ -22,10 +22,6 @@ pub(crate) const LINGER: Duration = Duration::from_millis(40);
 /// slow network, may take. A dead waiter costs the others no more than one such heartbeat.
 pub(crate) const HEARTBEAT_LATENESS: Duration = Duration::from_millis(500);
 
-/// Where many wait in one queue, each sends its heartbeats so much more seldom for every other: together they send
-/// about a thousand a second, however many they are.
-pub(crate) const HEARTBEAT_SHARE: Duration = Duration::from_millis(1);
-
 /// No thread sleeps longer without looking at what it waits for.
 pub(crate) const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
 

@@ -1,4 +1,4 @@
-//! When a waiter asks again, in an engine whose queue drops waiters that don't: Redis and memory.
+//! When a waiter asks again, in an engine whose queue drops waiters that don't: Redis.
 //!
 //! A question announces when the next one comes, at the latest. A waiter that hears of grants asks seldom, to keep its
 //! place and to find what it missed; one that doesn't asks as often as its caller's options say.
@@ -7,13 +7,17 @@ use std::time::Duration;
 
 use super::Pace;
 use crate::base::backoff::shortened;
-use crate::base::limits::{HEARTBEAT_LATENESS, HEARTBEAT_SHARE};
+use crate::base::limits::HEARTBEAT_LATENESS;
 
 #[cfg(feature = "redis")]
 pub(super) use self::questions::Listening;
 pub(super) use self::questions::{Acquired, IfTaken, Taken};
 
 mod questions;
+
+/// Where many wait in one queue, each sends its heartbeats so much more seldom for every other: together they send
+/// about a thousand a second, however many they are.
+const HEARTBEAT_SHARE: Duration = Duration::from_millis(1);
 
 /// When one waiter asks again.
 #[derive(Debug, Default)]
