@@ -2,9 +2,9 @@
 
 use super::change::Names;
 use super::files::Files;
-use super::store::door::DoorId;
-use super::store::section::Haste;
-use super::text::Doors;
+use super::presence::PresenceId;
+use super::section::LockMode;
+use super::text::Presences;
 use crate::base::clock::{BootInstant, Deadline};
 use crate::base::error::Result;
 use crate::base::inspection::Holder;
@@ -34,14 +34,14 @@ pub(super) struct Manner {
     pub(super) waits: bool,
     /// Whether it looks if those ahead of it are gone. One that waits is told of that.
     pub(super) looks: bool,
-    pub(super) haste: Haste,
+    pub(super) lock_mode: LockMode,
 }
 
 /// What a waiter waits for.
 #[derive(Default)]
 pub(super) struct Ahead {
-    /// The doors of those whose end may let it in.
-    pub(super) doors: Vec<DoorId>,
+    /// The presences of those whose end may let it in.
+    pub(super) presences: Vec<PresenceId>,
     /// When it may come in although nobody does anything.
     pub(super) changes: Option<BootInstant>,
     /// How many wait ahead of it.
@@ -51,12 +51,12 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    pub(super) fn of(request: Request<'_>, table: &Table, doors: &Doors) -> Self {
+    pub(super) fn of(request: Request<'_>, table: &Table, presences: &Presences) -> Self {
         let ahead = table.ahead_of(request);
         Ahead {
-            doors: ahead
+            presences: ahead
                 .iter()
-                .filter_map(|one| doors.get(one).copied())
+                .filter_map(|one| presences.get(one).copied())
                 .collect(),
             changes: table.changes(request),
             place: table.place_of(request),
@@ -93,28 +93,28 @@ impl Files {
             };
             Ok((asked, stays))
         };
-        self.change_by_door(request, (manner.haste, deadline), ask)
+        self.change_by_presence(request, (manner.lock_mode, deadline), ask)
     }
 
-    /// Makes a change that an owner may be named in from then on, by a door that others find. It tells whether it is.
-    fn change_by_door<T>(
+    /// Makes a change that an owner may be named in from then on, by a presence that others find. It tells whether it is.
+    fn change_by_presence<T>(
         &self,
         request: Request<'_>,
-        when: (Haste, &Deadline),
+        when: (LockMode, &Deadline),
         change: impl FnOnce(&mut Names<'_>) -> Result<(T, bool)>,
     ) -> Result<T> {
         let (owner, error) = (request.owner, |e| self.error(request.key(), e));
-        let is_new = self.take_door(owner).map_err(error)?;
+        let is_new = self.take_presence(owner).map_err(error)?;
         let changed = self.change(request.claim.keys(), when, |names| {
-            let door = self.doors.found(owner, &self.root);
-            names.set_door(owner, door.map_err(error)?);
+            let presence = self.presences.found(owner, &self.root);
+            names.set_presence(owner, presence.map_err(error)?);
             change(names)
         });
         match &changed {
             Ok((_, true)) => {}
-            Ok((_, false)) => self.doors.give_back(owner),
+            Ok((_, false)) => self.presences.give_back(owner),
             // Should anything have been written for it, that is over.
-            Err(_) if is_new => self.doors.close(owner),
+            Err(_) if is_new => self.presences.close(owner),
             Err(_) => {}
         }
         changed.map(|(done, _)| done)
@@ -127,51 +127,57 @@ impl Files {
         deadline: &Deadline,
     ) -> Result<Outcome> {
         let owner = request.owner;
-        let Some(door) = self.doors.of(owner) else {
+        let Some(presence) = self.presences.of(owner) else {
             return Ok(Outcome::NOT_OWNER);
         };
-        let changed = self.change(request.claim.keys(), (Haste::Urgent, deadline), |names| {
-            names.set_door(owner, door.id());
-            let released = names.table.release(lasting(request), release, names.now);
-            if released == Outcome::BROKEN {
-                names.remove_broken(owner);
-            }
-            if let (Outcome::Done(_), Some(value)) = (&released, release.value) {
-                self.store(request.key(), value)?;
-            }
-            Ok((released, names.mention(owner)))
-        });
+        let changed = self.change(
+            request.claim.keys(),
+            (LockMode::Urgent, deadline),
+            |names| {
+                names.set_presence(owner, presence.id());
+                let released = names.table.release(lasting(request), release, names.now);
+                if released == Outcome::BROKEN {
+                    names.remove_broken(owner);
+                }
+                if let (Outcome::Done(_), Some(value)) = (&released, release.value) {
+                    self.store(request.key(), value)?;
+                }
+                Ok((released, names.mention(owner)))
+            },
+        );
         if changed.as_ref().is_err_and(|e| !e.may_pass()) {
             // Nobody tries it again.
-            self.doors.close(owner);
+            self.presences.close(owner);
         }
         let (released, stays) = changed?;
         if !stays {
-            self.doors.give_back(owner);
+            self.presences.give_back(owner);
         }
         Ok(released)
     }
 
     /// Whether the lease is the owner's, and whether others can see that its owner lives.
     pub(super) fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<Outcome> {
-        let Some(door) = self.doors.of(request.owner) else {
+        let Some(presence) = self.presences.of(request.owner) else {
             return Ok(Outcome::NOT_OWNER);
         };
-        let is_there = door.is_at_its_path();
+        let is_there = presence.is_at_its_path();
         if !is_there.map_err(|e| self.error(request.key(), e))? {
             return Ok(Outcome::NOT_OWNER);
         }
-        if let Err(e) = door.touch() {
-            log::debug!("can't have a door look new: {e}");
+        if let Err(e) = presence.touch() {
+            log::debug!("can't have a presence look new: {e}");
         }
-        self.change(request.claim.keys(), (Haste::Urgent, deadline), |names| {
-            Ok(names.table.is_owner(lasting(request), names.now))
-        })
+        self.change(
+            request.claim.keys(),
+            (LockMode::Urgent, deadline),
+            |names| Ok(names.table.is_owner(lasting(request), names.now)),
+        )
     }
 
-    /// Copies of its door: whoever has one keeps it open.
+    /// Copies of its presence: whoever has one keeps it open.
     pub(super) fn lock_files(&self, owner: &Owner) -> io::Result<Vec<File>> {
-        let copy = self.doors.copy(owner)?;
+        let copy = self.presences.copy(owner)?;
         Ok(copy.into_iter().collect())
     }
 
@@ -189,22 +195,26 @@ impl Files {
             let value = self.value(request)?;
             Ok((token.map(|token| (token, value)), token.is_some()))
         };
-        let adopted = self.change_by_door(request, (Haste::Urgent, deadline), adopt)?;
+        let adopted = self.change_by_presence(request, (LockMode::Urgent, deadline), adopt)?;
         if adopted.is_some() {
-            self.doors.give_back(from);
+            self.presences.give_back(from);
         }
         Ok(adopted)
     }
 
-    /// The lease lasts for a ttl from now on, whether this process lives or not: its owner has no door any more.
+    /// The lease lasts for a ttl from now on, whether this process lives or not: its owner has no presence any more.
     pub(super) fn give_away(&self, request: Request<'_>, deadline: &Deadline) -> Result<()> {
-        let given = self.change(request.claim.keys(), (Haste::Urgent, deadline), |names| {
-            names.table.renew(request, names.now);
-            names.leave_door(request.owner);
-            Ok(())
-        });
+        let given = self.change(
+            request.claim.keys(),
+            (LockMode::Urgent, deadline),
+            |names| {
+                names.table.renew(request, names.now);
+                names.leave_presence(request.owner);
+                Ok(())
+            },
+        );
         if given.is_ok() {
-            self.doors.give_back(request.owner);
+            self.presences.give_back(request.owner);
         }
         given
     }
@@ -217,16 +227,21 @@ impl Files {
         value: Option<&[u8]>,
         deadline: &Deadline,
     ) -> Result<Option<Token>> {
-        self.change(request.claim.keys(), (Haste::Urgent, deadline), |names| {
-            let (table, now) = (&mut names.table, names.now);
-            let Some((token, repeated)) = table.downgrade(lasting(request), last_used, now) else {
-                return Ok(None);
-            };
-            if let Some(value) = value.filter(|_| !repeated) {
-                self.store(request.key(), value)?;
-            }
-            Ok(Some(token))
-        })
+        self.change(
+            request.claim.keys(),
+            (LockMode::Urgent, deadline),
+            |names| {
+                let (table, now) = (&mut names.table, names.now);
+                let Some((token, repeated)) = table.downgrade(lasting(request), last_used, now)
+                else {
+                    return Ok(None);
+                };
+                if let Some(value) = value.filter(|_| !repeated) {
+                    self.store(request.key(), value)?;
+                }
+                Ok(Some(token))
+            },
+        )
     }
 
     /// For a name without a file none is made.
@@ -235,16 +250,20 @@ impl Files {
         if found.is_none() {
             return Ok(Vec::new());
         }
-        let broken = self.change(slice::from_ref(key), (Haste::Urgent, deadline), |names| {
-            let all = names.holders_of(key);
-            let are_gone = names.end_those_gone(&all)?;
-            let left = names.holders_of(key);
-            if are_gone && !left.iter().any(|one| all.contains(one)) {
-                // Nobody had it any more. Whom it was granted to just now keeps it.
-                return Ok(None);
-            }
-            Ok(Some(names.table.break_lock(key, names.now)))
-        })?;
+        let broken = self.change(
+            slice::from_ref(key),
+            (LockMode::Urgent, deadline),
+            |names| {
+                let all = names.holders_of(key);
+                let are_gone = names.end_those_gone(&all)?;
+                let left = names.holders_of(key);
+                if are_gone && !left.iter().any(|one| all.contains(one)) {
+                    // Nobody had it any more. Whom it was granted to just now keeps it.
+                    return Ok(None);
+                }
+                Ok(Some(names.table.break_lock(key, names.now)))
+            },
+        )?;
         let Some(broken) = broken else {
             return Ok(Vec::new());
         };
@@ -259,13 +278,17 @@ impl Files {
         value: &[u8],
         deadline: &Deadline,
     ) -> Result<Outcome> {
-        self.change(request.claim.keys(), (Haste::Urgent, deadline), |names| {
-            if !names.table.holds(lasting(request), names.now) {
-                return Ok(Outcome::NOT_OWNER);
-            }
-            self.store(request.key(), value)?;
-            Ok(Outcome::DONE)
-        })
+        self.change(
+            request.claim.keys(),
+            (LockMode::Urgent, deadline),
+            |names| {
+                if !names.table.holds(lasting(request), names.now) {
+                    return Ok(Outcome::NOT_OWNER);
+                }
+                self.store(request.key(), value)?;
+                Ok(Outcome::DONE)
+            },
+        )
     }
 }
 

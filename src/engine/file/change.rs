@@ -2,7 +2,7 @@
 //!
 //! The files of all names are locked, in the order in which the claim has them, and read; the rules make the change; what has
 //! changed is written, the files are unlocked, and who is concerned is told. A process that dies on the way leaves each file as it was,
-//! or as it was to be; its own part in it ends with its door.
+//! or as it was to be; its own part in it ends with its presence.
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -11,15 +11,16 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::by_owner::Owners;
+use super::boot::BootId;
 use super::calls::Ahead;
 use super::dir::is_exhausted;
 use super::files::Files;
-use super::reading::written_of;
-use super::store::door::{self, DoorId};
-use super::store::page::{BootId, Found};
-use super::store::section::{Entered, Haste, NameFile, Section};
-use super::text::{Doors, Written, text_of};
+use super::page::Found;
+use super::presence::{self, PresenceId};
+use super::section::{Entered, LockMode, NameFile, Section};
+use super::text::Owners;
+use super::text::written_of;
+use super::text::{Presences, Written, text_of};
 use crate::base::clock::{BootClock, BootInstant, Clock, Deadline};
 use crate::base::error::Result;
 use crate::base::name::Key;
@@ -38,14 +39,14 @@ const LONGEST_TRY: Duration = Duration::from_secs(10);
 pub(super) struct Names<'a> {
     files: &'a Files,
     pub(super) table: Table,
-    doors: Doors,
-    /// Whether an owner has another door than the files say.
-    has_other_door: bool,
-    /// Whose lease is to last without its door.
-    without_door: Option<(Owner, DoorId)>,
+    presences: Presences,
+    /// Whether an owner has another presence than the files say.
+    has_other_presence: bool,
+    /// Whose lease is to last without its presence.
+    without_presence: Option<(Owner, PresenceId)>,
     pub(super) now: BootInstant,
     parts: Vec<Part<'a>>,
-    /// Whose door was looked at.
+    /// Whose presence was looked at.
     alive: Owners,
 }
 
@@ -62,7 +63,7 @@ impl Files {
     pub(super) fn change<T>(
         &self,
         keys: &[Key],
-        (haste, deadline): (Haste, &Deadline),
+        (lock_mode, deadline): (LockMode, &Deadline),
         change: impl FnOnce(&mut Names<'_>) -> Result<T>,
     ) -> Result<T> {
         let until = if deadline.remaining() < SHORTEST_TRY {
@@ -76,7 +77,7 @@ impl Files {
             for key in keys {
                 opened.push(self.name(key)?);
             }
-            let Some(mut names) = self.lock(keys, &opened, haste, &until)? else {
+            let Some(mut names) = self.lock(keys, &opened, lock_mode, &until)? else {
                 if until.is_over() {
                     return Err(self.busy(&keys[0]));
                 }
@@ -85,7 +86,7 @@ impl Files {
             let done = change(&mut names)?;
             let told = names.write()?;
             drop(names);
-            self.ring(told);
+            self.notify(told);
             return Ok(done);
         }
     }
@@ -95,15 +96,18 @@ impl Files {
         &'a self,
         keys: &'a [Key],
         opened: &'a [Arc<NameFile>],
-        haste: Haste,
+        lock_mode: LockMode,
         until: &Deadline,
     ) -> Result<Option<Names<'a>>> {
         let mut names = Names::none(self);
         for (key, file) in keys.iter().zip(opened) {
-            match file.section(haste, until).map_err(|e| self.error(key, e))? {
+            match file
+                .section(lock_mode, until)
+                .map_err(|e| self.error(key, e))?
+            {
                 Entered::Section(section) => {
                     if self.root.hold(file.root()) {
-                        self.doors.look_again();
+                        self.presences.look_again();
                     }
                     names.add(key, section)?;
                 }
@@ -118,10 +122,13 @@ impl Files {
     }
 
     /// Tells owners to look again. One that isn't there any more needn't be told.
-    fn ring(&self, doors: Vec<DoorId>) {
-        for door in doors {
-            let rung = self.root.held().and_then(|root| door::ring(&root, door));
-            if let Err(e) = rung {
+    fn notify(&self, presences: Vec<PresenceId>) {
+        for presence in presences {
+            let notified = self
+                .root
+                .held()
+                .and_then(|root| presence::notify(&root, presence));
+            if let Err(e) = notified {
                 log::debug!("can't wake a waiter, which looks by itself later: {e}");
             }
         }
@@ -133,9 +140,9 @@ impl<'a> Names<'a> {
         Names {
             files,
             table: Table::default(),
-            doors: Doors::default(),
-            has_other_door: false,
-            without_door: None,
+            presences: Presences::default(),
+            has_other_presence: false,
+            without_presence: None,
             now: BootClock.now(),
             parts: Vec::new(),
             alive: Owners::default(),
@@ -145,7 +152,7 @@ impl<'a> Names<'a> {
     fn add(&mut self, key: &'a Key, mut section: Section<'a>) -> Result<()> {
         let read = section.read(&BootId::current());
         let found = read.map_err(|e| self.files.error(key, e))?;
-        let before = found.and_then(|found| written_of(found, &mut self.doors));
+        let before = found.and_then(|found| written_of(found, &mut self.presences));
         let before = before.ok_or_else(|| self.files.no_state(key))?;
         let state = before.name.clone();
         self.table.put(key, state, before.counter);
@@ -157,20 +164,20 @@ impl<'a> Names<'a> {
         Ok(())
     }
 
-    /// By which door an owner of this process is known from now on.
-    pub(super) fn set_door(&mut self, owner: &Owner, door: DoorId) {
-        let before = self.doors.insert(owner.clone(), door);
-        self.has_other_door |= before.is_some_and(|before| before != door);
+    /// By which presence an owner of this process is known from now on.
+    pub(super) fn set_presence(&mut self, owner: &Owner, presence: PresenceId) {
+        let before = self.presences.insert(owner.clone(), presence);
+        self.has_other_presence |= before.is_some_and(|before| before != presence);
     }
 
     /// Those ahead of an owner, as far as the files say it.
     pub(super) fn ahead(&self, request: Request<'_>) -> Ahead {
-        Ahead::of(request, &self.table, &self.doors)
+        Ahead::of(request, &self.table, &self.presences)
     }
 
     /// Whether its process lives doesn't matter any more.
-    pub(super) fn leave_door(&mut self, owner: &Owner) {
-        self.without_door = self.doors.remove_entry(owner);
+    pub(super) fn leave_presence(&mut self, owner: &Owner) {
+        self.without_presence = self.presences.remove_entry(owner);
     }
 
     /// Whether somebody's lease of one of these names has ended without a word: whoever is gone of those.
@@ -210,11 +217,11 @@ impl<'a> Names<'a> {
         if self.alive.contains(owner) {
             return Ok(false);
         }
-        let Some(door) = self.doors.get(owner) else {
+        let Some(presence) = self.presences.get(owner) else {
             return Ok(false);
         };
         let root = self.files.root.held();
-        let is_gone = match root.and_then(|root| door::is_gone(&root, *door)) {
+        let is_gone = match root.and_then(|root| presence::is_gone(&root, *presence)) {
             // Without a descriptor for it nobody can tell, so it counts as there.
             Err(e) if is_exhausted(&e) => Ok(false),
             looked => looked,
@@ -244,19 +251,19 @@ impl<'a> Names<'a> {
         states.any(|state| state.is_some_and(|state| state.mentions(owner)))
     }
 
-    /// Writes what has changed, all of it or nothing, and says whose doors are to be rung.
-    fn write(&mut self) -> Result<Vec<DoorId>> {
+    /// Writes what has changed, all of it or nothing, and says who is to be told.
+    fn write(&mut self) -> Result<Vec<PresenceId>> {
         let granted = self.table.take_granted();
         self.give(&granted);
         let mut told: Owners = granted.into_iter().collect();
-        // All of them before the first is written: a look at a door may fail.
+        // All of them before the first is written: a look at a presence may fail.
         let all: Result<Vec<_>> = (0..self.parts.len()).map(|at| self.after(at)).collect();
         for (at, after) in all?.into_iter().enumerate() {
-            if after == self.parts[at].before && !self.has_other_door {
+            if after == self.parts[at].before && !self.has_other_presence {
                 continue;
             }
             self.must_look_again(&self.parts[at].before, &after, &mut told);
-            let text = text_of(&after, &self.doors);
+            let text = text_of(&after, &self.presences);
             let part = &mut self.parts[at];
             if let Err(e) = part.section.write(&BootId::current(), &text) {
                 let error = self.files.error(part.key, e);
@@ -264,8 +271,8 @@ impl<'a> Names<'a> {
                 return Err(error);
             }
         }
-        let doors = told.iter().filter_map(|owner| self.doors.get(owner));
-        Ok(doors.copied().collect())
+        let presences = told.iter().filter_map(|owner| self.presences.get(owner));
+        Ok(presences.copied().collect())
     }
 
     /// Those to whom the only name was granted that they wait for have their lease at once.
@@ -285,7 +292,7 @@ impl<'a> Names<'a> {
         let broken = self.table.get(key).into_iter().flat_map(NameState::broken);
         let broken: Vec<_> = broken.cloned().collect();
         for owner in broken {
-            if !self.doors.contains_key(&owner) || self.is_gone(&owner)? {
+            if !self.presences.contains_key(&owner) || self.is_gone(&owner)? {
                 self.table.remove_broken(key, &owner);
             }
         }
@@ -303,8 +310,8 @@ impl<'a> Names<'a> {
                 // It came just now, as all behind it.
                 break;
             };
-            // One without a door ends at a time.
-            let is_known = |one: &&Owner| before.contains(one) && self.doors.contains_key(*one);
+            // One without a presence ends at a time.
+            let is_known = |one: &&Owner| before.contains(one) && self.presences.contains_key(*one);
             if ahead.is_empty() || !ahead.iter().all(is_known) {
                 told.insert(owner.clone());
             }
@@ -313,9 +320,9 @@ impl<'a> Names<'a> {
 
     /// Writes again what the parts before that one said.
     fn undo(&mut self, failed: usize) {
-        self.doors.extend(self.without_door.take());
+        self.presences.extend(self.without_presence.take());
         for part in &mut self.parts[..=failed] {
-            let text = text_of(&part.before, &self.doors);
+            let text = text_of(&part.before, &self.presences);
             if let Err(e) = part.rewrite(&text) {
                 log::warn!("can't undo a change of lock {:?}: {e}", part.key.name());
             }

@@ -1,6 +1,6 @@
 //! How files come to be: with the rights that their directory gives, and nothing else in their place.
 //!
-//! It uses `digits` and `dir`. What always holds here: what is given rights was made by this process. A file is open since it was made. What can
+//! What always holds here: what is given rights was made by this process. A file is open since it was made. What can
 //! only be opened when it was made is made where no other user may write.
 
 use std::ffi::{OsStr, OsString};
@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, linkat, mkdirat, renameat, renameat_with};
+use rustix::process::{Resource, getrlimit};
 use uuid::Uuid;
 
 use super::digits;
@@ -272,4 +273,16 @@ pub(super) fn give(file: &File, rights: &Metadata, bits: u32) -> io::Result<()> 
         let _ = fchown(file, None, Some(rights.gid()));
     }
     file.set_permissions(Permissions::from_mode(mode | sticky))
+}
+
+/// An error if this process may not write up to there: nothing of it must be written then. Behind that limit the kernel writes a
+/// part of what it was given, and ends the process at the next write.
+pub(super) fn check_size(end: usize) -> io::Result<()> {
+    match getrlimit(Resource::Fsize).current {
+        Some(most) if most < end as u64 => {
+            let text = format!("this process may write {most} bytes to a file, which needs {end}");
+            Err(io::Error::new(ErrorKind::QuotaExceeded, text))
+        }
+        _ => Ok(()),
+    }
 }

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use rustix::fs::OFlags;
 
+use super::boot::BootId;
 use super::create::draft_name;
 use super::dir::Dir;
-use super::store::door::{Door, is_gone};
-use super::store::page::BootId;
+use super::presence::{Presence, is_gone};
 use crate::base::diagnosis::Finding;
 
 mod kind;
@@ -98,7 +98,7 @@ fn reboots() -> Finding {
 /// Makes a door, and sees that others find it open, and then gone.
 fn doors(directory: &Arc<Dir>) -> Finding {
     const CHECK: &str = "holders";
-    let tried = Door::make(directory).and_then(|door| {
+    let tried = Presence::make(directory).and_then(|door| {
         let id = door.id();
         let is_open = !is_gone(directory, id)?;
         drop(door);

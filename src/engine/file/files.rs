@@ -2,21 +2,23 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 
-use super::dir::is_exhausted;
-use super::doors::OwnDoors;
+use super::create::{Draft, check_size, read_file, unless_missing};
+use super::dir::{is_exhausted, last_of};
 use super::name::{file_name, value_name};
+use super::presences::OwnPresences;
 use super::root::Root;
-use super::store::section::NameFile;
+use super::section::NameFile;
 use crate::base::error::{Error, LostReason, Result};
 use crate::base::fork::{AfterFork, ForkLocal, get_or_make};
 use crate::base::name::Key;
 use crate::base::owner::Owner;
 use crate::base::sync::Mutex;
-use crate::engine::{Revocations, denied};
+use crate::base::value::Stored;
+use crate::engine::{Request, Revocations, denied};
 
 /// What to check when a user has no access.
 pub(super) const RIGHTS: &str = "the directory's owner and rights";
@@ -33,7 +35,7 @@ pub(super) struct Files {
     pub(super) place: String,
     /// The files of names that were used last.
     names: Mutex<HashMap<Key, Arc<NameFile>>>,
-    pub(super) doors: OwnDoors,
+    pub(super) presences: OwnPresences,
     revocations: Mutex<Vec<Weak<dyn Revocations>>>,
 }
 
@@ -72,7 +74,7 @@ impl Files {
             root,
             place,
             names: Mutex::default(),
-            doors: OwnDoors::default(),
+            presences: OwnPresences::default(),
             revocations: Mutex::default(),
         }
     }
@@ -97,16 +99,16 @@ impl Files {
         }
         names.insert(key.clone(), file.clone());
         // Before anybody uses it.
-        self.doors.look_again();
+        self.presences.look_again();
         Ok(file)
     }
 
-    /// Gives an owner a door, unless it has one, and says whether it has it from now on.
-    pub(super) fn take_door(&self, owner: &Owner) -> io::Result<bool> {
-        match self.doors.take(owner, &self.root) {
+    /// Gives an owner a presence, unless it has one, and says whether it has it from now on.
+    pub(super) fn take_presence(&self, owner: &Owner) -> io::Result<bool> {
+        match self.presences.take(owner, &self.root) {
             Err(e) if is_exhausted(&e) => {
                 self.give_back(&mut self.names.lock());
-                self.doors.take(owner, &self.root)
+                self.presences.take(owner, &self.root)
             }
             taken => taken,
         }
@@ -115,7 +117,7 @@ impl Files {
     /// Closes what is open and nobody uses: no descriptor is left for something else.
     fn give_back(&self, names: &mut HashMap<Key, Arc<NameFile>>) {
         names.retain(|_, file| Arc::strong_count(file) > 1);
-        self.doors.close_resting();
+        self.presences.close_resting();
     }
 
     /// Another file, or none, is at the path of this one.
@@ -205,5 +207,45 @@ impl fmt::Debug for Files {
         f.debug_struct("Files")
             .field("place", &self.place)
             .finish_non_exhaustive()
+    }
+}
+
+impl Files {
+    /// What comes with the lock, if it was asked for.
+    pub(super) fn value(&self, request: Request<'_>) -> Result<Option<Stored>> {
+        if !request.claim.valued {
+            return Ok(None);
+        }
+        self.load(request.key()).map(Some)
+    }
+
+    pub(super) fn load(&self, key: &Key) -> Result<Stored> {
+        let read = self.root.find().and_then(|root| match root {
+            Some(root) => read_file(&root, &value_name(key)),
+            None => Ok(None),
+        });
+        let read = read.map_err(|e| self.value_error(key, e))?;
+        Ok(read.map(Into::into))
+    }
+
+    /// Stores it, on the disk. Only for who has the name's file locked: there is one draft for each.
+    pub(super) fn store(&self, key: &Key, value: &[u8]) -> Result<()> {
+        let stored = self.root.get().and_then(|root| {
+            check_size(value.len())?;
+            let mut draft = Draft::of_value(&root, &value_name(key))?;
+            draft.file.write_all(value)?;
+            draft.file.sync_data()?;
+            draft.publish()
+        });
+        stored.map_err(|e| self.value_error(key, e))
+    }
+
+    pub(super) fn remove(&self, key: &Key) -> Result<()> {
+        let below = value_name(key);
+        let removed = self.root.get().and_then(|root| {
+            let parent = root.parent_of(&below)?;
+            parent.map_or(Ok(()), |parent| parent.remove(last_of(&below)))
+        });
+        unless_missing(removed).map_err(|e| self.value_error(key, e))
     }
 }

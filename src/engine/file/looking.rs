@@ -7,15 +7,16 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use super::boot::BootId;
 use super::create::open_to_read;
 use super::dir::Dir;
 use super::files::{DISK, Files};
 use super::name::{file_name, key_of};
-use super::reading::written_of;
-use super::store::door;
-use super::store::page::{self, BootId, Found};
-use super::store::section::NameFile;
-use super::text::Doors;
+use super::page::{self, Found};
+use super::presence;
+use super::section::NameFile;
+use super::text::Presences;
+use super::text::written_of;
 use crate::base::clock::{BootClock, BootInstant, Clock};
 use crate::base::error::{Error, Result};
 use crate::base::inspection::Inspection;
@@ -68,17 +69,17 @@ impl Files {
     /// A name as its file says, without those that are gone.
     fn look(&self, key: &Key) -> Result<(Table, BootInstant)> {
         let (mut table, now) = (Table::default(), BootClock.now());
-        let mut doors = Doors::default();
+        let mut presences = Presences::default();
         let Some((root, file)) = self.find(key).map_err(|e| self.error(key, e))? else {
             return Ok((table, now));
         };
         let found = read_unlocked(&file).map_err(|e| self.error(key, e))?;
-        let written = found.and_then(|found| written_of(found, &mut doors));
+        let written = found.and_then(|found| written_of(found, &mut presences));
         let written = written.ok_or_else(|| self.no_state(key))?;
         table.put(key, written.name, written.counter);
         let mut gone = Vec::new();
-        for (owner, door) in &doors {
-            let is_gone = match door::is_gone(&root, *door) {
+        for (owner, presence) in &presences {
+            let is_gone = match presence::is_gone(&root, *presence) {
                 // Of one that only others may open nothing is known.
                 Err(e) if e.kind() == ErrorKind::PermissionDenied => Ok(false),
                 looked => looked,
@@ -92,15 +93,15 @@ impl Files {
     }
 }
 
-/// A name as its file says, without a look at any door. `None` while another writes it, or if it says nothing.
-pub(super) fn read_whole(file: &NameFile, key: &Key) -> io::Result<Option<(Table, Doors)>> {
+/// A name as its file says, without a look at any presence. `None` while another writes it, or if it says nothing.
+pub(super) fn read_whole(file: &NameFile, key: &Key) -> io::Result<Option<(Table, Presences)>> {
     let found = page::read(file.file(), &BootId::current())?;
     let found = found.filter(|(found, _)| *found != Found::Cut);
-    let (mut table, mut doors) = (Table::default(), Doors::default());
-    let written = found.and_then(|(found, _)| written_of(found, &mut doors));
+    let (mut table, mut presences) = (Table::default(), Presences::default());
+    let written = found.and_then(|(found, _)| written_of(found, &mut presences));
     Ok(written.map(|written| {
         table.put(key, written.name, written.counter);
-        (table, doors)
+        (table, presences)
     }))
 }
 
@@ -148,7 +149,7 @@ mod tests {
     use crate::engine::Request;
     use crate::engine::file::calls::{Asked, Manner};
     use crate::engine::file::root::Root;
-    use crate::engine::file::store::section::Haste;
+    use crate::engine::file::section::LockMode;
     use std::fs;
 
     fn place() -> (tempfile::TempDir, Files) {
@@ -169,7 +170,7 @@ mod tests {
         let manner = Manner {
             waits: true,
             looks: true,
-            haste: Haste::Patient,
+            lock_mode: LockMode::Patient,
         };
         let deadline = Deadline::after(Duration::from_secs(10));
         let asked = files.acquire(request, manner, &deadline).unwrap();
@@ -189,9 +190,9 @@ mod tests {
         let before = read();
         let count = |seen: &Inspection| (seen.holders.len(), seen.waiters.len());
         assert_eq!(count(&files.inspect(&claim.key).unwrap()), (1, 1));
-        files.doors.close(&waiter);
+        files.presences.close(&waiter);
         assert_eq!(count(&files.inspect(&claim.key).unwrap()), (1, 0));
-        files.doors.close(&holder);
+        files.presences.close(&holder);
         let seen = files.inspect(&claim.key).unwrap();
         assert_eq!((count(&seen), seen.state), ((0, 0), LockState::Free));
         assert!(seen.last_token.is_some());
@@ -207,7 +208,7 @@ mod tests {
         };
         let holder = take(&files, &claim);
         assert_eq!(files.free_permits(&claim.key, 3).unwrap(), 1);
-        files.doors.close(&holder);
+        files.presences.close(&holder);
         assert_eq!(files.free_permits(&claim.key, 3).unwrap(), 3);
     }
 
@@ -225,7 +226,7 @@ mod tests {
             listed
         };
         assert_eq!(list("a"), ["ab", &long, "ac"]);
-        files.doors.close(&owners[0]);
+        files.presences.close(&owners[0]);
         assert_eq!(list(""), [&long, "ac", "b"]);
     }
 }

@@ -1,19 +1,18 @@
 //! Locks in a directory of this host, whose leases end with their processes.
 //!
 //! Who holds a name, and who waits for it, stands in its file, by the rules that memory follows. The file is locked only while it is
-//! changed. Each owner has a door, a FIFO, by which it is told, and by which others know that its process lives.
+//! changed. Each owner has a presence, a FIFO, by which it is told, and by which others know that its process lives.
 //!
 //! It uses `base`, the seam, `engine::rules` and `engine::url`. What always holds here: a name's file is changed only while it is
-//! locked, and as a whole; what a file says of an owner counts while its door is open, and while the file is at its path.
+//! locked, and as a whole; what a file says of an owner counts while its presence is open, and while the file is at its path.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Weak};
 
-use self::dir::{Dir, is_exhausted};
-use self::directory::{directory_of, private_directory};
+use self::dir::is_exhausted;
 use self::files::{Files, RIGHTS};
-use self::root::Root;
+use self::root::{Root, directory_of, private_directory};
 use self::wait::FileWait;
 use super::url::invalid_url;
 use super::{
@@ -28,27 +27,25 @@ use crate::base::options::Options;
 use crate::base::owner::Owner;
 use crate::base::value::Stored;
 
-mod booted;
-mod by_owner;
+mod boot;
 mod calls;
 mod change;
 mod create;
 mod diagnosis;
 mod digits;
 mod dir;
-mod directory;
-mod doors;
 mod files;
-mod idle;
 mod looking;
 mod name;
-mod reading;
+mod page;
+mod presence;
+mod presences;
 mod root;
-mod size_limit;
-mod staying;
-mod store;
+mod section;
+mod sweep;
+#[cfg(test)]
+mod tests;
 mod text;
-mod values;
 mod wait;
 
 /// One file a name, with who holds it and who waits.
@@ -75,7 +72,7 @@ impl FileEngine {
         };
         match found {
             Ok(Some(found)) => {
-                if let Err(e) = tidy(&found) {
+                if let Err(e) = sweep::sweep(&found) {
                     log::debug!("can't remove what ended processes left in {place}: {e}");
                 }
                 let files = Files::open(root, place);
@@ -95,13 +92,6 @@ impl FileEngine {
             }
         }
     }
-}
-
-/// Removes what ended processes have left, and some of what nobody has used for long.
-fn tidy(dir: &Dir) -> io::Result<()> {
-    let entries = dir.entries()?;
-    store::door::sweep(dir, &entries)?;
-    idle::remove_some(dir, &entries)
 }
 
 impl Engine for FileEngine {
@@ -173,7 +163,7 @@ impl Engine for FileEngine {
 
     /// Whoever waits finds that the owner is gone, and the next holder that it never released.
     fn forget(&self, owner: &Owner) {
-        self.files.doors.close(owner);
+        self.files.presences.close(owner);
     }
 
     fn inspect(&self, key: &Key, _deadline: &Deadline) -> Result<Inspection> {

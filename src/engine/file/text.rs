@@ -3,20 +3,22 @@
 //! `<state> <mode> [token=] [since=] [until=] [door=<id> <owner>]`, and `broken door=<id> <owner>`. Times are seconds since this boot. If any of them is an end, a
 //! line `booted` tells them from those of another.
 
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::time::Duration;
 
-use super::booted::Booted;
-use super::by_owner::ByOwner;
+use super::boot::{Booted, Boots};
 use super::digits;
-use super::store::door::DoorId;
+use super::page::Found;
+use super::presence::PresenceId;
 use crate::base::claim::Mode;
-use crate::base::clock::BootInstant;
+use crate::base::clock::{BootClock, BootInstant, Clock};
 use crate::base::owner::Owner;
 use crate::base::token::Token;
 use crate::engine::rules::{Entry, EntryState, NameState};
 
 /// Of a lease that its owner has given away: it lasts until a time, whoever lives.
-const NO_DOOR: &str = "-";
+const NO_PRESENCE: &str = "-";
 
 /// What the line of one begins with whose lease was broken.
 const BROKEN: &str = "broken";
@@ -32,11 +34,11 @@ pub(super) struct Written {
     pub(super) name: NameState,
 }
 
-/// By which door each owner can be told, and is known to live.
-pub(super) type Doors = ByOwner<DoorId>;
+/// By which presence each owner can be told, and is known to live.
+pub(super) type Presences = ByOwner<PresenceId>;
 
-/// What the text says; `None` when it is none. The doors of its owners are added to `doors`.
-pub(super) fn parse(text: &str, doors: &mut Doors) -> Option<Written> {
+/// What the text says; `None` when it is none. The presences of its owners are added to `presences`.
+pub(super) fn parse(text: &str, presences: &mut Presences) -> Option<Written> {
     let mut written = Written::default();
     for line in text.lines() {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -45,10 +47,10 @@ pub(super) fn parse(text: &str, doors: &mut Doors) -> Option<Written> {
             // Since when isn't said.
             "abandoned" => written.name.abandoned_until = Some(BootInstant::MAX),
             Booted::WORD => drop(Booted::parse(rest)?),
-            BROKEN => written.name.entries.push(broken(rest, doors)?),
+            BROKEN => written.name.entries.push(broken(rest, presences)?),
             _ => {
                 let (mode, rest) = rest.split_once(' ')?;
-                let fields = Fields::parse(rest, doors)?;
+                let fields = Fields::parse(rest, presences)?;
                 written.name.entries.push(fields.entry(word, mode)?);
             }
         }
@@ -61,13 +63,13 @@ pub(super) fn holder_in(text: &str, owner: &Owner) -> Option<EntryState> {
     let holders = text.lines().take_while(|line| !line.starts_with(WAITS));
     let mut lines = holders.filter(|line| line.ends_with(owner.as_str()));
     lines.find_map(|line| {
-        let entry = parse(line, &mut Doors::default())?.name.entries.pop()?;
+        let entry = parse(line, &mut Presences::default())?.name.entries.pop()?;
         entry.is_of(owner).then_some(entry.state)
     })
 }
 
 /// The text that says this.
-pub(super) fn text_of(written: &Written, doors: &Doors) -> String {
+pub(super) fn text_of(written: &Written, presences: &Presences) -> String {
     let NameState {
         abandoned_until,
         entries,
@@ -84,7 +86,7 @@ pub(super) fn text_of(written: &Written, doors: &Doors) -> String {
     }
     for entry in entries {
         push_entry(&mut text, entry);
-        push_owner(&mut text, entry.owner.as_ref(), doors);
+        push_owner(&mut text, entry.owner.as_ref(), presences);
     }
     text
 }
@@ -125,12 +127,12 @@ fn push_number(text: &mut String, before: &str, number: u64) {
     digits::push(text, number);
 }
 
-fn push_owner(text: &mut String, owner: Option<&Owner>, doors: &Doors) {
+fn push_owner(text: &mut String, owner: Option<&Owner>, presences: &Presences) {
     if let Some(owner) = owner {
         text.push_str(" door=");
-        match doors.get(owner) {
-            Some(door) => door.push_to(text),
-            None => text.push_str(NO_DOOR),
+        match presences.get(owner) {
+            Some(presence) => presence.push_to(text),
+            None => text.push_str(NO_PRESENCE),
         }
         text.push(' ');
         text.push_str(owner.as_str());
@@ -148,8 +150,8 @@ struct Fields {
 }
 
 impl Fields {
-    /// A line without an owner has no door, so the owner, in which a label may have any character, is what follows the door.
-    fn parse(mut rest: &str, doors: &mut Doors) -> Option<Self> {
+    /// A line without an owner has no presence, so the owner, in which a label may have any character, is what follows the presence.
+    fn parse(mut rest: &str, presences: &mut Presences) -> Option<Self> {
         let mut fields = Fields::default();
         while !rest.is_empty() {
             let (field, after) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -160,8 +162,8 @@ impl Fields {
                 "until" => fields.until = Some(seconds(value)?),
                 "door" => {
                     let owner = Owner::from_text(after);
-                    if value != NO_DOOR {
-                        doors.insert(owner.clone(), DoorId::parse(value)?);
+                    if value != NO_PRESENCE {
+                        presences.insert(owner.clone(), PresenceId::parse(value)?);
                     }
                     fields.owner = Some(owner);
                     break;
@@ -200,8 +202,8 @@ impl Fields {
 }
 
 /// Of one whose lease was broken nothing else counts.
-fn broken(rest: &str, doors: &mut Doors) -> Option<Entry> {
-    Fields::parse(rest, doors)?.owner.map(broken_of)
+fn broken(rest: &str, presences: &mut Presences) -> Option<Entry> {
+    Fields::parse(rest, presences)?.owner.map(broken_of)
 }
 
 fn broken_of(owner: Owner) -> Entry {
@@ -250,133 +252,92 @@ fn seconds(text: &str) -> Option<BootInstant> {
     Some(BootInstant::START.plus(since))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::random::{Random, for_any};
-    use uuid::Uuid;
-
-    fn instant(random: &mut Random) -> BootInstant {
-        BootInstant::START.plus(Duration::from_nanos(random.magnitude()))
-    }
-
-    /// With a label that has all but control characters.
-    fn owner(random: &mut Random) -> Owner {
-        let label = random.text_without(char::is_control, 0..=40);
-        Owner::from_text(&format!("{}/{label}", Owner::new().as_str()))
-    }
-
-    fn mode(random: &mut Random) -> Mode {
-        match random.u32(..3) {
-            0 => Mode::Exclusive,
-            1 => Mode::Shared,
-            _ => Mode::Permits {
-                count: random.u32(..),
-                of: random.u32(..),
-            },
-        }
-    }
-
-    fn entry(random: &mut Random) -> Entry {
-        let state = match random.u32(..6) {
-            0 => EntryState::Has(Token::from_number(random.magnitude())),
-            3 => EntryState::Given(Token::from_number(random.magnitude())),
-            1 => EntryState::Granted,
-            2 => EntryState::Kept,
-            4 => return broken_of(owner(random)),
-            _ => waits(random.bool(), random.bool()),
-        };
-        Entry {
-            owner: (state != EntryState::Kept).then(|| owner(random)),
-            state,
-            mode: mode(random),
-            since: instant(random),
-            until: random.option(instant).unwrap_or(BootInstant::MAX),
-        }
-    }
-
-    fn state(random: &mut Random) -> (Written, Doors) {
-        let name = NameState {
-            abandoned_until: random.bool().then_some(BootInstant::MAX),
-            entries: random.list(0..=9, entry),
-        };
-        let counter = random.magnitude();
-        let written = Written { counter, name };
-        let entries = written.name.entries.iter();
-        let owners = entries.filter_map(|one| one.owner.as_ref());
-        let doors = owners
-            .filter(|_| random.u32(..8) > 0)
-            .map(|owner| (owner.clone(), door()))
-            .collect();
-        (written, doors)
-    }
-
-    fn door() -> DoorId {
-        DoorId::parse(&Uuid::new_v4().simple().to_string()).expect("that is one")
-    }
-
-    fn parsed(text: &str) -> Option<(Written, Doors)> {
-        let mut doors = Doors::default();
-        let written = parse(text, &mut doors)?;
-        Some((written, doors))
-    }
-
-    #[test]
-    fn what_is_written_is_read_again() {
-        for_any(|random| {
-            let (written, doors) = state(random);
-            let text = text_of(&written, &doors);
-            assert_eq!(parsed(&text), Some((written, doors)), "{text}");
-        });
-    }
-
-    #[test]
-    fn text_that_was_altered_is_refused_or_says_what_can_be_written() {
-        for_any(|random| {
-            let (written, doors) = state(random);
-            let mut chars: Vec<_> = text_of(&written, &doors).chars().collect();
-            let place = random.usize(..chars.len());
-            match random.u32(..3) {
-                0 => chars.truncate(place),
-                1 => chars[place] = random.char(..),
-                _ => drop(chars.remove(place)),
+/// What a file says of its name; `None` when it says something else.
+pub(super) fn written_of(found: Found, presences: &mut Presences) -> Option<Written> {
+    match found {
+        Found::Fresh | Found::Cut => Some(Written::default()),
+        Found::Text { text, boots, seen } => {
+            let mut written = parse(&text, presences)?;
+            if let Some(seen) = seen {
+                written.name.has_seen(seen);
             }
-            let altered: String = chars.into_iter().collect();
-            if let Some((written, doors)) = parsed(&altered) {
-                let text = text_of(&written, &doors);
-                assert_eq!(parsed(&text), Some((written, doors)), "{altered:?}");
-            }
-        });
-    }
-
-    #[test]
-    fn lines_that_say_nothing_are_refused() {
-        const DOOR: &str = "door=14209b66da4f4175a132d99d64998ed1";
-        let whole = format!("has exclusive token=4 since=1.000000000 {DOOR} a/b/1/2");
-        assert!(parsed(&whole).is_some());
-        for text in [
-            "counter".to_owned(),
-            "counter -1".to_owned(),
-            "counter 18446744073709551616".to_owned(),
-            "broken".to_owned(),
-            "has".to_owned(),
-            format!("gone exclusive since=1.000000000 {DOOR} a"),
-            "has exclusive token=4 since=1.000000000".to_owned(),
-            format!("kept exclusive since=1.000000000 until=2.000000000 {DOOR} a"),
-            whole.replace(" token=4", ""),
-            whole.replace(" since=1.000000000", ""),
-            whole.replace("exclusive", "alone"),
-            whole.replace("exclusive", "1/"),
-            whole.replace("1.000000000", "1"),
-            whole.replace("1.000000000", "1.0"),
-            whole.replace("token", "tokens"),
-            whole.replace("14209b66", "14209B66"),
-            whole.replace("14209b66", ""),
-            format!("\n{whole}"),
-            "booted".to_owned(),
-            "booted 1.5".to_owned(),
-        ] {
-            assert_eq!(parsed(&text), None, "{text:?}");
+            let has_other_times = match boots {
+                Boots::Same => false,
+                Boots::Differ => {
+                    !Booted::is_told_by(&text) || are_to_come(&written.name, presences)
+                }
+                Boots::Unclear => are_to_come(&written.name, presences),
+            };
+            Some(if has_other_times {
+                after_reboot(written, presences)
+            } else {
+                written
+            })
         }
     }
 }
+
+/// Whether times are of a clock that shows more than this one: what began is over, unless it lives by a presence.
+fn are_to_come(name: &NameState, presences: &Presences) -> bool {
+    let latest = BootClock.now().plus(Booted::TOLERANCE);
+    let mut timed = name
+        .entries
+        .iter()
+        .filter(|one| !has_presence(one, presences));
+    timed.any(|entry| entry.since > latest)
+}
+
+fn has_presence(entry: &Entry, presences: &Presences) -> bool {
+    let owner = entry.owner.as_ref();
+    owner.is_some_and(|owner| presences.contains_key(owner))
+}
+
+/// What was to end at a time has ended: that was a time of another boot. The others' presences tell whether they live, as always.
+pub(super) fn after_reboot(mut written: Written, presences: &Presences) -> Written {
+    let now = BootClock.now();
+    let mut was_held = false;
+    written.name.entries.retain_mut(|entry| {
+        let lives_by_presence = has_presence(entry, presences) || entry.state == EntryState::Broken;
+        was_held |= !lives_by_presence && entry.owner.is_some() && entry.mode == Mode::Exclusive;
+        entry.since = entry.since.min(now);
+        lives_by_presence
+    });
+    if was_held {
+        written.name.abandoned_until = Some(BootInstant::MAX);
+    }
+    written
+}
+
+pub(super) type ByOwner<T> = HashMap<Owner, T, BuildHasherDefault<OwnerHasher>>;
+pub(super) type Owners = HashSet<Owner, BuildHasherDefault<OwnerHasher>>;
+
+/// The hash of the Rust compiler (FxHash), with the bits mixed at the end.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct OwnerHasher(u64);
+
+const FACTOR: u64 = 0x517c_c1b7_2722_0a95;
+
+impl OwnerHasher {
+    fn add(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(FACTOR);
+    }
+}
+
+impl Hasher for OwnerHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        for word in words {
+            self.add(u64::from_le_bytes(*word));
+        }
+        for byte in rest {
+            self.add(u64::from(*byte));
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use super::calls::{Ahead, Asked, Manner};
 use super::files::Files;
 use super::looking::read_whole;
-use super::store::door::{Watched, sleep};
-use super::store::page::Glimpse;
-use super::store::section::{Haste, NameFile};
+use super::page::Peek;
+use super::presence::{Watched, sleep};
+use super::section::{LockMode, NameFile};
 use super::text::holder_in;
 use crate::base::claim::Mode;
 use crate::base::clock::{Clock, Deadline};
@@ -29,7 +29,7 @@ pub(super) struct FileWait {
     looks: bool,
     /// Whether it was told to look again, most likely because the lock is its own.
     is_told: bool,
-    /// When the door was made to look new.
+    /// When the presence was made to look new.
     touched: Instant,
 }
 
@@ -64,16 +64,16 @@ impl FileWait {
         }
     }
 
-    /// Opens the doors of those ahead. False when one is gone, or can't be looked at.
+    /// Opens the presences of those ahead. False when one is gone, or can't be looked at.
     fn watch(&mut self) -> io::Result<bool> {
-        let ahead = &self.ahead.doors;
+        let ahead = &self.ahead.presences;
         self.watched.retain(|one| ahead.contains(&one.id()));
         let root = self.files.root.held()?;
-        for door in ahead.iter().take(MOST_WATCHED) {
-            if self.watched.iter().any(|one| one.id() == *door) {
+        for presence in ahead.iter().take(MOST_WATCHED) {
+            if self.watched.iter().any(|one| one.id() == *presence) {
                 continue;
             }
-            match Watched::open(&root, *door)? {
+            match Watched::open(&root, *presence)? {
                 Some(watched) => self.watched.push(watched),
                 None => return Ok(false),
             }
@@ -132,32 +132,32 @@ impl FileWait {
         request: Request<'_>,
         pace: &Pace<'_>,
     ) -> io::Result<Seen> {
-        if self.ahead.place >= FEW || !file.staying.pays() {
-            file.staying.sleeps();
+        if self.ahead.place >= FEW || !file.spin_budget.pays() {
+            file.spin_budget.sleeps();
             return Ok(Seen::Waits);
         }
         let (begun, most) = (Instant::now(), AWAKE.min(pace.until.remaining()));
-        let mut page = Glimpse::new();
+        let mut page = Peek::new();
         while begun.elapsed() < most {
-            if let Some(seen) = at_a_glance(&mut page, file, request)? {
+            if let Some(seen) = peek_at(&mut page, file, request)? {
                 if let Seen::Given(_) = seen {
-                    file.staying.served();
+                    file.spin_budget.served();
                 }
                 return Ok(seen);
             }
             thread::yield_now();
         }
-        file.staying.sleeps();
+        file.spin_budget.sleeps();
         Ok(Seen::Waits)
     }
 
     /// Looks once, also for those ahead: they may be others by now.
     fn look(&mut self, file: &NameFile, request: Request<'_>) -> io::Result<Seen> {
         // Almost always: what all others do needn't be read.
-        if let Some(seen) = at_a_glance(&mut Glimpse::new(), file, request)? {
+        if let Some(seen) = peek_at(&mut Peek::new(), file, request)? {
             return Ok(seen);
         }
-        let Some((table, doors)) = read_whole(file, request.key())? else {
+        let Some((table, presences)) = read_whole(file, request.key())? else {
             return Ok(Seen::Else);
         };
         if let Some(token) = table.given(request) {
@@ -166,16 +166,16 @@ impl FileWait {
         if table.changes(request).is_none() {
             return Ok(Seen::Else);
         }
-        self.ahead = Ahead::of(request, &table, &doors);
+        self.ahead = Ahead::of(request, &table, &presences);
         Ok(Seen::Waits)
     }
 
-    /// Whether others see that it has the lock: the file and its door may have been removed meanwhile. If not, it asks.
+    /// Whether others see that it has the lock: the file and its presence may have been removed meanwhile. If not, it asks.
     fn is_in_sight(&self, file: &NameFile, request: Request<'_>) -> io::Result<bool> {
-        let Some(door) = self.files.doors.of(request.owner) else {
+        let Some(presence) = self.files.presences.of(request.owner) else {
             return Ok(false);
         };
-        Ok(file.is_at_its_path()? && door.is_at_its_path()?)
+        Ok(file.is_at_its_path()? && presence.is_at_its_path()?)
     }
 
     /// Takes the lease that was given to it. `None`: it has to ask.
@@ -211,40 +211,36 @@ impl FileWait {
     fn sleep(&mut self, request: Request<'_>, pace: &Pace<'_>, look: &Deadline) -> io::Result<()> {
         // Whatever keeps it from being told.
         self.looks = true;
-        let Some(door) = self.files.doors.of(request.owner) else {
+        let Some(presence) = self.files.presences.of(request.owner) else {
             return Ok(());
         };
         if !self.watch()? {
             return Ok(());
         }
-        let own = door.clone();
-        let wake = Arc::new(move || _ = own.ring_own());
+        let own = presence.clone();
+        let wake = Arc::new(move || _ = own.notify_own());
         let _registered = pace.until.cancel().map(|cancel| cancel.on_set(wake));
         let changes = self.ahead.changes.map(|at| at.since(self.clock.now()));
         let most = look
             .remaining()
             .min(changes.unwrap_or(Duration::MAX))
             .min(pace.until.remaining());
-        let woken = sleep(&door, &self.watched, Some(most))?;
-        self.looks = woken.ended || !woken.rung || look.is_over();
-        self.is_told = woken.rung;
+        let woken = sleep(&presence, &self.watched, Some(most))?;
+        self.looks = woken.ended || !woken.notified || look.is_over();
+        self.is_told = woken.notified;
         if woken.ended {
             self.watched.clear();
         }
         if self.touched.elapsed() > TOUCH_EVERY {
             self.touched = Instant::now();
-            door.touch()?;
+            presence.touch()?;
         }
         Ok(())
     }
 }
 
 /// What the first page says of an owner that waited, if it says anything else by now.
-fn at_a_glance(
-    page: &mut Glimpse,
-    file: &NameFile,
-    request: Request<'_>,
-) -> io::Result<Option<Seen>> {
+fn peek_at(page: &mut Peek, file: &NameFile, request: Request<'_>) -> io::Result<Option<Seen>> {
     let Some(text) = page.changed(file.file())? else {
         return Ok(None);
     };
@@ -277,10 +273,10 @@ impl Wait for FileWait {
         let manner = Manner {
             waits,
             looks: !waits || self.looks,
-            haste: if self.is_told {
-                Haste::Urgent
+            lock_mode: if self.is_told {
+                LockMode::Urgent
             } else {
-                Haste::Patient
+                LockMode::Patient
             },
         };
         self.is_told = false;

@@ -11,7 +11,7 @@ use crate::base::token::Ending;
 const LOOKS: Manner = Manner {
     waits: false,
     looks: true,
-    haste: Haste::Patient,
+    lock_mode: LockMode::Patient,
 };
 
 /// What another process has open of the same directory.
@@ -55,22 +55,28 @@ fn waiter_in_a_directory_that_was_made_anew_is_seen() {
 }
 
 #[test]
-fn waiter_whose_door_was_removed_is_seen_when_it_holds() {
+fn waiter_whose_presence_was_removed_is_seen_when_it_holds() {
     let (place, claim) = (Place::new(), claim());
     let holder = place.has(&claim);
     let waiter = place.waits(&claim);
-    let door = place.files.doors.of(&waiter).unwrap();
-    fs::remove_file(place.directory.path().join(format!(".door-{}", door.id()))).unwrap();
+    let presence = place.files.presences.of(&waiter).unwrap();
+    fs::remove_file(
+        place
+            .directory
+            .path()
+            .join(format!(".door-{}", presence.id())),
+    )
+    .unwrap();
     place.release(&claim, &holder);
     assert!(matches!(place.ask(&claim, &waiter), Asked::Granted { .. }));
     assert!(is_taken(&other(&place), &claim));
 }
 
 #[test]
-fn owner_with_another_door_than_before_is_seen() {
+fn owner_with_another_presence_than_before_is_seen() {
     let (place, claim) = (Place::new(), claim());
     let owner = place.has(&claim);
-    place.files.doors.close(&owner);
+    place.files.presences.close(&owner);
     assert!(matches!(place.ask(&claim, &owner), Asked::Granted { .. }));
     assert!(is_taken(&other(&place), &claim));
 }
@@ -109,8 +115,8 @@ fn cancel_ends_the_wait_for_a_file_that_another_has_locked() {
                 .acquire(request(&claim, &owner), LOOKS, &deadline)
                 .is_err()
         });
-        // It has a door as soon as it asks.
-        while place.files.doors.of(&owner).is_none() {
+        // It has a presence as soon as it asks.
+        while place.files.presences.of(&owner).is_none() {
             thread::yield_now();
         }
         cancel.set();
@@ -133,14 +139,14 @@ fn lease_that_was_given_away_and_broken_is_forgotten() {
 }
 
 #[test]
-fn door_that_others_have_a_copy_of_is_not_used_again() {
+fn presence_that_others_have_a_copy_of_is_not_used_again() {
     let (place, claim) = (Place::new(), claim());
     let owner = place.has(&claim);
-    let id = place.files.doors.of(&owner).unwrap().id();
+    let id = place.files.presences.of(&owner).unwrap().id();
     let _copies = place.files.lock_files(&owner).unwrap();
     place.release(&claim, &owner);
     let next = place.has(&claim);
-    assert!(place.files.doors.of(&next).unwrap().id() != id);
+    assert!(place.files.presences.of(&next).unwrap().id() != id);
 }
 
 #[test]
@@ -153,7 +159,7 @@ fn owner_whose_lock_was_broken_holds_none_of_several_by_another_thread() {
         let claim = Claim::exclusive("x", key.name());
         assert!(!is_taken(&other(&place), &claim));
     }
-    assert!(place.files.doors.of(&owner).is_none());
+    assert!(place.files.presences.of(&owner).is_none());
 }
 
 #[test]
@@ -161,7 +167,7 @@ fn break_of_a_dead_owners_lock_leaves_it_to_the_next() {
     let (place, claim) = (Place::new(), claim());
     let holder = place.has(&claim);
     let [next, last] = [(); 2].map(|()| place.waits(&claim));
-    place.files.doors.close(&holder);
+    place.files.presences.close(&holder);
     let broken = place.files.break_lock(&claim.key, &deadline()).unwrap();
     assert_eq!(broken, []);
     assert!(matches!(place.ask(&claim, &last), Asked::Taken(_)));

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 use super::super::calls::{Asked, Manner};
-use super::super::reading::after_reboot;
 use super::super::root::Root;
+use super::super::text::after_reboot;
 use super::*;
 use crate::base::claim::{Claim, Mode};
 use crate::base::error::Error;
@@ -35,7 +35,7 @@ impl Place {
         let manner = Manner {
             waits: true,
             looks: true,
-            haste: Haste::Patient,
+            lock_mode: LockMode::Patient,
         };
         let request = request(claim, owner);
         self.files.acquire(request, manner, &deadline()).unwrap()
@@ -67,16 +67,16 @@ impl Place {
 
     /// Whether an owner was told to look again since it was last asked.
     pub(in crate::engine::file) fn was_told(&self, owner: &Owner) -> bool {
-        let door = self.files.doors.of(owner).expect("it has a door");
-        let was_told = rustix::io::ioctl_fionread(door.file()).unwrap() > 0;
-        door.drain();
+        let presence = self.files.presences.of(owner).expect("it has a presence");
+        let was_told = rustix::io::ioctl_fionread(presence.file()).unwrap() > 0;
+        presence.drain();
         was_told
     }
 
     pub(in crate::engine::file) fn written(&self, claim: &Claim) -> Written {
         let names = self
             .files
-            .change(claim.keys(), (Haste::Urgent, &deadline()), |names| {
+            .change(claim.keys(), (LockMode::Urgent, &deadline()), |names| {
                 Ok(names.parts[0].before.clone())
             });
         names.unwrap()
@@ -148,7 +148,7 @@ fn waiter_is_told_of_another_holder_whom_it_has_to_watch() {
     let (place, claim) = (Place::new(), claim());
     let holder = place.has(&claim);
     let waiter = place.waits(&claim);
-    // A lease without a door ends at a time.
+    // A lease without a presence ends at a time.
     place
         .files
         .give_away(request(&claim, &holder), &deadline())
@@ -170,7 +170,7 @@ fn change_that_fails_writes_and_tells_nothing() {
     let failed: Result<()> =
         place
             .files
-            .change(claim.keys(), (Haste::Urgent, &deadline()), |names| {
+            .change(claim.keys(), (LockMode::Urgent, &deadline()), |names| {
                 let released =
                     names
                         .table
@@ -195,7 +195,7 @@ fn what_was_written_of_several_names_is_undone() {
     let before: Vec<_> = read().collect();
     place
         .files
-        .change(&both.names, (Haste::Urgent, &deadline()), |names| {
+        .change(&both.names, (LockMode::Urgent, &deadline()), |names| {
             let released =
                 names
                     .table
@@ -227,10 +227,10 @@ fn lease_whose_giving_away_is_undone_ends_with_its_process() {
     let holder = place.has(&claim);
     place
         .files
-        .change(claim.keys(), (Haste::Urgent, &deadline()), |names| {
+        .change(claim.keys(), (LockMode::Urgent, &deadline()), |names| {
             let renewed = names.table.renew(request(&claim, &holder), names.now);
             assert_eq!(renewed, Outcome::DONE);
-            names.leave_door(&holder);
+            names.leave_presence(&holder);
             names.write()?;
             names.undo(0);
             for part in &mut names.parts {
@@ -240,7 +240,7 @@ fn lease_whose_giving_away_is_undone_ends_with_its_process() {
             Ok(())
         })
         .unwrap();
-    place.files.doors.close(&holder);
+    place.files.presences.close(&holder);
     place.has(&claim);
 }
 
@@ -260,27 +260,27 @@ fn owner_whose_lock_was_broken_is_named_until_it_is_told_or_gone() {
     assert_eq!(asked.unwrap(), Outcome::BROKEN);
     assert_eq!(place.release(&claim, &first), Outcome::BROKEN);
     assert!(place.written(&claim).name.broken().eq([&second]));
-    place.files.doors.close(&second);
+    place.files.presences.close(&second);
     let third = place.has(&claim);
     assert_eq!(place.written(&claim).name.broken().count(), 0);
     assert_eq!(place.release(&claim, &third), Outcome::DONE);
 }
 
 #[test]
-fn question_that_failed_leaves_no_door_by_which_its_owner_would_live() {
+fn question_that_failed_leaves_no_presence_by_which_its_owner_would_live() {
     let (place, claim) = (Place::new(), claim());
     std::fs::write(place.path(&claim.key), "something else").unwrap();
     let owner = Owner::new();
     let manner = Manner {
         waits: true,
         looks: true,
-        haste: Haste::Patient,
+        lock_mode: LockMode::Patient,
     };
     let asked = place
         .files
         .acquire(request(&claim, &owner), manner, &deadline());
     assert!(matches!(asked, Err(Error::Conflict { .. })));
-    assert!(place.files.doors.of(&owner).is_none());
+    assert!(place.files.presences.of(&owner).is_none());
     assert_eq!(std::fs::read_dir(&place.directory).unwrap().count(), 1);
 }
 
@@ -295,15 +295,15 @@ fn entry(state: EntryState, mode: Mode, owner: Option<&Owner>) -> Entry {
 }
 
 #[test]
-fn reboot_ends_what_ends_at_a_time_and_leaves_the_rest_to_the_doors() {
+fn reboot_ends_what_ends_at_a_time_and_leaves_the_rest_to_the_presences() {
     let place = Place::new();
     let owners = [(); 2].map(|()| Owner::new());
-    let doors: Doors = owners
+    let presences: Presences = owners
         .iter()
         .map(|owner| {
-            let doors = &place.files.doors;
-            doors.take(owner, &place.files.root).unwrap();
-            (owner.clone(), doors.of(owner).unwrap().id())
+            let presences = &place.files.presences;
+            presences.take(owner, &place.files.root).unwrap();
+            (owner.clone(), presences.of(owner).unwrap().id())
         })
         .collect();
     let has = EntryState::Has(crate::base::token::Token::from_number(4));
@@ -330,7 +330,7 @@ fn reboot_ends_what_ends_at_a_time_and_leaves_the_rest_to_the_doors() {
                 ..NameState::default()
             },
         };
-        let Written { counter, name } = after_reboot(before, &doors);
+        let Written { counter, name } = after_reboot(before, &presences);
         assert_eq!((counter, name.abandoned_until.is_some()), (6, abandoned));
         assert_eq!(name.entries.len(), 1 + usize::from(stays));
         let now = BootClock.now();

@@ -86,7 +86,7 @@ fn waiter_that_sleeps_is_woken_for_the_lease_that_was_given_to_it() {
     let file = wait_file(&wait, &claim);
     thread::scope(|scope| {
         let waiter = scope.spawn(|| await_grant(&mut wait, &claim, &owner));
-        while file.staying.in_vain() == 0 {
+        while file.spin_budget.in_vain() == 0 {
             thread::yield_now();
         }
         place.release(&claim, &holder);
@@ -114,7 +114,7 @@ fn waiter_that_dies_after_it_has_seen_its_lease_abandons_the_lock() {
 #[test]
 fn waiter_that_has_seen_its_lease_since_another_read_the_file_abandons_the_lock() {
     let (place, claim, owner, mut wait) = given();
-    let when = (Haste::Urgent, &deadline());
+    let when = (LockMode::Urgent, &deadline());
     let ended = place.files.change(claim.keys(), when, |names| {
         assert!(await_grant(&mut wait, &claim, &owner).is_some());
         drop(wait);
@@ -130,7 +130,7 @@ fn abandonment_of_which_a_dead_waiter_never_heard_is_told_to_the_next() {
     let holder = place.has(&claim);
     let first = Owner::new();
     let wait = asked(&place, &claim, &first);
-    place.files.doors.close(&holder);
+    place.files.presences.close(&holder);
     let last = place.waits(&claim);
     // That finds the holder dead, so the lock is the first waiter's.
     assert_eq!(place.files.break_lock(&claim.key, &deadline()).unwrap(), []);
@@ -176,16 +176,16 @@ fn lease_is_not_given_by_a_change_of_several_names() {
 }
 
 #[test]
-fn waiter_asks_if_its_door_or_the_file_was_removed_while_it_slept() {
-    for removed in ["door", "file"] {
+fn waiter_asks_if_its_presence_or_the_file_was_removed_while_it_slept() {
+    for removed in ["presence", "file"] {
         let (place, claim, owner, mut wait) = given();
         // As if it had no time to stay awake.
-        while wait_file(&wait, &claim).staying.pays() {
-            wait_file(&wait, &claim).staying.sleeps();
+        while wait_file(&wait, &claim).spin_budget.pays() {
+            wait_file(&wait, &claim).spin_budget.sleeps();
         }
         let path = match removed {
             "file" => place.path(&claim.key),
-            _ => door_path(&place, &wait, &owner),
+            _ => presence_path(&place, &wait, &owner),
         };
         fs::remove_file(path).unwrap();
         assert!(
@@ -199,9 +199,14 @@ fn wait_file(wait: &FileWait, claim: &Claim) -> Arc<NameFile> {
     wait.files.name(&claim.key).unwrap()
 }
 
-fn door_path(place: &Place, wait: &FileWait, owner: &Owner) -> std::path::PathBuf {
+fn presence_path(place: &Place, wait: &FileWait, owner: &Owner) -> std::path::PathBuf {
     let mut name = ".door-".to_owned();
-    wait.files.doors.of(owner).unwrap().id().push_to(&mut name);
+    wait.files
+        .presences
+        .of(owner)
+        .unwrap()
+        .id()
+        .push_to(&mut name);
     place.directory.path().join(name)
 }
 
@@ -211,7 +216,7 @@ fn waiter_that_is_told_again_and_again_makes_its_attempts() {
     let (place, claim, owner) = (Arc::new(Place::new()), claim(), Owner::new());
     place.has(&claim);
     let mut wait = asked(&place, &claim, &owner);
-    let door = wait.files.doors.of(&owner).unwrap();
+    let presence = wait.files.presences.of(&owner).unwrap();
     let pause = Duration::from_millis(200);
     let (base, cap) = (pause, pause);
     let (mut backoff, until) = (
@@ -231,7 +236,7 @@ fn waiter_that_is_told_again_and_again_makes_its_attempts() {
     thread::scope(|scope| {
         scope.spawn(|| {
             while !has_ended.load(Ordering::Relaxed) {
-                door.ring_own().unwrap();
+                presence.notify_own().unwrap();
                 thread::yield_now();
             }
         });
@@ -259,11 +264,11 @@ fn waiter_whose_lease_was_broken_before_it_has_seen_it_is_told() {
 }
 
 #[test]
-fn waiter_without_a_door_asks() {
+fn waiter_without_a_presence_asks() {
     let (place, claim, owner) = (Arc::new(Place::new()), claim(), Owner::new());
     place.has(&claim);
     let mut wait = asked(&place, &claim, &owner);
-    wait.files.doors.close(&owner);
+    wait.files.presences.close(&owner);
     assert!(await_grant(&mut wait, &claim, &owner).is_none());
     assert!(wait.looks);
 }

@@ -36,7 +36,7 @@ impl Swapped {
         let manner = Manner {
             waits: false,
             looks: true,
-            haste: Haste::Patient,
+            lock_mode: LockMode::Patient,
         };
         let asked = self
             .others
@@ -58,7 +58,7 @@ fn holder_is_not_looked_for_in_a_directory_that_is_not_there_any_more() {
 }
 
 #[test]
-fn holder_has_no_door_in_a_directory_that_is_not_there_any_more() {
+fn holder_has_no_presence_in_a_directory_that_is_not_there_any_more() {
     let (place, claim) = (Swapped::new(), claim());
     let before = place.ours.has(&claim);
     assert_eq!(place.ours.release(&claim, &before), Outcome::DONE);

@@ -8,7 +8,7 @@
 //! 2 S   or here
 //! ```
 //!
-//! It uses `file::digits`, `file::size_limit` and its own part, `head`. What always holds here: whenever the process is killed, the file has the text before a write or the
+//! What always holds here: whenever the process is killed, the file has the text before a write or the
 //! one after it. A short text is written with its head into the first page by one call, which the kernel does wholly or not
 //! at all. A long one is written to where the one in use isn't, and then the head alone. The room for a write is there before the
 //! head is written, and the room for another long text as long as this one: a disk that becomes full keeps none from being replaced.
@@ -21,12 +21,9 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 
-mod head;
-
-pub(in crate::engine::file) use self::head::{BootId, Boots};
-use self::head::{HEAD, Head};
-use crate::engine::file::digits;
-use crate::engine::file::size_limit;
+use super::boot::{BootId, Boots};
+use super::create::check_size;
+use super::digits;
 
 /// Where a long text may begin at the earliest: behind the first page.
 const PAGE: usize = 4096;
@@ -39,7 +36,7 @@ const CUT: usize = 1024;
 
 /// What a state file holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::engine::file) enum Found {
+pub(super) enum Found {
     /// Nothing yet.
     Fresh,
     /// What a power cut has left, unless somebody writes it at this moment. It says nothing.
@@ -55,7 +52,7 @@ pub(in crate::engine::file) enum Found {
 
 /// Where the text in use stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine::file) struct Place {
+pub(super) struct Place {
     at: usize,
     length: usize,
     /// The file's length; one of more than a page may be longer than this.
@@ -99,10 +96,7 @@ fn is_place(at: usize, length: usize) -> bool {
 }
 
 /// `None`: the file holds something else.
-pub(in crate::engine::file) fn read(
-    file: &File,
-    boot: &BootId,
-) -> io::Result<Option<(Found, Place)>> {
+pub(super) fn read(file: &File, boot: &BootId) -> io::Result<Option<(Found, Place)>> {
     let mut page = [0; PAGE + 1];
     let filled = read_page(file, &mut page)?;
     let page = &page[..filled];
@@ -136,12 +130,7 @@ pub(in crate::engine::file) fn read(
 }
 
 /// Replaces what was read at `now`. After an error it may be either text.
-pub(in crate::engine::file) fn write(
-    file: &File,
-    boot: &BootId,
-    text: &str,
-    now: &Place,
-) -> io::Result<Place> {
+pub(super) fn write(file: &File, boot: &BootId, text: &str, now: &Place) -> io::Result<Place> {
     if text.len() > LONGEST {
         let text = "more wait for the lock than its file can hold";
         return Err(io::Error::new(ErrorKind::FileTooLarge, text));
@@ -152,7 +141,7 @@ pub(in crate::engine::file) fn write(
         HEAD => PAGE,
         _ => room_for(text.len()),
     };
-    size_limit::check(needed)?;
+    check_size(needed)?;
     match at {
         HEAD => reserve(file, &mut filled, PAGE)?,
         _ => reserve_long(file, &mut filled, text.len())?,
@@ -169,21 +158,21 @@ pub(in crate::engine::file) fn write(
 }
 
 /// The first page as it was seen last, for who looks at it again and again.
-pub(in crate::engine::file) struct Glimpse {
+pub(super) struct Peek {
     head: [u8; HEAD],
     page: [u8; PAGE],
 }
 
-impl Glimpse {
-    pub(in crate::engine::file) fn new() -> Self {
-        Glimpse {
+impl Peek {
+    pub(super) fn new() -> Self {
+        Peek {
             head: [0; HEAD],
             page: [0; PAGE],
         }
     }
 
     /// The text, if it is a short one, and another one than before. While another process writes it there may be none.
-    pub(in crate::engine::file) fn changed(&mut self, file: &File) -> io::Result<Option<&str>> {
+    pub(super) fn changed(&mut self, file: &File) -> io::Result<Option<&str>> {
         let read = file.read_at(&mut self.page, 0)?;
         let page = &self.page[..read];
         if page.starts_with(&self.head) {
@@ -206,12 +195,12 @@ impl Glimpse {
 const SEEN_WORD: &str = "seen ";
 
 /// Notes that the owner of a lease, which was given to it, has seen it.
-pub(in crate::engine::file) fn note_seen(file: &File, token: u64) -> io::Result<()> {
+pub(super) fn note_seen(file: &File, token: u64) -> io::Result<()> {
     let mut note = SEEN_WORD.to_owned();
     digits::push_padded(&mut note, token, 20);
     note.extend(std::iter::repeat_n(' ', PAGE - SEEN - 1 - note.len()));
     note.push('\n');
-    size_limit::check(PAGE)?;
+    check_size(PAGE)?;
     file.write_all_at(note.as_bytes(), SEEN as u64)
 }
 
@@ -298,6 +287,80 @@ fn read_page(file: &File, page: &mut [u8; PAGE + 1]) -> io::Result<usize> {
         }
     }
     Ok(filled)
+}
+
+pub(super) const HEAD: usize = 64;
+
+const MAGIC: &str = "crosslock 2 ";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) boot: BootId,
+    pub(super) at: usize,
+    pub(super) length: usize,
+    sum: u32,
+}
+
+impl Head {
+    pub(super) fn new(boot: BootId, at: usize, text: &str) -> Self {
+        Head {
+            boot,
+            at,
+            length: text.len(),
+            sum: sum(text.as_bytes()),
+        }
+    }
+
+    pub(super) fn fits(&self, text: &str) -> bool {
+        *self == Head::new(self.boot, self.at, text)
+    }
+
+    /// `None` when its numbers have too many digits: a text has at most eight, and its place nine.
+    pub(super) fn line(&self) -> Option<[u8; HEAD]> {
+        let mut text = String::with_capacity(2 * HEAD);
+        text.push_str(MAGIC);
+        text.push_str(&String::from_utf8_lossy(&self.boot.0));
+        text.push_str(" at=");
+        digits::push(&mut text, self.at as u64);
+        text.push_str(" len=");
+        digits::push(&mut text, self.length as u64);
+        text.push_str(" sum=");
+        digits::push_hex(&mut text, self.sum.to_be_bytes());
+        let mut line = [b' '; HEAD];
+        line[HEAD - 1] = b'\n';
+        // The last is the newline.
+        let place = line[..HEAD - 1].get_mut(..text.len())?;
+        place.copy_from_slice(text.as_bytes());
+        Some(line)
+    }
+
+    /// `None` for what is none.
+    pub(super) fn parse(page: &[u8]) -> Option<Self> {
+        let line = page.first_chunk::<HEAD>()?;
+        let mut words = str::from_utf8(line).ok()?.strip_prefix(MAGIC)?.split(' ');
+        let boot = words.next()?.as_bytes().try_into().ok().map(BootId)?;
+        let head = Head {
+            boot,
+            at: words.next()?.strip_prefix("at=")?.parse().ok()?,
+            length: words.next()?.strip_prefix("len=")?.parse().ok()?,
+            sum: u32::from_str_radix(words.next()?.strip_prefix("sum=")?, 16).ok()?,
+        };
+        (head.line() == Some(*line)).then_some(head)
+    }
+}
+
+/// A sum of the words of a text, as the hash of the Rust compiler is (FxHash), with the bits mixed at the end.
+fn sum(text: &[u8]) -> u32 {
+    const FACTOR: u64 = 0x517c_c1b7_2722_0a95;
+    // Not that of zeros for no text.
+    let mut sum = !(text.len() as u64);
+    for part in text.chunks(8) {
+        let mut word = [0; 8];
+        word[..part.len()].copy_from_slice(part);
+        sum = (sum.rotate_left(5) ^ u64::from_le_bytes(word)).wrapping_mul(FACTOR);
+    }
+    let mixed = (sum ^ sum >> 32).wrapping_mul(FACTOR);
+    (mixed >> 32) as u32
 }
 
 #[cfg(test)]

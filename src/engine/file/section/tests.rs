@@ -18,7 +18,7 @@ fn open(directory: &Path) -> NameFile {
 }
 
 fn enter<'a>(file: &'a NameFile, deadline: &Deadline) -> Section<'a> {
-    match file.section(Haste::Urgent, deadline).unwrap() {
+    match file.section(LockMode::Urgent, deadline).unwrap() {
         Entered::Section(section) => section,
         other => panic!("{other:?}"),
     }
@@ -26,7 +26,7 @@ fn enter<'a>(file: &'a NameFile, deadline: &Deadline) -> Section<'a> {
 
 fn is_late(file: &NameFile, deadline: &Deadline) -> bool {
     matches!(
-        file.section(Haste::Urgent, deadline).unwrap(),
+        file.section(LockMode::Urgent, deadline).unwrap(),
         Entered::Late
     )
 }
@@ -36,7 +36,6 @@ fn text(section: &mut Section<'_>, boot: &BootId) -> String {
     match section.read(boot).unwrap().expect("it is ours") {
         Found::Fresh | Found::Cut => String::new(),
         Found::Text { text, .. } => text,
-        other => panic!("{other:?}"),
     }
 }
 
@@ -122,7 +121,7 @@ fn file_that_is_not_at_its_path_is_replaced() {
     let moved = dir.path().join("moved");
     let is_replaced = || {
         matches!(
-            file.section(Haste::Urgent, &long()).unwrap(),
+            file.section(LockMode::Urgent, &long()).unwrap(),
             Entered::Replaced
         )
     };
@@ -148,10 +147,7 @@ fn text_of_a_killed_process_is_whole() {
     let dir = temp_dir();
     let (file, boot) = (open(dir.path()), BootId::current());
     for _ in 0..KILLS {
-        let mut child = TestChild::run(
-            "engine::file::store::section::tests::child_writes",
-            dir.path(),
-        );
+        let mut child = TestChild::run("engine::file::section::tests::child_writes", dir.path());
         child.hear();
         thread::sleep(Duration::from_micros(fastrand::u64(..3_000)));
         child.kill();
@@ -195,4 +191,21 @@ fn child_writes() {
         }
         has_said = true;
     }
+}
+
+#[test]
+fn one_in_some_stays_awake_after_it_was_in_vain() {
+    let spin_budget = SpinBudget::default();
+    let tries = |count: u32| {
+        let paid = (0..count).filter(|_| {
+            let pays = spin_budget.pays();
+            spin_budget.sleeps();
+            pays
+        });
+        paid.count()
+    };
+    assert_eq!(tries(UNLUCKY), 2);
+    assert_eq!(tries(10 * SELDOM), 10);
+    spin_budget.served();
+    assert!(spin_budget.pays());
 }

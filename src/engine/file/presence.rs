@@ -1,11 +1,11 @@
-//! Doors: FIFOs in the directory, each of which one process has open for reading. Others ring there to wake it, and see by
+//! Presences: FIFOs in the directory, each of which one process has open for reading. Others write to one to wake it, and see by
 //! the kernel whether it lives: its end closes with the process, in whatever way that ends.
 //!
-//! It uses `file::create`, `file::dir` and `identity`. What always holds here: a door that can be seen at its path is open, or will
+//! What always holds here: a presence that can be seen at its path is open, or will
 //! never be again, because it gets its name when it is open, and no name is used twice. So whoever finds one closed may
 //! unlink it. Nothing here waits but `sleep`: no FIFO is opened without `O_NONBLOCK`.
 //!
-//! A copy of a door's descriptor keeps it open, also in a child that was forked off.
+//! A copy of a presence's descriptor keeps it open, also in a child that was forked off.
 //!
 //! Tested on Linux only.
 
@@ -22,11 +22,10 @@ use rustix::fs::{AtFlags, FileType, OFlags, RenameFlags, Timestamps, UTIME_NOW, 
 use rustix::io::Errno;
 use uuid::Uuid;
 
-use super::identity::{Identity, is_missing};
+use super::create::{Workshop, give, is_draft, unless_missing};
+use super::digits;
+use super::dir::{Dir, Identity, is_missing};
 use crate::base::fork::Process;
-use crate::engine::file::create::{Workshop, give, is_draft, unless_missing};
-use crate::engine::file::digits;
-use crate::engine::file::dir::Dir;
 
 const PREFIX: &str = ".door-";
 const DIGITS: usize = 32;
@@ -35,59 +34,59 @@ const DRAFT_AGE: Duration = Duration::from_secs(60);
 /// Some systems don't sleep for longer at a time.
 const LONGEST_POLL: Duration = Duration::from_secs(86_400);
 
-/// Which door it is, in all directories and at all times.
+/// Which presence it is, in all directories and at all times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(in crate::engine::file) struct DoorId(u128);
+pub(super) struct PresenceId(u128);
 
-/// A door of this process, which is open. It is unlinked and closed when this is dropped.
+/// A presence of this process, which is open. It is unlinked and closed when this is dropped.
 #[derive(Debug)]
-pub(in crate::engine::file) struct Door {
+pub(super) struct Presence {
     file: File,
-    id: DoorId,
+    id: PresenceId,
     dir: Arc<Dir>,
     /// By which others find it, as long as the directory is where it was.
     path: PathBuf,
     identity: Identity,
-    /// A forked child has a copy of this, and leaves its parent's door where it is.
+    /// A forked child has a copy of this, and leaves its parent's presence where it is.
     process: Process,
 }
 
-/// The other end of somebody's door, which tells when that closes.
+/// The other end of somebody's presence, which tells when that closes.
 #[derive(Debug)]
-pub(in crate::engine::file) struct Watched {
-    id: DoorId,
+pub(super) struct Watched {
+    id: PresenceId,
     file: File,
 }
 
 /// Why a sleep ended: neither is set when the time was over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::engine::file) struct Woken {
-    /// Somebody has rung at the own door.
-    pub(in crate::engine::file) rung: bool,
+pub(super) struct Woken {
+    /// Somebody has written to the own presence.
+    pub(super) notified: bool,
     /// One of those that are watched is gone.
-    pub(in crate::engine::file) ended: bool,
+    pub(super) ended: bool,
 }
 
-/// What is at a door's path.
+/// What is at a presence's path.
 #[derive(Debug)]
 enum Found {
-    /// A door that its process has open.
+    /// A presence that its process has open.
     Open(File),
     /// One that nobody has open, which was there until now; whether it could be unlinked.
     Closed(bool),
     /// Nothing, or what is no FIFO.
-    NoDoor,
+    NoPresence,
 }
 
-impl DoorId {
+impl PresenceId {
     fn new() -> Self {
-        DoorId(Uuid::new_v4().as_u128())
+        PresenceId(Uuid::new_v4().as_u128())
     }
 
-    /// `None` for what no door is called.
-    pub(in crate::engine::file) fn parse(text: &str) -> Option<Self> {
+    /// `None` for what no presence is called.
+    pub(super) fn parse(text: &str) -> Option<Self> {
         // No other spelling of it is its file.
-        digits::parse_hex(text, DIGITS).map(DoorId)
+        digits::parse_hex(text, DIGITS).map(PresenceId)
     }
 
     fn name(self) -> String {
@@ -96,14 +95,14 @@ impl DoorId {
         name
     }
 
-    pub(in crate::engine::file) fn push_to(self, text: &mut String) {
+    pub(super) fn push_to(self, text: &mut String) {
         digits::push_hex(text, self.0.to_be_bytes());
     }
 }
 
-impl Door {
-    pub(in crate::engine::file) fn make(dir: &Arc<Dir>) -> io::Result<Self> {
-        let id = DoorId::new();
+impl Presence {
+    pub(super) fn make(dir: &Arc<Dir>) -> io::Result<Self> {
+        let id = PresenceId::new();
         let shop = Workshop::open(dir)?;
         make_fifo(shop.dir(), &shop.name)?;
         let made = open_draft(dir, &shop).and_then(|opened| {
@@ -115,7 +114,7 @@ impl Door {
             let _ = shop.dir().remove(&shop.name);
         }
         let (file, identity) = made?;
-        Ok(Door {
+        Ok(Presence {
             file,
             id,
             dir: dir.clone(),
@@ -125,22 +124,22 @@ impl Door {
         })
     }
 
-    pub(in crate::engine::file) fn id(&self) -> DoorId {
+    pub(super) fn id(&self) -> PresenceId {
         self.id
     }
 
-    /// A copy of it, in whatever process, keeps the door open.
-    pub(in crate::engine::file) fn file(&self) -> &File {
+    /// A copy of it, in whatever process, keeps the presence open.
+    pub(super) fn file(&self) -> &File {
         &self.file
     }
 
     /// False when somebody has removed it: then others take its process for dead.
-    pub(in crate::engine::file) fn is_at_its_path(&self) -> io::Result<bool> {
+    pub(super) fn is_at_its_path(&self) -> io::Result<bool> {
         self.identity.is_at(&self.path)
     }
 
     /// Has it look new to programs that remove what is old.
-    pub(in crate::engine::file) fn touch(&self) -> io::Result<()> {
+    pub(super) fn touch(&self) -> io::Result<()> {
         let now = Timespec {
             tv_sec: 0,
             tv_nsec: UTIME_NOW,
@@ -152,14 +151,14 @@ impl Door {
         Ok(futimens(&self.file, &times)?)
     }
 
-    /// Forgets who has rung until now. A ring from then on is heard.
-    pub(in crate::engine::file) fn drain(&self) {
-        // As much as a FIFO holds, lest somebody who rings without end keeps this here.
+    /// Forgets who has written to it until now. What is written from then on is heard.
+    pub(super) fn drain(&self) {
+        // As much as a FIFO holds, lest somebody who notices without end keeps this here.
         const READS: usize = 16;
-        let mut rings = [0; 4096];
+        let mut notices = [0; 4096];
         for _ in 0..READS {
-            match (&self.file).read(&mut rings) {
-                Ok(read) if read == rings.len() => {}
+            match (&self.file).read(&mut notices) {
+                Ok(read) if read == notices.len() => {}
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 // Fewer than there was room for, or none.
                 _ => return,
@@ -167,13 +166,13 @@ impl Door {
         }
     }
 
-    /// Ends the sleep of this process at this door, or the next one.
-    pub(in crate::engine::file) fn ring_own(&self) -> io::Result<()> {
-        write_ring(&self.file)
+    /// Ends the sleep of this process at this presence, or the next one.
+    pub(super) fn notify_own(&self) -> io::Result<()> {
+        write_notice(&self.file)
     }
 }
 
-impl Drop for Door {
+impl Drop for Presence {
     fn drop(&mut self) {
         let name = self.id.name();
         let is_there = || self.identity.is_in(&*self.dir, name.as_ref());
@@ -189,27 +188,27 @@ impl Drop for Door {
 
 impl Watched {
     /// `None`: it is gone.
-    pub(in crate::engine::file) fn open(dir: &Dir, id: DoorId) -> io::Result<Option<Self>> {
+    pub(super) fn open(dir: &Dir, id: PresenceId) -> io::Result<Option<Self>> {
         Ok(match find(dir, &id.name())? {
             Found::Open(file) => Some(Watched { id, file }),
-            Found::Closed(_) | Found::NoDoor => None,
+            Found::Closed(_) | Found::NoPresence => None,
         })
     }
 
-    pub(in crate::engine::file) fn id(&self) -> DoorId {
+    pub(super) fn id(&self) -> PresenceId {
         self.id
     }
 }
 
-/// Whether the process has ended whose door this is. An error tells nothing about it.
+/// Whether the process has ended whose presence this is. An error tells nothing about it.
 ///
-/// Whoever rings at a door has it open for a moment, so one that is gone may seem not to be while somebody rings.
-pub(in crate::engine::file) fn is_gone(dir: &Dir, id: DoorId) -> io::Result<bool> {
+/// Whoever writes to a presence has it open for a moment, so one that is gone may seem not to be meanwhile.
+pub(super) fn is_gone(dir: &Dir, id: PresenceId) -> io::Result<bool> {
     Ok(Watched::open(dir, id)?.is_none())
 }
 
-/// Wakes whoever sleeps at that door, if it is there.
-pub(in crate::engine::file) fn ring(dir: &Dir, id: DoorId) -> io::Result<()> {
+/// Wakes whoever sleeps at that presence, if it is there.
+pub(super) fn notify(dir: &Dir, id: PresenceId) -> io::Result<()> {
     let name = id.name();
     // Open for reading, too, it never raises the signal of a FIFO that nobody reads.
     let opened = match dir.open_file(&name, OFlags::RDWR, 0) {
@@ -219,7 +218,7 @@ pub(in crate::engine::file) fn ring(dir: &Dir, id: DoorId) -> io::Result<()> {
         opened => opened,
     };
     match opened {
-        Ok(door) if is_fifo(&door.metadata()?) => write_ring(&door),
+        Ok(presence) if is_fifo(&presence.metadata()?) => write_notice(&presence),
         Ok(_) => Ok(()),
         Err(e) if is_closed(&e) || is_missing(&e) => Ok(()),
         Err(e) if is_fifo_in(dir, &name)? => Err(e),
@@ -227,10 +226,10 @@ pub(in crate::engine::file) fn ring(dir: &Dir, id: DoorId) -> io::Result<()> {
     }
 }
 
-/// Sleeps until somebody rings at `own`, one of those that are watched is gone, or the time is over. Who has rung until
+/// Sleeps until somebody writes to `own`, one of those that are watched is gone, or the time is over. Who has written until
 /// then is forgotten, so the caller looks afterwards at whatever it may have been about.
-pub(in crate::engine::file) fn sleep(
-    own: &Door,
+pub(super) fn sleep(
+    own: &Presence,
     watched: &[Watched],
     timeout: Option<Duration>,
 ) -> io::Result<Woken> {
@@ -250,25 +249,22 @@ pub(in crate::engine::file) fn sleep(
             Err(e) => return Err(e.into()),
         }
     }
-    let rung = !events[0].revents().is_empty();
+    let notified = !events[0].revents().is_empty();
     let ended = events[1..].iter().any(|end| !end.revents().is_empty());
-    if rung {
+    if notified {
         own.drain();
     }
-    Ok(Woken { rung, ended })
+    Ok(Woken { notified, ended })
 }
 
-/// Unlinks the doors whose processes are gone, and what crashes have left of what was about to be made. Returns how many
+/// Unlinks the presences whose processes are gone, and what crashes have left of what was about to be made. Returns how many
 /// they were.
-pub(in crate::engine::file) fn sweep(
-    dir: &Dir,
-    entries: &[(OsString, FileType)],
-) -> io::Result<usize> {
+pub(super) fn sweep(dir: &Dir, entries: &[(OsString, FileType)]) -> io::Result<usize> {
     let mut swept = 0;
     for (name, kind) in entries {
         let Some(name) = name.to_str() else { continue };
         let is_left = match kind {
-            FileType::Fifo if is_door(name) => true,
+            FileType::Fifo if is_presence(name) => true,
             _ => is_draft(name) && is_old(dir, name),
         };
         if is_left && remove_left(dir, name, *kind)? {
@@ -327,21 +323,21 @@ fn open_draft(dir: &Dir, shop: &Workshop<'_>) -> io::Result<(File, Identity)> {
 fn find(dir: &Dir, name: &str) -> io::Result<Found> {
     match dir.open_file(name, OFlags::WRONLY, 0) {
         Ok(file) if is_fifo(&file.metadata()?) => Ok(Found::Open(file)),
-        Ok(_) => Ok(Found::NoDoor),
+        Ok(_) => Ok(Found::NoPresence),
         // So is a socket.
         Err(e) if is_closed(&e) && is_fifo_in(dir, name)? => {
             // Where users may not remove each other's files, its owner does.
             Ok(Found::Closed(dir.remove(name).is_ok()))
         }
         Err(e) if !is_closed(&e) && is_fifo_in(dir, name)? => Err(e),
-        Err(_) => Ok(Found::NoDoor),
+        Err(_) => Ok(Found::NoPresence),
     }
 }
 
-/// A full FIFO has been rung at, and one that nobody reads is gone.
-fn write_ring(mut door: &File) -> io::Result<()> {
+/// A full FIFO wakes its reader as well, and one that nobody reads is gone.
+fn write_notice(mut presence: &File) -> io::Result<()> {
     loop {
-        match door.write(b"!") {
+        match presence.write(b"!") {
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             Err(e) if [ErrorKind::WouldBlock, ErrorKind::BrokenPipe].contains(&e.kind()) => {
                 return Ok(());
@@ -367,8 +363,10 @@ fn is_fifo_in(dir: &Dir, name: &str) -> io::Result<bool> {
     }
 }
 
-fn is_door(name: &str) -> bool {
-    name.strip_prefix(PREFIX).and_then(DoorId::parse).is_some()
+fn is_presence(name: &str) -> bool {
+    name.strip_prefix(PREFIX)
+        .and_then(PresenceId::parse)
+        .is_some()
 }
 
 fn is_old(dir: &Dir, name: &str) -> bool {

@@ -1,4 +1,4 @@
-//! Which owner of this process has which door.
+//! Which owner of this process has which presence.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -6,25 +6,25 @@ use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::presence::{Presence, PresenceId};
 use super::root::Root;
-use super::store::door::{Door, DoorId};
 use crate::base::owner::Owner;
 use crate::base::sync::Mutex;
 
-/// Which owner of this process has which door. One that nobody has rests, and is the next one's: it is made once, and
+/// Which owner of this process has which presence. One that nobody has rests, and is the next one's: it is made once, and
 /// not for each lock.
 #[derive(Debug, Default)]
-pub(super) struct OwnDoors(Mutex<Doors>);
+pub(super) struct OwnPresences(Mutex<Presences>);
 
 #[derive(Debug, Default)]
-struct Doors {
+struct Presences {
     of: HashMap<Owner, Known>,
     resting: Vec<Known>,
 }
 
 #[derive(Debug)]
 struct Known {
-    door: Arc<Door>,
+    presence: Arc<Presence>,
     /// When it was last found at its path; `None` when that must be looked at, because the directory may be another one.
     seen: Option<Instant>,
     /// Whether others have copies of it, which keep it open.
@@ -37,76 +37,76 @@ const MOST_RESTING: usize = 16;
 /// What removes old files from a directory for temporary ones leaves those that are younger than days.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
-impl OwnDoors {
+impl OwnPresences {
     /// Gives an owner one, unless it has one, and says whether it has it from now on.
     pub(super) fn take(&self, owner: &Owner, root: &Root) -> io::Result<bool> {
-        let mut doors = self.0.lock();
-        if let Some(known) = doors.of.get_mut(owner) {
+        let mut presences = self.0.lock();
+        if let Some(known) = presences.of.get_mut(owner) {
             // It asks again: somebody may have removed it meanwhile.
             known.seen = None;
             return Ok(false);
         }
-        let known = match rested(&mut doors.resting) {
+        let known = match rested(&mut presences.resting) {
             Some(known) => known,
             None => {
-                // Those who have a file locked need the doors, too.
-                drop(doors);
+                // Those who have a file locked need the presences, too.
+                drop(presences);
                 let made = Known::make(root)?;
-                doors = self.0.lock();
+                presences = self.0.lock();
                 made
             }
         };
-        doors.of.insert(owner.clone(), known);
+        presences.of.insert(owner.clone(), known);
         Ok(true)
     }
 
     /// That of an owner as others find it: another one, should it have been removed, with its directory or alone. For who has
     /// the owner's names locked.
-    pub(super) fn found(&self, owner: &Owner, root: &Root) -> io::Result<DoorId> {
-        let mut doors = self.0.lock();
-        let known = doors.of.get_mut(owner).ok_or(ErrorKind::NotFound)?;
+    pub(super) fn found(&self, owner: &Owner, root: &Root) -> io::Result<PresenceId> {
+        let mut presences = self.0.lock();
+        let known = presences.of.get_mut(owner).ok_or(ErrorKind::NotFound)?;
         if known.seen.is_none() {
-            if !known.door.is_at_its_path()? {
+            if !known.presence.is_at_its_path()? {
                 *known = Known::make(root)?;
             }
             known.seen = Some(Instant::now());
         }
-        Ok(known.door.id())
+        Ok(known.presence.id())
     }
 
     /// The directory is another than before, or a file was opened, and it may be: it was made anew at the same path, or one
     /// that was there is back.
     pub(super) fn look_again(&self) {
-        let mut doors = self.0.lock();
-        let Doors { of, resting } = &mut *doors;
+        let mut presences = self.0.lock();
+        let Presences { of, resting } = &mut *presences;
         for known in of.values_mut().chain(resting) {
             known.seen = None;
         }
     }
 
-    pub(super) fn of(&self, owner: &Owner) -> Option<Arc<Door>> {
-        let doors = self.0.lock();
-        doors.of.get(owner).map(|known| known.door.clone())
+    pub(super) fn of(&self, owner: &Owner) -> Option<Arc<Presence>> {
+        let presences = self.0.lock();
+        presences.of.get(owner).map(|known| known.presence.clone())
     }
 
-    /// A copy of an owner's, by which others keep it open. Nobody else gets that door later.
+    /// A copy of an owner's, by which others keep it open. Nobody else gets that presence later.
     pub(super) fn copy(&self, owner: &Owner) -> io::Result<Option<File>> {
-        let mut doors = self.0.lock();
-        let Some(known) = doors.of.get_mut(owner) else {
+        let mut presences = self.0.lock();
+        let Some(known) = presences.of.get_mut(owner) else {
             return Ok(None);
         };
         known.is_copied = true;
-        known.door.file().try_clone().map(Some)
+        known.presence.file().try_clone().map(Some)
     }
 
     /// Takes it from an owner that stands in no file any more.
     pub(super) fn give_back(&self, owner: &Owner) {
-        let mut doors = self.0.lock();
-        let Some(known) = doors.of.remove(owner) else {
+        let mut presences = self.0.lock();
+        let Some(known) = presences.of.remove(owner) else {
             return;
         };
-        if doors.resting.len() < MOST_RESTING && !known.is_copied {
-            doors.resting.push(known);
+        if presences.resting.len() < MOST_RESTING && !known.is_copied {
+            presences.resting.push(known);
         }
     }
 
@@ -118,15 +118,15 @@ impl OwnDoors {
 
     /// Closes it, by which all that its owner has in any file is over.
     pub(super) fn close(&self, owner: &Owner) {
-        let door = self.0.lock().of.remove(owner);
-        drop(door);
+        let presence = self.0.lock().of.remove(owner);
+        drop(presence);
     }
 }
 
 impl Known {
     fn make(root: &Root) -> io::Result<Self> {
         Ok(Known {
-            door: Arc::new(Door::make(&root.get_or_make()?)?),
+            presence: Arc::new(Presence::make(&root.get_or_make()?)?),
             seen: Some(Instant::now()),
             is_copied: false,
         })
@@ -138,7 +138,7 @@ fn rested(resting: &mut Vec<Known>) -> Option<Known> {
         if known.seen.is_some_and(|seen| seen.elapsed() < LOOK_EVERY) {
             return Some(known);
         }
-        if stays(&known.door) {
+        if stays(&known.presence) {
             let seen = Some(Instant::now());
             return Some(Known { seen, ..known });
         }
@@ -147,8 +147,8 @@ fn rested(resting: &mut Vec<Known>) -> Option<Known> {
 }
 
 /// Whether others find it, and go on finding it.
-fn stays(door: &Door) -> bool {
-    door.is_at_its_path().unwrap_or(false) && door.touch().is_ok()
+fn stays(presence: &Presence) -> bool {
+    presence.is_at_its_path().unwrap_or(false) && presence.touch().is_ok()
 }
 
 #[cfg(test)]
@@ -164,82 +164,82 @@ mod tests {
         fs::read_dir(root.path()).unwrap().count()
     }
 
-    fn take(doors: &OwnDoors, owner: &Owner, directory: &Root) -> (Arc<Door>, bool) {
-        let is_new = doors.take(owner, directory).unwrap();
-        (doors.of(owner).unwrap(), is_new)
+    fn take(presences: &OwnPresences, owner: &Owner, directory: &Root) -> (Arc<Presence>, bool) {
+        let is_new = presences.take(owner, directory).unwrap();
+        (presences.of(owner).unwrap(), is_new)
     }
 
     #[test]
-    fn owner_keeps_its_door_and_leaves_it_to_the_next() {
+    fn owner_keeps_its_presence_and_leaves_it_to_the_next() {
         let directory = tempfile::tempdir().unwrap();
-        let (doors, path) = (OwnDoors::default(), &root(&directory));
+        let (presences, path) = (OwnPresences::default(), &root(&directory));
         let [first, second, third] = [(); 3].map(|()| Owner::new());
-        let (door, is_new) = take(&doors, &first, path);
-        let (again, is_new_again) = take(&doors, &first, path);
-        assert!(is_new && !is_new_again && door.id() == again.id());
-        let (other, _) = take(&doors, &second, path);
-        assert!(other.id() != door.id() && count(path) == 2);
-        doors.give_back(&first);
-        assert!(doors.of(&first).is_none() && doors.of(&second).is_some());
-        let (next, is_new) = take(&doors, &third, path);
-        assert!(is_new && next.id() == door.id() && count(path) == 2);
+        let (presence, is_new) = take(&presences, &first, path);
+        let (again, is_new_again) = take(&presences, &first, path);
+        assert!(is_new && !is_new_again && presence.id() == again.id());
+        let (other, _) = take(&presences, &second, path);
+        assert!(other.id() != presence.id() && count(path) == 2);
+        presences.give_back(&first);
+        assert!(presences.of(&first).is_none() && presences.of(&second).is_some());
+        let (next, is_new) = take(&presences, &third, path);
+        assert!(is_new && next.id() == presence.id() && count(path) == 2);
     }
 
     #[test]
-    fn only_some_doors_rest() {
+    fn only_some_presences_rest() {
         let directory = tempfile::tempdir().unwrap();
-        let (doors, path) = (OwnDoors::default(), &root(&directory));
+        let (presences, path) = (OwnPresences::default(), &root(&directory));
         let owners: Vec<_> = (0..2 * MOST_RESTING).map(|_| Owner::new()).collect();
         for owner in &owners {
-            doors.take(owner, path).unwrap();
+            presences.take(owner, path).unwrap();
         }
         assert_eq!(count(path), owners.len());
         for owner in &owners {
-            doors.give_back(owner);
+            presences.give_back(owner);
         }
         assert_eq!(count(path), MOST_RESTING);
-        drop(doors);
+        drop(presences);
         assert_eq!(count(path), 0);
     }
 
     #[test]
-    fn door_that_is_closed_is_gone_and_not_used_again() {
+    fn presence_that_is_closed_is_gone_and_not_used_again() {
         let directory = tempfile::tempdir().unwrap();
-        let (doors, path) = (OwnDoors::default(), &root(&directory));
+        let (presences, path) = (OwnPresences::default(), &root(&directory));
         let [first, second] = [(); 2].map(|()| Owner::new());
-        let id = take(&doors, &first, path).0.id();
-        doors.close(&first);
-        assert!(doors.of(&first).is_none() && count(path) == 0);
+        let id = take(&presences, &first, path).0.id();
+        presences.close(&first);
+        assert!(presences.of(&first).is_none() && count(path) == 0);
         // Nobody has one.
-        doors.close(&first);
-        doors.give_back(&first);
-        assert!(take(&doors, &second, path).0.id() != id);
+        presences.close(&first);
+        presences.give_back(&first);
+        assert!(take(&presences, &second, path).0.id() != id);
     }
 
     #[test]
-    fn door_that_was_removed_while_it_rested_is_not_used_again() {
+    fn presence_that_was_removed_while_it_rested_is_not_used_again() {
         let directory = tempfile::tempdir().unwrap();
-        let (doors, path) = (OwnDoors::default(), &root(&directory));
+        let (presences, path) = (OwnPresences::default(), &root(&directory));
         let [first, second] = [(); 2].map(|()| Owner::new());
-        let id = take(&doors, &first, path).0.id();
-        doors.give_back(&first);
+        let id = take(&presences, &first, path).0.id();
+        presences.give_back(&first);
         let entry = fs::read_dir(path.path()).unwrap().next().unwrap();
         fs::remove_file(entry.unwrap().path()).unwrap();
         let long_ago = Instant::now().checked_sub(2 * LOOK_EVERY).unwrap();
-        doors.0.lock().resting[0].seen = Some(long_ago);
-        let (door, _) = take(&doors, &second, path);
-        assert!(door.id() != id && stays(&door));
+        presences.0.lock().resting[0].seen = Some(long_ago);
+        let (presence, _) = take(&presences, &second, path);
+        assert!(presence.id() != id && stays(&presence));
     }
 
     /// Else one that is always in use would never be made to look new.
     #[test]
-    fn door_that_is_given_back_is_not_taken_for_seen() {
+    fn presence_that_is_given_back_is_not_taken_for_seen() {
         let directory = tempfile::tempdir().unwrap();
-        let (doors, path) = (OwnDoors::default(), &root(&directory));
+        let (presences, path) = (OwnPresences::default(), &root(&directory));
         let [first, second] = [(); 2].map(|()| Owner::new());
-        let id = take(&doors, &first, path).0.id();
+        let id = take(&presences, &first, path).0.id();
         let long_ago = Instant::now().checked_sub(2 * LOOK_EVERY).unwrap();
-        doors.0.lock().of.get_mut(&first).unwrap().seen = Some(long_ago);
+        presences.0.lock().of.get_mut(&first).unwrap().seen = Some(long_ago);
         fs::remove_file(
             fs::read_dir(path.path())
                 .unwrap()
@@ -249,8 +249,8 @@ mod tests {
                 .path(),
         )
         .unwrap();
-        doors.give_back(&first);
-        let (door, _) = take(&doors, &second, path);
-        assert!(door.id() != id && stays(&door));
+        presences.give_back(&first);
+        let (presence, _) = take(&presences, &second, path);
+        assert!(presence.id() != id && stays(&presence));
     }
 }

@@ -15,19 +15,19 @@ use std::path::Path;
 const LONG: Duration = Duration::from_secs(30);
 const NOW: Option<Duration> = Some(Duration::ZERO);
 const RUNG: Woken = Woken {
-    rung: true,
+    notified: true,
     ended: false,
 };
 const ENDED: Woken = Woken {
-    rung: false,
+    notified: false,
     ended: true,
 };
 const NONE: Woken = Woken {
-    rung: false,
+    notified: false,
     ended: false,
 };
 
-impl std::fmt::Display for DoorId {
+impl std::fmt::Display for PresenceId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut digits = String::new();
         self.push_to(&mut digits);
@@ -35,12 +35,12 @@ impl std::fmt::Display for DoorId {
     }
 }
 
-fn watch(directory: &Dir, id: DoorId) -> [Watched; 1] {
+fn watch(directory: &Dir, id: PresenceId) -> [Watched; 1] {
     [Watched::open(directory, id).unwrap().expect("it is there")]
 }
 
-fn id_of(child: &mut TestChild) -> DoorId {
-    DoorId::parse(&child.hear()).unwrap()
+fn id_of(child: &mut TestChild) -> PresenceId {
+    PresenceId::parse(&child.hear()).unwrap()
 }
 
 fn swept(dir: &Dir) -> io::Result<usize> {
@@ -53,14 +53,14 @@ fn count(directory: &Dir) -> usize {
 }
 
 #[test]
-fn door_is_heard_until_it_is_dropped() {
+fn presence_is_heard_until_it_is_dropped() {
     let dir = temp_dir();
     let dir = &opened(dir.path());
-    let (own, other) = (Door::make(dir).unwrap(), Door::make(dir).unwrap());
+    let (own, other) = (Presence::make(dir).unwrap(), Presence::make(dir).unwrap());
     assert_eq!(count(dir), 2);
     let watched = watch(dir, other.id());
-    ring(dir, own.id()).unwrap();
-    ring(dir, own.id()).unwrap();
+    notify(dir, own.id()).unwrap();
+    notify(dir, own.id()).unwrap();
     assert_eq!(sleep(&own, &watched, Some(LONG)).unwrap(), RUNG);
     assert_eq!(sleep(&own, &watched, NOW).unwrap(), NONE);
     assert!(!is_gone(dir, other.id()).unwrap());
@@ -70,10 +70,10 @@ fn door_is_heard_until_it_is_dropped() {
     assert_eq!(sleep(&own, &watched, Some(LONG)).unwrap(), ENDED);
     assert!(is_gone(dir, gone).unwrap());
     assert!(Watched::open(dir, gone).unwrap().is_none());
-    ring(dir, gone).unwrap();
-    own.ring_own().unwrap();
+    notify(dir, gone).unwrap();
+    own.notify_own().unwrap();
     let both = Woken {
-        rung: true,
+        notified: true,
         ended: true,
     };
     assert_eq!(sleep(&own, &watched, Some(LONG)).unwrap(), both);
@@ -85,7 +85,7 @@ fn door_is_heard_until_it_is_dropped() {
 fn sleep_ends_at_its_time_or_by_a_ring_of_a_thread() {
     const SHORT: Duration = Duration::from_millis(20);
     let dir = temp_dir();
-    let own = Door::make(&opened(dir.path())).unwrap();
+    let own = Presence::make(&opened(dir.path())).unwrap();
     let began = Instant::now();
     assert_eq!(sleep(&own, &[], Some(SHORT)).unwrap(), NONE);
     assert!(began.elapsed() >= SHORT);
@@ -93,22 +93,21 @@ fn sleep_ends_at_its_time_or_by_a_ring_of_a_thread() {
         for timeout in [None, Some(Duration::MAX), Some(LONG)] {
             let own = &own;
             let sleeper = scope.spawn(move || sleep(own, &[], timeout).unwrap());
-            own.ring_own().unwrap();
+            own.notify_own().unwrap();
             assert_eq!(sleeper.join().unwrap(), RUNG);
         }
     });
 }
 
 #[test]
-fn door_of_a_killed_process_is_gone_at_once() {
+fn presence_of_a_killed_process_is_gone_at_once() {
     const MOST: Duration = Duration::from_millis(50);
     let dir = temp_dir();
     let dir = &opened(dir.path());
-    let own = Door::make(dir).unwrap();
+    let own = Presence::make(dir).unwrap();
     // On a busy machine one of them may be late.
     let woken_after = (0..5).map(|_| {
-        let mut child =
-            TestChild::run("engine::file::store::door::tests::child_sleeps", dir.path());
+        let mut child = TestChild::run("engine::file::presence::tests::child_sleeps", dir.path());
         let id = id_of(&mut child);
         let watched = watch(dir, id);
         assert_eq!(sleep(&own, &watched, NOW).unwrap(), NONE);
@@ -136,12 +135,12 @@ fn door_of_a_killed_process_is_gone_at_once() {
 }
 
 #[test]
-fn copy_in_another_process_keeps_a_door() {
+fn copy_in_another_process_keeps_a_presence() {
     let dir = temp_dir();
     let dir = &opened(dir.path());
-    let own = Door::make(dir).unwrap();
+    let own = Presence::make(dir).unwrap();
     let mut child = TestChild::run(
-        "engine::file::store::door::tests::child_has_a_child",
+        "engine::file::presence::tests::child_has_a_child",
         dir.path(),
     );
     let (id, input) = (id_of(&mut child), child.take_input());
@@ -161,9 +160,9 @@ fn child_sleeps() {
         return;
     };
     let dir = opened(&dir);
-    let door = Door::make(&dir).unwrap();
-    say(door.id());
-    sleep(&door, &[], None).unwrap();
+    let presence = Presence::make(&dir).unwrap();
+    say(presence.id());
+    sleep(&presence, &[], None).unwrap();
 }
 
 #[test]
@@ -172,30 +171,30 @@ fn child_has_a_child() {
         return;
     };
     let dir = opened(&dir);
-    let door = Door::make(&dir).unwrap();
-    let copy = door.file().try_clone().unwrap();
+    let presence = Presence::make(&dir).unwrap();
+    let copy = presence.file().try_clone().unwrap();
     // It ends when the input does, which it shares with this process.
     let mut cat = Command::new("cat")
         .stdout(Stdio::null())
         .stderr(copy)
         .spawn()
         .unwrap();
-    say(door.id());
+    say(presence.id());
     cat.wait().unwrap();
 }
 
 #[test]
 fn process_without_descriptors_takes_nobody_for_gone() {
     let dir = temp_dir();
-    let door = Door::make(&opened(dir.path())).unwrap();
+    let presence = Presence::make(&opened(dir.path())).unwrap();
     let mut child = TestChild::run(
-        "engine::file::store::door::tests::child_is_exhausted",
+        "engine::file::presence::tests::child_is_exhausted",
         dir.path(),
     );
-    let told = format!("{}\n", door.id());
+    let told = format!("{}\n", presence.id());
     child.take_input().write_all(told.as_bytes()).unwrap();
     assert!(child.wait().success());
-    assert!(door.is_at_its_path().unwrap());
+    assert!(presence.is_at_its_path().unwrap());
 }
 
 #[test]
@@ -206,7 +205,7 @@ fn child_is_exhausted() {
     let dir = opened(&dir);
     let mut told = String::new();
     io::stdin().read_line(&mut told).unwrap();
-    let id = DoorId::parse(told.trim_end()).unwrap();
+    let id = PresenceId::parse(told.trim_end()).unwrap();
     assert!(!is_gone(&dir, id).unwrap());
     let next = File::open("/dev/null").unwrap();
     let limit = Rlimit {
@@ -217,55 +216,55 @@ fn child_is_exhausted() {
     drop(next);
     let exhausted = Some(Errno::MFILE.raw_os_error());
     assert_eq!(is_gone(&dir, id).unwrap_err().raw_os_error(), exhausted);
-    assert!(Watched::open(&dir, id).is_err() && ring(&dir, id).is_err());
-    assert!(swept(&dir).is_err() && Door::make(&dir).is_err());
+    assert!(Watched::open(&dir, id).is_err() && notify(&dir, id).is_err());
+    assert!(swept(&dir).is_err() && Presence::make(&dir).is_err());
 }
 
 #[test]
-fn full_door_has_been_rung_at() {
+fn full_presence_has_been_notified() {
     let dir = temp_dir();
-    let door = Door::make(&opened(dir.path())).unwrap();
-    let mut file = door.file();
+    let presence = Presence::make(&opened(dir.path())).unwrap();
+    let mut file = presence.file();
     while file.write(&[0; 1000]).is_ok() {}
     while file.write(&[0]).is_ok() {}
-    ring(&opened(dir.path()), door.id()).unwrap();
-    door.ring_own().unwrap();
-    assert_eq!(sleep(&door, &[], NOW).unwrap(), RUNG);
-    assert_eq!(sleep(&door, &[], NOW).unwrap(), NONE);
+    notify(&opened(dir.path()), presence.id()).unwrap();
+    presence.notify_own().unwrap();
+    assert_eq!(sleep(&presence, &[], NOW).unwrap(), RUNG);
+    assert_eq!(sleep(&presence, &[], NOW).unwrap(), NONE);
 }
 
 #[test]
 fn what_is_no_fifo_is_gone_and_left_alone() {
     let dir = temp_dir();
     let dir = &opened(dir.path());
-    let door = Door::make(dir).unwrap();
+    let presence = Presence::make(dir).unwrap();
     let text = dir.path().join("text");
     fs::write(&text, "").unwrap();
     let plant: [fn(&Path, &Path); 5] = [
         |_, path| fs::write(path, "").unwrap(),
         |_, path| fs::create_dir(path).unwrap(),
         |_, path| drop(UnixListener::bind(path).unwrap()),
-        |door, path| symlink(door, path).unwrap(),
-        |door, path| symlink(door.with_file_name("text"), path).unwrap(),
+        |presence, path| symlink(presence, path).unwrap(),
+        |presence, path| symlink(presence.with_file_name("text"), path).unwrap(),
     ];
     for plant in plant {
-        let id = DoorId::new();
+        let id = PresenceId::new();
         let path = dir.path().join(id.name());
-        plant(&door.path, &path);
+        plant(&presence.path, &path);
         let before = fs::symlink_metadata(&path).unwrap();
         assert!(is_gone(dir, id).unwrap());
-        ring(dir, id).unwrap();
+        notify(dir, id).unwrap();
         assert_eq!(swept(dir).unwrap(), 0);
         let after = fs::symlink_metadata(&path).unwrap();
         assert_eq!(after.ino(), before.ino());
         assert_eq!(after.len(), before.len());
     }
     assert_eq!(fs::read(text).unwrap(), b"");
-    assert_eq!(sleep(&door, &[], NOW).unwrap(), NONE);
+    assert_eq!(sleep(&presence, &[], NOW).unwrap(), NONE);
 }
 
 #[test]
-fn door_has_the_rights_that_its_directory_gives() {
+fn presence_has_the_rights_that_its_directory_gives() {
     let dir = temp_dir();
     for (rights, expected) in [
         (0o700, 0o600),
@@ -274,8 +273,8 @@ fn door_has_the_rights_that_its_directory_gives() {
         (0o755, 0o600),
     ] {
         fs::set_permissions(dir.path(), PermissionsExt::from_mode(rights)).unwrap();
-        let door = Door::make(&opened(dir.path())).unwrap();
-        let mode = door.file().metadata().unwrap().mode();
+        let presence = Presence::make(&opened(dir.path())).unwrap();
+        let mode = presence.file().metadata().unwrap().mode();
         assert_eq!(mode & 0o7777, expected, "{rights:o}");
     }
 }
@@ -284,8 +283,8 @@ fn door_has_the_rights_that_its_directory_gives() {
 fn sweep_removes_what_crashes_have_left() {
     let dir = temp_dir();
     let dir = &opened(dir.path());
-    let stays = Door::make(dir).unwrap();
-    let mut child = TestChild::run("engine::file::store::door::tests::child_sleeps", dir.path());
+    let stays = Presence::make(dir).unwrap();
+    let mut child = TestChild::run("engine::file::presence::tests::child_sleeps", dir.path());
     id_of(&mut child);
     assert_eq!(swept(dir).unwrap(), 0);
     child.kill();
@@ -317,30 +316,33 @@ fn sweep_removes_what_crashes_have_left() {
 }
 
 #[test]
-fn door_that_was_removed_knows_it() {
+fn presence_that_was_removed_knows_it() {
     let dir = temp_dir();
-    let door = Door::make(&opened(dir.path())).unwrap();
-    assert!(door.is_at_its_path().unwrap());
-    fs::remove_file(&door.path).unwrap();
-    assert!(!door.is_at_its_path().unwrap());
-    assert!(is_gone(&opened(dir.path()), door.id()).unwrap());
-    let path = door.path.clone();
+    let presence = Presence::make(&opened(dir.path())).unwrap();
+    assert!(presence.is_at_its_path().unwrap());
+    fs::remove_file(&presence.path).unwrap();
+    assert!(!presence.is_at_its_path().unwrap());
+    assert!(is_gone(&opened(dir.path()), presence.id()).unwrap());
+    let path = presence.path.clone();
     fs::write(&path, "").unwrap();
-    assert!(!door.is_at_its_path().unwrap());
-    drop(door);
+    assert!(!presence.is_at_its_path().unwrap());
+    drop(presence);
     assert!(path.exists(), "it is another's");
     let gone = opened(dir.path());
     drop(dir);
-    assert!(Door::make(&gone).is_err() && is_gone(&gone, DoorId::new()).unwrap());
+    assert!(Presence::make(&gone).is_err() && is_gone(&gone, PresenceId::new()).unwrap());
 }
 
 #[test]
-fn door_that_is_touched_looks_new() {
+fn presence_that_is_touched_looks_new() {
     let dir = temp_dir();
-    let door = Door::make(&opened(dir.path())).unwrap();
-    door.file().set_modified(SystemTime::UNIX_EPOCH).unwrap();
-    door.touch().unwrap();
-    let age = door
+    let presence = Presence::make(&opened(dir.path())).unwrap();
+    presence
+        .file()
+        .set_modified(SystemTime::UNIX_EPOCH)
+        .unwrap();
+    presence.touch().unwrap();
+    let age = presence
         .file()
         .metadata()
         .unwrap()
@@ -352,9 +354,9 @@ fn door_that_is_touched_looks_new() {
 
 #[test]
 fn ids_are_parsed_as_they_are_written() {
-    let id = DoorId::new();
-    assert_eq!(DoorId::parse(&id.to_string()), Some(id));
-    let text = DoorId(0xabc).to_string();
+    let id = PresenceId::new();
+    assert_eq!(PresenceId::parse(&id.to_string()), Some(id));
+    let text = PresenceId(0xabc).to_string();
     for other in [
         &text[1..],
         &text.to_uppercase(),
@@ -363,7 +365,7 @@ fn ids_are_parsed_as_they_are_written() {
         "",
         "é",
     ] {
-        assert_eq!(DoorId::parse(other), None, "{other:?}");
+        assert_eq!(PresenceId::parse(other), None, "{other:?}");
     }
     assert!(is_draft(&draft_name()));
     assert!(!is_draft(&format!(".{text}")) && !is_draft(".breaking") && !is_draft("x"));

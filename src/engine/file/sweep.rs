@@ -1,6 +1,7 @@
-//! Files of names that nobody has used for long: they go, some of them whenever somebody opens the directory.
+//! What goes whenever somebody opens the directory: what ended processes have left, and some files of names that nobody has used
+//! for long.
 //!
-//! It uses `create`, `dir`, `reading` and `store`. What always holds here: a file is removed while it is locked. Whoever has it
+//! What always holds here: a file is removed while it is locked. Whoever has it
 //! open finds at the next change that it isn't at its path any more, and opens another. Its counter is a day behind the host's clock,
 //! from which the next token comes.
 
@@ -9,12 +10,12 @@ use std::io;
 
 use rustix::fs::{FileType, OFlags};
 
+use super::boot::BootId;
 use super::create::open_there;
-use super::dir::Dir;
-use super::reading::written_of;
-use super::store::identity::Identity;
-use super::store::page::{self, BootId};
-use super::text::Doors;
+use super::dir::{Dir, Identity};
+use super::page;
+use super::presence;
+use super::text::{Presences, written_of};
 use crate::base::token::host_micros;
 use crate::engine::rules::NameState;
 
@@ -24,8 +25,15 @@ const LOOKS: usize = 64;
 /// A name is idle when it wasn't taken for so long. A clock that is set back by less gives no token again.
 const IDLE_MICROS: u64 = 86_400 * 1_000_000;
 
+/// Removes what ended processes have left, and some of what nobody has used for long.
+pub(super) fn sweep(dir: &Dir) -> io::Result<()> {
+    let entries = dir.entries()?;
+    presence::sweep(dir, &entries)?;
+    remove_some(dir, &entries)
+}
+
 /// Begins anywhere, so that those who open the directory one after the other get to see them all.
-pub(super) fn remove_some(dir: &Dir, entries: &[(OsString, FileType)]) -> io::Result<()> {
+fn remove_some(dir: &Dir, entries: &[(OsString, FileType)]) -> io::Result<()> {
     let is_name = |name: &OsStr| name.as_encoded_bytes().ends_with(b".lock");
     let names = entries
         .iter()
@@ -64,7 +72,7 @@ fn remove_idle(dir: &Dir, name: &OsStr) -> io::Result<()> {
 
 fn is_idle(file: &std::fs::File) -> io::Result<bool> {
     let found = page::read(file, &BootId::current())?;
-    let written = found.and_then(|(found, _)| written_of(found, &mut Doors::default()));
+    let written = found.and_then(|(found, _)| written_of(found, &mut Presences::default()));
     let before = host_micros().saturating_sub(IDLE_MICROS);
     Ok(written.is_some_and(|written| {
         // One that was never used has no counter: another process may be about to use it.

@@ -1,6 +1,6 @@
 //! The state file of a name, and the sections in which it is read and changed: one at a time, of all threads of all processes.
 //!
-//! It uses `file::create`, `file::dir`, `file::staying`, `identity` and `page`. What always holds here: whoever is in a section has the file locked by
+//! What always holds here: whoever is in a section has the file locked by
 //! flock(2), no other thread of this process is in one of the same `NameFile`, and the file was at its path when the section
 //! began. A section is unlocked explicitly, because a child that is being spawned has a copy of the descriptor for a moment.
 //!
@@ -12,18 +12,18 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::identity::Identity;
-use super::page::{self, BootId, Found, Place};
+use super::boot::BootId;
+use super::create::open_or_create;
+use super::dir::{Dir, Identity};
+use super::page::{self, Found, Place};
 use crate::base::backoff::Backoff;
 use crate::base::clock::Deadline;
 use crate::base::sync::{Mutex, MutexGuard};
 use crate::base::token::Token;
-use crate::engine::file::create::open_or_create;
-use crate::engine::file::dir::Dir;
-use crate::engine::file::staying::Staying;
 
 /// How often a file that is locked is tried again at once, before its lock is slept for: most sections end within some
 /// microseconds.
@@ -32,18 +32,18 @@ const SHORTEST_SLEEP: Duration = Duration::from_micros(20);
 
 /// How long it is slept for at most between two tries.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::engine::file) enum Haste {
+pub(super) enum LockMode {
     /// Others wait for what this caller does.
     Urgent,
     /// Of a thousand that want to wait for one name all get their turn sooner if they don't all try at once.
     Patient,
 }
 
-impl Haste {
+impl LockMode {
     fn sleeps(self) -> Backoff {
         let cap = match self {
-            Haste::Urgent => Duration::from_micros(200),
-            Haste::Patient => Duration::from_millis(20),
+            LockMode::Urgent => Duration::from_micros(200),
+            LockMode::Patient => Duration::from_millis(20),
         };
         Backoff {
             base: SHORTEST_SLEEP,
@@ -55,19 +55,19 @@ impl Haste {
 
 /// An open state file.
 #[derive(Debug)]
-pub(in crate::engine::file) struct NameFile {
+pub(super) struct NameFile {
     file: File,
     root: Arc<Dir>,
     path: PathBuf,
     identity: Identity,
     /// The kernel's lock doesn't keep threads apart that share an open file.
     threads: Mutex<()>,
-    pub(in crate::engine::file) staying: Staying,
+    pub(super) spin_budget: SpinBudget,
 }
 
 /// What became of the wish to be in a section.
 #[derive(Debug)]
-pub(in crate::engine::file) enum Entered<'a> {
+pub(super) enum Entered<'a> {
     Section(Section<'a>),
     /// Another file is at its path by now, or none: this one says nothing any more.
     Replaced,
@@ -77,7 +77,7 @@ pub(in crate::engine::file) enum Entered<'a> {
 
 /// Nobody else reads or changes the state until this is dropped.
 #[derive(Debug)]
-pub(in crate::engine::file) struct Section<'a> {
+pub(super) struct Section<'a> {
     of: &'a NameFile,
     /// Where the text stands that was read last.
     place: Option<Place>,
@@ -87,7 +87,7 @@ pub(in crate::engine::file) struct Section<'a> {
 
 impl NameFile {
     /// Makes it if it isn't there.
-    pub(in crate::engine::file) fn open(root: &Arc<Dir>, below: &Path) -> io::Result<Self> {
+    pub(super) fn open(root: &Arc<Dir>, below: &Path) -> io::Result<Self> {
         let (file, found) = open_or_create(root, below)?;
         Ok(NameFile {
             file,
@@ -95,18 +95,18 @@ impl NameFile {
             path: root.path().join(below),
             identity: Identity::of(&found),
             threads: Mutex::default(),
-            staying: Staying::default(),
+            spin_budget: SpinBudget::default(),
         })
     }
 
     /// Tries at least once, also when the deadline is over. One that is over at once is too short if others are in a section
     /// at that moment, which says nothing about the lock.
-    pub(in crate::engine::file) fn section(
+    pub(super) fn section(
         &self,
-        haste: Haste,
+        lock_mode: LockMode,
         deadline: &Deadline,
     ) -> io::Result<Entered<'_>> {
-        let Some(section) = self.enter(haste, deadline)? else {
+        let Some(section) = self.enter(lock_mode, deadline)? else {
             return Ok(Entered::Late);
         };
         Ok(match self.is_at_its_path()? {
@@ -116,34 +116,34 @@ impl NameFile {
     }
 
     /// Whether those who open its path now have this file.
-    pub(in crate::engine::file) fn is_at_its_path(&self) -> io::Result<bool> {
+    pub(super) fn is_at_its_path(&self) -> io::Result<bool> {
         self.identity.is_at(&self.path)
     }
 
     /// The directory in which it was opened.
-    pub(in crate::engine::file) fn root(&self) -> &Arc<Dir> {
+    pub(super) fn root(&self) -> &Arc<Dir> {
         &self.root
     }
 
     /// For those who look at it without locking it.
-    pub(in crate::engine::file) fn file(&self) -> &File {
+    pub(super) fn file(&self) -> &File {
         &self.file
     }
 
     /// Notes that the owner of a lease, which was given to it, has seen it.
-    pub(in crate::engine::file) fn note_seen(&self, token: Token) -> io::Result<()> {
+    pub(super) fn note_seen(&self, token: Token) -> io::Result<()> {
         page::note_seen(&self.file, token.number)
     }
 
     /// `None`: others were in it until the deadline.
-    fn enter(&self, haste: Haste, deadline: &Deadline) -> io::Result<Option<Section<'_>>> {
+    fn enter(&self, lock_mode: LockMode, deadline: &Deadline) -> io::Result<Option<Section<'_>>> {
         for _ in 0..YIELDS {
             if let Some(section) = self.try_enter()? {
                 return Ok(Some(section));
             }
             thread::yield_now();
         }
-        for wait in haste.sleeps().waits() {
+        for wait in lock_mode.sleeps().waits() {
             if let Some(section) = self.try_enter()? {
                 return Ok(Some(section));
             }
@@ -173,7 +173,7 @@ impl NameFile {
 
 impl Section<'_> {
     /// `None`: the file holds something else.
-    pub(in crate::engine::file) fn read(&mut self, boot: &BootId) -> io::Result<Option<Found>> {
+    pub(super) fn read(&mut self, boot: &BootId) -> io::Result<Option<Found>> {
         let found = page::read(&self.of.file, boot)?;
         self.place = found.as_ref().map(|(_, place)| *place);
         Ok(found.map(|(found, _)| found))
@@ -184,7 +184,7 @@ impl Section<'_> {
     /// # Panics
     ///
     /// If nothing was read in this section that it may replace.
-    pub(in crate::engine::file) fn write(&mut self, boot: &BootId, text: &str) -> io::Result<()> {
+    pub(super) fn write(&mut self, boot: &BootId, text: &str) -> io::Result<()> {
         let now = self.place.take();
         let now = now.expect("what is replaced was read in this section");
         self.place = Some(page::write(&self.of.file, boot, text, &now)?);
@@ -197,6 +197,45 @@ impl Drop for Section<'_> {
         if let Err(e) = self.of.file.unlock() {
             log::warn!("can't unlock {}: {e}", self.of.path.display());
         }
+    }
+}
+
+/// What became of the last waiters of this process that stayed awake for a lock. Where locks are held for long it doesn't pay; then
+/// one waiter in some does it, to find out when that has changed.
+#[derive(Debug, Default)]
+pub(super) struct SpinBudget {
+    /// How many times one had to sleep in the end, or at once, since one was served in time.
+    in_vain: AtomicU32,
+}
+
+/// So many in a row may have been unlucky.
+const UNLUCKY: u32 = 2;
+
+/// After that, one in so many stays awake.
+const SELDOM: u32 = 16;
+
+impl SpinBudget {
+    pub(super) fn pays(&self) -> bool {
+        let in_vain = self.in_vain.load(Ordering::Relaxed);
+        in_vain < UNLUCKY || in_vain.is_multiple_of(SELDOM)
+    }
+
+    /// One was served while it was awake.
+    pub(super) fn served(&self) {
+        // Most are: what needn't change isn't written.
+        if self.in_vain.load(Ordering::Relaxed) > 0 {
+            self.in_vain.store(0, Ordering::Relaxed);
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn in_vain(&self) -> u32 {
+        self.in_vain.load(Ordering::Relaxed)
+    }
+
+    /// One sleeps.
+    pub(super) fn sleeps(&self) {
+        self.in_vain.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -1,12 +1,59 @@
-//! When the host was booted, by its wall clock.
+//! Which boot of the host wrote a file: its boot id, and the wall clock when it was booted.
 //!
 //! Boot ids don't tell enough: a container may have one of its own, and share the directory with processes that have another. The wall
 //! clock is one for all processes of a host, and its distance from the time since boot stays as it is until somebody sets it.
 
+use std::fs;
+use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::digits;
 use crate::base::clock::{BootClock, BootInstant, Clock};
+use crate::base::fork::get_or_make;
+
+/// Which boot of the host it is, so far as the host tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BootId(pub(super) [u8; 8]);
+
+/// What two boot ids say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Boots {
+    Same,
+    Differ,
+    /// One of them isn't known.
+    Unclear,
+}
+
+impl BootId {
+    pub(super) fn current() -> Self {
+        static CURRENT: OnceLock<BootId> = OnceLock::new();
+        *get_or_make(&CURRENT, || {
+            let id = fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+            id.first_chunk().map_or(BootId::UNKNOWN, |id| BootId(*id))
+        })
+    }
+
+    /// That of a host that doesn't tell. A text whose sum is wrong then counts as none: it may be what a power cut left.
+    pub(super) const UNKNOWN: BootId = BootId(*b"--------");
+
+    pub(super) fn is_known(self) -> bool {
+        self != BootId::UNKNOWN
+    }
+
+    /// What they say of two texts. Those of two containers differ, though no reboot was between them.
+    pub(super) fn compare(self, other: BootId) -> Boots {
+        match self == other {
+            _ if !self.is_known() || !other.is_known() => Boots::Unclear,
+            true => Boots::Same,
+            false => Boots::Differ,
+        }
+    }
+
+    /// Surely: no reboot was between them.
+    pub(super) fn is_same(self, other: BootId) -> bool {
+        self == other && self.is_known()
+    }
+}
 
 /// In seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -282,18 +282,18 @@ fn note_of_a_seen_lease_stays_whatever_is_written() {
 
 #[test]
 fn glimpse_shows_each_short_text_once() {
-    let (file, mut glimpse) = (temp_file(), Glimpse::new());
-    assert_eq!(glimpse.changed(&file).unwrap(), None);
+    let (file, mut peek) = (temp_file(), Peek::new());
+    assert_eq!(peek.changed(&file).unwrap(), None);
     for text in ["one", "two", "", "three"] {
         replace(&file, text);
-        assert_eq!(glimpse.changed(&file).unwrap(), Some(text));
+        assert_eq!(peek.changed(&file).unwrap(), Some(text));
         note_seen(&file, 1).unwrap();
-        assert_eq!(glimpse.changed(&file).unwrap(), None);
+        assert_eq!(peek.changed(&file).unwrap(), None);
     }
     replace(&file, &"long".repeat(PAGE));
-    assert_eq!(glimpse.changed(&file).unwrap(), None);
+    assert_eq!(peek.changed(&file).unwrap(), None);
     replace(&file, "short");
-    assert_eq!(glimpse.changed(&file).unwrap(), Some("short"));
+    assert_eq!(peek.changed(&file).unwrap(), Some("short"));
 }
 
 #[test]
@@ -301,11 +301,11 @@ fn glimpse_shows_nothing_of_what_is_half_written_or_no_text() {
     let file = temp_file();
     replace(&file, "a text");
     file.write_all_at(b"b", HEAD as u64).unwrap();
-    assert_eq!(Glimpse::new().changed(&file).unwrap(), None);
+    assert_eq!(Peek::new().changed(&file).unwrap(), None);
     file.write_all_at(b"a", HEAD as u64).unwrap();
-    assert_eq!(Glimpse::new().changed(&file).unwrap(), Some("a text"));
+    assert_eq!(Peek::new().changed(&file).unwrap(), Some("a text"));
     let long = format!("crosslock 2 01234567 at=64 len={} sum=00000000", u64::MAX);
     let head = format!("{long:63}\n");
     file.write_all_at(head.as_bytes(), 0).unwrap();
-    assert_eq!(Glimpse::new().changed(&file).unwrap(), None);
+    assert_eq!(Peek::new().changed(&file).unwrap(), None);
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
-use crate::engine::file::dir::Dir;
+use super::dir::Dir;
 
 const DIRECTORY: &str = "CROSSLOCK_TEST_DIRECTORY";
 const SAYS: &str = "child says ";

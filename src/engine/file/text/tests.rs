@@ -1,0 +1,127 @@
+use super::*;
+use crate::base::random::{Random, for_any};
+use uuid::Uuid;
+
+fn instant(random: &mut Random) -> BootInstant {
+    BootInstant::START.plus(Duration::from_nanos(random.magnitude()))
+}
+
+/// With a label that has all but control characters.
+fn owner(random: &mut Random) -> Owner {
+    let label = random.text_without(char::is_control, 0..=40);
+    Owner::from_text(&format!("{}/{label}", Owner::new().as_str()))
+}
+
+fn mode(random: &mut Random) -> Mode {
+    match random.u32(..3) {
+        0 => Mode::Exclusive,
+        1 => Mode::Shared,
+        _ => Mode::Permits {
+            count: random.u32(..),
+            of: random.u32(..),
+        },
+    }
+}
+
+fn entry(random: &mut Random) -> Entry {
+    let state = match random.u32(..6) {
+        0 => EntryState::Has(Token::from_number(random.magnitude())),
+        3 => EntryState::Given(Token::from_number(random.magnitude())),
+        1 => EntryState::Granted,
+        2 => EntryState::Kept,
+        4 => return broken_of(owner(random)),
+        _ => waits(random.bool(), random.bool()),
+    };
+    Entry {
+        owner: (state != EntryState::Kept).then(|| owner(random)),
+        state,
+        mode: mode(random),
+        since: instant(random),
+        until: random.option(instant).unwrap_or(BootInstant::MAX),
+    }
+}
+
+fn state(random: &mut Random) -> (Written, Presences) {
+    let name = NameState {
+        abandoned_until: random.bool().then_some(BootInstant::MAX),
+        entries: random.list(0..=9, entry),
+    };
+    let counter = random.magnitude();
+    let written = Written { counter, name };
+    let entries = written.name.entries.iter();
+    let owners = entries.filter_map(|one| one.owner.as_ref());
+    let presences = owners
+        .filter(|_| random.u32(..8) > 0)
+        .map(|owner| (owner.clone(), presence()))
+        .collect();
+    (written, presences)
+}
+
+fn presence() -> PresenceId {
+    PresenceId::parse(&Uuid::new_v4().simple().to_string()).expect("that is one")
+}
+
+fn parsed(text: &str) -> Option<(Written, Presences)> {
+    let mut presences = Presences::default();
+    let written = parse(text, &mut presences)?;
+    Some((written, presences))
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    for_any(|random| {
+        let (written, presences) = state(random);
+        let text = text_of(&written, &presences);
+        assert_eq!(parsed(&text), Some((written, presences)), "{text}");
+    });
+}
+
+#[test]
+fn text_that_was_altered_is_refused_or_says_what_can_be_written() {
+    for_any(|random| {
+        let (written, presences) = state(random);
+        let mut chars: Vec<_> = text_of(&written, &presences).chars().collect();
+        let place = random.usize(..chars.len());
+        match random.u32(..3) {
+            0 => chars.truncate(place),
+            1 => chars[place] = random.char(..),
+            _ => drop(chars.remove(place)),
+        }
+        let altered: String = chars.into_iter().collect();
+        if let Some((written, presences)) = parsed(&altered) {
+            let text = text_of(&written, &presences);
+            assert_eq!(parsed(&text), Some((written, presences)), "{altered:?}");
+        }
+    });
+}
+
+#[test]
+fn lines_that_say_nothing_are_refused() {
+    const PRESENCE: &str = "door=14209b66da4f4175a132d99d64998ed1";
+    let whole = format!("has exclusive token=4 since=1.000000000 {PRESENCE} a/b/1/2");
+    assert!(parsed(&whole).is_some());
+    for text in [
+        "counter".to_owned(),
+        "counter -1".to_owned(),
+        "counter 18446744073709551616".to_owned(),
+        "broken".to_owned(),
+        "has".to_owned(),
+        format!("gone exclusive since=1.000000000 {PRESENCE} a"),
+        "has exclusive token=4 since=1.000000000".to_owned(),
+        format!("kept exclusive since=1.000000000 until=2.000000000 {PRESENCE} a"),
+        whole.replace(" token=4", ""),
+        whole.replace(" since=1.000000000", ""),
+        whole.replace("exclusive", "alone"),
+        whole.replace("exclusive", "1/"),
+        whole.replace("1.000000000", "1"),
+        whole.replace("1.000000000", "1.0"),
+        whole.replace("token", "tokens"),
+        whole.replace("14209b66", "14209B66"),
+        whole.replace("14209b66", ""),
+        format!("\n{whole}"),
+        "booted".to_owned(),
+        "booted 1.5".to_owned(),
+    ] {
+        assert_eq!(parsed(&text), None, "{text:?}");
+    }
+}
