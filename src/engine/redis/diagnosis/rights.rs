@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ::redis::{Cmd, Value};
 use uuid::Uuid;
 
-use super::probe::{Asked, Probe};
+use super::{Asked, Probe};
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
 use crate::base::name::{Key, Namespace};
