@@ -21,8 +21,8 @@ use crate::core::closing::Closing;
 use crate::core::guards::{Guards, Place};
 use crate::engine::{Engine, Revocations};
 use crate::lease::Lease;
+use crate::lease::Plan;
 use crate::lease::deferred_release::DeferredReleases;
-use crate::lease::plan::Plan;
 use crate::lease::renewer::{Renewer, Renewers};
 use crate::queue::handoff::LocalQueues;
 

@@ -15,7 +15,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::giving_up::release_contender;
+use super::local_wait::release_contender;
 use super::retry_budget::RetryBudget;
 use crate::base::claim::Claim;
 use crate::base::clock::Deadline;

@@ -1,17 +1,17 @@
-//! How a call comes to the turn: at once, with a lease that another thread of the process offers, or by the local queue.
+//! How a call comes to the turn (at once, with a lease that another thread offers, or by the local queue), and how one gives up.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::giving_up::release_contender;
 use super::retry_budget::RetryBudget;
 use crate::base::cancel::Registration;
 use crate::base::claim::Claim;
-use crate::base::clock::Deadline;
+use crate::base::clock::{BootInstant, Deadline};
 use crate::base::name::Key;
+use crate::base::token::Ending;
 use crate::core::Core;
 use crate::lease::deferred_release::DeferredRelease;
-use crate::queue::handoff::{Handoff, Turn, Waiter};
+use crate::queue::handoff::{Contender, Handoff, Standing, Turn, Waiter};
 use crate::queue::local::{Entered, Left};
 
 /// A call in the local queue. What it is given while it panics goes to the next: a logger may panic.
@@ -111,4 +111,26 @@ impl Drop for LocalWait<'_> {
             self.pass_on(turn, handoff);
         }
     }
+}
+
+/// Leaves the engine's queue, and releases what a question may have taken: by `deadline`, or else a thread does it. A
+/// question that is still on its way to a server, and comes after this in spite of the engine's care, leaves the lock taken for
+/// its ttl.
+pub(super) fn release_contender(
+    core: &Core,
+    claim: &Claim,
+    contender: &Contender,
+    deadline: &Deadline,
+) {
+    if contender.standing == Standing::Unknown {
+        return;
+    }
+    let release = DeferredRelease {
+        claim: claim.clone(),
+        owner: contender.owner.clone(),
+        ttl: core.options.ttl,
+        ending: Ending::Unknown,
+        kept_until: BootInstant::START,
+    };
+    core.deferred.make(release, deadline);
 }

@@ -7,29 +7,30 @@
 //! broken before it saw it; and a call that ends without a lease has passed its owner on, or takes back what its questions
 //! may have done.
 
-pub(crate) mod acquirer;
-mod adopt;
-mod giving_up;
-mod local_wait;
-pub(crate) mod retry_budget;
-mod wait_log;
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use self::wait_log::WaitLog;
 use crate::acquire::acquirer::Acquirer;
 use crate::acquire::retry_budget::RetryBudget;
 use crate::base::cancel::Cancel;
 use crate::base::claim::Claim;
 use crate::base::clock::Deadline;
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, LostReason, Result};
+use crate::base::owner::Owner;
+use crate::base::ticket::{Heir, OwnerTicket};
 use crate::core::Core;
-use crate::engine::Engine;
+use crate::engine::{Change, Engine, Grant, Outcome, Request};
 use crate::guard::LockGuard;
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
 use crate::queue::handoff::{Contender, Handoff, Turn};
 use crate::queue::local::Left;
+
+pub(crate) mod acquirer;
+mod local_wait;
+pub(crate) mod retry_budget;
+mod wait_log;
 
 /// How the calls of one locker take locks.
 #[derive(Clone, Copy, Debug)]
@@ -178,6 +179,83 @@ fn take_over(core: &Core, claim: &Claim, lease: Lease, turn: Option<&Turn>) -> O
     core.deferred
         .leave(DeferredRelease::of(lease, core.options.ttl));
     None
+}
+
+impl Calls<'_> {
+    /// Goes on with the lease of a ticket, whose claim is this one.
+    pub(crate) fn adopt(self, claim: &Claim, ticket: &OwnerTicket) -> Result<LockGuard> {
+        let (began, _call) = (Instant::now(), self.core.begin(&claim.key, self.ended_by)?);
+        let lost = |reason| Error::lost(claim.key.name(), reason);
+        // Another call that has it makes a guard of it, or leaves it unclear.
+        let mut heir = ticket.heir().ok_or_else(|| lost(LostReason::NotOwner))?;
+        let label = self.core.options.label.as_deref();
+        let owner = heir.owner(self.core.process, label);
+        let owner = owner.ok_or_else(|| lost(LostReason::NotOwner))?;
+        // Before anything is taken that nobody would renew.
+        let renewer = self.core.renewer(&claim.key)?;
+        let adopted = self.ask_to_adopt(claim, &owner, ticket);
+        if adopted.is_ok() {
+            *heir = Heir::Final;
+        }
+        let lease = adopted.and_then(|grant| match grant {
+            Some(grant) => self.adopted(claim, owner, grant),
+            None => Err(lost(LostReason::NotOwner)),
+        });
+        match lease {
+            Ok(lease) => {
+                let mut log = WaitLog::default();
+                log.acquired(self.core, &lease, began, false);
+                LockGuard::new(self.core.clone(), lease, renewer, None)
+            }
+            Err(e) => {
+                if let Some(renewer) = renewer {
+                    self.core.renewers.give_back(renewer);
+                }
+                Err(e)
+            }
+        }
+    }
+
+    fn ask_to_adopt(
+        self,
+        claim: &Claim,
+        owner: &Owner,
+        ticket: &OwnerTicket,
+    ) -> Result<Option<Grant>> {
+        let request = Request {
+            claim,
+            owner,
+            ttl: self.core.options.ttl,
+            granted: None,
+        };
+        let change = Change::Adopt {
+            from: &ticket.owner,
+            last_used: ticket.last_used,
+        };
+        self.ask(claim.key.name(), |engine, deadline: &Deadline| {
+            // Read before sending: the server's lease starts no earlier than this.
+            let asked = self.core.clock.now();
+            let Outcome::Done(done) = engine.change(request, change, deadline)? else {
+                return Ok(None);
+            };
+            Ok(done.token.map(|token| Grant {
+                token,
+                value: done.value,
+                since: done.since.unwrap_or(asked),
+            }))
+        })
+    }
+
+    fn adopted(self, claim: &Claim, owner: Owner, grant: Grant) -> Result<Lease> {
+        let mut lease = Lease::new(claim.clone(), owner, grant.token);
+        self.core.restart(&mut lease, grant.since);
+        if lease.is_valid(lease.granted) {
+            return Ok(lease);
+        }
+        let release = DeferredRelease::of(lease, self.core.options.ttl);
+        self.core.deferred.leave(release);
+        Err(Error::lost(claim.key.name(), LostReason::Expired))
+    }
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ use crate::base::fork::Process;
 use crate::base::inspection::LockState;
 use crate::base::observer::Event;
 use crate::core::Core;
-use crate::guard::circle::InWait;
 use crate::guard::held_by_thread;
+use crate::guard::held_by_thread::InWait;
 use crate::lease::Lease;
 
 /// What one call has told so far.

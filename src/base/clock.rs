@@ -1,16 +1,15 @@
-//! The two clocks: leases are judged by one that runs on during suspend, waits by the one of `std`.
+//! The two clocks: leases are judged by one that runs on during suspend, waits by the one of `std`. And for how long a lease is valid.
 
-use std::fmt;
-use std::fs;
 use std::sync::{Arc, OnceLock};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fmt, fs, thread};
 
 use crossbeam_channel::bounded;
 
-pub(crate) use crate::base::boot_instant::BootInstant;
 use crate::base::cancel::Cancel;
 use crate::base::fork::get_or_make;
+
+pub(crate) use crate::base::boot_instant::BootInstant;
 
 /// Where the time comes from, so that tests can move it.
 pub(crate) trait Clock: Send + Sync + fmt::Debug {
@@ -217,9 +216,19 @@ impl Deadline {
     }
 }
 
+/// The end of a lease that was granted or renewed by a command sent after `t0`.
+///
+/// The server's lease starts no earlier than `t0`; one percent and 2 ms cover the drift of the two clocks and
+/// the server's rounding. Where servers take each other's place, their clocks may differ by `clock_skew`.
+pub(crate) fn valid_until(t0: BootInstant, ttl: Duration, clock_skew: Duration) -> BootInstant {
+    let margin = ttl / 100 + Duration::from_millis(2) + clock_skew;
+    t0.plus(ttl.saturating_sub(margin))
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::base::random::for_any;
     use crate::base::sync::Mutex;
 
     /// A clock that moves when it is told to.
@@ -313,5 +322,25 @@ pub(crate) mod tests {
         cancel.set();
         assert!(deadline.is_over());
         assert!(deadline.within(Duration::from_secs(1)).is_over());
+    }
+
+    #[test]
+    fn validity_ends_before_the_servers_lease_and_after_most_of_it() {
+        for_any(|random| {
+            let ttl = Duration::from_millis(random.u64(100..=86_400_000));
+            let t0 = BootClock.now();
+            let valid_for = valid_until(t0, ttl, Duration::ZERO).since(t0);
+            assert!(valid_for + Duration::from_millis(2) < ttl, "{ttl:?}");
+            assert!(valid_for > ttl * 9 / 10, "{ttl:?}");
+        });
+    }
+
+    #[test]
+    fn short_ttl_never_wraps() {
+        let t0 = BootClock.now();
+        assert_eq!(
+            valid_until(t0, Duration::from_millis(1), Duration::ZERO),
+            t0
+        );
     }
 }

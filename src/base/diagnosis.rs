@@ -116,6 +116,3 @@ impl fmt::Display for Verdict {
         })
     }
 }
-
-#[cfg(feature = "value")]
-mod json;

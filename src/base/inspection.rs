@@ -214,9 +214,6 @@ impl std::fmt::Display for Party {
     }
 }
 
-#[cfg(feature = "value")]
-mod json;
-
 #[cfg(test)]
 mod tests {
     use super::*;

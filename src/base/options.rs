@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::base::backoff::Backoff;
 use crate::base::claim::Prefer;
 use crate::base::error::{Error, Result};
-use crate::base::observers::Observers;
+use crate::base::observer::Observers;
 
 const TTL: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(24 * 3600));
 const SOCKET_TIMEOUT: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(60));

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::base::cancel::Cancel;
 use crate::base::sync::{Condvar, Mutex};
-use crate::base::timed_mutex::{TimedGuard, TimedMutex};
+use crate::base::sync::{TimedGuard, TimedMutex};
 
 /// Whether a locker is closed, and what it still does.
 #[derive(Debug, Default)]

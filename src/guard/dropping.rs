@@ -1,11 +1,13 @@
-//! How a guard is dropped: by its holder, by a panic, after a call that ended it, or in a child that inherited it.
+//! How a guard is dropped (by its holder, a panic, a call that ended it, or in a child that inherited it), and what the observer is told.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
 use super::LockGuard;
+use super::release::Ended;
 use crate::base::clock::Deadline;
-use crate::base::error::Whole;
+use crate::base::error::{LostReason, Whole};
+use crate::lease::Lease;
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
@@ -50,5 +52,36 @@ impl LockGuard {
             }
         }));
         self.tell_released();
+    }
+}
+
+impl LockGuard {
+    /// Keeps in mind that an end is to be told, of the lease that the monitor has just given away.
+    pub(super) fn note_end(&mut self, lease: &Lease) {
+        if self.core.options.observer.is_there() && self.monitor.lost_reason().is_none() {
+            self.held = Some(self.core.clock.now().since(lease.held_since));
+        }
+    }
+
+    /// A release of which nothing is known will be made, or the lease ends by itself: its holder has let it go.
+    pub(super) fn tell_end(&mut self, ended: Option<&Ended>) {
+        match ended {
+            Some(Ended::Lost(reason)) => self.tell_lost(*reason),
+            Some(Ended::Ours) | None => self.tell_released(),
+        }
+    }
+
+    pub(super) fn tell_released(&mut self) {
+        if let Some(held) = self.held.take() {
+            let observer = &self.core.options.observer;
+            observer.released(&self.claim.key, self.token.number, held);
+        }
+    }
+
+    pub(super) fn tell_lost(&mut self, reason: LostReason) {
+        if let Some(held) = self.held.take() {
+            let observer = &self.core.options.observer;
+            observer.lost(&self.claim.key, self.token.number, || held, reason);
+        }
     }
 }

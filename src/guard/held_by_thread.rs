@@ -1,4 +1,4 @@
-//! The locks that each thread has taken and that weren't released yet, by which one that waits for itself is told.
+//! The locks that each thread has taken and hasn't released: they tell a thread that waits for itself, or threads that wait in a circle.
 //!
 //! A guard may move to another thread, and no code runs when it does. Its thread is known as long as no other thread uses
 //! the guard: from its first use elsewhere on, no thread is said to have it. One that moves and isn't used is taken to be
@@ -6,10 +6,12 @@
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use crate::base::claim::{Claim, Mode};
-use crate::base::fork::Process;
+use crate::base::fork::{AfterFork, ForkLocal, Process, get_or_make};
+use crate::base::name::Key;
+use crate::base::sync::Mutex;
 use crate::lease::monitor::LeaseMonitor;
 use crate::queue::handoff::Turn;
 
@@ -98,4 +100,96 @@ pub(super) fn all(process: Process) -> Vec<Weak<Held>> {
 pub(super) fn number() -> u64 {
     // Nothing of it is dropped: a thread that is ending has it, too.
     NUMBER.try_with(|number| *number).unwrap_or_default()
+}
+
+/// The threads that wait and hold something.
+#[derive(Default)]
+struct Waiting(Mutex<Vec<Arc<Waiter>>>);
+
+/// A thread that waits and holds something.
+#[derive(Debug)]
+struct Waiter {
+    id: u64,
+    thread: u64,
+    place: String,
+    wants: Vec<Key>,
+    has: Vec<Weak<Held>>,
+}
+
+/// While it lives, others find that this thread waits.
+#[derive(Debug)]
+pub(crate) struct InWait(Arc<Waiter>);
+
+impl InWait {
+    /// `None` for a thread that holds nothing.
+    pub(crate) fn begin(claim: &Claim, place: &str, process: Process) -> Option<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let has = all(process);
+        if has.is_empty() {
+            return None;
+        }
+        let waiter = Arc::new(Waiter {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            thread: number(),
+            place: place.to_owned(),
+            wants: claim.keys().to_vec(),
+            has,
+        });
+        waiting().0.lock().push(waiter.clone());
+        Some(InWait(waiter))
+    }
+
+    /// What is waited for in the end that this thread itself has, if the threads ahead wait in a circle.
+    pub(crate) fn waits_for_itself(&self) -> Option<String> {
+        // Nothing is locked while guards are looked at: one may be the last that has its lease.
+        let others = waiting().0.lock().clone();
+        let mut seen = vec![self.0.id];
+        let mut ahead = vec![self.0.clone()];
+        while let Some(one) = ahead.pop() {
+            for other in others.iter().filter(|other| other.has_what(&one)) {
+                if self.0.has_what(other) {
+                    let names = other.wants.iter().filter(|key| self.0.has(key, other));
+                    return names.map(|key| key.name().to_owned()).next();
+                }
+                if !seen.contains(&other.id) {
+                    seen.push(other.id);
+                    ahead.push(other.clone());
+                }
+            }
+        }
+        None
+    }
+}
+
+impl Drop for InWait {
+    fn drop(&mut self) {
+        waiting().0.lock().retain(|one| one.id != self.0.id);
+    }
+}
+
+impl Waiter {
+    fn has_what(&self, waiter: &Waiter) -> bool {
+        waiter.wants.iter().any(|key| self.has(key, waiter))
+    }
+
+    fn has(&self, key: &Key, waiter: &Waiter) -> bool {
+        let mut held = self.has.iter().filter_map(Weak::upgrade);
+        held.any(|held| {
+            held.thread() == self.thread
+                && held.has_one_of(std::slice::from_ref(key), &waiter.place)
+        })
+    }
+}
+
+impl AfterFork for Waiting {
+    fn after_fork(&self) -> Self {
+        Waiting::default()
+    }
+}
+
+fn waiting() -> Arc<Waiting> {
+    static WAITING: OnceLock<ForkLocal<Waiting>> = OnceLock::new();
+    get_or_make(&WAITING, || ForkLocal::new(Waiting::default()))
+        .get()
+        .clone()
 }

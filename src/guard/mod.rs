@@ -28,14 +28,10 @@ use crate::lease::monitor::{LeaseMonitor, Lost};
 use crate::lease::renewer::{Renewer, Tend};
 use crate::queue::handoff::Turn;
 
-pub(crate) mod circle;
-mod downgrade;
+mod changes;
 mod dropping;
 pub(crate) mod held_by_thread;
-mod passing;
 mod release;
-mod telling;
-mod token;
 
 /// Holds a lock, and releases it when dropped.
 ///

@@ -13,17 +13,16 @@ use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::error::{LostReason, Whole};
 use crate::base::limits::LONGEST_KEEP;
 use crate::base::name::Key;
-use crate::base::observers::Observers;
+use crate::base::observer::Observers;
 use crate::base::owner::Owner;
 use crate::base::sync::Mutex;
 #[cfg(feature = "value")]
 use crate::base::value::Stored;
 use crate::engine::{Change, Engine, Outcome, Request};
 use crate::lease::Lease;
-use crate::lease::plan::Plan;
+use crate::lease::Plan;
 use crate::lease::renewer::Tend;
 
-mod closing;
 mod telling;
 
 use telling::tell_lost;

@@ -12,7 +12,7 @@ use crate::base::error::Result;
 use crate::base::fork::ForkLocal;
 use crate::base::name::Namespace;
 use crate::base::observer::Observer;
-use crate::base::observers::Observers;
+use crate::base::observer::Observers;
 use crate::base::options::Options;
 use crate::core::Core;
 use crate::engine;

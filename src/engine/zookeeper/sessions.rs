@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::client::{Failure, Hosts, Session};
 use crate::base::backoff::Waits;
 use crate::base::clock::Deadline;
-use crate::base::timed_mutex::{TimedGuard, TimedMutex};
+use crate::base::sync::{TimedGuard, TimedMutex};
 use crate::engine::net::limits::RECONNECT;
 
 /// The session of a locker.

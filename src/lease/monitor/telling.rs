@@ -1,4 +1,4 @@
-//! How a lease is lost, and what a monitor tells its holder and the observer.
+//! How a lease is lost, how its monitor ends when the locker is closed, and what holder and observer are told.
 
 use crossbeam_channel::Sender;
 
@@ -6,6 +6,7 @@ use super::{LeaseMonitor, Lost};
 use crate::base::clock::BootInstant;
 use crate::base::error::{Error, LostReason};
 use crate::base::name::Key;
+use crate::lease::Lease;
 
 /// A lease that was lost, which the user's code isn't told yet.
 #[derive(Debug)]
@@ -102,4 +103,35 @@ pub(super) fn tell_lost(tell: &Sender<Lost>, key: &Key, reason: LostReason) {
         name: key.name().to_owned(),
         reason,
     });
+}
+
+impl<T: Send> LeaseMonitor<T> {
+    /// Ends it as [`end`](Self::end) does, for a locker that is closed, and tells its holder.
+    pub(crate) fn close(&self) -> Option<(Lease, Option<T>)> {
+        // Made now if nobody has asked for it: the message tells the lease's name.
+        self.lost();
+        let mut state = self.state.lock();
+        let lease = state.lease.take()?;
+        state.closed = true;
+        let was_lost = state.lost.is_some();
+        let reason = *state.lost.get_or_insert(LostReason::Closed);
+        if let Some(tell) = state.tell.take() {
+            tell_lost(&tell, &lease.claim.key, reason);
+        }
+        let turn = state.turn.take();
+        drop(state);
+        self.ended.set();
+        if !was_lost {
+            let held = || self.clock.now().since(lease.held_since);
+            let token = lease.token.number;
+            self.observer.lost(&lease.claim.key, token, held, reason);
+        }
+        Some((lease, turn))
+    }
+
+    /// Whether its guard has ended it, and may not have released it yet.
+    pub(crate) fn is_being_released(&self) -> bool {
+        let state = self.state.lock();
+        state.lease.is_none() && !state.closed
+    }
 }

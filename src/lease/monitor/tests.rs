@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::base::clock::tests::ManualClock;
+use crate::base::clock::valid_until;
 use crate::base::error::{Error, Result};
 use crate::base::token::Token;
-use crate::base::validity::valid_until;
 use crate::engine::{Outcome, Wait};
 
 const TTL: Duration = Duration::from_secs(9);

@@ -10,7 +10,7 @@ use super::connection::{Connection, Incoming, Question};
 use super::failure::{Failed, Failure};
 use crate::base::clock::Deadline;
 use crate::base::sync::Mutex;
-use crate::base::timed_mutex::{TimedGuard, TimedMutex};
+use crate::base::sync::{TimedGuard, TimedMutex};
 use crate::engine::net::address;
 use crate::engine::net::limits::CANCEL_LATENESS;
 

@@ -13,7 +13,7 @@ use super::watcher::Told;
 use crate::base::cancel::Cancel;
 use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::sync::{Condvar, Mutex, MutexGuard};
-use crate::base::timed_mutex::{TimedGuard, TimedMutex};
+use crate::base::sync::{TimedGuard, TimedMutex};
 use crate::engine::Unanswered;
 use crate::engine::net::halves::WriteHalf;
 use crate::engine::net::limits::CANCEL_LATENESS;

@@ -1,10 +1,11 @@
-//! How inspections are written as JSON, and in other forms that serde knows.
+//! How findings and inspections are written as JSON, and in other forms that serde knows.
 
 use std::time::Duration;
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-use super::{Holder, Inspection, LockState, Party, Waiter, Wants};
+use super::diagnosis::{Finding, Verdict};
+use super::inspection::{Holder, Inspection, LockState, Party, Waiter, Wants};
 
 fn millis(duration: Option<Duration>) -> Option<u64> {
     duration.map(|it| it.as_millis().try_into().unwrap_or(u64::MAX))
@@ -67,6 +68,26 @@ impl Serialize for Party {
         all.serialize_field("pid", &self.pid)?;
         all.serialize_field("thread", &self.thread)?;
         all.serialize_field("label", &self.label)?;
+        all.end()
+    }
+}
+
+impl Serialize for Finding {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (consequence, advice) = match &self.verdict {
+            Verdict::Fine => (None, None),
+            Verdict::Weak {
+                consequence,
+                advice,
+            } => (Some(consequence), Some(advice)),
+            Verdict::Unknown { advice } => (None, Some(advice)),
+        };
+        let mut all = serializer.serialize_struct("Finding", 5)?;
+        all.serialize_field("check", self.check)?;
+        all.serialize_field("verdict", &self.verdict.to_string())?;
+        all.serialize_field("found", &self.found)?;
+        all.serialize_field("consequence", &consequence)?;
+        all.serialize_field("advice", &advice)?;
         all.end()
     }
 }
