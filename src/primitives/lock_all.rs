@@ -31,8 +31,8 @@ impl Locker {
     /// # Round trips
     ///
     /// On Redis one to lock when all are free, one to renew and one to unlock, for any number of names. Each thread
-    /// asks for itself, and a lease of several locks isn't handed over. Over several slots of a cluster two to lock, and
-    /// the call waits slot by slot, in an order that all processes share. On `file:` all files are changed at once.
+    /// asks for itself, and a lease of several locks isn't handed over. Over several slots of a cluster one for each
+    /// slot and one more to lock: the call takes the slots one after the other, in an order that all processes share. On `file:` all files are changed at once.
     ///
     /// # Differences from `std`
     ///

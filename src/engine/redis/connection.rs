@@ -214,11 +214,6 @@ impl Connection {
         self.unwanted > 0
     }
 
-    /// Gives the answers to what was sent another deadline.
-    pub(super) fn wait_until(&mut self, deadline: &Deadline) {
-        self.stream.socket_mut().set_deadline(deadline);
-    }
-
     /// Sends commands, to which so many answers are read by [`reply`](Self::reply). Whoever waited for earlier ones has gone.
     pub(super) fn send(
         &mut self,

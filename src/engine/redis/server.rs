@@ -21,7 +21,6 @@ use crate::engine::net::address::Endpoint;
 use crate::engine::net::limits::SHORTEST_SHARE;
 use crate::engine::net::pool::Pool;
 
-pub(super) mod ahead;
 mod late;
 mod request;
 
@@ -269,7 +268,7 @@ impl Server {
         let request = Request {
             command,
             manner,
-            confirmation: Confirmation::of(&self.settings, &[command]),
+            confirmation: Confirmation::of(&self.settings, command),
             deadline: &reply_by.within(self.settings.io_timeout),
         };
         let (value, shortfall) = match request.exchange(&mut connection) {

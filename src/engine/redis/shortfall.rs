@@ -19,9 +19,10 @@ pub(super) struct Confirmation(Replicas);
 
 impl Confirmation {
     /// `None` where no replica must have what these write.
-    pub(super) fn of(settings: &Settings, commands: &[&dyn Command]) -> Option<Self> {
-        let is_needed = commands.iter().any(|command| command.is_for_replicas());
-        settings.replicas.filter(|_| is_needed).map(Confirmation)
+    pub(super) fn of(settings: &Settings, command: &dyn Command) -> Option<Self> {
+        let replicas = settings.replicas;
+        let needed = replicas.filter(|_| command.is_for_replicas());
+        needed.map(Confirmation)
     }
 
     /// Sends it behind what is to be answered by that deadline.

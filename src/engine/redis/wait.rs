@@ -42,10 +42,13 @@ pub(super) struct RedisWait {
     is_queued: bool,
     /// Whether the last question has no answer.
     is_unanswered: bool,
+    /// Whether the owner has leases of other names, which are renewed when it asks: that mustn't be rare, however long the queue
+    /// is.
+    has_others: bool,
 }
 
 /// A question that was begun.
-pub(super) struct Asking {
+struct Asking {
     /// Within which time the next comes, if the owner is to enter the queue.
     within: Option<Duration>,
     inbox: Option<OpenInbox>,
@@ -54,11 +57,11 @@ pub(super) struct Asking {
 
 impl Asking {
     /// Whether the owner is in the queue afterwards, if the lock is taken.
-    pub(super) fn enters(&self) -> bool {
+    fn enters(&self) -> bool {
         self.within.is_some()
     }
 
-    pub(super) fn if_taken(&self) -> IfTaken<'_> {
+    fn if_taken(&self) -> IfTaken<'_> {
         match self.within {
             Some(heartbeat_within) => IfTaken::Wait {
                 heartbeat_within,
@@ -135,6 +138,7 @@ impl RedisWait {
         inbox: Arc<Inbox>,
         clock: Arc<dyn Clock>,
         clock_skew: Duration,
+        has_others: bool,
     ) -> Self {
         RedisWait {
             commands,
@@ -147,11 +151,12 @@ impl RedisWait {
             seen: None,
             is_queued: false,
             is_unanswered: false,
+            has_others,
         }
     }
 
     /// Begins a question, which is to be sent at once.
-    pub(super) fn begin(&mut self, request: Request<'_>, pace: Option<&mut Pace<'_>>) -> Asking {
+    fn begin(&mut self, request: Request<'_>, pace: Option<&mut Pace<'_>>) -> Asking {
         self.subscribe(request, None);
         let inbox = self.inbox();
         let is_notified = inbox.is_some() && !self.is_unanswered;
@@ -167,7 +172,7 @@ impl RedisWait {
     }
 
     /// Ends a question.
-    pub(super) fn answered(
+    fn answered(
         &mut self,
         asking: &Asking,
         answer: Result<(Acquired, Arc<Server>), Unanswered>,
@@ -177,8 +182,11 @@ impl RedisWait {
             self.heartbeat.announce_nothing();
         }
         self.is_unanswered = answer.is_err();
-        let (answer, server) = answer?;
-        if let Acquired::Taken(taken) = &answer {
+        let (mut answer, server) = answer?;
+        if let Acquired::Taken(taken) = &mut answer {
+            if self.has_others {
+                taken.queue_length = 0;
+            }
             self.taken(asking.began, taken, asking.enters(), &server);
             self.follow(server);
             if let Some(pace) = pace {
@@ -186,11 +194,6 @@ impl RedisWait {
             }
         }
         Ok(answer)
-    }
-
-    /// The owner asks for more than this, and has no answer to that: it asks again after its caller's next pause.
-    pub(super) fn lacks_an_answer(&mut self) {
-        self.is_unanswered = true;
     }
 
     /// Subscribes, if this process has its inbox already; with a deadline it is opened if need be.
@@ -271,12 +274,15 @@ impl RedisWait {
     /// question at least. A grant that is from before, or was long on the way, is left to the next question, which
     /// finds whether it is still there.
     fn granted(&self, request: Request<'_>, token: Token) -> Option<Grant> {
-        if request.claim.keys().len() > 1 || request.claim.valued || self.commands.asks_replicas() {
-            // One of several names, or a lock whose value is still to be had, or that replicas must have: the next question
-            // brings the rest.
+        let [key] = request.claim.keys() else {
+            // The next question brings the others.
+            return None;
+        };
+        if request.claim.valued || self.commands.asks_replicas() {
+            // So does it bring the value, or wait for the replicas.
             return None;
         }
-        if self.commands.is_on_its_way(request.key()) {
+        if self.commands.is_on_its_way(key) {
             // Another server may have the lock: the next question finds out.
             return None;
         }

@@ -7,6 +7,7 @@ use ::redis::Value;
 use super::{Commands, acquired, known_within, millis, mode, needs_of_renewal};
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
+use crate::base::name::Key;
 use crate::base::owner::Owner;
 use crate::base::token::{Ending, Token};
 use crate::base::value::Stored;
@@ -91,8 +92,10 @@ impl Commands {
             // A master that was replaced, and doesn't know it, says yes to a mere look: only what was written can be confirmed.
             return self.renew(request, request.ttl, deadline);
         }
-        let is_one = request.claim.is_exclusive() && request.claim.keys().len() == 1;
-        if is_one && self.holds(request, deadline)? {
+        if let [key] = request.claim.keys()
+            && request.claim.is_exclusive()
+            && self.holds(key, request, deadline)?
+        {
             return Ok(Outcome::DONE);
         }
         // It also says why it isn't the owner's.
@@ -100,9 +103,9 @@ impl Commands {
     }
 
     /// Whether one name is held exclusively by the owner.
-    fn holds(&self, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
+    fn holds(&self, key: &Key, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
         let mut get = ::redis::cmd("MGET");
-        let keys = Keys::of(request.key());
+        let keys = Keys::of(key);
         let route = Route {
             key: &keys.lock,
             known_within: Some(known_within(request.ttl)),

@@ -1,24 +1,20 @@
-//! What is sent about several parts of a claim at once. The names of a part are on one slot, those of two parts aren't.
+//! What is sent about several parts of a claim. The names of a part are on one slot, those of two parts aren't.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::thread;
 
-use super::{Commands, millis, needs_of_renewal, route};
+use super::{Commands, millis, needs_of_renewal};
 use crate::base::claim::Claim;
 use crate::base::clock::Deadline;
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::base::name::Key;
-use crate::base::owner::Owner;
 use crate::base::token::Token;
-use crate::engine::heartbeat::{Acquired, IfTaken};
 use crate::engine::redis::keys::Keys;
-use crate::engine::redis::script::{Call, Command};
-use crate::engine::redis::server::{Answer, Server};
-use crate::engine::redis::servers::at_once::call_all;
+use crate::engine::redis::server::Server;
 use crate::engine::redis::servers::slots::slot_of;
 use crate::engine::redis::settings::Kind;
-use crate::engine::{Outcome, Release, Request, Unanswered};
+use crate::engine::{Outcome, Request};
 
 impl Commands {
     /// The parts of a claim whose names are on several slots, in the order of the slots; else `None`. The errors about a part
@@ -39,131 +35,73 @@ impl Commands {
         (slots.len() > 1).then(|| slots.into_values().map(part).collect())
     }
 
-    /// Asks for several parts at once.
-    pub(in crate::engine::redis) fn acquire_all(
+    /// Raises the token of a part, and makes its lease last for another ttl.
+    pub(in crate::engine::redis) fn raise(
         &self,
-        questions: &[(Request<'_>, IfTaken<'_>)],
-        deadline: &Deadline,
-    ) -> Vec<Result<(Acquired, Arc<Server>), Unanswered>> {
-        let questions = questions.iter();
-        let calls: Vec<_> = questions
-            .map(|(request, if_taken)| (*request, self.acquisition(*request, *if_taken)))
-            .collect();
-        self.each(calls, deadline, Self::acquired)
-    }
-
-    /// Raises the tokens of several parts, and makes their leases last for another ttl.
-    pub(in crate::engine::redis) fn raise_all(
-        &self,
-        requests: &[Request<'_>],
+        request: Request<'_>,
         token: Token,
         deadline: &Deadline,
-    ) -> Vec<Result<Outcome>> {
-        let calls = with(requests, |request| self.raising(request, token));
-        self.each(calls, deadline, Self::renewed)
-    }
-
-    pub(in crate::engine::redis) fn renew_all(
-        &self,
-        requests: &[Request<'_>],
-        deadline: &Deadline,
-    ) -> Vec<Result<Outcome>> {
-        let calls = with(requests, |request| {
-            self.renewing(request, request.ttl, None)
-        });
-        self.each(calls, deadline, Self::renewed)
-    }
-
-    /// Whether the parts are the owner's: it only looks.
-    pub(in crate::engine::redis) fn are_owner(
-        &self,
-        requests: &[Request<'_>],
-        deadline: &Deadline,
-    ) -> Vec<Result<Outcome>> {
-        let calls = with(requests, |request| {
-            self.renewing(request, Duration::ZERO, None)
-        });
-        self.each(calls, deadline, Self::renewed)
-    }
-
-    pub(in crate::engine::redis) fn release_all(
-        &self,
-        requests: &[Request<'_>],
-        release: Release<'_>,
-        deadline: &Deadline,
-    ) -> Vec<Result<Outcome>> {
-        let calls = with(requests, |request| self.releasing(request, release));
-        self.each(calls, deadline, Self::released)
-    }
-
-    /// Releases parts whose tokens the owner doesn't know, or leaves their queues. Says whether a command was sent again.
-    pub(in crate::engine::redis) fn give_up_all(
-        &self,
-        requests: &[Request<'_>],
-        deadline: &Deadline,
-    ) -> Vec<Result<bool, Unanswered>> {
-        let calls = with(requests, |request| {
-            self.releasing(request, Release::UNKNOWN)
-        });
-        self.each(calls, deadline, |_, _, answer| match answer {
-            Ok(answer) => Ok(answer.repeated),
-            // Whatever stands there now, it isn't the owner's.
-            Err(Unanswered {
-                error: Error::Conflict { .. },
-                ..
-            }) => Ok(false),
-            Err(e) => Err(e),
-        })
-    }
-
-    pub(in crate::engine::redis) fn adopt_all(
-        &self,
-        requests: &[Request<'_>],
-        from: &Owner,
-        last_used: u64,
-        deadline: &Deadline,
-    ) -> Vec<Result<Option<Token>>> {
-        let calls = with(requests, |request| self.adopting(request, from, last_used));
-        self.each(calls, deadline, |commands, request, answer| {
-            let adopted = commands.adopted(request, answer)?;
-            Ok(adopted.map(|(token, _)| token))
-        })
-    }
-
-    fn raising<'a>(&'a self, request: Request<'a>, token: Token) -> Call<'a> {
+    ) -> Result<Outcome> {
         let (ttl, token) = (millis(request.ttl), token.number.to_string());
         let arguments = [request.owner.as_str(), &ttl, &token].map(str::as_bytes);
         let needs = needs_of_renewal(request.ttl);
-        self.raise.call_for(request.claim, needs, &arguments)
+        let call = self.raise.call_for(request.claim, needs, &arguments);
+        self.renewed(request, self.send(request, &call, deadline))
     }
 
-    /// Sends the calls, and says what each answer means.
-    fn each<'a, T>(
-        &'a self,
-        calls: Vec<(Request<'a>, Call<'a>)>,
-        deadline: &Deadline,
-        meaning: impl Fn(&Self, Request<'_>, Result<Answer, Unanswered>) -> T,
+    /// Does something with each part, and gives the answers in their order. All servers are called at the same time, so that
+    /// one that doesn't answer keeps the others from nothing, and each by one thread: what an owner sends to a server comes
+    /// behind a question of its that is late there.
+    pub(in crate::engine::redis) fn each<T: Send + Sync>(
+        &self,
+        requests: &[Request<'_>],
+        call: impl Fn(Request<'_>) -> T + Sync,
     ) -> Vec<T> {
-        let (requests, calls): (Vec<_>, Vec<_>) = calls.into_iter().unzip();
-        let routed: Vec<_> = calls
-            .iter()
-            .map(|call| (route(call), call as &dyn Command))
-            .collect();
-        let answers = call_all(&*self.servers, &routed, deadline);
+        let answers: Vec<_> = requests.iter().map(|_| OnceLock::new()).collect();
+        let call_those = |which: &[usize]| {
+            for at in which {
+                answers[*at].get_or_init(|| call(requests[*at]));
+            }
+        };
+        let servers = self.by_server(requests);
+        thread::scope(|scope| {
+            let Some((first, others)) = servers.split_first() else {
+                return;
+            };
+            for which in others {
+                let thread = thread::Builder::new().name("crosslock-parts".into());
+                if let Err(e) = thread.spawn_scoped(scope, || call_those(which)) {
+                    log::warn!(
+                        "no thread for one of several servers, which is called after the others: {e}"
+                    );
+                }
+            }
+            call_those(first);
+        });
         let answers = answers.into_iter().zip(requests);
         answers
-            .map(|(answer, request)| {
-                let answer = answer.map_err(|e| self.unanswered(request.claim, e));
-                meaning(self, request, answer)
-            })
+            .map(|(answer, request)| answer.into_inner().unwrap_or_else(|| call(*request)))
             .collect()
     }
-}
 
-fn with<'a>(
-    requests: &[Request<'a>],
-    call: impl Fn(Request<'a>) -> Call<'a>,
-) -> Vec<(Request<'a>, Call<'a>)> {
-    let requests = requests.iter();
-    requests.map(|request| (*request, call(*request))).collect()
+    /// Which parts are for which server, as far as that is known.
+    fn by_server(&self, requests: &[Request<'_>]) -> Vec<Vec<usize>> {
+        let mut all: Vec<(Option<Arc<Server>>, Vec<usize>)> = Vec::new();
+        for (at, request) in requests.iter().enumerate() {
+            let server = request
+                .claim
+                .keys()
+                .first()
+                .and_then(|key| self.server_of(key));
+            let is_same = |other: &Option<Arc<Server>>| match (other, &server) {
+                (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+                (one, other) => one.is_none() && other.is_none(),
+            };
+            match all.iter_mut().find(|(other, _)| is_same(other)) {
+                Some((_, which)) => which.push(at),
+                None => all.push((server, vec![at])),
+            }
+        }
+        all.into_iter().map(|(_, which)| which).collect()
+    }
 }

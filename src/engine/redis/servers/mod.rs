@@ -26,7 +26,6 @@ use crate::engine::net::limits::CANCEL_LATENESS;
 
 mod advice;
 pub(super) mod ask_all;
-pub(super) mod at_once;
 mod cluster;
 mod masters;
 pub(super) mod node_lines;
@@ -59,10 +58,6 @@ pub(super) trait Servers: fmt::Debug + Send + Sync {
 
     /// The server of a name, if it is known without asking.
     fn known(&self, route: Route<'_>) -> Option<Arc<Server>>;
-
-    /// Finds out anew which server has which names, if that was longer ago. A server that was replaced may have been left in
-    /// its place meanwhile.
-    fn refresh(&self, _known_within: Duration, _deadline: &Deadline) {}
 
     /// Whether another server may have what the server of a name has no more, or not yet.
     fn is_on_its_way(&self, _route: Route<'_>) -> bool {

@@ -1,29 +1,19 @@
 //! What an owner does next that wants names on several slots: the decisions alone, without time and without I/O.
 //!
-//! The names of one slot are a part. Parts have numbers, in the order of their slots, which is the same for all processes.
-//! [`Course::next`] says what is to be sent, and is told of each answer, until it says that the question is at its end.
+//! The names of one slot are a part. Parts have numbers, in the order of their slots, which is the same for all processes. The
+//! owner takes them one after the other, and is always in one of these states:
 //!
-//! | of a part the owner has | until |
-//! |---|---|
-//! | nothing | it asks for it |
-//! | a place in the queue | it is granted, leaves, or is dropped: the next answer says so |
-//! | a lease | it is released, expires or is broken: the next answer says so |
-//! | what isn't known: the last question or release had no answer, or its counter wasn't raised | it is asked for again, or released |
+//! | state | it has | what it sends, and what ends the state |
+//! |---|---|---|
+//! | [`Asks`](Doing::Asks) | the parts in front of one, and perhaps a place in the queue of that | it asks for that one as for a single name, until it is granted: then for the next. A question with leases of parts renews them first |
+//! | all parts granted | all parts, by several tokens | it raises their counters to the largest token, and has them all |
+//! | [`Leaves`](Doing::Leaves) | no one knows | it releases each part that it asked for, until each release is answered. Another owner begins anew |
 //!
-//! One question goes through these rounds; what a round sends, it sends to all parts at once:
+//! An owner leaves if one of its leases is lost, broken, or not known to be renewed, and if it doesn't wait for a part that is
+//! taken. Having left, it asks for nothing any more: so a release that is carried out late takes nothing from it.
 //!
-//! 1. All parts are asked for, without entering a queue. An owner that waits at a part asks for those in front, so that their
-//!    leases last, and for that part as a waiter.
-//! 2. If some are taken, the first of them is where the owner waits. What it has behind that is released; then it asks for the
-//!    part and enters the queue. What it has in front is kept. Granted the part, it asks for those behind it: 1.
-//! 3. If it has all, their counters are raised to the largest token, and the leases last for another ttl. A part that was lost
-//!    meanwhile is one that is taken: 2.
-//!
-//! A release without an answer may be carried out late, when the owner has that part again. So such an owner asks for nothing
-//! any more: it releases what it has, and another owner begins anew.
-//!
-//! What always holds: an owner enters the queue of a part only when it has nothing behind it. So each waits for owners that
-//! have that part, and wait, if they do, at parts behind it: nobody waits for itself. What has no answer counts as taken.
+//! What always holds: an owner that is in the queue of a part has nothing behind that part. So each waits for owners that have
+//! that part, and wait, if they do, at parts behind it: nobody waits for itself.
 
 use crate::base::token::Token;
 
@@ -33,60 +23,35 @@ mod tests;
 /// What an owner has of several parts, and what it does next.
 #[derive(Debug)]
 pub(super) struct Course {
-    parts: Vec<Part>,
-    /// Where the owner waits, or is about to.
-    waits_at: Option<usize>,
-    /// Whether this question is that of a waiter. Another one that finds a part taken leaves nothing behind.
-    may_wait: bool,
-    outcome: Outcome,
-    /// Whether a release may still come late, so that another owner has to ask.
-    is_spoiled: bool,
+    parts: usize,
+    /// The tokens of the parts that it has, from the first on.
+    tokens: Vec<Token>,
+    doing: Doing,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Part {
-    has: Has,
-    /// How it was asked for by this question.
-    asked: Option<How>,
-    /// Whether this question tried to release it.
-    gave_up: bool,
-}
-
-/// What the owner has of a part, as far as it knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Has {
-    Nothing,
-    Place,
-    Lease(Token),
-    Unclear,
-}
-
-/// How a part is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum How {
-    /// In no queue afterwards, if it is taken.
-    Leave,
-    /// In its queue afterwards.
-    Enter,
-}
-
-/// What this question has met so far that ends it.
-#[derive(Clone, Copy, Debug)]
-enum Outcome {
-    Open,
-    Raised(Token),
-    Broken,
-    /// This part, and none in front of it, has no answer.
-    Unanswered(usize),
+enum Doing {
+    Asks {
+        /// Whether its leases are to be renewed first.
+        renews: bool,
+    },
+    Leaves {
+        /// How many parts it may be known at, from the first on.
+        parts: usize,
+        end: End,
+    },
 }
 
 /// What is to be sent next.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    Ask(Vec<(usize, How)>),
-    Release(Vec<usize>),
+    /// To so many parts, from the first on.
+    Renew(usize),
+    Ask(usize),
+    /// To all parts.
     Raise(Token),
-    End(End),
+    /// To so many parts, from the first on.
+    Release(usize),
 }
 
 /// How a question ends.
@@ -103,226 +68,112 @@ pub(super) enum End {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Said {
     Granted(Token),
-    Taken { is_queued: bool },
+    Taken,
     Broken,
+    Unanswered,
 }
 
-/// The answer to what is sent about a lease.
+/// What became of leases that were to be renewed or raised.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kept {
-    Yes,
-    No,
-    Broken,
+    All,
+    /// One at least was lost or broken.
+    NotAll,
+    Unanswered,
 }
 
 impl Course {
     pub(super) fn new(parts: usize) -> Self {
-        let part = Part {
-            has: Has::Nothing,
-            asked: None,
-            gave_up: false,
-        };
         Course {
-            parts: vec![part; parts],
-            waits_at: None,
-            may_wait: false,
-            outcome: Outcome::Open,
-            is_spoiled: false,
+            parts,
+            tokens: Vec::with_capacity(parts),
+            doing: Doing::Asks { renews: false },
         }
     }
 
     /// Begins a question.
-    pub(super) fn begin(&mut self, may_wait: bool) {
-        self.may_wait = may_wait;
-        self.outcome = Outcome::Open;
-        for part in &mut self.parts {
-            (part.asked, part.gave_up) = (None, false);
+    pub(super) fn begin(&mut self) {
+        if let Doing::Asks { renews } = &mut self.doing {
+            *renews = !self.tokens.is_empty();
         }
     }
 
-    /// Where the owner waits.
+    /// Where the owner asks, and waits.
     pub(super) fn waits_at(&self) -> Option<usize> {
-        self.waits_at
+        let is_asking = matches!(self.doing, Doing::Asks { .. });
+        (is_asking && self.tokens.len() < self.parts).then_some(self.tokens.len())
     }
 
-    /// Whether the owner may be known at some part, so that it has something to take back.
-    pub(super) fn is_known(&self) -> bool {
-        self.parts.iter().any(|part| part.has != Has::Nothing)
+    /// Whether the owner may have something besides what the last question for a part says.
+    pub(super) fn may_have_some(&self) -> bool {
+        !self.tokens.is_empty()
     }
 
-    /// It heard that it was granted the part at which it waits.
-    pub(super) fn heard(&mut self, token: Token) {
-        if let Some(at) = self.waits_at {
-            self.parts[at].has = Has::Lease(token);
-        }
-    }
-
-    /// What is to be done next, by what was answered so far.
-    pub(super) fn next(&mut self) -> Step {
-        match self.outcome {
-            Outcome::Unanswered(_) if self.is_spoiled => self.release_from(0, End::Unanswered),
-            _ if self.is_spoiled => self.release_from(0, End::Broken),
-            Outcome::Raised(token) => Step::End(End::Granted(token)),
-            Outcome::Broken => self.release_from(0, End::Broken),
-            // What is behind isn't held while nobody knows how long that takes.
-            Outcome::Unanswered(at) => self.release_from(at + 1, End::Unanswered),
-            Outcome::Open => self.go_on(),
-        }
-    }
-
-    fn go_on(&mut self) -> Step {
-        if self.parts.iter().all(|part| part.asked.is_none()) {
-            return self.ask_first();
-        }
-        let is_had = |part: &Part| matches!(part.has, Has::Lease(_)) && part.asked.is_some();
-        let Some(open) = self.parts.iter().position(|part| !is_had(part)) else {
-            return Step::Raise(self.token());
-        };
-        match (self.parts[open].asked, self.may_wait) {
-            (None, _) => self.ask(
-                (open..self.parts.len())
-                    .map(|at| (at, How::Leave))
-                    .collect(),
-            ),
-            (Some(How::Enter), _) => Step::End(End::Taken),
-            (Some(How::Leave), false) => self.release_from(0, End::Taken),
-            (Some(How::Leave), true) => match self.release_from(open + 1, End::Taken) {
-                Step::End(_) => self.enter(open),
-                release => release,
+    pub(super) fn next(&self) -> Step {
+        match self.doing {
+            Doing::Leaves { parts, .. } => Step::Release(parts),
+            Doing::Asks { renews } => match self.token() {
+                // That renews, too.
+                Some(token) => Step::Raise(token),
+                None if renews => Step::Renew(self.tokens.len()),
+                None => Step::Ask(self.tokens.len()),
             },
         }
     }
 
-    /// An owner that waits asks for what it has, and for the part at which it waits; any other for all.
-    fn ask_first(&mut self) -> Step {
-        let waits_at = self.waits_at.filter(|at| {
-            let has = self.parts[*at].has;
-            self.may_wait && !matches!(has, Has::Lease(_))
-        });
-        if let Some(at) = waits_at {
-            // A release before had no answer.
-            let release = self.release_from(at + 1, End::Taken);
-            if matches!(release, Step::Release(_)) {
-                return release;
-            }
+    /// It was granted the part at which it waits.
+    pub(super) fn granted(&mut self, token: Token) {
+        self.tokens.push(token);
+    }
+
+    /// The question for a part was answered, of an owner that waits for it or doesn't.
+    pub(super) fn said(&mut self, said: Said, may_wait: bool) -> Option<End> {
+        let has = self.tokens.len();
+        match said {
+            Said::Granted(token) => self.granted(token),
+            Said::Taken if !may_wait && has > 0 => self.leave(has, End::Taken),
+            Said::Taken => return Some(End::Taken),
+            Said::Broken => self.leave(has, End::Broken),
+            Said::Unanswered => return Some(End::Unanswered),
         }
-        let in_front = waits_at.unwrap_or(self.parts.len());
-        let in_front = (0..in_front).map(|at| (at, How::Leave));
-        let place = waits_at.map(|at| (at, How::Enter));
-        self.ask(in_front.chain(place).collect())
+        None
     }
 
-    fn enter(&mut self, at: usize) -> Step {
-        self.waits_at = Some(at);
-        // Granted this one, it asks for those anew.
-        self.parts[at..]
-            .iter_mut()
-            .for_each(|part| part.asked = None);
-        self.ask(vec![(at, How::Enter)])
-    }
-
-    fn ask(&mut self, which: Vec<(usize, How)>) -> Step {
-        for (at, how) in &which {
-            self.parts[*at].asked = Some(*how);
-        }
-        Step::Ask(which)
-    }
-
-    /// Releases what the owner has from a part on, each once, and ends so when that was tried.
-    fn release_from(&mut self, first: usize, end: End) -> Step {
-        let mut which = Vec::new();
-        for (at, part) in self.parts.iter_mut().enumerate().skip(first) {
-            if part.has != Has::Nothing && !part.gave_up {
-                part.gave_up = true;
-                which.push(at);
-            }
-        }
-        if which.is_empty() {
-            Step::End(end)
-        } else {
-            Step::Release(which)
-        }
-    }
-
-    /// A question for a part was answered.
-    pub(super) fn said(&mut self, at: usize, said: Said) {
-        let part = &mut self.parts[at];
-        part.gave_up = false;
-        part.has = match said {
-            Said::Granted(token) => Has::Lease(token),
-            Said::Taken { is_queued: true } => Has::Place,
-            Said::Taken { is_queued: false } | Said::Broken => Has::Nothing,
-        };
-        if matches!(said, Said::Broken) {
-            self.broken();
-        }
-    }
-
-    /// A part was released, by one command or, if it was sent again, perhaps by two.
-    pub(super) fn released(&mut self, at: usize, was_sent_again: bool) {
-        self.parts[at].has = Has::Nothing;
-        self.is_spoiled |= was_sent_again;
-    }
-
-    /// A release has no answer.
-    pub(super) fn not_released(&mut self, at: usize, sent: bool) {
-        self.is_spoiled |= sent;
-        self.unanswered(at, sent);
-    }
-
-    /// A part was raised, if it was still the owner's.
-    pub(super) fn raised(&mut self, at: usize, kept: Kept) {
+    /// Leases were to be renewed, or raised.
+    pub(super) fn kept(&mut self, kept: Kept) -> Option<End> {
+        let asked = self.parts.min(self.tokens.len() + 1);
         match kept {
-            Kept::Yes => {}
-            // As one that is taken; or it is the owner's anew, by a late copy of its request.
-            Kept::No => {
-                (self.parts[at].has, self.parts[at].asked) = (Has::Unclear, Some(How::Leave))
+            Kept::All => {
+                self.doing = Doing::Asks { renews: false };
+                return self.token().map(End::Granted);
             }
-            Kept::Broken => {
-                self.parts[at].has = Has::Nothing;
-                self.broken();
-            }
+            Kept::NotAll => self.leave(asked, End::Broken),
+            Kept::Unanswered => self.leave(asked, End::Unanswered),
         }
+        None
     }
 
-    /// All that were to be raised were answered.
-    pub(super) fn all_raised(&mut self, token: Token) {
-        let has_all = self
-            .parts
-            .iter()
-            .all(|part| matches!(part.has, Has::Lease(_)));
-        if has_all && matches!(self.outcome, Outcome::Open) {
-            self.outcome = Outcome::Raised(token);
-        }
-    }
-
-    /// What was sent about a part has no answer. It may have been done if it was sent.
-    pub(super) fn unanswered(&mut self, at: usize, sent: bool) {
-        if sent {
-            self.parts[at].has = Has::Unclear;
-        }
-        let first = match self.outcome {
-            Outcome::Unanswered(first) => first.min(at),
-            _ => at,
+    /// Parts were released. If not all have answered, that is tried again by the next question.
+    pub(super) fn released(&mut self, are_all_answered: bool) -> End {
+        let Doing::Leaves { parts, end } = self.doing else {
+            return End::Unanswered;
         };
-        self.outcome = Outcome::Unanswered(first);
-    }
-
-    /// What is broken is found again by the next question, if it isn't told now.
-    fn broken(&mut self) {
-        if matches!(self.outcome, Outcome::Open) {
-            self.outcome = Outcome::Broken;
+        self.leave(parts, End::Broken);
+        if !are_all_answered {
+            return End::Unanswered;
         }
+        self.tokens.clear();
+        end
     }
 
-    /// One token of those of all parts.
-    fn token(&self) -> Token {
-        let tokens = self.parts.iter().filter_map(|part| match part.has {
-            Has::Lease(token) => Some(token),
-            _ => None,
-        });
-        tokens
-            .reduce(Token::and)
-            .unwrap_or_else(|| Token::from_number(0))
+    fn leave(&mut self, parts: usize, end: End) {
+        self.doing = Doing::Leaves { parts, end };
+    }
+
+    /// One token of those of all parts, if it has all.
+    fn token(&self) -> Option<Token> {
+        let has_all = self.tokens.len() == self.parts;
+        let tokens = self.tokens.iter().copied().filter(|_| has_all);
+        tokens.reduce(Token::and)
     }
 }

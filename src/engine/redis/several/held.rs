@@ -1,15 +1,14 @@
-//! What is done with a lease of several parts.
+//! What is done with the leases of several parts.
 //!
-//! Each is sent to all parts, also behind one that fails, and may be repeated. What is true of one part is true of the lease:
-//! not the owner's, or broken; else an error of one is that of all.
+//! Each is sent to all parts, also behind one that fails, and may be repeated. What is true of one part is true of all: not the
+//! owner's, or broken; else an error of one is that of all.
 
 use crate::base::claim::Claim;
 use crate::base::clock::Deadline;
-use crate::base::error::Result;
-use crate::base::owner::Owner;
+use crate::base::error::{Error, Result};
 use crate::base::token::{Ending, Token};
 use crate::engine::redis::commands::Commands;
-use crate::engine::{Change, Gone, Outcome, Release, Request};
+use crate::engine::{Change, Done, Gone, Outcome, Release, Request};
 
 /// A lease, and its parts.
 pub(in crate::engine::redis) struct Held<'a> {
@@ -36,89 +35,85 @@ impl<'a> Held<'a> {
         deadline: &Deadline,
     ) -> Result<Outcome> {
         match change {
-            Change::Renew => self.renew(deadline),
-            Change::Verify => self.is_owner(deadline),
-            Change::Release(release) => self.release(release, deadline),
-            Change::Adopt { from, last_used } => {
-                self.adopt(from, last_used, deadline).map(Outcome::from)
-            }
+            Change::Renew | Change::Verify => all_kept(self.each(change, deadline)),
+            Change::Release(_) => all_released(self.each(change, deadline)),
+            Change::Adopt { .. } => self.adopt(change, deadline).map(Outcome::from),
             // Several names have no value, and are held exclusively.
             Change::Store(_) | Change::Downgrade { .. } => Ok(Outcome::NOT_OWNER),
             Change::GiveAway => Ok(Outcome::DONE),
         }
     }
 
-    pub(in crate::engine::redis) fn renew(&self, deadline: &Deadline) -> Result<Outcome> {
-        renewed(self.commands.renew_all(&self.requests, deadline))
-    }
-
-    pub(in crate::engine::redis) fn is_owner(&self, deadline: &Deadline) -> Result<Outcome> {
-        if self.commands.asks_replicas() {
-            // As for one name: only what was written can be confirmed.
-            return self.renew(deadline);
-        }
-        renewed(self.commands.are_owner(&self.requests, deadline))
-    }
-
-    pub(in crate::engine::redis) fn release(
-        &self,
-        release: Release<'_>,
-        deadline: &Deadline,
-    ) -> Result<Outcome> {
-        let answers = self.commands.release_all(&self.requests, release, deadline);
-        let all = answers.into_iter().collect::<Result<Vec<_>>>()?;
-        let of_one = |released: Gone| all.contains(&Outcome::Gone(released)).then_some(released);
-        let worst = [Gone::Broken, Gone::NotOwner, Gone::Unclear];
-        let worst = worst.into_iter().find_map(of_one);
-        Ok(worst.map_or(Outcome::DONE, Outcome::Gone))
+    /// Raises the tokens of all parts, and makes their leases last for another ttl.
+    pub(super) fn raise(&self, token: Token, deadline: &Deadline) -> Result<Outcome> {
+        let commands = self.commands;
+        all_kept(commands.each(&self.requests, |one| commands.raise(one, token, deadline)))
     }
 
     /// Gives the token. If a part isn't the other owner's any more, what was adopted is released as what was abandoned.
-    pub(in crate::engine::redis) fn adopt(
-        &self,
-        from: &Owner,
-        last_used: u64,
-        deadline: &Deadline,
-    ) -> Result<Option<Token>> {
-        let adopted = self
-            .commands
-            .adopt_all(&self.requests, from, last_used, deadline);
-        let tokens = adopted.into_iter().collect::<Result<Vec<_>>>()?;
-        let token = tokens.iter().copied().flatten().reduce(Token::and);
-        let Some(token) = token else {
+    fn adopt(&self, change: Change<'_>, deadline: &Deadline) -> Result<Option<Token>> {
+        let adopted = self.each(change, deadline);
+        let adopted = adopted.into_iter().collect::<Result<Vec<_>>>()?;
+        let tokens = adopted.iter().filter_map(|outcome| match outcome {
+            Outcome::Done(Done { token, .. }) => *token,
+            Outcome::Gone(_) => None,
+        });
+        let Some(token) = tokens.reduce(Token::and) else {
             return Ok(None);
         };
-        if tokens.iter().all(Option::is_some) {
-            let raised = self.commands.raise_all(&self.requests, token, deadline);
-            if renewed(raised)?.is_done() {
-                return Ok(Some(token));
-            }
+        if adopted.iter().all(Outcome::is_done) && self.raise(token, deadline)?.is_done() {
+            return Ok(Some(token));
         }
-        let release = Release {
+        let release = Change::Release(Release {
             ending: Ending::Panicked {
                 last_used: token.number,
             },
             ..Release::UNKNOWN
-        };
-        if let Err(e) = self.release(release, deadline) {
+        });
+        if let Err(e) = self.change(release, deadline) {
             log::warn!("what was passed on of a lost lease stays taken for its ttl: {e}");
         }
         Ok(None)
     }
+
+    fn each(&self, change: Change<'_>, deadline: &Deadline) -> Vec<Result<Outcome>> {
+        let commands = self.commands;
+        commands.each(&self.requests, |one| {
+            commands.change_lease(one, change, deadline)
+        })
+    }
 }
 
-fn renewed(answers: Vec<Result<Outcome>>) -> Result<Outcome> {
-    let of_one = |lost: Gone| {
-        let mut all = answers.iter();
-        all.any(|one| matches!(one, Ok(one) if *one == Outcome::Gone(lost)))
-            .then_some(lost)
+/// A lease that is lost is over, whatever the others say.
+fn all_kept(answers: Vec<Result<Outcome>>) -> Result<Outcome> {
+    let of_one = |gone: Gone| {
+        answers
+            .iter()
+            .flatten()
+            .any(|one| *one == Outcome::Gone(gone))
     };
-    let lost = [Gone::Broken, Gone::NotOwner].into_iter().find_map(of_one);
-    match lost {
-        Some(lost) => Ok(Outcome::Gone(lost)),
-        None => answers
-            .into_iter()
-            .collect::<Result<Vec<_>>>()
-            .map(|_| Outcome::DONE),
-    }
+    let lost = [Gone::Broken, Gone::NotOwner]
+        .into_iter()
+        .find(|gone| of_one(*gone));
+    lost.map_or_else(
+        || all(answers).map(|_| Outcome::DONE),
+        |lost| Ok(Outcome::Gone(lost)),
+    )
+}
+
+/// A release that has no answer is tried again, whatever the others say.
+fn all_released(answers: Vec<Result<Outcome>>) -> Result<Outcome> {
+    let all = all(answers)?;
+    let of_one = |gone: &Gone| all.contains(&Outcome::Gone(*gone));
+    let worst = [Gone::Broken, Gone::NotOwner, Gone::Unclear, Gone::Repeated];
+    let worst = worst.into_iter().find(of_one);
+    Ok(worst.map_or(Outcome::DONE, Outcome::Gone))
+}
+
+/// The answers, or an error: rather one that no waiting mends.
+fn all(answers: Vec<Result<Outcome>>) -> Result<Vec<Outcome>> {
+    let passes = |answer: &Result<_>| matches!(answer, Err(Error::Unavailable { .. }));
+    let mut answers = answers;
+    answers.sort_by_key(|answer| passes(answer));
+    answers.into_iter().collect()
 }

@@ -145,11 +145,6 @@ impl Servers for Cluster {
         master.is_some_and(|master| !map.importers.of(slot, master).is_empty())
     }
 
-    fn refresh(&self, known_within: Duration, deadline: &Deadline) {
-        let half = deadline.within(deadline.remaining() / 2);
-        self.0.look_up_within(known_within, &half);
-    }
-
     fn all(&self, deadline: &Deadline) -> Result<Vec<Arc<Server>>, Failure> {
         let now = Instant::now();
         let since = now.checked_sub(ALL_KNOWN_WITHIN).unwrap_or(now);

@@ -8,7 +8,7 @@ mod part;
 
 use self::actor::{Actor, Fate, Late};
 use self::part::{Part, TTL};
-use super::{Course, Kept, Said, Step};
+use super::{Course, End, Kept, Said, Step};
 use crate::base::random::{Random, for_cases};
 use crate::base::token::Token;
 
@@ -180,23 +180,64 @@ fn the_model_finds_that_another_order_lets_them_wait_for_each_other() {
     assert!(stuck > 0);
 }
 
-/// A course that was granted all of its parts and is about to raise their counters.
-fn granted(parts: usize, may_wait: bool) -> Course {
+/// A course that has all of its parts and is about to raise their counters.
+fn granted(parts: usize) -> Course {
     let mut course = Course::new(parts);
-    course.begin(may_wait);
-    assert!(matches!(course.next(), Step::Ask(which) if which.len() == parts));
+    course.begin();
     let token = Token::from_number(5);
-    (0..parts).for_each(|at| course.said(at, Said::Granted(token)));
+    for at in 0..parts {
+        assert_eq!(course.next(), Step::Ask(at));
+        assert_eq!(course.said(Said::Granted(token), true), None);
+    }
     assert_eq!(course.next(), Step::Raise(token));
     course
 }
 
 #[test]
-fn part_that_could_not_be_raised_is_given_back_too() {
-    // It may be the owner's anew, by a late copy of its request.
-    let mut course = granted(2, false);
-    course.raised(0, Kept::No);
-    course.raised(1, Kept::Yes);
-    course.all_raised(Token::from_number(5));
-    assert_eq!(course.next(), Step::Release(vec![0, 1]));
+fn owner_that_does_not_have_all_releases_all_before_another_asks() {
+    for (kept, end) in [
+        (Kept::NotAll, End::Broken),
+        (Kept::Unanswered, End::Unanswered),
+    ] {
+        // It may have a part anew, by a late copy of its request.
+        let mut course = granted(2);
+        assert_eq!(course.kept(kept), None);
+        assert_eq!(course.next(), Step::Release(2));
+        assert_eq!(course.released(false), End::Unanswered);
+        course.begin();
+        assert_eq!(course.next(), Step::Release(2));
+        assert_eq!(course.released(true), End::Broken);
+
+        let mut course = granted(2);
+        course.kept(kept);
+        assert_eq!(course.released(true), end);
+        course.begin();
+        assert!(matches!(course.next(), Step::Release(_)));
+    }
+}
+
+#[test]
+fn owner_that_waits_renews_what_it_has_and_one_that_does_not_releases_it() {
+    for may_wait in [true, false] {
+        let mut course = Course::new(3);
+        course.begin();
+        assert_eq!(
+            course.said(Said::Granted(Token::from_number(5)), may_wait),
+            None
+        );
+        assert_eq!(course.next(), Step::Ask(1));
+        let end = course.said(Said::Taken, may_wait);
+        assert_eq!(end, may_wait.then_some(End::Taken));
+        assert!(course.may_have_some());
+        course.begin();
+        if may_wait {
+            assert_eq!(course.next(), Step::Renew(1));
+            assert_eq!(course.kept(Kept::All), None);
+            assert_eq!(course.next(), Step::Ask(1));
+        } else {
+            assert_eq!(course.next(), Step::Release(1));
+            assert_eq!(course.released(true), End::Taken);
+            assert!(!course.may_have_some());
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! One process of the model: it takes its parts by a course, again and again, one command a step.
 
-use super::super::{Course, End, Step};
+use super::super::{Course, End, Kept, Said, Step};
 use super::part::{Command, HEARTBEAT, Part, Reply, TTL};
 use crate::base::random::Random;
 use crate::base::token::Token;
@@ -16,6 +16,8 @@ pub(super) struct Actor {
     wants: u32,
     /// Whether it waits until it has them all.
     is_patient: bool,
+    /// Whether this question is that of a waiter.
+    may_wait: bool,
     /// It doesn't run before.
     pub(super) stalled_until: u64,
     pub(super) has_crashed: bool,
@@ -25,18 +27,36 @@ pub(super) struct Actor {
 enum Doing {
     /// It asks again then.
     Waits(u64),
-    /// What is still to be sent of a step, and when the step began.
-    Sends(Sent, Vec<(usize, Command)>, u64),
+    /// What is still to be sent of a step, what was answered, and when the step began.
+    Sends(Vec<(usize, Command)>, Heard, u64),
     /// Until when its lease is valid.
     Holds(Token, u64),
     /// What isn't released yet.
     Leaves(Vec<usize>, Option<u64>),
 }
 
+/// The worst answer to what was sent of a step.
 #[derive(Clone, Copy, Debug)]
-enum Sent {
-    Questions,
-    Raises(Token),
+enum Heard {
+    Said(Said),
+    Kept(Kept),
+    Released { are_all_answered: bool },
+}
+
+impl Heard {
+    fn and(self, reply: Option<Reply>) -> Self {
+        match (self, reply) {
+            (Heard::Said(_), Some(Reply::Said(said))) => Heard::Said(said),
+            (Heard::Said(_), _) => Heard::Said(Said::Unanswered),
+            (Heard::Kept(Kept::NotAll), _) => self,
+            (Heard::Kept(Kept::All), Some(Reply::Kept(kept))) => Heard::Kept(kept),
+            (Heard::Kept(_), Some(Reply::Kept(Kept::NotAll))) => Heard::Kept(Kept::NotAll),
+            (Heard::Kept(_), _) => Heard::Kept(Kept::Unanswered),
+            (Heard::Released { are_all_answered }, reply) => Heard::Released {
+                are_all_answered: are_all_answered && reply.is_some(),
+            },
+        }
+    }
 }
 
 /// What becomes of a command.
@@ -65,6 +85,7 @@ impl Actor {
             doing: Doing::Waits(0),
             wants,
             is_patient,
+            may_wait: is_patient,
             stalled_until: 0,
             has_crashed: false,
         }
@@ -93,7 +114,7 @@ impl Actor {
             && is_there
             && let Doing::Waits(until) = &mut self.doing
         {
-            self.course.heard(token);
+            self.course.granted(token);
             *until = 0;
         }
     }
@@ -109,15 +130,16 @@ impl Actor {
         match &mut self.doing {
             Doing::Waits(_) if !self.is_patient && random.u32(..40) == 0 => self.leave(None),
             Doing::Waits(_) => {
-                self.course.begin(self.is_patient || random.u32(..5) > 0);
+                self.may_wait = self.is_patient || random.u32(..5) > 0;
+                self.course.begin();
                 self.go_on(now);
             }
-            Doing::Sends(sent, todo, _) => {
-                let (sent, (at, command)) = (*sent, todo.swap_remove(random.usize(..todo.len())));
+            Doing::Sends(todo, ..) => {
+                let (at, command) = todo.swap_remove(random.usize(..todo.len()));
                 let fate = fate(random);
                 // Its answer may make another of this one.
                 let owner = self.owner;
-                self.send(sent, at, command, fate, all, now);
+                self.send(at, command, fate, all, now);
                 if let Fate::Late(by) | Fate::Twice(by) = fate {
                     return Some((now + by, self.parts[at], owner, command));
                 }
@@ -165,7 +187,7 @@ impl Actor {
         let mut is_kept = true;
         for part in &self.parts {
             let reply = all[*part].carry_out(self.owner, Command::Renew, now);
-            is_kept &= matches!(reply, Reply::Kept(super::super::Kept::Yes));
+            is_kept &= matches!(reply, Reply::Kept(Kept::All));
         }
         match is_kept {
             true => self.doing = Doing::Holds(token, now + TTL),
@@ -173,74 +195,61 @@ impl Actor {
         }
     }
 
-    fn send(
-        &mut self,
-        sent: Sent,
-        at: usize,
-        command: Command,
-        fate: Fate,
-        all: &mut [Part],
-        now: u64,
-    ) {
+    fn send(&mut self, at: usize, command: Command, fate: Fate, all: &mut [Part], now: u64) {
         let part = &mut all[self.parts[at]];
-        let is_release = matches!(command, Command::Release(_));
-        let sent_again = matches!(fate, Fate::Twice(_));
-        let mut unanswered = |sent| match is_release {
-            true => self.course.not_released(at, sent),
-            false => self.course.unanswered(at, sent),
-        };
-        match fate {
-            Fate::Answered | Fate::Twice(_) => match part.carry_out(self.owner, command, now) {
-                Reply::Said(said) => self.course.said(at, said),
-                Reply::Kept(kept) => self.course.raised(at, kept),
-                Reply::Released => self.course.released(at, sent_again),
-            },
+        let reply = match fate {
+            Fate::Answered | Fate::Twice(_) => Some(part.carry_out(self.owner, command, now)),
             Fate::Unheard => {
                 part.carry_out(self.owner, command, now);
-                unanswered(true);
+                None
             }
-            Fate::Unsent => unanswered(false),
-            Fate::Late(_) => unanswered(true),
+            Fate::Unsent | Fate::Late(_) => None,
+        };
+        let Doing::Sends(todo, heard, began) = &mut self.doing else {
+            return;
+        };
+        *heard = heard.and(reply);
+        if !todo.is_empty() {
+            return;
         }
-        if matches!(&self.doing, Doing::Sends(_, todo, _) if todo.is_empty()) {
-            if let Sent::Raises(token) = sent {
-                self.course.all_raised(token);
-            }
-            self.go_on(now);
+        let (heard, began) = (*heard, *began);
+        let end = match heard {
+            Heard::Said(said) => self.course.said(said, self.may_wait),
+            Heard::Kept(kept) => self.course.kept(kept),
+            Heard::Released { are_all_answered } => Some(self.course.released(are_all_answered)),
+        };
+        match end {
+            Some(end) => self.end(end, began, now),
+            None => self.go_on(now),
         }
     }
 
     /// Takes the next step of its course.
     fn go_on(&mut self, now: u64) {
-        let began = match self.doing {
-            Doing::Sends(_, _, began) => began,
-            _ => now,
-        };
-        let all = 0..self.parts.len();
-        let (sent, todo): (_, Vec<_>) = match self.course.next() {
-            Step::Ask(which) => {
-                let asks = which.into_iter();
-                (
-                    Sent::Questions,
-                    asks.map(|(at, how)| (at, Command::Ask(how))).collect(),
-                )
-            }
-            Step::Release(which) => {
-                let releases = which.into_iter();
-                (
-                    Sent::Questions,
-                    releases.map(|at| (at, Command::Release(None))).collect(),
-                )
+        let to = |count, command| (0..count).map(|at| (at, command)).collect();
+        let (todo, heard): (Vec<_>, _) = match self.course.next() {
+            Step::Renew(count) => (to(count, Command::Renew), Heard::Kept(Kept::All)),
+            Step::Ask(at) => {
+                let enters = self.may_wait;
+                let ask = Command::Ask { enters };
+                (vec![(at, ask)], Heard::Said(Said::Unanswered))
             }
             Step::Raise(token) => {
-                let raises = all.map(|at| (at, Command::Raise(token))).collect();
-                self.doing = Doing::Sends(Sent::Raises(token), raises, now);
-                return;
+                let count = self.parts.len();
+                (to(count, Command::Raise(token)), Heard::Kept(Kept::All))
             }
-            Step::End(end) => return self.end(end, began, now),
+            Step::Release(count) => {
+                let are_all_answered = true;
+                let heard = Heard::Released { are_all_answered };
+                (to(count, Command::Release(None)), heard)
+            }
         };
-        assert!(!todo.is_empty());
-        self.doing = Doing::Sends(sent, todo, began);
+        if todo.is_empty() {
+            // It was broken at its first part.
+            let end = self.course.released(true);
+            return self.end(end, now, now);
+        }
+        self.doing = Doing::Sends(todo, heard, now);
     }
 
     fn end(&mut self, end: End, began: u64, now: u64) {

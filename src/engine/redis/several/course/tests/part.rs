@@ -1,6 +1,6 @@
 //! A part as the scripts have it, in as far as a course depends on it: a holder, a counter and a queue, and time.
 
-use super::super::{How, Kept, Said};
+use super::super::{Kept, Said};
 use crate::base::token::Token;
 
 /// How long leases last.
@@ -10,7 +10,9 @@ pub(super) const HEARTBEAT: u64 = TTL / 3;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Command {
-    Ask(How),
+    Ask {
+        enters: bool,
+    },
     Raise(Token),
     Renew,
     /// With the last token that was used, if it is known.
@@ -51,18 +53,17 @@ impl Part {
         self.look(now);
         let is_holder = self.holder.is_some_and(|(holder, _)| holder == owner);
         let kept = match is_holder {
-            true => Kept::Yes,
-            false if self.broken.contains(&owner) => Kept::Broken,
-            false => Kept::No,
+            true => Kept::All,
+            false => Kept::NotAll,
         };
         match command {
-            Command::Ask(how) => return Reply::Said(self.ask(owner, how, now)),
+            Command::Ask { enters } => return Reply::Said(self.ask(owner, enters, now)),
             Command::Release(last_used) => {
                 self.release(owner, last_used, now);
                 return Reply::Released;
             }
             Command::Raise(token) if is_holder && self.counter > token.number => {
-                return Reply::Kept(Kept::No);
+                return Reply::Kept(Kept::NotAll);
             }
             Command::Raise(token) if is_holder => self.raise(owner, token),
             _ => {}
@@ -97,7 +98,7 @@ impl Part {
         self.holder = self.holder.filter(|(_, ends)| *ends > now);
     }
 
-    fn ask(&mut self, owner: u32, how: How, now: u64) -> Said {
+    fn ask(&mut self, owner: u32, enters: bool, now: u64) -> Said {
         if self.broken.contains(&owner) {
             return Said::Broken;
         }
@@ -112,20 +113,19 @@ impl Part {
             }
             Some((holder, ends)) if *holder == owner => *ends = now + TTL,
             Some(_) => {
-                self.wait(owner, how, now);
-                let is_queued = how == How::Enter;
-                return Said::Taken { is_queued };
+                self.wait(owner, enters, now);
+                return Said::Taken;
             }
         }
         Said::Granted(Token::from_number(self.counter))
     }
 
-    fn wait(&mut self, owner: u32, how: How, now: u64) {
+    fn wait(&mut self, owner: u32, enters: bool, now: u64) {
         let overdue = now + 2 * HEARTBEAT;
         match self.queue.iter().position(|(waiter, _)| *waiter == owner) {
-            Some(at) if how == How::Enter => self.queue[at].1 = overdue,
+            Some(at) if enters => self.queue[at].1 = overdue,
             Some(at) => drop(self.queue.remove(at)),
-            None if how == How::Enter => self.queue.push((owner, overdue)),
+            None if enters => self.queue.push((owner, overdue)),
             None => {}
         }
     }
