@@ -28,9 +28,9 @@ fn lock_of_a_session_that_is_no_longer_new_asks_for_no_proof() {
     for _ in 0..LOCKS {
         lock.lock("a").unwrap().unlock().unwrap();
     }
-    // A node, `held`, the list, and the watch; then one transaction. Besides, the session may beat.
+    // A node with `held`, the list, and the watch; then one transaction. Besides, the session may beat.
     let requests = server.proxy().requests() - before;
-    assert!(requests < 5 * LOCKS + LOCKS / 2, "{requests}");
+    assert!(requests < 4 * LOCKS + LOCKS / 2, "{requests}");
 }
 
 #[derive(Default)]

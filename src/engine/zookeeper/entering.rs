@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::client::{Change, Changed, Code, Kind, Op, Reply, Watcher};
 use super::line::Line;
 use super::locks::{Locks, Name, get, refused};
+use super::looks::LeadersClock;
 use super::nodes::{self, HELD};
 use super::owners::{mark, marked};
 use super::question::{Question, Seen};
@@ -21,6 +22,12 @@ pub(super) struct Own {
     pub(super) session: i64,
     /// One for each name.
     pub(super) nodes: Vec<OwnNode>,
+    /// The leader's clock, if the answer that brought them said it.
+    pub(super) leaders_clock: Option<LeadersClock>,
+    /// Of nodes that were made in one transaction: the last one that the server knew when it answered.
+    answered_at: Option<i64>,
+    /// Whether it came when nobody had the lock, and hasn't made `held`: so it makes sure of that before it goes on.
+    found_free: bool,
     /// Whether the owner before never released the lock.
     is_abandoned: bool,
 }
@@ -31,8 +38,6 @@ pub(super) struct OwnNode {
     pub(super) path: String,
     /// Which transaction made it, if that is known yet.
     czxid: Option<i64>,
-    /// The leader's clock, in milliseconds since 1970, at this time or before.
-    pub(super) leaders_clock: Option<(i64, BootInstant)>,
     /// Whether `held` beside it is this owner's.
     is_marked: bool,
 }
@@ -42,20 +47,20 @@ pub(super) enum Entered {
     InLine(Own, Seen),
     /// The names have no nodes yet.
     NoNames,
+    /// Nothing was made, because a name has a `held`.
+    Held,
 }
 
 impl Question<'_> {
-    /// Makes a node for each name, and `held` where there is none, and lists them all: one round.
+    /// Makes a node for each name, and lists them all: one round. An exclusive owner makes `held` of each name in the same
+    /// transaction, so that a free lock costs no other; not where one was in the way lately.
     pub(super) fn enter(&self, locks: &Arc<Locks>) -> Result<Entered, Trouble> {
-        let mut requests = vec![self.entering(locks)];
-        let marks = if self.request.claim.is_exclusive() {
-            self.names.len()
-        } else {
-            0
-        };
-        let marked = self.names.iter().take(marks);
-        requests.extend(marked.map(|name| self.marking(name)));
-        requests.extend(self.listing());
+        let is_exclusive = self.request.claim.is_exclusive();
+        let marks = is_exclusive && !locks.contended.has(&self.names);
+        let requests: Vec<_> = [self.entering(locks, marks)]
+            .into_iter()
+            .chain(self.listing())
+            .collect();
         locks.owners.asks(self.request.owner, self.session.id());
         let answers = match self.session.call(&requests, self.deadline) {
             Ok(answers) => answers,
@@ -67,32 +72,34 @@ impl Question<'_> {
             }
         };
         let (mut replies, answered) = (Replies::new(answers), locks.clock.now());
-        let nodes = self.entered(&mut replies, answered);
-        let made = self
-            .names
-            .iter()
-            .take(marks)
-            .map(|_| Ok(replies.next()?.is_ok()));
-        let made = made.collect::<Result<Vec<_>, Trouble>>()?;
-        let Some(mut nodes) = self.or_nothing(locks, nodes, &made)? else {
-            return Ok(Entered::NoNames);
+        let mut own = match self.entered(&mut replies, answered, marks) {
+            Ok(own) => own,
+            Err(trouble) => {
+                locks.owners.remove(self.request.owner);
+                return match trouble {
+                    Trouble::Refused(Code::NoNode) => Ok(Entered::NoNames),
+                    Trouble::Refused(Code::NodeExists) if marks => {
+                        locks.contended.insert(&self.names);
+                        Ok(Entered::Held)
+                    }
+                    other => Err(other),
+                };
+            }
         };
-        for (node, is_made) in nodes.iter_mut().zip(&made) {
-            node.is_marked = *is_made;
-        }
-        let paths = nodes.iter().map(|node| node.path.clone()).collect();
+        let paths = own.nodes.iter().map(|node| node.path.clone()).collect();
         locks.owners.has(self.request.owner, paths);
-        let own = Own {
-            session: self.session.id(),
-            nodes,
-            is_abandoned: false,
-        };
-        Ok(Entered::InLine(own, self.listed(&mut replies)?))
+        let seen = self.listed(&mut replies)?;
+        own.learn_from(&seen);
+        if is_exclusive && !marks && own.is_first(&seen) {
+            locks.contended.remove(&self.names);
+            own.found_free = true;
+        }
+        Ok(Entered::InLine(own, seen))
     }
 
     /// What makes `held`, where there is none.
-    fn marking(&self, name: &Name) -> Op {
-        Op::Create {
+    fn marking(&self, name: &Name) -> Change {
+        Change::Create {
             path: name.child(HELD),
             data: mark(self.request.owner, false),
             kind: Kind::Persistent,
@@ -101,10 +108,10 @@ impl Question<'_> {
 
     /// What makes the owner's nodes: of several names in one transaction, so that none of those that want the same ones comes
     /// between.
-    fn entering(&self, locks: &Locks) -> Op {
+    fn entering(&self, locks: &Locks, marks: bool) -> Op {
         let node = nodes::unnumbered(self.request.claim.mode, self.uuid());
         let (data, kind) = (locks.card(self.request, None), Kind::EphemeralSequential);
-        if let [name] = &self.names[..] {
+        if let ([name], false) = (&self.names[..], marks) {
             let path = name.child(&node);
             return Op::Create { path, data, kind };
         }
@@ -113,7 +120,9 @@ impl Question<'_> {
             data: data.clone(),
             kind,
         };
-        Op::Multi(self.names.iter().map(create).collect())
+        let marked = self.names.iter().filter(|_| marks);
+        let marking = marked.map(|name| self.marking(name));
+        Op::Multi(self.names.iter().map(create).chain(marking).collect())
     }
 
     /// The nodes that were made.
@@ -121,62 +130,31 @@ impl Question<'_> {
         &self,
         replies: &mut Replies,
         answered: BootInstant,
-    ) -> Result<Vec<OwnNode>, Trouble> {
-        let node = |path: String| OwnNode {
+        is_marked: bool,
+    ) -> Result<Own, Trouble> {
+        let node = |path, czxid| OwnNode {
             path,
-            czxid: None,
-            leaders_clock: None,
-            is_marked: false,
+            czxid,
+            is_marked,
         };
+        let mut own = Own::of(self.session.id());
         match replies.next()?? {
-            Reply::Created { path, stat } => Ok(vec![OwnNode {
-                path,
-                czxid: Some(stat.czxid),
-                leaders_clock: Some((stat.ctime, answered)),
-                is_marked: false,
-            }]),
-            Reply::Multi(done) => {
-                let made = refused(done)?
-                    .into_iter()
-                    .filter_map(|changed| match changed {
-                        Changed::Created(path) => Some(node(path)),
-                        Changed::Done | Changed::Stat(_) => None,
-                    });
-                Ok(made.collect())
+            Reply::Created { path, stat } => {
+                own.nodes.push(node(path, Some(stat.czxid)));
+                own.leaders_clock = Some(LeadersClock(stat.ctime, answered));
             }
-            _ => Err(misunderstood()),
+            Reply::Multi(done, zxid) => {
+                let created = refused(done)?.into_iter().take(self.names.len());
+                own.nodes
+                    .extend(created.filter_map(|changed| match changed {
+                        Changed::Created(path) => Some(node(path, None)),
+                        Changed::Done | Changed::Stat(_) => None,
+                    }));
+                own.answered_at = Some(zxid);
+            }
+            _ => return Err(misunderstood()),
         }
-    }
-
-    /// Without nodes the owner has no `held` either. `None`: its names have no nodes yet.
-    fn or_nothing(
-        &self,
-        locks: &Arc<Locks>,
-        nodes: Result<Vec<OwnNode>, Trouble>,
-        has_made_held: &[bool],
-    ) -> Result<Option<Vec<OwnNode>>, Trouble> {
-        let trouble = match nodes {
-            Ok(nodes) => return Ok(Some(nodes)),
-            Err(trouble) => trouble,
-        };
-        let made = self
-            .names
-            .iter()
-            .zip(has_made_held)
-            .filter(|(_, made)| **made);
-        let delete = made.map(|(name, _)| Op::Delete {
-            path: name.child(HELD),
-            version: Some(0),
-        });
-        let requests: Vec<_> = delete.collect();
-        if !requests.is_empty() {
-            self.call(&requests)?;
-        }
-        locks.owners.remove(self.request.owner);
-        match trouble {
-            Trouble::Refused(Code::NoNode) => Ok(None),
-            other => Err(other),
-        }
+        Ok(own)
     }
 
     /// The nodes of the owner, if this session has made one for each name.
@@ -190,17 +168,12 @@ impl Question<'_> {
         };
         let requests: Vec<_> = paths.iter().cloned().map(get).collect();
         let mut replies = self.call(&requests)?;
-        let mut own = Own {
-            session: self.session.id(),
-            nodes: Vec::new(),
-            is_abandoned: false,
-        };
+        let mut own = Own::of(self.session.id());
         for path in paths {
             match replies.data()? {
                 Some((_, stat)) if stat.ephemeral_owner == own.session => own.nodes.push(OwnNode {
                     path,
                     czxid: Some(stat.czxid),
-                    leaders_clock: None,
                     is_marked: false,
                 }),
                 _ => return Ok(None),
@@ -211,6 +184,40 @@ impl Question<'_> {
 }
 
 impl Own {
+    fn of(session: i64) -> Self {
+        Own {
+            session,
+            nodes: Vec::new(),
+            leaders_clock: None,
+            answered_at: None,
+            found_free: false,
+            is_abandoned: false,
+        }
+    }
+
+    /// Servers don't answer a transaction of several changes with the nodes' stat, so this takes it from the list that came with
+    /// it. Where nobody has come or left since, the last change of the name is the transaction that has made the node. Whoever
+    /// comes later has a larger one also if it isn't: nobody stands behind.
+    fn learn_from(&mut self, seen: &Seen) {
+        let Some(answered_at) = self.answered_at else {
+            return;
+        };
+        let is_last = |(node, line): (&OwnNode, &Line)| {
+            line.place(&node.path) == line.members.len().checked_sub(1)
+        };
+        let mut names = self.nodes.iter().zip(&seen.lines);
+        if names.all(is_last) && seen.changed.iter().all(|last| *last == answered_at) {
+            let nodes = self.nodes.iter_mut();
+            nodes.for_each(|node| node.czxid = Some(answered_at));
+        }
+    }
+
+    /// Whether it stands before all others, and nobody has `held`.
+    fn is_first(&self, seen: &Seen) -> bool {
+        let mut names = self.nodes.iter().zip(&seen.lines);
+        names.all(|(node, line)| line.place(&node.path) == Some(0) && !line.is_marked)
+    }
+
     /// Lets the owner in, who stands behind nobody. `None`: its nodes are gone.
     pub(super) fn grant(
         mut self,
@@ -229,7 +236,8 @@ impl Own {
                 requests.push(watched(&node.path, watcher));
             }
         }
-        if self.nodes.iter().any(|node| node.czxid.is_none()) {
+        let is_told = self.nodes.iter().all(|node| node.czxid.is_some());
+        if !is_told || std::mem::take(&mut self.found_free) {
             if !self.learn(question, &requests)? {
                 return Ok(None);
             }
@@ -277,7 +285,11 @@ impl Own {
         let mut requests = Vec::new();
         let names = question.names.iter().zip(&seen.lines).zip(&self.nodes);
         for ((name, line), _) in names.filter(|(_, node)| !node.is_marked) {
-            let create = || question.marking(name);
+            let create = || Op::Create {
+                path: name.child(HELD),
+                data: mark(question.request.owner, false),
+                kind: Kind::Persistent,
+            };
             let held = if line.is_marked {
                 question.call(&[get(name.child(HELD))])?.data()?
             } else {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::client::{Op, Stat};
-use super::entering::OwnNode;
 use super::line::Line;
 use super::locks::{Locks, Name, get};
+use super::looks::LeadersClock;
 use super::question::Question;
 use super::replies::Trouble;
 use crate::base::clock::Deadline;
@@ -41,24 +41,23 @@ pub(super) fn left(content: &[u8], stat: &Stat, leaders_now: i64) -> Left {
     Left(Duration::from_millis(millis.saturating_sub(passed)))
 }
 
-/// Deletes the kept places of a line that are over. The leader's clock is known by one's own node, or is asked for.
+/// Deletes the kept places of a line that are over. The leader's clock is asked for, if it isn't known yet.
 pub(super) fn tidy(
     locks: &Arc<Locks>,
     question: &Question<'_>,
     name: &Name,
     line: &Line,
-    own: Option<&OwnNode>,
+    clock: &mut Option<LeadersClock>,
 ) -> Result<Kept, Trouble> {
     if line.kept().next().is_none() {
         return Ok(Kept::None);
     }
-    let leaders_now = match own.and_then(|own| own.leaders_clock) {
-        Some((then, at)) => {
-            let passed = locks.clock.now().since(at).as_millis();
-            then.saturating_add(passed.try_into().unwrap_or(i64::MAX))
-        }
+    let known = match *clock {
+        Some(known) => known,
         None => locks.leaders_clock(name, question.deadline)?,
     };
+    *clock = Some(known);
+    let leaders_now = known.at(locks.clock.now());
     let (over, left) = over(locks, name, line, leaders_now, question.deadline)?;
     if !over.is_empty() {
         delete(locks, name, &over, question.deadline)?;
@@ -115,7 +114,7 @@ pub(super) fn current_line(
     if line.kept().next().is_none() {
         return Ok(line);
     }
-    let leaders_now = locks.leaders_clock(name, deadline)?;
+    let LeadersClock(leaders_now, _) = locks.leaders_clock(name, deadline)?;
     let (over, _) = over(locks, name, &line, leaders_now, deadline)?;
     Ok(line.without(&over))
 }

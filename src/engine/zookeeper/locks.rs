@@ -1,5 +1,6 @@
 //! What all parts of the engine share: the session, the owners of this process, and what is asked for a name.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use super::client::{Changed, Code, Failure, Kind, Op, Refused, Reply, Session, Told, Watcher};
 use super::leftovers::{Deletes, Leftovers};
 use super::line::Line;
+use super::looks::LeadersClock;
 use super::looks::Looks;
 use super::nodes;
 use super::owners::{Card, Owners};
@@ -17,6 +19,7 @@ use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::error::Error;
 use crate::base::name::Key;
 use crate::base::owner::Owner;
+use crate::base::sync::Mutex;
 use crate::engine::{Request, Unanswered};
 
 /// What all parts of the engine share.
@@ -24,6 +27,7 @@ pub(super) struct Locks {
     pub(super) owners: Owners,
     pub(super) leftovers: Leftovers,
     pub(super) looks: Looks,
+    pub(super) contended: Contended,
     pub(super) clock: Arc<dyn Clock>,
     sessions: Sessions,
     ttl: Duration,
@@ -43,6 +47,33 @@ impl Name {
     }
 }
 
+/// Names in which an exclusive owner found the `held` of another, and none that came later found them free. To make `held`
+/// together with a node would be refused there. That costs a request, and so does a name that isn't here for long.
+#[derive(Default)]
+pub(super) struct Contended(Mutex<HashSet<String>>);
+
+impl Contended {
+    const MOST: usize = 1024;
+
+    pub(super) fn has(&self, names: &[Name]) -> bool {
+        let all = self.0.lock();
+        !all.is_empty() && names.iter().any(|name| all.contains(&name.path))
+    }
+
+    pub(super) fn insert(&self, names: &[Name]) {
+        let mut all = self.0.lock();
+        if all.len() >= Contended::MOST {
+            all.clear();
+        }
+        all.extend(names.iter().map(|name| name.path.clone()));
+    }
+
+    pub(super) fn remove(&self, names: &[Name]) {
+        let mut all = self.0.lock();
+        names.iter().for_each(|name| _ = all.remove(&name.path));
+    }
+}
+
 impl Locks {
     pub(super) fn new(session: Arc<Session>, ttl: Duration, clock: Arc<dyn Clock>) -> Arc<Self> {
         let locks = Locks::of(Sessions::new(session.clone()), ttl, clock);
@@ -56,11 +87,12 @@ impl Locks {
     }
 
     fn of(sessions: Sessions, ttl: Duration, clock: Arc<dyn Clock>) -> Arc<Self> {
-        let (owners, leftovers, looks, closed) = Default::default();
+        let (owners, leftovers, looks, contended, closed) = Default::default();
         Arc::new(Locks {
             owners,
             leftovers,
             looks,
+            contended,
             clock,
             sessions,
             ttl,
@@ -228,7 +260,7 @@ impl Locks {
         self: &Arc<Self>,
         name: &Name,
         deadline: &Deadline,
-    ) -> Result<i64, Trouble> {
+    ) -> Result<LeadersClock, Trouble> {
         let path = name.child(&nodes::clock());
         let requests = [
             Op::Create {
@@ -242,7 +274,7 @@ impl Locks {
             },
         ];
         match self.call_again(&requests, deadline)?.next()?? {
-            Reply::Created { stat, .. } => Ok(stat.ctime),
+            Reply::Created { stat, .. } => Ok(LeadersClock(stat.ctime, self.clock.now())),
             _ => Err(misunderstood()),
         }
     }

@@ -1,10 +1,22 @@
-//! When a locker looks next whether a namespace is to be swept.
+//! When a locker looks next whether a namespace is to be swept, and the clock by which it judges what it finds.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::base::clock::BootInstant;
 use crate::base::sync::Mutex;
+
+/// The leader's clock, in milliseconds since 1970, as it was then or before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LeadersClock(pub(super) i64, pub(super) BootInstant);
+
+impl LeadersClock {
+    pub(super) fn at(self, now: BootInstant) -> i64 {
+        let LeadersClock(then, at) = self;
+        let passed = now.since(at).as_millis();
+        then.saturating_add(passed.try_into().unwrap_or(i64::MAX))
+    }
+}
 
 /// When a locker looks next whether a namespace is to be swept.
 #[derive(Debug, Default)]

@@ -7,6 +7,7 @@ use super::client::{Change, Code, Op, Stat};
 use super::kept::{self, Left};
 use super::line::Line;
 use super::locks::{Locks, Name, children, get, sync};
+use super::looks::LeadersClock;
 use super::nodes::{self, HELD, Member};
 use super::owners::{Card, marked};
 use super::release::{create, delete};
@@ -150,7 +151,7 @@ fn leaders_now(
     deadline: &Deadline,
 ) -> Result<Option<i64>, Trouble> {
     match locks.leaders_clock(name, deadline) {
-        Ok(now) => Ok(Some(now)),
+        Ok(LeadersClock(now, _)) => Ok(Some(now)),
         Err(Trouble::Refused(Code::NoAuth | Code::NoNode)) => Ok(None),
         Err(trouble) => Err(trouble),
     }

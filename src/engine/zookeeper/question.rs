@@ -24,6 +24,8 @@ pub(super) struct Question<'a> {
 /// What the names of a question are like.
 pub(super) struct Seen {
     pub(super) lines: Vec<Line>,
+    /// Of each which transaction has changed it last: 0 of a name without a node.
+    pub(super) changed: Vec<i64>,
     /// If it was asked for.
     pub(super) value: Option<Stored>,
 }
@@ -46,17 +48,22 @@ impl Question<'_> {
     }
 
     pub(super) fn listed(&self, replies: &mut Replies) -> Result<Seen, Trouble> {
-        let lines = self
-            .names
-            .iter()
-            .map(|_| replies.line())
-            .collect::<Result<_, _>>()?;
+        let (mut lines, mut changed) = (Vec::new(), Vec::new());
+        for _ in &self.names {
+            let (children, stat) = replies.children()?.unwrap_or_default();
+            lines.push(Line::of(&children));
+            changed.push(stat.pzxid);
+        }
         let value = if self.request.claim.valued {
             Some(replies.data()?.map(|(value, _)| value.into()))
         } else {
             None
         };
-        Ok(Seen { lines, value })
+        Ok(Seen {
+            lines,
+            changed,
+            value,
+        })
     }
 
     /// Lists the names as the leader has them.

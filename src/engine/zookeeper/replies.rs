@@ -88,7 +88,7 @@ impl Replies {
     /// What each change gave, or the first that was refused, and with it all.
     pub(super) fn multi(&mut self) -> Result<Result<Vec<Changed>, Refused>, Trouble> {
         match self.next()?? {
-            Reply::Multi(done) => Ok(done),
+            Reply::Multi(done, _) => Ok(done),
             _ => Err(misunderstood()),
         }
     }

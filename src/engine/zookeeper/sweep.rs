@@ -19,9 +19,10 @@ use super::client::{Op, Reply, Stat};
 use super::kept;
 use super::line::Line;
 use super::locks::{Locks, Name, children, get};
+use super::looks::LeadersClock;
 use super::nodes::{self, HELD};
 use super::replies::Trouble;
-use crate::base::clock::{BootInstant, Deadline};
+use crate::base::clock::Deadline;
 use crate::base::limits::ABANDONMENT;
 
 /// So many names are looked at together, with a pause behind them.
@@ -34,10 +35,6 @@ const MOST_NAMES: i32 = 100_000;
 /// What one question of a sweep may take.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// The leader's clock, in milliseconds since 1970, as it was then.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LeadersClock(pub(super) i64, pub(super) BootInstant);
-
 /// A node that may be garbage, and what makes it so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -47,19 +44,21 @@ enum Kind {
     Old,
 }
 
-/// An owner was let in in that namespace. If it is time to look, a thread does, and sweeps it if that is due.
-pub(super) fn sweep_if_due(locks: &Arc<Locks>, namespace: &str, clock: LeadersClock) {
+/// An owner was let in to that name of the namespace. If it is time to look, a thread does, and sweeps it if that is due.
+pub(super) fn sweep_if_due(locks: &Arc<Locks>, namespace: &str, name: &Name) {
     if !locks.looks.is_time(namespace, locks.clock.now()) {
         return;
     }
-    let sweep = Sweep {
-        locks: locks.clone(),
-        path: locks.namespace_path(namespace),
-        clock,
-    };
+    let (locks, name) = (locks.clone(), name.clone());
+    let path = locks.namespace_path(namespace);
     let thread = thread::Builder::new().name("crosslock-zk-sweep".into());
     // Another locker does it, or this one in an hour.
-    let _ = thread.spawn(move || sweep.run());
+    let _ = thread.spawn(move || {
+        let deadline = Deadline::after(ANSWER).or(&locks.closed);
+        if let Ok(clock) = locks.leaders_clock(&name, &deadline) {
+            Sweep { locks, path, clock }.run();
+        }
+    });
 }
 
 /// One look at a namespace.
@@ -98,9 +97,7 @@ impl Sweep {
     }
 
     fn leaders_now(&self) -> i64 {
-        let LeadersClock(then, at) = self.clock;
-        let passed = self.locks.clock.now().since(at).as_millis();
-        then.saturating_add(passed.try_into().unwrap_or(i64::MAX))
+        self.clock.at(self.locks.clock.now())
     }
 
     /// Whether it is time, and this is the one locker that sweeps.

@@ -21,12 +21,13 @@ use super::entering::{Entered, Own};
 use super::kept;
 use super::line::Line;
 use super::locks::{Locks, get};
+use super::looks::LeadersClock;
 use super::nodes;
 use super::owners::Card;
 use super::question::{Question, Seen};
 use super::release;
 use super::replies::{Replies, Trouble};
-use super::sweep::{LeadersClock, sweep_if_due};
+use super::sweep::sweep_if_due;
 use crate::base::clock::Deadline;
 use crate::engine::line::Standing;
 use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
@@ -35,6 +36,7 @@ pub(super) struct ZooKeeperWait {
     pub(super) locks: Arc<Locks>,
     place: Place,
     watch: Option<Watch>,
+    leaders_clock: Option<LeadersClock>,
     /// A place ahead is kept for so long.
     kept_for: Option<Duration>,
 }
@@ -103,6 +105,7 @@ impl ZooKeeperWait {
             locks,
             place: Place::Nowhere,
             watch: None,
+            leaders_clock: None,
             kept_for: None,
         }
     }
@@ -162,9 +165,11 @@ impl ZooKeeperWait {
         }
         match entered? {
             Entered::InLine(own, seen) => {
+                self.leaders_clock = own.leaders_clock.or(self.leaders_clock);
                 self.place = Place::InLine(own.clone());
                 self.decide(question, own, &seen)
             }
+            Entered::Held => Ok(Next::Again),
             Entered::NoNames => {
                 self.locks
                     .make(&question.session, &question.names, question.deadline)?;
@@ -181,7 +186,13 @@ impl ZooKeeperWait {
             return self.enter(question);
         };
         let name = &question.names[at];
-        match kept::tidy(&self.locks, question, name, &seen.lines[at], None)? {
+        match kept::tidy(
+            &self.locks,
+            question,
+            name,
+            &seen.lines[at],
+            &mut self.leaders_clock,
+        )? {
             kept::Kept::SomeAreOver => Ok(Next::Again),
             _ => Ok(Next::Answer(taken(false, None))),
         }
@@ -233,15 +244,13 @@ impl ZooKeeperWait {
             let Some((own, grant)) = granted else {
                 return Ok(Next::Again);
             };
-            if let Some((then, at)) = own.nodes.first().and_then(|node| node.leaders_clock) {
-                let clock = LeadersClock(then, at);
-                sweep_if_due(&self.locks, question.request.key().namespace(), clock);
-            }
+            let namespace = question.request.key().namespace();
+            sweep_if_due(&self.locks, namespace, &question.names[0]);
             (self.place, self.watch) = (Place::InLine(own), None);
             return Ok(Next::Answer(Answer::Granted(grant)));
         };
         let (name, line) = (&question.names[at], &seen.lines[at]);
-        let kept = kept::tidy(&self.locks, question, name, line, Some(&own.nodes[at]))?;
+        let kept = kept::tidy(&self.locks, question, name, line, &mut self.leaders_clock)?;
         self.kept_for = match kept {
             kept::Kept::SomeAreOver => return Ok(Next::Again),
             kept::Kept::For(left) => Some(left),

@@ -79,7 +79,7 @@ impl Expected {
     }
 
     /// Understands the rest of an answer that has no error.
-    pub(super) fn decode(self, record: &mut Decoder<'_>) -> Result<Reply, Malformed> {
+    pub(super) fn decode(self, record: &mut Decoder<'_>, zxid: i64) -> Result<Reply, Malformed> {
         Ok(match self {
             Expected::Created => {
                 let (path, stat) = (record.text()?, stat(record)?);
@@ -89,7 +89,7 @@ impl Expected {
             Expected::Stat => Reply::Stat(stat(record)?),
             Expected::Data => Reply::Data(record.buffer()?.to_vec(), stat(record)?),
             Expected::Children => Reply::Children(record.texts()?, stat(record)?),
-            Expected::Multi { changes } => Reply::Multi(multi(record, changes)?),
+            Expected::Multi { changes } => Reply::Multi(multi(record, changes)?, zxid),
         })
     }
 }

@@ -89,8 +89,9 @@ pub(in crate::engine::zookeeper) enum Reply {
     Stat(Stat),
     Data(Vec<u8>, Stat),
     Children(Vec<String>, Stat),
-    /// What each change gave, or why nothing of all was done.
-    Multi(Result<Vec<Changed>, Refused>),
+    /// What each change gave, or why nothing of all was done; and the last transaction that the server knew when it answered, which
+    /// is this one or a later one.
+    Multi(Result<Vec<Changed>, Refused>, i64),
 }
 
 /// What a part of an [`Op::Multi`] gave.

@@ -231,8 +231,10 @@ impl State {
         self.last_zxid = self.last_zxid.max(header.zxid);
         let is_done = header.error == 0;
         let reply = match &first.purpose {
-            Purpose::Request { expected, .. } if is_done => Some(expected.decode(record)?),
-            Purpose::Confirmation if is_done => Some(CONFIRMED.decode(record)?),
+            Purpose::Request { expected, .. } if is_done => {
+                Some(expected.decode(record, header.zxid)?)
+            }
+            Purpose::Confirmation if is_done => Some(CONFIRMED.decode(record, header.zxid)?),
             _ => None,
         };
         let first = self.pending.pop_front().ok_or(TO_NOTHING)?;
@@ -276,8 +278,10 @@ const CONFIRMED: Expected = Expected::Multi { changes: 1 };
 /// Whether a transaction was carried out. One that is refused is a transaction, too, but for that of a session that has ended.
 fn is_confirmed(reply: &Reply) -> bool {
     match reply {
-        Reply::Multi(Ok(_)) => true,
-        Reply::Multi(Err(Refused { code, .. })) => matches!(code, Code::NoNode | Code::NoAuth),
+        Reply::Multi(Ok(_), _) => true,
+        Reply::Multi(Err(Refused { code, .. }), _) => {
+            matches!(code, Code::NoNode | Code::NoAuth)
+        }
         _ => false,
     }
 }
