@@ -8,7 +8,6 @@ mod closing;
 pub(crate) mod guards;
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use crate::base::cancel::Cancel;
 use crate::base::claim::{Claim, Mode};
@@ -17,6 +16,7 @@ use crate::base::error::{Error, Result};
 use crate::base::fork::{AfterFork, Process};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
+use crate::base::sys::time;
 use crate::core::closing::Closing;
 use crate::core::guards::{Guards, Place};
 use crate::engine::{Engine, Revocations};
@@ -147,8 +147,8 @@ impl Core {
         if left.is_zero() || self.clock.is_moved() {
             return;
         }
-        let began = Instant::now();
-        while began.elapsed() < left {
+        let began = time::now();
+        while time::since(began) < left {
             std::hint::spin_loop();
         }
     }

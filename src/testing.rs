@@ -9,8 +9,7 @@ mod waits;
 mod world;
 
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::base::clock::Clock;
 use crate::base::error::{LostReason, Result};
@@ -18,6 +17,7 @@ use crate::base::fork::ForkLocal;
 use crate::base::limits::LONGEST_KEEP;
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
+use crate::base::sys::time;
 use crate::core::Core;
 use crate::locker::Locker;
 use crate::locker::builder::LockerBuilder;
@@ -322,17 +322,17 @@ impl Fake {
     #[track_caller]
     pub fn await_waiters(&self, name: &str, count: usize) {
         const LONGEST: Duration = Duration::from_secs(20);
-        let begun = Instant::now();
+        let begun = time::now();
         loop {
             let waiting = self.key(name).map_or(0, |key| self.world.waiting(&key));
             if waiting >= count {
                 return;
             }
             assert!(
-                begun.elapsed() < LONGEST,
+                time::since(begun) < LONGEST,
                 "{waiting} threads wait for lock {name:?}, and not {count}"
             );
-            thread::sleep(Duration::from_micros(200));
+            time::sleep(Duration::from_micros(200));
         }
     }
 

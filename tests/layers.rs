@@ -197,7 +197,42 @@ fn no_modules_use_each_other() {
     assert!(circle.is_empty(), "in a circle, or above one: {circle:?}");
 }
 
-/// Both have threads wait where a forked child finds those of its parent: `base::sync` and `base::fork` have others.
+#[test]
+fn only_one_module_asks_the_system_for_time_threads_and_randomness() {
+    const QUESTIONS: [&str; 15] = [
+        "Instant::now",
+        "SystemTime::now",
+        "clock_gettime",
+        "thread::sleep",
+        "thread::spawn",
+        "thread::Builder",
+        "yield_now()",
+        "sync::Mutex",
+        "sync::Condvar",
+        "crossbeam_channel",
+        "fastrand",
+        "getrandom",
+        "to_socket_addrs",
+        "new_v4",
+        "Socket::new",
+    ];
+    let texts = library();
+    let texts = texts.iter().filter(|(module, _)| {
+        let is_test = module.contains("::tests::") || *module == "base::random";
+        !is_test && !is_in(module, "base::sys")
+    });
+    let asked = texts.flat_map(|(module, text)| {
+        let text = text
+            .replace("sys::sync::", "")
+            .replace("time::yield_now", "");
+        let asked = QUESTIONS.into_iter().filter(move |it| text.contains(it));
+        asked.map(move |question| (module, question))
+    });
+    let asked: Vec<_> = asked.collect();
+    assert!(asked.is_empty(), "these do, too: {asked:?}");
+}
+
+/// Both have threads wait where a forked child finds those of its parent: `base::sys` and `base::fork` have others.
 #[test]
 fn no_module_waits_where_a_forked_child_has_threads_of_its_parent() {
     const WAITS: [&str; 2] = ["parking_lot", "LazyLock"];

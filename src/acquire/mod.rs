@@ -18,6 +18,7 @@ use crate::base::claim::Claim;
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, LostReason, Result};
 use crate::base::owner::Owner;
+use crate::base::sys::time;
 use crate::base::ticket::{Heir, OwnerTicket};
 use crate::core::Core;
 use crate::engine::{Change, Engine, Grant, Outcome, Request};
@@ -73,7 +74,7 @@ impl Calls<'_> {
         deadline: Instant,
     ) -> Result<Option<LockGuard>> {
         // The one attempt after a deadline that has passed takes time as well.
-        self.try_lock_for(claim, deadline.saturating_duration_since(Instant::now()))
+        self.try_lock_for(claim, deadline.saturating_duration_since(time::now()))
     }
 
     /// One that asks the engine, and takes nothing.
@@ -184,7 +185,7 @@ fn take_over(core: &Core, claim: &Claim, lease: Lease, turn: Option<&Turn>) -> O
 impl Calls<'_> {
     /// Goes on with the lease of a ticket, whose claim is this one.
     pub(crate) fn adopt(self, claim: &Claim, ticket: &OwnerTicket) -> Result<LockGuard> {
-        let (began, _call) = (Instant::now(), self.core.begin(&claim.key, self.ended_by)?);
+        let (began, _call) = (time::now(), self.core.begin(&claim.key, self.ended_by)?);
         let lost = |reason| Error::lost(claim.key.name(), reason);
         // Another call that has it makes a guard of it, or leaves it unclear.
         let mut heir = ticket.heir().ok_or_else(|| lost(LostReason::NotOwner))?;

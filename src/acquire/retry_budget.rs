@@ -7,6 +7,7 @@ use crate::base::backoff::Waits;
 use crate::base::clock::Deadline;
 use crate::base::limits::{CANCELLED, GRACE, RELEASE};
 use crate::base::options::Options;
+use crate::base::sys::time;
 use crate::engine::Pace;
 
 /// How long, and how often, a call tries.
@@ -82,7 +83,7 @@ impl RetryBudget {
         }
         let pause = self.pauses.next().unwrap_or_default();
         let pause = pause.min(self.deadline.remaining());
-        Instant::now().checked_add(pause)
+        time::now().checked_add(pause)
     }
 
     pub(crate) fn deadline(&self) -> &Deadline {

@@ -14,7 +14,7 @@ use crate::base::clock::{BootClock, Clock, Deadline};
 use crate::base::error::{Error, LostReason};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
 use crate::base::token::Token;
 use crate::engine::{
     Answer, Change, Engine, Grant, Outcome, Pace, Request, Revocations, Unanswered, Wait,

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
+use crate::base::sys;
+use crate::base::sys::channel::{RecvTimeoutError, Sender, bounded};
 
 use crate::base::claim::{Claim, Mode};
 use crate::base::clock::Deadline;
@@ -187,8 +187,7 @@ impl Suspicion {
                 tell_once(&text, &is_told);
             }
         };
-        let thread = thread::Builder::new().name("crosslock-self-wait".into());
-        if thread.spawn(tell_late).is_err() {
+        if sys::spawn("crosslock-self-wait", tell_late).is_err() {
             suspicion.tell();
         }
         suspicion

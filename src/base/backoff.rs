@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::base::sys;
+
 /// The growth of waits: doubling from `base` to `cap`, each shortened at random by up to `jitter`.
 ///
 /// See "Exponential backoff and jitter" of the AWS Architecture Blog.
@@ -42,7 +44,7 @@ impl Iterator for Waits {
 
 /// `wait`, less a random part of at most `jitter` of it.
 pub(crate) fn shortened(wait: Duration, jitter: f64) -> Duration {
-    wait.saturating_sub(wait.mul_f64(jitter * fastrand::f64()))
+    wait.saturating_sub(wait.mul_f64(jitter * sys::random_fraction()))
 }
 
 #[cfg(test)]

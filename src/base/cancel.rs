@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::base::fork::{AfterFork, ForkLocal};
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
 
 /// Ends the waits of lockers: see [`Locker::cancelled_by`](crate::Locker::cancelled_by).
 ///

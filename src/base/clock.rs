@@ -1,13 +1,11 @@
 //! The two clocks: leases are judged by one that runs on during suspend, waits by the one of `std`. And for how long a lease is valid.
 
-use std::sync::{Arc, OnceLock};
+use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use std::{fmt, fs, thread};
-
-use crossbeam_channel::bounded;
 
 use crate::base::cancel::Cancel;
-use crate::base::fork::get_or_make;
+use crate::base::sys::{channel, time};
 
 pub(crate) use crate::base::boot_instant::BootInstant;
 
@@ -18,7 +16,7 @@ pub(crate) trait Clock: Send + Sync + fmt::Debug {
 
     /// By which calls wait.
     fn instant(&self) -> Instant {
-        Instant::now()
+        time::now()
     }
 
     /// Whether it moves only when a test moves it: then no thread need look at it.
@@ -42,60 +40,7 @@ pub(crate) struct BootClock;
 
 impl Clock for BootClock {
     fn now(&self) -> BootInstant {
-        // Apple's monotonic clock runs on during sleep, Linux's doesn't.
-        #[cfg(any(target_os = "linux", target_os = "android"))]
-        let id = rustix::time::ClockId::Boottime;
-        #[cfg(not(any(target_os = "linux", target_os = "android")))]
-        let id = rustix::time::ClockId::Monotonic;
-        let now = rustix::time::clock_gettime(id);
-        // Neither part of a time since boot is negative, and its nanoseconds are below 10^9.
-        let now = Duration::new(
-            now.tv_sec.try_into().unwrap_or(0),
-            now.tv_nsec.try_into().unwrap_or(0),
-        );
-        BootInstant::START.plus(Namespace::own().on_host(now))
-    }
-}
-
-/// By how much the time since boot of this process' time namespace differs from that of its host: processes of one host that
-/// share a directory have to mean the same by a time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Namespace {
-    ahead: Duration,
-    behind: Duration,
-}
-
-impl Namespace {
-    fn own() -> Self {
-        static OWN: OnceLock<Namespace> = OnceLock::new();
-        *get_or_make(&OWN, || {
-            // Where there are none there is no such file.
-            let offsets = fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
-            Namespace::parse(&offsets).unwrap_or_default()
-        })
-    }
-
-    /// Of the lines of time_namespaces(7), such as `boottime -5 500000000`.
-    fn parse(offsets: &str) -> Option<Self> {
-        let mut words = offsets.lines().map(str::split_whitespace);
-        let mut words = words.find_map(|mut line| (line.next()? == "boottime").then_some(line))?;
-        let seconds: i64 = words.next()?.parse().ok()?;
-        let nanos = Duration::from_nanos(words.next()?.parse().ok()?);
-        let most = Duration::from_secs(seconds.unsigned_abs());
-        Some(match seconds {
-            0.. => Namespace {
-                ahead: most + nanos,
-                behind: Duration::ZERO,
-            },
-            _ => Namespace {
-                ahead: nanos,
-                behind: most,
-            },
-        })
-    }
-
-    fn on_host(self, time: Duration) -> Duration {
-        (time + self.behind).saturating_sub(self.ahead)
+        BootInstant::START.plus(time::boot())
     }
 }
 
@@ -126,7 +71,7 @@ impl Deadline {
     /// A duration past the end of the clock means never.
     pub(crate) fn after(duration: Duration) -> Self {
         Deadline {
-            at: Instant::now().checked_add(duration),
+            at: time::now().checked_add(duration),
             ..Deadline::NEVER
         }
     }
@@ -164,7 +109,7 @@ impl Deadline {
     fn now(&self) -> Instant {
         self.clock
             .as_ref()
-            .map_or_else(Instant::now, |clock| clock.now())
+            .map_or_else(time::now, |clock| clock.now())
     }
 
     /// Zero when it is over, `Duration::MAX` when it never is.
@@ -202,9 +147,9 @@ impl Deadline {
     pub(crate) fn sleep(&self, duration: Duration) {
         let duration = duration.min(self.remaining());
         let Some(cancel) = &self.cancel else {
-            return thread::sleep(duration);
+            return time::sleep(duration);
         };
-        let (wake, woken) = bounded(1);
+        let (wake, woken) = channel::bounded(1);
         let _registered = cancel.on_set(Arc::new(move || _ = wake.try_send(())));
         // A duration past the end of the channel's clock is none.
         let _ = woken.recv_timeout(duration);
@@ -229,7 +174,8 @@ pub(crate) fn valid_until(t0: BootInstant, ttl: Duration, clock_skew: Duration) 
 pub(crate) mod tests {
     use super::*;
     use crate::base::random::for_any;
-    use crate::base::sync::Mutex;
+    use crate::base::sys::sync::Mutex;
+    use std::thread;
 
     /// A clock that moves when it is told to.
     #[derive(Debug)]
@@ -258,22 +204,6 @@ pub(crate) mod tests {
         let first = BootClock.now();
         while BootClock.now() == first {}
         assert!(BootClock.now() > first);
-    }
-
-    #[test]
-    fn offsets_of_a_time_namespace_are_taken_from_its_clock() {
-        let time = Duration::from_secs(100);
-        let on_host = |boot: &str| {
-            let offsets = format!("monotonic           7         0\nboottime   {boot}\n");
-            Namespace::parse(&offsets)
-                .unwrap()
-                .on_host(time)
-                .as_millis()
-        };
-        assert_eq!(on_host("         0         0"), 100_000);
-        assert_eq!(on_host("        60 500000000"), 39_500);
-        assert_eq!(on_host("       -60 500000000"), 159_500);
-        assert_eq!(Namespace::parse("monotonic 1 2\n"), None);
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(crate) mod owner;
 mod owner_maker;
 #[cfg(test)]
 pub(crate) mod random;
-pub(crate) mod sync;
+pub(crate) mod sys;
 pub(crate) mod ticket;
 pub(crate) mod token;
 pub(crate) mod value;

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use crate::base::fork::Process;
 use crate::base::owner::Owner;
+use crate::base::sys;
 
 thread_local! {
     static MAKER: RefCell<Maker> = const { RefCell::new(Maker::NEW) };
@@ -53,7 +54,7 @@ impl Maker {
         if self.process != Some(process) {
             (self.process, self.suffix) = (Some(process), suffix_of(process));
         }
-        let uuid = uuid();
+        let uuid = sys::random_uuid();
         self.text.clear();
         self.text
             .push_str(uuid.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
@@ -63,16 +64,6 @@ impl Maker {
             self.text.push_str(label);
         }
         self.text.as_str().into()
-    }
-}
-
-/// Not by [`Uuid::new_v4`], which draws ahead where a program turns on the feature `fast-rng` of that crate.
-fn uuid() -> Uuid {
-    let mut bytes = uuid::Bytes::default();
-    match getrandom::fill(&mut bytes) {
-        Ok(()) => uuid::Builder::from_random_bytes(bytes).into_uuid(),
-        // It panics, as anything must that needs randomness and has none.
-        Err(_) => Uuid::new_v4(),
     }
 }
 

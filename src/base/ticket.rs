@@ -7,7 +7,7 @@ use crate::base::claim::Claim;
 use crate::base::error::{Error, Result};
 use crate::base::fork::Process;
 use crate::base::owner::Owner;
-use crate::base::sync::{Mutex, MutexGuard};
+use crate::base::sys::sync::{Mutex, MutexGuard};
 
 mod text;
 

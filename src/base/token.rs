@@ -1,7 +1,7 @@
 //! Fencing tokens: the counter of each name, for the engines that are no Redis. `lua/lib/token.lua`
 //! does the same, and `tests/redis/scripts` compares them.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use crate::base::sys::time;
 
 /// How many tokens one lease may use above the one that was granted, for threads that it is handed over to. Twice as many
 /// are kept free for it.
@@ -110,9 +110,7 @@ impl Ending {
 
 /// The time of the host, which is the server of the engines without one.
 pub(crate) fn host_micros() -> u64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let since = time::wall();
     since.as_micros().try_into().unwrap_or(u64::MAX / 2)
 }
 

@@ -12,7 +12,6 @@
 //! it is closed before it looks into the registry. In the same way no call slips through that begins meanwhile.
 
 use std::thread;
-use std::time::Instant;
 
 use super::Core;
 use super::closing::Call;
@@ -21,7 +20,8 @@ use crate::base::clock::Deadline;
 use crate::base::error::{Error, LostReason, Result};
 use crate::base::limits::{CANCELLED, CLOSE};
 use crate::base::name::Key;
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
+use crate::base::sys::{self, time};
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
 use crate::lease::monitor::LeaseMonitor;
@@ -43,7 +43,7 @@ impl Core {
 
     /// Ends all waits, and releases what is held, by then at the latest. Later calls are cancelled.
     pub(crate) fn close(&self) {
-        let by = Instant::now() + CLOSE;
+        let by = time::now() + CLOSE;
         self.closing.closed().set();
         let Some(_alone) = self.closing.close_alone(by) else {
             return;
@@ -91,8 +91,7 @@ impl Core {
         };
         thread::scope(|scope| {
             for _ in 0..others {
-                let thread = thread::Builder::new().name("crosslock-close".into());
-                if thread.spawn_scoped(scope, release).is_err() {
+                if sys::spawn_scoped("crosslock-close", scope, release).is_err() {
                     // This one does what others can't.
                     break;
                 }

@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use crate::base::cancel::Cancel;
-use crate::base::sync::{Condvar, Mutex};
-use crate::base::sync::{TimedGuard, TimedMutex};
+use crate::base::sys::sync::{Condvar, Mutex};
+use crate::base::sys::sync::{TimedGuard, TimedMutex};
+use crate::base::sys::time;
 
 /// Whether a locker is closed, and what it still does.
 #[derive(Debug, Default)]
@@ -61,7 +62,7 @@ impl Closing {
 
     pub(super) fn await_until(&self, by: Instant, is_done: impl Fn() -> bool) {
         let mut waits = self.waits.lock();
-        while !is_done() && Instant::now() < by {
+        while !is_done() && time::now() < by {
             waits = self.gone.wait_until(waits, by);
         }
     }

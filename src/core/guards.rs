@@ -9,7 +9,8 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use crate::base::error::LostReason;
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
+use crate::base::sys::time;
 use crate::engine::{Revocations, Telling};
 use crate::lease::monitor::LeaseMonitor;
 use crate::queue::handoff::Turn;
@@ -97,7 +98,7 @@ impl Places {
         if self.early.is_empty() {
             return None;
         }
-        self.early.retain(|early| early.at.elapsed() < EARLY);
+        self.early.retain(|early| time::since(early.at) < EARLY);
         let mut early = self.early.iter();
         let at = early.position(|early| monitor.is_of(&early.owner, early.below))?;
         self.early.remove(at).map(|early| early.reason)
@@ -133,7 +134,7 @@ impl Revocations for Guards {
                     owner: owner.into(),
                     below,
                     reason,
-                    at: Instant::now(),
+                    at: time::now(),
                 });
             }
             (monitors, told)

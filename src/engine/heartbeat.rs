@@ -65,7 +65,10 @@ impl Heartbeat {
             .map_or(Duration::MAX, |left| left + Duration::from_millis(1));
         self.allowed = Some(if taken.is_handed_on {
             // The first waiter that asks then finds the lease over, for all of them.
-            left.saturating_add(self.share_of_queue().mul_f64(fastrand::f64()))
+            left.saturating_add(
+                self.share_of_queue()
+                    .mul_f64(crate::base::sys::random_fraction()),
+            )
         } else {
             left.min(pace.next_pause())
         });

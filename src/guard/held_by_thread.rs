@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use crate::base::claim::{Claim, Mode};
 use crate::base::fork::{AfterFork, ForkLocal, Process, get_or_make};
 use crate::base::name::Key;
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
 use crate::lease::monitor::LeaseMonitor;
 use crate::queue::handoff::Turn;
 

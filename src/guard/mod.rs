@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use crossbeam_channel::Receiver;
+use crate::base::sys::channel::{self, Receiver};
 
 use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Deadline};
@@ -300,7 +300,7 @@ impl LockGuard {
     pub fn lost(&self) -> &Receiver<Lost> {
         if self.is_inherited() {
             // Nothing of the parent's may be locked here.
-            return self.silent.get_or_init(crossbeam_channel::never);
+            return self.silent.get_or_init(channel::never);
         }
         self.used_here();
         // A process that was stopped past its ttl finds the message here, also before its renewer has run.

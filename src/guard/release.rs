@@ -9,7 +9,6 @@
 //! left to a thread of the locker.
 
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use super::LockGuard;
@@ -20,6 +19,7 @@ use crate::base::error::{Error, LostReason, Result};
 #[cfg(feature = "value")]
 use crate::base::limits::GRACE;
 use crate::base::limits::RELEASE;
+use crate::base::sys::time;
 use crate::engine::{Change, Done, Gone, Outcome, Release, Request};
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
@@ -194,7 +194,7 @@ impl LockGuard {
         let mut waiting = turn.successors();
         if waiting == 0 && lease.was_handed_over() {
             // The thread before may be about to come back, and have been interrupted by this one.
-            thread::yield_now();
+            time::yield_now();
             waiting = turn.successors();
         }
         if waiting == 0 {

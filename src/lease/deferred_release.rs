@@ -9,7 +9,6 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::base::cancel::Cancel;
@@ -18,7 +17,8 @@ use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::error::Whole;
 use crate::base::limits::{CLOSING, DEFERRED_PAUSES, HEARTBEAT_LATENESS};
 use crate::base::owner::Owner;
-use crate::base::sync::{Condvar, Mutex};
+use crate::base::sys::sync::{Condvar, Mutex};
+use crate::base::sys::{self, time};
 use crate::base::token::Ending;
 use crate::engine::{Change, Engine, Release, Request};
 use crate::lease::Lease;
@@ -125,15 +125,14 @@ impl DeferredReleases {
     /// Waits until all are made, until then at most.
     pub(crate) fn await_all(&self, by: Instant) {
         let mut queue = self.0.queue.lock();
-        while queue.has_worker && Instant::now() < by {
+        while queue.has_worker && time::now() < by {
             queue = self.0.done.wait_until(queue, by);
         }
     }
 
     fn start(&self) -> bool {
         let shared = self.0.clone();
-        let thread = thread::Builder::new().name("crosslock-release".into());
-        let started = thread.spawn(move || shared.work());
+        let started = sys::spawn("crosslock-release", move || shared.work());
         if let Err(e) = &started {
             log::warn!("no thread to release what was given up, its ttl will: {e}");
         }
@@ -144,7 +143,7 @@ impl DeferredReleases {
 impl Drop for DeferredReleases {
     fn drop(&mut self) {
         self.0.closed.set();
-        self.0.queue.lock().close_by = Some(Instant::now() + CLOSING);
+        self.0.queue.lock().close_by = Some(time::now() + CLOSING);
         self.0.closing.notify_all();
     }
 }
@@ -170,7 +169,7 @@ impl Shared {
     /// `None` when there is nothing left to do: then the thread is not counted on any more.
     fn next(&self) -> Option<(DeferredRelease, Instant, Deadline)> {
         let mut queue = self.queue.lock();
-        let now = Instant::now();
+        let now = time::now();
         queue.waiting.retain(|(release, over)| {
             let is_left = now < *over;
             if !is_left {

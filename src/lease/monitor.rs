@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crate::base::sys::channel::{Receiver, Sender, bounded};
 
 use crate::base::cancel::Cancel;
 use crate::base::claim::Claim;
@@ -15,7 +15,7 @@ use crate::base::limits::LONGEST_KEEP;
 use crate::base::name::Key;
 use crate::base::observer::Observers;
 use crate::base::owner::Owner;
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
 #[cfg(feature = "value")]
 use crate::base::value::Stored;
 use crate::engine::{Change, Engine, Outcome, Request};

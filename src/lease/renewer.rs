@@ -16,14 +16,14 @@ use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use crate::base::sys::channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use crate::base::sys::{self, time};
 
 use crate::base::clock::BootInstant;
 use crate::base::limits::{LINGER, LONGEST_SLEEP};
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
 
 /// The threads of one locker that have no guard at the moment.
 #[derive(Debug, Default)]
@@ -102,27 +102,22 @@ impl Renewer {
         // TLS and a logger are all that needs stack here.
         const STACK: usize = 512 * 1024;
         let slot = Slot {
-            duty: Duty::Reserved {
-                since: Instant::now(),
-            },
+            duty: Duty::Reserved { since: time::now() },
             asleep_until: None,
         };
         let (slot, (look, looks)) = (Arc::new(Mutex::new(slot)), bounded(1));
         let theirs = slot.clone();
-        thread::Builder::new()
-            .name("crosslock-renew".into())
-            .stack_size(STACK)
-            .spawn(move || run(&theirs, &looks))?;
+        sys::spawn_with_stack("crosslock-renew", STACK, move || run(&theirs, &looks))?;
         Ok(Renewer { slot, look })
     }
 
     pub(crate) fn tend(&self, lease: Weak<dyn Tend>, first_look: Duration) {
         let first_look = first_look.min(LONGEST_SLEEP);
-        self.assign(Duty::Tend(lease), Instant::now() + first_look);
+        self.assign(Duty::Tend(lease), time::now() + first_look);
     }
 
     fn rest(&self) {
-        let now = Instant::now();
+        let now = time::now();
         self.assign(Duty::Rest { since: now }, now + LINGER);
     }
 
@@ -145,9 +140,7 @@ impl Renewer {
         if matches!(slot.duty, Duty::Ended) {
             return false;
         }
-        slot.duty = Duty::Reserved {
-            since: Instant::now(),
-        };
+        slot.duty = Duty::Reserved { since: time::now() };
         true
     }
 
@@ -160,7 +153,7 @@ impl Renewer {
 fn run(slot: &Mutex<Slot>, looks: &Receiver<()>) {
     loop {
         let Some(duty) = next_duty(slot) else { return };
-        let until = Instant::now() + work(duty);
+        let until = time::now() + work(duty);
         slot.lock().asleep_until = Some(until);
         if looks.recv_deadline(until) == Err(RecvTimeoutError::Disconnected) {
             return;
@@ -172,7 +165,7 @@ fn run(slot: &Mutex<Slot>, looks: &Receiver<()>) {
 fn next_duty(slot: &Mutex<Slot>) -> Option<Duty> {
     let mut slot = slot.lock();
     slot.asleep_until = None;
-    if matches!(slot.duty, Duty::Rest { since } if since.elapsed() >= LINGER) {
+    if matches!(slot.duty, Duty::Rest { since } if time::since(since) >= LINGER) {
         slot.duty = Duty::Ended;
         return None;
     }
@@ -182,9 +175,9 @@ fn next_duty(slot: &Mutex<Slot>) -> Option<Duty> {
 /// Does what is to be done, and says how long to sleep.
 fn work(duty: Duty) -> Duration {
     match duty {
-        Duty::Rest { since } => LINGER.saturating_sub(since.elapsed()),
+        Duty::Rest { since } => LINGER.saturating_sub(time::since(since)),
         // In a loop of lock and unlock the lease comes within this time, and nobody has to wake the thread.
-        Duty::Reserved { since } => since.elapsed().max(LINGER),
+        Duty::Reserved { since } => time::since(since).max(LINGER),
         Duty::Ended => LONGEST_SLEEP,
         Duty::Tend(held) => {
             let Some(held) = held.upgrade() else {
@@ -202,6 +195,7 @@ fn work(duty: Duty) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::thread;
 
     fn wait_until(mut condition: impl FnMut() -> bool) {
         let start = Instant::now();

@@ -8,11 +8,11 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::thread;
 use std::time::Instant;
 
-pub(crate) use crate::base::sync::Mutex;
-use crate::base::sync::{Condvar, MutexGuard};
+pub(crate) use crate::base::sys::sync::Mutex;
+use crate::base::sys::sync::{Condvar, MutexGuard};
+use crate::base::sys::time;
 
 /// The sending end of a channel.
 pub(crate) struct Sender<T>(Arc<Channel<T>>);
@@ -99,7 +99,7 @@ impl<T> Receiver<T> {
             if let Some(message) = inside.messages.pop_front() {
                 return Ok(message);
             }
-            if Instant::now() >= deadline {
+            if time::now() >= deadline {
                 inside.is_asleep = false;
                 return Err(Nothing);
             }
@@ -115,7 +115,7 @@ impl<T> Receiver<T> {
             return inside;
         }
         drop(inside);
-        thread::yield_now();
+        time::yield_now();
         self.0.inside.lock()
     }
 
@@ -138,6 +138,7 @@ impl<T> Drop for Receiver<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::thread;
     use std::time::Duration;
 
     #[test]

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::base::clock::{BootInstant, Clock, MovedInstant};
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
+use crate::base::sys::time;
 
 /// Both clocks in one: leases and waits go by it alike.
 #[derive(Clone, Debug)]
@@ -35,7 +36,7 @@ struct Alarm {
 impl FakeClock {
     pub(super) fn new() -> Self {
         FakeClock(Arc::new(Shared {
-            begun: Instant::now(),
+            begun: time::now(),
             state: Mutex::default(),
         }))
     }

@@ -1,7 +1,7 @@
 //! The engine of a fake's locker: the memory of the fake, behind a network that fails and is slow when a test says so.
 
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::waits::Waiting;
 use super::world::{PLACE, World, cut};
@@ -11,6 +11,7 @@ use crate::base::error::{Error, Result};
 use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
+use crate::base::sys::time;
 use crate::base::token::Ending;
 use crate::base::value::Stored;
 use crate::engine::memory::MemoryEngine;
@@ -232,9 +233,9 @@ impl Wait for FakeWait {
     fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
         let world = &self.engine.world;
         // Attempts that are counted are made although no time passes: else they would never end.
-        let pause = pace.counted.then(|| Instant::now() + pace.next_pause());
+        let pause = pace.counted.then(|| time::now() + pace.next_pause());
         let is_out = world.is_out();
-        let by = pause.or_else(|| is_out.then(|| Instant::now() + LONGEST_OUTAGE));
+        let by = pause.or_else(|| is_out.then(|| time::now() + LONGEST_OUTAGE));
         let woken = world.clone();
         let look_again = move || woken.waits.look_again();
         let cancel = pace.until.cancel();

@@ -7,7 +7,7 @@ use super::*;
 use crate::base::cancel::CancelToken;
 use crate::base::error::Error;
 use crate::base::inspection::LockState;
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
 use crate::guard::LockGuard;
 
 mod network;

@@ -7,7 +7,8 @@ use std::time::Instant;
 use crate::base::claim::Claim;
 use crate::base::clock::Deadline;
 use crate::base::owner::Owner;
-use crate::base::sync::{Condvar, Mutex, MutexGuard};
+use crate::base::sys::sync::{Condvar, Mutex, MutexGuard};
+use crate::base::sys::time;
 
 /// The calls that wait at the moment.
 #[derive(Debug, Default)]
@@ -72,7 +73,7 @@ impl Waits {
         all.insert(number, waiting);
         self.changed.notify_all();
         loop {
-            let is_over = by.is_some_and(|by| by <= Instant::now());
+            let is_over = by.is_some_and(|by| by <= time::now());
             let is_due = all.get(&number).is_some_and(&is_due);
             if is_due || is_over {
                 all.remove(&number);

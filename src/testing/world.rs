@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::clock::FakeClock;
 use super::waits::{Waiting, Waits};
@@ -14,7 +14,8 @@ use crate::base::clock::{Clock, Deadline};
 use crate::base::error::LostReason;
 use crate::base::name::Key;
 use crate::base::owner::Owner;
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
+use crate::base::sys::time;
 use crate::core::Core;
 use crate::engine::Request;
 use crate::engine::memory::MemoryEngine;
@@ -189,20 +190,20 @@ impl World {
 
     /// Awaits the calls that have something to do.
     fn settle(&self) {
-        let give_up = Instant::now() + PATIENCE;
+        let give_up = time::now() + PATIENCE;
         let cores = self.cores();
         self.waits.look_again();
         // Those behind other threads of their locker: the time of one may be over.
         cores.iter().for_each(|core| core.closed().wake());
         let mut all = self.waits.lock();
-        while Instant::now() < give_up {
+        while time::now() < give_up {
             let busy: usize = cores.iter().map(|core| core.calls()).sum();
             let behind = cores.iter().map(|core| core.queues.waiting(|_| true));
             let idle = all.values().filter(|one| !self.is_due(one)).count();
             if busy <= behind.sum::<usize>() + idle {
                 return;
             }
-            all = self.waits.await_change(all, Some(Instant::now() + LOOK));
+            all = self.waits.await_change(all, Some(time::now() + LOOK));
         }
     }
 

@@ -1,7 +1,7 @@
 //! What the servers are like, and which promise doesn't hold there.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::client::{MemberStatus, Status};
 use super::store::EtcdStore;
@@ -10,6 +10,7 @@ use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
 use crate::base::name::Namespace;
 use crate::base::options::Options;
+use crate::base::sys::time;
 
 const ROUNDS: usize = 20;
 
@@ -184,9 +185,9 @@ fn round_trips(
 ) -> Result<Vec<Duration>> {
     let mut samples = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {
-        let began = Instant::now();
+        let began = time::now();
         store.ping(namespace, deadline)?;
-        samples.push(began.elapsed());
+        samples.push(time::since(began));
     }
     samples.sort_unstable();
     Ok(samples)

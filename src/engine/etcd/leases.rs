@@ -15,7 +15,7 @@ use super::client::Client;
 use super::client::failure::Failure;
 use super::client::txn::LeaseId;
 use crate::base::clock::{BootInstant, Clock, Deadline};
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
 
 /// A lease at etcd, as this process knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use super::leases::ServerLease;
 use crate::base::clock::BootInstant;
 use crate::base::error::LostReason;
 use crate::base::owner::Owner;
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
 use crate::engine::Revocations;
 use crate::engine::line::uuid_of;
 

@@ -1,7 +1,7 @@
 //! The servers, and what this process knows of its leases and owners there.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use super::client::Client;
 use super::client::failure::Failure;
@@ -16,6 +16,7 @@ use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::error::{Error, Result};
 use crate::base::name::{Key, Namespace};
 use crate::base::owner::Owner;
+use crate::base::sys::time;
 use crate::base::value::Stored;
 use crate::engine::line::{Entry, Line, until_answered};
 use crate::engine::{Request, Unanswered};
@@ -257,9 +258,7 @@ pub(super) fn value_of(entries: Vec<KeyValue>) -> Stored {
 
 /// The time of this host, for those who look: nothing depends on it.
 pub(super) fn host_millis() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let millis = since.unwrap_or_default().as_millis();
-    millis.try_into().unwrap_or(0)
+    time::wall().as_millis().try_into().unwrap_or(0)
 }
 
 /// For those who look, since when.

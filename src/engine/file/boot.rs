@@ -5,11 +5,12 @@
 
 use std::fs;
 use std::sync::OnceLock;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use super::digits;
 use crate::base::clock::{BootClock, BootInstant, Clock};
 use crate::base::fork::get_or_make;
+use crate::base::sys::time;
 
 /// Which boot of the host it is, so far as the host tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +68,7 @@ impl Booted {
 
     pub(super) fn now() -> Self {
         let up = BootClock.now().since(BootInstant::START);
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH);
-        Booted(wall.unwrap_or_default().saturating_sub(up).as_secs())
+        Booted(time::wall().saturating_sub(up).as_secs())
     }
 
     /// Whether a text says that it was written in this boot.

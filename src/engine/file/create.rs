@@ -10,12 +10,12 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, linkat, mkdirat, renameat, renameat_with};
-use rustix::process::{Resource, getrlimit};
-use uuid::Uuid;
-
 use super::digits;
 use super::dir::{Dir, is_link, last_of, no_file, parts_before};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, linkat, mkdirat, renameat, renameat_with};
+use rustix::process::{Resource, getrlimit};
+
+use crate::base::sys;
 
 /// What is there must be a file of ours: where others may write, it may be a link to something else.
 pub(super) fn open_or_create(root: &Arc<Dir>, below: &Path) -> io::Result<(File, Metadata)> {
@@ -242,7 +242,7 @@ const DRAFT: &str = ".new-";
 
 /// Of what is being made, in whatever directory. Nobody else calls a file so.
 pub(super) fn draft_name() -> String {
-    format!("{DRAFT}{}", Uuid::new_v4().simple())
+    format!("{DRAFT}{}", sys::random_uuid().simple())
 }
 
 pub(super) fn is_draft(name: &str) -> bool {

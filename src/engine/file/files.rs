@@ -16,7 +16,7 @@ use crate::base::error::{Error, LostReason, Result};
 use crate::base::fork::{AfterFork, ForkLocal, get_or_make};
 use crate::base::name::Key;
 use crate::base::owner::Owner;
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
 use crate::base::value::Stored;
 use crate::engine::{Request, Revocations, denied};
 

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use super::boot::BootId;
@@ -21,6 +20,7 @@ use crate::base::clock::{BootClock, BootInstant, Clock};
 use crate::base::error::{Error, Result};
 use crate::base::inspection::Inspection;
 use crate::base::name::{Key, Namespace};
+use crate::base::sys::time;
 use crate::engine::rules::Table;
 
 impl Files {
@@ -114,7 +114,7 @@ fn read_unlocked(file: &File) -> io::Result<Option<Found>> {
             None | Some((Found::Cut, _)) => {}
             Some((found, _)) => return Ok(Some(found)),
         }
-        thread::sleep(PAUSE * look);
+        time::sleep(PAUSE * look);
     }
     Ok(page::read(file, &BootId::current())?.map(|(found, _)| found))
 }

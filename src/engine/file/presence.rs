@@ -15,17 +15,16 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
-
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{AtFlags, FileType, OFlags, RenameFlags, Timestamps, UTIME_NOW, futimens, statat};
-use rustix::io::Errno;
-use uuid::Uuid;
+use std::time::Duration;
 
 use super::create::{Workshop, give, is_draft, unless_missing};
 use super::digits;
 use super::dir::{Dir, Identity, is_missing};
 use crate::base::fork::Process;
+use crate::base::sys::{self, time};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{AtFlags, FileType, OFlags, RenameFlags, Timestamps, UTIME_NOW, futimens, statat};
+use rustix::io::Errno;
 
 const PREFIX: &str = ".door-";
 const DIGITS: usize = 32;
@@ -80,7 +79,7 @@ enum Found {
 
 impl PresenceId {
     fn new() -> Self {
-        PresenceId(Uuid::new_v4().as_u128())
+        PresenceId(sys::random_uuid().as_u128())
     }
 
     /// `None` for what no presence is called.
@@ -234,14 +233,14 @@ pub(super) fn sleep(
     timeout: Option<Duration>,
 ) -> io::Result<Woken> {
     // A duration past the end of the clock means for ever.
-    let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let until = timeout.and_then(|timeout| time::now().checked_add(timeout));
     let mut events = Vec::with_capacity(1 + watched.len());
     events.push(PollFd::new(&own.file, PollFlags::IN));
     // What ends is reported also to those who ask for nothing.
     let ends = watched.iter();
     events.extend(ends.map(|end| PollFd::new(&end.file, PollFlags::empty())));
     loop {
-        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let left = until.map(|until| until.saturating_duration_since(time::now()));
         match poll(&mut events, left.map(timespec).as_ref()) {
             Ok(0) if left.is_none_or(|left| left > LONGEST_POLL) => {}
             Ok(_) => break,
@@ -374,8 +373,7 @@ fn is_old(dir: &Dir, name: &str) -> bool {
         return false;
     };
     let modified = u64::try_from(found.st_mtime).unwrap_or(0);
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    now.is_ok_and(|now| now > Duration::from_secs(modified) + DRAFT_AGE)
+    time::wall() > Duration::from_secs(modified) + DRAFT_AGE
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use super::presence::{Presence, PresenceId};
 use super::root::Root;
 use crate::base::owner::Owner;
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
+use crate::base::sys::time;
 
 /// Which owner of this process has which presence. One that nobody has rests, and is the next one's: it is made once, and
 /// not for each lock.
@@ -69,7 +70,7 @@ impl OwnPresences {
             if !known.presence.is_at_its_path()? {
                 *known = Known::make(root)?;
             }
-            known.seen = Some(Instant::now());
+            known.seen = Some(time::now());
         }
         Ok(known.presence.id())
     }
@@ -127,7 +128,7 @@ impl Known {
     fn make(root: &Root) -> io::Result<Self> {
         Ok(Known {
             presence: Arc::new(Presence::make(&root.get_or_make()?)?),
-            seen: Some(Instant::now()),
+            seen: Some(time::now()),
             is_copied: false,
         })
     }
@@ -135,11 +136,14 @@ impl Known {
 
 fn rested(resting: &mut Vec<Known>) -> Option<Known> {
     while let Some(known) = resting.pop() {
-        if known.seen.is_some_and(|seen| seen.elapsed() < LOOK_EVERY) {
+        if known
+            .seen
+            .is_some_and(|seen| time::since(seen) < LOOK_EVERY)
+        {
             return Some(known);
         }
         if stays(&known.presence) {
-            let seen = Some(Instant::now());
+            let seen = Some(time::now());
             return Some(Known { seen, ..known });
         }
     }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::dir::Dir;
 use crate::base::error::Result;
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
 use crate::engine::url::invalid_url;
 use crate::engine::url::parts::{Parts, decoded_bytes};
 

@@ -13,7 +13,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use super::boot::BootId;
@@ -22,7 +21,8 @@ use super::dir::{Dir, Identity};
 use super::page::{self, Found, Place};
 use crate::base::backoff::Backoff;
 use crate::base::clock::Deadline;
-use crate::base::sync::{Mutex, MutexGuard};
+use crate::base::sys::sync::{Mutex, MutexGuard};
+use crate::base::sys::time;
 use crate::base::token::Token;
 
 /// How often a file that is locked is tried again at once, before its lock is slept for: most sections end within some
@@ -141,7 +141,7 @@ impl NameFile {
             if let Some(section) = self.try_enter()? {
                 return Ok(Some(section));
             }
-            thread::yield_now();
+            time::yield_now();
         }
         for wait in lock_mode.sleeps().waits() {
             if let Some(section) = self.try_enter()? {
@@ -150,7 +150,7 @@ impl NameFile {
             if deadline.is_over() {
                 break;
             }
-            thread::sleep(wait.min(deadline.remaining()));
+            time::sleep(wait.min(deadline.remaining()));
         }
         Ok(None)
     }

@@ -16,6 +16,7 @@ use super::dir::{Dir, Identity};
 use super::page;
 use super::presence;
 use super::text::{Presences, written_of};
+use crate::base::sys;
 use crate::base::token::host_micros;
 use crate::engine::rules::NameState;
 
@@ -42,7 +43,7 @@ fn remove_some(dir: &Dir, entries: &[(OsString, FileType)]) -> io::Result<()> {
     if names.is_empty() {
         return Ok(());
     }
-    let first = fastrand::usize(..names.len());
+    let first = sys::random_below(names.len());
     for name in names
         .iter()
         .cycle()

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use super::calls::{Ahead, Asked, Manner};
@@ -14,6 +13,7 @@ use super::section::{LockMode, NameFile};
 use super::text::holder_in;
 use crate::base::claim::Mode;
 use crate::base::clock::{Clock, Deadline};
+use crate::base::sys::time;
 use crate::base::token::Token;
 use crate::engine::rules::EntryState;
 use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
@@ -60,7 +60,7 @@ impl FileWait {
             watched: Vec::new(),
             looks: false,
             is_told: false,
-            touched: Instant::now(),
+            touched: time::now(),
         }
     }
 
@@ -136,16 +136,16 @@ impl FileWait {
             file.spin_budget.sleeps();
             return Ok(Seen::Waits);
         }
-        let (begun, most) = (Instant::now(), AWAKE.min(pace.until.remaining()));
+        let (begun, most) = (time::now(), AWAKE.min(pace.until.remaining()));
         let mut page = Peek::new();
-        while begun.elapsed() < most {
+        while time::since(begun) < most {
             if let Some(seen) = peek_at(&mut page, file, request)? {
                 if let Seen::Given(_) = seen {
                     file.spin_budget.served();
                 }
                 return Ok(seen);
             }
-            thread::yield_now();
+            time::yield_now();
         }
         file.spin_budget.sleeps();
         Ok(Seen::Waits)
@@ -231,8 +231,8 @@ impl FileWait {
         if woken.ended {
             self.watched.clear();
         }
-        if self.touched.elapsed() > TOUCH_EVERY {
-            self.touched = Instant::now();
+        if time::since(self.touched) > TOUCH_EVERY {
+            self.touched = time::now();
             presence.touch()?;
         }
         Ok(())

@@ -11,7 +11,7 @@ use crate::base::clock::{BootInstant, Deadline};
 use crate::base::error::{Error, Result};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
 use crate::base::token::Token;
 use crate::engine::{Answer, Capabilities, Grant, Pace, Request, Revocations, Unanswered, Wait};
 

@@ -4,7 +4,7 @@
 //! lock, and a name without holders, waiters and an abandonment to tell of has no state.
 
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use self::receivers::Receivers;
 use self::state::State;
@@ -21,7 +21,8 @@ use crate::base::fork::{AfterFork, ForkLocal, get_or_make};
 use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
-use crate::base::sync::{Condvar, Mutex};
+use crate::base::sys::sync::{Condvar, Mutex};
+use crate::base::sys::time;
 use crate::base::value::Stored;
 
 mod named;
@@ -115,7 +116,7 @@ impl MemoryEngine {
 
     /// Waits on a condition variable of the owner. A waiter that was let in is to ask at once.
     fn wait(&self, request: Request<'_>, timeout: Duration, until: &Deadline) {
-        let end = Instant::now() + timeout.min(LONGEST_PAUSE);
+        let end = time::now() + timeout.min(LONGEST_PAUSE);
         let condvar = Arc::<Condvar>::default();
         let _registered = until
             .cancel()
@@ -127,9 +128,9 @@ impl MemoryEngine {
                 break;
             }
             let left = changes.since(self.clock.now()).min(LONGEST_PAUSE);
-            let by = end.min(Instant::now() + left);
+            let by = end.min(time::now() + left);
             state = condvar.wait_until(state, by);
-            if by <= Instant::now() {
+            if by <= time::now() {
                 break;
             }
         }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use super::Memory;
 use crate::base::fork::{AfterFork, ForkLocal, get_or_make};
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
 
 /// Each for as long as somebody uses it.
 #[derive(Debug, Default)]

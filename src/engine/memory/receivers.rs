@@ -5,7 +5,7 @@ use std::sync::Weak;
 
 use crate::base::error::LostReason;
 use crate::base::owner::Owner;
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
 use crate::engine::Revocations;
 
 /// The lockers that share a memory, each while it lives.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::base::name::Key;
 use crate::base::owner::Owner;
-use crate::base::sync::Condvar;
+use crate::base::sys::sync::Condvar;
 use crate::base::value::Stored;
 use crate::engine::Request;
 use crate::engine::rules::Table;

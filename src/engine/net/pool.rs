@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
 use crate::engine::net::limits::{IDLE, IN_USE};
 
 /// Above this number the oldest are closed. A call takes a round trip, so these serve hundreds of threads that send a

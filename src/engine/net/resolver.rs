@@ -1,13 +1,13 @@
 //! Name lookup with a deadline: the system's own has none.
 
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::thread;
 
 use super::address::HostPort;
 use crate::base::clock::Deadline;
-use crate::base::sync::{Condvar, Mutex};
+use crate::base::sys;
+use crate::base::sys::sync::{Condvar, Mutex};
 
 /// Looks one host up, in a thread that callers share: a lookup that hangs is joined, not repeated.
 ///
@@ -67,16 +67,12 @@ impl Resolver {
         }
         let lookup = Arc::new(Lookup::default());
         let (theirs, HostPort { host, port }) = (lookup.clone(), self.server.clone());
-        thread::Builder::new()
-            .name("crosslock-dns".into())
-            .spawn(move || {
-                let found = (host.as_str(), port)
-                    .to_socket_addrs()
-                    .map(Iterator::collect);
-                let found = found.map_err(|e| (e.kind(), format!("can't look up {host}: {e}")));
-                *theirs.found.lock() = Some(found);
-                theirs.done.notify_all();
-            })?;
+        sys::spawn("crosslock-dns", move || {
+            let found = sys::net::look_up(&host, port);
+            let found = found.map_err(|e| (e.kind(), format!("can't look up {host}: {e}")));
+            *theirs.found.lock() = Some(found);
+            theirs.done.notify_all();
+        })?;
         *current = Some(lookup.clone());
         Ok(lookup)
     }
@@ -85,6 +81,7 @@ impl Resolver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::thread;
     use std::time::Duration;
 
     fn resolver(host: &str) -> Resolver {

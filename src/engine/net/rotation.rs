@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::base::sys;
+
 /// What a host may take at first, where there are others: a host that doesn't answer costs the others no more.
 const FIRST_ROUND: Duration = Duration::from_millis(250);
 
@@ -18,7 +20,7 @@ impl Rotation {
         let hosts = hosts.max(1);
         Rotation {
             hosts,
-            first: fastrand::usize(..hosts).into(),
+            first: sys::random_below(hosts).into(),
         }
     }
 

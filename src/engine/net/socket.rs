@@ -10,11 +10,12 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
-use socket2::{Domain, SockAddr, Type};
+use socket2::{Domain, SockAddr};
 
 use super::limits::CANCEL_LATENESS;
 use crate::base::clock::Deadline;
 use crate::base::limits::LONGEST_SLEEP;
+use crate::base::sys;
 
 /// A stream socket on which every call ends by a deadline, also when the peer sends a byte at a time.
 ///
@@ -90,16 +91,10 @@ impl Socket {
     }
 
     fn connect(domain: Domain, address: &SockAddr, deadline: &Deadline) -> io::Result<Self> {
-        let socket = socket2::Socket::new(domain, Type::STREAM, None)?;
-        socket.set_nonblocking(true)?;
-        match socket.connect(address) {
-            Ok(()) => {}
-            Err(e) if e.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {
-                wait_for(&socket, PollFlags::OUT, deadline)?;
-                socket.take_error()?.map_or(Ok(()), Err)?;
-            }
-            // A unix socket says so at once when the server's queue is full; TCP waits.
-            Err(e) => return Err(e),
+        let (socket, is_connected) = sys::net::begin_connect(domain, address)?;
+        if !is_connected {
+            wait_for(&socket, PollFlags::OUT, deadline)?;
+            socket.take_error()?.map_or(Ok(()), Err)?;
         }
         socket.set_nonblocking(false)?;
         Ok(Socket {

@@ -13,7 +13,7 @@ use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection,
 use super::socket::Socket;
 use crate::base::error::{Error, Result};
 #[cfg(feature = "zookeeper")]
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
 
 /// Whom to trust.
 #[derive(Debug)]

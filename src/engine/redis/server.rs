@@ -16,6 +16,7 @@ use super::settings::{Kind, Settings};
 use super::shortfall::{Confirmation, Shortfall};
 use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
+use crate::base::sys::time;
 use crate::engine::Unanswered;
 use crate::engine::net::address::Endpoint;
 use crate::engine::net::limits::SHORTEST_SHARE;
@@ -122,7 +123,7 @@ impl Server {
     /// Another server has taken its place: its connections are closed, also those that are in use as soon as they aren't.
     pub(super) fn retire(&self) {
         self.retired.set();
-        self.pool.close_those_before(Instant::now());
+        self.pool.close_those_before(time::now());
         self.late.give_up_all();
     }
 
@@ -190,7 +191,7 @@ impl Server {
         manner: Manner,
         deadline: &Deadline,
     ) -> Result<Answer, Unanswered<Failure>> {
-        let began = Instant::now();
+        let began = time::now();
         let asked = Asked {
             command,
             manner,
@@ -232,7 +233,7 @@ impl Server {
             manner,
             deadline,
         };
-        let connection = match self.usual(command.order(), Instant::now()) {
+        let connection = match self.usual(command.order(), time::now()) {
             Some(connection) => Ok(connection),
             None => self.connect(deadline).map_err(Unanswered::unsent),
         };
@@ -297,7 +298,7 @@ impl Server {
     /// Closes all connections that were idle when another failed: they have most likely failed, too. A timeout is no
     /// failure of the connection if the caller gave the server little time, or was cancelled.
     fn distrust(&self, failure: &Failure, began: Instant, deadline: &Deadline) {
-        let was_hasty = deadline.is_cancelled() || began.elapsed() < SHORTEST_SHARE;
+        let was_hasty = deadline.is_cancelled() || time::since(began) < SHORTEST_SHARE;
         if !(matches!(failure, Failure::TimedOut(_)) && was_hasty) {
             self.pool.close_those_before(began);
         }
@@ -325,7 +326,7 @@ impl Server {
 
     fn keep(&self, connection: Connection) {
         if !self.retired.is_set() {
-            self.pool.put(connection, Instant::now());
+            self.pool.put(connection, time::now());
         }
     }
 

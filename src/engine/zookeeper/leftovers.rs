@@ -4,13 +4,13 @@
 
 use std::fmt;
 use std::sync::{Arc, Weak};
-use std::thread;
 use std::time::Duration;
 
 use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
 use crate::base::limits::DEFERRED_PAUSES;
-use crate::base::sync::Mutex;
+use crate::base::sys;
+use crate::base::sys::sync::Mutex;
 
 /// Nodes that are still to be deleted.
 #[derive(Default)]
@@ -42,8 +42,7 @@ impl Leftovers {
         queue.paths.extend(paths);
         if !queue.has_worker && !queue.paths.is_empty() {
             let deletes = Arc::downgrade(deletes);
-            let thread = thread::Builder::new().name("crosslock-zk-tidy".into());
-            let started = thread.spawn(move || work(&deletes));
+            let started = sys::spawn("crosslock-zk-tidy", move || work(&deletes));
             if let Err(e) = &started {
                 log::warn!("no thread to delete the nodes of leases that have ended: {e}");
             }

@@ -19,7 +19,7 @@ use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::error::Error;
 use crate::base::name::Key;
 use crate::base::owner::Owner;
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
 use crate::engine::{Request, Unanswered};
 
 /// What all parts of the engine share.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::base::clock::BootInstant;
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
 
 /// The leader's clock, in milliseconds since 1970, as it was then or before.
 #[derive(Clone, Copy, Debug)]

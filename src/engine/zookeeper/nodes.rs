@@ -18,11 +18,10 @@
 
 use std::fmt::Write;
 
-use uuid::Uuid;
-
 use crate::base::claim::Mode;
 use crate::base::name::Key;
 use crate::base::owner::Owner;
+use crate::base::sys;
 
 pub(super) const HELD: &str = "held";
 pub(super) const VALUE: &str = "value";
@@ -117,7 +116,7 @@ pub(super) fn broken(uuid: &str) -> String {
 
 /// A node that is made to learn the leader's time, and deleted at once.
 pub(super) fn clock() -> String {
-    format!("time-{}", Uuid::new_v4())
+    format!("time-{}", sys::random_uuid())
 }
 
 /// Whose node that is, if it is such a one.

@@ -18,7 +18,7 @@ use super::teller::Teller;
 use crate::base::clock::BootInstant;
 use crate::base::error::LostReason;
 use crate::base::owner::Owner;
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
 use crate::engine::{Revocations, Telling};
 
 /// The owners of this process that have nodes, or may have some.

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use super::client::{Failure, Hosts, Session};
 use crate::base::backoff::Waits;
 use crate::base::clock::Deadline;
-use crate::base::sync::{TimedGuard, TimedMutex};
+use crate::base::sys::sync::{TimedGuard, TimedMutex};
+use crate::base::sys::time;
 use crate::engine::net::limits::RECONNECT;
 
 /// The session of a locker.
@@ -68,7 +69,7 @@ impl Sessions {
         begin: impl FnOnce(&Arc<Session>),
     ) -> Result<Arc<Session>, Failure> {
         // Also for a call that has time without end: then it is known that the servers can't be reached.
-        let (began, deadline) = (Instant::now(), &self.opener.opens_by(deadline));
+        let (began, deadline) = (time::now(), &self.opener.opens_by(deadline));
         let mut current = self.lock(deadline)?;
         if let Some(session) = current.session.as_ref().filter(|one| !one.has_ended()) {
             return Ok(session.clone());
@@ -89,7 +90,7 @@ impl Sessions {
 
     fn lock(&self, deadline: &Deadline) -> Result<TimedGuard<'_, Current>, Failure> {
         loop {
-            if let Some(current) = self.current.try_lock_until(Instant::now() + LOOK) {
+            if let Some(current) = self.current.try_lock_until(time::now() + LOOK) {
                 return Ok(current);
             }
             if deadline.is_over() {
@@ -100,7 +101,7 @@ impl Sessions {
 
     /// Ends the session at the servers.
     pub(super) fn close(&self, deadline: &Deadline) {
-        let current = self.current.try_lock_until(Instant::now() + LOOK);
+        let current = self.current.try_lock_until(time::now() + LOOK);
         let session = current.and_then(|current| current.session.clone());
         if let Some(session) = session {
             session.close(deadline);
@@ -126,7 +127,7 @@ impl Current {
         let was_short = matches!(failed.failure, Failure::TimedOut | Failure::Silent(_));
         let is_shared = failed.at >= began && !was_short;
         if !is_shared {
-            deadline.sleep(failed.again_at.saturating_duration_since(Instant::now()));
+            deadline.sleep(failed.again_at.saturating_duration_since(time::now()));
         }
         if is_shared || deadline.is_over() {
             return Err(failed.failure.again());
@@ -135,7 +136,7 @@ impl Current {
     }
 
     fn failed(&mut self, failure: Failure) {
-        let (at, pause) = (Instant::now(), self.pauses.next().unwrap_or(RECONNECT.cap));
+        let (at, pause) = (time::now(), self.pauses.next().unwrap_or(RECONNECT.cap));
         self.failed = Some(Failed {
             at,
             again_at: at + pause,

@@ -12,7 +12,6 @@
 //!   nodes are deleted by the servers.
 
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use super::client::{Op, Reply, Stat};
@@ -24,6 +23,7 @@ use super::nodes::{self, HELD};
 use super::replies::Trouble;
 use crate::base::clock::Deadline;
 use crate::base::limits::ABANDONMENT;
+use crate::base::sys;
 
 /// So many names are looked at together, with a pause behind them.
 const PAGE: usize = 100;
@@ -51,9 +51,8 @@ pub(super) fn sweep_if_due(locks: &Arc<Locks>, namespace: &str, name: &Name) {
     }
     let (locks, name) = (locks.clone(), name.clone());
     let path = locks.namespace_path(namespace);
-    let thread = thread::Builder::new().name("crosslock-zk-sweep".into());
     // Another locker does it, or this one in an hour.
-    let _ = thread.spawn(move || {
+    let _ = sys::spawn("crosslock-zk-sweep", move || {
         let deadline = Deadline::after(ANSWER).or(&locks.closed);
         if let Ok(clock) = locks.leaders_clock(&name, &deadline) {
             Sweep { locks, path, clock }.run();

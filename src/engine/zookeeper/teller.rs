@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread;
 
-use crate::base::sync::Mutex;
+use crate::base::sys;
+use crate::base::sys::sync::Mutex;
 use crate::engine::Telling;
 
 /// Makes calls of the user's code on a thread of its own.
@@ -36,8 +36,7 @@ impl Teller {
         queue.has_worker = true;
         drop(queue);
         let teller = self.clone();
-        let thread = thread::Builder::new().name("crosslock-zk-tell".into());
-        if thread.spawn(move || teller.work()).is_err() {
+        if sys::spawn("crosslock-zk-tell", move || teller.work()).is_err() {
             // Here is better than never.
             self.work();
         }
@@ -78,6 +77,7 @@ impl fmt::Debug for Teller {
 mod tests {
     use super::*;
     use crossbeam_channel::unbounded;
+    use std::thread;
 
     #[test]
     fn calls_are_made_in_their_order_also_behind_one_that_panics() {

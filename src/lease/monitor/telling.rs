@@ -1,6 +1,6 @@
 //! How a lease is lost, how its monitor ends when the locker is closed, and what holder and observer are told.
 
-use crossbeam_channel::Sender;
+use crate::base::sys::channel::Sender;
 
 use super::{LeaseMonitor, Lost};
 use crate::base::clock::BootInstant;

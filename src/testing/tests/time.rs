@@ -1,5 +1,7 @@
 //! What the clock does.
 
+use std::time::Instant;
+
 use super::*;
 
 #[test]

@@ -3,13 +3,14 @@
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::connection::Connection;
 use super::failure::{Failed, Failure};
 use super::proof::Seen;
 use crate::base::clock::Deadline;
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
+use crate::base::sys::time;
 use crate::engine::net::address::{Endpoint, HostPort};
 use crate::engine::net::connector::Connector;
 use crate::engine::net::limits::SHORTEST_SHARE;
@@ -116,7 +117,7 @@ impl Hosts {
             *host.seen.lock() = Some(seen);
         }
         if connection.is_in_step() {
-            host.pool.put(connection, Instant::now());
+            host.pool.put(connection, time::now());
         }
     }
 
@@ -243,7 +244,7 @@ impl Attempt<'_> {
         ask: &mut impl FnMut(&mut Connection, &Deadline) -> Result<T, Failed>,
     ) -> Result<(T, Used), Unmade> {
         let host = &self.hosts.all[self.host];
-        let began = Instant::now();
+        let began = time::now();
         if let Some(idle) = host.pool.take(began, Connection::is_quiet) {
             // Time is left for another one to the only host.
             match self.on(idle, self.left + 1, ask) {
@@ -291,7 +292,7 @@ impl Attempt<'_> {
         left: u32,
         ask: &mut impl FnMut(&mut Connection, &Deadline) -> Result<T, Failed>,
     ) -> Result<(T, Used), Failed> {
-        let began = Instant::now();
+        let began = time::now();
         let host = self.host;
         match ask(&mut connection, &self.answer_by(left)) {
             Ok(answer) => {
@@ -306,7 +307,7 @@ impl Attempt<'_> {
             }
             Err(failed) => {
                 connection.give_up();
-                let was_hasty = self.deadline.is_cancelled() || began.elapsed() < SHORTEST_SHARE;
+                let was_hasty = self.deadline.is_cancelled() || time::since(began) < SHORTEST_SHARE;
                 if !(failed.is_timeout() && was_hasty) {
                     self.hosts.avoid(host);
                 }

@@ -2,15 +2,15 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use super::connection::{Connection, Incoming, Question};
 use super::failure::{Failed, Failure};
 use crate::base::clock::Deadline;
-use crate::base::sync::Mutex;
-use crate::base::sync::{TimedGuard, TimedMutex};
+use crate::base::sys::sync::Mutex;
+use crate::base::sys::sync::{TimedGuard, TimedMutex};
+use crate::base::sys::time;
 use crate::engine::net::address;
 use crate::engine::net::limits::CANCEL_LATENESS;
 
@@ -120,7 +120,7 @@ impl Login {
         loop {
             // A cancel wakes nobody.
             let slice = deadline.remaining().min(CANCEL_LATENESS);
-            match self.asking.try_lock_until(Instant::now() + slice) {
+            match self.asking.try_lock_until(time::now() + slice) {
                 None if !deadline.is_over() => {}
                 turn => return turn,
             }

@@ -1,8 +1,8 @@
 //! What a transaction asks of etcd, and what it answers.
 
-use uuid::Uuid;
-
 use super::proof::Seen;
+
+use crate::base::sys;
 
 /// A lease at the servers, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -12,7 +12,7 @@ impl LeaseId {
     /// Chosen here, so that a request without an answer can be repeated, or undone. No other process chooses the same: a random number of
     /// 62 bits, which isn't drawn ahead.
     pub(in crate::engine::etcd) fn new() -> Self {
-        let (first, second) = Uuid::new_v4().as_u64_pair();
+        let (first, second) = sys::random_uuid().as_u64_pair();
         let bits = (first ^ second) >> 2;
         LeaseId(i64::try_from(bits).map_or(1, |bits| bits.max(1)))
     }

@@ -11,6 +11,7 @@ use super::*;
 use crate::engine::file::create::draft_name;
 use std::fs;
 use std::path::Path;
+use std::time::Instant;
 
 const LONG: Duration = Duration::from_secs(30);
 const NOW: Option<Duration> = Some(Duration::ZERO);

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::super::tests::{TestChild, directory_of_parent, opened, say, temp_dir};
 use super::*;
 use crate::base::cancel::Cancel;
+use std::thread;
 use std::time::Instant;
 
 const LONG: Duration = Duration::from_secs(30);

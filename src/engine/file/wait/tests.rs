@@ -10,6 +10,7 @@ use crate::base::claim::Claim;
 use crate::base::clock::BootClock;
 use crate::base::owner::Owner;
 use crate::engine::rules::EntryState;
+use std::thread;
 
 /// A waiter of the place that has asked, and whether it is told that it has the lock, before it asks again.
 fn await_grant(wait: &mut FileWait, claim: &Claim, owner: &Owner) -> Option<Grant> {

@@ -1,6 +1,7 @@
 //! Who is let in beside whom, and who goes first.
 
 use super::*;
+use std::time::Instant;
 
 #[test]
 fn readers_read_together_and_a_writer_is_alone() {

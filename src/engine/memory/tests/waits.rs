@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::base::cancel::Cancel;
+use std::time::Instant;
 
 /// What a thread does that waits: it asks, and waits until it has the lock. Gives how often it asked.
 fn wait_for(world: &World, client: &Client) -> usize {

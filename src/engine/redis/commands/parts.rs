@@ -9,6 +9,7 @@ use crate::base::claim::Claim;
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::base::name::Key;
+use crate::base::sys;
 use crate::base::token::Token;
 use crate::engine::redis::keys::Keys;
 use crate::engine::redis::server::Server;
@@ -69,8 +70,7 @@ impl Commands {
                 return;
             };
             for which in others {
-                let thread = thread::Builder::new().name("crosslock-parts".into());
-                if let Err(e) = thread.spawn_scoped(scope, || call_those(which)) {
+                if let Err(e) = sys::spawn_scoped("crosslock-parts", scope, || call_those(which)) {
                     log::warn!(
                         "no thread for one of several servers, which is called after the others: {e}"
                     );

@@ -13,6 +13,7 @@ use super::{Asked, Probe};
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
 use crate::base::name::{Key, Namespace};
+use crate::base::sys;
 use crate::engine::redis::connection::Connection;
 use crate::engine::redis::keys::Keys;
 use crate::engine::redis::servers::slots::{slot_of, tag_of};
@@ -95,7 +96,7 @@ struct Trial<'a> {
 
 impl<'a> Trial<'a> {
     fn new(probe: &'a Probe<'a>, namespace: &Namespace) -> Result<Self> {
-        let id = Uuid::new_v4();
+        let id = sys::random_uuid();
         let key = key_at(probe, namespace, &id)?;
         let is_in_cluster = probe.server.settings().kind == Kind::Cluster;
         let mut channel = format!("{}:inbox:{id}", namespace.as_str());

@@ -1,7 +1,7 @@
 //! Which server it is, and whether its version has what the scripts need.
 
 use std::net::IpAddr;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use ::redis::Value;
 
@@ -9,6 +9,7 @@ use super::{ALLOW_INFO, Asked, Facts, Probe, text};
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
 use crate::base::options::Options;
+use crate::base::sys::time;
 
 const VERSION: &str = "version";
 
@@ -134,9 +135,9 @@ pub(super) fn timing(probe: &Probe<'_>, options: &Options) -> Result<Vec<Finding
 }
 
 fn sample(probe: &Probe<'_>) -> Result<Sample> {
-    let (began, before) = (Instant::now(), SystemTime::now());
+    let (began, before) = (time::now(), time::wall());
     let asked = probe.ask(&::redis::cmd("TIME"))?;
-    let took = began.elapsed();
+    let took = time::since(began);
     let ours = micros(before + took / 2);
     let theirs = match asked {
         Asked::Answer(answer) => server_micros(&answer),
@@ -146,9 +147,8 @@ fn sample(probe: &Probe<'_>) -> Result<Sample> {
     Ok(Sample { took, ahead })
 }
 
-fn micros(time: SystemTime) -> i128 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    since.as_micros().try_into().unwrap_or(i128::MAX)
+fn micros(time: Duration) -> i128 {
+    time.as_micros().try_into().unwrap_or(i128::MAX)
 }
 
 /// The answer to TIME: seconds, and microseconds.

@@ -3,13 +3,12 @@
 use std::io;
 use std::sync::{Arc, OnceLock, Weak};
 
-use uuid::Uuid;
-
 use super::state::State;
 use super::waker::Waker;
 use crate::base::cancel::{Cancel, Registration};
 use crate::base::error::LostReason;
-use crate::base::sync::{Condvar, Mutex};
+use crate::base::sys;
+use crate::base::sys::sync::{Condvar, Mutex};
 use crate::engine::Revocations;
 use crate::engine::redis::server::Server;
 
@@ -35,7 +34,7 @@ impl Listener {
     pub(super) fn new(server: Arc<Server>, revocations: Receiver) -> io::Result<Self> {
         Ok(Listener {
             server,
-            id: Uuid::new_v4().simple().to_string(),
+            id: sys::random_uuid().simple().to_string(),
             state: Mutex::default(),
             thread_wakes: Condvar::new(),
             waker: Waker::new()?,

@@ -84,7 +84,7 @@ use super::server::Server;
 use crate::base::clock::Deadline;
 use crate::base::name::Key;
 use crate::base::owner::Owner;
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
 use crate::engine::Revocations;
 
 mod channels;

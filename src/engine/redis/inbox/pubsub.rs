@@ -11,6 +11,7 @@ use ::redis::Cmd;
 use super::channels::Changes;
 use super::replies::{Expected, Received, interpret};
 use crate::base::clock::Deadline;
+use crate::base::sys::time;
 use crate::engine::net::limits::PUBSUB_SILENCE;
 use crate::engine::redis::channel_names::broken_channel_beside;
 use crate::engine::redis::connection::Connection;
@@ -38,7 +39,7 @@ impl PubSub {
         PubSub {
             connection,
             expected: VecDeque::new(),
-            since: Instant::now(),
+            since: time::now(),
             io_timeout: settings.io_timeout,
             is_sharded: settings.kind == Kind::Cluster,
             asks_run_id: settings.kind != Kind::Single,
@@ -96,7 +97,7 @@ impl PubSub {
         // What is answered comes among the messages.
         self.connection.send(&commands.packed, 0, &deadline)?;
         if self.expected.is_empty() {
-            self.since = Instant::now();
+            self.since = time::now();
         }
         self.expected.extend(commands.expected);
         Ok(())
@@ -107,7 +108,7 @@ impl PubSub {
     pub(super) fn receive(&mut self, look_again: bool) -> Result<Option<Received>, Failure> {
         match self.connection.receive(look_again)? {
             Some(value) => {
-                self.since = Instant::now();
+                self.since = time::now();
                 interpret(&value, &mut self.expected).map(Some)
             }
             None => Ok(None),

@@ -9,7 +9,8 @@ use super::pubsub::PubSub;
 use super::state::{Custody, State};
 use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
-use crate::base::sync::{Condvar, MutexGuard};
+use crate::base::sys::sync::{Condvar, MutexGuard};
+use crate::base::sys::time;
 use crate::engine::net::limits::CHANNEL_UNUSED;
 use crate::engine::redis::failure::Failure;
 
@@ -92,7 +93,7 @@ impl Listener {
             if self.receive_all(pubsub, reader)? {
                 return Ok(());
             }
-            let now = Instant::now();
+            let now = time::now();
             let Some(next_look) = self.next_look(reader, now) else {
                 return Ok(());
             };
@@ -111,7 +112,7 @@ impl Listener {
             if self.closed.is_set() {
                 return Err(Failure::Closed("its locker is gone".into()));
             }
-            state.channels.changes(Instant::now())
+            state.channels.changes(time::now())
         };
         pubsub.send_changes(&changes, deadline)
     }
@@ -124,7 +125,7 @@ impl Listener {
             look_again = false;
             let mut state = self.state.lock();
             let waiter: Option<Arc<Condvar>> = state.deliver(&received);
-            let is_done = reader.is_done(&mut state, Instant::now());
+            let is_done = reader.is_done(&mut state, time::now());
             drop(state);
             waiter.iter().for_each(|condvar| condvar.notify_one());
             if let Some((owner, below)) = received.broken_lease() {

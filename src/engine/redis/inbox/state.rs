@@ -7,7 +7,8 @@ use super::channels::Channels;
 use super::pubsub::PubSub;
 use super::replies::Received;
 use super::waker::Waker;
-use crate::base::sync::Condvar;
+use crate::base::sys::sync::Condvar;
+use crate::base::sys::time;
 use crate::base::token::Token;
 use crate::engine::net::limits::SINGLE_WAITER;
 use crate::engine::net::socket::Closer;
@@ -95,7 +96,7 @@ impl State {
 
     /// Puts back the connection that a waiter has read.
     pub(super) fn put_back(&mut self, pubsub: Box<PubSub>) {
-        let now = Instant::now();
+        let now = time::now();
         self.custody = if self.sleepers.is_empty() {
             Custody::Free { pubsub, since: now }
         } else {
@@ -106,7 +107,7 @@ impl State {
 
     /// Puts back the connection that the thread has read, for the one waiter that sleeps, if there is one.
     pub(super) fn make_free(&mut self, pubsub: Box<PubSub>) {
-        let since = Instant::now();
+        let since = time::now();
         self.custody = Custody::Free { pubsub, since };
         self.sleepers.iter().for_each(|one| one.notify_one());
     }
@@ -128,7 +129,7 @@ impl State {
 
     fn see_crowd(&mut self) {
         if self.sleepers.len() > 1 {
-            self.crowded_at = Some(Instant::now());
+            self.crowded_at = Some(time::now());
         }
     }
 

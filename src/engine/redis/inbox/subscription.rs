@@ -9,7 +9,8 @@ use super::state::{Custody, Notification, State, Waiter};
 use crate::base::cancel::{Cancel, Registration};
 use crate::base::clock::Deadline;
 use crate::base::owner::Owner;
-use crate::base::sync::{Condvar, MutexGuard};
+use crate::base::sys::sync::{Condvar, MutexGuard};
+use crate::base::sys::time;
 use crate::engine::heartbeat::Listening;
 use crate::engine::net::limits::FIRST_SUBSCRIPTION;
 use crate::engine::redis::server::Server;
@@ -106,11 +107,11 @@ impl Subscription {
     ) -> Option<Notification> {
         let _woken = self.wake_when_cancelled(deadline);
         // A timeout past the end of the clock is none.
-        let until = Instant::now().checked_add(timeout);
+        let until = time::now().checked_add(timeout);
         let mut state = self.listener.state.lock();
         loop {
             let notification = self.take_notification(&mut state);
-            let is_over = until.is_some_and(|until| until <= Instant::now());
+            let is_over = until.is_some_and(|until| until <= time::now());
             if notification.is_some() || is_over || deadline.is_cancelled() {
                 return notification;
             }
@@ -139,7 +140,7 @@ impl Subscription {
     pub(super) fn check_connection(&self) {
         let pubsub = self.listener.state.lock().take();
         if let Some(pubsub) = pubsub {
-            let reader = self.reader(Some(Instant::now()), None);
+            let reader = self.reader(Some(time::now()), None);
             drop(self.listener.read(pubsub, reader));
         }
     }
@@ -203,7 +204,7 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         let mut state = self.listener.state.lock();
-        let now = Instant::now();
+        let now = time::now();
         state
             .channels
             .remove_waiter(&self.channel, &self.owner, now);

@@ -2,8 +2,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread;
-use std::time::Instant;
 
 use super::listener::{Listener, Receiver};
 use super::pubsub::PubSub;
@@ -11,6 +9,7 @@ use super::reading::Reader;
 use super::state::Custody;
 use crate::base::backoff::Waits;
 use crate::base::clock::Deadline;
+use crate::base::sys::{self, time};
 use crate::engine::net::limits::{LASTING, RECONNECT, UNREAD};
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::server::Server;
@@ -57,10 +56,7 @@ impl Listener {
         // TLS and the user's logger are all that needs stack here.
         const STACK: usize = 512 * 1024;
         let listener = self.clone();
-        let thread = thread::Builder::new()
-            .name("crosslock-inbox".into())
-            .stack_size(STACK);
-        thread.spawn(move || listener.run()).map(drop)
+        sys::spawn_with_stack("crosslock-inbox", STACK, move || listener.run())
     }
 
     fn run(&self) {
@@ -79,12 +75,12 @@ impl Listener {
     /// Returns whether the connection ended because nobody needed it.
     fn serve_and_log(&self, outage: &mut Outage) -> bool {
         self.await_first_channel();
-        let began = Instant::now();
+        let began = time::now();
         let Err(disconnected) = self.serve() else {
             *outage = Outage::none();
             return true;
         };
-        if disconnected.was_subscribed && began.elapsed() > LASTING {
+        if disconnected.was_subscribed && time::since(began) > LASTING {
             *outage = Outage::none();
         }
         if !self.closed.is_set() {
@@ -144,7 +140,7 @@ impl Listener {
             }
             match std::mem::replace(&mut state.custody, Custody::WithThread) {
                 Custody::Left { pubsub } => return Ok(Some(pubsub)),
-                Custody::Free { pubsub, since } if since.elapsed() >= UNREAD => {
+                Custody::Free { pubsub, since } if time::since(since) >= UNREAD => {
                     return Ok(Some(pubsub));
                 }
                 Custody::Free { pubsub, since } => {

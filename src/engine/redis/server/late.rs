@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use crate::base::clock::Deadline;
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
+use crate::base::sys::time;
 use crate::engine::net::limits::IDLE;
 use crate::engine::redis::connection::Connection;
 use crate::engine::redis::failure::Failure;
@@ -84,7 +85,7 @@ impl LateQuestions {
         let late = Late {
             owner: owner.to_owned(),
             connection,
-            since: Instant::now(),
+            since: time::now(),
         };
         let mut all = self.0.lock();
         all.push_back(late);

@@ -4,9 +4,9 @@
 //! [`CANCEL_LATENESS`](crate::engine::net::limits::CANCEL_LATENESS) of when the answers are dropped.
 
 use std::sync::Arc;
-use std::thread;
 
-use crossbeam_channel::Receiver;
+use crate::base::sys::channel::Receiver;
+use crate::base::sys::{self, channel};
 
 use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
@@ -27,7 +27,7 @@ pub(in crate::engine::redis) fn ask_all<T: Send + 'static>(
     deadline: &Deadline,
     ask: impl Fn(&Arc<Server>, &Deadline) -> Result<T, Failure> + Clone + Send + 'static,
 ) -> Answers<T> {
-    let (answered, received) = crossbeam_channel::bounded(servers.len());
+    let (answered, received) = channel::bounded(servers.len());
     let dropped = Cancel::default();
     for server in servers {
         let (ask, answered) = (ask.clone(), answered.clone());
@@ -37,8 +37,7 @@ pub(in crate::engine::redis) fn ask_all<T: Send + 'static>(
             // Nobody may wait for it any more.
             let _ = answered.send(said);
         };
-        let thread = thread::Builder::new().name("crosslock-lookup".into());
-        if let Err(e) = thread.spawn(asking) {
+        if let Err(e) = sys::spawn("crosslock-lookup", asking) {
             log::warn!("no thread to look a server up: {e}");
         }
     }

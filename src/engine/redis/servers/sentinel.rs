@@ -32,7 +32,8 @@ use self::question::Question;
 use self::state::{Known, Master, OUTAGE, State};
 use super::{Refused, Route, Servers};
 use crate::base::clock::Deadline;
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
+use crate::base::sys::time;
 use crate::engine::Unanswered;
 use crate::engine::net::address::{Endpoint, HostPort, Login};
 use crate::engine::net::limits::SHORTEST_SHARE;
@@ -139,12 +140,12 @@ impl Sentinels {
     /// The first master that is named.
     fn any_master(&self, until: &Deadline) -> Result<Arc<Server>, Failure> {
         loop {
-            let began = Instant::now();
+            let began = time::now();
             match self.look_up(None, AFTER_FIRST, until) {
                 Ok(master) => return Ok(master),
                 Err(failure @ Failure::Denied(_)) => return Err(failure),
                 Err(failure) if until.remaining() <= AGAIN => return Err(failure),
-                Err(_) => until.sleep(AGAIN.saturating_sub(began.elapsed())),
+                Err(_) => until.sleep(AGAIN.saturating_sub(time::since(began))),
             }
         }
     }
@@ -239,7 +240,7 @@ impl Sentinels {
 
     /// Has the next call look up, if it is the master that has failed now.
     fn suspect(&self, server: &Arc<Server>) -> Instant {
-        let now = Instant::now();
+        let now = time::now();
         let mut state = self.state.lock();
         let master = state.master.as_mut();
         if let Some(master) = master.filter(|master| Arc::ptr_eq(&master.server, server)) {
@@ -253,12 +254,12 @@ impl Sentinels {
         let mut state = self.state.lock();
         let master = state.master.as_mut();
         if let Some(master) = master.filter(|master| Arc::ptr_eq(&master.server, server)) {
-            master.doubted = Some(Instant::now());
+            master.doubted = Some(time::now());
         }
     }
 
     fn tell_outage(&self, failure: Failure) {
-        let level = match self.state.lock().outage.replace(Instant::now()) {
+        let level = match self.state.lock().outage.replace(time::now()) {
             None => log::Level::Warn,
             Some(_) => log::Level::Debug,
         };

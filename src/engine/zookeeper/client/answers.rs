@@ -1,13 +1,13 @@
 //! Where a caller waits for the answers to what it sent together.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::failure::Failure;
 use super::ops::{Code, Reply};
 use crate::base::clock::Deadline;
 use crate::base::limits::LONGEST_SLEEP;
-use crate::base::sync::{Condvar, Mutex};
+use crate::base::sys::sync::{Condvar, Mutex};
+use crate::base::sys::time;
 use crate::engine::Unanswered;
 
 /// What each of several requests is answered, in their order.
@@ -85,7 +85,7 @@ impl AnswerSlot {
                 state.is_left = true;
                 return Err(Unanswered::sent(Failure::TimedOut));
             }
-            let at = Instant::now() + deadline.remaining().min(LONGEST_SLEEP);
+            let at = time::now() + deadline.remaining().min(LONGEST_SLEEP);
             state = self.changed.wait_until(state, at);
         }
     }

@@ -1,7 +1,7 @@
 //! A session, as its callers and its thread share it.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::connection::Connection;
 use super::failure::Failure;
@@ -12,8 +12,9 @@ use super::state::{Item, Phase, State, Tell};
 use super::watcher::Told;
 use crate::base::cancel::Cancel;
 use crate::base::clock::{BootInstant, Clock, Deadline};
-use crate::base::sync::{Condvar, Mutex, MutexGuard};
-use crate::base::sync::{TimedGuard, TimedMutex};
+use crate::base::sys::sync::{Condvar, Mutex, MutexGuard};
+use crate::base::sys::sync::{TimedGuard, TimedMutex};
+use crate::base::sys::time;
 use crate::engine::Unanswered;
 use crate::engine::net::halves::WriteHalf;
 use crate::engine::net::limits::CANCEL_LATENESS;
@@ -96,7 +97,7 @@ impl Shared {
 
     /// Sends a beat, unless others are sending.
     pub(super) fn send_beat(&self) {
-        let Some(writer) = self.writer.try_lock_until(Instant::now()) else {
+        let Some(writer) = self.writer.try_lock_until(time::now()) else {
             return;
         };
         let state = self.state.lock();
@@ -110,11 +111,11 @@ impl Shared {
         &self,
         deadline: &Deadline,
     ) -> Result<TimedGuard<'_, Option<WriteHalf>>, Failure> {
-        if let Some(writer) = self.writer.try_lock_until(Instant::now()) {
+        if let Some(writer) = self.writer.try_lock_until(time::now()) {
             return Ok(writer);
         }
         while !deadline.is_over() {
-            if let Some(writer) = self.writer.try_lock_until(Instant::now() + slice(deadline)) {
+            if let Some(writer) = self.writer.try_lock_until(time::now() + slice(deadline)) {
                 return Ok(writer);
             }
         }

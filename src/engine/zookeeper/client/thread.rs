@@ -2,8 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::answer::{
     AUTH_FAILED, EVENT_XID, EventKind, NO_SASL, SESSION_EXPIRED, SESSION_MOVED, event, header,
@@ -16,6 +15,7 @@ use super::state::State;
 use super::watcher::Told;
 use crate::base::backoff::Waits;
 use crate::base::clock::{BootInstant, Deadline};
+use crate::base::sys::{self, time};
 use crate::engine::net::limits::{LASTING, RECONNECT};
 
 /// What the thread waits at least, before it looks again whether it can beat.
@@ -25,17 +25,14 @@ const SHORTEST: Duration = Duration::from_millis(1);
 pub(super) fn start(shared: &Arc<Shared>, connection: Connection) -> std::io::Result<()> {
     const STACK: usize = 512 * 1024;
     let shared = shared.clone();
-    let thread = thread::Builder::new()
-        .name("crosslock-zk".into())
-        .stack_size(STACK);
-    thread.spawn(move || run(&shared, connection)).map(drop)
+    sys::spawn_with_stack("crosslock-zk", STACK, move || run(&shared, connection))
 }
 
 fn run(shared: &Shared, connection: Connection) {
     let mut connection = Some(connection);
     let mut pauses = RECONNECT.waits();
     while let Some(current) = connection.take() {
-        let began = Instant::now();
+        let began = time::now();
         // A panic must not end the thread on which all callers rely.
         let served = catch_unwind(AssertUnwindSafe(|| serve(shared, current)));
         let failure = served.unwrap_or_else(|_| Failure::Unreachable("its reader panicked".into()));
@@ -45,7 +42,7 @@ fn run(shared: &Shared, connection: Connection) {
         let connected = catch_unwind(AssertUnwindSafe(|| {
             shared.disconnected(&failure.to_string());
             log_loss(shared, &failure);
-            let has_lasted = began.elapsed() >= LASTING;
+            let has_lasted = time::since(began) >= LASTING;
             if has_lasted {
                 pauses = RECONNECT.waits();
             }

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Instant;
 
 use crate::base::clock::Deadline;
 use crate::base::limits::LONGEST_SLEEP;
-use crate::base::sync::{Condvar, Mutex};
+use crate::base::sys::sync::{Condvar, Mutex};
+use crate::base::sys::time;
 
 /// Hears once that a node has changed: it is given to one or more requests, and whichever event comes first counts.
 ///
@@ -78,7 +78,7 @@ impl Watcher {
                 Some(told) => return told,
                 None if until.is_over() => return Told::Nothing,
                 None => {
-                    let at = Instant::now() + until.remaining().min(LONGEST_SLEEP);
+                    let at = time::now() + until.remaining().min(LONGEST_SLEEP);
                     told = self.0.changed.wait_until(told, at);
                 }
             }

@@ -23,6 +23,21 @@ pub(crate) mod name;
 pub(crate) mod owner;
 #[path = "../../../../src/base/random.rs"]
 pub(crate) mod random;
+/// What these ask of the system.
+pub(crate) mod sys {
+    pub(crate) mod time {
+        use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+        pub(crate) fn wall() -> Duration {
+            let since = SystemTime::now().duration_since(UNIX_EPOCH);
+            since.unwrap_or_default()
+        }
+    }
+
+    pub(crate) fn random_fraction() -> f64 {
+        fastrand::f64()
+    }
+}
 #[path = "../../../../src/base/token.rs"]
 pub(crate) mod token;
 #[path = "../../../../src/base/value.rs"]

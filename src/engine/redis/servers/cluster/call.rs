@@ -14,13 +14,14 @@
 //! other would never end.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::elsewhere::{Asked, half};
 use super::lookup::Nodes;
 use super::view;
 use crate::base::clock::Deadline;
 use crate::base::error::Cause;
+use crate::base::sys::time;
 use crate::engine::Unanswered;
 use crate::engine::net::address::HostPort;
 use crate::engine::redis::failure::{Failure, Redirect};
@@ -112,7 +113,7 @@ impl<'a> Call<'a> {
         if let Some(server) = self.nodes.master(self.slot) {
             return Ok(Target::plain(server));
         }
-        self.nodes.look_up_since(Instant::now(), self.deadline);
+        self.nodes.look_up_since(time::now(), self.deadline);
         let server = self.nodes.master(self.slot);
         server.map(Target::plain).ok_or_else(|| {
             let cause = format!("no node is known to have slot {}", self.slot);
@@ -203,8 +204,7 @@ impl<'a> Call<'a> {
         drop(map);
         if !redirect.is_once && matches!(self.command.order(), Order::Asks(_)) {
             // The new node may not have all locks of the slot: who takes it over has to be known.
-            self.nodes
-                .look_up_since(Instant::now(), &half(self.deadline));
+            self.nodes.look_up_since(time::now(), &half(self.deadline));
         } else if !redirect.is_once {
             self.nodes.look_up_soon();
         }
@@ -219,7 +219,7 @@ impl<'a> Call<'a> {
             self.nodes.look_up_soon();
             return Err(failure);
         }
-        self.nodes.look_up_since(Instant::now(), self.deadline);
+        self.nodes.look_up_since(time::now(), self.deadline);
         match self.nodes.master(self.slot) {
             Some(server)
                 if target.manner == Manner::Asking || !Arc::ptr_eq(&server, &target.server) =>

@@ -13,17 +13,17 @@ use std::collections::HashSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, bounded};
+use crate::base::sys::channel::{Receiver, bounded};
+use crate::base::sys::{self, time};
 
 use super::heard::{Heard, OTHERS, OTHERS_OF_A_LONER};
 use super::map::Map;
 use super::view::View;
 use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
-use crate::base::sync::Mutex;
+use crate::base::sys::sync::Mutex;
 use crate::engine::net::address::HostPort;
 use crate::engine::net::limits::CANCEL_LATENESS;
 use crate::engine::redis::failure::Failure;
@@ -98,7 +98,7 @@ impl Nodes {
 
     /// Returns when what is known is no older than that, or by the deadline, whatever became of it.
     pub(super) fn look_up_within(self: &Arc<Self>, known_within: Duration, deadline: &Deadline) {
-        if let Some(since) = Instant::now().checked_sub(known_within) {
+        if let Some(since) = time::now().checked_sub(known_within) {
             // To wait for longer would be a good part of a short ttl.
             self.await_one_since(since, APART.min(known_within), deadline);
         }
@@ -134,7 +134,7 @@ impl Nodes {
 
     fn step(self: &Arc<Self>, apart: Duration) -> Step {
         let mut lookup = self.lookup.lock();
-        let now = Instant::now();
+        let now = time::now();
         match (lookup.began, lookup.running()) {
             (Some(began), Some(running)) => return Step::Runs(began, running),
             (Some(began), None) if now < began + apart => {
@@ -155,10 +155,9 @@ impl Nodes {
             }
             drop(ended);
         };
-        let thread = thread::Builder::new().name("crosslock-slots".into());
         // So that none is tried at once again, whether or not there is a thread.
         lookup.began = Some(now);
-        if let Err(e) = thread.spawn(look_up) {
+        if let Err(e) = sys::spawn("crosslock-slots", look_up) {
             log::warn!("no thread to look slots up: {e}");
             return Step::Fails;
         }

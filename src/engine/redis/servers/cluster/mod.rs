@@ -27,7 +27,7 @@
 //! server.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use self::call::Call;
 use self::heard::worse;
@@ -38,6 +38,7 @@ use super::ask_all::ask_all;
 use super::slots::slot_of;
 use super::{Refused, Route, Servers};
 use crate::base::clock::Deadline;
+use crate::base::sys::time;
 use crate::engine::Unanswered;
 use crate::engine::net::address::{Endpoint, HostPort};
 use crate::engine::redis::failure::Failure;
@@ -111,7 +112,7 @@ impl Servers for Cluster {
     fn greet(&self) -> Result<(), Refused> {
         let deadline = || Deadline::after(self.settings().connect_timeout);
         self.find_a_node(&deadline())?;
-        match self.0.look_up(Instant::now(), &deadline()) {
+        match self.0.look_up(time::now(), &deadline()) {
             Err(Failure::ClusterDown(_)) | Ok(()) => Ok(()),
             Err(failure) => Err(failure.into()),
         }
@@ -146,7 +147,7 @@ impl Servers for Cluster {
     }
 
     fn all(&self, deadline: &Deadline) -> Result<Vec<Arc<Server>>, Failure> {
-        let now = Instant::now();
+        let now = time::now();
         let since = now.checked_sub(ALL_KNOWN_WITHIN).unwrap_or(now);
         self.0.look_up_since(since, deadline);
         let masters = self.0.map.lock().masters();

@@ -7,11 +7,12 @@
 //! What holds a deadline, such as an idle connection, keeps neither the nodes nor a server alive by it.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::lookup::Nodes;
 use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
+use crate::base::sys::time;
 use crate::engine::redis::server::Server;
 
 /// A call without an answer has its slot looked up after so long, and again as often.
@@ -26,7 +27,7 @@ impl Nodes {
         deadline: &Deadline,
     ) -> Deadline {
         let (nodes, node) = (Arc::downgrade(self), Arc::downgrade(node));
-        let (caller, slow) = (deadline.cancel().cloned(), Instant::now() + SLOW);
+        let (caller, slow) = (deadline.cancel().cloned(), time::now() + SLOW);
         deadline.clone().or(&Cancel::when(move || {
             if caller.as_ref().is_some_and(Cancel::is_set) {
                 return true;
@@ -34,7 +35,7 @@ impl Nodes {
             let (Some(nodes), Some(node)) = (nodes.upgrade(), node.upgrade()) else {
                 return false;
             };
-            if Instant::now() < slow {
+            if time::now() < slow {
                 return node.retired().is_set();
             }
             nodes.look_up_beside(SLOW);

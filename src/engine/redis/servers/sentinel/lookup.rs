@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use super::question::{NoView, Question, View};
 use crate::base::clock::Deadline;
-use crate::base::sync::{Condvar, Mutex};
+use crate::base::sys::sync::{Condvar, Mutex};
+use crate::base::sys::time;
 use crate::engine::net::address::Endpoint;
 use crate::engine::net::limits::CANCEL_LATENESS;
 use crate::engine::redis::failure::Failure;
@@ -56,7 +57,7 @@ pub(super) struct Heard {
 
 impl Lookup {
     pub(super) fn start(sentinels: &[Arc<Server>], question: &Question) -> Self {
-        let began = Instant::now();
+        let began = time::now();
         let shared = Arc::new(Shared {
             heard: Mutex::new(Heard::nothing(sentinels.len())),
             changed: Condvar::new(),
@@ -107,7 +108,7 @@ impl Shared {
         let mut heard = self.heard.lock();
         match said {
             Ok(view) => {
-                heard.first.get_or_insert_with(Instant::now);
+                heard.first.get_or_insert_with(time::now);
                 heard.views.push(view);
             }
             Err(why) => heard.silent.push((sentinel.clone(), Arc::new(why))),
@@ -139,7 +140,7 @@ impl Heard {
         } else {
             AFTER_FIRST
         };
-        let left = longest.min(after_first).checked_sub(first.elapsed())?;
+        let left = longest.min(after_first).checked_sub(time::since(first))?;
         (!left.is_zero()).then_some(left)
     }
 

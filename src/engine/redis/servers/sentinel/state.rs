@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::lookup::Lookup;
+use crate::base::sys::time;
 use crate::engine::redis::server::Server;
 
 /// When no sentinel has answered, a master that works isn't looked up again for as long.
@@ -49,7 +50,7 @@ impl State {
         let Some(master) = &self.master else {
             return Known::Nothing;
         };
-        let now = Instant::now();
+        let now = time::now();
         let server = master.server.clone();
         let is_fresh = now.saturating_duration_since(master.found) <= within;
         let age = |at: Instant| now.saturating_duration_since(at);

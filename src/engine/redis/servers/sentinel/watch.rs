@@ -13,6 +13,7 @@ use super::Sentinels;
 use super::lookup::{AFTER_FIRST, Lookup};
 use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
+use crate::base::sys::time;
 use crate::engine::redis::server::Server;
 
 /// A call without an answer looks for the next master after so long, and again as often.
@@ -22,7 +23,7 @@ impl Sentinels {
     /// The same deadline, for a call to this master: it is over when another has taken its place.
     pub(super) fn watched(&self, master: &Arc<Server>, deadline: &Deadline) -> Deadline {
         let (sentinels, master) = (self.me.clone(), Arc::downgrade(master));
-        let (caller, slow) = (deadline.cancel().cloned(), Instant::now() + SLOW);
+        let (caller, slow) = (deadline.cancel().cloned(), time::now() + SLOW);
         deadline.clone().or(&Cancel::when(move || {
             if caller.as_ref().is_some_and(Cancel::is_set) {
                 return true;
@@ -30,7 +31,7 @@ impl Sentinels {
             let (Some(sentinels), Some(master)) = (sentinels.upgrade(), master.upgrade()) else {
                 return false;
             };
-            if Instant::now() >= slow && !master.retired().is_set() {
+            if time::now() >= slow && !master.retired().is_set() {
                 sentinels.look_beside(slow);
             }
             master.retired().is_set()
@@ -41,7 +42,7 @@ impl Sentinels {
     fn look_beside(&self, since: Instant) {
         let last = self.state.lock().lookup.clone();
         let is_recent =
-            |lookup: &Arc<Lookup>| lookup.began >= since && lookup.began.elapsed() < SLOW;
+            |lookup: &Arc<Lookup>| lookup.began >= since && time::since(lookup.began) < SLOW;
         let lookup = last.filter(is_recent);
         let lookup = lookup.unwrap_or_else(|| self.join_or_start());
         if !lookup.is_undecided() {

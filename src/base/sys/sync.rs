@@ -8,6 +8,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{self, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
+use super::time;
+
 pub(crate) use std::sync::MutexGuard;
 
 /// A mutex of `std` that can be locked again after a panic.
@@ -67,7 +69,7 @@ impl Condvar {
         until: impl Into<Option<Instant>>,
     ) -> MutexGuard<'a, T> {
         match until.into() {
-            Some(until) => self.wait_for(guard, until.saturating_duration_since(Instant::now())),
+            Some(until) => self.wait_for(guard, until.saturating_duration_since(time::now())),
             None => self.0.wait(guard).unwrap_or_else(PoisonError::into_inner),
         }
     }
@@ -111,7 +113,7 @@ impl<T> TimedMutex<T> {
     pub(crate) fn try_lock_until(&self, until: Instant) -> Option<TimedGuard<'_, T>> {
         let mut is_locked = self.is_locked.lock();
         while *is_locked {
-            if Instant::now() >= until {
+            if time::now() >= until {
                 return None;
             }
             is_locked = self.unlocked.wait_until(is_locked, until);

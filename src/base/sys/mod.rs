@@ -1,0 +1,65 @@
+//! The only door to time, threads, locks, channels, look-ups, connections and randomness.
+//!
+//! It uses nothing else of this crate. No other module asks the system for any of these (`tests/layers.rs` checks it), so a
+//! simulation can take the place of this one module.
+
+#[cfg(feature = "_sockets")]
+pub(crate) mod net;
+pub(crate) mod sync;
+pub(crate) mod time;
+
+pub(crate) use crossbeam_channel as channel;
+
+use std::io;
+use std::thread::{self, Scope, ScopedJoinHandle};
+
+use uuid::Uuid;
+
+/// Starts a thread that nobody joins.
+pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let thread = thread::Builder::new().name(name.to_owned());
+    thread.spawn(work).map(drop)
+}
+
+/// Starts a thread with a stack of its own size, in bytes.
+pub(crate) fn spawn_with_stack(
+    name: &str,
+    stack: usize,
+    work: impl FnOnce() + Send + 'static,
+) -> io::Result<()> {
+    let thread = thread::Builder::new().name(name.to_owned());
+    thread.stack_size(stack).spawn(work).map(drop)
+}
+
+/// Starts a thread that has ended when `std::thread::scope` returns.
+pub(crate) fn spawn_scoped<'scope, T: Send + 'scope>(
+    name: &str,
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> io::Result<ScopedJoinHandle<'scope, T>> {
+    let thread = thread::Builder::new().name(name.to_owned());
+    thread.spawn_scoped(scope, work)
+}
+
+/// A fraction of 0 to 1, 1 excluded.
+pub(crate) fn random_fraction() -> f64 {
+    fastrand::f64()
+}
+
+/// A number below `end`, which isn't 0.
+#[allow(dead_code, reason = "engines with several hosts use it")]
+pub(crate) fn random_below(end: usize) -> usize {
+    fastrand::usize(..end)
+}
+
+/// Random bytes of the system, of which none are drawn ahead: two copies of one process never get the same.
+///
+/// Not by [`Uuid::new_v4`], which draws ahead where a program turns on the feature `fast-rng` of that crate.
+pub(crate) fn random_uuid() -> Uuid {
+    let mut bytes = uuid::Bytes::default();
+    match getrandom::fill(&mut bytes) {
+        Ok(()) => uuid::Builder::from_random_bytes(bytes).into_uuid(),
+        // It panics, as anything must that needs randomness and has none.
+        Err(_) => Uuid::new_v4(),
+    }
+}
