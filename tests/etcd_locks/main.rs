@@ -4,6 +4,7 @@
 #![cfg(feature = "etcd")]
 
 mod etcd_costs;
+mod etcd_far;
 mod etcd_late;
 mod etcd_leases;
 mod etcd_lost_answers;

@@ -12,7 +12,8 @@
 
 use super::client::KeptAlive;
 use super::client::failure::Failure;
-use super::client::txn::{Answer, Compare, Op, OpResult, Range, Txn};
+use super::client::txn::{Answer, Compare, LeaseId, Op, OpResult, Range, Txn};
+use super::far::{as_written, has_to_move, is_far, put_under};
 use super::keys::Keys;
 use super::look::{Look, others};
 use super::owners::Own;
@@ -23,7 +24,7 @@ use crate::base::value::Stored;
 use crate::engine::line::{Presence, Step, When, token_of, uuid_of};
 use crate::engine::{Grant, Request, Unanswered};
 
-type Entered = Result<Step, Unanswered<Failure>>;
+pub(super) type Entered = Result<Step, Unanswered<Failure>>;
 
 impl EtcdStore {
     /// Takes the lock alone if nobody is in line, and else stands in line, if it waits.
@@ -41,7 +42,10 @@ impl EtcdStore {
             let broken = keys.broken(uuid_of(request.owner));
             compares.push(Compare::Absent(Range::Key(broken)));
         }
-        let mut then: Vec<_> = keys.iter().map(|keys| put_place(keys, own)).collect();
+        let mut then: Vec<_> = keys
+            .iter()
+            .map(|keys| put_place(keys, own, own.lease.id))
+            .collect();
         then.extend(self.entering(request, own, &keys, deadline)?);
         let mut otherwise = Vec::with_capacity(3 * keys.len());
         if waits {
@@ -59,6 +63,8 @@ impl EtcdStore {
         let written = answer.succeeded || answer.results.contains(&OpResult::If(true));
         self.check_data(request.owner, own, (&answer, written))?;
         let created = answer.revision;
+        let is_far = !answer.succeeded && is_far(answer.most_keys);
+        self.owners.change(request.owner, |own| own.is_far = is_far);
         self.went_in(request, answer, (created, look), deadline)
     }
 
@@ -69,18 +75,32 @@ impl EtcdStore {
         };
         let keys = self.keys(request.claim);
         let look = Look::of(self, request, own, Some(created));
+        let has_to_move = has_to_move(own);
         let mut compares = Vec::with_capacity(2 * keys.len());
         for keys in &keys {
             // It is there since then: one that was deleted, and put again late, has others ahead of it.
-            compares.push(Compare::CreatedAt(keys.place(&own.id), created));
+            compares.push(match has_to_move {
+                true => as_written(keys, own),
+                false => Compare::CreatedAt(keys.place(&own.id), created),
+            });
             compares.push(Compare::NoneCreatedBefore(keys.line(), created));
+        }
+        let mut then = self.entering(request, own, &keys, deadline)?;
+        if has_to_move {
+            let lease = self.leases.grant(request.ttl, deadline);
+            let (lease, _) = lease.map_err(Unanswered::unsent)?;
+            self.moves_to(request, lease);
+            then.extend(put_under(&keys, own, lease.id));
         }
         let txn = Txn {
             compares,
-            then: self.entering(request, own, &keys, deadline)?,
+            then,
             otherwise: look.ops(),
         };
         let answer = self.write_entering(request.owner, &txn, deadline)?;
+        if has_to_move {
+            self.went_over(request, &answer);
+        }
         self.went_in(request, answer, (created, look), deadline)
     }
 
@@ -198,7 +218,10 @@ impl EtcdStore {
         };
         let is_new = |keys| is_new(keys, own, request.owner);
         compares.extend(keys.iter().flat_map(is_new));
-        let mut then: Vec<_> = keys.iter().map(|keys| put_place(keys, own)).collect();
+        let mut then: Vec<_> = keys
+            .iter()
+            .map(|keys| put_place(keys, own, own.lease.id))
+            .collect();
         then.extend(look.ops());
         let txn = Txn {
             compares,
@@ -214,7 +237,7 @@ impl EtcdStore {
 
     /// What an answer shows. If others have come behind the owner, of those ahead too few may have been looked at, when it wasn't known
     /// since when the owner is in line. Then it is.
-    fn shown(
+    pub(super) fn shown(
         &self,
         request: Request<'_>,
         look: &Look<'_>,
@@ -248,7 +271,7 @@ impl EtcdStore {
         };
         self.owners.change(request.owner, |own| {
             own.touched = Some(touched);
-            own.keepalive = next_keepalive(touched.since, request.ttl);
+            own.keepalive = next_keepalive(touched.since, own.lease.time(request.ttl));
         });
         Ok(Step::Same)
     }
@@ -280,7 +303,7 @@ impl EtcdStore {
             known.confirm(kept.answer.by);
             if let Some(since) = kept.since.filter(|_| known.lease.id == own.lease.id) {
                 known.lease.since = known.lease.since.max(since);
-                known.keepalive = next_keepalive(known.lease.since, request.ttl);
+                known.keepalive = next_keepalive(known.lease.since, known.lease.time(request.ttl));
             }
         });
         Ok(kept)
@@ -295,15 +318,15 @@ fn is_new(keys: &Keys, own: &Own, owner: &Owner) -> [Compare; 2] {
 fn stand_in_line(keys: &Keys, own: &Own, owner: &Owner) -> Op {
     Op::If(Txn {
         compares: is_new(keys, own, owner).into(),
-        then: vec![put_place(keys, own)],
+        then: vec![put_place(keys, own, own.lease.id)],
         otherwise: Vec::new(),
     })
 }
 
-fn put_place(keys: &Keys, own: &Own) -> Op {
+pub(super) fn put_place(keys: &Keys, own: &Own, lease: LeaseId) -> Op {
     Op::Put {
         key: keys.place(&own.id),
         value: own.text.clone(),
-        lease: Some(own.lease.id),
+        lease: Some(lease),
     }
 }

@@ -27,6 +27,20 @@ pub(super) struct ServerLease {
     pub(super) revision: u64,
 }
 
+/// A long lease lasts for so many ttls. One that waits behind many has it: to keep all of them alive for a ttl each would cost
+/// the servers more than the locks.
+const LONG: u32 = 16;
+
+impl ServerLease {
+    /// How long it lasts, for an owner with that ttl.
+    pub(super) fn time(&self, ttl: Duration) -> Duration {
+        match self.id.is_long() {
+            true => ttl * LONG,
+            false => ttl,
+        }
+    }
+}
+
 /// How long what has to be told outlives its owner: `ABANDONMENT` at most, and half of it at least.
 const MEMORY: Duration = crate::base::limits::ABANDONMENT;
 
@@ -78,6 +92,16 @@ impl Leases {
         deadline: &Deadline,
     ) -> Result<(ServerLease, u64), Failure> {
         self.grant_as((LeaseId::new(), false), ttl, deadline)
+    }
+
+    /// A long one.
+    pub(super) fn grant_long(
+        &self,
+        ttl: Duration,
+        deadline: &Deadline,
+    ) -> Result<ServerLease, Failure> {
+        let granted = self.grant_as((LeaseId::new_long(), false), ttl * LONG, deadline);
+        granted.map(|(lease, _)| lease)
     }
 
     fn grant_as(

@@ -4,6 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::client::failure::Failure;
+use super::far::may_stretch;
 use super::owners::Own;
 use super::store::{EtcdStore, delete, reading};
 use super::watch::EtcdWatch;
@@ -58,9 +59,15 @@ impl LineStore for EtcdStore {
         why: Why,
         deadline: &Deadline,
     ) -> Result<Step, Unanswered> {
-        let own = self.known(request.owner);
-        let is_due = own.keepalive <= self.clock.now() && why != Why::Unclear;
+        let (mut own, now) = (self.known(request.owner), self.clock.now());
+        if let Some(sleeper) = own.sleeper.take_if(|one| one.until <= now) {
+            self.pass_over(request, &sleeper, deadline);
+        }
+        let is_due = own.keepalive <= now && why != Why::Unclear;
         let step = match why {
+            Why::Quiet if is_due && may_stretch(request, &own) => {
+                self.stretch(request, &own, deadline)
+            }
             Why::Quiet if is_due => self.keep(request, &own, deadline),
             _ if is_due && own.touched.is_none() => self.beat(request, &own, deadline),
             // Going in is a commit also where somebody is still ahead.
@@ -95,18 +102,19 @@ impl LineStore for EtcdStore {
     }
 
     fn rest(&self, request: Request<'_>) -> Duration {
-        let keepalive = self.known(request.owner).keepalive;
-        keepalive.since(self.clock.now())
+        let own = self.known(request.owner);
+        let looks = own.sleeper.map_or(own.keepalive, |one| one.until);
+        looks.min(own.keepalive).since(self.clock.now())
     }
 
     fn watch(
         &self,
         request: Request<'_>,
         blocker: &Blocker,
-        _seen: &Snapshot,
+        seen: &Snapshot,
         deadline: &Deadline,
     ) -> Result<Watched<EtcdWatch>> {
-        EtcdWatch::begin(self, request, blocker, deadline)
+        EtcdWatch::begin(self, request, (blocker, seen), deadline)
     }
 
     fn leave(&self, request: Request<'_>, deadline: &Deadline) -> Result<(), Unanswered> {
@@ -137,7 +145,7 @@ impl LineStore for EtcdStore {
         let Some(own) = self.owners.remove(request.owner) else {
             return;
         };
-        if !own.is_unclear {
+        if !own.is_unclear && !own.lease.id.is_long() {
             return self.leases.give_back(own.lease);
         }
         // A question of its own that comes late is refused from now on, but one that came just now may have left word that it
@@ -180,7 +188,7 @@ impl EtcdStore {
     ) -> Result<Step, Unanswered<Failure>> {
         // One that has nothing takes another lease if its own isn't new any more.
         if let Some(own) = self.owners.get(request.owner)
-            && !self.leases.is_fresh(&own.lease, request.ttl)
+            && (own.lease.id.is_long() || !self.leases.is_fresh(&own.lease, request.ttl))
         {
             self.drop_lease(request.owner, deadline);
         }

@@ -2,6 +2,7 @@
 
 use super::client::txn::{Answer, Entry as KeyValue, Op};
 use super::entry::entry_of;
+use super::far::settle;
 use super::keys::{Keys, last_part};
 use super::owners::Own;
 use super::store::{EtcdStore, get, got, value_of};
@@ -116,6 +117,7 @@ impl<'a> Look<'a> {
         let wants_value = self.for_grant && self.request.claim.valued;
         seen.value = wants_value.then(|| got.next().and_then(value_of));
         seen.own = self.presence(store, &seen.lines);
+        store.note_sleeper(self.request, &seen);
         (seen, is_short)
     }
 
@@ -163,9 +165,16 @@ impl<'a> Look<'a> {
             Part::Ahead { created: None, .. } | Part::Whole => first.is_some(),
         };
         let is_whole = is_as_known && all.all(|other| other == first);
-        store
-            .owners
-            .change(owner, |own| own.created = first.filter(|_| is_whole));
+        let entry = lines.first().and_then(|line| line.find(owner));
+        store.owners.change(owner, |own| {
+            own.created = first.filter(|_| is_whole);
+            if let Some((_, entry)) = entry {
+                own.modified = entry.version;
+                if own.moving.map(|lease| lease.id.0) == entry.session {
+                    settle(own, self.request.ttl, entry.version);
+                }
+            }
+        });
         if store.distrusts_lease(owner, lines) {
             Presence::Remains
         } else if is_whole {

@@ -28,6 +28,7 @@ mod commit;
 mod diagnosis;
 mod enter;
 mod entry;
+mod far;
 mod keys;
 mod leases;
 mod line_store;

@@ -25,8 +25,16 @@ pub(super) struct Own {
     pub(super) touched: Option<Touched>,
     /// When its lease is to be kept alive next, while it waits.
     pub(super) keepalive: BootInstant,
+    /// The lease that a request without an answer may have moved its entry to.
+    pub(super) moving: Option<ServerLease>,
     /// The revision at which its entries were created, if it is known to have some.
     pub(super) created: Option<u64>,
+    /// And that at which they were written last.
+    pub(super) modified: u64,
+    /// Whether many were ahead when it came.
+    pub(super) is_far: bool,
+    /// The first in line, which was seen not to have taken what is free.
+    pub(super) sleeper: Option<Sleeper>,
     /// The last part of its keys: that of an owner that has passed its lease on to this one, or its own.
     pub(super) id: String,
     /// What its entry holds, as far as answers said.
@@ -37,6 +45,18 @@ pub(super) struct Own {
     pub(super) has_entered: bool,
     /// Whether it has released the lock as one that is done with it.
     pub(super) is_released: bool,
+}
+
+/// The first in line of a name, under a long lease: so it hasn't gone in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sleeper {
+    /// Of which name of the request.
+    pub(super) name: usize,
+    pub(super) id: String,
+    pub(super) created: u64,
+    pub(super) modified: u64,
+    /// When it is passed over, if it hasn't gone in by then.
+    pub(super) until: BootInstant,
 }
 
 impl Own {
@@ -50,7 +70,11 @@ impl Own {
             },
             touched: None,
             keepalive: BootInstant::START,
+            moving: None,
             created: None,
+            modified: 0,
+            is_far: false,
+            sleeper: None,
             id: uuid_of(owner).to_owned(),
             text: Vec::new(),
             is_unclear: true,
@@ -70,9 +94,15 @@ impl Own {
 
     /// When it was last heard of.
     fn last_heard(&self) -> BootInstant {
-        let since = self.lease.since;
-        self.touched
-            .map_or(since, |touched| touched.since.max(since))
+        let touched = self
+            .touched
+            .map_or(BootInstant::START, |touched| touched.since);
+        let heard = self.lease.since.max(touched);
+        // A long lease needn't be heard of earlier.
+        match self.lease.id.is_long() {
+            true => heard.max(self.keepalive),
+            false => heard,
+        }
     }
 }
 

@@ -1,14 +1,17 @@
 //! How a waiter watches those in its way, and its own entry.
 
+use std::time::Duration;
+
 use super::client::Event;
 use super::client::txn::Range;
 use super::client::watch::Watch;
+use super::far::time_to_go_in;
 use super::keys::Keys;
 use super::store::EtcdStore;
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::engine::Request;
-use crate::engine::line::{Blocker, LineWatch, Watched};
+use crate::engine::line::{Blocker, LineWatch, Snapshot, Watched};
 
 /// A watch of some keys of one line, or of all of it.
 #[derive(Debug)]
@@ -19,6 +22,12 @@ pub(super) struct EtcdWatch {
     has_puts: bool,
     /// Those that count.
     keys: Vec<String>,
+    /// The one before that in the way, if just one is in the way. When it is gone, that one may have come to the front: it is looked at
+    /// if it hasn't gone in soon.
+    before: Option<String>,
+    time_to_go_in: Duration,
+    /// When.
+    looks: Option<Deadline>,
     /// What happened later than this is news.
     revision: u64,
     endpoint: String,
@@ -31,11 +40,13 @@ impl EtcdWatch {
     pub(super) fn begin(
         store: &EtcdStore,
         request: Request<'_>,
-        blocker: &Blocker,
+        (blocker, seen): (&Blocker, &Snapshot),
         deadline: &Deadline,
     ) -> Result<Watched<Self>> {
         let names = store.keys(request.claim);
-        let (keys, ranges) = watched(&names[blocker.name], blocker);
+        let (keys, mut ranges) = watched(&names[blocker.name], blocker);
+        let before = one_before(blocker, seen).map(|id| names[blocker.name].place(id));
+        ranges.extend(before.clone().map(Range::Key));
         let watch = store.client.watch(&ranges, blocker.heeds_changes, deadline);
         let watch = watch.map_err(|e| store.error(Some(request.key().name()), e))?;
         Ok(Watched {
@@ -47,6 +58,9 @@ impl EtcdWatch {
                 ranges,
                 has_puts: blocker.heeds_changes,
                 keys,
+                before,
+                time_to_go_in: time_to_go_in(request.ttl),
+                looks: None,
                 revision: blocker.revision,
                 endpoint: store.client.place().to_owned(),
             },
@@ -62,6 +76,14 @@ impl EtcdWatch {
     }
 }
 
+/// The entry before the one that is in the way.
+fn one_before<'a>(blocker: &Blocker, seen: &'a Snapshot) -> Option<&'a str> {
+    let line = &seen.lines[blocker.name].0;
+    let in_way = blocker.ahead.first().filter(|_| blocker.is_one)?;
+    let at = line.iter().position(|entry| entry.id == *in_way)?;
+    Some(&line[at.checked_sub(1)?].id)
+}
+
 /// The keys that count, and what is watched for them.
 fn watched(name: &Keys, blocker: &Blocker) -> (Vec<String>, Vec<Range>) {
     let ids = blocker.ahead.iter().chain([&blocker.own]);
@@ -75,7 +97,8 @@ fn watched(name: &Keys, blocker: &Blocker) -> (Vec<String>, Vec<Range>) {
 
 impl LineWatch for EtcdWatch {
     fn goes_on_for(&mut self, blocker: &Blocker) -> bool {
-        let (keys, ranges) = watched(&self.names[blocker.name], blocker);
+        let (keys, mut ranges) = watched(&self.names[blocker.name], blocker);
+        ranges.extend(self.before.clone().map(Range::Key));
         let is_it = ranges == self.ranges && blocker.heeds_changes == self.has_puts;
         if is_it {
             (self.keys, self.revision) = (keys, blocker.revision);
@@ -85,12 +108,21 @@ impl LineWatch for EtcdWatch {
 
     fn wait(&mut self, until: &Deadline) -> Result<bool> {
         loop {
-            let events = self.watch.next(until);
+            let next = self
+                .looks
+                .as_ref()
+                .map_or_else(|| until.clone(), |at| until.within(at.remaining()));
+            let events = self.watch.next(&next);
             let events = events.map_err(|e| e.into_error(None, &self.endpoint))?;
-            if self.is_news(&events) {
+            if self.is_news(&events) || self.looks.take_if(|at| at.is_over()).is_some() {
                 return Ok(true);
             }
-            if events.is_empty() {
+            let is_before =
+                |event: &Event| self.before.as_deref().map(str::as_bytes) == Some(&event.key);
+            if events.iter().any(is_before) {
+                self.before = None;
+                self.looks = Some(Deadline::after(self.time_to_go_in));
+            } else if events.is_empty() {
                 return Ok(false);
             }
         }

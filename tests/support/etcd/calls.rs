@@ -141,6 +141,24 @@ impl Etcd {
         lease.map_or(0, |id| id.parse().expect("a number"))
     }
 
+    /// Returns for how many seconds a lease was granted.
+    #[track_caller]
+    pub fn granted_ttl(&self, lease: i64) -> u64 {
+        let answer = self.call("/v3/lease/timetolive", &json!({ "ID": lease.to_string() }));
+        number(&answer["grantedTTL"])
+    }
+
+    /// Grants a lease of that number, and sets a key that ends with it.
+    #[track_caller]
+    pub fn put_under(&self, (lease, seconds): (i64, u64), key: &str, value: &str) {
+        let body = json!({ "ID": lease.to_string(), "TTL": seconds.to_string() });
+        self.call("/v3/lease/grant", &body);
+        let body = json!({
+            "key": encoded(key), "value": encoded(value), "lease": lease.to_string(),
+        });
+        self.call("/v3/kv/put", &body);
+    }
+
     /// Deletes a key.
     #[track_caller]
     pub fn delete(&self, key: &str) {

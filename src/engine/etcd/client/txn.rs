@@ -8,6 +8,9 @@ use crate::base::sys;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::engine::etcd) struct LeaseId(pub(in crate::engine::etcd) i64);
 
+/// This bit of its number says that a lease is a long one.
+const LONG: i64 = 1 << 62;
+
 impl LeaseId {
     /// Chosen here, so that a request without an answer can be repeated, or undone. No other process chooses the same: a random number of
     /// 62 bits, which isn't drawn ahead.
@@ -15,6 +18,15 @@ impl LeaseId {
         let (first, second) = sys::random_uuid().as_u64_pair();
         let bits = (first ^ second) >> 2;
         LeaseId(i64::try_from(bits).map_or(1, |bits| bits.max(1)))
+    }
+
+    /// The same of a long lease, which every process can tell by its number.
+    pub(in crate::engine::etcd) fn new_long() -> Self {
+        LeaseId(Self::new().0 | LONG)
+    }
+
+    pub(in crate::engine::etcd) fn is_long(self) -> bool {
+        self.0 & LONG != 0
     }
 }
 
@@ -95,6 +107,8 @@ pub(in crate::engine::etcd) struct Answer {
     pub(in crate::engine::etcd) by: Seen,
     /// Of the operations that were carried out, in their order.
     pub(in crate::engine::etcd) results: Vec<OpResult>,
+    /// How many keys there are in the range that has most of those that were read, whatever was the limit.
+    pub(in crate::engine::etcd) most_keys: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

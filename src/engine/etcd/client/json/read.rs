@@ -27,6 +27,7 @@ pub(in super::super) fn transaction(answer: &Value) -> Option<Answer> {
         revision: revision(header, "revision")?,
         by: seen(header)?,
         results: results.iter().map(result).collect::<Option<_>>()?,
+        most_keys: results.iter().map(count).max().unwrap_or(0),
     })
 }
 
@@ -115,6 +116,12 @@ fn result(response: &Value) -> Option<OpResult> {
         }
         _ => None,
     }
+}
+
+/// How many keys there are in a range.
+fn count(response: &Value) -> u64 {
+    let range = response.get("response_range");
+    range.and_then(|of| number(of, "count")).unwrap_or(0)
 }
 
 fn entry(entry: &Value) -> Option<Entry> {

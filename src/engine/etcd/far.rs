@@ -1,0 +1,182 @@
+//! Waiters behind many others: they have a long lease, and so cost the servers little.
+//!
+//! To keep a lease alive costs three members about a millisecond. An owner that came when many were ahead moves its entry to a long
+//! lease when its own would have to be kept alive for the first time, and to a new one of a ttl when it goes in: a holder has none that is long.
+//! So the entry of one that has died may stand in line for longer than a ttl. When it comes to the front, the waiter
+//! behind it passes it over. That one watches also the entry before the one in its way, and so learns that it is at the front.
+//!
+//! What always holds here: each move has to find the entry as it was written last. So one that comes late, or after the entry was passed
+//! over, changes nothing.
+
+use std::time::Duration;
+
+use super::client::txn::{Answer, Compare, LeaseId, Op, Txn};
+use super::enter::{Entered, put_place};
+use super::keys::Keys;
+use super::leases::ServerLease;
+use super::look::Look;
+use super::owners::{Own, Sleeper};
+use super::store::{EtcdStore, delete, next_keepalive};
+use crate::base::clock::Deadline;
+use crate::engine::line::{Snapshot, Step};
+use crate::engine::{Request, Unanswered};
+
+/// So many ahead are many. In a line that isn't longer each waiter has a lease of a ttl.
+const MANY: u64 = 16;
+
+/// The first in line has twice this time to go in: until it is looked at, and from then on.
+pub(super) fn time_to_go_in(ttl: Duration) -> Duration {
+    ttl / 2
+}
+
+/// Whether one that came then, and saw so many keys in line, came behind many.
+pub(super) fn is_far(keys: u64) -> bool {
+    MANY < keys
+}
+
+/// Whether the owner's entry is to have a long lease. A question of the owner without an answer may put it in line anew under the lease that it has
+/// now, which has to be revoked then.
+pub(super) fn may_stretch(request: Request<'_>, own: &Own) -> bool {
+    let is_simple = request.claim.is_exclusive() && !request.claim.has_many();
+    let is_clear = own.created.is_some() && !own.is_unclear;
+    own.is_far && is_simple && is_clear && !own.lease.id.is_long()
+}
+
+/// Whether the owner has to move its entry to a lease of a ttl when it goes in: from a long one, or one that it may have been moved to.
+pub(super) fn has_to_move(own: &Own) -> bool {
+    own.lease.id.is_long() || own.moving.is_some()
+}
+
+impl EtcdStore {
+    /// Moves the owner's entry to a long lease.
+    pub(super) fn stretch(&self, request: Request<'_>, own: &Own, deadline: &Deadline) -> Entered {
+        let lease = self.leases.grant_long(request.ttl, deadline);
+        let lease = lease.map_err(Unanswered::unsent)?;
+        self.moves_to(request, lease);
+        let look = Look::of(self, request, own, own.created);
+        let keys = self.keys(request.claim);
+        let txn = Txn {
+            compares: keys.iter().map(|keys| as_written(keys, own)).collect(),
+            then: put_under(&keys, own, lease.id),
+            otherwise: look.ops(),
+        };
+        let answer = self.write(request.owner, &txn, deadline)?;
+        if answer.succeeded {
+            self.moved(request, &answer);
+            return Ok(Step::Same);
+        }
+        self.shown(request, &look, answer, deadline)
+    }
+
+    /// From now on its entry may be under that lease.
+    pub(super) fn moves_to(&self, request: Request<'_>, lease: ServerLease) {
+        self.owners
+            .change(request.owner, |own| own.moving = Some(lease));
+    }
+
+    /// The answer to what has moved its entry.
+    pub(super) fn moved(&self, request: Request<'_>, answer: &Answer) {
+        let moved = |own: &mut Own| settle(own, request.ttl, answer.revision);
+        self.owners.change(request.owner, moved);
+    }
+
+    /// The answer to a question by which it was to go in, and to move its entry.
+    pub(super) fn went_over(&self, request: Request<'_>, answer: &Answer) {
+        if answer.succeeded {
+            return self.moved(request, answer);
+        }
+        let mut unused = None;
+        self.owners
+            .change(request.owner, |own| unused = own.moving.take());
+        unused
+            .into_iter()
+            .for_each(|lease| self.leases.give_back(lease));
+    }
+
+    /// Finds in what was seen whether the first in line is one that hasn't gone in, and is all that is in the owner's way.
+    pub(super) fn note_sleeper(&self, request: Request<'_>, seen: &Snapshot) {
+        let found = seen.blocker(request).and_then(|blocker| {
+            let first = seen.lines[blocker.name].0.first()?;
+            // Numbers of leases that other programs have say nothing.
+            let is_ours = first.owner().is_some();
+            let is_long = is_ours && first.session.is_some_and(|id| LeaseId(id).is_long());
+            let is_it = blocker.is_one && blocker.ahead[0] == first.id;
+            (seen.is_whole && is_long && is_it).then(|| Sleeper {
+                name: blocker.name,
+                id: first.id.clone(),
+                created: first.place,
+                modified: first.version,
+                until: self.clock.now().plus(time_to_go_in(request.ttl)),
+            })
+        });
+        self.owners.change(request.owner, |own| {
+            let is_known = |one: &Sleeper| found.as_ref().is_some_and(|new| new.is_same(one));
+            if !own.sleeper.as_ref().is_some_and(is_known) {
+                own.sleeper = found;
+            }
+        });
+    }
+
+    /// Takes the first out of the line, if it still is that, and hasn't gone in. If it lives it comes into line anew.
+    pub(super) fn pass_over(&self, request: Request<'_>, first: &Sleeper, deadline: &Deadline) {
+        let keys = &self.keys(request.claim)[first.name];
+        let place = keys.place(&first.id);
+        let txn = Txn {
+            compares: vec![
+                Compare::ModifiedAt(place.clone(), first.modified),
+                Compare::NoneCreatedBefore(keys.line(), first.created),
+            ],
+            then: vec![delete(place)],
+            otherwise: Vec::new(),
+        };
+        match self.client.transact(&txn, deadline) {
+            Ok(answer) => {
+                if answer.succeeded {
+                    let name = request.claim.keys()[first.name].name();
+                    log::info!(
+                        "the first that waits for {name} hasn't taken it, and is passed over"
+                    );
+                }
+                self.owners.change(request.owner, |own| own.sleeper = None);
+            }
+            Err(Unanswered { error, .. }) => {
+                log::debug!("the first in line isn't passed over: {error:?}");
+                let again = self.clock.now().plus(time_to_go_in(request.ttl));
+                self.owners.change(request.owner, |own| {
+                    own.sleeper = Some(Sleeper {
+                        until: again,
+                        ..first.clone()
+                    });
+                });
+            }
+        }
+    }
+}
+
+/// The owner's entry is under the lease that it was to be moved to, since that revision.
+pub(super) fn settle(own: &mut Own, ttl: Duration, revision: u64) {
+    let Some(lease) = own.moving.take() else {
+        return;
+    };
+    own.lease = ServerLease { revision, ..lease };
+    own.modified = revision;
+    own.keepalive = next_keepalive(lease.since, lease.time(ttl));
+    own.touched = None;
+}
+
+/// The entry is there, and is as it was written last.
+pub(super) fn as_written(keys: &Keys, own: &Own) -> Compare {
+    Compare::ModifiedAt(keys.place(&own.id), own.modified)
+}
+
+/// Puts the entries under another lease.
+pub(super) fn put_under(keys: &[Keys], own: &Own, lease: LeaseId) -> Vec<Op> {
+    let place = |keys: &Keys| put_place(keys, own, lease);
+    keys.iter().map(place).collect()
+}
+
+impl Sleeper {
+    fn is_same(&self, other: &Self) -> bool {
+        (self.name, &self.id, self.modified) == (other.name, &other.id, other.modified)
+    }
+}
