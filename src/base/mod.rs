@@ -21,6 +21,7 @@ pub(crate) mod observer;
 pub(crate) mod options;
 pub(crate) mod owner;
 mod owner_maker;
+pub(crate) mod percent;
 #[cfg(test)]
 pub(crate) mod random;
 pub(crate) mod sys;

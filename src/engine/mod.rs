@@ -57,6 +57,7 @@ pub(crate) mod memory;
 mod net;
 pub(crate) mod open;
 mod operations;
+mod receivers;
 #[cfg(feature = "redis")]
 mod redis;
 mod rules;

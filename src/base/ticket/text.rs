@@ -2,13 +2,12 @@
 //!
 //! A mode is `x`, `r` or `COUNT/OF`. In each part all bytes but letters, digits and `-._~/` are `%xx`.
 
-use std::fmt::Write as _;
-
 use super::OwnerTicket;
 use crate::base::claim::{Claim, Mode, Prefer};
 use crate::base::error::{Error, Result};
 use crate::base::name::{Key, Namespace};
 use crate::base::owner::Owner;
+use crate::base::percent;
 
 /// The first part, with the version of the rest.
 const KIND: &str = "crosslock1";
@@ -106,35 +105,12 @@ fn invalid(what: &str) -> Error {
 }
 
 fn escaped(part: &str) -> String {
-    let mut text = String::with_capacity(part.len());
-    for byte in part.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
-            text.push(byte.into());
-        } else {
-            // Writing to a string doesn't fail.
-            let _ = write!(text, "%{byte:02x}");
-        }
-    }
-    text
+    let is_plain = |_, byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    percent::escaped(part, is_plain)
 }
 
 fn unescaped(part: &str) -> Option<String> {
-    let (mut bytes, mut rest) = (Vec::with_capacity(part.len()), part.as_bytes());
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let (digits, after) = rest.split_at_checked(2)?;
-        let digits = std::str::from_utf8(digits).ok()?;
-        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return None;
-        }
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        rest = after;
-    }
-    String::from_utf8(bytes).ok()
+    String::from_utf8(percent::unescaped(part)?).ok()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 use super::client::txn::Range;
 use crate::base::name::{Key, Namespace};
+use crate::base::percent;
 
 /// The keys of one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +77,10 @@ pub(super) fn of_names(root: &str, namespace: &Namespace, prefix: &str) -> Strin
 pub(super) fn name_of(root: &str, namespace: &Namespace, key: &str) -> Option<(String, bool)> {
     let rest = key.strip_prefix(&*of_namespace(root, namespace.as_str()))?;
     let (name, rest) = rest.split_once('/')?;
-    Some((unescaped(name)?, rest.starts_with(LINE)))
+    Some((
+        percent::unescaped_text(name, is_plain)?,
+        rest.starts_with(LINE),
+    ))
 }
 
 fn of_namespace(root: &str, namespace: &str) -> String {
@@ -87,37 +91,13 @@ fn of_namespace(root: &str, namespace: &str) -> String {
     }
 }
 
-/// A name as a part of a key. Each byte has its own, so that what begins alike still does.
+/// A name as a part of a key.
 fn escaped(name: &str) -> String {
-    let mut text = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            text.push(byte.into());
-        } else {
-            text.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    text
+    percent::escaped(name, is_plain)
 }
 
-/// `None` for what no name is escaped to.
-fn unescaped(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        if *first == b'%' {
-            let digits = after.get(..2)?;
-            let digits = std::str::from_utf8(digits).ok()?;
-            bytes.push(u8::from_str_radix(digits, 16).ok()?);
-            rest = &after[2..];
-        } else {
-            bytes.push(*first);
-            rest = after;
-        }
-    }
-    String::from_utf8(bytes)
-        .ok()
-        .filter(|name| escaped(name) == text)
+fn is_plain(_: usize, byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
 }
 
 #[cfg(test)]

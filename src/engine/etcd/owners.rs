@@ -1,9 +1,6 @@
-//! What this process knows of its owners: each has an entry in the line of its names, under a lease. And who hears of those
-//! whose lease it has ended.
+//! What this process knows of its owners: each has an entry in the line of its names, under a lease.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::sync::Weak;
 use std::time::Duration;
 
 use super::client::Touched;
@@ -11,10 +8,8 @@ use super::client::proof::Seen;
 use super::client::txn::LeaseId;
 use super::leases::ServerLease;
 use crate::base::clock::BootInstant;
-use crate::base::error::LostReason;
 use crate::base::owner::Owner;
 use crate::base::sys::sync::Mutex;
-use crate::engine::Revocations;
 use crate::engine::line::uuid_of;
 
 /// One owner.
@@ -147,37 +142,6 @@ impl Owners {
 /// An owner whose lease was proved so long ago is gone.
 pub(super) fn gone_after(ttl: Duration) -> Duration {
     2 * ttl + Duration::from_secs(60)
-}
-
-/// Who hears of leases that this process has ended for others: the lockers of an engine, each while it lives.
-#[derive(Default)]
-pub(super) struct Receivers(Mutex<Vec<Weak<dyn Revocations>>>);
-
-impl Receivers {
-    pub(super) fn add(&self, receiver: Weak<dyn Revocations>) {
-        let mut all = self.0.lock();
-        all.retain(|one| one.strong_count() > 0);
-        all.push(receiver);
-    }
-
-    /// Tells all of them of each owner: none knows which are its own before it looks.
-    pub(super) fn tell<'a>(&self, owners: impl IntoIterator<Item = &'a Owner>, reason: LostReason) {
-        // Called without the lock: a receiver may be the last that has its locker.
-        let all: Vec<_> = self.0.lock().iter().filter_map(Weak::upgrade).collect();
-        for owner in owners {
-            all.iter()
-                .for_each(|one| one.revoked(owner.as_str(), u64::MAX, reason));
-        }
-    }
-}
-
-impl fmt::Debug for Receivers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = self.0.lock().len();
-        f.debug_struct("Receivers")
-            .field("count", &count)
-            .finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

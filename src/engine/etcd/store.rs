@@ -9,7 +9,7 @@ use super::client::txn::{Answer, Entry as KeyValue, LeaseId, Op, OpResult, Range
 use super::entry::Text;
 use super::keys::{Keys, of_names};
 use super::leases::Leases;
-use super::owners::{Own, Owners, Receivers, gone_after};
+use super::owners::{Own, Owners, gone_after};
 use crate::base::backoff::shortened;
 use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Clock, Deadline};
@@ -19,6 +19,7 @@ use crate::base::owner::Owner;
 use crate::base::sys::time;
 use crate::base::value::Stored;
 use crate::engine::line::{Entry, Line, until_answered};
+use crate::engine::receivers::Receivers;
 use crate::engine::{Request, Unanswered};
 
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::base::name::{Key, Namespace};
+use crate::base::percent;
 
 /// An injective name, also where the file system folds case: `namespace+name.lock`, where all but
 /// `a-z 0-9 . _ -` is `%xx`, and where parts longer than a file name may be are directories.
@@ -45,28 +46,13 @@ pub(super) fn key_of(namespace: &Namespace, path: &Path) -> Option<Key> {
 }
 
 fn unescaped(text: &str) -> Option<String> {
-    let mut bytes = text.bytes();
-    let mut out = Vec::with_capacity(text.len());
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            out.push(byte);
-            continue;
-        }
-        let hex = [bytes.next()?, bytes.next()?];
-        out.push(u8::from_str_radix(str::from_utf8(&hex).ok()?, 16).ok()?);
-    }
-    String::from_utf8(out).ok()
+    String::from_utf8(percent::unescaped(text)?).ok()
 }
 
+/// In lower case, as is all that stands in it unescaped.
 fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-' => out.push(byte.into()),
-            _ => out.push_str(&format!("%{byte:02x}")),
-        }
-    }
-    out
+    let is_plain = |_, byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-');
+    percent::escaped(text, is_plain).to_ascii_lowercase()
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use self::receivers::Receivers;
 use self::state::State;
+use super::receivers::Receivers;
 use super::rules::Acquired;
 use super::{
     Answer, Change, Cursor, Engine, Grant, Outcome, Pace, Page, Request, Revocations, Unanswered,
@@ -26,7 +26,6 @@ use crate::base::sys::time;
 use crate::base::value::Stored;
 
 mod named;
-mod receivers;
 #[cfg(feature = "testing")]
 mod staged;
 mod state;

@@ -3,6 +3,8 @@
 #[cfg(feature = "_sockets")]
 use std::net::Ipv4Addr;
 
+use crate::base::percent;
+
 /// The parts of a URL behind its scheme, as they stand in it: `%xx` is still to be decoded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(test, derive(Debug))]
@@ -60,17 +62,9 @@ impl Parts<'_> {
 
 /// The bytes that a part stands for.
 pub(in crate::engine) fn decoded_bytes(part: &str) -> Result<Vec<u8>, String> {
-    let mut pieces = part.split('%');
-    let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
-    for piece in pieces {
-        let escape = piece.split_at_checked(2);
-        let (digits, rest) = escape
-            .filter(|(digits, _)| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
-            .ok_or("a % in it isn't followed by two hexadecimal digits: write %25 for %")?;
-        bytes.push(u8::from_str_radix(digits, 16).map_err(|e| e.to_string())?);
-        bytes.extend_from_slice(rest.as_bytes());
-    }
-    Ok(bytes)
+    let bytes = percent::unescaped(part);
+    bytes
+        .ok_or_else(|| "a % in it isn't followed by two hexadecimal digits: write %25 for %".into())
 }
 
 /// The text that a part stands for.

@@ -16,11 +16,10 @@
 //! The servers number the nodes of owners in the order in which they came. Curator sorts nodes by what stands behind the last
 //! `lock-`, and those without it after all numbers: so both stand in one line. No other node may have `lock-` in its name.
 
-use std::fmt::Write;
-
 use crate::base::claim::Mode;
 use crate::base::name::Key;
 use crate::base::owner::Owner;
+use crate::base::percent;
 use crate::base::sys;
 
 pub(super) const HELD: &str = "held";
@@ -52,29 +51,16 @@ pub(super) fn name_path(chroot: &str, key: &Key) -> String {
 
 /// A name that every server takes for a node: some characters and `.` at the beginning aren't allowed there.
 fn encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for (place, byte) in text.bytes().enumerate() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' => encoded.push(byte.into()),
-            b'.' if place > 0 => encoded.push('.'),
-            _ => _ = write!(encoded, "%{byte:02X}"),
-        }
-    }
-    encoded
+    percent::escaped(text, is_plain)
+}
+
+fn is_plain(place: usize, byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_-".contains(&byte) || (byte == b'.' && place > 0)
 }
 
 /// The name whose node is called so; `None` of a node that isn't a name's.
 pub(super) fn decoded(node: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(node.len());
-    let mut rest = node;
-    while let Some((plain, after)) = rest.split_once('%') {
-        bytes.extend_from_slice(plain.as_bytes());
-        bytes.push(u8::from_str_radix(after.get(..2)?, 16).ok()?);
-        rest = &after[2..];
-    }
-    bytes.extend_from_slice(rest.as_bytes());
-    let name = String::from_utf8(bytes).ok()?;
-    (encoded(&name) == node).then_some(name)
+    percent::unescaped_text(node, is_plain)
 }
 
 /// The part of an owner by which its nodes are found.

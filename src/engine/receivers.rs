@@ -8,7 +8,7 @@ use crate::base::owner::Owner;
 use crate::base::sys::sync::Mutex;
 use crate::engine::Revocations;
 
-/// The lockers that share a memory, each while it lives.
+/// The lockers of an engine, each while it lives.
 #[derive(Default)]
 pub(super) struct Receivers(Mutex<Vec<Weak<dyn Revocations>>>);
 
@@ -20,10 +20,7 @@ impl Receivers {
     }
 
     /// Tells all of them of each owner: none knows which are its own before it looks.
-    pub(super) fn tell(&self, owners: &[Owner], reason: LostReason) {
-        if owners.is_empty() {
-            return;
-        }
+    pub(super) fn tell<'a>(&self, owners: impl IntoIterator<Item = &'a Owner>, reason: LostReason) {
         // Called without the lock: a receiver may be the last that has its locker, whose end is told here.
         let all: Vec<_> = self.0.lock().iter().filter_map(Weak::upgrade).collect();
         for owner in owners {
