@@ -12,19 +12,21 @@
 
 use super::client::KeptAlive;
 use super::client::failure::Failure;
-use super::client::txn::{Answer, Compare, LeaseId, Op, OpResult, Range, Txn};
+use super::client::txn::{Answer, Compare, Op, OpResult, Range, Txn};
 use super::far::{as_written, has_to_move, is_far, put_under};
 use super::keys::Keys;
 use super::look::{Look, others};
 use super::owners::Own;
-use super::store::{EtcdStore, get, got, next_keepalive, put_entered, reading, value_of};
+use super::store::{
+    EtcdStore, get, got, next_keepalive, put_entered, put_place, reading, value_of,
+};
 use crate::base::clock::Deadline;
 use crate::base::owner::Owner;
 use crate::base::value::Stored;
 use crate::engine::line::{Presence, Step, When, token_of, uuid_of};
 use crate::engine::{Grant, Request, Unanswered};
 
-pub(super) type Entered = Result<Step, Unanswered<Failure>>;
+type Entered = Result<Step, Unanswered<Failure>>;
 
 impl EtcdStore {
     /// Takes the lock alone if nobody is in line, and else stands in line, if it waits.
@@ -237,7 +239,7 @@ impl EtcdStore {
 
     /// What an answer shows. If others have come behind the owner, of those ahead too few may have been looked at, when it wasn't known
     /// since when the owner is in line. Then it is.
-    pub(super) fn shown(
+    fn shown(
         &self,
         request: Request<'_>,
         look: &Look<'_>,
@@ -259,6 +261,26 @@ impl EtcdStore {
         let answer = answer.map_err(Unanswered::unsent)?;
         self.owners
             .change(request.owner, |own| own.confirm(answer.by));
+        self.shown(request, &look, answer, deadline)
+    }
+
+    /// Moves the owner's entry to a long lease.
+    pub(super) fn stretch(&self, request: Request<'_>, own: &Own, deadline: &Deadline) -> Entered {
+        let lease = self.leases.grant_long(request.ttl, deadline);
+        let lease = lease.map_err(Unanswered::unsent)?;
+        self.moves_to(request, lease);
+        let look = Look::of(self, request, own, own.created);
+        let keys = self.keys(request.claim);
+        let txn = Txn {
+            compares: keys.iter().map(|keys| as_written(keys, own)).collect(),
+            then: put_under(&keys, own, lease.id),
+            otherwise: look.ops(),
+        };
+        let answer = self.write(request.owner, &txn, deadline)?;
+        if answer.succeeded {
+            self.moved(request, &answer);
+            return Ok(Step::Same);
+        }
         self.shown(request, &look, answer, deadline)
     }
 
@@ -321,12 +343,4 @@ fn stand_in_line(keys: &Keys, own: &Own, owner: &Owner) -> Op {
         then: vec![put_place(keys, own, own.lease.id)],
         otherwise: Vec::new(),
     })
-}
-
-pub(super) fn put_place(keys: &Keys, own: &Own, lease: LeaseId) -> Op {
-    Op::Put {
-        key: keys.place(&own.id),
-        value: own.text.clone(),
-        lease: Some(lease),
-    }
 }

@@ -11,14 +11,12 @@
 use std::time::Duration;
 
 use super::client::txn::{Answer, Compare, LeaseId, Op, Txn};
-use super::enter::{Entered, put_place};
 use super::keys::Keys;
 use super::leases::ServerLease;
-use super::look::Look;
 use super::owners::{Own, Sleeper};
-use super::store::{EtcdStore, delete, next_keepalive};
+use super::store::{EtcdStore, delete, next_keepalive, put_place};
 use crate::base::clock::Deadline;
-use crate::engine::line::{Snapshot, Step};
+use crate::engine::line::Snapshot;
 use crate::engine::{Request, Unanswered};
 
 /// So many ahead are many. In a line that isn't longer each waiter has a lease of a ttl.
@@ -48,26 +46,6 @@ pub(super) fn has_to_move(own: &Own) -> bool {
 }
 
 impl EtcdStore {
-    /// Moves the owner's entry to a long lease.
-    pub(super) fn stretch(&self, request: Request<'_>, own: &Own, deadline: &Deadline) -> Entered {
-        let lease = self.leases.grant_long(request.ttl, deadline);
-        let lease = lease.map_err(Unanswered::unsent)?;
-        self.moves_to(request, lease);
-        let look = Look::of(self, request, own, own.created);
-        let keys = self.keys(request.claim);
-        let txn = Txn {
-            compares: keys.iter().map(|keys| as_written(keys, own)).collect(),
-            then: put_under(&keys, own, lease.id),
-            otherwise: look.ops(),
-        };
-        let answer = self.write(request.owner, &txn, deadline)?;
-        if answer.succeeded {
-            self.moved(request, &answer);
-            return Ok(Step::Same);
-        }
-        self.shown(request, &look, answer, deadline)
-    }
-
     /// From now on its entry may be under that lease.
     pub(super) fn moves_to(&self, request: Request<'_>, lease: ServerLease) {
         self.owners

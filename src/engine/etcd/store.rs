@@ -270,3 +270,12 @@ pub(super) fn put_entered(keys: &Keys, own: &Own, memory: LeaseId) -> Op {
         lease: Some(memory),
     }
 }
+
+/// Puts the owner's entry there under a lease.
+pub(super) fn put_place(keys: &Keys, own: &Own, lease: LeaseId) -> Op {
+    Op::Put {
+        key: keys.place(&own.id),
+        value: own.text.clone(),
+        lease: Some(lease),
+    }
+}
