@@ -71,6 +71,31 @@ fn waiter_behind_a_watch_that_became_silent_asks_by_its_heartbeat() {
     });
 }
 
+/// Its keepalives have found that its host hangs, and go to another since then.
+#[test]
+fn waiter_whose_host_hangs_for_long_hears_by_another() {
+    let server = Etcd::setup().proxies().start();
+    let ttl = millis(3_000);
+    let direct = server.own_addr();
+    let holder = open(&format!("etcd://{direct}/"));
+    let waiter = Locker::builder(&format!("etcd://{},{direct}/", server.addr()))
+        .ttl(ttl)
+        .io_timeout(millis(300))
+        .build()
+        .expect("open");
+    let guard = held(&holder);
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| waiter.try_lock_for(NAME, 2 * PATIENCE));
+        wait_for_line(&holder, 1);
+        server.proxy().set(Fault::BlackHole);
+        thread::sleep(ttl);
+        guard.unlock().expect("unlock");
+        wait_until("the lock", PATIENCE, || waits.is_finished());
+        let guard = waits.join().unwrap().expect("it answers");
+        guard.expect("it is free").unlock().expect("unlock");
+    });
+}
+
 #[test]
 fn waiter_at_a_member_without_a_leader_hears_by_another() {
     let cluster = Etcd::setup().proxies().cluster(3);

@@ -33,11 +33,16 @@ impl Watch {
         self.messages.begins_after
     }
 
-    /// Blocks until there are events, or until then: then there are none. After a failure it tells of nothing any more.
+    /// Blocks until there are events, or until then: then there are none. After a failure it tells of nothing any more. A host that
+    /// hangs tells of nothing either: so it fails also where another host is asked first by now.
     pub(in crate::engine::etcd) fn next(
         &mut self,
         until: &Deadline,
     ) -> Result<Vec<Event>, Failure> {
+        if self.hosts.preferred() != self.used.host {
+            let cause = "another host answers in place of that of a watch";
+            return Err(Failure::Unreachable(cause.into()));
+        }
         self.used.connection.wait_until(until);
         loop {
             match self.messages.next(&mut self.used.connection) {
