@@ -210,7 +210,10 @@ fn waiter_that_is_passed_over_is_not_let_in() {
     let server = Etcd::start();
     line_up(&server);
     let proxy = Proxy::speaking(Protocol::Http, server.own_addr());
-    let (slow, next) = (hasty(&format!("etcd://{}/", proxy.addr())), short(&server));
+    let url = format!("etcd://{}/", proxy.addr());
+    // It asks no second time.
+    let slow = Locker::builder(&url).ttl(TTL).io_timeout(PATIENCE);
+    let (slow, next) = (slow.build().unwrap(), short(&server));
     thread::scope(|scope| {
         let slow = scope.spawn(|| wait_for(&slow));
         let place = place(&server);
@@ -260,5 +263,123 @@ fn waiter_that_has_gone_in_is_not_passed_over() {
         first.verify().unwrap();
         first.unlock().unwrap();
         next.join().unwrap().unlock().unwrap();
+    });
+}
+
+/// It would stay for 16 ttls each time.
+#[test]
+fn long_lease_is_used_again() {
+    let server = Etcd::start();
+    let locker = short(&server);
+    let leases = [(); 2].map(|()| {
+        line_up(&server);
+        thread::scope(|scope| {
+            let waits = scope.spawn(|| wait_for(&locker));
+            let place = place(&server);
+            await_long(&server, &place);
+            let lease = server.lease_of(&place);
+            server.delete_all(OTHERS);
+            waits.join().unwrap().unlock().unwrap();
+            lease
+        })
+    });
+    assert_eq!(leases[0], leases[1]);
+    drop(locker);
+    assert!(!server.leases().contains(&leases[0]));
+}
+
+/// A late copy of the question by which its entry is to be moved comes when it has seen that it wasn't.
+#[test]
+fn waiter_keeps_its_place_when_its_long_lease_comes_late() {
+    let server = Etcd::start();
+    line_up(&server);
+    let detour = Detour::to(server.own_addr());
+    let locker = hasty(&format!("etcd://{}/", detour.addr()));
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| locker.try_lock_for("n", PATIENCE).unwrap());
+        let place = place(&server);
+        let behind = format!("{LINE}zzz");
+        server.put(&behind, "waits");
+        detour.hold(|request| request.contains("/v3/kv/txn") && request.contains("request_put"));
+        detour.await_held();
+        // It looks after a third of its ttl.
+        thread::sleep(TTL);
+        detour.deliver();
+        await_long(&server, &place);
+        server.delete_all(OTHERS);
+        let guard = waits.join().unwrap().expect("it is ahead of the other");
+        server.delete(&behind);
+        assert_in(&server, &place, guard);
+    });
+}
+
+/// The one before that in its way leaves just before it watches: then another is before that.
+#[test]
+fn dead_waiter_is_passed_over_where_the_line_changed_before_the_watch() {
+    let server = Etcd::start();
+    let proxy = Proxy::speaking(Protocol::Http, server.own_addr());
+    let (holder, locker) = (open(&server), hasty(&format!("etcd://{}/", proxy.addr())));
+    let guard = take(&holder);
+    let between = format!("{OTHERS}1");
+    server.put(&between, "waits");
+    let dead = put_dead(&server, LONG | 7);
+    thread::scope(|scope| {
+        proxy.hold_next_request("create_request");
+        let waits = scope.spawn(|| locker.try_lock_for("n", PATIENCE).unwrap());
+        proxy.await_held();
+        server.delete(&between);
+        proxy.pass_held();
+        // It looks once more, and watches.
+        thread::sleep(TTL / 2);
+        guard.unlock().unwrap();
+        let guard = waits.join().unwrap().expect("it passes over");
+        assert!(!server.keys(LINE).contains(&dead));
+        guard.unlock().unwrap();
+    });
+}
+
+/// Its lease would stay for 16 ttls.
+#[test]
+fn waiter_that_is_passed_over_leaves_no_long_lease() {
+    let server = Etcd::start();
+    line_up(&server);
+    let locker = short(&server);
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| wait_for(&locker));
+        let place = place(&server);
+        await_long(&server, &place);
+        let lease = server.lease_of(&place);
+        // As the one behind would.
+        server.delete(&place);
+        await_places(&server, AHEAD + 1);
+        wait_until("its end", PATIENCE / 2, || {
+            !server.leases().contains(&lease)
+        });
+        server.delete_all(OTHERS);
+        waits.join().unwrap().unlock().unwrap();
+    });
+}
+
+/// The same, but others are ahead for long: then it is that lease which is kept alive.
+#[test]
+fn waiter_keeps_its_long_lease_alive_that_came_late() {
+    let server = Etcd::start();
+    line_up(&server);
+    let detour = Detour::to(server.own_addr());
+    let locker = hasty(&format!("etcd://{}/", detour.addr()));
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| wait_for(&locker));
+        let place = place(&server);
+        let first = server.lease_of(&place);
+        detour.hold(|request| request.contains("/v3/kv/txn") && request.contains("request_put"));
+        detour.await_held();
+        thread::sleep(TTL);
+        detour.deliver();
+        await_long(&server, &place);
+        wait_until("the other to end", PATIENCE / 2, || {
+            !server.leases().contains(&first)
+        });
+        server.delete_all(OTHERS);
+        assert_in(&server, &place, waits.join().unwrap());
     });
 }

@@ -99,11 +99,43 @@ impl EtcdStore {
             then,
             otherwise: look.ops(),
         };
-        let answer = self.write_entering(request.owner, &txn, deadline)?;
+        let answer = self.write_entering(request.owner, &txn, deadline);
         if has_to_move {
-            self.went_over(request, &answer);
+            self.went_over(request, own, &answer);
         }
-        self.went_in(request, answer, (created, look), deadline)
+        self.went_in(request, answer?, (created, look), deadline)
+    }
+
+    /// Moves the owner's entry to a long lease.
+    pub(super) fn stretch(&self, request: Request<'_>, own: &Own, deadline: &Deadline) -> Entered {
+        let lease = self.leases.take_long(request.ttl, deadline);
+        let lease = lease.map_err(Unanswered::unsent)?;
+        self.moves_to(request, lease);
+        let look = Look::of(self, request, own, own.created);
+        let keys = self.keys(request.claim);
+        let txn = Txn {
+            compares: keys.iter().map(|keys| as_written(keys, own)).collect(),
+            then: put_under(&keys, own, lease.id),
+            otherwise: look.ops(),
+        };
+        let answer = self.write(request.owner, &txn, deadline);
+        self.went_over(request, own, &answer);
+        let answer = answer?;
+        if !answer.succeeded {
+            return self.shown(request, &look, answer, deadline);
+        }
+        let taken = Own {
+            lease,
+            ..own.clone()
+        };
+        if self
+            .check_data(request.owner, &taken, (&answer, true))
+            .is_err()
+        {
+            self.drop_lease(request.owner, deadline);
+            return Ok(Step::Lost);
+        }
+        Ok(Step::Same)
     }
 
     /// Notes that the owner was let in alone, for the next if it doesn't release; and sees who else didn't.
@@ -264,26 +296,6 @@ impl EtcdStore {
         self.shown(request, &look, answer, deadline)
     }
 
-    /// Moves the owner's entry to a long lease.
-    pub(super) fn stretch(&self, request: Request<'_>, own: &Own, deadline: &Deadline) -> Entered {
-        let lease = self.leases.grant_long(request.ttl, deadline);
-        let lease = lease.map_err(Unanswered::unsent)?;
-        self.moves_to(request, lease);
-        let look = Look::of(self, request, own, own.created);
-        let keys = self.keys(request.claim);
-        let txn = Txn {
-            compares: keys.iter().map(|keys| as_written(keys, own)).collect(),
-            then: put_under(&keys, own, lease.id),
-            otherwise: look.ops(),
-        };
-        let answer = self.write(request.owner, &txn, deadline)?;
-        if answer.succeeded {
-            self.moved(request, &answer);
-            return Ok(Step::Same);
-        }
-        self.shown(request, &look, answer, deadline)
-    }
-
     /// Keeps the owner's entry for another ttl, and reads nothing. The next answer of the same member proves that: see `proof`. Where
     /// the member isn't known to lead on, it is proved at once.
     pub(super) fn keep(&self, request: Request<'_>, own: &Own, deadline: &Deadline) -> Entered {
@@ -304,8 +316,10 @@ impl EtcdStore {
         let kept = self.keep_alive(request, own, &reading(look.ops()), deadline);
         let kept = kept.map_err(Unanswered::unsent)?;
         let (seen, _) = look.seen(self, kept.answer);
+        // They may have been seen to be under another lease, that of an earlier question.
+        let is_its = self.known(request.owner).lease.id == own.lease.id;
         // Where it has entries left they are given up.
-        if kept.since.is_none() && seen.own == Presence::Entries && !seen.is_broken {
+        if kept.since.is_none() && is_its && seen.own == Presence::Entries && !seen.is_broken {
             self.drop_lease(request.owner, deadline);
             return Ok(Step::Lost);
         }

@@ -10,6 +10,7 @@
 
 use std::time::Duration;
 
+use super::client::failure::Failure;
 use super::client::txn::{Answer, Compare, LeaseId, Op, Txn};
 use super::keys::Keys;
 use super::leases::ServerLease;
@@ -22,7 +23,8 @@ use crate::engine::{Request, Unanswered};
 /// So many ahead are many. In a line that isn't longer each waiter has a lease of a ttl.
 const MANY: u64 = 16;
 
-/// The first in line has twice this time to go in: until it is looked at, and from then on.
+/// The first in line has this time to go in until it is looked at, and from then on. One that is seen to be first at once, by a waiter that
+/// has just come, has it once.
 pub(super) fn time_to_go_in(ttl: Duration) -> Duration {
     ttl / 2
 }
@@ -52,23 +54,24 @@ impl EtcdStore {
             .change(request.owner, |own| own.moving = Some(lease));
     }
 
-    /// The answer to what has moved its entry.
-    pub(super) fn moved(&self, request: Request<'_>, answer: &Answer) {
-        let moved = |own: &mut Own| settle(own, request.ttl, answer.revision);
-        self.owners.change(request.owner, moved);
-    }
-
-    /// The answer to a question by which it was to go in, and to move its entry.
-    pub(super) fn went_over(&self, request: Request<'_>, answer: &Answer) {
-        if answer.succeeded {
-            return self.moved(request, answer);
-        }
+    /// What came of a question that was to move its entry. If nothing did, an earlier one without an answer may still move it.
+    pub(super) fn went_over(
+        &self,
+        request: Request<'_>,
+        before: &Own,
+        answer: &Result<Answer, Unanswered<Failure>>,
+    ) {
         let mut unused = None;
-        self.owners
-            .change(request.owner, |own| unused = own.moving.take());
-        unused
-            .into_iter()
-            .for_each(|lease| self.leases.give_back(lease));
+        self.owners.change(request.owner, |own| match answer {
+            Ok(answer) if answer.succeeded => {
+                unused = Some(own.lease).filter(|_| !own.is_unclear);
+                settle(own, request.ttl, answer.revision);
+            }
+            Err(unanswered) if unanswered.sent => {}
+            Ok(_) | Err(_) => unused = std::mem::replace(&mut own.moving, before.moving),
+        });
+        let unused = unused.into_iter();
+        unused.for_each(|lease| self.leases.give_back(lease));
     }
 
     /// Finds in what was seen whether the first in line is one that hasn't gone in, and is all that is in the owner's way.

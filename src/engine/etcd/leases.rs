@@ -78,11 +78,30 @@ impl Leases {
 
     /// A lease that nobody uses, with most of its time left.
     pub(super) fn take(&self, ttl: Duration, deadline: &Deadline) -> Result<ServerLease, Failure> {
-        let spare = self.spare.lock().pop();
-        match spare.filter(|lease| self.is_fresh(lease, ttl)) {
+        match self.spare(ttl, false) {
             Some(lease) => Ok(lease),
             None => self.grant(ttl, deadline).map(|(lease, _)| lease),
         }
+    }
+
+    /// A long one.
+    pub(super) fn take_long(
+        &self,
+        ttl: Duration,
+        deadline: &Deadline,
+    ) -> Result<ServerLease, Failure> {
+        if let Some(lease) = self.spare(ttl, true) {
+            return Ok(lease);
+        }
+        let granted = self.grant_as((LeaseId::new_long(), false), ttl * LONG, deadline);
+        granted.map(|(lease, _)| lease)
+    }
+
+    fn spare(&self, ttl: Duration, is_long: bool) -> Option<ServerLease> {
+        let mut spare = self.spare.lock();
+        let is_such = |lease: &ServerLease| lease.id.is_long() == is_long;
+        let lease = spare.iter().rposition(is_such).map(|at| spare.remove(at));
+        lease.filter(|lease| self.is_fresh(lease, ttl))
     }
 
     /// A new one, and for how many seconds it is.
@@ -92,16 +111,6 @@ impl Leases {
         deadline: &Deadline,
     ) -> Result<(ServerLease, u64), Failure> {
         self.grant_as((LeaseId::new(), false), ttl, deadline)
-    }
-
-    /// A long one.
-    pub(super) fn grant_long(
-        &self,
-        ttl: Duration,
-        deadline: &Deadline,
-    ) -> Result<ServerLease, Failure> {
-        let granted = self.grant_as((LeaseId::new_long(), false), ttl * LONG, deadline);
-        granted.map(|(lease, _)| lease)
     }
 
     fn grant_as(
@@ -121,7 +130,7 @@ impl Leases {
     }
 
     pub(super) fn is_fresh(&self, lease: &ServerLease, ttl: Duration) -> bool {
-        self.clock.now().since(lease.since) < ttl / 3
+        self.clock.now().since(lease.since) < lease.time(ttl) / 3
     }
 
     /// Takes back a lease that has no key, and none on its way.

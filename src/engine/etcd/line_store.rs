@@ -68,6 +68,8 @@ impl LineStore for EtcdStore {
             Why::Quiet if is_due && may_stretch(request, &own) => {
                 self.stretch(request, &own, deadline)
             }
+            // Its entry may be under another lease by now, which has to be kept alive then.
+            Why::Quiet if is_due && own.moving.is_some() => self.beat(request, &own, deadline),
             Why::Quiet if is_due => self.keep(request, &own, deadline),
             _ if is_due && own.touched.is_none() => self.beat(request, &own, deadline),
             // Going in is a commit also where somebody is still ahead.
@@ -145,12 +147,12 @@ impl LineStore for EtcdStore {
         let Some(own) = self.owners.remove(request.owner) else {
             return;
         };
-        if !own.is_unclear && !own.lease.id.is_long() {
+        if !own.is_unclear {
             return self.leases.give_back(own.lease);
         }
         // A question of its own that comes late is refused from now on, but one that came just now may have left word that it
         // was let in.
-        self.leases.revoke(own.lease, deadline);
+        self.revoke_all(&own, deadline);
         if own.is_released && own.has_entered {
             let keys = self.keys(request.claim).into_iter();
             let left = keys.map(|keys| delete(keys.entered_by(&own.id))).collect();

@@ -117,9 +117,16 @@ impl EtcdStore {
     /// The lease of an owner has ended, or is about to.
     pub(super) fn drop_lease(&self, owner: &Owner, deadline: &Deadline) {
         let own = self.owners.remove(owner);
-        if let Some(own) = own.filter(|own| own.is_unclear) {
-            self.leases.revoke(own.lease, deadline);
+        // A long one would stay for long.
+        if let Some(own) = own.filter(|own| own.is_unclear || own.lease.id.is_long()) {
+            self.revoke_all(&own, deadline);
         }
+    }
+
+    /// Ends the owner's lease, and that to which its entry may have been moved.
+    pub(super) fn revoke_all(&self, own: &Own, deadline: &Deadline) {
+        let leases = [Some(own.lease), own.moving].into_iter().flatten();
+        leases.for_each(|lease| self.leases.revoke(lease, deadline));
     }
 
     /// Carries out what may change something for an owner.

@@ -96,10 +96,13 @@ fn watched(name: &Keys, blocker: &Blocker) -> (Vec<String>, Vec<Range>) {
 }
 
 impl LineWatch for EtcdWatch {
-    fn goes_on_for(&mut self, blocker: &Blocker) -> bool {
-        let (keys, mut ranges) = watched(&self.names[blocker.name], blocker);
-        ranges.extend(self.before.clone().map(Range::Key));
-        let is_it = ranges == self.ranges && blocker.heeds_changes == self.has_puts;
+    fn goes_on_for(&mut self, blocker: &Blocker, seen: &Snapshot) -> bool {
+        let name = &self.names[blocker.name];
+        let (keys, mut ranges) = watched(name, blocker);
+        let before = one_before(blocker, seen).map(|id| name.place(id));
+        let is_before = before == self.before;
+        ranges.extend(before.map(Range::Key));
+        let is_it = is_before && ranges == self.ranges && blocker.heeds_changes == self.has_puts;
         if is_it {
             (self.keys, self.revision) = (keys, blocker.revision);
         }

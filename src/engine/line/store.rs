@@ -105,8 +105,8 @@ pub(crate) trait LineStore: fmt::Debug + Send + Sync + 'static {
 
 /// A watch of what is in a waiter's way. Dropped, it ends.
 pub(crate) trait LineWatch: Send {
-    /// Whether it tells of this one, too, and hasn't told all that it will. Then it does from now on.
-    fn goes_on_for(&mut self, blocker: &Blocker) -> bool;
+    /// Whether it tells of this one in that snapshot, too, and hasn't told all that it will. Then it does from now on.
+    fn goes_on_for(&mut self, blocker: &Blocker, seen: &Snapshot) -> bool;
 
     /// Blocks until something of it may have changed, or until then: then false.
     fn wait(&mut self, until: &Deadline) -> Result<bool>;

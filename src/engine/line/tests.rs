@@ -38,7 +38,7 @@ impl Fake {
 }
 
 impl LineWatch for FakeWatch {
-    fn goes_on_for(&mut self, _blocker: &Blocker) -> bool {
+    fn goes_on_for(&mut self, _blocker: &Blocker, _seen: &Snapshot) -> bool {
         true
     }
 

@@ -304,7 +304,7 @@ impl<S: LineStore> LineWait<S> {
         until: &Deadline,
     ) -> Result<Next, Unanswered> {
         let mut holder = seen.holder(request);
-        let goes_on = |watch: &mut S::Watch| watch.goes_on_for(blocker);
+        let goes_on = |watch: &mut S::Watch| watch.goes_on_for(blocker, seen);
         if !self.watch.as_mut().is_some_and(goes_on) {
             self.watch = None;
             match self.store.watch(request, blocker, seen, until) {
