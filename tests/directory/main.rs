@@ -16,12 +16,13 @@ mod trouble;
 mod two_users;
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crosslock::Locker;
-use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, utimensat};
+use rustix::io::Errno;
 use support::wait_until;
 use tempfile::TempDir;
 
@@ -85,7 +86,9 @@ fn await_a_line(lock: &Locker, name: &str) {
 #[track_caller]
 fn assert_only_files_of(directory: &Path, names: &[&str]) {
     for name in names_in(directory) {
-        age(&directory.join(name));
+        let path = directory.join(name);
+        age(&path);
+        await_an_end(&path);
     }
     // Whoever opens the directory removes what the dead have left.
     drop(open(directory));
@@ -95,6 +98,17 @@ fn assert_only_files_of(directory: &Path, names: &[&str]) {
         .collect();
     expected.sort_unstable();
     assert_eq!(names_in(directory), expected);
+}
+
+/// Waits until nobody has a door open, if it is one. For a moment somebody may after its process has ended, or its locker was
+/// dropped: another that writes to it, a renewal thread that looks for the last time, or a child that doesn't execute its program yet.
+#[track_caller]
+fn await_an_end(path: &Path) {
+    wait_until("the end at a door", PATIENCE, || {
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let is_door = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_fifo());
+        !is_door || rustix::fs::open(path, flags, Mode::empty()).err() == Some(Errno::NXIO)
+    });
 }
 
 /// Makes a file look as if nobody had touched it for an hour.
