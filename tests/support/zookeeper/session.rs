@@ -138,6 +138,18 @@ impl RawSession {
         found.is_ok()
     }
 
+    /// Returns how often a node was changed since it was made.
+    pub fn version(&mut self, path: &str) -> Result<i32, i32> {
+        let mut call = self.begin(3);
+        call.text(path).flag(false);
+        let mut answer = self.finish(&call)?;
+        // Two transactions and two times stand before it.
+        for _ in 0..4 {
+            answer.long();
+        }
+        Ok(answer.int())
+    }
+
     /// Waits until the server has seen what the leader had done.
     pub fn sync(&mut self) {
         let mut call = self.begin(9);
