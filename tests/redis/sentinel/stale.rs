@@ -180,6 +180,31 @@ fn call_to_a_master_that_hangs_ends_when_another_is_named() {
     guard.unlock().expect("unlock");
 }
 
+/// The nearest sentinel is cut off together with the old master. What an operator does waits a moment for the others.
+#[test]
+fn operator_reaches_the_master_that_most_name_where_the_nearest_sentinel_is_behind() {
+    let servers = [(); 2].map(|()| RedisServer::start());
+    let old = (state("1"), at(servers[0].port()));
+    let liars = [(); 3].map(|()| Liar::start(&old.0, &old.1));
+    let farther = [&liars[1], &liars[2]].map(|liar| Proxy::start(liar.addr()));
+    let [one, other] = farther.each_ref().map(Proxy::addr);
+    let url = format!(
+        "redis+sentinel://{},{one},{other}/mymaster",
+        liars[0].addr()
+    );
+    let operator = builder(&url).build().expect("open");
+    assert_works(&operator);
+    let holder = builder(&servers[1].url()).build().expect("open");
+    let guard = held(&holder);
+    for (liar, proxy) in liars[1..].iter().zip(&farther) {
+        proxy.set(Fault::Delay(millis(1)));
+        liar.tell(&state("2"), &at(servers[1].port()));
+    }
+    let broken = operator.break_lock(NAME).expect("break");
+    assert_eq!(broken.len(), 1, "the old master knows of no lease");
+    assert!(guard.verify().is_err());
+}
+
 /// The second one knew nothing of the lease, and let in another: it can't tell that the first one has ended it.
 #[cfg(feature = "value")]
 #[test]

@@ -126,7 +126,7 @@ impl Sentinels {
                     patience
                 };
                 let until = deadline.within(patience);
-                let found = self.look_up(Some(since), AFTER_FIRST.min(within / 2), &until);
+                let found = self.look_up(Some(since), after_first(within), &until);
                 Ok(found.unwrap_or_else(|failure| {
                     if !until.is_over() || patience >= SHORTEST_SHARE && !until.is_cancelled() {
                         self.tell_outage(failure);
@@ -324,6 +324,15 @@ fn is_doubtful(answer: &Result<Answer, Unanswered<Failure>>) -> bool {
         Ok(answer) => answer.shortfall.is_some(),
         Err(unanswered) => matches!(unanswered.error, Failure::Busy(_)),
     }
+}
+
+/// For how long a look-up waits for other sentinels when one has answered. A lease that ends soon has no time for that; what
+/// an operator does, within zero, has.
+fn after_first(within: Duration) -> Duration {
+    if within.is_zero() {
+        return AFTER_FIRST;
+    }
+    AFTER_FIRST.min(within / 2)
 }
 
 impl Servers for Sentinels {
