@@ -26,13 +26,14 @@ pub(super) fn renew(
     request: Request<'_>,
     deadline: &Deadline,
 ) -> Result<Outcome, Trouble> {
-    if locks.owners.get(request.owner).is_none() {
+    let owners = &locks.owners;
+    if owners.get(request.owner).is_none() {
         return gone(locks, request, deadline);
     }
     let session = locks.session(deadline)?;
     // Read first: what the last beat's answer came behind, the watchers have been told.
     let lately = session.proven_lately();
-    let is_watched = || locks.owners.is_watched(request.owner, session.id());
+    let is_watched = || owners.is_watched(request.owner, session.id());
     let (since, found) = match lately.filter(|_| is_watched()) {
         Some(since) => (since, Outcome::DONE),
         None => {
@@ -41,7 +42,9 @@ pub(super) fn renew(
         }
     };
     match found {
-        Outcome::Done(_) if locks.owners.renewed(request.owner, since.plus(request.ttl)) => {
+        Outcome::Done(_)
+            if owners.renewed(request.owner, session.id(), since.plus(request.ttl)) =>
+        {
             Ok(Outcome::since(since))
         }
         Outcome::Done(_) => gone(locks, request, deadline),

@@ -109,10 +109,12 @@ impl Owners {
         true
     }
 
-    /// Its lease lasts until then. False if it has none.
-    pub(super) fn renewed(&self, owner: &Owner, until: BootInstant) -> bool {
+    /// That session was proven, so its lease lasts until then. False if it has none, or has nodes that end with another session:
+    /// servers may keep them for a while when that one's time is over, and the next one proves nothing of them.
+    pub(super) fn renewed(&self, owner: &Owner, session: i64, until: BootInstant) -> bool {
         let mut all = self.all.lock();
         let nodes = all.owners.get_mut(owner.as_str());
+        let nodes = nodes.filter(|nodes| nodes.session == session);
         let end = nodes.and_then(|nodes| nodes.until.as_mut());
         match end {
             Some(end) => *end = until.max(*end),
@@ -327,6 +329,17 @@ mod tests {
         fn revoked(&self, _owner: &str, _below: u64, _reason: LostReason) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    #[test]
+    fn renewal_that_proves_another_session_extends_nothing() {
+        let (owners, owner) = (Owners::default(), Owner::new());
+        owners.asks(&owner, 1);
+        owners.has(&owner, vec!["/a".to_owned()]);
+        owners.let_in(&owner, BootInstant::START, Vec::new());
+        assert!(!owners.renewed(&owner, 2, BootInstant::MAX));
+        assert!(owners.renewed(&owner, 1, BootInstant::START));
+        assert_eq!(owners.take_overdue(BootInstant::START).len(), 1);
     }
 
     /// A renewal that was on its way would have watched the node that a downgrade deletes, and told of that as a loss.
