@@ -9,6 +9,7 @@ use super::looks::LeadersClock;
 use super::nodes::{self, HELD};
 use super::owners::{mark, marked};
 use super::question::{Question, Seen};
+use super::release::give_up_held;
 use super::replies::{Replies, Trouble, misunderstood};
 use crate::base::clock::BootInstant;
 use crate::base::token::Token;
@@ -319,23 +320,20 @@ impl Own {
         Ok(requests)
     }
 
-    /// What gives `held` of all names, made by an owner that stands behind others, to those.
+    /// What gives `held` of all names, made by an owner that stands behind others, to those, if they are still there.
     pub(super) fn unmark(&self, question: &Question<'_>, seen: &Seen) -> Vec<Op> {
         let names = question.names.iter().zip(&seen.lines).zip(&self.nodes);
+        let unmark = |((name, line), _): ((&Name, &Line), &OwnNode)| {
+            let first = line.members.first().map(|first| Change::Check {
+                path: name.child(&first.node),
+                version: None,
+            });
+            let given = give_up_held(name, line, question.uuid(), 0);
+            Op::Multi(first.into_iter().chain([given]).collect())
+        };
         names
             .filter(|(_, node)| node.is_marked)
-            .map(|((name, line), _)| {
-                let (path, version) = (name.child(HELD), Some(0));
-                let first = line.first_exclusive();
-                match first.filter(|first| *first != question.uuid()) {
-                    Some(first) => Op::Set {
-                        path,
-                        data: first.as_bytes().to_vec(),
-                        version,
-                    },
-                    None => Op::Delete { path, version },
-                }
-            })
+            .map(unmark)
             .collect()
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::client::{Change, Code, Failure, Kind, Op, Stat};
+use super::client::{Change, Code, Failure, Kind, Op, Refused};
 use super::kept;
 use super::line::Line;
 use super::locks::{Locks, Name, RETRY, children, get, sync};
@@ -310,7 +310,8 @@ fn leave_line(locks: &Arc<Locks>, nodes: &Nodes, deadline: &Deadline) -> Result<
     Ok(())
 }
 
-/// Its nodes are looked for. With each goes its `held`, to the one that is first, if there is one.
+/// Its nodes are looked for. With each goes its `held`, to the one that is first, if there is one. One that stands behind may
+/// take it for the holder at any moment, and make `held` its own: so its node goes only while `held` is as it was seen.
 fn leave_with_held(
     locks: &Arc<Locks>,
     request: Request<'_>,
@@ -318,43 +319,66 @@ fn leave_with_held(
 ) -> Result<(), Trouble> {
     let uuid = nodes::uuid_of(request.owner);
     for name in locks.names(request) {
-        let requests = [
-            sync(&name.path),
-            children(&name.path),
-            get(name.child(HELD)),
-        ];
-        let mut replies = locks.call_again(&requests, deadline)?;
-        replies.done()?;
-        let (line, held) = (replies.line()?, replies.data()?);
-        let mut requests = Vec::new();
-        if let Some((held, stat)) = held
-            && marked(&held) == (uuid.to_owned(), false)
-            && line.has(uuid)
-        {
-            requests.push(give_up_held(&name, &line, uuid, &stat));
-        }
-        let own = line.members.iter();
-        let own = own.filter(|one| !one.is_kept && one.uuid == uuid);
-        requests.extend(own.map(|member| Op::Delete {
-            path: name.child(&member.node),
-            version: None,
-        }));
-        if !requests.is_empty() {
-            locks.call_again(&requests, deadline)?;
+        while let Some([first, own]) = leaving(locks, &name, uuid, deadline)? {
+            let all = first.into_iter().chain(own.iter().cloned()).collect();
+            match locks.call_again(&[Op::Multi(all)], deadline)?.multi()? {
+                Ok(_) => break,
+                Err(Refused {
+                    code: Code::NoNode | Code::NodeExists | Code::BadVersion,
+                    ..
+                }) => {}
+                // Without room for a node, or the right to make it.
+                Err(_) => {
+                    locks.call_again(&[Op::Multi(own)], deadline)?;
+                    break;
+                }
+            }
         }
     }
     Ok(())
 }
 
-/// Leaves `held` to whoever is first, or deletes it.
-fn give_up_held(name: &Name, line: &Line, uuid: &str, held: &Stat) -> Op {
-    let (path, version) = (name.child(HELD), Some(held.version));
+/// What deletes the owner's nodes, if there are any, and what goes before that.
+fn leaving(
+    locks: &Arc<Locks>,
+    name: &Name,
+    uuid: &str,
+    deadline: &Deadline,
+) -> Result<Option<[Vec<Change>; 2]>, Trouble> {
+    let held = name.child(HELD);
+    let requests = [sync(&name.path), children(&name.path), get(held.clone())];
+    let mut replies = locks.call_again(&requests, deadline)?;
+    replies.done()?;
+    let (line, found) = (replies.line()?, replies.data()?);
+    let own = line.members.iter();
+    let own = own.filter(|one| !one.is_kept && one.uuid == uuid);
+    let own: Vec<_> = own.map(|one| delete(name.child(&one.node))).collect();
+    if own.is_empty() {
+        return Ok(None);
+    }
+    let first = match found {
+        Some((data, stat)) if marked(&data) == (uuid.to_owned(), false) => {
+            vec![give_up_held(name, &line, uuid, stat.version)]
+        }
+        Some((_, stat)) => vec![Change::Check {
+            path: held,
+            version: Some(stat.version),
+        }],
+        // Refused if it is there by now.
+        None => vec![create(held.clone(), Vec::new()), delete(held)],
+    };
+    Ok(Some([first, own]))
+}
+
+/// Leaves `held` in that version to whoever is first, or deletes it.
+pub(super) fn give_up_held(name: &Name, line: &Line, uuid: &str, version: i32) -> Change {
+    let (path, version) = (name.child(HELD), Some(version));
     match line.first_exclusive().filter(|first| *first != uuid) {
-        Some(first) => Op::Set {
+        Some(first) => Change::Set {
             path,
             data: first.as_bytes().to_vec(),
             version,
         },
-        None => Op::Delete { path, version },
+        None => Change::Delete { path, version },
     }
 }
