@@ -321,21 +321,25 @@ fn leave_with_held(
     for name in locks.names(request) {
         while let Some([first, own]) = leaving(locks, &name, uuid, deadline)? {
             let all = first.into_iter().chain(own.iter().cloned()).collect();
-            match locks.call_again(&[Op::Multi(all)], deadline)?.multi()? {
-                Ok(_) => break,
-                Err(Refused {
-                    code: Code::NoNode | Code::NodeExists | Code::BadVersion,
-                    ..
-                }) => {}
+            let mut done = locks.call_again(&[Op::Multi(all)], deadline)?.multi()?;
+            if done.as_ref().is_err_and(|refused| !has_changed(refused)) {
                 // Without room for a node, or the right to make it.
-                Err(_) => {
-                    locks.call_again(&[Op::Multi(own)], deadline)?;
-                    break;
-                }
+                done = locks.call_again(&[Op::Multi(own)], deadline)?.multi()?;
+            }
+            if !done.is_err_and(|refused| has_changed(&refused)) {
+                break;
             }
         }
     }
     Ok(())
+}
+
+/// Whether something else is there than what was seen.
+fn has_changed(refused: &Refused) -> bool {
+    matches!(
+        refused.code,
+        Code::NoNode | Code::NodeExists | Code::BadVersion
+    )
 }
 
 /// What deletes the owner's nodes, if there are any, and what goes before that.
