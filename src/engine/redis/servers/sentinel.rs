@@ -27,7 +27,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use self::lookup::{AFTER_FIRST, Heard, Lookup, place};
+use self::lookup::{AFTER_FIRST, Heard, Lookup, after_first, place};
 use self::question::Question;
 use self::state::{Known, Master, OUTAGE, State};
 use super::{Refused, Route, Servers};
@@ -324,15 +324,6 @@ fn is_doubtful(answer: &Result<Answer, Unanswered<Failure>>) -> bool {
         Ok(answer) => answer.shortfall.is_some(),
         Err(unanswered) => matches!(unanswered.error, Failure::Busy(_)),
     }
-}
-
-/// For how long a look-up waits for other sentinels when one has answered. A lease that ends soon has no time for that; what
-/// an operator does, within zero, has.
-fn after_first(within: Duration) -> Duration {
-    if within.is_zero() {
-        return AFTER_FIRST;
-    }
-    AFTER_FIRST.min(within / 2)
 }
 
 impl Servers for Sentinels {

@@ -181,6 +181,15 @@ impl Heard {
     }
 }
 
+/// For how long a look-up waits for other sentinels when one has answered. A lease that ends soon has no time for that; what
+/// an operator does, within zero, has.
+pub(super) fn after_first(within: Duration) -> Duration {
+    if within.is_zero() {
+        return AFTER_FIRST;
+    }
+    AFTER_FIRST.min(within / 2)
+}
+
 /// Where a server is, for a text.
 pub(super) fn place(server: &Server) -> String {
     match server.endpoint() {
