@@ -1,6 +1,6 @@
 //! Waiters behind many others, which have long leases; and what becomes of the line when one of them dies.
 
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
 use crosslock::{LockGuard, Locker};
@@ -112,9 +112,10 @@ fn waiter_keeps_its_place_when_answers_about_its_long_lease_are_lost() {
     }
 }
 
-/// A late copy of the question by which an entry was moved finds that it was written since.
-#[test]
-fn long_lease_that_comes_late_is_not_that_of_a_holder() {
+/// A waiter behind many, whose question by which its entry is to be moved to a long lease is held up.
+fn while_its_move_is_held_up(
+    meanwhile: impl FnOnce(&Etcd, &Detour, &str, ScopedJoinHandle<'_, LockGuard>),
+) {
     let server = Etcd::start();
     line_up(&server);
     let detour = Detour::to(server.own_addr());
@@ -124,10 +125,18 @@ fn long_lease_that_comes_late_is_not_that_of_a_holder() {
         let place = place(&server);
         detour.hold(|request| request.contains("/v3/kv/txn") && request.contains("request_put"));
         detour.await_held();
+        meanwhile(&server, &detour, &place, waits);
+    });
+}
+
+/// A late copy of the question by which an entry was moved finds that it was written since.
+#[test]
+fn long_lease_that_comes_late_is_not_that_of_a_holder() {
+    while_its_move_is_held_up(|server, detour, place, waits| {
         server.delete_all(OTHERS);
         let guard = waits.join().unwrap();
         detour.deliver();
-        assert_in(&server, &place, guard);
+        assert_in(server, place, guard);
     });
 }
 
@@ -363,23 +372,15 @@ fn waiter_that_is_passed_over_leaves_no_long_lease() {
 /// The same, but others are ahead for long: then it is that lease which is kept alive.
 #[test]
 fn waiter_keeps_its_long_lease_alive_that_came_late() {
-    let server = Etcd::start();
-    line_up(&server);
-    let detour = Detour::to(server.own_addr());
-    let locker = hasty(&format!("etcd://{}/", detour.addr()));
-    thread::scope(|scope| {
-        let waits = scope.spawn(|| wait_for(&locker));
-        let place = place(&server);
-        let first = server.lease_of(&place);
-        detour.hold(|request| request.contains("/v3/kv/txn") && request.contains("request_put"));
-        detour.await_held();
+    while_its_move_is_held_up(|server, detour, place, waits| {
+        let first = server.lease_of(place);
         thread::sleep(TTL);
         detour.deliver();
-        await_long(&server, &place);
+        await_long(server, place);
         wait_until("the other to end", PATIENCE / 2, || {
             !server.leases().contains(&first)
         });
         server.delete_all(OTHERS);
-        assert_in(&server, &place, waits.join().unwrap());
+        assert_in(server, place, waits.join().unwrap());
     });
 }
