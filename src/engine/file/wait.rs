@@ -37,8 +37,14 @@ pub(super) struct FileWait {
 /// not be one that the waiter watches.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// So much more seldom for each that waits ahead of it, so that they keep none from changing the file.
-const LOOK_OF_EACH: Duration = Duration::from_millis(100);
+/// A waiter looks this much later for each that waits ahead of it. A look locks the file and reads the whole line, and a line of a
+/// thousand must not keep a release from the file.
+const LOOK_OF_EACH: Duration = LOOK;
+
+/// How long a waiter sleeps at most before it looks.
+fn look_every(place: u32) -> Duration {
+    LOOK + LOOK_OF_EACH * place
+}
 
 /// So long a waiter stays awake before it sleeps, if few are ahead of it and this paid for others: many locks are held for less
 /// time than it takes to be woken. It lets others run meanwhile.
@@ -204,7 +210,7 @@ impl FileWait {
         Deadline::after(if pace.counted {
             pace.next_pause()
         } else {
-            LOOK + LOOK_OF_EACH * self.ahead.place
+            look_every(self.ahead.place)
         })
     }
 

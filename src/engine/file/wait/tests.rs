@@ -293,3 +293,11 @@ fn readers_are_given_their_leases_and_note_nothing() {
         place.release(&reads, owner);
     }
 }
+
+#[test]
+fn thousand_waiters_look_less_than_ten_times_a_second_together() {
+    let a_second: f64 = (0..1_000)
+        .map(|place| look_every(place).as_secs_f64().recip())
+        .sum();
+    assert!(a_second < 10.0, "{a_second}");
+}
