@@ -25,9 +25,9 @@ use crate::base::sys::sync::{Mutex, MutexGuard};
 use crate::base::sys::time;
 use crate::base::token::Token;
 
-/// How often a file that is locked is tried again at once, before its lock is slept for: most sections end within some
-/// microseconds.
-const YIELDS: usize = 100;
+/// How long a file that is locked is tried again at once, before its lock is slept for: most sections end within some
+/// microseconds. On a busy machine a thread that lets others run once may be away for milliseconds.
+const AT_ONCE: Duration = Duration::from_micros(100);
 const SHORTEST_SLEEP: Duration = Duration::from_micros(20);
 
 /// How long it is slept for at most between two tries.
@@ -137,11 +137,15 @@ impl NameFile {
 
     /// `None`: others were in it until the deadline.
     fn enter(&self, lock_mode: LockMode, deadline: &Deadline) -> io::Result<Option<Section<'_>>> {
-        for _ in 0..YIELDS {
+        if let Some(section) = self.try_enter()? {
+            return Ok(Some(section));
+        }
+        let begun = time::now();
+        while time::since(begun) < AT_ONCE {
+            time::yield_now();
             if let Some(section) = self.try_enter()? {
                 return Ok(Some(section));
             }
-            time::yield_now();
         }
         for wait in lock_mode.sleeps().waits() {
             if let Some(section) = self.try_enter()? {
