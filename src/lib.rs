@@ -115,14 +115,10 @@ pub use primitives::semaphore::Semaphore;
 #[cfg(feature = "value")]
 pub use primitives::value_guard::ValueGuard;
 
-// The programs of these pages are doc tests.
+// The programs of these pages are doc tests. Those of `docs/recipes.md` are in `tests/support/lib.rs`.
 #[cfg(all(doctest, feature = "value"))]
 #[doc = include_str!("../README.md")]
 mod readme {}
-
-#[cfg(all(doctest, feature = "testing", feature = "value"))]
-#[doc = include_str!("../docs/recipes.md")]
-mod recipes {}
 
 #[cfg(all(doctest, feature = "metrics"))]
 #[doc = include_str!("../docs/metrics.md")]

@@ -244,6 +244,7 @@ for_every_engine! {
         #[cfg(feature = "value")]
         mutex_contents {
             value_of_another_type_is_corrupt_and_stays
+            field_and_type_of_a_value_that_does_not_fit_are_told_and_its_content_is_not
             value_of_another_type_is_not_updated
             value_that_can_not_be_written_is_not_stored
             float_that_is_no_number_is_not_stored

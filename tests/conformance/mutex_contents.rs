@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use crosslock::{Error, Locker, MutexGuard, Result};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::mutex::counter;
 use super::waiting::release_meanwhile;
@@ -128,6 +129,38 @@ pub(crate) fn large_values_come_back(place: &Place) {
     let guard = mutex.lock().unwrap();
     let read = release_meanwhile(guard, || Ok(mutex.lock()?.len())).unwrap();
     assert_eq!(read, large.len());
+}
+
+#[derive(Serialize, Deserialize, Default)]
+struct Tries {
+    retries: u32,
+}
+
+pub(crate) fn field_and_type_of_a_value_that_does_not_fit_are_told_and_its_content_is_not(
+    place: &Place,
+) {
+    let any = place.mutex("a", serde_json::Value::Null).unwrap();
+    let config = place.mutex("a", Tries::default()).unwrap();
+    for (stored, expected) in [
+        (
+            json!({ "tries": 1 }),
+            "missing field `retries` at line 1 column",
+        ),
+        (
+            json!({ "retries": "hunter2, expected hunter2" }),
+            "invalid type: string, expected u32 at line 1 column",
+        ),
+        (
+            json!({ "retries": -1 }),
+            "invalid value: integer, expected u32",
+        ),
+    ] {
+        any.set(stored).unwrap();
+        let error = config.get().err().expect("it is no config").to_string();
+        assert!(error.contains("::Tries` doesn't fit it: "), "{error}");
+        assert!(error.contains(expected), "{error}");
+        assert!(!error.contains("hunter2"), "{error}");
+    }
 }
 
 pub(crate) fn value_of_another_type_is_not_updated(lock: &Locker) {

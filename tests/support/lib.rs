@@ -94,3 +94,9 @@ pub fn eventually(timeout: Duration, mut condition: impl FnMut() -> bool) -> boo
         thread::sleep(POLL);
     }
 }
+
+// Its programs are doc tests. They derive what values of their own types need, as users do. Where crosslock's own
+// dev-dependencies had that, the first command of the README would compile it.
+#[cfg(all(doctest, feature = "testing", feature = "value"))]
+#[doc = include_str!("../../docs/recipes.md")]
+mod recipes {}
