@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use crosslock::{Error, LockGuard, Locker, LostReason, MutexGuard};
-use support::{Detour, Etcd, Protocol, Proxy, Thread, wait_until};
+use support::{Detour, Etcd, Protocol, Proxy, Stopwatch, Thread, wait_until};
 
 use crate::{LINE, LONG, PATIENCE, await_places, open, take};
 
@@ -17,6 +17,9 @@ fn patient(url: &str) -> Locker {
 fn way(detour: &Detour) -> String {
     format!("etcd://{}/", detour.addr())
 }
+
+/// How soon a call goes on whose question has no answer, because the connection was closed.
+const SOON: Duration = Duration::from_secs(1);
 
 /// Whether a request is a transaction that puts something.
 fn puts(request: &str) -> bool {
@@ -42,7 +45,9 @@ fn places_that_are_given_up_late_are_not_those_of_the_holder() {
         server.delete_all("crosslock/m/w/");
         guard.unlock().unwrap();
         detour.await_held();
+        let watch = Stopwatch::start();
         let both = waits.join().unwrap().unwrap().expect("nobody has them");
+        watch.assert_within(SOON);
         detour.deliver();
         assert!(
             open(&server).try_lock("n").unwrap().is_none(),
@@ -52,6 +57,27 @@ fn places_that_are_given_up_late_are_not_those_of_the_holder() {
         both.unlock().unwrap();
     });
     assert!(server.keys("").is_empty());
+}
+
+#[test]
+fn waiter_asks_again_soon_when_its_question_for_a_free_lock_has_no_answer() {
+    let server = Etcd::start();
+    let detour = Detour::to(server.own_addr());
+    let (holder, waiter) = (open(&server), patient(&way(&detour)));
+    let guard = take(&holder);
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| lock(&waiter));
+        await_places(&server, 2);
+        detour.hold(puts);
+        guard.unlock().unwrap();
+        detour.await_held();
+        let watch = Stopwatch::start();
+        let guard = waits.join().unwrap();
+        watch.assert_within(SOON);
+        detour.deliver();
+        guard.verify().unwrap();
+        guard.unlock().unwrap();
+    });
 }
 
 #[test]

@@ -92,10 +92,12 @@ impl<S: LineStore> Wait for LineWait<S> {
         let asked = self.ask_until_clear(request, asking, deadline);
         asked.map_err(|Unanswered { error, sent }| {
             let is_clear = !sent && !self.store.has_inflight(request);
+            // It asks again after a pause, whatever the watch would tell.
+            self.watch = None;
             match self.state {
                 State::Leaving => {}
                 // It has only looked.
-                State::InLine if !sent => self.watch = None,
+                State::InLine if !sent => {}
                 State::Out if is_clear => self.store.retire(request, deadline),
                 _ => self.state = State::Unclear,
             }
