@@ -122,6 +122,8 @@ impl Work {
         let lock = Locker::builder(url).prefer(task.prefer).build();
         let number = matches!(task.inside, Inside::Count).then(|| {
             let directory = url.strip_prefix("file://").expect("locks in a directory");
+            // The first lock would make it, but there is none yet.
+            std::fs::create_dir_all(directory).expect("a directory");
             open(&Path::new(directory).join("number"))
         });
         let lock = lock.expect("a server");
