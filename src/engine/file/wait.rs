@@ -29,6 +29,8 @@ pub(super) struct FileWait {
     looks: bool,
     /// Whether it was told to look again, most likely because the lock is its own.
     is_told: bool,
+    /// Whether its last question has no answer: what it is told, and when it looks, comes from one before that.
+    is_unanswered: bool,
     /// When the presence was made to look new.
     touched: Instant,
 }
@@ -66,6 +68,7 @@ impl FileWait {
             watched: Vec::new(),
             looks: false,
             is_told: false,
+            is_unanswered: false,
             touched: time::now(),
         }
     }
@@ -287,6 +290,7 @@ impl Wait for FileWait {
         };
         self.is_told = false;
         let asked = self.files.acquire(request, manner, deadline);
+        self.is_unanswered = asked.is_err();
         Ok(match asked.map_err(Unanswered::sent)? {
             Asked::Granted { token, value } => Answer::Granted(Grant {
                 token,
@@ -307,18 +311,18 @@ impl Wait for FileWait {
     }
 
     fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
-        match self.await_grant(request, pace) {
-            Ok(grant) => grant,
-            Err(e) => {
-                log::debug!(
+        if !self.is_unanswered {
+            match self.await_grant(request, pace) {
+                Ok(grant) => return grant,
+                Err(e) => log::debug!(
                     "can't wait for {:?} in the kernel: {e}",
                     request.key().name()
-                );
-                let pause = pace.next_pause();
-                pace.until.sleep(pause);
-                None
+                ),
             }
         }
+        let pause = pace.next_pause();
+        pace.until.sleep(pause);
+        None
     }
 }
 

@@ -301,3 +301,19 @@ fn thousand_waiters_look_less_than_ten_times_a_second_together() {
         .sum();
     assert!(a_second < 10.0, "{a_second}");
 }
+
+/// As where another program has the file locked for longer than the question takes.
+#[test]
+fn waiter_asks_again_after_a_pause_when_its_question_has_no_answer() {
+    let (place, claim, owner) = (Arc::new(Place::new()), claim(), Owner::new());
+    place.has(&claim);
+    let mut wait = asked(&place, &claim, &owner);
+    let other = fs::File::open(place.path(&claim.key)).unwrap();
+    other.try_lock().unwrap();
+    let now = Deadline::after(Duration::ZERO);
+    assert!(wait.ask(request(&claim, &owner), None, &now).is_err());
+    drop(other);
+    let begun = time::now();
+    assert!(await_grant(&mut wait, &claim, &owner).is_none());
+    assert!(time::since(begun) < LOOK / 2);
+}
