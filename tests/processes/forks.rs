@@ -384,6 +384,7 @@ mod connections {
     fn forked_child_closes_the_idle_connections_that_it_inherited() {
         let server = RedisServer::start();
         let entry = "forks::connections::child_forks_with_idle_connections";
-        succeeds_in_a_process_of_its_own(entry, &server.url());
+        // A renewal takes a connection beside that of a call: of the child's lock, or of the parent's at the moment of the fork.
+        succeeds_with(entry, &server.url(), Duration::from_secs(60));
     }
 }
