@@ -138,7 +138,7 @@ fn token_is_above_those_of_a_master_that_is_ahead_and_is_so_everywhere() {
 fn abandonment_on_one_master_is_told_of_all() {
     let cluster = shared();
     let short = Locker::builder(&cluster.url())
-        .ttl(millis(200))
+        .ttl(millis(1_000))
         .renew(false);
     let locker = open(&cluster);
     let [a, b, c] = &names(&cluster);
