@@ -8,6 +8,7 @@ use super::request::{AUTH_XID, Hello, login};
 use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::engine::net::connector::Connector;
 use crate::engine::net::halves::ReadHalf;
+use crate::engine::net::stream::why_closed;
 use crate::engine::zookeeper::address::Auth;
 
 /// A connection that a server has welcomed. After any error it must be dropped.
@@ -42,7 +43,8 @@ impl Connection {
         bytes.extend(greeting.auth.map(login).unwrap_or_default());
         // Read before sending: what the servers count from is no earlier.
         let sent = clock.now();
-        reader.writer().write_all(&bytes)?;
+        let written = reader.writer().write_all(&bytes);
+        written.map_err(|e| why_closed(e, &mut reader))?;
         let mut frames = Frames::default();
         let welcome = welcome(&next(&mut frames, &mut reader)?)?;
         if greeting.auth.is_some() && welcome.timeout > 0 {
