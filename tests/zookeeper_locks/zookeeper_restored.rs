@@ -79,7 +79,8 @@ fn lock_that_the_data_has_is_back_until_its_session_ends() {
 #[test]
 fn session_that_goes_on_has_what_the_data_has() {
     let server = setup().start();
-    let [one, other] = [(); 2].map(|()| patient(&server).ttl(2 * BRIEF).build().unwrap());
+    // The servers' longest sessions, so that none ends before it can go on.
+    let [one, other] = [(); 2].map(|()| patient(&server).ttl(3 * PATIENCE).build().unwrap());
     let kept = one.lock("kept").unwrap();
     drop(other.lock("a").unwrap());
     let backup = server.back_up();
