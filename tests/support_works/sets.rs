@@ -63,7 +63,7 @@ fn sentinels_replace_a_master_that_only_clients_reach() {
     let old = set.member(0);
     let rest = || set.members()[1..].iter().chain(set.sentinels());
     rest().for_each(|other| old.cut_from(other));
-    let new = set.wait_for_other_master(0);
+    set.wait_for_other_master(0);
     let mut wire = Wire::to(old.proxy());
     assert_eq!(wire.ask(&["SET", "key", "value"]), "+OK");
     rest().for_each(|other| old.join(other));
@@ -71,7 +71,8 @@ fn sentinels_replace_a_master_that_only_clients_reach() {
     wait_until("the old master to follow", PATIENCE, || {
         set.role(0).as_deref() == Some("slave")
     });
-    assert_eq!(set.master(), new);
+    // On a busy machine the sentinels may have replaced the new one, too.
+    assert_ne!(set.master(), 0);
 }
 
 #[test]
