@@ -1,8 +1,10 @@
 //! What is asked for: a name, and how it is to be held.
 
+use std::fmt;
 use std::slice;
 use std::sync::Arc;
 
+use crate::base::inspection::Wants;
 use crate::base::name::Key;
 
 /// What is asked for, and what a lease is then about.
@@ -27,6 +29,58 @@ pub(crate) enum Mode {
     Shared,
     /// By as many as there are permits.
     Permits { count: u32, of: u32 },
+}
+
+impl Mode {
+    /// That of its text; `None` of another.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        match text {
+            "x" => Some(Mode::Exclusive),
+            "r" => Some(Mode::Shared),
+            permits => {
+                let (count, of) = permits.split_once('/')?;
+                let (count, of) = (count.parse().ok()?, of.parse().ok()?);
+                let is_possible = (1..=of).contains(&count);
+                is_possible.then_some(Mode::Permits { count, of })
+            }
+        }
+    }
+
+    /// How many permits it takes: a lock is one.
+    pub(crate) fn permits(self) -> u32 {
+        match self {
+            Mode::Exclusive | Mode::Shared => 1,
+            Mode::Permits { count, .. } => count,
+        }
+    }
+
+    /// Of how many permits those are.
+    pub(crate) fn of_permits(self) -> Option<u32> {
+        match self {
+            Mode::Exclusive | Mode::Shared => None,
+            Mode::Permits { of, .. } => Some(of),
+        }
+    }
+
+    /// As others see a waiter.
+    pub(crate) fn wants(self) -> Wants {
+        match self {
+            Mode::Exclusive => Wants::Exclusive,
+            Mode::Shared => Wants::Shared,
+            Mode::Permits { count, .. } => Wants::Permits { count },
+        }
+    }
+}
+
+/// `x`, `r`, or `COUNT/OF`.
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Mode::Exclusive => f.write_str("x"),
+            Mode::Shared => f.write_str("r"),
+            Mode::Permits { count, of } => write!(f, "{count}/{of}"),
+        }
+    }
 }
 
 /// Says who goes first when some callers want to read and others to write.

@@ -14,11 +14,7 @@ const KIND: &str = "crosslock1";
 
 pub(super) fn of(ticket: &OwnerTicket) -> String {
     let claim = &ticket.claim;
-    let mode = match claim.mode {
-        Mode::Exclusive => "x".to_owned(),
-        Mode::Shared => "r".to_owned(),
-        Mode::Permits { count, of } => format!("{count}/{of}"),
-    };
+    let mode = claim.mode.to_string();
     let last_used = ticket.last_used.to_string();
     let parts = [
         KIND,
@@ -55,7 +51,7 @@ fn claim(namespace: &str, mode: &str, names: &[String]) -> Result<Claim> {
     if !keys.is_sorted_by(|one, other| one < other) {
         return Err(invalid("its names aren't in their order"));
     }
-    let mode = self::mode(mode).ok_or_else(|| invalid("its mode is none"))?;
+    let mode = Mode::parse(mode).ok_or_else(|| invalid("its mode is none"))?;
     let key = match keys.len() {
         1 => keys.swap_remove(0),
         _ => Key::of_all(&keys),
@@ -67,20 +63,6 @@ fn claim(namespace: &str, mode: &str, names: &[String]) -> Result<Claim> {
         prefer: Prefer::default(),
         valued: false,
     })
-}
-
-fn mode(text: &str) -> Option<Mode> {
-    match text {
-        "x" => Some(Mode::Exclusive),
-        "r" => Some(Mode::Shared),
-        permits => {
-            let (count, of) = permits.split_once('/')?;
-            let (count, of) = (count.parse().ok()?, of.parse().ok()?);
-            (1..=of)
-                .contains(&count)
-                .then_some(Mode::Permits { count, of })
-        }
-    }
 }
 
 fn owner(text: &str) -> Result<Owner> {

@@ -27,9 +27,8 @@ pub(super) struct Text {
 impl Text {
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut text = match self.mode {
-            Mode::Exclusive => String::from("x"),
-            Mode::Shared => String::from("r"),
-            Mode::Permits { count, of } => format!("p {count}/{of}"),
+            Mode::Permits { .. } => format!("p {}", self.mode),
+            mode => mode.to_string(),
         };
         if self.owner.is_none() {
             text.push_str(" kept");
@@ -64,9 +63,8 @@ impl Text {
         };
         let mut words = first.split(' ').peekable();
         let mode = match words.next()? {
-            "x" => Mode::Exclusive,
-            "r" => Mode::Shared,
-            "p" => permits(words.next()?)?,
+            "p" => Mode::parse(words.next()?)?,
+            lock @ ("x" | "r") => Mode::parse(lock)?,
             _ => return None,
         };
         let is_kept = words.next_if_eq(&"kept").is_some();
@@ -83,14 +81,6 @@ impl Text {
             token,
         })
     }
-}
-
-fn permits(word: &str) -> Option<Mode> {
-    let (count, of) = word.split_once('/')?;
-    Some(Mode::Permits {
-        count: count.parse().ok()?,
-        of: of.parse().ok()?,
-    })
 }
 
 /// What stands in line under a key that begins so.
@@ -125,10 +115,11 @@ mod tests {
         match random.u8(0..3) {
             0 => Mode::Exclusive,
             1 => Mode::Shared,
-            _ => Mode::Permits {
-                count: random.u32(..),
-                of: random.u32(..),
-            },
+            _ => {
+                let of = random.u32(1..);
+                let count = random.u32(1..=of);
+                Mode::Permits { count, of }
+            }
         }
     }
 

@@ -224,11 +224,7 @@ fn parse_mode(text: &str) -> Option<Mode> {
     match text {
         "exclusive" => Some(Mode::Exclusive),
         "shared" => Some(Mode::Shared),
-        _ => {
-            let (count, of) = text.split_once('/')?;
-            let (count, of) = (count.parse().ok()?, of.parse().ok()?);
-            Some(Mode::Permits { count, of })
-        }
+        permits => Mode::parse(permits).filter(|mode| mode.of_permits().is_some()),
     }
 }
 

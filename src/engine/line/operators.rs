@@ -10,7 +10,7 @@ use crate::base::claim::Mode;
 use crate::base::clock::Deadline;
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
-use crate::base::inspection::{Holder, Inspection, LockState, Party, Waiter, Wants};
+use crate::base::inspection::{Holder, Inspection, LockState, Party, Waiter};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::value::Stored;
@@ -136,10 +136,7 @@ fn party(entry: &Entry) -> Option<Party> {
 fn holder(entry: &Entry, facts: &Facts) -> Holder {
     Holder {
         party: party(entry),
-        permits: match entry.mode {
-            Mode::Permits { count, .. } => count,
-            Mode::Exclusive | Mode::Shared => 1,
-        },
+        permits: entry.mode.permits(),
         held_for: facts.held_for,
         remaining: facts.remaining,
         token: Some(facts.token),
@@ -149,11 +146,7 @@ fn holder(entry: &Entry, facts: &Facts) -> Holder {
 fn waiter(entry: &Entry, facts: &Facts) -> Waiter {
     Waiter {
         party: party(entry),
-        wants: match entry.mode {
-            Mode::Exclusive => Wants::Exclusive,
-            Mode::Shared => Wants::Shared,
-            Mode::Permits { count, .. } => Wants::Permits { count },
-        },
+        wants: entry.mode.wants(),
         waited_for: facts.waited_for,
     }
 }

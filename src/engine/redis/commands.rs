@@ -212,7 +212,7 @@ fn mode(claim: &Claim, asks: bool) -> Cow<'static, str> {
         (Mode::Exclusive, _) => "x".into(),
         (Mode::Shared, Prefer::Readers) if asks => "R".into(),
         (Mode::Shared, _) => "r".into(),
-        (Mode::Permits { count, of }, _) => format!("{count}/{of}").into(),
+        (permits, _) => permits.to_string().into(),
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ::redis::{FromRedisValue, Value};
 
+use crate::base::claim::Mode;
 use crate::base::inspection::{Holder, Inspection, LockState, Party, Waiter, Wants};
 use crate::base::name::Key;
 
@@ -109,13 +110,7 @@ fn in_turn(
 fn waiter((public, mode): ShownWaiter) -> Waiter {
     Waiter {
         party: Party::of(&public),
-        wants: match mode.split_once('/') {
-            Some((count, _)) => Wants::Permits {
-                count: count.parse().unwrap_or(1),
-            },
-            None if mode == "r" => Wants::Shared,
-            None => Wants::Exclusive,
-        },
+        wants: Mode::parse(&mode).map_or(Wants::Exclusive, Mode::wants),
         waited_for: None,
     }
 }

@@ -5,7 +5,7 @@ use super::name::NameState;
 use super::table::Table;
 use crate::base::claim::Mode;
 use crate::base::clock::BootInstant;
-use crate::base::inspection::{Holder, Inspection, LockState, Party, Waiter, Wants};
+use crate::base::inspection::{Holder, Inspection, LockState, Party, Waiter};
 use crate::base::name::{Key, Namespace};
 use crate::engine::line::used;
 
@@ -17,7 +17,7 @@ impl NameState {
             None => LockState::Free,
             Some(Mode::Permits { .. }) => LockState::Permits {
                 taken: used(&modes).try_into().unwrap_or(u32::MAX),
-                of: modes.iter().map(|mode| permits(*mode).1).max(),
+                of: modes.iter().filter_map(|mode| mode.of_permits()).max(),
             },
             _ if there.iter().all(|one| one.state == EntryState::Kept) => {
                 let ends = there.iter().map(|one| one.until);
@@ -59,7 +59,7 @@ impl Entry {
     pub(super) fn seen(&self, now: BootInstant) -> Option<Holder> {
         Some(Holder {
             party: Party::of(self.owner.as_ref()?.holder()),
-            permits: permits(self.mode).0,
+            permits: self.mode.permits(),
             held_for: Some(now.since(self.since)),
             remaining: (self.until != BootInstant::MAX).then(|| self.until.since(now)),
             token: self.token().map(|token| token.number),
@@ -67,24 +67,11 @@ impl Entry {
     }
 
     fn seen_waiter(&self, now: BootInstant) -> Option<Waiter> {
-        let wants = match self.mode {
-            Mode::Exclusive => Wants::Exclusive,
-            Mode::Shared => Wants::Shared,
-            Mode::Permits { count, .. } => Wants::Permits { count },
-        };
         Some(Waiter {
             party: Party::of(self.owner.as_ref()?.holder()),
-            wants,
+            wants: self.mode.wants(),
             waited_for: Some(now.since(self.since)),
         })
-    }
-}
-
-/// How many permits that is, and of how many.
-fn permits(mode: Mode) -> (u32, u32) {
-    match mode {
-        Mode::Exclusive | Mode::Shared => (1, 0),
-        Mode::Permits { count, of } => (count, of),
     }
 }
 

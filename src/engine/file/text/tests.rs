@@ -16,10 +16,11 @@ fn mode(random: &mut Random) -> Mode {
     match random.u32(..3) {
         0 => Mode::Exclusive,
         1 => Mode::Shared,
-        _ => Mode::Permits {
-            count: random.u32(..),
-            of: random.u32(..),
-        },
+        _ => {
+            let of = random.u32(1..);
+            let count = random.u32(1..=of);
+            Mode::Permits { count, of }
+        }
     }
 }
 
