@@ -32,6 +32,7 @@ pub(super) mod node_lines;
 mod sentinel;
 mod single;
 pub(super) mod slots;
+mod watch;
 
 /// The servers of a URL.
 pub(super) trait Servers: fmt::Debug + Send + Sync {

@@ -7,7 +7,7 @@
 //! | `suspected`: a call to it has failed so since it was looked up | looks up, and sends to it all the same if it is named again, or nobody answers | it is named again: `known`; another is: `replaced` |
 //! | `replaced` | goes to the new one; connections to the old one are closed, and its inbox | |
 //!
-//! A call that waits for an answer for long looks up beside that: see [`watch`]. All callers that look up at one time wait for one [`Lookup`], each within its own deadline. And the edges:
+//! A call that waits for an answer for long looks up beside that: see [`watch`](super::watch). All callers that look up at one time wait for one [`Lookup`], each within its own deadline. And the edges:
 //!
 //! - *No sentinel answers.* Who needs a master that was looked up lately goes on with the one that is known: to lose the
 //!   sentinels mustn't lose the locks. It is logged once, and for a second nobody looks up for that reason again.

@@ -29,6 +29,7 @@ use crate::engine::redis::script::{Command, Order};
 use crate::engine::redis::server::{Answer, Manner, Server};
 use crate::engine::redis::servers::Route;
 use crate::engine::redis::servers::slots::slot_of;
+use crate::engine::redis::servers::watch::{SLOW, watched};
 
 const HOPS: u32 = 5;
 
@@ -145,7 +146,7 @@ impl<'a> Call<'a> {
             server.call_once(self.command, *manner, self.deadline)
         } else {
             let deadline = match manner {
-                Manner::Plain => self.nodes.watched(self.slot, server, self.deadline),
+                Manner::Plain => self.watched(server),
                 // The slot isn't its own yet, so nobody takes its place. The rest is for the node that has it.
                 Manner::Asking => half(self.deadline),
             };
@@ -163,6 +164,16 @@ impl<'a> Call<'a> {
                 Err(error)
             }
         }
+    }
+
+    /// The deadline of a call to the node that has the slot: it is over when another has it.
+    fn watched(&self, node: &Arc<Server>) -> Deadline {
+        let (nodes, slot) = (Arc::downgrade(self.nodes), self.slot);
+        watched(nodes, node, self.deadline, move |nodes, node, _| {
+            nodes.look_up_beside(SLOW);
+            let master = nodes.master(slot);
+            master.is_some_and(|master| !Arc::ptr_eq(&master, node))
+        })
     }
 
     /// Where it goes after a failure, or the failure that is the caller's.

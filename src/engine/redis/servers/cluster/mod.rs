@@ -54,7 +54,6 @@ mod importers;
 mod lookup;
 mod map;
 mod view;
-mod watch;
 
 /// How long ago the masters may have been looked up when all are asked for.
 const ALL_KNOWN_WITHIN: Duration = Duration::from_secs(1);
