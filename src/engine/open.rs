@@ -86,9 +86,7 @@ fn open_etcd(_url: &str, _options: &Options, _clock: Arc<dyn Clock>) -> Result<A
 
 #[cfg(feature = "zookeeper")]
 fn open_zookeeper(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>> {
-    Ok(Arc::new(super::zookeeper::ZooKeeperEngine::open(
-        url, options, clock,
-    )?))
+    super::zookeeper::open(url, options, clock)
 }
 
 #[cfg(not(feature = "zookeeper"))]

@@ -91,12 +91,18 @@ fn node_of_another_session_is_not_taken_for_ones_own() {
     });
 }
 
+/// Nor any that has lost its connection, and isn't over.
+fn has_no_sessions(server: &ZooKeeper) -> bool {
+    let found = server.word("mntr").unwrap_or_default();
+    found.contains("zk_global_sessions\t0\n")
+}
+
 #[test]
 fn session_of_a_locker_that_ends_is_closed_unless_its_lease_goes_on() {
     let server = setup().start();
     let lock = locker(&server);
     drop((lock.lock("a").unwrap(), lock));
-    assert!(eventually(PATIENCE / 10, || server.sessions().is_empty()));
+    assert!(eventually(PATIENCE / 10, || has_no_sessions(&server)));
 
     let (giver, taker) = (locker(&server), locker(&server));
     let guard = giver.lock("a").unwrap();
@@ -108,6 +114,16 @@ fn session_of_a_locker_that_ends_is_closed_unless_its_lease_goes_on() {
     assert!(guard.fencing_token() > token);
     guard.unlock().unwrap();
     assert!(line(&server, "a").is_empty());
+}
+
+#[test]
+fn session_of_a_locker_that_has_adopted_its_own_lease_is_closed() {
+    let server = setup().start();
+    let lock = locker(&server);
+    let ticket = lock.lock("a").unwrap().into_owner();
+    lock.adopt("a", ticket).unwrap().unlock().unwrap();
+    drop(lock);
+    assert!(eventually(PATIENCE / 10, || has_no_sessions(&server)));
 }
 
 #[test]
@@ -189,10 +205,11 @@ fn adopted_node_of_another_session_is_made_anew() {
         let adopts = scope.spawn(|| taker.adopt("a", &ticket));
         assert!(eventually(PATIENCE, || line(&server, "a") != old));
         let path = format!("/locks/ns/a/{}", line(&server, "a")[0]);
-        expire(&server, &sessions);
         let mut earlier = server.session();
+        let content = earlier.get(&path).unwrap();
+        expire(&server, &sessions);
         assert!(eventually(PATIENCE, || !earlier.exists(&path)));
-        earlier.create(&path, "", 1).unwrap();
+        earlier.create(&path, &content, 1).unwrap();
         server.proxy().set(Fault::None);
         (adopts.join().unwrap(), earlier)
     });

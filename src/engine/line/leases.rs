@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::entries::{Entry, Line};
+use super::entries::{Entry, Line, Who};
 use super::order::passed_on;
 use super::store::{LineStore, until_answered};
 use crate::base::claim::Mode;
@@ -339,7 +339,8 @@ pub(super) fn adopt(
         }
         let entries = entries_of(&lines, from);
         let is_so = |entry: &Entry| entry.mode == request.claim.mode;
-        let Some(entries) = entries.filter(|all| all.iter().all(|(_, entry)| is_so(entry))) else {
+        let entries = entries.filter(|all| all.iter().all(|(_, entry)| is_so(entry)));
+        let Some(entries) = entries else {
             store.retire(request, deadline);
             return Ok(Outcome::NOT_OWNER);
         };
@@ -379,9 +380,16 @@ fn adopted(lines: &[Line], owner: &Owner) -> Option<(u64, Vec<Entry>)> {
     Some((tokens?.into_iter().max()?, entries))
 }
 
-/// The entries of an owner that has one in each line, with the place of that line.
+/// The entries of an owner that has one in each line, with the place of that line. A look may have shown its uuid alone.
 fn entries_of(lines: &[Line], owner: &Owner) -> Option<Vec<(usize, Entry)>> {
-    let found = lines.iter().map(|line| Some(line.find(owner)?.1.clone()));
+    let found = lines.iter().map(|line| {
+        let (_, entry) = line.find(owner)?;
+        let who = Who::Owner(owner.clone());
+        Some(Entry {
+            who,
+            ..entry.clone()
+        })
+    });
     let found: Option<Vec<_>> = found.collect();
     Some(found?.into_iter().enumerate().collect())
 }

@@ -17,9 +17,7 @@ pub(super) use self::engine::LineEngine;
 pub(super) use self::entries::{Entry, Line, Who, uuid_of};
 pub(super) use self::leases::{Commit, Committed, Found, LineLeases, Write};
 pub(super) use self::operators::{Facts, Inspected, LineOperators};
-pub(super) use self::order::{
-    HAND_OVERS, Standing, holders, passed_on, revision_of, standing, token_of, used,
-};
+pub(super) use self::order::{HAND_OVERS, Standing, revision_of, standing, token_of, used};
 pub(super) use self::store::{
     Blocker, LineStore, LineWatch, Presence, Snapshot, Step, Watched, When, Why, until_answered,
 };

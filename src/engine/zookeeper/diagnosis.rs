@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::client::Word;
-use super::locks::{Locks, sync};
+use super::locks::Locks;
 use super::replies::Trouble;
+use super::requests::sync;
 use crate::base::clock::Deadline;
 use crate::base::diagnosis::Finding;
 use crate::base::options::Options;

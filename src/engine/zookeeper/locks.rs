@@ -5,14 +5,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::client::{Changed, Code, Failure, Kind, Op, Refused, Reply, Session, Told, Watcher};
+use super::children::Children;
+use super::client::{
+    Change, Changed, Code, Failure, Kind, Op, Refused, Reply, Session, Told, Watcher,
+};
 use super::leftovers::{Deletes, Leftovers};
-use super::line::Line;
-use super::looks::LeadersClock;
-use super::looks::Looks;
+use super::looks::{LeadersClock, Looks};
 use super::nodes;
 use super::owners::{Card, Owners};
 use super::replies::{Replies, Trouble, misunderstood};
+use super::requests::{children, delete, sync};
 use super::sessions::Sessions;
 use crate::base::cancel::Cancel;
 use crate::base::clock::{BootInstant, Clock, Deadline};
@@ -20,6 +22,7 @@ use crate::base::error::Error;
 use crate::base::name::Key;
 use crate::base::owner::Owner;
 use crate::base::sys::sync::Mutex;
+use crate::engine::line::uuid_of;
 use crate::engine::{Request, Unanswered};
 
 /// What all parts of the engine share.
@@ -168,7 +171,7 @@ impl Locks {
         };
         let mut paths = nodes.paths;
         if self.owners.is_broken(owner) {
-            let broken = nodes::broken(nodes::uuid_of(owner));
+            let broken = nodes::broken(uuid_of(owner));
             let names = paths
                 .iter()
                 .filter_map(|path| Some(path.rsplit_once('/')?.0));
@@ -196,14 +199,32 @@ impl Locks {
         Ok(Replies::new(session.call(requests, deadline)?))
     }
 
-    /// The same, of requests that may be carried out twice: again, if the connection was lost.
+    /// The same, of requests that may be carried out twice.
     pub(super) fn call_again(
         self: &Arc<Self>,
         requests: &[Op],
         deadline: &Deadline,
     ) -> Result<Replies, Trouble> {
+        self.again(deadline, || self.call(requests, deadline))
+    }
+
+    /// The same, of one transaction.
+    pub(super) fn change_again(
+        self: &Arc<Self>,
+        changes: Vec<Change>,
+        deadline: &Deadline,
+    ) -> Result<Result<Vec<Changed>, Refused>, Trouble> {
+        self.call_again(&[Op::Multi(changes)], deadline)?.multi()
+    }
+
+    /// Asks again, if the connection was lost.
+    pub(super) fn again<T>(
+        &self,
+        deadline: &Deadline,
+        mut ask: impl FnMut() -> Result<T, Trouble>,
+    ) -> Result<T, Trouble> {
         loop {
-            match self.call(requests, deadline) {
+            match ask() {
                 Err(Trouble::Failure(Failure::Unreachable(_) | Failure::Ended))
                     if !deadline.is_over() =>
                 {
@@ -214,16 +235,25 @@ impl Locks {
         }
     }
 
-    /// The line of a name as the leader has it.
-    pub(super) fn line(
+    /// What the leader has below a name.
+    pub(super) fn children(
         self: &Arc<Self>,
         name: &Name,
         deadline: &Deadline,
-    ) -> Result<Line, Trouble> {
+    ) -> Result<Children, Trouble> {
         let requests = [sync(&name.path), children(&name.path)];
         let mut replies = self.call_again(&requests, deadline)?;
         replies.done()?;
-        replies.line()
+        replies.name()
+    }
+
+    /// The owner's locks were broken: the nodes that tell so are no longer needed.
+    pub(super) fn heard_of_break(self: &Arc<Self>, request: Request<'_>) {
+        let node = nodes::broken(uuid_of(request.owner));
+        let names = self.names(request).into_iter();
+        self.owners.set_broken(request.owner.as_str());
+        let paths = names.map(|name| name.child(&node)).collect();
+        self.leftovers.leave(self, paths);
     }
 
     /// Makes the nodes of these names, and those above them.
@@ -262,17 +292,12 @@ impl Locks {
         deadline: &Deadline,
     ) -> Result<LeadersClock, Trouble> {
         let path = name.child(&nodes::clock());
-        let requests = [
-            Op::Create {
-                path: path.clone(),
-                data: Vec::new(),
-                kind: Kind::Ephemeral,
-            },
-            Op::Delete {
-                path,
-                version: None,
-            },
-        ];
+        let create = Op::Create {
+            path: path.clone(),
+            data: Vec::new(),
+            kind: Kind::Ephemeral,
+        };
+        let requests = [create, delete(path)];
         match self.call_again(&requests, deadline)?.next()?? {
             Reply::Created { stat, .. } => Ok(LeadersClock(stat.ctime, self.clock.now())),
             _ => Err(misunderstood()),
@@ -341,11 +366,7 @@ impl Deletes for Locks {
     }
 
     fn delete(self: &Arc<Self>, paths: &[String], deadline: &Deadline) -> bool {
-        let delete = |path: &String| Op::Delete {
-            path: path.clone(),
-            version: None,
-        };
-        let requests: Vec<_> = paths.iter().map(delete).collect();
+        let requests: Vec<_> = paths.iter().cloned().map(delete).collect();
         self.call(&requests, deadline).is_ok()
     }
 }
@@ -358,28 +379,6 @@ fn parents(path: &str) -> Vec<String> {
     let ends = path.match_indices('/').map(|(at, _)| at).skip(1);
     let ends = ends.chain([path.len()]);
     ends.map(|end| path[..end].to_owned()).collect()
-}
-
-pub(super) fn sync(path: &str) -> Op {
-    Op::Sync {
-        path: path.to_owned(),
-    }
-}
-
-pub(super) fn children(path: &str) -> Op {
-    Op::Children {
-        path: path.to_owned(),
-        watch: None,
-    }
-}
-
-pub(super) fn get(path: String) -> Op {
-    Op::Get { path, watch: None }
-}
-
-/// Where no part of it is expected to be refused.
-pub(super) fn refused(done: Result<Vec<Changed>, Refused>) -> Result<Vec<Changed>, Trouble> {
-    done.map_err(|refused| Trouble::Refused(refused.code))
 }
 
 impl fmt::Debug for Locks {

@@ -21,6 +21,7 @@ use crate::base::name::Key;
 use crate::base::owner::Owner;
 use crate::base::percent;
 use crate::base::sys;
+use crate::engine::line::{Entry, Who};
 
 pub(super) const HELD: &str = "held";
 pub(super) const VALUE: &str = "value";
@@ -63,35 +64,26 @@ pub(super) fn decoded(node: &str) -> Option<String> {
     percent::unescaped_text(node, is_plain)
 }
 
-/// The part of an owner by which its nodes are found.
-pub(super) fn uuid_of(owner: &Owner) -> &str {
-    owner.as_str().get(..UUID).unwrap_or(owner.as_str())
-}
-
 /// What an owner's node is called, without the number.
 pub(super) fn unnumbered(mode: Mode, uuid: &str) -> String {
     format!("{}-{uuid}{LOCK}", tag(mode))
 }
 
+/// A node can't have a `/` in its name.
 fn tag(mode: Mode) -> String {
     match mode {
-        Mode::Exclusive => "x".to_owned(),
-        Mode::Shared => "r".to_owned(),
         Mode::Permits { count, of } => format!("p{count}of{of}"),
+        mode => mode.to_string(),
     }
 }
 
 fn mode_of(tag: &str) -> Option<Mode> {
-    match tag {
-        "x" => Some(Mode::Exclusive),
-        "r" => Some(Mode::Shared),
-        _ => {
-            let (count, of) = tag.strip_prefix('p')?.split_once("of")?;
-            Some(Mode::Permits {
-                count: count.parse().ok()?,
-                of: of.parse().ok()?,
-            })
+    match tag.strip_prefix('p') {
+        Some(permits) => {
+            let mode = Mode::parse(&permits.replace("of", "/"))?;
+            mode.of_permits().map(|_| mode)
         }
+        None => Mode::parse(tag),
     }
 }
 
@@ -110,53 +102,55 @@ pub(super) fn broken_owner(node: &str) -> Option<&str> {
     node.strip_prefix(BROKEN)
 }
 
-/// A place in the line of a name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Member {
-    pub(super) mode: Mode,
-    /// Whether it is kept without an owner.
-    pub(super) is_kept: bool,
-    pub(super) uuid: String,
-    /// Its place among all, until the servers' counter begins anew.
-    pub(super) number: i32,
-    /// What its node is called.
-    pub(super) node: String,
+/// The entry in line that a node is; `None` of another node. Of an owner only the uuid is known. The place is the order
+/// among all, until the servers' counter begins anew.
+pub(super) fn entry_of(node: &str) -> Option<Entry> {
+    let (tag, rest, is_curators) = match node.strip_prefix(CURATOR) {
+        Some(rest) => ("x", rest, true),
+        None => node.split_once('-').map(|(tag, rest)| (tag, rest, false))?,
+    };
+    let (uuid, number) = (rest.get(..UUID)?, rest.get(UUID..)?.strip_prefix(LOCK)?);
+    let kept = tag.strip_prefix('k');
+    Some(Entry {
+        id: node.to_owned(),
+        place: place_of(number.parse().ok()?),
+        mode: mode_of(kept.unwrap_or(tag))?,
+        who: match kept {
+            Some(_) => Who::Kept,
+            None if is_curators => Who::Stranger,
+            None => Who::Owner(Owner::from_text(uuid)),
+        },
+        token: None,
+        since: 0,
+        session: None,
+        version: 0,
+    })
 }
 
-impl Member {
-    /// `None`: the node is no place in the line.
-    pub(super) fn of(node: &str) -> Option<Self> {
-        let (tag, rest) = match node.strip_prefix(CURATOR) {
-            Some(rest) => ("x", rest),
-            None => node.split_once('-')?,
-        };
-        let (uuid, number) = (rest.get(..UUID)?, rest.get(UUID..)?.strip_prefix(LOCK)?);
-        let kept = tag.strip_prefix('k');
-        Some(Member {
-            mode: mode_of(kept.unwrap_or(tag))?,
-            is_kept: kept.is_some(),
-            uuid: uuid.to_owned(),
-            number: number.parse().ok()?,
-            node: node.to_owned(),
-        })
-    }
+/// The servers' numbers in the same order, from 0 on.
+pub(super) fn place_of(number: i32) -> u64 {
+    u64::from(number.cast_unsigned() ^ (1 << 31))
+}
 
-    /// The node of another owner, or way to hold, at the same place.
-    pub(super) fn replaced_by(&self, mode: Mode, uuid: &str) -> String {
-        let digits = self.node.rsplit_once(&self.uuid);
-        let digits = digits.map_or("", |(_, digits)| digits);
-        format!("{}-{uuid}{digits}", tag(mode))
-    }
+/// The node of another owner, or way to hold, at the same place.
+pub(super) fn replaced(node: &str, mode: Mode, uuid: &str) -> String {
+    format!("{}-{uuid}{}", tag(mode), number(node))
+}
 
-    /// Whether it is of a program that uses Curator.
-    pub(super) fn is_curators(&self) -> bool {
-        self.node.starts_with(CURATOR)
-    }
+/// What stands behind the uuid.
+fn number(node: &str) -> &str {
+    node.rfind(LOCK).map_or("", |at| &node[at..])
+}
 
-    /// The node that keeps the place when its owner has left.
-    pub(super) fn kept(&self) -> String {
-        format!("k{}", self.node)
-    }
+/// Whether these paths are of nodes at the same place in the line of the same name.
+pub(super) fn is_at_place_of(path: &str, other: &str) -> bool {
+    let name = |path: &str| path.rsplit_once('/').map(|(name, _)| name.to_owned());
+    name(path) == name(other) && number(path) == number(other)
+}
+
+/// The node that keeps the place when its owner has left.
+pub(super) fn kept(node: &str) -> String {
+    format!("k{node}")
 }
 
 #[cfg(test)]
@@ -203,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_read_back_from_their_nodes() {
+    fn entries_are_read_back_from_their_nodes() {
         for (mode, tag) in [
             (Mode::Exclusive, "x"),
             (Mode::Shared, "r"),
@@ -212,18 +206,19 @@ mod tests {
             for number in [0, 7, i32::MAX, i32::MIN] {
                 let node = format!("{}{number:010}", unnumbered(mode, ONE));
                 assert!(node.starts_with(tag));
-                let member = Member::of(&node).expect("it is one");
-                assert_eq!((member.mode, member.number), (mode, number));
-                assert_eq!((&*member.uuid, member.is_kept), (ONE, false));
-                let kept = Member::of(&member.kept()).expect("it is one");
-                assert_eq!((kept.mode, kept.number), (mode, number));
-                assert!(kept.is_kept);
+                let entry = entry_of(&node).expect("it is one");
+                assert_eq!((entry.mode, entry.place), (mode, place_of(number)));
+                assert_eq!(entry.owner(), Some(&Owner::from_text(ONE)));
+                let kept = entry_of(&kept(&node)).expect("it is one");
+                assert_eq!((kept.mode, kept.place), (mode, entry.place));
+                assert!(kept.is_kept());
             }
         }
         let others = [HELD, VALUE, "x", "x-1-2", "y-", "b-", &broken(ONE)];
         for other in others.map(String::from) {
-            assert_eq!(Member::of(&other), None, "{other}");
+            assert_eq!(entry_of(&other), None, "{other}");
         }
+        assert!(place_of(i32::MIN) == 0 && place_of(-1) + 1 == place_of(0));
     }
 
     /// By what it sorts the nodes of a lock.
@@ -235,13 +230,12 @@ mod tests {
     #[test]
     fn curators_nodes_stand_in_the_same_line() {
         let curators = format!("_c_{ONE}-lock-0000000012");
-        let member = Member::of(&curators).expect("it is one");
-        assert!(member.is_curators() && !member.is_kept);
-        assert_eq!((member.mode, member.number), (Mode::Exclusive, 12));
+        let entry = entry_of(&curators).expect("it is one");
+        assert_eq!((entry.who, entry.mode), (Who::Stranger, Mode::Exclusive));
+        assert_eq!(entry.place, place_of(12));
         for mode in [Mode::Exclusive, Mode::Permits { count: 2, of: 5 }] {
             let own = format!("{}0000000011", unnumbered(mode, ONE));
-            let kept = Member::of(&own).expect("it is one").kept();
-            for node in [&own, &kept] {
+            for node in [&own, &kept(&own)] {
                 assert_eq!(as_curator_sorts(node), "0000000011");
             }
         }
@@ -256,8 +250,8 @@ mod tests {
     #[test]
     fn place_stays_when_its_owner_changes() {
         let other = ONE.replace('0', "f");
-        let member = Member::of(&format!("x-{ONE}-lock--2147483648")).expect("it is one");
-        let node = member.replaced_by(Mode::Shared, &other);
-        assert_eq!(node, format!("r-{other}-lock--2147483648"));
+        let node = format!("x-{ONE}-lock--2147483648");
+        let expected = format!("r-{other}-lock--2147483648");
+        assert_eq!(replaced(&node, Mode::Shared, &other), expected);
     }
 }

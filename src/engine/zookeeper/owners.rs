@@ -13,12 +13,13 @@ use std::fmt;
 use std::sync::Weak;
 
 use super::client::Watcher;
-use super::nodes;
+use super::looks::LeadersClock;
 use super::teller::Teller;
 use crate::base::clock::BootInstant;
 use crate::base::error::LostReason;
 use crate::base::owner::Owner;
 use crate::base::sys::sync::Mutex;
+use crate::engine::line::uuid_of;
 use crate::engine::{Revocations, Telling};
 
 /// The owners of this process that have nodes, or may have some.
@@ -43,7 +44,7 @@ struct All {
 const MOST_BROKEN: usize = 256;
 
 /// What an owner has.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Nodes {
     /// The id of the session that they end with.
     pub(super) session: i64,
@@ -59,6 +60,18 @@ pub(super) struct Nodes {
     watchers: Vec<Watcher>,
     /// Whether it is deleting nodes of its own: a renewal that is on its way isn't to watch them anew, or to tell of that.
     is_deleting: bool,
+    /// Which transaction has made the last of its nodes, if that is known yet.
+    pub(super) created: Option<i64>,
+    /// Whether `held` beside its nodes is its own.
+    pub(super) is_marked: bool,
+    /// Whether it came when nobody had the lock, and hasn't made `held`: so it makes sure of that before it goes on.
+    pub(super) found_free: bool,
+    /// Whether the owner before never released the lock.
+    pub(super) is_abandoned: bool,
+    /// The leader's clock, if an answer said it.
+    pub(super) leaders_clock: Option<LeadersClock>,
+    /// When the next kept place in its way is over.
+    pub(super) kept_until: Option<BootInstant>,
 }
 
 impl Owners {
@@ -66,15 +79,7 @@ impl Owners {
     pub(super) fn asks(&self, owner: &Owner, session: i64) {
         let mut all = self.all.lock();
         let nodes = all.owners.entry(owner.as_str().into());
-        let nodes = nodes.or_insert_with(|| Nodes {
-            session,
-            paths: Vec::new(),
-            is_unclear: true,
-            until: None,
-            at_most_until: None,
-            watchers: Vec::new(),
-            is_deleting: false,
-        });
+        let nodes = nodes.or_default();
         (nodes.session, nodes.is_unclear) = (session, true);
     }
 
@@ -147,6 +152,13 @@ impl Owners {
             && !nodes.is_deleting
         {
             nodes.watchers = watchers;
+        }
+    }
+
+    /// Changes what is known of an owner, unless it has nothing any more.
+    pub(super) fn change(&self, owner: &Owner, change: impl FnOnce(&mut Nodes)) {
+        if let Some(nodes) = self.all.lock().owners.get_mut(owner.as_str()) {
+            change(nodes);
         }
     }
 
@@ -303,7 +315,7 @@ impl Card {
 
 /// What `held` says: who was let in, and whether that one was told that the one before never released the lock.
 pub(super) fn mark(owner: &Owner, abandoned: bool) -> Vec<u8> {
-    let uuid = nodes::uuid_of(owner);
+    let uuid = uuid_of(owner);
     let told = if abandoned { "\nabandoned" } else { "" };
     format!("{uuid}{told}").into_bytes()
 }

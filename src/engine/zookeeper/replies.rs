@@ -2,8 +2,8 @@
 
 use std::vec;
 
+use super::children::Children;
 use super::client::{Answers, Changed, Code, Failure, Refused, Reply, Stat};
-use super::line::Line;
 use crate::base::error::Error;
 use crate::engine::{Unanswered, denied};
 
@@ -14,8 +14,6 @@ pub(super) enum Trouble {
     Failure(Failure),
     /// The servers refuse it.
     Refused(Code),
-    /// It is said already.
-    Error(Error),
 }
 
 impl Trouble {
@@ -49,7 +47,6 @@ impl Trouble {
                 Error::unavailable(name, place, code)
             }
             Trouble::Refused(code) => Error::engine(name, place, "the nodes and their quota", code),
-            Trouble::Error(error) => error,
         }
     }
 }
@@ -103,10 +100,17 @@ impl Replies {
         }
     }
 
-    /// The line of a name; empty if it has no node.
-    pub(super) fn line(&mut self) -> Result<Line, Trouble> {
-        let children = self.children()?;
-        Ok(children.map_or_else(Line::default, |(children, _)| Line::of(&children)))
+    /// What the children of a name tell; nothing, if it has no node.
+    pub(super) fn name(&mut self) -> Result<Children, Trouble> {
+        Ok(self.name_and_stat()?.0)
+    }
+
+    /// The same, and what is known of its node, if it has one.
+    pub(super) fn name_and_stat(&mut self) -> Result<(Children, Option<Stat>), Trouble> {
+        Ok(match self.children()? {
+            Some((nodes, stat)) => (Children::of(&nodes, &stat), Some(stat)),
+            None => (Children::default(), None),
+        })
     }
 
     /// What a node holds; `None` if there is no such node.

@@ -14,16 +14,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::children::Children;
 use super::client::{Op, Reply, Stat};
 use super::kept;
-use super::line::Line;
-use super::locks::{Locks, Name, children, get};
+use super::locks::{Locks, Name};
 use super::looks::LeadersClock;
 use super::nodes::{self, HELD};
 use super::replies::Trouble;
+use super::requests::{children, get};
 use crate::base::clock::Deadline;
 use crate::base::limits::ABANDONMENT;
 use crate::base::sys;
+use crate::engine::line::Entry;
 
 /// So many names are looked at together, with a pause behind them.
 const PAGE: usize = 100;
@@ -129,13 +131,13 @@ impl Sweep {
         let mut replies = self.locks.call_again(&lists, &self.deadline())?;
         let (mut looks, mut deletes) = (Vec::new(), Vec::new());
         for name in names {
-            let Some((nodes, stat)) = replies.children()? else {
+            let (children, Some(stat)) = replies.name_and_stat()? else {
                 continue;
             };
             if is_unused(&stat, self.leaders_now()) {
                 deletes.push(delete(name.path.clone(), None));
             }
-            let found = candidates(&Line::of(&nodes));
+            let found = candidates(&children);
             looks.extend(
                 found
                     .into_iter()
@@ -176,14 +178,15 @@ fn is_unused(name: &Stat, leaders_now: i64) -> bool {
 }
 
 /// The nodes that may be garbage.
-fn candidates(line: &Line) -> Vec<(Kind, String)> {
-    let broken = line.broken.iter();
+fn candidates(children: &Children) -> Vec<(Kind, String)> {
+    let broken = children.broken.iter();
     let mut found: Vec<_> = broken
         .map(|uuid| (Kind::Old, nodes::broken(uuid)))
         .collect();
-    let kept = line.kept();
-    found.extend(kept.map(|member| (Kind::Kept, member.node.clone())));
-    if line.is_marked && line.members.iter().all(|member| member.is_kept) {
+    let entries = || children.line.0.iter();
+    let kept = entries().filter(|entry| entry.is_kept());
+    found.extend(kept.map(|entry| (Kind::Kept, entry.id.clone())));
+    if children.is_marked && entries().all(Entry::is_kept) {
         found.push((Kind::Old, HELD.to_owned()));
     }
     found
@@ -191,7 +194,7 @@ fn candidates(line: &Line) -> Vec<(Kind, String)> {
 
 fn is_garbage(kind: Kind, content: &[u8], stat: &Stat, leaders_now: i64) -> bool {
     match kind {
-        Kind::Kept => kept::left(content, stat, leaders_now).0.is_zero(),
+        Kind::Kept => kept::left(content, stat, leaders_now).is_zero(),
         Kind::Old => is_old(stat.mtime, leaders_now),
     }
 }
@@ -216,13 +219,13 @@ mod tests {
         }
     }
 
-    fn line(nodes: &[&str]) -> Line {
+    fn children(nodes: &[&str]) -> Children {
         let nodes: Vec<_> = nodes.iter().map(|node| node.replace('U', UUID)).collect();
-        Line::of(&nodes)
+        Children::of(&nodes, &Stat::default())
     }
 
     fn found(nodes: &[&str]) -> Vec<String> {
-        let found = candidates(&line(nodes)).into_iter();
+        let found = candidates(&children(nodes)).into_iter();
         found.map(|(_, node)| node.replace(UUID, "U")).collect()
     }
 

@@ -1,0 +1,128 @@
+//! What the children of a name's node tell.
+
+use super::client::Stat;
+use super::nodes::{self, HELD};
+use crate::base::claim::Mode;
+use crate::base::owner::Owner;
+use crate::engine::line::{Line, uuid_of};
+
+/// What the children of a name's node tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Children {
+    /// Of each owner only the uuid is known.
+    pub(super) line: Line,
+    /// Whether an exclusive owner was let in and hasn't released the lock.
+    pub(super) is_marked: bool,
+    /// Owners whose locks were broken.
+    pub(super) broken: Vec<String>,
+    /// Which transaction made or deleted a child last; 0 of a name without a node.
+    pub(super) changed: i64,
+}
+
+impl Children {
+    pub(super) fn of(nodes: &[String], stat: &Stat) -> Self {
+        let mut children = Children {
+            changed: stat.pzxid,
+            ..Children::default()
+        };
+        let mut entries = Vec::new();
+        for node in nodes {
+            match nodes::broken_owner(node) {
+                _ if node == HELD => children.is_marked = true,
+                Some(owner) => children.broken.push(owner.to_owned()),
+                None => entries.extend(nodes::entry_of(node)),
+            }
+        }
+        // The servers' counter goes on below zero after its largest number.
+        let has_wrapped = |place: u64| place < nodes::place_of(-FAR);
+        if entries
+            .iter()
+            .any(|entry| entry.place > nodes::place_of(FAR))
+        {
+            for entry in entries.iter_mut().filter(|entry| has_wrapped(entry.place)) {
+                entry.place += 1 << 32;
+            }
+        }
+        children.line = Line::of(entries);
+        children
+    }
+
+    /// Whether somebody broke the owner's lock.
+    pub(super) fn is_broken(&self, owner: &Owner) -> bool {
+        self.broken.iter().any(|broken| broken == uuid_of(owner))
+    }
+
+    /// The owner that is first, if it excludes all others, and says in `held` that it was let in.
+    pub(super) fn first_exclusive(&self) -> Option<&str> {
+        let first = self.line.0.first()?;
+        let owner = first.owner().filter(|_| first.mode == Mode::Exclusive)?;
+        Some(uuid_of(owner))
+    }
+}
+
+/// No line is so long.
+const FAR: i32 = 1 << 30;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::random::for_any;
+    use crate::engine::line::Standing;
+
+    fn uuid(number: u32) -> String {
+        format!("{number:08x}-89ab-4def-8123-456789abcdef")
+    }
+
+    fn node(tag: &str, number: i32) -> String {
+        let owner = uuid(number.unsigned_abs());
+        format!("{tag}-{owner}-lock-{number:010}")
+    }
+
+    fn children(nodes: &[String]) -> Children {
+        Children::of(nodes, &Stat::default())
+    }
+
+    #[test]
+    fn owners_stand_in_the_order_of_their_numbers() {
+        for_any(|random| {
+            let first = random.u32(..).cast_signed();
+            let count = random.u32(1..20).cast_signed();
+            let numbers = (0..count).map(|at| first.wrapping_add(at));
+            let expected: Vec<_> = numbers.map(|number| node("x", number)).collect();
+            let mut nodes = expected.clone();
+            let swapped = random.usize(..nodes.len());
+            nodes.swap(0, swapped);
+            nodes.push(HELD.to_owned());
+            let children = children(&nodes);
+            let found = children.line.0.iter().map(|entry| entry.id.clone());
+            assert_eq!(found.collect::<Vec<_>>(), expected);
+            assert!(children.is_marked);
+        });
+    }
+
+    #[test]
+    fn kept_place_is_no_owners_and_keeps_others_out() {
+        let found = children(&[node("r", 3), node("x", 4), node("kx", 2), node("r", 5)]);
+        assert_eq!(found.line.standing(1), Standing::Behind(0));
+        let at = |number| {
+            let owner = Owner::from_text(&uuid(number));
+            found.line.find(&owner).map(|(at, _)| at)
+        };
+        assert_eq!((at(2), at(4)), (None, Some(2)));
+        assert_eq!(found.first_exclusive(), None);
+        assert_eq!(children(&[node("x", 4)]).first_exclusive(), Some(&*uuid(4)));
+    }
+
+    #[test]
+    fn broken_owners_and_other_nodes_are_not_in_line() {
+        let one = Owner::from_text(&uuid(1));
+        let nodes = [
+            nodes::broken(&uuid(1)),
+            nodes::VALUE.into(),
+            "lock-0000000001".into(),
+        ];
+        let children = children(&nodes);
+        assert!(children.line.0.is_empty() && children.is_broken(&one));
+        assert!(!children.is_broken(&Owner::from_text(&uuid(2))));
+    }
+}

@@ -1,0 +1,381 @@
+//! What becomes of an owner's nodes: one transaction for each change, which is refused where its nodes aren't there any more.
+
+use std::sync::Arc;
+
+use super::call::Call;
+use super::client::{Change, Code, Kind, Op, Refused, Session, Watcher};
+use super::kept;
+use super::leases::{are_there, is_lost, renew};
+use super::line_store::ZooKeeperStore;
+use super::locks::{Locks, Name, RETRY};
+use super::nodes::{self, HELD, VALUE};
+use super::owners::mark;
+use super::replies::{Replies, Trouble};
+use super::requests::{change, watched};
+use crate::base::claim::Mode;
+use crate::base::clock::Deadline;
+use crate::base::error::Result as PublicResult;
+use crate::base::owner::Owner;
+use crate::engine::line::{Commit, Committed, Entry, Found, Line, LineLeases, Write, uuid_of};
+use crate::engine::{Outcome, Request};
+
+/// A change, and what it is for.
+struct Part {
+    does: Does,
+    change: Change,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Does {
+    /// It takes the owner's node, or looks whether it is there.
+    Own,
+    /// It writes, whether something is there or not.
+    Put,
+    /// It deletes, if something is there.
+    Unmark,
+    /// It makes a kept place, unless an earlier try has.
+    Keep,
+}
+
+impl LineLeases for ZooKeeperStore {
+    fn prove(&self, request: Request<'_>, deadline: &Deadline) -> PublicResult<Outcome> {
+        self.done(request, renew(&self.0, request, deadline))
+    }
+
+    fn own(&self, request: Request<'_>, deadline: &Deadline) -> PublicResult<Vec<Found>> {
+        let own = || match are_there(&self.0, request, true, deadline)? {
+            true => Ok(known(&self.0, request)),
+            false => find(&self.0, request, deadline),
+        };
+        self.done(request, own())
+    }
+
+    fn commit(
+        &self,
+        request: Request<'_>,
+        commit: &Commit<'_>,
+        deadline: &Deadline,
+    ) -> PublicResult<Committed> {
+        let committing = Committing::new(&self.0, request, commit, deadline);
+        let committed = committing.and_then(|committing| match committing {
+            Ok(mut committing) => committing.run(),
+            Err(found) => Ok(Committed::Refused {
+                found,
+                is_repeated: false,
+            }),
+        });
+        self.done(request, committed)
+    }
+
+    fn lines(&self, request: Request<'_>, deadline: &Deadline) -> PublicResult<Vec<Line>> {
+        let seen = self.0.again(deadline, || {
+            Call::new(&self.0, request, deadline)?.look_at_own()
+        });
+        let lines = seen.map(|seen| seen.names.into_iter().map(|children| children.line));
+        self.done(request, lines.map(Iterator::collect))
+    }
+
+    fn resume(
+        &self,
+        request: Request<'_>,
+        entries: &[Entry],
+        deadline: &Deadline,
+    ) -> PublicResult<bool> {
+        let resume = || resume(&self.0, request, entries, deadline);
+        self.done(request, self.0.again(deadline, resume))
+    }
+}
+
+impl ZooKeeperStore {
+    fn done<T>(&self, request: Request<'_>, done: Result<T, Trouble>) -> PublicResult<T> {
+        done.map_err(|trouble| self.0.error(Some(request.key()), trouble))
+    }
+}
+
+/// One commit on its way.
+struct Committing<'a> {
+    locks: &'a Arc<Locks>,
+    request: Request<'a>,
+    commit: &'a Commit<'a>,
+    deadline: &'a Deadline,
+    /// Of which names it is, in their order.
+    names: Vec<usize>,
+    parts: Vec<Part>,
+    /// The nodes that it makes for the owner.
+    made: Vec<String>,
+}
+
+impl<'a> Committing<'a> {
+    /// Or what the owner has left, if that isn't all.
+    fn new(
+        locks: &'a Arc<Locks>,
+        request: Request<'a>,
+        commit: &'a Commit<'a>,
+        deadline: &'a Deadline,
+    ) -> Result<Result<Self, Vec<Found>>, Trouble> {
+        let entries = match commit.found {
+            Some(found) => found.to_vec(),
+            None => {
+                let is_clear = |nodes: super::owners::Nodes| !nodes.is_unclear;
+                let found = match locks.owners.get(request.owner).is_none_or(is_clear) {
+                    true => known(locks, request),
+                    false => find(locks, request, deadline)?,
+                };
+                let own = found.iter().enumerate();
+                let own = own.map(|(name, found)| Some((name, found.own.clone()?)));
+                match own.collect() {
+                    Some(entries) => entries,
+                    None => return Ok(Err(found)),
+                }
+            }
+        };
+        let mut committing = Committing {
+            locks,
+            request,
+            commit,
+            deadline,
+            names: entries.iter().map(|(name, _)| *name).collect(),
+            parts: Vec::new(),
+            made: Vec::new(),
+        };
+        let names = locks.names(request);
+        if let (Some(value), Some((first, _))) = (commit.value, entries.first()) {
+            let path = names[*first].child(VALUE);
+            committing.push(Does::Put, change::set(path, value.to_vec()));
+        }
+        for (name, entry) in &entries {
+            committing.change(&names[*name], entry);
+        }
+        if commit.entries != Write::Nothing {
+            // From now on nobody is to be told that they are gone.
+            locks
+                .owners
+                .unwatch(committing.from().unwrap_or(request.owner));
+        }
+        Ok(Ok(committing))
+    }
+
+    fn push(&mut self, does: Does, change: Change) {
+        self.parts.push(Part { does, change });
+    }
+
+    fn change(&mut self, name: &Name, entry: &Entry) {
+        let (path, held) = (name.child(&entry.id), name.child(HELD));
+        match self.commit.entries {
+            Write::Nothing => {
+                let version = None;
+                return self.push(Does::Own, Change::Check { path, version });
+            }
+            Write::Leave => {}
+            Write::Keep(time) => {
+                let kept = name.child(&nodes::kept(&entry.id));
+                self.push(Does::Keep, change::create(kept, kept::content(time)));
+            }
+            Write::Become { mode, token } => {
+                let own = nodes::replaced(&entry.id, mode, uuid_of(self.request.owner));
+                let path = name.child(&own);
+                self.made.push(path.clone());
+                let data = self.locks.card(self.request, Some(token));
+                let kind = Kind::Ephemeral;
+                self.push(Does::Own, Change::Create { path, data, kind });
+                if mode == Mode::Exclusive {
+                    let mark = mark(self.request.owner, false);
+                    self.push(Does::Put, change::set(held.clone(), mark));
+                }
+            }
+        }
+        if self.commit.is_clean && entry.mode == Mode::Exclusive {
+            self.push(Does::Unmark, change::delete(held));
+        }
+        // The last: whoever waits for it finds all of the others done.
+        self.push(Does::Own, change::delete(path));
+    }
+
+    /// Whose lease it is so far, if it is to be the owner's from now on.
+    fn from(&self) -> Option<&'a Owner> {
+        let (_, entry) = self.commit.found?.first()?;
+        entry.owner().filter(|_| !entry.is_of(self.request.owner))
+    }
+
+    fn run(&mut self) -> Result<Committed, Trouble> {
+        let mut is_repeated = false;
+        loop {
+            let session = self.locks.session(self.deadline)?;
+            let watchers = self.ask_for(&session);
+            let changes = self.parts.iter().map(|part| part.change.clone()).collect();
+            let looks = self.made.iter().zip(watchers.iter().cloned());
+            let looks = looks.map(|(path, watcher)| watched(path, watcher));
+            let requests: Vec<_> = [Op::Multi(changes)].into_iter().chain(looks).collect();
+            match session.call(&requests, self.deadline) {
+                Ok(answers) => match Replies::new(answers).multi()? {
+                    Ok(_) => return self.committed(&session, watchers, is_repeated),
+                    Err(refused) if self.goes_on_without(refused)? => {}
+                    Err(_) => {
+                        let found = find(self.locks, self.request, self.deadline)?;
+                        let names = self.names.iter().map(|name| found[*name].clone());
+                        let found = names.collect();
+                        return Ok(Committed::Refused { found, is_repeated });
+                    }
+                },
+                Err(lost) if is_lost(&lost.error) && !self.deadline.is_over() => {
+                    is_repeated |= lost.sent;
+                    self.deadline.sleep(RETRY);
+                }
+                Err(lost) => return Err(lost.into()),
+            }
+        }
+    }
+
+    /// Knows what the owner may have from now on, and watches that.
+    fn ask_for(&self, session: &Session) -> Vec<Watcher> {
+        if self.made.is_empty() {
+            return Vec::new();
+        }
+        let (owners, owner) = (&self.locks.owners, self.request.owner);
+        let until = self.locks.clock.now().plus(self.request.ttl);
+        owners.asks(owner, session.id());
+        owners.may_have(owner, &self.made, until);
+        self.made
+            .iter()
+            .map(|_| self.locks.watcher(owner))
+            .collect()
+    }
+
+    /// Goes on without the change that was refused, or with another in its place. False if it was the owner's node that is gone,
+    /// or the name itself, or an earlier try has done it.
+    fn goes_on_without(&mut self, refused: Refused) -> Result<bool, Trouble> {
+        let Refused { change, code } = refused;
+        let part = self
+            .parts
+            .get_mut(change)
+            .ok_or_else(super::replies::misunderstood)?;
+        let other = match (part.does, &part.change, code) {
+            (Does::Put, Change::Set { path, data, .. }, Code::NoNode) => {
+                change::create(path.clone(), data.clone())
+            }
+            (Does::Put, Change::Create { path, data, .. }, Code::NodeExists) => {
+                change::set(path.clone(), data.clone())
+            }
+            (Does::Unmark, _, Code::NoNode) | (Does::Keep, _, Code::NodeExists) => {
+                self.parts.remove(change);
+                return Ok(true);
+            }
+            (_, _, Code::NoNode | Code::NodeExists) => return Ok(false),
+            _ => return Err(code.into()),
+        };
+        part.change = other;
+        Ok(true)
+    }
+
+    fn committed(
+        &mut self,
+        session: &Session,
+        watchers: Vec<Watcher>,
+        is_repeated: bool,
+    ) -> Result<Committed, Trouble> {
+        if self.made.is_empty() {
+            let since = None;
+            return Ok(Committed::Done { is_repeated, since });
+        }
+        let (owners, owner) = (&self.locks.owners, self.request.owner);
+        owners.has(owner, std::mem::take(&mut self.made));
+        if let Some(from) = self.from() {
+            owners.remove(from);
+        }
+        let since = self.locks.proven(session, self.deadline)?;
+        let is_let_in = owners.let_in(owner, since.plus(self.request.ttl), watchers);
+        let since = (is_let_in && self.from().is_some()).then_some(since);
+        Ok(Committed::Done { is_repeated, since })
+    }
+}
+
+/// The owner's nodes, as far as they are known here.
+fn known(locks: &Locks, request: Request<'_>) -> Vec<Found> {
+    let paths = locks.owners.get(request.owner).map(|nodes| nodes.paths);
+    let paths = paths.unwrap_or_default();
+    let is_broken = locks.owners.is_broken(request.owner);
+    let own = |name: usize| {
+        let (_, node) = paths.get(name)?.rsplit_once('/')?;
+        nodes::entry_of(node)
+    };
+    let found = |name| Found {
+        own: own(name),
+        is_broken,
+    };
+    (0..request.claim.keys().len()).map(found).collect()
+}
+
+/// The owner's nodes, as the leader has them. Others with its uuid, which a late request has made, are none of its lease.
+fn find(
+    locks: &Arc<Locks>,
+    request: Request<'_>,
+    deadline: &Deadline,
+) -> Result<Vec<Found>, Trouble> {
+    let seen = locks.again(deadline, || {
+        Call::new(locks, request, deadline)?.look_at_own()
+    })?;
+    let names = locks.names(request);
+    let known = locks.owners.get(request.owner).map(|nodes| nodes.paths);
+    let known = known.unwrap_or_default();
+    let is_known_broken = locks.owners.is_broken(request.owner);
+    let found = names.iter().zip(&seen.names).map(|(name, children)| {
+        let is_its = |entry: &&Entry| {
+            let at_its_place = |path: &String| nodes::is_at_place_of(path, &name.child(&entry.id));
+            entry.is_of(request.owner) && known.iter().any(at_its_place)
+        };
+        Found {
+            own: children.line.0.iter().find(is_its).cloned(),
+            is_broken: is_known_broken || children.is_broken(request.owner),
+        }
+    });
+    let found: Vec<_> = found.collect();
+    if found.iter().any(|one| one.is_broken) {
+        locks.heard_of_break(request);
+    }
+    Ok(found)
+}
+
+/// Nodes that an earlier try has made are the owner's from now on, and end with this session: with another they would at any time.
+fn resume(
+    locks: &Arc<Locks>,
+    request: Request<'_>,
+    entries: &[Entry],
+    deadline: &Deadline,
+) -> Result<bool, Trouble> {
+    let call = Call::new(locks, request, deadline)?;
+    let id = call.session.id();
+    let own = call.names.iter().zip(entries);
+    let own: Vec<_> = own
+        .map(|(name, entry)| (name.child(&entry.id), entry))
+        .collect();
+    if own.iter().any(|(path, _)| locks.leftovers.has(path)) {
+        return Ok(false);
+    }
+    let paths: Vec<_> = own.iter().map(|(path, _)| path.clone()).collect();
+    locks.owners.asks(request.owner, id);
+    let until = locks.clock.now().plus(request.ttl);
+    locks.owners.may_have(request.owner, &paths, until);
+    let other = own.iter().filter(|(_, entry)| entry.session != Some(id));
+    let anew = other.flat_map(|(path, entry)| {
+        let create = Change::Create {
+            path: path.clone(),
+            data: locks.card(request, entry.token),
+            kind: Kind::Ephemeral,
+        };
+        [change::delete(path.clone()), create]
+    });
+    let anew: Vec<_> = anew.collect();
+    if !anew.is_empty() {
+        match call.ask(&[Op::Multi(anew)])?.multi()? {
+            Ok(_) => {}
+            Err(refused) if matches!(refused.code, Code::NoNode | Code::NodeExists) => {
+                return Ok(false);
+            }
+            Err(refused) => return Err(refused.code.into()),
+        }
+    }
+    locks.owners.has(request.owner, paths);
+    let since = locks.proven(&call.session, &call.deadline)?;
+    let until = since.plus(request.ttl);
+    Ok(locks.owners.let_in(request.owner, until, Vec::new()))
+}

@@ -1,0 +1,149 @@
+//! ZooKeeper as a store of lines: which requests each step takes.
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use super::call::Call;
+use super::leave;
+use super::locks::Locks;
+use super::replies::Trouble;
+use super::watch::NodeWatch;
+use crate::base::clock::Deadline;
+use crate::base::error::Result;
+use crate::base::owner::Owner;
+use crate::engine::line::{Blocker, HAND_OVERS, LineStore, Snapshot, Step, Watched, When, Why};
+use crate::engine::{Capabilities, Request, Revocations, Unanswered};
+
+/// For how long the end of a locker waits until the servers know of it.
+const CLOSE: Duration = Duration::from_millis(60);
+
+/// A waiter that hears of nothing looks so often all the same.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// The locks of one locker.
+pub(super) struct ZooKeeperStore(pub(super) Arc<Locks>);
+
+impl LineStore for ZooKeeperStore {
+    type Watch = NodeWatch;
+
+    fn place(&self) -> &str {
+        self.0.place()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            preference: false,
+            hand_overs: HAND_OVERS,
+            ..Capabilities::default()
+        }
+    }
+
+    fn gives_up_by(&self, deadline: &Deadline) -> Deadline {
+        self.0.gives_up_by(deadline)
+    }
+
+    fn enter(
+        &self,
+        request: Request<'_>,
+        when: When,
+        deadline: &Deadline,
+    ) -> Result<Step, Unanswered> {
+        self.answered(request, deadline, |call| call.enter(when))
+    }
+
+    fn look(
+        &self,
+        request: Request<'_>,
+        why: Why,
+        deadline: &Deadline,
+    ) -> Result<Step, Unanswered> {
+        self.answered(request, deadline, |call| call.look_in_line(why))
+    }
+
+    /// The look that shows nobody in its way lets it in. So its nodes are gone since.
+    fn admit(
+        &self,
+        _request: Request<'_>,
+        _seen: &Snapshot,
+        _deadline: &Deadline,
+    ) -> Result<Step, Unanswered> {
+        Ok(Step::Same)
+    }
+
+    fn rest(&self, request: Request<'_>) -> Duration {
+        let kept = self.0.owners.get(request.owner);
+        let kept = kept.and_then(|nodes| nodes.kept_until);
+        kept.map_or(LOOK, |until| until.since(self.0.clock.now()).min(LOOK))
+    }
+
+    fn watch(
+        &self,
+        request: Request<'_>,
+        blocker: &Blocker,
+        seen: &Snapshot,
+        deadline: &Deadline,
+    ) -> Result<Watched<NodeWatch>> {
+        let call = Call::new(&self.0, request, deadline).map_err(Trouble::from);
+        let watched = call.and_then(|call| NodeWatch::begin(&call, blocker, seen));
+        watched.map_err(|trouble| self.0.error(Some(request.key()), trouble))
+    }
+
+    fn leave(&self, request: Request<'_>, deadline: &Deadline) -> Result<(), Unanswered> {
+        let deadline = self.0.gives_up_by(deadline);
+        let left = leave::leave(&self.0, request, &deadline);
+        left.map_err(|trouble| self.0.unanswered(request, trouble))
+    }
+
+    /// What was sent is carried out before all that this session asks later, and ends with the session.
+    fn has_inflight(&self, _request: Request<'_>) -> bool {
+        false
+    }
+
+    fn retire(&self, request: Request<'_>, _deadline: &Deadline) {
+        self.0.owners.remove(request.owner);
+    }
+
+    fn abandon(&self, request: Request<'_>, deadline: &Deadline) {
+        self.retire(request, deadline);
+    }
+
+    fn settle(&self, _request: Request<'_>, _deadline: &Deadline) {}
+
+    fn tell_revocations(&self, to: Weak<dyn Revocations>) {
+        self.0.owners.tell(to);
+    }
+
+    fn after_fork(&self) -> Arc<Self> {
+        Arc::new(ZooKeeperStore(self.0.after_fork()))
+    }
+
+    fn forget(&self, owner: &Owner) {
+        self.0.forget(owner);
+    }
+}
+
+impl ZooKeeperStore {
+    fn answered(
+        &self,
+        request: Request<'_>,
+        deadline: &Deadline,
+        ask: impl FnOnce(&Call<'_>) -> Result<Step, Trouble>,
+    ) -> Result<Step, Unanswered> {
+        let call = Call::new(&self.0, request, deadline).map_err(Trouble::from);
+        let step = call.and_then(|call| ask(&call));
+        step.map_err(|trouble| self.0.unanswered(request, trouble))
+    }
+}
+
+impl Drop for ZooKeeperStore {
+    fn drop(&mut self) {
+        self.0.close(&Deadline::after(CLOSE));
+    }
+}
+
+impl fmt::Debug for ZooKeeperStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
