@@ -84,6 +84,7 @@
 mod acquire;
 mod base;
 mod core;
+mod doctor;
 mod engine;
 mod guard;
 mod lease;

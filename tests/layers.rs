@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 /// From the bottom to the top. A module belongs to the longest of these names that begins its path.
-const LAYERS: [&str; 22] = [
+const LAYERS: [&str; 23] = [
     "base",
     "engine",
     "engine::heartbeat",
@@ -23,6 +23,7 @@ const LAYERS: [&str; 22] = [
     "lease",
     "queue",
     "core",
+    "doctor",
     "guard",
     "acquire",
     "locker",

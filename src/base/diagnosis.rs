@@ -71,7 +71,6 @@ impl Finding {
         Finding::new(check, found, verdict)
     }
 
-    #[cfg(any(feature = "file", feature = "_sockets"))]
     pub(crate) fn weak(
         check: &'static str,
         found: impl Into<String>,
@@ -86,7 +85,6 @@ impl Finding {
         Finding::new(check, found, verdict)
     }
 
-    #[cfg(any(feature = "file", feature = "_sockets"))]
     pub(crate) fn unknown(
         check: &'static str,
         why: impl Into<String>,

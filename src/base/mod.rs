@@ -8,6 +8,8 @@ pub(crate) mod boot_instant;
 pub(crate) mod cancel;
 pub(crate) mod claim;
 pub(crate) mod clock;
+#[cfg(feature = "_sockets")]
+pub(crate) mod defects;
 pub(crate) mod diagnosis;
 pub(crate) mod error;
 mod error_debug;

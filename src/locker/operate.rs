@@ -9,6 +9,7 @@ use crate::base::error::Result;
 use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
 use crate::base::observer::Event;
+use crate::doctor;
 use crate::engine::{Cursor, Engine};
 
 impl Locker {
@@ -114,7 +115,7 @@ impl Locker {
     /// Looks at the place where the locks live: its version, what it keeps through a restart, what this user may do, how
     /// fast it answers, and which guarantee doesn't hold there.
     ///
-    /// It takes no lock. On Redis it sends about 150 commands, one after the other; they use one key of this namespace, which
+    /// It takes no lock. On Redis it sends about 70 commands, one after the other; they use one key of this namespace, which
     /// expires. In a directory it locks a file of its own, and removes it.
     ///
     /// What the server doesn't show to this user is [`Unknown`](crate::Verdict::Unknown). No finding has a password. Of several
@@ -138,8 +139,7 @@ impl Locker {
     /// ```
     pub fn diagnose(&self) -> Result<Vec<Finding>> {
         let core = self.core();
-        core.engine
-            .diagnose(&self.namespace, &core.options, &Deadline::NEVER)
+        doctor::diagnose(&*core.engine, &self.namespace, &core.options)
     }
 }
 

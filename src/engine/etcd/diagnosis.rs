@@ -6,23 +6,11 @@ use std::time::Duration;
 use super::client::{MemberStatus, Status};
 use super::store::EtcdStore;
 use crate::base::clock::Deadline;
+use crate::base::defects::{self, Defect};
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
 use crate::base::name::Namespace;
 use crate::base::options::Options;
-use crate::base::sys::time;
-
-const ROUNDS: usize = 20;
-
-/// What is wrong with versions before some, and with what is so of the lines in which it was mended.
-struct Defect {
-    /// The first versions without it, by their lines; versions of other lines before the last of these have it, too.
-    mended: &'static [[u32; 3]],
-    /// Before this one nothing was wrong.
-    since: [u32; 3],
-    what: &'static str,
-    better: &'static str,
-}
 
 /// The worst first.
 const DEFECTS: [Defect; 4] = [
@@ -68,11 +56,10 @@ pub(super) fn diagnose(
     deadline: &Deadline,
 ) -> Result<Vec<Finding>> {
     // What can't be reached at all is an error, and no finding.
-    let samples = round_trips(store, namespace, deadline)?;
+    store.ping(namespace, deadline)?;
     let statuses = store.client.status(deadline);
     let mut findings = vec![version(&statuses), members(&statuses)];
     findings.extend(errors(&statuses));
-    findings.push(latency(&samples, options));
     findings.push(ttl(options));
     Ok(findings)
 }
@@ -82,43 +69,15 @@ fn found(statuses: &[Status]) -> impl Iterator<Item = &MemberStatus> {
 }
 
 fn version(statuses: &[Status]) -> Finding {
-    const CHECK: &str = "version";
-    let mut versions: Vec<_> = found(statuses).map(|one| one.version.as_str()).collect();
-    versions.sort_unstable();
-    versions.dedup();
-    let text = format!("etcd {}", versions.join(", "));
+    let versions: Vec<_> = found(statuses).map(|one| one.version.as_str()).collect();
     if versions.is_empty() {
         let advice = "allow this user to ask for the status, or ask `etcdctl endpoint status`";
-        return Finding::unknown(CHECK, "no host tells its version", advice);
+        return Finding::unknown("version", "no host tells its version", advice);
     }
-    let mut defects = DEFECTS.iter();
-    let has = |defect: &&Defect| versions.iter().any(|one| defect.is_in(one));
-    match defects.find(has) {
-        Some(defect) => Finding::weak(CHECK, text, defect.what, defect.better),
-        None => Finding::fine(CHECK, text),
-    }
-}
-
-impl Defect {
-    fn is_in(&self, version: &str) -> bool {
-        let numbers = numbers(version);
-        let line = self.mended.iter().find(|first| first[..2] == numbers[..2]);
-        let first = line.or(self.mended.last());
-        self.since <= numbers && first.is_some_and(|first| numbers < *first)
-    }
-}
-
-fn numbers(version: &str) -> [u32; 3] {
-    let mut numbers = [0; 3];
-    let parts = version.split(['.', '-', '+']);
-    for (number, part) in numbers.iter_mut().zip(parts) {
-        *number = part.parse().unwrap_or_default();
-    }
-    numbers
+    defects::version("etcd", versions, &DEFECTS)
 }
 
 fn members(statuses: &[Status]) -> Finding {
-    const CHECK: &str = "members";
     let silent: Vec<_> = statuses
         .iter()
         .filter_map(|one| Some((&one.host, one.found.as_ref().err()?)))
@@ -135,24 +94,14 @@ fn members(statuses: &[Status]) -> Finding {
         members.len(),
         term.unwrap_or_default()
     );
-    if !silent.is_empty() || without_leader + learners > 0 {
-        let silent = silent.join("; ");
-        return Finding::weak(
-            CHECK,
-            format!("{text}; {without_leader} know no leader, {learners} only learn; {silent}"),
-            "locks work as long as most members do, and no longer",
-            "look at `etcdctl endpoint status --cluster`",
-        );
+    let is_alone = members.len() == 1;
+    let look = "look at `etcdctl endpoint status --cluster`";
+    if silent.is_empty() && without_leader + learners == 0 {
+        return defects::members(text, true, is_alone, look);
     }
-    if members.len() == 1 {
-        return Finding::weak(
-            CHECK,
-            text,
-            "while it is down there are no locks, and with its disk they are gone",
-            "a cluster of three or five members, all of them in the URL",
-        );
-    }
-    Finding::fine(CHECK, text)
+    let silent = silent.join("; ");
+    let text = format!("{text}; {without_leader} know no leader, {learners} only learn; {silent}");
+    defects::members(text, false, is_alone, look)
 }
 
 /// Such as that a database is full.
@@ -175,46 +124,6 @@ fn errors(statuses: &[Status]) -> Option<Finding> {
         "servers with an alarm take no writes: nothing can be locked",
         "`etcdctl alarm list`; compact and defragment, or raise the quota, and then `etcdctl alarm disarm`",
     ))
-}
-
-/// Linearizable reads, by their duration.
-fn round_trips(
-    store: &EtcdStore,
-    namespace: &Namespace,
-    deadline: &Deadline,
-) -> Result<Vec<Duration>> {
-    let mut samples = Vec::with_capacity(ROUNDS);
-    for _ in 0..ROUNDS {
-        let began = time::now();
-        store.ping(namespace, deadline)?;
-        samples.push(time::since(began));
-    }
-    samples.sort_unstable();
-    Ok(samples)
-}
-
-fn latency(samples: &[Duration], options: &Options) -> Finding {
-    const CHECK: &str = "latency";
-    let at = |percent: usize| samples[(samples.len() - 1) * percent / 100];
-    let (median, slow) = (at(50), at(99));
-    let text = format!(
-        "half of {ROUNDS} linearizable reads took {median:.0?} at most, 99 % took {slow:.0?}"
-    );
-    let patience = options.io_timeout.min(options.renew_every()) / 4;
-    if slow <= patience {
-        return Finding::fine(CHECK, text);
-    }
-    Finding::weak(
-        CHECK,
-        text,
-        format!(
-            "that is slow for an I/O timeout of {:?} and a renewal each {:?}: calls fail with `Unavailable`, and leases may end \
-             although their holders live",
-            options.io_timeout,
-            options.renew_every(),
-        ),
-        "a longer ttl and I/O timeout, or faster disks and a nearer cluster",
-    )
 }
 
 fn ttl(options: &Options) -> Finding {

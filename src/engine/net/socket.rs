@@ -1,7 +1,7 @@
 //! A stream socket on which every call ends by a deadline.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::net::{Shutdown, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
@@ -123,12 +123,6 @@ impl Socket {
             reads: Reads::Wait,
             tick: Duration::ZERO,
         }
-    }
-
-    /// The address of the other end; `None` of a unix socket.
-    pub(in crate::engine) fn peer(&self) -> Option<IpAddr> {
-        let address = self.socket.peer_addr().ok()?.as_socket()?;
-        Some(address.ip())
     }
 
     /// Discards what wasn't delivered yet when this is closed.

@@ -31,6 +31,7 @@ impl Stream {
         &mut self.socket
     }
 
+    #[cfg(feature = "etcd")]
     pub(in crate::engine) fn is_encrypted(&self) -> bool {
         self.session.is_some()
     }

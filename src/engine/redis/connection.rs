@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io::Write;
-use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
@@ -171,15 +170,6 @@ impl Connection {
     /// caller has gone.
     pub(super) fn is_quiet(&self) -> bool {
         self.stream.is_quiet()
-    }
-
-    pub(super) fn is_encrypted(&self) -> bool {
-        self.stream.is_encrypted()
-    }
-
-    /// The server's address; `None` of a unix socket.
-    pub(super) fn peer(&self) -> Option<IpAddr> {
-        self.stream.socket().peer()
     }
 
     /// Sends a command and reads its answer, which may be an error, by `deadline`.

@@ -2,13 +2,12 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::client::Word;
 use super::locks::Locks;
 use super::replies::Trouble;
-use super::requests::sync;
 use crate::base::clock::Deadline;
+use crate::base::defects::{self, Defect};
 use crate::base::diagnosis::Finding;
 use crate::base::options::Options;
 
@@ -18,14 +17,13 @@ pub(super) fn diagnose(
     deadline: &Deadline,
 ) -> Result<Vec<Finding>, Trouble> {
     // What can't be reached at all is an error, and no finding.
-    let (round_trip, proof) = (round_trip(locks, deadline)?, proof(locks, deadline)?);
+    let proof = proof(locks, deadline)?;
     let members = locks.session(deadline)?.words(WORD, deadline);
     let members: Vec<_> = members.into_iter().map(Member::of).collect();
     Ok(vec![
         version(&members),
         hosts(&members),
         session(locks, options),
-        round_trip,
         proof,
         log(),
     ])
@@ -108,71 +106,45 @@ impl fmt::Display for Member {
     }
 }
 
-/// The first version in which members neither lose transactions nor keep nodes that the others have deleted, when they join a
-/// new leader, as far as is known: ZOOKEEPER-4541, 4712, 4785, 4925.
-const KEEPS_ALL: [u32; 3] = [3, 9, 4];
-
-/// The first versions, of 3.5 and of 3.6, in which a member keeps what a leader that died has sent it: ZOOKEEPER-3642.
-const KEEPS_SNAPSHOTS: [[u32; 3]; 2] = [[3, 5, 10], [3, 6, 3]];
+/// The worst first.
+const DEFECTS: [Defect; 2] = [
+    // ZOOKEEPER-3642
+    Defect {
+        mended: &[[3, 5, 10], [3, 6, 3]],
+        since: [0, 0, 0],
+        what: "a member may lose all that it got from a leader that died, and with others lose locks that are held",
+        better: "3.9.4 or later",
+    },
+    // ZOOKEEPER-4541, 4712, 4785, 4925
+    Defect {
+        mended: &[[3, 9, 4]],
+        since: [0, 0, 0],
+        what: "a member that joins a new leader may lose transactions, or keep nodes that the others have deleted: locks may be \
+               lost, or stay taken",
+        better: "3.9.4 or later",
+    },
+];
 
 fn version(members: &[Member]) -> Finding {
-    const CHECK: &str = "version";
-    let mut versions: Vec<_> = members.iter().filter_map(Member::version).collect();
-    versions.sort_unstable();
-    versions.dedup();
+    let versions: Vec<_> = members.iter().filter_map(Member::version).collect();
     if versions.is_empty() {
         let why = format!("no host tells its version: {WORD} isn't allowed");
         let advice = format!("set `4lw.commands.whitelist={WORD}`, or look into a server's log");
-        return Finding::unknown(CHECK, why, advice);
+        return Finding::unknown("version", why, advice);
     }
-    let found = format!("ZooKeeper {}", versions.join(", "));
+    // One that is alone joins nobody.
     let is_alone = members.iter().any(Member::is_alone);
-    let are = |is_right: fn([u32; 3]) -> bool| versions.iter().all(|one| is_right(numbers(one)));
-    if is_alone || are(|version| version >= KEEPS_ALL) {
-        return Finding::fine(CHECK, found);
-    }
-    let advice = "3.9.4 or later";
-    if are(keeps_snapshots) {
-        let consequence = "a member that joins a new leader may lose transactions, or keep nodes that the others have \
-                           deleted: locks may be lost, or stay taken";
-        return Finding::weak(CHECK, found, consequence, advice);
-    }
-    let consequence = "a member may lose all that it got from a leader that died, and with others lose locks that are held";
-    Finding::weak(CHECK, found, consequence, advice)
-}
-
-fn keeps_snapshots(version: [u32; 3]) -> bool {
-    let mut lines = KEEPS_SNAPSHOTS.iter();
-    let line = lines.find(|first| first[..2] == version[..2]);
-    line.map_or(version > KEEPS_SNAPSHOTS[1], |first| version >= *first)
-}
-
-/// Of `3.8.0`, also with words behind it.
-fn numbers(version: &str) -> [u32; 3] {
-    let mut numbers = [0; 3];
-    for (number, text) in numbers.iter_mut().zip(version.split('.')) {
-        let digits = text.find(|char: char| !char.is_ascii_digit());
-        *number = text[..digits.unwrap_or(text.len())].parse().unwrap_or(0);
-    }
-    numbers
+    let defects = if is_alone { &[] } else { &DEFECTS[..] };
+    defects::version("ZooKeeper", versions, defects)
 }
 
 fn hosts(members: &[Member]) -> Finding {
-    const CHECK: &str = "members";
     let all: Vec<_> = members.iter().map(Member::to_string).collect();
-    let found = all.join("; ");
     let is_well = |member: &Member| matches!(member.state, State::Serves { .. } | State::Silent);
-    if !members.iter().all(is_well) {
-        let consequence = "locks work as long as most members do, and no longer";
-        let advice = "start what is down, or take it out of the URL if it is no member any more";
-        return Finding::weak(CHECK, found, consequence, advice);
-    }
-    if members.iter().any(Member::is_alone) {
-        let consequence = "while it is down there are no locks, and with its disk they are gone";
-        let advice = "an ensemble of three or five members, all of them in the URL";
-        return Finding::weak(CHECK, found, consequence, advice);
-    }
-    Finding::fine(CHECK, found)
+    let are_well = members.iter().all(is_well);
+    let is_alone = members.iter().any(Member::is_alone);
+    let look = "start what is down, or take it out of the URL if it is no member any more";
+    defects::members(all.join("; "), are_well, is_alone, look)
 }
 
 /// What clients aren't told.
@@ -193,24 +165,6 @@ fn session(locks: &Locks, options: &Options) -> Finding {
         "a renewal proves what was two ticks ago: leases last for little more than that";
     let advice = "take a ttl of at least six ticks, or give the servers a smaller tickTime";
     Finding::weak("session timeout", found, consequence, advice)
-}
-
-/// What the leader answers.
-fn round_trip(locks: &Arc<Locks>, deadline: &Deadline) -> Result<Finding, Trouble> {
-    const ROUNDS: u32 = 5;
-    let mut fastest = Duration::MAX;
-    for _ in 0..ROUNDS {
-        let asked = locks.clock.now();
-        locks.call_again(&[sync("/")], deadline)?.done()?;
-        fastest = fastest.min(locks.clock.now().since(asked));
-    }
-    let found = format!("{fastest:?} to the leader and back, the fastest of {ROUNDS}");
-    if fastest <= locks.ttl() / 20 {
-        return Ok(Finding::fine("round trip", found));
-    }
-    let consequence = "renewals are late: a short pause of a server ends leases";
-    let advice = "take a longer ttl, or a server that is nearer";
-    Ok(Finding::weak("round trip", found, consequence, advice))
 }
 
 /// How old the proof is that the session lives.

@@ -68,7 +68,7 @@ fn values_and_permits_are_where_their_locks_are() {
 }
 
 #[test]
-fn doctor_names_the_nodes_that_differ_and_slots_on_their_way() {
+fn doctor_names_slots_on_their_way() {
     // Its failovers are short enough.
     let cluster = Cluster::start();
     let locker = open(&cluster);
@@ -79,9 +79,6 @@ fn doctor_names_the_nodes_that_differ_and_slots_on_their_way() {
         let finding = finding(&locker, check);
         assert_eq!(finding.verdict, Verdict::Fine, "{finding:?}");
     }
-    let addresses = (0..3).map(|node| cluster.node(node).public_addr().to_string());
-    let latency = finding(&locker, "latency").found;
-    addresses.for_each(|address| assert!(latency.contains(&address), "{latency}"));
     let name = name_on(&cluster, 0, 0);
     let migration = cluster.migration(slot(&name), 1);
     migration.import();
@@ -116,12 +113,6 @@ fn doctor_goes_on_where_nodes_are_down_and_names_them() {
         "{servers:?}"
     );
     assert!(servers.found.contains(&format!("{dead}: ")), "{servers:?}");
-    let latency = &of("latency").found;
-    for node in [0, 2] {
-        let address = cluster.node(node).public_addr().to_string();
-        assert!(latency.contains(&address), "{latency}");
-    }
-    assert!(!latency.contains(&dead), "{latency}");
     // A list that would lack some locks is an error, which names the node.
     let listed: Result<Vec<_>, _> = locker.list("").and_then(Iterator::collect);
     let error = format!("{:?}", listed.expect_err("a node is down"));

@@ -3,7 +3,7 @@
 //! Each module here looks at one side of the server. What the server doesn't show to this user is told as unknown. The
 //! answers are those of one moment, and each command stands alone.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::error::Error as _;
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub(super) fn diagnose(
     let mut down = silent(without_locks, deadline);
     let (mut found, mut probes, mut failed) = (Vec::new(), Vec::new(), None);
     for server in servers {
-        match of_one(&probe(server), namespace, options) {
+        match of_one(&probe(server), namespace) {
             Ok(findings) => {
                 found.push((server.address(), findings));
                 probes.push(probe(server));
@@ -59,7 +59,7 @@ pub(super) fn diagnose(
     if let Some(e) = failed.filter(|_| found.is_empty()) {
         return Err(e);
     }
-    let mut findings = merged(found);
+    let mut findings = weakest(&found);
     let is_cluster = |probe: &Probe<'_>| probe.server.settings().kind == Kind::Cluster;
     if probes.iter().any(is_cluster) {
         findings.extend(failover::cluster(&probes, options)?);
@@ -69,14 +69,13 @@ pub(super) fn diagnose(
     Ok(findings)
 }
 
-fn of_one(probe: &Probe<'_>, namespace: &Namespace, options: &Options) -> Result<Vec<Finding>> {
+fn of_one(probe: &Probe<'_>, namespace: &Namespace) -> Result<Vec<Finding>> {
     let facts = Facts::ask(probe)?;
-    let mut findings = vec![server::version(probe, &facts)?, server::network(probe)?];
+    let mut findings = vec![server::version(probe, &facts)?];
     findings.push(storage::persistence(probe, &facts)?);
     findings.extend(storage::memory(&facts));
     findings.push(failover::replication(probe, &facts)?);
     findings.extend(rights::rights(probe, namespace)?);
-    findings.extend(server::timing(probe, options)?);
     Ok(findings)
 }
 
@@ -228,67 +227,38 @@ fn finding(all: usize, silent: &[String]) -> Finding {
     )
 }
 
-/// One finding for each check, in the order of the first server's. Where servers differ, each is named by its address.
-fn merged(found: Vec<(String, Vec<Finding>)>) -> Vec<Finding> {
-    let Some((_, first)) = found.first() else {
-        return Vec::new();
+/// Of each check the finding that is weakest, with the address of its server where others differ.
+fn weakest(found: &[(String, Vec<Finding>)]) -> Vec<Finding> {
+    let each = |(address, findings): &'_ (String, Vec<Finding>)| -> Vec<_> {
+        let each = findings.iter();
+        each.map(|one| (address.clone(), one.clone())).collect()
     };
-    let mut checks: Vec<&'static str> = first.iter().map(|finding| finding.check).collect();
-    let others = found.iter().flat_map(|(_, findings)| findings);
-    for finding in others {
-        if !checks.contains(&finding.check) {
-            checks.push(finding.check);
+    let all: Vec<_> = found.iter().flat_map(each).collect();
+    let mut weakest: Vec<Finding> = Vec::new();
+    for (_, first) in &all {
+        if weakest.iter().any(|one| one.check == first.check) {
+            continue;
         }
+        let same = || all.iter().filter(|(_, one)| one.check == first.check);
+        let Some((address, one)) = same().min_by_key(|(_, one)| strength(&one.verdict)) else {
+            continue;
+        };
+        let is_of_all = same().all(|(_, other)| other.found == one.found);
+        let mut one = one.clone();
+        if !is_of_all {
+            one.found = format!("{address}: {}", one.found);
+        }
+        weakest.push(one);
     }
-    let merged = |check: &&'static str| one(check, &found);
-    checks.iter().map(merged).collect()
+    weakest
 }
 
-fn one(check: &'static str, found: &[(String, Vec<Finding>)]) -> Finding {
-    let mut of_check: Vec<(&str, &Finding)> = Vec::new();
-    for (address, findings) in found {
-        let findings = findings.iter().filter(|finding| finding.check == check);
-        of_check.extend(findings.map(|finding| (&**address, finding)));
+fn strength(verdict: &Verdict) -> u8 {
+    match verdict {
+        Verdict::Weak { .. } => 0,
+        Verdict::Unknown { .. } => 1,
+        Verdict::Fine => 2,
     }
-    let texts: BTreeSet<&str> = of_check.iter().map(|(_, one)| &*one.found).collect();
-    let what = if texts.len() == 1 {
-        texts.into_iter().collect()
-    } else {
-        let each = of_check.iter();
-        let each = each.map(|(address, one)| format!("{address}: {}", one.found));
-        each.collect::<Vec<_>>().join("; ")
-    };
-    let verdicts = of_check.iter().map(|(_, one)| &one.verdict);
-    let (mut weak, mut unknown) = (Vec::new(), Vec::new());
-    for verdict in verdicts {
-        match verdict {
-            Verdict::Weak {
-                consequence,
-                advice,
-            } => weak.push((&**consequence, &**advice)),
-            Verdict::Unknown { advice } => unknown.push(&**advice),
-            Verdict::Fine => {}
-        }
-    }
-    if !weak.is_empty() {
-        let (consequences, advice): (Vec<_>, Vec<_>) = weak.into_iter().unzip();
-        Finding::weak(check, what, different(consequences), different(advice))
-    } else if !unknown.is_empty() {
-        Finding::unknown(check, what, different(unknown))
-    } else {
-        Finding::fine(check, what)
-    }
-}
-
-/// Each text once, in their order.
-fn different(texts: Vec<&str>) -> String {
-    let mut seen: Vec<&str> = Vec::new();
-    for text in texts {
-        if !seen.contains(&text) {
-            seen.push(text);
-        }
-    }
-    seen.join("; ")
 }
 
 #[cfg(test)]
@@ -298,9 +268,9 @@ mod tests {
     fn found(findings: [Finding; 2]) -> Finding {
         let addresses = ["a:1", "b:2"].map(str::to_owned).into_iter();
         let found = addresses.zip(findings.map(|finding| vec![finding]));
-        let mut merged = merged(found.collect());
-        assert_eq!(merged.len(), 1);
-        merged.remove(0)
+        let mut found = weakest(&found.collect::<Vec<_>>());
+        assert_eq!(found.len(), 1);
+        found.remove(0)
     }
 
     #[test]
@@ -310,19 +280,14 @@ mod tests {
     }
 
     #[test]
-    fn weakest_counts_and_each_is_named() {
+    fn weakest_counts_and_is_named() {
         let fine = Finding::fine("memory", "enough");
         let weak = |found: &str| Finding::weak("memory", found, "keys go", "more of it");
         let unknown = Finding::unknown("memory", "not shown", "allow INFO");
-        let merged = found([fine.clone(), weak("little")]);
-        assert_eq!(merged, weak("a:1: enough; b:2: little"));
-        let merged = found([unknown.clone(), fine]);
-        assert_eq!(merged.found, "a:1: not shown; b:2: enough");
-        assert_eq!(merged.verdict, unknown.verdict);
-        assert_eq!(
-            found([weak("x"), weak("y")]).verdict,
-            weak("").verdict,
-            "advice isn't repeated"
-        );
+        assert_eq!(found([fine.clone(), weak("little")]), weak("b:2: little"));
+        assert_eq!(found([weak("x"), weak("y")]), weak("a:1: x"));
+        let shown = found([unknown.clone(), fine]);
+        assert_eq!(shown.found, "a:1: not shown");
+        assert_eq!(shown.verdict, unknown.verdict);
     }
 }
