@@ -263,7 +263,10 @@ impl Locks {
         names: &[Name],
         deadline: &Deadline,
     ) -> Result<(), Trouble> {
-        let mut paths: Vec<_> = names.iter().flat_map(|name| parents(&name.path)).collect();
+        let mut paths: Vec<_> = names
+            .iter()
+            .flat_map(|name| nodes::parents(&name.path))
+            .collect();
         paths.sort();
         paths.dedup();
         let create = |path| Op::Create {
@@ -374,29 +377,11 @@ impl Deletes for Locks {
 /// The pause before what the connection's loss has ended is tried again.
 pub(super) const RETRY: Duration = Duration::from_millis(10);
 
-/// A path and those above it, from the top.
-fn parents(path: &str) -> Vec<String> {
-    let ends = path.match_indices('/').map(|(at, _)| at).skip(1);
-    let ends = ends.chain([path.len()]);
-    ends.map(|end| path[..end].to_owned()).collect()
-}
-
 impl fmt::Debug for Locks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Locks")
             .field("sessions", &self.sessions)
             .field("owners", &self.owners)
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parents;
-
-    #[test]
-    fn all_above_a_path_are_made_before_it() {
-        assert_eq!(parents("/a/b/c"), ["/a", "/a/b", "/a/b/c"]);
-        assert_eq!(parents("/a"), ["/a"]);
     }
 }

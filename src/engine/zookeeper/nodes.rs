@@ -153,6 +153,13 @@ pub(super) fn kept(node: &str) -> String {
     format!("k{node}")
 }
 
+/// A path and those above it, from the top.
+pub(super) fn parents(path: &str) -> Vec<String> {
+    let ends = path.match_indices('/').map(|(at, _)| at).skip(1);
+    let ends = ends.chain([path.len()]);
+    ends.map(|end| path[..end].to_owned()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,5 +260,11 @@ mod tests {
         let node = format!("x-{ONE}-lock--2147483648");
         let expected = format!("r-{other}-lock--2147483648");
         assert_eq!(replaced(&node, Mode::Shared, &other), expected);
+    }
+
+    #[test]
+    fn all_above_a_path_are_made_before_it() {
+        assert_eq!(parents("/a/b/c"), ["/a", "/a/b", "/a/b/c"]);
+        assert_eq!(parents("/a"), ["/a"]);
     }
 }
