@@ -71,7 +71,7 @@ pub(crate) fn run(places: &Places, cycles: usize) {
     report(&mut subjects);
 }
 
-fn ours(url: &str) -> impl FnMut() -> [Duration; 2] + use<> {
+pub(crate) fn ours(url: &str) -> impl FnMut() -> [Duration; 2] + use<> {
     let locker = Locker::open(url).expect("an engine");
     move || {
         let start = Instant::now();

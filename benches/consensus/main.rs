@@ -18,11 +18,15 @@
 //! servers were sent for each acquisition; renewals, pings and watches count. `recipe` is what etcd's own `concurrency` package does, by
 //! four threads of this bench: put the own key, look for the one ahead of it, watch that, look again, check the own key, delete it.
 //!
+//! **Peers**, only where `benches/consensus/peers.sh` starts this: etcd's Go package and Curator lock and unlock a free lock, in turn with
+//! crosslock, and for each what it costs the servers.
+//!
 //! Read the ratios, not the times.
 
 mod alone;
 mod contended;
 mod etcd;
+mod peers;
 mod places;
 #[path = "../support/mod.rs"]
 mod shared;
@@ -35,6 +39,9 @@ fn main() {
     let cycles = shared::argument().unwrap_or(400_usize);
     let directory = tempfile::tempdir().expect("a temporary directory");
     let places = places::Places::start(directory.path());
+    if peers::are_named() {
+        return peers::run(&places, cycles);
+    }
     alone::run(&places, cycles);
     contended::run(&places);
 }

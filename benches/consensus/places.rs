@@ -42,6 +42,10 @@ impl Places {
         self.etcd.members().iter().map(Etcd::addr).collect()
     }
 
+    pub(crate) fn etcd_pids(&self) -> Vec<u32> {
+        self.etcd.members().iter().map(Etcd::pid).collect()
+    }
+
     pub(crate) fn zookeeper_url(&self) -> String {
         self.zookeeper.url()
     }
@@ -49,5 +53,13 @@ impl Places {
     pub(crate) fn zookeeper_members(&self) -> Vec<SocketAddr> {
         let members = self.zookeeper.members().iter();
         members.map(ZooKeeper::addr).collect()
+    }
+
+    pub(crate) fn zookeeper_pids(&self) -> Vec<u32> {
+        self.zookeeper
+            .members()
+            .iter()
+            .map(ZooKeeper::pid)
+            .collect()
     }
 }
