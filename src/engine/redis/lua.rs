@@ -4,60 +4,21 @@
 
 const CONSTANTS: &str = include_str!("../../../lua/lib/constants.lua");
 
+macro_rules! files {
+    ($($name:literal)*) => {
+        [$(($name, include_str!(concat!("../../../lua/", $name, ".lua")))),*]
+    };
+}
+
 /// The other files of `lua/`, by their names.
-pub(super) const FILES: [(&str, &str); 30] = [
-    (
-        "lock/acquire",
-        include_str!("../../../lua/lock/acquire.lua"),
-    ),
-    ("lock/adopt", include_str!("../../../lua/lock/adopt.lua")),
-    ("lock/break", include_str!("../../../lua/lock/break.lua")),
-    (
-        "lock/downgrade",
-        include_str!("../../../lua/lock/downgrade.lua"),
-    ),
-    (
-        "lock/inspect",
-        include_str!("../../../lua/lock/inspect.lua"),
-    ),
-    (
-        "lock/release",
-        include_str!("../../../lua/lock/release.lua"),
-    ),
-    ("lock/remove", include_str!("../../../lua/lock/remove.lua")),
-    ("lock/renew", include_str!("../../../lua/lock/renew.lua")),
-    ("all/acquire", include_str!("../../../lua/all/acquire.lua")),
-    ("all/adopt", include_str!("../../../lua/all/adopt.lua")),
-    ("all/raise", include_str!("../../../lua/all/raise.lua")),
-    ("all/release", include_str!("../../../lua/all/release.lua")),
-    ("all/renew", include_str!("../../../lua/all/renew.lua")),
-    ("list/locks", include_str!("../../../lua/list/locks.lua")),
-    (
-        "semaphore/permits",
-        include_str!("../../../lua/semaphore/permits.lua"),
-    ),
-    ("lib/broken", include_str!("../../../lua/lib/broken.lua")),
-    ("lib/grant", include_str!("../../../lua/lib/grant.lua")),
-    (
-        "lib/hand_off",
-        include_str!("../../../lua/lib/hand_off.lua"),
-    ),
-    ("lib/holders", include_str!("../../../lua/lib/holders.lua")),
-    ("lib/mode", include_str!("../../../lua/lib/mode.lua")),
-    ("lib/name", include_str!("../../../lua/lib/name.lua")),
-    ("lib/queue", include_str!("../../../lua/lib/queue.lua")),
-    ("lib/refuse", include_str!("../../../lua/lib/refuse.lua")),
-    ("lib/release", include_str!("../../../lua/lib/release.lua")),
-    ("lib/shown", include_str!("../../../lua/lib/shown.lua")),
-    ("lib/several", include_str!("../../../lua/lib/several.lua")),
-    ("lib/take", include_str!("../../../lua/lib/take.lua")),
-    (
-        "lib/take_in_turn",
-        include_str!("../../../lua/lib/take_in_turn.lua"),
-    ),
-    ("lib/time", include_str!("../../../lua/lib/time.lua")),
-    ("lib/token", include_str!("../../../lua/lib/token.lua")),
-];
+#[rustfmt::skip]
+pub(super) const FILES: [(&str, &str); 30] = files! {
+    "lock/acquire" "lock/adopt" "lock/break" "lock/downgrade" "lock/inspect" "lock/release" "lock/remove" "lock/renew"
+    "all/acquire" "all/adopt" "all/raise" "all/release" "all/renew"
+    "list/locks" "semaphore/permits"
+    "lib/broken" "lib/grant" "lib/hand_off" "lib/holders" "lib/mode" "lib/name" "lib/queue" "lib/refuse" "lib/release"
+    "lib/shown" "lib/several" "lib/take" "lib/take_in_turn" "lib/time" "lib/token"
+};
 
 /// The script of that name, such as `lock/acquire`, with the libraries that it uses, and with literals in the place of
 /// constants.
