@@ -1,11 +1,18 @@
 //! The commands of the engine: what is sent to the server about a name, and what its answers mean.
 //!
-//! | verb | script | its arguments, and what it answers |
-//! |---|---|---|
-//! | acquire | `acquire` | here |
-//! | renew, verify, store | `renew` | `change` |
-//! | release, downgrade, adopt | those of these names | `change` |
-//! | what operators ask, and values without a lease | `inspect`, `break`, `locks`, `permits`, `remove` | `operate` |
+//! Behind the owner, the scripts of an owner's verbs are given:
+//!
+//! | verb | script | arguments | answer |
+//! |---|---|---|---|
+//! | acquire | `acquire` | ttl, mode, when its heartbeat is overdue, inbox, server | a token, with the value if that was asked for; how it is taken; 0: broken |
+//! | renew, verify, store | `renew` | ttl, mode, value, token | 1; 2: broken |
+//! | release | `release` | counter, mode, value, for how long it stays taken | 1; 2: perhaps by the same release before; 3: broken |
+//! | downgrade | `downgrade` | counter, ttl, value | a token |
+//! | adopt | `adopt` | ttl, mode, the other owner, counter | a token, with the value if that was asked for |
+//! | raise | `raise` | ttl, token | 1; 2: broken |
+//!
+//! To all but the first, 0 says that the lock isn't the owner's. `change` has them; what operators ask, and values without a
+//! lease, are in `operate`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,11 +21,12 @@ use std::time::Duration;
 use ::redis::Value;
 
 use super::keys::Keys;
-use super::script::{Call, Needs, Order, Script};
+use super::script::{Call, Command, Needs, Order, Script};
 use super::server::{Answer, Server};
 use super::servers::{Route, Servers};
 use crate::base::claim::{Claim, Mode, Prefer};
 use crate::base::clock::Deadline;
+use crate::base::error::Result;
 use crate::base::name::Key;
 use crate::base::token::Token;
 use crate::base::value::Stored;
@@ -34,59 +42,37 @@ mod parts;
 #[derive(Debug)]
 pub(super) struct Commands {
     servers: Arc<dyn Servers>,
-    acquire: Pair,
-    renew: Pair,
-    release: Pair,
-    adopt: Pair,
-    downgrade: Script,
-    permits: Script,
-    raise: Script,
-    inspect: Script,
-    break_lock: Script,
-    are_locks: Script,
-    remove: Script,
-}
-
-/// A script for one name, and the one for several.
-#[derive(Debug)]
-struct Pair {
-    one: Script,
-    all: Script,
-}
-
-impl Pair {
-    fn new(name: &str) -> Self {
-        Pair {
-            one: Script::new(&["lock/", name].concat()),
-            all: Script::new(&["all/", name].concat()),
-        }
-    }
-
-    fn of(&self, claim: &Claim) -> &Script {
-        if claim.keys().len() > 1 {
-            &self.all
-        } else {
-            &self.one
-        }
-    }
+    scripts: Vec<(&'static str, Script)>,
 }
 
 impl Commands {
     pub(super) fn new(servers: Arc<dyn Servers>) -> Self {
         Commands {
             servers,
-            acquire: Pair::new("acquire"),
-            renew: Pair::new("renew"),
-            release: Pair::new("release"),
-            adopt: Pair::new("adopt"),
-            downgrade: Script::new("lock/downgrade"),
-            permits: Script::new("semaphore/permits"),
-            raise: Script::new("all/raise"),
-            inspect: Script::new("lock/inspect"),
-            break_lock: Script::new("lock/break"),
-            are_locks: Script::new("list/locks"),
-            remove: Script::new("lock/remove"),
+            scripts: Script::all(),
         }
+    }
+
+    /// The script of that name in `lua/`, such as `lock/acquire`.
+    fn script(&self, name: &str) -> &Script {
+        let script = self.scripts.iter().find(|(known, _)| *known == name);
+        &script
+            .unwrap_or_else(|| panic!("there is no lua/{name}.lua"))
+            .1
+    }
+
+    /// The call of a verb for an owner: its arguments stand behind the owner.
+    fn call<'a>(
+        &'a self,
+        request: Request<'a>,
+        [one, several]: [&str; 2],
+        needs: Needs<'a>,
+        arguments: &[Option<&[u8]>],
+    ) -> Call<'a> {
+        let has_several = request.claim.keys().len() > 1;
+        let script = self.script(if has_several { several } else { one });
+        let owner = Some(request.owner.as_str().as_bytes());
+        script.call_for(request.claim, needs, &[&[owner], arguments].concat())
     }
 
     pub(super) fn place(&self) -> &str {
@@ -116,48 +102,7 @@ impl Commands {
         deadline: &Deadline,
     ) -> Result<(Acquired, Arc<Server>), Unanswered> {
         let call = self.acquisition(request, if_taken);
-        self.acquired(request, self.send(request, &call, deadline))
-    }
-
-    fn acquisition<'a>(&'a self, request: Request<'a>, if_taken: IfTaken<'a>) -> Call<'a> {
-        let (ttl, mode) = (millis(request.ttl), mode(request.claim, true));
-        let (within, inbox) = match if_taken {
-            IfTaken::Leave => (String::new(), None),
-            IfTaken::Wait {
-                heartbeat_within,
-                inbox,
-            } => (millis(heartbeat_within), inbox),
-        };
-        let hears_at = inbox.and_then(|inbox| inbox.server);
-        let arguments = [
-            request.owner.as_str(),
-            &ttl,
-            &mode,
-            &within,
-            inbox.map_or("", |inbox| inbox.channel),
-            hears_at.unwrap_or_default(),
-        ];
-        let passed = match (if_taken, hears_at) {
-            (IfTaken::Leave, _) => 3,
-            (IfTaken::Wait { .. }, None) => 5,
-            (IfTaken::Wait { .. }, Some(_)) => 6,
-        };
-        let needs = Needs {
-            value: request.claim.valued,
-            order: Order::Asks(request.owner.as_str()),
-            ..needs_of_renewal(request.ttl)
-        };
-        let script = self.acquire.of(request.claim);
-        let arguments = arguments.map(str::as_bytes);
-        script.call_for(request.claim, needs, &arguments[..passed])
-    }
-
-    fn acquired(
-        &self,
-        request: Request<'_>,
-        answer: Result<Answer, Unanswered>,
-    ) -> Result<(Acquired, Arc<Server>), Unanswered> {
-        let answer = answer?;
+        let answer = self.send(request, &call, deadline)?;
         // It may be a grant that was changed on its way.
         let acquired = acquired(answer.value)
             .ok_or_else(|| Unanswered::sent(self.surprised(request.key())))?;
@@ -169,6 +114,34 @@ impl Commands {
         }
     }
 
+    fn acquisition<'a>(&'a self, request: Request<'a>, if_taken: IfTaken<'_>) -> Call<'a> {
+        let (ttl, mode) = (millis(request.ttl), mode(request.claim, true));
+        let (within, inbox) = match if_taken {
+            IfTaken::Leave => (None, None),
+            IfTaken::Wait {
+                heartbeat_within,
+                inbox,
+            } => (Some(millis(heartbeat_within)), inbox),
+        };
+        let arguments = [
+            Some(&*ttl),
+            Some(&*mode),
+            within.as_deref(),
+            within
+                .as_ref()
+                .map(|_| inbox.map_or("", |inbox| inbox.channel)),
+            inbox.and_then(|inbox| inbox.server),
+        ];
+        let needs = Needs {
+            value: request.claim.valued,
+            replicas: true,
+            order: Order::Asks(request.owner.as_str()),
+            ..Needs::default()
+        };
+        let arguments = arguments.map(|one| one.map(str::as_bytes));
+        self.call(request, ["lock/acquire", "all/acquire"], needs, &arguments)
+    }
+
     /// Sends it to the server of its names.
     fn send(
         &self,
@@ -176,21 +149,24 @@ impl Commands {
         call: &Call<'_>,
         deadline: &Deadline,
     ) -> Result<Answer, Unanswered> {
-        let answer = self.servers.call(route(call), call, deadline);
+        let route = Route {
+            key: call.locks.first().map_or("", String::as_str),
+            known_within: Some(known_within(request.ttl)),
+        };
+        let answer = self.servers.call(route, call, deadline);
         answer.map_err(|e| self.unanswered(request.claim, e))
     }
-}
 
-fn route<'a>(call: &'a Call<'_>) -> Route<'a> {
-    let (key, known_within) = call.to();
-    Route { key, known_within }
-}
-
-fn needs_of_renewal(ttl: Duration) -> Needs<'static> {
-    Needs {
-        replicas: true,
-        known_within: Some(known_within(ttl)),
-        ..Needs::default()
+    /// What the server of a name answers to a command that is for no owner.
+    fn value(
+        &self,
+        key: Option<&Key>,
+        route: Route<'_>,
+        command: &dyn Command,
+        deadline: &Deadline,
+    ) -> Result<Value> {
+        let answer = self.servers.call(route, command, deadline);
+        Ok(answer.map_err(|e| self.error(key, e.error))?.value)
     }
 }
 
@@ -218,37 +194,48 @@ fn mode(claim: &Claim, asks: bool) -> Cow<'static, str> {
 
 fn acquired(value: Value) -> Option<Acquired> {
     match value {
-        Value::Int(0) => Some(Acquired::Broken),
-        Value::Int(token) => granted(token, None),
-        Value::Array(parts) => match <[Value; 2]>::try_from(parts) {
-            Ok([Value::Int(token), value]) => granted(token, Some(stored(value)?)),
-            Ok(_) => None,
-            Err(parts) => match &parts[..] {
-                &[
-                    Value::Int(remaining),
-                    Value::Int(counter),
-                    Value::Int(was_queued),
-                    Value::Int(is_handed_on),
-                    Value::Int(queue_length),
-                    ref holder @ ..,
-                ] => Some(Acquired::Taken(Taken {
-                    remaining: remaining.try_into().ok().map(Duration::from_millis),
-                    counter: counter.try_into().ok()?,
-                    was_queued: was_queued == 1,
-                    is_handed_on: is_handed_on == 1,
-                    queue_length: queue_length.try_into().ok()?,
-                    holder: holder.first().and_then(text),
-                })),
-                _ => None,
+        Value::Array(parts) if parts.len() != 2 => taken(&parts).map(Acquired::Taken),
+        value => Some(match number(value)? {
+            (0, None) => Acquired::Broken,
+            (token, value) => Acquired::Granted {
+                token: Token::from_number(token),
+                value,
             },
-        },
+        }),
+    }
+}
+
+fn taken(parts: &[Value]) -> Option<Taken> {
+    match *parts {
+        [
+            Value::Int(remaining),
+            Value::Int(counter),
+            Value::Int(was_queued),
+            Value::Int(is_handed_on),
+            Value::Int(queue_length),
+            ref holder @ ..,
+        ] => Some(Taken {
+            remaining: remaining.try_into().ok().map(Duration::from_millis),
+            counter: counter.try_into().ok()?,
+            was_queued: was_queued == 1,
+            is_handed_on: is_handed_on == 1,
+            queue_length: queue_length.try_into().ok()?,
+            holder: holder.first().and_then(text),
+        }),
         _ => None,
     }
 }
 
-fn granted(token: i64, value: Option<Stored>) -> Option<Acquired> {
-    let token = Token::from_number(token.try_into().ok()?);
-    Some(Acquired::Granted { token, value })
+/// A token, or another number that a script answers; with the value, if that was asked for.
+fn number(value: Value) -> Option<(u64, Option<Stored>)> {
+    match value {
+        Value::Int(number) => Some((number.try_into().ok()?, None)),
+        Value::Array(parts) => match <[Value; 2]>::try_from(parts).ok()? {
+            [Value::Int(number), value] => Some((number.try_into().ok()?, Some(stored(value)?))),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 fn text(value: &Value) -> Option<String> {

@@ -1,7 +1,5 @@
 //! Scripts by their digest, and calls of them.
 
-use std::time::Duration;
-
 use ::redis::Cmd;
 
 use super::keys::{HOLDERS, Keys, QUEUE, VALUE};
@@ -24,7 +22,7 @@ pub(super) struct Call<'a> {
     /// How many keys, the keys, and the arguments, as they are sent.
     packed: Vec<u8>,
     /// The keys of the locks that it is about, all on one slot. Empty where it is about no owner's.
-    locks: Vec<String>,
+    pub(super) locks: Vec<String>,
     needs: Needs<'a>,
 }
 
@@ -37,8 +35,6 @@ pub(super) struct Needs<'a> {
     pub(super) lease_only: bool,
     /// That replicas have what it writes, where the options say so.
     pub(super) replicas: bool,
-    /// How long ago the server may have been found out, at most.
-    pub(super) known_within: Option<Duration>,
     pub(super) order: Order<'a>,
 }
 
@@ -95,9 +91,13 @@ impl<'a> Order<'a> {
 }
 
 impl Script {
-    /// The script of that name in `lua/`, such as `lock/acquire`.
-    pub(super) fn new(name: &str) -> Self {
-        Script::of(lua::whole(name))
+    /// All scripts of `lua/` that are sent, by their names, such as `lock/acquire`.
+    pub(super) fn all() -> Vec<(&'static str, Self)> {
+        let scripts = lua::FILES.iter().map(|(name, _)| *name);
+        let scripts = scripts.filter(|name| !name.starts_with("lib/"));
+        scripts
+            .map(|name| (name, Script::of(lua::whole(name))))
+            .collect()
     }
 
     fn of(code: String) -> Self {
@@ -124,12 +124,13 @@ impl Script {
         }
     }
 
-    /// The same with the keys of a claim, all of which are on one slot.
+    /// The same with the keys of a claim, all of which are on one slot. Arguments that aren't there are sent as empty ones
+    /// before others, and else not at all.
     pub(super) fn call_for<'a>(
         &'a self,
         claim: &Claim,
         needs: Needs<'a>,
-        arguments: &[&[u8]],
+        arguments: &[Option<&[u8]>],
     ) -> Call<'a> {
         let keys: Vec<_> = claim.keys().iter().map(Keys::of).collect();
         let passed = if needs.value { VALUE + 1 } else { VALUE };
@@ -142,7 +143,10 @@ impl Script {
             }
             all.into_iter().take(passed)
         });
-        let call = self.call(&needed.collect::<Vec<_>>(), arguments);
+        let last = arguments.iter().rposition(Option::is_some);
+        let arguments = &arguments[..last.map_or(0, |last| last + 1)];
+        let arguments = arguments.iter().map(|one| one.unwrap_or_default());
+        let call = self.call(&needed.collect::<Vec<_>>(), &arguments.collect::<Vec<_>>());
         Call {
             locks: keys.into_iter().map(|keys| keys.lock).collect(),
             needs,
@@ -152,12 +156,6 @@ impl Script {
 }
 
 impl Call<'_> {
-    /// One of its keys, which decides on the slot, and how long ago the server may have been found out.
-    pub(super) fn to(&self) -> (&str, Option<Duration>) {
-        let first = self.locks.first().map_or("", String::as_str);
-        (first, self.needs.known_within)
-    }
-
     /// The crate's `Cmd` would copy each part twice, on the way of every lock and unlock.
     fn pack(&self, verb: &str, script: &str) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(script.len() + self.packed.len() + 64);

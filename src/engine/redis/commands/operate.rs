@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
-use std::sync::Arc;
 
 use ::redis::{FromRedisValue, Value};
 
@@ -15,8 +14,7 @@ use crate::base::value::Stored;
 use crate::engine::redis::channel_names::{broken_channel, tag};
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::keys::{Keys, VALUE};
-use crate::engine::redis::script::Command;
-use crate::engine::redis::server::{Manner, Server};
+use crate::engine::redis::server::Manner;
 use crate::engine::redis::servers::Route;
 use crate::engine::redis::servers::slots::slot_of;
 use crate::engine::redis::settings::Kind;
@@ -38,9 +36,8 @@ impl Commands {
     ) -> Result<Inspection> {
         let keys = Keys::of(key);
         let keys = keys.all();
-        let call = self.inspect.call(&keys[..VALUE], &[]);
-        let answer = self.servers.call(Route::anew(keys[0]), &call, deadline);
-        let value = answer.map_err(|e| self.error(Some(key), e.error))?.value;
+        let call = self.script("lock/inspect").call(&keys[..VALUE], &[]);
+        let value = self.value(Some(key), Route::anew(keys[0]), &call, deadline)?;
         inspection(key, value).ok_or_else(|| self.surprised(key))
     }
 
@@ -54,8 +51,9 @@ impl Commands {
         let keys = keys.all();
         let tag = tag(self.servers.settings().kind, key);
         let channel = broken_channel(key.namespace(), tag);
-        let arguments = [channel.as_bytes()];
-        let call = self.break_lock.call(&keys[..VALUE], &arguments);
+        let call = self
+            .script("lock/break")
+            .call(&keys[..VALUE], &[channel.as_bytes()]);
         let answer = self
             .servers
             .call_once(Route::anew(keys[0]), &call, deadline);
@@ -64,7 +62,10 @@ impl Commands {
     }
 
     pub(in crate::engine::redis) fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored> {
-        stored(self.get(key, deadline)?).ok_or_else(|| self.surprised(key))
+        let (mut get, keys) = (::redis::cmd("GET"), Keys::of(key));
+        get.arg(keys.all()[VALUE]);
+        let value = self.value(Some(key), Route::to(&keys.lock), &get, deadline)?;
+        stored(value).ok_or_else(|| self.surprised(key))
     }
 
     pub(in crate::engine::redis) fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()> {
@@ -76,9 +77,8 @@ impl Commands {
         let mut seen = Vec::new();
         for looks in 0.. {
             let arguments = [if looks < LOOKS { &seen[..] } else { b"*" }];
-            let call = self.remove.call(&keys, &arguments);
-            let answer = self.servers.call(Route::to(keys[0]), &call, deadline);
-            match answer.map_err(|e| self.error(Some(key), e.error))?.value {
+            let call = self.script("lock/remove").call(&keys, &arguments);
+            match self.value(Some(key), Route::to(keys[0]), &call, deadline)? {
                 Value::BulkString(found) if found.is_empty() => return Ok(()),
                 Value::BulkString(found) => seen = found,
                 _ => break,
@@ -95,9 +95,8 @@ impl Commands {
     ) -> Result<u32> {
         let keys = Keys::of(key);
         let keys = keys.all();
-        let call = self.permits.call(&keys[..VALUE], &[]);
-        let answer = self.servers.call(Route::to(keys[0]), &call, deadline);
-        match answer.map_err(|e| self.error(Some(key), e.error))?.value {
+        let call = self.script("semaphore/permits").call(&keys[..VALUE], &[]);
+        match self.value(Some(key), Route::to(keys[0]), &call, deadline)? {
             Value::Int(used) => {
                 // Held otherwise, none is free.
                 let used = u32::try_from(used).unwrap_or(of);
@@ -105,16 +104,6 @@ impl Commands {
             }
             _ => Err(self.surprised(key)),
         }
-    }
-
-    /// Sends a command about a name's value.
-    fn get(&self, key: &Key, deadline: &Deadline) -> Result<Value> {
-        let mut command = ::redis::cmd("GET");
-        let keys = Keys::of(key);
-        command.arg(keys.all()[VALUE]);
-        let answer = self.servers.call(Route::to(&keys.lock), &command, deadline);
-        let answer = answer.map_err(|e| self.error(Some(key), e.error))?;
-        Ok(answer.value)
     }
 
     pub(in crate::engine::redis) fn list(
@@ -137,7 +126,8 @@ impl Commands {
             .arg("MATCH")
             .arg(pattern(&before, prefix, behind));
         scan.arg("COUNT").arg(page).arg("TYPE").arg("string");
-        let value = self.answer(server, &scan, deadline)?;
+        let answer = server.call(&scan, Manner::Plain, deadline);
+        let value = answer.map_err(|e| self.error(None, e.error))?.value;
         let (next, keys) = <(u64, Vec<Vec<u8>>)>::from_redis_value(value)
             .map_err(|_| self.error(None, Failure::Other(STRANGE.into())))?;
         let texts = keys
@@ -159,10 +149,8 @@ impl Commands {
     fn retain_locks(&self, keys: &mut Vec<String>, deadline: &Deadline) -> Result<()> {
         let mut locks = HashSet::new();
         for together in self.that_go_together(keys) {
-            let call = self.are_locks.call(&together, &[]);
-            let route = Route::to(together[0]);
-            let answer = self.servers.call(route, &call, deadline);
-            let value = answer.map_err(|e| self.error(None, e.error))?.value;
+            let call = self.script("list/locks").call(&together, &[]);
+            let value = self.value(None, Route::to(together[0]), &call, deadline)?;
             let are_locks = <Vec<i64>>::from_redis_value(value).unwrap_or_default();
             let said = together.into_iter().zip(are_locks);
             locks.extend(
@@ -183,16 +171,6 @@ impl Commands {
             parts.entry(slot).or_default().push(key);
         }
         parts.into_values().collect()
-    }
-
-    fn answer(
-        &self,
-        server: &Arc<Server>,
-        call: &dyn Command,
-        deadline: &Deadline,
-    ) -> Result<Value> {
-        let answer = server.call(call, Manner::Plain, deadline);
-        Ok(answer.map_err(|e| self.error(None, e.error))?.value)
     }
 }
 

@@ -4,18 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
-use super::{Commands, millis, needs_of_renewal};
+use super::Commands;
 use crate::base::claim::Claim;
-use crate::base::clock::Deadline;
-use crate::base::error::Result;
 use crate::base::name::Key;
 use crate::base::sys;
-use crate::base::token::Token;
+use crate::engine::Request;
 use crate::engine::redis::keys::Keys;
 use crate::engine::redis::server::Server;
 use crate::engine::redis::servers::slots::slot_of;
 use crate::engine::redis::settings::Kind;
-use crate::engine::{Outcome, Request};
 
 impl Commands {
     /// The parts of a claim whose names are on several slots, in the order of the slots; else `None`. The errors about a part
@@ -34,20 +31,6 @@ impl Commands {
             ..claim.clone()
         };
         (slots.len() > 1).then(|| slots.into_values().map(part).collect())
-    }
-
-    /// Raises the token of a part, and makes its lease last for another ttl.
-    pub(in crate::engine::redis) fn raise(
-        &self,
-        request: Request<'_>,
-        token: Token,
-        deadline: &Deadline,
-    ) -> Result<Outcome> {
-        let (ttl, token) = (millis(request.ttl), token.number.to_string());
-        let arguments = [request.owner.as_str(), &ttl, &token].map(str::as_bytes);
-        let needs = needs_of_renewal(request.ttl);
-        let call = self.raise.call_for(request.claim, needs, &arguments);
-        self.renewed(request, self.send(request, &call, deadline))
     }
 
     /// Does something with each part, and gives the answers in their order. All servers are called at the same time, so that
