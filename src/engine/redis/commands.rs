@@ -24,6 +24,7 @@ use super::keys::Keys;
 use super::script::{Call, Command, Needs, Order, Script};
 use super::server::{Answer, Server};
 use super::servers::{Route, Servers};
+use super::settings::Kind;
 use crate::base::claim::{Claim, Mode, Prefer};
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
@@ -36,7 +37,6 @@ use crate::engine::{Request, Unanswered};
 mod change;
 mod errors;
 mod operate;
-mod parts;
 
 /// The scripts, and the server that runs them.
 #[derive(Debug)]
@@ -77,6 +77,10 @@ impl Commands {
 
     pub(super) fn place(&self) -> &str {
         &self.servers.settings().shown
+    }
+
+    pub(super) fn is_cluster(&self) -> bool {
+        self.servers.settings().kind == Kind::Cluster
     }
 
     /// Whether replicas must have what is granted.

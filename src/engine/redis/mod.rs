@@ -16,7 +16,7 @@ use self::commands::Commands;
 use self::inbox::Inbox;
 use self::keys::{Keys, VALUE};
 use self::servers::{Refused, Servers};
-use self::several::held::Held;
+use self::several::held::{self, Held};
 use self::several::{Means, Waiting};
 use super::{Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait};
 use crate::base::clock::{Clock, Deadline};
@@ -131,7 +131,7 @@ impl Engine for RedisEngine {
         change: Change<'_>,
         deadline: &Deadline,
     ) -> Result<Outcome> {
-        match self.commands.parts(request.claim) {
+        match held::parts(&self.commands, request.claim) {
             None => self.commands.change_lease(request, change, deadline),
             Some(parts) => Held::new(&self.commands, request, &parts).change(change, deadline),
         }

@@ -19,7 +19,11 @@ impl Commands {
         error.advising("check its replicas")
     }
 
-    pub(super) fn unavailable(&self, key: &Key, cause: impl Into<Cause>) -> Error {
+    pub(in crate::engine::redis) fn unavailable(
+        &self,
+        key: &Key,
+        cause: impl Into<Cause>,
+    ) -> Error {
         Error::unavailable(Some(key.name()), self.place(), cause)
     }
 

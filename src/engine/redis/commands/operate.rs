@@ -17,7 +17,6 @@ use crate::engine::redis::keys::{Keys, VALUE};
 use crate::engine::redis::server::Manner;
 use crate::engine::redis::servers::Route;
 use crate::engine::redis::servers::slots::slot_of;
-use crate::engine::redis::settings::Kind;
 use crate::engine::redis::shown::{broken, inspection};
 use crate::engine::{Cursor, Page};
 
@@ -164,10 +163,9 @@ impl Commands {
 
     /// The keys that a script may be given at once: in a cluster those of one slot.
     fn that_go_together<'a>(&self, keys: &'a [String]) -> Vec<Vec<&'a str>> {
-        let is_cluster = self.servers.settings().kind == Kind::Cluster;
         let mut parts: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
         for key in keys {
-            let slot = if is_cluster { slot_of(key) } else { 0 };
+            let slot = if self.is_cluster() { slot_of(key) } else { 0 };
             parts.entry(slot).or_default().push(key);
         }
         parts.into_values().collect()

@@ -5,9 +5,9 @@
 //!
 //! | state | it has | what it sends, and what ends the state |
 //! |---|---|---|
-//! | [`Asks`](Doing::Asks) | the parts in front of one, and perhaps a place in the queue of that | it asks for that one as for a single name, until it is granted: then for the next. A question with leases of parts renews them first |
+//! | asks | the parts in front of one, and perhaps a place in the queue of that | it asks for that one as for a single name, until it is granted: then for the next. A question with leases of parts renews them first |
 //! | all parts granted | all parts, by several tokens | it raises their counters to the largest token, and has them all |
-//! | [`Leaves`](Doing::Leaves) | no one knows | it releases each part that it asked for, until each release is answered. Another owner begins anew |
+//! | leaves | no one knows | it releases each part that it asked for, until each release is answered. Another owner begins anew |
 //!
 //! An owner leaves if one of its leases is lost, broken, or not known to be renewed, and if it doesn't wait for a part that is
 //! taken. Having left, it asks for nothing any more: so a release that is carried out late takes nothing from it.
@@ -26,20 +26,17 @@ pub(super) struct Course {
     parts: usize,
     /// The tokens of the parts that it has, from the first on.
     tokens: Vec<Token>,
-    doing: Doing,
+    /// Whether its leases are to be renewed before it asks.
+    renews: bool,
+    leaves: Option<Leaving>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Doing {
-    Asks {
-        /// Whether its leases are to be renewed first.
-        renews: bool,
-    },
-    Leaves {
-        /// How many parts it may be known at, from the first on.
-        parts: usize,
-        end: End,
-    },
+/// An owner that leaves.
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    /// How many parts it may be known at, from the first on.
+    parts: usize,
+    end: Said,
 }
 
 /// What is to be sent next.
@@ -54,31 +51,17 @@ pub(super) enum Step {
     Release(usize),
 }
 
-/// How a question ends.
+/// What comes of a step, and how a question ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    Granted(Token),
-    Taken,
-    /// The owner has nothing, and asks for nothing any more: another one has to.
-    Broken,
-    Unanswered,
-}
-
-/// The answer to a question for one part.
-#[derive(Clone, Copy, Debug)]
 pub(super) enum Said {
+    /// A part, or in the end all of them.
     Granted(Token),
+    /// All leases were renewed or raised, or all parts released.
+    Done,
     Taken,
+    /// A lease at least was lost or broken. In the end: the owner has nothing, and asks for nothing any more. Another one has
+    /// to.
     Broken,
-    Unanswered,
-}
-
-/// What became of leases that were to be renewed or raised.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Kept {
-    All,
-    /// One at least was lost or broken.
-    NotAll,
     Unanswered,
 }
 
@@ -87,21 +70,20 @@ impl Course {
         Course {
             parts,
             tokens: Vec::with_capacity(parts),
-            doing: Doing::Asks { renews: false },
+            renews: false,
+            leaves: None,
         }
     }
 
     /// Begins a question.
     pub(super) fn begin(&mut self) {
-        if let Doing::Asks { renews } = &mut self.doing {
-            *renews = !self.tokens.is_empty();
-        }
+        self.renews = !self.tokens.is_empty();
     }
 
     /// Where the owner asks, and waits.
     pub(super) fn waits_at(&self) -> Option<usize> {
-        let is_asking = matches!(self.doing, Doing::Asks { .. });
-        (is_asking && self.tokens.len() < self.parts).then_some(self.tokens.len())
+        let has = self.tokens.len();
+        (self.leaves.is_none() && has < self.parts).then_some(has)
     }
 
     /// Whether the owner may have something besides what the last question for a part says.
@@ -110,13 +92,14 @@ impl Course {
     }
 
     pub(super) fn next(&self) -> Step {
-        match self.doing {
-            Doing::Leaves { parts, .. } => Step::Release(parts),
-            Doing::Asks { renews } => match self.token() {
+        let has = self.tokens.len();
+        match self.leaves {
+            Some(Leaving { parts, .. }) => Step::Release(parts),
+            None => match self.token() {
                 // That renews, too.
                 Some(token) => Step::Raise(token),
-                None if renews => Step::Renew(self.tokens.len()),
-                None => Step::Ask(self.tokens.len()),
+                None if self.renews => Step::Renew(has),
+                None => Step::Ask(has),
             },
         }
     }
@@ -126,48 +109,36 @@ impl Course {
         self.tokens.push(token);
     }
 
-    /// The question for a part was answered, of an owner that waits for it or doesn't.
-    pub(super) fn said(&mut self, said: Said, may_wait: bool) -> Option<End> {
-        let has = self.tokens.len();
-        match said {
-            Said::Granted(token) => self.granted(token),
-            Said::Taken if !may_wait && has > 0 => self.leave(has, End::Taken),
-            Said::Taken => return Some(End::Taken),
-            Said::Broken => self.leave(has, End::Broken),
-            Said::Unanswered => return Some(End::Unanswered),
-        }
-        None
-    }
-
-    /// Leases were to be renewed, or raised.
-    pub(super) fn kept(&mut self, kept: Kept) -> Option<End> {
-        let asked = self.parts.min(self.tokens.len() + 1);
-        match kept {
-            Kept::All => {
-                self.doing = Doing::Asks { renews: false };
-                return self.token().map(End::Granted);
+    /// What was said to a step, of an owner that waits for parts that are taken or doesn't. Gives the end of the question.
+    pub(super) fn said(&mut self, step: Step, said: Said, may_wait: bool) -> Option<Said> {
+        match (step, said) {
+            (Step::Ask(_), Said::Granted(token)) => self.granted(token),
+            (Step::Ask(has), Said::Taken) if !may_wait && has > 0 => self.leave(has, said),
+            (Step::Ask(has), Said::Broken) => self.leave(has, said),
+            (Step::Ask(_), _) => return Some(said),
+            (Step::Renew(_), Said::Done) => self.renews = false,
+            (Step::Raise(token), Said::Done) => return Some(Said::Granted(token)),
+            (Step::Renew(_) | Step::Raise(_), _) => {
+                self.leave(self.parts.min(self.tokens.len() + 1), said);
             }
-            Kept::NotAll => self.leave(asked, End::Broken),
-            Kept::Unanswered => self.leave(asked, End::Unanswered),
+            (Step::Release(parts), _) => return Some(self.released(parts, said)),
         }
         None
     }
 
-    /// Parts were released. If not all have answered, that is tried again by the next question.
-    pub(super) fn released(&mut self, are_all_answered: bool) -> End {
-        let Doing::Leaves { parts, end } = self.doing else {
-            return End::Unanswered;
-        };
-        self.leave(parts, End::Broken);
-        if !are_all_answered {
-            return End::Unanswered;
+    /// If not all parts have answered, they are released again by the next question.
+    fn released(&mut self, parts: usize, said: Said) -> Said {
+        let end = self.leaves.map_or(Said::Broken, |leaving| leaving.end);
+        self.leave(parts, Said::Broken);
+        if said != Said::Done {
+            return Said::Unanswered;
         }
         self.tokens.clear();
         end
     }
 
-    fn leave(&mut self, parts: usize, end: End) {
-        self.doing = Doing::Leaves { parts, end };
+    fn leave(&mut self, parts: usize, end: Said) {
+        self.leaves = Some(Leaving { parts, end });
     }
 
     /// One token of those of all parts, if it has all.

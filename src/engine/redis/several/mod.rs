@@ -1,6 +1,6 @@
 //! How one owner waits for names on several slots of a cluster, and keeps them.
 //!
-//! The names of one slot are a [part](super::commands::Commands::parts), which is asked for, waited for, renewed and released
+//! The names of one slot are a [part](held::parts), which is asked for, waited for, renewed and released
 //! as a single name is, by the same scripts. [`Course`] decides what is sent next; here it is sent. Where all names are on one
 //! slot, which is always so without a cluster, there is one part, and its [`RedisWait`] is all there is.
 //!
@@ -18,14 +18,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::course::{Course, End, Kept, Said, Step};
+use self::course::{Course, Said, Step};
 use self::held::Held;
 use super::commands::Commands;
 use super::inbox::Inbox;
 use super::wait::RedisWait;
 use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Clock, Deadline};
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::engine::{Answer, Change, Grant, Outcome, Pace, Release, Request, Unanswered, Wait};
 
 mod course;
@@ -56,13 +56,8 @@ struct Parts {
 impl Means {
     fn wait(&self, has_others: bool) -> RedisWait {
         let (commands, inbox) = (self.commands.clone(), self.inbox.clone());
-        RedisWait::new(
-            commands,
-            inbox,
-            self.clock.clone(),
-            self.clock_skew,
-            has_others,
-        )
+        let (clock, clock_skew) = (self.clock.clone(), self.clock_skew);
+        RedisWait::new(commands, inbox, clock, clock_skew, has_others)
     }
 }
 
@@ -84,23 +79,27 @@ impl Wait for Waiting {
         deadline: &Deadline,
     ) -> Result<Answer, Unanswered> {
         if self.parts.is_none() {
-            let claims = self.means.commands.parts(request.claim);
-            self.parts = claims.map(Parts::new);
+            let claims = held::parts(&self.means.commands, request.claim);
+            self.parts = claims.map(|claims| Parts {
+                course: Course::new(claims.len()),
+                claims,
+            });
         }
-        let Some(parts) = &mut self.parts else {
+        let Some(Parts { claims, course }) = &mut self.parts else {
             return self.wait.ask(request, pace, deadline);
         };
         let question = Question {
+            since: self.means.clock.now(),
             means: &self.means,
             wait: &mut self.wait,
-            parts,
+            claims,
             request,
             pace,
             deadline,
-            answer: None,
-            since: self.means.clock.now(),
+            taken: (false, None),
+            failed: None,
         };
-        question.ask()
+        question.ask(course)
     }
 
     fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
@@ -112,11 +111,8 @@ impl Wait for Waiting {
             pace.until.sleep(pause);
             return None;
         };
-        let request = Request {
-            claim: &parts.claims[at],
-            ..request
-        };
-        if let Some(grant) = self.wait.wait(request, pace) {
+        let claim = &parts.claims[at];
+        if let Some(grant) = self.wait.wait(Request { claim, ..request }, pace) {
             // The next question goes on behind it.
             parts.course.granted(grant.token);
             self.wait = self.means.wait(true);
@@ -125,139 +121,106 @@ impl Wait for Waiting {
     }
 }
 
-impl Parts {
-    fn new(claims: Vec<Claim>) -> Self {
-        Parts {
-            course: Course::new(claims.len()),
-            claims,
-        }
-    }
-}
-
 /// One question for several parts.
 struct Question<'a, 'p> {
     means: &'a Means,
     wait: &'a mut RedisWait,
-    parts: &'a mut Parts,
+    claims: &'a [Claim],
     request: Request<'a>,
     pace: Option<&'a mut Pace<'p>>,
     deadline: &'a Deadline,
-    /// What is told of the part at which it ends, or why something has no answer.
-    answer: Option<Result<Answer, Unanswered>>,
     /// When the counters were about to be raised.
     since: BootInstant,
+    /// How the part is taken at which it ends: whether the owner is in the queue, and who has it.
+    taken: (bool, Option<String>),
+    /// Why something has no answer, first.
+    failed: Option<Unanswered>,
 }
 
 impl Question<'_, '_> {
-    fn ask(mut self) -> Result<Answer, Unanswered> {
-        self.parts.course.begin();
-        loop {
-            let end = match self.parts.course.next() {
-                Step::Renew(count) => self.keep(count, Change::Renew),
-                Step::Ask(at) => self.ask_for(at),
-                Step::Raise(token) => {
-                    // Read before sending: no server's lease starts earlier than this.
-                    self.since = self.means.clock.now();
-                    let raised = self.held(self.parts.claims.len());
-                    let raised = raised.raise(token, self.deadline);
-                    self.kept(raised)
-                }
-                Step::Release(count) => Some(self.release(count)),
-            };
-            if let Some(end) = end {
-                return self.end(end);
+    fn ask(mut self, course: &mut Course) -> Result<Answer, Unanswered> {
+        course.begin();
+        let end = loop {
+            let step = course.next();
+            let said = self.take(step).unwrap_or_else(|unanswered| {
+                self.failed.get_or_insert(unanswered);
+                Said::Unanswered
+            });
+            if let Some(end) = course.said(step, said, self.pace.is_some()) {
+                break end;
             }
-        }
-    }
-
-    fn end(self, end: End) -> Result<Answer, Unanswered> {
-        let has_some = self.parts.course.may_have_some();
-        match (end, self.answer) {
-            (End::Granted(token), _) => Ok(Answer::Granted(Grant {
+        };
+        let has_some = course.may_have_some();
+        match (end, self.failed) {
+            (Said::Granted(token), _) => Ok(Answer::Granted(Grant {
                 token,
                 value: None,
                 since: self.since,
             })),
-            (End::Taken, Some(Ok(Answer::Taken { is_queued, holder }))) => Ok(Answer::Taken {
-                is_queued: is_queued || has_some,
-                holder,
+            (Said::Taken, _) => Ok(Answer::Taken {
+                is_queued: self.taken.0 || has_some,
+                holder: self.taken.1,
             }),
-            (End::Taken, _) => Ok(Answer::Taken {
-                is_queued: has_some,
-                holder: None,
-            }),
-            (End::Broken, _) => Ok(Answer::Broken),
-            (End::Unanswered, Some(Err(Unanswered { error, sent }))) => Err(Unanswered {
-                error,
-                sent: sent || has_some,
-            }),
-            (End::Unanswered, _) => {
-                let (name, place) = (self.request.key().name(), self.means.commands.place());
-                Err(Unanswered::sent(Error::unavailable(
-                    Some(name),
-                    place,
-                    "it doesn't answer",
-                )))
+            (Said::Broken, _) => Ok(Answer::Broken),
+            (Said::Done | Said::Unanswered, failed) => {
+                let (commands, key) = (&self.means.commands, self.request.key());
+                let silent = || Unanswered::sent(commands.unavailable(key, "it doesn't answer"));
+                let Unanswered { error, sent } = failed.unwrap_or_else(silent);
+                let sent = sent || has_some;
+                Err(Unanswered { error, sent })
+            }
+        }
+    }
+
+    /// Sends what a step says.
+    fn take(&mut self, step: Step) -> Result<Said, Unanswered> {
+        match step {
+            Step::Ask(at) => self.ask_for(at),
+            Step::Renew(count) => kept(self.held(count).change(Change::Renew, self.deadline)),
+            Step::Raise(token) => {
+                // Read before sending: no server's lease starts earlier than this.
+                self.since = self.means.clock.now();
+                kept(self.held(self.claims.len()).raise(token, self.deadline))
+            }
+            Step::Release(count) => {
+                let release = Change::Release(Release::UNKNOWN);
+                let released = self.held(count).change(release, self.deadline);
+                released.map(|_| Said::Done).map_err(Unanswered::sent)
             }
         }
     }
 
     /// Asks for a part as for a single name.
-    fn ask_for(&mut self, at: usize) -> Option<End> {
-        let request = Request {
-            claim: &self.parts.claims[at],
-            ..self.request
-        };
-        let may_wait = self.pace.is_some();
-        let answer = self
-            .wait
-            .ask(request, self.pace.as_deref_mut(), self.deadline);
-        let said = match &answer {
-            Ok(Answer::Granted(grant)) => {
+    fn ask_for(&mut self, at: usize) -> Result<Said, Unanswered> {
+        let claim = &self.claims[at];
+        let (request, pace) = (
+            Request {
+                claim,
+                ..self.request
+            },
+            self.pace.as_deref_mut(),
+        );
+        Ok(match self.wait.ask(request, pace, self.deadline)? {
+            Answer::Granted(grant) => {
                 *self.wait = self.means.wait(true);
                 Said::Granted(grant.token)
             }
-            Ok(Answer::Taken { .. }) => Said::Taken,
-            Ok(Answer::Broken) => Said::Broken,
-            Err(_) => Said::Unanswered,
-        };
-        self.answer = Some(answer);
-        self.parts.course.said(said, may_wait)
-    }
-
-    fn keep(&mut self, count: usize, change: Change<'_>) -> Option<End> {
-        let kept = self.held(count).change(change, self.deadline);
-        self.kept(kept)
-    }
-
-    fn kept(&mut self, answer: Result<Outcome>) -> Option<End> {
-        let kept = match answer {
-            Ok(Outcome::Done(_)) => Kept::All,
-            Ok(Outcome::Gone(_)) => Kept::NotAll,
-            Err(error) => {
-                self.answer = Some(Err(Unanswered::sent(error)));
-                Kept::Unanswered
+            Answer::Taken { is_queued, holder } => {
+                self.taken = (is_queued, holder);
+                Said::Taken
             }
-        };
-        self.parts.course.kept(kept)
-    }
-
-    fn release(&mut self, count: usize) -> End {
-        let release = Change::Release(Release::UNKNOWN);
-        let released = self.held(count).change(release, self.deadline);
-        let are_all_answered = released.is_ok();
-        if let (Err(error), false) = (released, matches!(self.answer, Some(Err(_)))) {
-            self.answer = Some(Err(Unanswered::sent(error)));
-        }
-        self.parts.course.released(are_all_answered)
+            Answer::Broken => Said::Broken,
+        })
     }
 
     /// What the owner has of the first parts.
     fn held(&self, count: usize) -> Held<'_> {
-        Held::new(
-            &self.means.commands,
-            self.request,
-            &self.parts.claims[..count],
-        )
+        Held::new(&self.means.commands, self.request, &self.claims[..count])
     }
+}
+
+/// What became of leases that were renewed or raised.
+fn kept(answer: Result<Outcome>) -> Result<Said, Unanswered> {
+    let is_done = answer.map_err(Unanswered::sent)?.is_done();
+    Ok(if is_done { Said::Done } else { Said::Broken })
 }

@@ -8,7 +8,7 @@ mod part;
 
 use self::actor::{Actor, Fate, Late};
 use self::part::{Part, TTL};
-use super::{Course, End, Kept, Said, Step};
+use super::{Course, Said, Step};
 use crate::base::random::{Random, for_cases};
 use crate::base::token::Token;
 
@@ -187,7 +187,8 @@ fn granted(parts: usize) -> Course {
     let token = Token::from_number(5);
     for at in 0..parts {
         assert_eq!(course.next(), Step::Ask(at));
-        assert_eq!(course.said(Said::Granted(token), true), None);
+        let granted = Said::Granted(token);
+        assert_eq!(course.said(Step::Ask(at), granted, true), None);
     }
     assert_eq!(course.next(), Step::Raise(token));
     course
@@ -195,22 +196,22 @@ fn granted(parts: usize) -> Course {
 
 #[test]
 fn owner_that_does_not_have_all_releases_all_before_another_asks() {
-    for (kept, end) in [
-        (Kept::NotAll, End::Broken),
-        (Kept::Unanswered, End::Unanswered),
-    ] {
+    for said in [Said::Broken, Said::Unanswered] {
+        let (raise, release) = (Step::Raise(Token::from_number(5)), Step::Release(2));
         // It may have a part anew, by a late copy of its request.
         let mut course = granted(2);
-        assert_eq!(course.kept(kept), None);
-        assert_eq!(course.next(), Step::Release(2));
-        assert_eq!(course.released(false), End::Unanswered);
+        assert_eq!(course.said(raise, said, true), None);
+        assert_eq!(course.next(), release);
+        let end = course.said(release, Said::Unanswered, true);
+        assert_eq!(end, Some(Said::Unanswered));
         course.begin();
-        assert_eq!(course.next(), Step::Release(2));
-        assert_eq!(course.released(true), End::Broken);
+        assert_eq!(course.next(), release);
+        let end = course.said(release, Said::Done, true);
+        assert_eq!(end, Some(Said::Broken));
 
         let mut course = granted(2);
-        course.kept(kept);
-        assert_eq!(course.released(true), end);
+        course.said(raise, said, true);
+        assert_eq!(course.said(release, Said::Done, true), Some(said));
         course.begin();
         assert!(matches!(course.next(), Step::Release(_)));
     }
@@ -221,22 +222,21 @@ fn owner_that_waits_renews_what_it_has_and_one_that_does_not_releases_it() {
     for may_wait in [true, false] {
         let mut course = Course::new(3);
         course.begin();
-        assert_eq!(
-            course.said(Said::Granted(Token::from_number(5)), may_wait),
-            None
-        );
+        let granted = Said::Granted(Token::from_number(5));
+        assert_eq!(course.said(Step::Ask(0), granted, may_wait), None);
         assert_eq!(course.next(), Step::Ask(1));
-        let end = course.said(Said::Taken, may_wait);
-        assert_eq!(end, may_wait.then_some(End::Taken));
+        let end = course.said(Step::Ask(1), Said::Taken, may_wait);
+        assert_eq!(end, may_wait.then_some(Said::Taken));
         assert!(course.may_have_some());
         course.begin();
+        let step = course.next();
         if may_wait {
-            assert_eq!(course.next(), Step::Renew(1));
-            assert_eq!(course.kept(Kept::All), None);
+            assert_eq!(step, Step::Renew(1));
+            assert_eq!(course.said(step, Said::Done, true), None);
             assert_eq!(course.next(), Step::Ask(1));
         } else {
-            assert_eq!(course.next(), Step::Release(1));
-            assert_eq!(course.released(true), End::Taken);
+            assert_eq!(step, Step::Release(1));
+            assert_eq!(course.said(step, Said::Done, false), Some(Said::Taken));
             assert!(!course.may_have_some());
         }
     }

@@ -1,7 +1,7 @@
 //! One process of the model: it takes its parts by a course, again and again, one command a step.
 
-use super::super::{Course, End, Kept, Said, Step};
-use super::part::{Command, HEARTBEAT, Part, Reply, TTL};
+use super::super::{Course, Said, Step};
+use super::part::{Command, HEARTBEAT, Part, TTL};
 use crate::base::random::Random;
 use crate::base::token::Token;
 
@@ -27,35 +27,20 @@ pub(super) struct Actor {
 enum Doing {
     /// It asks again then.
     Waits(u64),
-    /// What is still to be sent of a step, what was answered, and when the step began.
-    Sends(Vec<(usize, Command)>, Heard, u64),
+    /// What is still to be sent of a step, the worst answer to what was sent, and when the step began.
+    Sends(Step, Vec<(usize, Command)>, Said, u64),
     /// Until when its lease is valid.
     Holds(Token, u64),
     /// What isn't released yet.
     Leaves(Vec<usize>, Option<u64>),
 }
 
-/// The worst answer to what was sent of a step.
-#[derive(Clone, Copy, Debug)]
-enum Heard {
-    Said(Said),
-    Kept(Kept),
-    Released { are_all_answered: bool },
-}
-
-impl Heard {
-    fn and(self, reply: Option<Reply>) -> Self {
-        match (self, reply) {
-            (Heard::Said(_), Some(Reply::Said(said))) => Heard::Said(said),
-            (Heard::Said(_), _) => Heard::Said(Said::Unanswered),
-            (Heard::Kept(Kept::NotAll), _) => self,
-            (Heard::Kept(Kept::All), Some(Reply::Kept(kept))) => Heard::Kept(kept),
-            (Heard::Kept(_), Some(Reply::Kept(Kept::NotAll))) => Heard::Kept(Kept::NotAll),
-            (Heard::Kept(_), _) => Heard::Kept(Kept::Unanswered),
-            (Heard::Released { are_all_answered }, reply) => Heard::Released {
-                are_all_answered: are_all_answered && reply.is_some(),
-            },
-        }
+/// The worse of two answers to a step. A lease that is lost is over, whatever the others say.
+fn worse(step: Step, one: Said, reply: Option<Said>) -> Said {
+    match (step, one, reply.unwrap_or(Said::Unanswered)) {
+        (Step::Ask(_), _, said) | (_, Said::Done, said) => said,
+        (_, Said::Broken, _) | (_, _, Said::Broken) => Said::Broken,
+        (_, one, _) => one,
     }
 }
 
@@ -134,7 +119,7 @@ impl Actor {
                 self.course.begin();
                 self.go_on(now);
             }
-            Doing::Sends(todo, ..) => {
+            Doing::Sends(_, todo, ..) => {
                 let (at, command) = todo.swap_remove(random.usize(..todo.len()));
                 let fate = fate(random);
                 // Its answer may make another of this one.
@@ -187,7 +172,7 @@ impl Actor {
         let mut is_kept = true;
         for part in &self.parts {
             let reply = all[*part].carry_out(self.owner, Command::Renew, now);
-            is_kept &= matches!(reply, Reply::Kept(Kept::All));
+            is_kept &= reply == Said::Done;
         }
         match is_kept {
             true => self.doing = Doing::Holds(token, now + TTL),
@@ -205,20 +190,15 @@ impl Actor {
             }
             Fate::Unsent | Fate::Late(_) => None,
         };
-        let Doing::Sends(todo, heard, began) = &mut self.doing else {
+        let Doing::Sends(step, todo, worst, began) = &mut self.doing else {
             return;
         };
-        *heard = heard.and(reply);
+        *worst = worse(*step, *worst, reply);
         if !todo.is_empty() {
             return;
         }
-        let (heard, began) = (*heard, *began);
-        let end = match heard {
-            Heard::Said(said) => self.course.said(said, self.may_wait),
-            Heard::Kept(kept) => self.course.kept(kept),
-            Heard::Released { are_all_answered } => Some(self.course.released(are_all_answered)),
-        };
-        match end {
+        let (step, said, began) = (*step, *worst, *began);
+        match self.course.said(step, said, self.may_wait) {
             Some(end) => self.end(end, began, now),
             None => self.go_on(now),
         }
@@ -227,37 +207,30 @@ impl Actor {
     /// Takes the next step of its course.
     fn go_on(&mut self, now: u64) {
         let to = |count, command| (0..count).map(|at| (at, command)).collect();
-        let (todo, heard): (Vec<_>, _) = match self.course.next() {
-            Step::Renew(count) => (to(count, Command::Renew), Heard::Kept(Kept::All)),
+        let step = self.course.next();
+        let todo: Vec<_> = match step {
+            Step::Renew(count) => to(count, Command::Renew),
             Step::Ask(at) => {
                 let enters = self.may_wait;
-                let ask = Command::Ask { enters };
-                (vec![(at, ask)], Heard::Said(Said::Unanswered))
+                vec![(at, Command::Ask { enters })]
             }
-            Step::Raise(token) => {
-                let count = self.parts.len();
-                (to(count, Command::Raise(token)), Heard::Kept(Kept::All))
-            }
-            Step::Release(count) => {
-                let are_all_answered = true;
-                let heard = Heard::Released { are_all_answered };
-                (to(count, Command::Release(None)), heard)
-            }
+            Step::Raise(token) => to(self.parts.len(), Command::Raise(token)),
+            Step::Release(count) => to(count, Command::Release(None)),
         };
         if todo.is_empty() {
             // It was broken at its first part.
-            let end = self.course.released(true);
-            return self.end(end, now, now);
+            let end = self.course.said(step, Said::Done, self.may_wait);
+            return self.end(end.expect("it has nothing to release"), now, now);
         }
-        self.doing = Doing::Sends(todo, heard, now);
+        self.doing = Doing::Sends(step, todo, Said::Done, now);
     }
 
-    fn end(&mut self, end: End, began: u64, now: u64) {
+    fn end(&mut self, end: Said, began: u64, now: u64) {
         match end {
-            End::Granted(token) => self.doing = Doing::Holds(token, began + TTL),
-            End::Taken => self.doing = Doing::Waits(now + HEARTBEAT),
-            End::Broken => self.become_another(),
-            End::Unanswered => self.doing = Doing::Waits(now + HEARTBEAT / 4),
+            Said::Granted(token) => self.doing = Doing::Holds(token, began + TTL),
+            Said::Taken => self.doing = Doing::Waits(now + HEARTBEAT),
+            Said::Broken => self.become_another(),
+            Said::Done | Said::Unanswered => self.doing = Doing::Waits(now + HEARTBEAT / 4),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A part as the scripts have it, in as far as a course depends on it: a holder, a counter and a queue, and time.
 
-use super::super::{Kept, Said};
+use super::super::Said;
 use crate::base::token::Token;
 
 /// How long leases last.
@@ -17,13 +17,6 @@ pub(super) enum Command {
     Renew,
     /// With the last token that was used, if it is known.
     Release(Option<u64>),
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Reply {
-    Said(Said),
-    Kept(Kept),
-    Released,
 }
 
 #[derive(Debug, Default)]
@@ -49,21 +42,21 @@ impl Part {
         }
     }
 
-    pub(super) fn carry_out(&mut self, owner: u32, command: Command, now: u64) -> Reply {
+    pub(super) fn carry_out(&mut self, owner: u32, command: Command, now: u64) -> Said {
         self.look(now);
         let is_holder = self.holder.is_some_and(|(holder, _)| holder == owner);
         let kept = match is_holder {
-            true => Kept::All,
-            false => Kept::NotAll,
+            true => Said::Done,
+            false => Said::Broken,
         };
         match command {
-            Command::Ask { enters } => return Reply::Said(self.ask(owner, enters, now)),
+            Command::Ask { enters } => return self.ask(owner, enters, now),
             Command::Release(last_used) => {
                 self.release(owner, last_used, now);
-                return Reply::Released;
+                return Said::Done;
             }
             Command::Raise(token) if is_holder && self.counter > token.number => {
-                return Reply::Kept(Kept::NotAll);
+                return Said::Broken;
             }
             Command::Raise(token) if is_holder => self.raise(owner, token),
             _ => {}
@@ -71,7 +64,7 @@ impl Part {
         if is_holder {
             self.holder = Some((owner, now + TTL));
         }
-        Reply::Kept(kept)
+        kept
     }
 
     /// Ends the lease of its holder.
