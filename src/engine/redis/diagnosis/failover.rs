@@ -1,8 +1,12 @@
-//! Whether another server may take this one's place.
+//! Whether another server may take this one's place; and how the masters of a cluster have its slots, and how long it takes
+//! until one is replaced.
 
 use std::time::Duration;
 
-use super::{ALLOW_INFO, Facts, Probe};
+use ::redis::Value;
+
+use super::facts::Facts;
+use super::{ALLOW_INFO, Probe, text};
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
 use crate::base::options::Options;
@@ -13,25 +17,12 @@ const REPLICATION: &str = "replication";
 
 const STARVED: &str = "no lock is granted, and none is renewed";
 
-pub(super) fn replication(probe: &Probe<'_>, facts: &Facts) -> Result<Finding> {
-    let replicas = probe.server.settings().replicas;
-    let needs = Needs {
-        leases: replicas.map_or(0, |replicas| replicas.least.into()),
-        writes: probe.setting("min-replicas-to-write")?,
-    };
-    Ok(finding(facts, &needs))
+/// Whether another server may take this one's place.
+pub(super) fn replication(facts: &Facts) -> Option<Finding> {
+    Some(replicated(facts))
 }
 
-/// How many replicas it takes.
-#[derive(Default)]
-struct Needs {
-    /// To grant a lease: `min_replicas`.
-    leases: u64,
-    /// To write at all: the server's `min-replicas-to-write`, if it shows it.
-    writes: Option<String>,
-}
-
-fn finding(facts: &Facts, needs: &Needs) -> Finding {
+fn replicated(facts: &Facts) -> Finding {
     let (Some(role), Some(replicas)) = (facts.get("role"), facts.number("connected_slaves")) else {
         let found = "this user may not see whether there are replicas";
         return Finding::unknown(REPLICATION, found, ALLOW_INFO);
@@ -45,10 +36,10 @@ fn finding(facts: &Facts, needs: &Needs) -> Finding {
         );
     }
     let found = described(facts, replicas);
-    if let Some(starved) = starved(facts, needs, &found) {
+    if let Some(starved) = starved(facts, &found) {
         return starved;
     }
-    match needs.leases {
+    match facts.min_replicas {
         _ if replicas == 0 => Finding::fine(
             REPLICATION,
             format!("{found}: there is no failover that could lose locks"),
@@ -60,14 +51,14 @@ fn finding(facts: &Facts, needs: &Needs) -> Finding {
              their next renewal; fencing tokens go on increasing, by the servers' clocks",
             format!(
                 "min_replicas={replicas} in the URL{}; or have storage check the fencing token",
-                or_to_write(needs)
+                or_to_write(facts)
             ),
         ),
         least if least < replicas => Finding::weak(
             REPLICATION,
             format!("{found}, of which {least} must have each lease (min_replicas)"),
             "a failover to one that hasn't a lease frees its lock, although its holder lives",
-            format!("min_replicas={replicas} in the URL{}", or_to_write(needs)),
+            format!("min_replicas={replicas} in the URL{}", or_to_write(facts)),
         ),
         _ => Finding::fine(
             REPLICATION,
@@ -86,8 +77,8 @@ fn described(facts: &Facts, replicas: u64) -> String {
 }
 
 /// Of a primary with too few replicas for what is asked of it.
-fn starved(facts: &Facts, needs: &Needs, found: &str) -> Option<Finding> {
-    let (online, least) = (online(facts), needs.leases);
+fn starved(facts: &Facts, found: &str) -> Option<Finding> {
+    let (online, least) = (online(facts), facts.min_replicas);
     if online < least {
         return Some(Finding::weak(
             REPLICATION,
@@ -97,7 +88,7 @@ fn starved(facts: &Facts, needs: &Needs, found: &str) -> Option<Finding> {
         ));
     }
     let good = facts.number("min_slaves_good_slaves")?;
-    let writes: u64 = needs.writes.as_ref()?.parse().ok()?;
+    let writes = facts.number("min-replicas-to-write")?;
     (good < writes).then(|| {
         Finding::weak(
             REPLICATION,
@@ -109,8 +100,8 @@ fn starved(facts: &Facts, needs: &Needs, found: &str) -> Option<Finding> {
 }
 
 /// A primary that is cut off from its replicas ought not to go on.
-fn or_to_write(needs: &Needs) -> &'static str {
-    match needs.writes.as_deref() {
+fn or_to_write(facts: &Facts) -> &'static str {
+    match facts.get("min-replicas-to-write") {
         Some("0") => ", and min-replicas-to-write 1 on the servers",
         _ => "",
     }
@@ -144,25 +135,28 @@ const ELECTION: Duration = Duration::from_secs(1);
 
 /// Of the masters of a cluster.
 pub(super) fn cluster(masters: &[Probe<'_>], options: &Options) -> Result<Vec<Finding>> {
-    let (mut moving, mut longest) = (Vec::new(), Some(Duration::ZERO));
-    let mut covered = None;
+    let (mut covered, mut moving, mut longest) = (None, Some(Vec::new()), Some(Duration::ZERO));
     for master in masters {
-        let [mut info, mut nodes] = [(); 2].map(|()| ::redis::cmd("CLUSTER"));
-        info.arg("INFO");
-        nodes.arg("NODES");
-        let info = master.text(&info)?.map(|text| Facts::of(&text));
+        let info = master.text("CLUSTER INFO")?.map(|text| Facts::of(&text));
         covered = covered.max(info.and_then(|info| info.number("cluster_slots_ok")));
-        let nodes = master.text(&nodes)?;
-        moving.push(nodes.as_deref().map(on_their_way));
-        let timeout = master.setting("cluster-node-timeout")?;
-        let timeout = timeout.and_then(|millis| millis.parse().ok());
-        longest = longest
-            .zip(timeout.map(Duration::from_millis))
-            .map(|(one, other)| one.max(other));
+        let nodes = master.text("CLUSTER NODES")?;
+        moving = moving.zip(nodes).map(|(mut moving, nodes)| {
+            moving.extend(on_their_way(&nodes));
+            moving
+        });
+        let timeout = node_timeout(master)?;
+        longest = longest.zip(timeout).map(|(one, other)| one.max(other));
     }
-    let moving: Option<Vec<_>> = moving.into_iter().collect();
-    let moving = moving.map(|each| each.concat());
     Ok(vec![slots(covered, moving), failover(longest, options)])
+}
+
+fn node_timeout(master: &Probe<'_>) -> Result<Option<Duration>> {
+    let Some(Value::Array(pair)) = master.answer("CONFIG GET cluster-node-timeout")? else {
+        return Ok(None);
+    };
+    let millis = pair.get(1).and_then(text);
+    let millis = millis.and_then(|millis| millis.parse().ok());
+    Ok(millis.map(Duration::from_millis))
 }
 
 /// The slots that come or go at the node that answered CLUSTER NODES.
@@ -241,11 +235,9 @@ mod tests {
                        slave1:ip=1.1.1.2,port=1,state=online,offset=9,lag=3\n";
 
     fn found(facts: &str, leases: u64, writes: &str) -> (String, String) {
-        let needs = Needs {
-            leases,
-            writes: Some(writes.to_owned()),
-        };
-        let finding = finding(&Facts::of(facts), &needs);
+        let mut facts = Facts::of(&format!("{facts}\nmin-replicas-to-write:{writes}"));
+        facts.min_replicas = leases;
+        let finding = replication(&facts).unwrap();
         let text = format!("{finding:?}");
         assert!(!text.contains("1.1.1"));
         (finding.verdict.to_string(), text)

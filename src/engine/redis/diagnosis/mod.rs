@@ -1,9 +1,9 @@
 //! What a server is like, and which promise doesn't hold there.
 //!
-//! Each module here looks at one side of the server. What the server doesn't show to this user is told as unknown. The
-//! answers are those of one moment, and each command stands alone.
+//! `facts` judges what a server tells of itself, `failover` whether another one may take its place, `rights` what this user may
+//! do there. What the server doesn't show to this user is told as unknown. The answers are those of one moment, and each command
+//! stands alone.
 
-use std::collections::HashMap;
 use std::error::Error as _;
 use std::sync::Arc;
 
@@ -18,12 +18,10 @@ use crate::engine::redis::commands::Commands;
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::server::{Manner, Server};
 use crate::engine::redis::servers::ask_all::ask_all;
-use crate::engine::redis::settings::Kind;
 
+mod facts;
 mod failover;
 mod rights;
-mod server;
-mod storage;
 
 /// All findings, of several servers one for each check: `servers` are those that have locks, and those that don't. One that
 /// gives no answer is a finding itself, unless nobody else has locks.
@@ -37,18 +35,18 @@ pub(super) fn diagnose(
     (namespace, options): (&Namespace, &Options),
     deadline: &Deadline,
 ) -> Result<Vec<Finding>> {
-    let probe = |server| Probe {
-        server,
-        commands,
-        deadline,
-    };
     let mut down = silent(without_locks, deadline);
     let (mut found, mut probes, mut failed) = (Vec::new(), Vec::new(), None);
     for server in servers {
-        match of_one(&probe(server), namespace) {
+        let probe = Probe {
+            server,
+            commands,
+            deadline,
+        };
+        match of_one(&probe, namespace) {
             Ok(findings) => {
-                found.push((server.address(), findings));
-                probes.push(probe(server));
+                found.extend(findings.into_iter().map(|one| (server.address(), one)));
+                probes.push(probe);
             }
             Err(e) => {
                 down.push(unanswered(server, &e));
@@ -56,12 +54,11 @@ pub(super) fn diagnose(
             }
         }
     }
-    if let Some(e) = failed.filter(|_| found.is_empty()) {
+    if let Some(e) = failed.filter(|_| probes.is_empty()) {
         return Err(e);
     }
     let mut findings = weakest(&found);
-    let is_cluster = |probe: &Probe<'_>| probe.server.settings().kind == Kind::Cluster;
-    if probes.iter().any(is_cluster) {
+    if commands.is_cluster() {
         findings.extend(failover::cluster(&probes, options)?);
     }
     let all = servers.len() + without_locks.len();
@@ -69,43 +66,25 @@ pub(super) fn diagnose(
     Ok(findings)
 }
 
+/// The checks, in the order in which they are told. Some say nothing where there is no limit.
+const CHECKS: [fn(&facts::Facts) -> Option<Finding>; 6] = [
+    facts::version,
+    facts::persistence,
+    facts::eviction,
+    facts::memory,
+    facts::clients,
+    failover::replication,
+];
+
 fn of_one(probe: &Probe<'_>, namespace: &Namespace) -> Result<Vec<Finding>> {
-    let facts = Facts::ask(probe)?;
-    let mut findings = vec![server::version(probe, &facts)?];
-    findings.push(storage::persistence(probe, &facts)?);
-    findings.extend(storage::memory(&facts));
-    findings.push(failover::replication(probe, &facts)?);
+    let facts = facts::Facts::ask(probe)?;
+    let mut findings: Vec<_> = CHECKS.iter().filter_map(|check| check(&facts)).collect();
     findings.extend(rights::rights(probe, namespace)?);
     Ok(findings)
 }
 
 /// What would show the facts that INFO has.
 const ALLOW_INFO: &str = "allow this user INFO (ACL SETUSER: +info)";
-
-/// The fields of INFO; none, if the server doesn't show them.
-#[derive(Debug, Default)]
-struct Facts(HashMap<String, String>);
-
-impl Facts {
-    fn ask(probe: &Probe<'_>) -> Result<Self> {
-        let text = probe.text(&::redis::cmd("INFO"))?;
-        Ok(Facts::of(&text.unwrap_or_default()))
-    }
-
-    fn of(text: &str) -> Self {
-        let pairs = text.lines().filter_map(|line| line.split_once(':'));
-        let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Facts(pairs.collect())
-    }
-
-    fn get(&self, field: &str) -> Option<&str> {
-        self.0.get(field).map(String::as_str)
-    }
-
-    fn number(&self, field: &str) -> Option<u64> {
-        self.get(field)?.parse().ok()
-    }
-}
 
 /// Asks the server one thing at a time.
 struct Probe<'a> {
@@ -114,51 +93,43 @@ struct Probe<'a> {
     deadline: &'a Deadline,
 }
 
-/// What the server made of a question.
-enum Asked {
-    Answer(Value),
-    /// This user may not ask it.
-    Denied,
-    /// It fails for another reason, such as a command that a managed server doesn't have.
-    Failed,
-}
-
 impl Probe<'_> {
+    /// What the server says, or why it refuses: this user may not ask that, or the server doesn't have the command.
+    ///
     /// # Errors
     ///
     /// When there is no answer.
-    fn ask(&self, command: &Cmd) -> Result<Asked> {
-        match self.server.call(command, Manner::Plain, self.deadline) {
-            Ok(answer) => Ok(Asked::Answer(answer.value)),
-            Err(unanswered) => self.without_answer(unanswered.error),
+    fn ask(&self, command: &Cmd) -> Result<Result<Value, Failure>> {
+        let answer = self.server.call(command, Manner::Plain, self.deadline);
+        self.answered(answer.map(|answer| answer.value).map_err(|e| e.error))
+    }
+
+    fn answered(&self, answer: Result<Value, Failure>) -> Result<Result<Value, Failure>> {
+        match answer {
+            Ok(_) | Err(Failure::Denied(_) | Failure::Conflict(_) | Failure::Other(_)) => {
+                Ok(answer)
+            }
+            Err(failure) => Err(self.commands.error(None, failure)),
         }
     }
 
-    fn without_answer(&self, failure: Failure) -> Result<Asked> {
-        match failure {
-            Failure::Denied(_) => Ok(Asked::Denied),
-            Failure::Conflict(_) | Failure::Other(_) => Ok(Asked::Failed),
-            failure => Err(self.commands.error(None, failure)),
-        }
+    /// The answer to a command of these words, if the server shows it.
+    fn answer(&self, words: &str) -> Result<Option<Value>> {
+        Ok(self.ask(&command(words))?.ok())
     }
 
-    /// A text of the server, if it shows it.
-    fn text(&self, command: &Cmd) -> Result<Option<String>> {
-        Ok(match self.ask(command)? {
-            Asked::Answer(answer) => text(&answer).map(str::to_owned),
-            Asked::Denied | Asked::Failed => None,
-        })
+    /// The same where it is a text.
+    fn text(&self, words: &str) -> Result<Option<String>> {
+        let answer = self.answer(words)?;
+        Ok(answer.as_ref().and_then(text).map(str::to_owned))
     }
+}
 
-    /// A setting of the server, if it shows it.
-    fn setting(&self, name: &str) -> Result<Option<String>> {
-        let mut command = ::redis::cmd("CONFIG");
-        command.arg("GET").arg(name);
-        Ok(match self.ask(&command)? {
-            Asked::Answer(Value::Array(pair)) => pair.get(1).and_then(text).map(str::to_owned),
-            _ => None,
-        })
-    }
+/// A command of words with a blank between two.
+fn command(words: &str) -> Cmd {
+    let mut command = Cmd::new();
+    command.arg(words.split(' ').collect::<Vec<_>>());
+    command
 }
 
 fn text(value: &Value) -> Option<&str> {
@@ -228,24 +199,18 @@ fn finding(all: usize, silent: &[String]) -> Finding {
 }
 
 /// Of each check the finding that is weakest, with the address of its server where others differ.
-fn weakest(found: &[(String, Vec<Finding>)]) -> Vec<Finding> {
-    let each = |(address, findings): &'_ (String, Vec<Finding>)| -> Vec<_> {
-        let each = findings.iter();
-        each.map(|one| (address.clone(), one.clone())).collect()
-    };
-    let all: Vec<_> = found.iter().flat_map(each).collect();
+fn weakest(found: &[(String, Finding)]) -> Vec<Finding> {
     let mut weakest: Vec<Finding> = Vec::new();
-    for (_, first) in &all {
-        if weakest.iter().any(|one| one.check == first.check) {
-            continue;
-        }
-        let same = || all.iter().filter(|(_, one)| one.check == first.check);
-        let Some((address, one)) = same().min_by_key(|(_, one)| strength(&one.verdict)) else {
+    for (_, first) in found {
+        let same = || found.iter().filter(|(_, one)| one.check == first.check);
+        let least = same().min_by_key(|(_, one)| strength(&one.verdict));
+        let Some((address, one)) =
+            least.filter(|_| weakest.iter().all(|one| one.check != first.check))
+        else {
             continue;
         };
-        let is_of_all = same().all(|(_, other)| other.found == one.found);
         let mut one = one.clone();
-        if !is_of_all {
+        if same().any(|(_, other)| other.found != one.found) {
             one.found = format!("{address}: {}", one.found);
         }
         weakest.push(one);
@@ -267,7 +232,7 @@ mod tests {
 
     fn found(findings: [Finding; 2]) -> Finding {
         let addresses = ["a:1", "b:2"].map(str::to_owned).into_iter();
-        let found = addresses.zip(findings.map(|finding| vec![finding]));
+        let found = addresses.zip(findings);
         let mut found = weakest(&found.collect::<Vec<_>>());
         assert_eq!(found.len(), 1);
         found.remove(0)

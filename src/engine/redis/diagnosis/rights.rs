@@ -9,12 +9,13 @@ use std::sync::Arc;
 use ::redis::{Cmd, Value};
 use uuid::Uuid;
 
-use super::{Asked, Probe};
+use super::Probe;
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
 use crate::base::name::{Key, Namespace};
 use crate::base::sys;
-use crate::engine::redis::connection::Connection;
+use crate::engine::redis::channel_names::channel;
+use crate::engine::redis::failure::Failure;
 use crate::engine::redis::keys::Keys;
 use crate::engine::redis::servers::slots::{slot_of, tag_of};
 use crate::engine::redis::settings::Kind;
@@ -26,60 +27,35 @@ const INBOX: &str = "inbox";
 const MAKE: &str = "SET KEY text PX 60000";
 
 /// What the scripts and the library send. `KEY` and `CHANNEL` stand for ours. The last ones end it.
-const LOCKS: &[&str] = &[
-    "PING",
-    "TIME",
-    "GET KEY",
-    "MGET KEY",
-    "EXISTS KEY",
-    "PTTL KEY",
-    "PEXPIRE KEY 60000",
-    "INCR KEY",
-    "LINDEX KEY 0",
-    "LLEN KEY",
-    "LPOP KEY",
-    "LREM KEY 0 text",
-    "RPUSH KEY text",
-    "HGET KEY text",
-    "HGETALL KEY",
-    "HSET KEY text text",
-    "HDEL KEY text",
-    "EVAL return(1) 1 KEY",
-    "EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 1 KEY",
-    "DEL KEY",
-];
+const LOCKS: &str = "PING; TIME; GET KEY; MGET KEY; EXISTS KEY; PTTL KEY; PEXPIRE KEY 60000; INCR KEY; LINDEX KEY 0; LLEN KEY; \
+    LPOP KEY; LREM KEY 0 text; RPUSH KEY text; HGET KEY text; HGETALL KEY; HSET KEY text text; HDEL KEY text; \
+    EVAL return(1) 1 KEY; EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 1 KEY; DEL KEY";
 
 /// What those of several holders need besides.
-const SHARED: &[&str] = &[
-    "PEXPIREAT KEY 4102444800000",
-    "ZADD KEY 1 text",
-    "ZREM KEY text",
-    "ZSCORE KEY text",
-    "ZRANGE KEY 0 -1",
-    "ZREMRANGEBYSCORE KEY 0 1",
-];
+const SHARED: &str = "PEXPIREAT KEY 4102444800000; ZADD KEY 1 text; ZREM KEY text; ZSCORE KEY text; ZRANGE KEY 0 -1; \
+    ZREMRANGEBYSCORE KEY 0 1";
 
 /// What `min_replicas` needs.
-const REPLICAS: &[&str] = &["WAIT 0 1"];
+const REPLICAS: &str = "WAIT 0 1";
 
 /// What operators need besides.
-const OPERATORS: &[&str] = &["SCAN 0 COUNT 1", "GETRANGE KEY 0 1", "LRANGE KEY 0 0"];
-
-const CHANNEL: &[&str] = &["PUBLISH CHANNEL text", "PUBSUB NUMSUB CHANNEL"];
-/// What keeps the order of waiters when another server takes the name over.
-const PLACES: &[&str] = &["INFO server"];
-const SUBSCRIPTIONS: &[&str] = &["SUBSCRIBE CHANNEL", "UNSUBSCRIBE CHANNEL"];
-
-/// The same in a cluster, where a channel is at the node of its slot.
-const SHARDED_CHANNEL: &[&str] = &[
-    "SPUBLISH CHANNEL text",
-    "PUBSUB SHARDNUMSUB CHANNEL",
-    "INFO server",
-];
-const SHARDED_SUBSCRIPTIONS: &[&str] = &["SSUBSCRIBE CHANNEL", "SUNSUBSCRIBE CHANNEL"];
+const OPERATORS: &str = "SCAN 0 COUNT 1; GETRANGE KEY 0 1; LRANGE KEY 0 0";
 
 /// What finds the node of a lock.
-const NODES: &[&str] = &["CLUSTER SLOTS", "CLUSTER INFO", "CLUSTER NODES", "ASKING"];
+const NODES: &str = "CLUSTER SLOTS; CLUSTER INFO; CLUSTER NODES; ASKING";
+
+/// What keeps the order of waiters when another server takes the name over.
+const PLACES: &str = "INFO server";
+
+/// What tells waiters, and what they hear by; and the same in a cluster, where a channel is at the node of its slot.
+const CHANNELS: [&str; 2] = [
+    "PUBLISH CHANNEL text; PUBSUB NUMSUB CHANNEL",
+    "SPUBLISH CHANNEL text; PUBSUB SHARDNUMSUB CHANNEL",
+];
+const SUBSCRIPTIONS: [&str; 2] = [
+    "SUBSCRIBE CHANNEL; UNSUBSCRIBE CHANNEL",
+    "SSUBSCRIBE CHANNEL; SUNSUBSCRIBE CHANNEL",
+];
 
 pub(super) fn rights(probe: &Probe<'_>, namespace: &Namespace) -> Result<Vec<Finding>> {
     let trial = Trial::new(probe, namespace)?;
@@ -98,12 +74,9 @@ impl<'a> Trial<'a> {
     fn new(probe: &'a Probe<'a>, namespace: &Namespace) -> Result<Self> {
         let id = sys::random_uuid();
         let key = key_at(probe, namespace, &id)?;
-        let is_in_cluster = probe.server.settings().kind == Kind::Cluster;
-        let mut channel = format!("{}:inbox:{id}", namespace.as_str());
-        if is_in_cluster {
-            let tag = tag_of(slot_of(&key));
-            channel = format!("{channel}:{{{tag}}}");
-        }
+        let is_in_cluster = probe.commands.is_cluster();
+        let tag = is_in_cluster.then(|| tag_of(slot_of(&key)));
+        let channel = channel(namespace.as_str(), &id.to_string(), tag);
         Ok(Trial {
             probe,
             key,
@@ -113,7 +86,7 @@ impl<'a> Trial<'a> {
     }
 
     fn locks(&self) -> Result<Finding> {
-        if self.is_denied(MAKE)? {
+        if !self.denied(MAKE)?.is_empty() {
             return Ok(self.missing(&["SET"], "no lock can be taken"));
         }
         let shared = self.denied(SHARED)?;
@@ -126,32 +99,26 @@ impl<'a> Trial<'a> {
         if self.probe.server.settings().replicas.is_some() {
             locks.extend(self.denied(REPLICAS)?);
         }
-        Ok(if !locks.is_empty() {
-            self.missing(
-                &locks,
-                "locks can't be taken, or fail when others want them",
-            )
-        } else if !shared.is_empty() {
-            self.missing(&shared, "read-write locks and semaphores fail")
-        } else if !operators.is_empty() {
-            self.missing(&operators, "locks can't be inspected or listed")
-        } else {
-            Finding::fine(CHECK, "this user may do all that locks need")
+        let all = [
+            (locks, "locks can't be taken, or fail when others want them"),
+            (shared, "read-write locks and semaphores fail"),
+            (operators, "locks can't be inspected or listed"),
+        ];
+        let missing = all.iter().find(|(denied, _)| !denied.is_empty());
+        Ok(match missing {
+            Some((denied, consequence)) => self.missing(denied, consequence),
+            None => Finding::fine(CHECK, "this user may do all that locks need"),
         })
     }
 
     /// Whether this user may hear of grants, and tell others of theirs.
     fn inbox(&self) -> Result<Finding> {
-        let (channel, subscriptions) = if self.is_in_cluster {
-            (SHARDED_CHANNEL, SHARDED_SUBSCRIPTIONS)
-        } else {
-            (CHANNEL, SUBSCRIPTIONS)
-        };
-        let mut denied = self.denied(channel)?;
+        let kind = usize::from(self.is_in_cluster);
+        let mut denied = self.denied(CHANNELS[kind])?;
         if self.probe.server.settings().kind != Kind::Single {
             denied.extend(self.denied(PLACES)?);
         }
-        denied.extend(self.denied_subscriptions(subscriptions)?);
+        denied.extend(self.denied_subscriptions(SUBSCRIPTIONS[kind])?);
         if denied.is_empty() {
             return Ok(Finding::fine(
                 INBOX,
@@ -172,17 +139,19 @@ impl<'a> Trial<'a> {
     }
 
     /// By a connection of their own, which is closed after them.
-    fn denied_subscriptions(&self, subscriptions: &[&'static str]) -> Result<Vec<&'static str>> {
-        let probe = self.probe;
-        let connection = probe.server.connect(probe.deadline);
-        let mut connection = connection.map_err(|e| probe.commands.error(None, e))?;
-        let mut denied = Vec::new();
-        for template in subscriptions {
-            if self.is_denied_on(&mut connection, &command(template, self))? {
-                denied.push(verb(template));
+    fn denied_subscriptions(&self, commands: &'static str) -> Result<Vec<&'static str>> {
+        let Probe {
+            server, deadline, ..
+        } = self.probe;
+        let connection = server.connect(deadline);
+        let mut connection = connection.map_err(|e| self.probe.commands.error(None, e))?;
+        self.denied_by(commands, |command| {
+            let deadline = deadline.within(server.io_timeout());
+            match connection.request(&command.get_packed_command(), &deadline) {
+                Ok(Value::ServerError(error)) => self.probe.answered(Err(error.into())),
+                answer => self.probe.answered(answer),
             }
-        }
-        Ok(denied)
+        })
     }
 
     /// Where it is written what a user needs.
@@ -204,32 +173,36 @@ impl<'a> Trial<'a> {
         )
     }
 
-    fn is_denied_on(&self, connection: &mut Connection, command: &Cmd) -> Result<bool> {
-        let probe = self.probe;
-        let deadline = probe.deadline.within(probe.server.io_timeout());
-        let answer = connection.request(&command.get_packed_command(), &deadline);
-        let failure = match answer {
-            Ok(Value::ServerError(error)) => error.into(),
-            Ok(_) => return Ok(false),
-            Err(failure) => failure,
-        };
-        Ok(matches!(probe.without_answer(failure)?, Asked::Denied))
+    /// Those of the commands that this user may not send.
+    fn denied(&self, commands: &'static str) -> Result<Vec<&'static str>> {
+        self.denied_by(commands, |command| self.probe.ask(command))
     }
 
-    /// Those of the commands that this user may not send.
-    fn denied(&self, commands: &[&'static str]) -> Result<Vec<&'static str>> {
+    fn denied_by(
+        &self,
+        commands: &'static str,
+        mut ask: impl FnMut(&Cmd) -> Result<Result<Value, Failure>>,
+    ) -> Result<Vec<&'static str>> {
         let mut denied = Vec::new();
-        for template in commands {
-            if self.is_denied(template)? {
+        for template in commands.split("; ") {
+            if let Err(Failure::Denied(_)) = ask(&self.command(template))? {
                 denied.push(verb(template));
             }
         }
         Ok(denied)
     }
 
-    fn is_denied(&self, template: &str) -> Result<bool> {
-        let asked = self.probe.ask(&command(template, self))?;
-        Ok(matches!(asked, Asked::Denied))
+    fn command(&self, template: &str) -> Cmd {
+        let mut command = Cmd::new();
+        for word in template.split(' ') {
+            command.arg(match word {
+                "KEY" => &self.key,
+                "CHANNEL" => &self.channel,
+                "return(1)" => "return 1",
+                word => word,
+            });
+        }
+        command
     }
 }
 
@@ -246,20 +219,6 @@ fn key_at(probe: &Probe<'_>, namespace: &Namespace, id: &Uuid) -> Result<String>
         }
         number += 1;
     }
-}
-
-fn command(template: &str, trial: &Trial<'_>) -> Cmd {
-    let mut words = template.split(' ');
-    let mut command = ::redis::cmd(words.next().unwrap_or_default());
-    for word in words {
-        command.arg(match word {
-            "KEY" => &trial.key,
-            "CHANNEL" => &trial.channel,
-            "return(1)" => "return 1",
-            word => word,
-        });
-    }
-    command
 }
 
 /// As rights are named: `PUBSUB NUMSUB` is one.
@@ -295,16 +254,9 @@ mod tests {
 
     #[test]
     fn each_command_of_the_scripts_is_tried() {
-        let lists = [
-            &[MAKE][..],
-            LOCKS,
-            SHARED,
-            OPERATORS,
-            CHANNEL,
-            SHARDED_CHANNEL,
-            PLACES,
-        ];
-        let tried: Vec<_> = lists.concat();
+        let [channels, sharded] = CHANNELS;
+        let lists = [MAKE, LOCKS, SHARED, OPERATORS, channels, sharded, PLACES];
+        let tried: Vec<_> = lists.iter().flat_map(|list| list.split("; ")).collect();
         let mut seen = 0;
         for (script, code) in FILES {
             for call in calls(code) {
