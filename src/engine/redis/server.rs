@@ -7,13 +7,13 @@ use ::redis::Value;
 
 use self::late::LateQuestions;
 pub(super) use self::request::Manner;
-use self::request::{Replied, Request};
+use self::request::Request;
 use super::connection::{Connection, Connector};
 use super::failure::Failure;
 use super::role::Role;
 use super::script::{Command, Order};
 use super::settings::{Kind, Settings};
-use super::shortfall::{Confirmation, Shortfall};
+use super::shortfall::Shortfall;
 use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
 use crate::base::sys::time;
@@ -47,14 +47,6 @@ pub(super) struct Answer {
     pub(super) server: Arc<Server>,
     /// Set when too few replicas are known to have what was written.
     pub(super) shortfall: Option<Shortfall>,
-}
-
-/// A command, and by when it is answered at the latest.
-#[derive(Clone, Copy)]
-struct Asked<'a> {
-    command: &'a dyn Command,
-    manner: Manner,
-    deadline: &'a Deadline,
 }
 
 /// Why there is no value.
@@ -147,14 +139,14 @@ impl Server {
     pub(super) fn greet_by(self: &Arc<Self>, deadline: &Deadline) -> Result<Role, Failure> {
         let (ping, hello) = (::redis::cmd("PING"), ::redis::cmd("HELLO"));
         let connection = self.connect(deadline)?;
-        let ping = Asked {
+        let ping = Request {
             command: &ping,
             manner: Manner::Plain,
             deadline,
         };
         let answer = self.exchange(connection, ping, deadline);
         let answer = answer.map_err(|e| self.suspecting_tls(e.failure));
-        match answer?.0 {
+        match answer?.value {
             // A server that doesn't know HELLO may have locks all the same, and was reached just now.
             Value::SimpleString(pong) if pong == "PONG" => self
                 .call(&hello, Manner::Plain, deadline)
@@ -181,8 +173,19 @@ impl Server {
         manner: Manner,
         deadline: &Deadline,
     ) -> Result<Answer, Unanswered<Failure>> {
-        self.send(command, manner, deadline)
-            .map_err(|e| self.named(e))
+        let answer = self.send(command, manner, deadline, false);
+        answer.map_err(|e| self.named(e))
+    }
+
+    /// Sends a command that mustn't be carried out twice: never again after it may have reached the server.
+    pub(super) fn call_once(
+        self: &Arc<Self>,
+        command: &dyn Command,
+        manner: Manner,
+        deadline: &Deadline,
+    ) -> Result<Answer, Unanswered<Failure>> {
+        let answer = self.send(command, manner, deadline, true);
+        answer.map_err(|e| self.named(e))
     }
 
     fn send(
@@ -190,17 +193,23 @@ impl Server {
         command: &dyn Command,
         manner: Manner,
         deadline: &Deadline,
+        is_once: bool,
     ) -> Result<Answer, Unanswered<Failure>> {
         let began = time::now();
-        let asked = Asked {
+        let request = Request {
             command,
             manner,
             deadline,
         };
         let mut repeated = false;
         if let Some(connection) = self.usual(command.order(), began) {
-            match self.exchange(connection, asked, &share(deadline)) {
-                Err(failed) if failed.failure.is_of_connection() => {
+            let reply_by = if is_once {
+                deadline.clone()
+            } else {
+                share(deadline)
+            };
+            match self.exchange(connection, request, &reply_by) {
+                Err(failed) if failed.failure.is_of_connection() && !is_once => {
                     repeated = !failed.was_refused;
                     self.distrust(&failed.failure, began, deadline);
                     if deadline.is_over() {
@@ -211,36 +220,14 @@ impl Server {
                         });
                     }
                 }
-                answer => return self.answered(answer, false),
+                answer => return answered(answer, false),
             }
         }
         let connection = self.connect(deadline).map_err(|error| Unanswered {
             error,
             sent: repeated,
         })?;
-        self.answered(self.exchange(connection, asked, deadline), repeated)
-    }
-
-    /// Sends a command that mustn't be carried out twice: never again after it may have reached the server.
-    pub(super) fn call_once(
-        self: &Arc<Self>,
-        command: &dyn Command,
-        manner: Manner,
-        deadline: &Deadline,
-    ) -> Result<Answer, Unanswered<Failure>> {
-        let asked = Asked {
-            command,
-            manner,
-            deadline,
-        };
-        let connection = match self.usual(command.order(), time::now()) {
-            Some(connection) => Ok(connection),
-            None => self.connect(deadline).map_err(Unanswered::unsent),
-        };
-        let answer = connection.and_then(|connection| {
-            self.answered(self.exchange(connection, asked, deadline), false)
-        });
-        answer.map_err(|e| self.named(e))
+        answered(self.exchange(connection, request, deadline), repeated)
     }
 
     /// Where the URL stands for several servers, the error says which of them it is about.
@@ -256,32 +243,28 @@ impl Server {
     /// Sends a command on a connection, and reads its answer by `reply_by` at the latest. A connection that fails is never used
     /// again, but behind a late question.
     fn exchange(
-        &self,
+        self: &Arc<Self>,
         mut connection: Connection,
-        asked: Asked<'_>,
+        request: Request<'_>,
         reply_by: &Deadline,
-    ) -> Result<Replied, Failed> {
-        let Asked {
-            command,
-            manner,
-            deadline,
-        } = asked;
-        let request = Request {
-            command,
-            manner,
-            confirmation: Confirmation::of(&self.settings, command),
-            deadline: &reply_by.within(self.settings.io_timeout),
-        };
-        let (value, shortfall) = match request.exchange(&mut connection) {
+    ) -> Result<Answer, Failed> {
+        let (value, shortfall) = match request.exchange(&self.settings, &mut connection, reply_by) {
             Ok(replied) => replied,
             Err(failure) => {
-                self.leave(connection, command.order(), &failure, deadline);
+                let order = request.command.order();
+                self.leave(connection, order, &failure, request.deadline);
                 return Err(failure.into());
             }
         };
         let Value::ServerError(error) = value else {
             self.keep(connection);
-            return Ok((value, shortfall));
+            return Ok(Answer {
+                value,
+                repeated: false,
+                moved: false,
+                server: self.clone(),
+                shortfall,
+            });
         };
         let failure = Failure::from(error);
         let is_demoted = matches!(failure, Failure::Demoted(_));
@@ -329,27 +312,17 @@ impl Server {
             self.pool.put(connection, time::now());
         }
     }
+}
 
-    /// What fails after a connection was made may have been carried out: the server may have got all of the command. But it
-    /// sends on what isn't its own without looking at it.
-    fn answered(
-        self: &Arc<Self>,
-        answer: Result<Replied, Failed>,
-        repeated: bool,
-    ) -> Result<Answer, Unanswered<Failure>> {
-        match answer {
-            Ok((value, shortfall)) => Ok(Answer {
-                value,
-                repeated,
-                moved: false,
-                server: self.clone(),
-                shortfall,
-            }),
-            Err(Failed { failure, .. }) => Err(Unanswered {
-                sent: repeated || !failure.is_refusal(),
-                error: failure,
-            }),
-        }
+/// What fails after a connection was made may have been carried out: the server may have got all of the command. But it
+/// sends on what isn't its own without looking at it.
+fn answered(answer: Result<Answer, Failed>, repeated: bool) -> Result<Answer, Unanswered<Failure>> {
+    match answer {
+        Ok(answer) => Ok(Answer { repeated, ..answer }),
+        Err(Failed { failure, .. }) => Err(Unanswered {
+            sent: repeated || !failure.is_refusal(),
+            error: failure,
+        }),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::base::clock::Deadline;
 use crate::engine::redis::connection::Connection;
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::script::Command;
+use crate::engine::redis::settings::Settings;
 use crate::engine::redis::shortfall::{Confirmation, Shortfall};
 
 /// How a command is sent.
@@ -19,39 +20,56 @@ pub(in crate::engine::redis) enum Manner {
 /// A value, and whether enough replicas have what came with it.
 pub(super) type Replied = (Value, Option<Shortfall>);
 
-/// One command, and what goes with it in the same write.
+/// One command, and by when it is answered at the latest.
+#[derive(Clone, Copy)]
 pub(super) struct Request<'a> {
     pub(super) command: &'a dyn Command,
     pub(super) manner: Manner,
-    pub(super) confirmation: Option<Confirmation>,
     pub(super) deadline: &'a Deadline,
 }
 
 impl Request<'_> {
-    pub(super) fn exchange(&self, connection: &mut Connection) -> Result<Replied, Failure> {
-        let replied = self.send(self.command.packed(), connection)?;
+    pub(super) fn exchange(
+        &self,
+        settings: &Settings,
+        connection: &mut Connection,
+        reply_by: &Deadline,
+    ) -> Result<Replied, Failure> {
+        let confirmation = Confirmation::of(settings, self.command);
+        let reply_by = reply_by.within(settings.io_timeout);
+        let send = |packed, connection: &mut Connection| {
+            self.send(packed, confirmation, connection, &reply_by)
+        };
+        let replied = send(self.command.packed(), connection)?;
         if !is_unknown_script(&replied.0) {
             return Ok(replied);
         }
         match self.command.in_full() {
-            Some(full) => self.send(full, connection),
+            Some(full) => send(full, connection),
             None => Ok(replied),
         }
     }
 
-    /// Sends it, and reads all that is answered.
-    fn send(&self, packed: Vec<u8>, connection: &mut Connection) -> Result<Replied, Failure> {
-        let mut packed = packed;
-        if self.manner == Manner::Asking {
+    /// Sends it with what goes along in the same write, and reads all that is answered.
+    fn send(
+        &self,
+        mut packed: Vec<u8>,
+        confirmation: Option<Confirmation>,
+        connection: &mut Connection,
+        deadline: &Deadline,
+    ) -> Result<Replied, Failure> {
+        let is_asking = self.manner == Manner::Asking;
+        if is_asking {
             let mut asking = ::redis::cmd("ASKING").get_packed_command();
             asking.append(&mut packed);
             packed = asking;
         }
-        if let Some(confirmation) = self.confirmation {
-            confirmation.append_to(&mut packed, self.deadline);
+        if let Some(confirmation) = confirmation {
+            confirmation.append_to(&mut packed, deadline);
         }
-        connection.send(&packed, self.answers(), self.deadline)?;
-        if self.manner == Manner::Asking {
+        let beside = usize::from(is_asking) + usize::from(confirmation.is_some());
+        connection.send(&packed, self.command.length() + beside, deadline)?;
+        if is_asking {
             connection.reply()?;
         }
         let value = match self.command.length() {
@@ -61,7 +79,7 @@ impl Request<'_> {
                 Value::Array(values.collect::<Result<_, _>>()?)
             }
         };
-        let Some(confirmation) = self.confirmation else {
+        let Some(confirmation) = confirmation else {
             return Ok((value, None));
         };
         let acknowledged = connection.reply()?;
@@ -72,13 +90,8 @@ impl Request<'_> {
         };
         Ok((value, shortfall))
     }
-
-    fn answers(&self) -> usize {
-        let asking = usize::from(self.manner == Manner::Asking);
-        asking + self.command.length() + usize::from(self.confirmation.is_some())
-    }
 }
 
-pub(super) fn is_unknown_script(value: &Value) -> bool {
+fn is_unknown_script(value: &Value) -> bool {
     matches!(value, Value::ServerError(error) if error.code() == "NOSCRIPT")
 }
