@@ -11,37 +11,39 @@
 //! | adopt | `adopt` | ttl, mode, the other owner, counter | a token, with the value if that was asked for |
 //! | raise | `raise` | ttl, token | 1; 2: broken |
 //!
-//! To all but the first, 0 says that the lock isn't the owner's. `change` has them; what operators ask, and values without a
-//! lease, are in `operate`.
+//! To all but the first, 0 says that the lock isn't the owner's. `change` has them.
 
 use std::borrow::Cow;
+use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ::redis::Value;
 
+use super::failure::Failure;
 use super::keys::Keys;
 use super::script::{Call, Command, Needs, Order, Script};
 use super::server::{Answer, Server};
 use super::servers::{Route, Servers};
 use super::settings::Kind;
+use super::shortfall::Shortfall;
 use crate::base::claim::{Claim, Mode, Prefer};
 use crate::base::clock::Deadline;
-use crate::base::error::Result;
+use crate::base::error::{Cause, Error, Result};
 use crate::base::name::Key;
 use crate::base::token::Token;
 use crate::base::value::Stored;
 use crate::engine::heartbeat::{Acquired, IfTaken, Taken};
-use crate::engine::{Request, Unanswered};
+use crate::engine::{Request, Unanswered, denied};
 
 mod change;
-mod errors;
-mod operate;
+
+const LOGIN: &str = "user, password and rights";
 
 /// The scripts, and the server that runs them.
 #[derive(Debug)]
 pub(super) struct Commands {
-    servers: Arc<dyn Servers>,
+    pub(super) servers: Arc<dyn Servers>,
     scripts: Vec<(&'static str, Script)>,
 }
 
@@ -61,8 +63,13 @@ impl Commands {
             .1
     }
 
+    /// The call of a script that is for no owner.
+    pub(super) fn call(&self, script: &str, keys: &[&str], arguments: &[&[u8]]) -> Call<'_> {
+        self.script(script).call(keys, arguments)
+    }
+
     /// The call of a verb for an owner: its arguments stand behind the owner.
-    fn call<'a>(
+    fn call_for<'a>(
         &'a self,
         request: Request<'a>,
         [one, several]: [&str; 2],
@@ -143,7 +150,7 @@ impl Commands {
             ..Needs::default()
         };
         let arguments = arguments.map(|one| one.map(str::as_bytes));
-        self.call(request, ["lock/acquire", "all/acquire"], needs, &arguments)
+        self.call_for(request, ["lock/acquire", "all/acquire"], needs, &arguments)
     }
 
     /// Sends it to the server of its names.
@@ -162,7 +169,7 @@ impl Commands {
     }
 
     /// What the server of a name answers to a command that is for no owner.
-    fn value(
+    pub(super) fn value(
         &self,
         key: Option<&Key>,
         route: Route<'_>,
@@ -171,6 +178,64 @@ impl Commands {
     ) -> Result<Value> {
         let answer = self.servers.call(route, command, deadline);
         Ok(answer.map_err(|e| self.error(key, e.error))?.value)
+    }
+
+    fn unconfirmed(&self, key: &Key, shortfall: Shortfall) -> Error {
+        let error = self.unavailable(key, shortfall.to_string());
+        error.advising("check its replicas")
+    }
+
+    pub(super) fn unavailable(&self, key: &Key, cause: impl Into<Cause>) -> Error {
+        Error::unavailable(Some(key.name()), self.place(), cause)
+    }
+
+    /// A conflict is found before anything is changed, if there is one name; any other error of a script may come after that.
+    fn unanswered(&self, claim: &Claim, unanswered: Unanswered<Failure>) -> Unanswered {
+        let Unanswered { error, sent } = unanswered;
+        let is_clean = claim.keys().len() == 1 && matches!(error, Failure::Conflict(_));
+        let error = match error {
+            Failure::Conflict(reason) => conflict(claim.key.name(), claim.keys(), &reason),
+            failure => self.error(Some(&claim.key), failure),
+        };
+        Unanswered {
+            error,
+            sent: sent && !is_clean,
+        }
+    }
+
+    pub(super) fn error(&self, key: Option<&Key>, failure: Failure) -> Error {
+        let name = key.map(Key::name);
+        let place = self.place();
+        match failure {
+            Failure::Closed(cause)
+            | Failure::TimedOut(cause)
+            | Failure::Demoted(cause)
+            | Failure::Moving(cause)
+            | Failure::ClusterDown(cause)
+            | Failure::Busy(cause) => Error::unavailable(name, place, cause),
+            Failure::Elsewhere(redirect) => Error::unavailable(name, place, redirect.to_string()),
+            Failure::Denied(cause) => denied(name, place, LOGIN, cause),
+            Failure::Conflict(reason) => match key {
+                Some(key) => conflict(key.name(), slice::from_ref(key), &reason),
+                None => Error::engine(name, place, self.advice(), reason),
+            },
+            Failure::Other(cause) => Error::engine(name, place, self.advice(), cause),
+        }
+    }
+
+    /// What to check when the server fails.
+    fn advice(&self) -> &'static str {
+        match self.place().split_once("://") {
+            Some(("rediss" | "valkeys", _)) => "host, port, certificate and the server's log",
+            Some(("unix", _)) => "the socket and the server's log",
+            _ => "host, port and the server's log",
+        }
+    }
+
+    /// The answer isn't shown: what isn't a Redis server may send back what it was told.
+    pub(super) fn surprised(&self, key: &Key) -> Error {
+        let cause = "it doesn't answer a script as a Redis server does";
+        Error::engine(Some(key.name()), self.place(), self.advice(), cause)
     }
 }
 
@@ -249,11 +314,30 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-fn stored(value: Value) -> Option<Stored> {
+pub(super) fn stored(value: Value) -> Option<Stored> {
     match value {
         Value::Nil => Some(None),
         Value::BulkString(bytes) => Some(Some(bytes.into())),
         _ => None,
+    }
+}
+
+/// The acquire script says CONFLICT for a counter, and which; WRONGTYPE is the server's word, about a lock.
+fn conflict(name: &str, keys: &[Key], reason: &str) -> Error {
+    let counter = reason.strip_prefix("CONFLICT ");
+    let counter = counter.and_then(|rest| rest.strip_suffix(" holds no counter"));
+    let (key, reason) = match counter {
+        Some(counter) => (counter.to_owned(), "it holds no counter"),
+        None => {
+            let locks: Vec<_> = keys.iter().map(|key| Keys::of(key).lock).collect();
+            let reason = "it, or one of the keys beside it, is of another type";
+            (locks.join(" or "), reason)
+        }
+    };
+    Error::Conflict {
+        name: name.to_owned(),
+        key,
+        reason: reason.to_owned(),
     }
 }
 

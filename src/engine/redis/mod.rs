@@ -11,11 +11,15 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use ::redis::Value;
+
 use self::address::{Address, At};
-use self::commands::Commands;
+use self::channel_names::{broken_channel, tag};
+use self::commands::{Commands, stored};
 use self::inbox::Inbox;
 use self::keys::{Keys, VALUE};
-use self::servers::{Refused, Servers};
+use self::operators::{broken, inspection};
+use self::servers::{Refused, Route, Servers};
 use self::several::held::{self, Held};
 use self::several::{Means, Waiting};
 use super::{Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait};
@@ -36,6 +40,7 @@ mod failure;
 mod inbox;
 mod keys;
 mod lua;
+mod operators;
 mod reply;
 mod role;
 mod script;
@@ -44,7 +49,6 @@ mod servers;
 mod settings;
 mod several;
 mod shortfall;
-mod shown;
 mod wait;
 
 #[derive(Debug)]
@@ -159,7 +163,10 @@ impl Engine for RedisEngine {
     }
 
     fn inspect(&self, key: &Key, deadline: &Deadline) -> Result<Inspection> {
-        self.commands.inspect(key, deadline)
+        let (commands, keys) = (&self.commands, Keys::of(key));
+        let call = commands.call("lock/inspect", &keys.all()[..VALUE], &[]);
+        let value = commands.value(Some(key), Route::anew(&keys.lock), &call, deadline)?;
+        inspection(key, value).ok_or_else(|| commands.surprised(key))
     }
 
     fn list(
@@ -172,16 +179,42 @@ impl Engine for RedisEngine {
         self.commands.list(namespace, prefix, cursor, deadline)
     }
 
+    /// It isn't sent again, unlike other commands: the second would break the lease of the next.
     fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {
-        self.commands.break_lock(key, deadline)
+        let (commands, keys) = (&self.commands, Keys::of(key));
+        let tag = tag(self.servers.settings().kind, key);
+        let channel = broken_channel(key.namespace(), tag);
+        let call = commands.call("lock/break", &keys.all()[..VALUE], &[channel.as_bytes()]);
+        let route = Route::anew(&keys.lock);
+        let answer = self.servers.call_once(route, &call, deadline);
+        let answer = answer.map_err(|e| commands.error(Some(key), e.error))?;
+        broken(answer.value).ok_or_else(|| commands.surprised(key))
     }
 
     fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored> {
-        self.commands.load(key, deadline)
+        let (mut get, keys) = (::redis::cmd("GET"), Keys::of(key));
+        get.arg(keys.all()[VALUE]);
+        let route = Route::to(&keys.lock);
+        let value = self.commands.value(Some(key), route, &get, deadline)?;
+        stored(value).ok_or_else(|| self.commands.surprised(key))
     }
 
+    /// The value that one look shows is deleted by the next call: one that comes late finds another, and leaves it. Where it
+    /// is stored anew all the time, a call that comes late deletes no more than one that comes now.
     fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()> {
-        self.commands.remove(key, deadline)
+        const LOOKS: usize = 20;
+        let (commands, keys) = (&self.commands, Keys::of(key));
+        let mut seen = Vec::new();
+        for looks in 0.. {
+            let arguments = [if looks < LOOKS { &seen[..] } else { b"*" }];
+            let call = commands.call("lock/remove", &keys.all(), &arguments);
+            match commands.value(Some(key), Route::to(&keys.lock), &call, deadline)? {
+                Value::BulkString(found) if found.is_empty() => return Ok(()),
+                Value::BulkString(found) => seen = found,
+                _ => break,
+            }
+        }
+        Err(commands.surprised(key))
     }
 
     fn value_key(&self, key: &Key) -> String {
@@ -189,7 +222,13 @@ impl Engine for RedisEngine {
     }
 
     fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32> {
-        self.commands.free_permits(key, of, deadline)
+        let (commands, keys) = (&self.commands, Keys::of(key));
+        let call = commands.call("semaphore/permits", &keys.all()[..VALUE], &[]);
+        match commands.value(Some(key), Route::to(&keys.lock), &call, deadline)? {
+            // Held otherwise, none is free.
+            Value::Int(used) => Ok(of.saturating_sub(used.try_into().unwrap_or(of))),
+            _ => Err(commands.surprised(key)),
+        }
     }
 }
 

@@ -63,7 +63,7 @@ impl Commands {
             ..Needs::default()
         };
         let arguments = [Some(ttl.as_bytes()), Some(token.as_bytes())];
-        let call = self.call(request, RAISE, needs, &arguments);
+        let call = self.call_for(request, RAISE, needs, &arguments);
         self.outcome(request, Change::Renew, self.send(request, &call, deadline))
     }
 
@@ -123,7 +123,7 @@ impl Commands {
             third,
             last.as_deref().map(str::as_bytes),
         ];
-        Some(self.call(request, script, needs, &arguments))
+        Some(self.call_for(request, script, needs, &arguments))
     }
 
     /// What an answer means, by the table of [`commands`](super). What too few replicas have may be lost.

@@ -1,12 +1,119 @@
-//! What the scripts tell of a lock to those who look at it: see `lua/lock/inspect.lua`.
+//! What operators see: which locks there are, and what the scripts tell of one, see `lua/lock/inspect.lua`.
 
+use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write;
 use std::time::Duration;
 
 use ::redis::{FromRedisValue, Value};
 
+use super::commands::Commands;
+use super::failure::Failure;
+use super::server::Manner;
+use super::servers::Route;
+use super::servers::slots::slot_of;
 use crate::base::claim::Mode;
+use crate::base::clock::Deadline;
+use crate::base::error::Result;
 use crate::base::inspection::{Holder, Inspection, LockState, Party, Waiter, Wants};
-use crate::base::name::Key;
+use crate::base::name::{Key, Namespace};
+use crate::engine::{Cursor, Page};
+
+/// How many keys the server looks at for one page of a list. It does nothing else meanwhile, for about 1 ms.
+const PAGE: usize = 1_000;
+/// The same in the empty namespace, where a script looks at what each holds.
+const PAGE_OF_ANY: usize = 200;
+
+const STRANGE: &str = "it doesn't answer SCAN as a Redis server does";
+
+impl Commands {
+    /// A page of the names in use.
+    pub(super) fn list(
+        &self,
+        namespace: &Namespace,
+        prefix: &str,
+        cursor: Cursor,
+        deadline: &Deadline,
+    ) -> Result<Page> {
+        let servers = self.servers.all(deadline);
+        let servers = servers.map_err(|e| self.error(None, e))?;
+        let Some(server) = servers.get(cursor.part) else {
+            return Ok(Page::default());
+        };
+        let (before, behind) = around(namespace);
+        let is_among_others = namespace.as_str().is_empty();
+        let page = if is_among_others { PAGE_OF_ANY } else { PAGE };
+        let mut scan = ::redis::cmd("SCAN");
+        scan.arg(cursor.at)
+            .arg("MATCH")
+            .arg(pattern(&before, prefix, behind));
+        scan.arg("COUNT").arg(page).arg("TYPE").arg("string");
+        let answer = server.call(&scan, Manner::Plain, deadline);
+        let value = answer.map_err(|e| self.error(None, e.error))?.value;
+        let (next, keys) = <(u64, Vec<Vec<u8>>)>::from_redis_value(value)
+            .map_err(|_| self.error(None, Failure::Other(STRANGE.into())))?;
+        let texts = keys
+            .into_iter()
+            .filter_map(|key| String::from_utf8(key).ok());
+        let mut keys: Vec<String> = texts.collect();
+        if is_among_others {
+            self.retain_locks(&mut keys, deadline)?;
+        }
+        let name =
+            |key: &String| Some(key.strip_prefix(&*before)?.strip_suffix(behind)?.to_owned());
+        Ok(Page {
+            names: keys.iter().filter_map(name).collect(),
+            next: cursor.next(next, servers.len()),
+        })
+    }
+
+    /// Without a namespace a lock's key is its name, and other programs have keys, too.
+    fn retain_locks(&self, keys: &mut Vec<String>, deadline: &Deadline) -> Result<()> {
+        let mut locks = HashSet::new();
+        for together in self.that_go_together(keys) {
+            let call = self.call("list/locks", &together, &[]);
+            let value = self.value(None, Route::to(together[0]), &call, deadline)?;
+            let are_locks = <Vec<i64>>::from_redis_value(value).unwrap_or_default();
+            let said = together.into_iter().zip(are_locks);
+            locks.extend(
+                said.filter(|said| said.1 == 1)
+                    .map(|said| said.0.to_owned()),
+            );
+        }
+        keys.retain(|key| locks.contains(key));
+        Ok(())
+    }
+
+    /// The keys that a script may be given at once: in a cluster those of one slot.
+    fn that_go_together<'a>(&self, keys: &'a [String]) -> Vec<Vec<&'a str>> {
+        let mut parts: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
+        for key in keys {
+            let slot = if self.is_cluster() { slot_of(key) } else { 0 };
+            parts.entry(slot).or_default().push(key);
+        }
+        parts.into_values().collect()
+    }
+}
+
+/// What stands before and behind a name in the key of its lock.
+fn around(namespace: &Namespace) -> (String, &'static str) {
+    match namespace.as_str() {
+        "" => (String::new(), ""),
+        namespace => (format!("{{{namespace}:"), "}"),
+    }
+}
+
+/// The pattern of the keys of locks whose names begin with `prefix`.
+fn pattern(before: &str, prefix: &str, behind: &str) -> String {
+    let mut pattern = before.to_owned();
+    for c in prefix.chars() {
+        if matches!(c, '*' | '?' | '[' | ']' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    let _ = write!(pattern, "*{behind}");
+    pattern
+}
 
 /// What others may see of a holder, its permits, for how long its lease lasts, and its token.
 type ShownHolder = (String, u32, i64, i64);
@@ -118,6 +225,18 @@ fn waiter((public, mode): ShownWaiter) -> Waiter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn prefix_is_matched_literally() {
+        let namespace = Namespace::new("app").unwrap();
+        let (before, behind) = around(&namespace);
+        assert_eq!(
+            pattern(&before, "a*b[c]?\\", behind),
+            r"{app:a\*b\[c\]\?\\*}"
+        );
+        let (before, behind) = around(&Namespace::new("").unwrap());
+        assert_eq!(pattern(&before, "", behind), "*");
+    }
 
     fn order(queue: &[(&str, &str)], readers: &[&str], after_exclusive: bool) -> Vec<u64> {
         let own = |(number, mode): &(&str, &str)| (format!("host/1/{number}"), (*mode).to_owned());
