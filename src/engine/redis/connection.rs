@@ -88,36 +88,29 @@ impl Connector {
             ..
         } = &*self.settings;
         let mut commands = Vec::new();
+        // What each answer has to be.
+        let mut checks: Vec<fn(Value) -> Result<(), Failure>> = Vec::new();
         if let Some(password) = &login.password {
             let mut auth = ::redis::cmd("AUTH");
             auth.arg(&login.user).arg(password.as_str());
             auth.write_packed_command(&mut commands);
+            checks.push(|answer| is_ok(answer, login_failure));
         }
         if *database != 0 {
             let mut select = ::redis::cmd("SELECT");
             select.arg(database).write_packed_command(&mut commands);
+            checks.push(|answer| is_ok(answer, Failure::from));
         }
         if *kind == Kind::Sentinel {
             ::redis::cmd("ROLE").write_packed_command(&mut commands);
+            checks.push(is_master);
         }
-        if commands.is_empty() {
+        if checks.is_empty() {
             return Ok(());
         }
-        let sent = [
-            login.password.is_some(),
-            *database != 0,
-            *kind == Kind::Sentinel,
-        ];
-        let answers = sent.into_iter().filter(|is_sent| *is_sent).count();
-        connection.send(&commands, answers, deadline)?;
-        if login.password.is_some() {
-            is_ok(connection.reply()?, login_failure)?;
-        }
-        if *database != 0 {
-            is_ok(connection.reply()?, Failure::from)?;
-        }
-        if *kind == Kind::Sentinel {
-            is_master(connection.reply()?)?;
+        connection.send(&commands, checks.len(), deadline)?;
+        for check in checks {
+            check(connection.reply()?)?;
         }
         Ok(())
     }
