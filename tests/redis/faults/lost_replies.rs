@@ -110,7 +110,7 @@ fn single_attempt_whose_connection_is_closed_is_repeated_on_another() {
     let (locker, other) = (open(&proxy.url()), open(&proxy.url()));
     proxy.lose_next_reply(&digest(ACQUIRE), true);
     let guard = held(&locker);
-    proxy.lose_next_reply("MGET\r\n", true);
+    proxy.lose_next_reply(&digest(RENEW), true);
     guard.verify().unwrap();
     proxy.lose_next_reply(&digest(ACQUIRE), true);
     assert!(other.try_lock(NAME).unwrap().is_none());

@@ -3,18 +3,13 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use ::redis::Value;
-
-use super::{Commands, known_within, millis, mode, number};
+use super::{Commands, millis, mode, number};
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
-use crate::base::name::Key;
 use crate::base::token::{Ending, Token};
-use crate::engine::redis::keys::Keys;
 use crate::engine::redis::reply::check_length;
 use crate::engine::redis::script::{Call, Needs, Order};
 use crate::engine::redis::server::Answer;
-use crate::engine::redis::servers::Route;
 use crate::engine::{Change, Gone, Outcome, Request, Unanswered};
 
 const RENEW: [&str; 2] = ["lock/renew", "all/renew"];
@@ -37,12 +32,6 @@ impl Commands {
             Change::Verify if self.asks_replicas() => Change::Renew,
             change => change,
         };
-        if let (Change::Verify, [key]) = (change, request.claim.keys())
-            && request.claim.is_exclusive()
-            && self.holds(key, request, deadline)?
-        {
-            return Ok(Outcome::DONE);
-        }
         check_length(request.key().name(), value_of(change))?;
         let Some(call) = self.changing(request, change) else {
             return Ok(Outcome::DONE);
@@ -83,7 +72,6 @@ impl Commands {
         };
         let (script, needs, first, second, third, last) = match change {
             Change::Renew | Change::Store(_) => (RENEW, renewal, ttl, mode, value, granted),
-            // It also says why the lease isn't the owner's.
             Change::Verify => (RENEW, renewal, "0".to_owned(), mode, None, granted),
             Change::Release(release) => {
                 let needs = Needs {
@@ -173,29 +161,6 @@ impl Commands {
             _ => Outcome::NOT_OWNER,
         })
     }
-
-    /// Whether one name is held exclusively by the owner.
-    fn holds(&self, key: &Key, request: Request<'_>, deadline: &Deadline) -> Result<bool> {
-        let mut get = ::redis::cmd("MGET");
-        let keys = Keys::of(key);
-        let route = Route {
-            key: &keys.lock,
-            known_within: Some(known_within(request.ttl)),
-        };
-        get.arg(&keys.all()[..2]);
-        let owner = request.owner.as_str().as_bytes();
-        Ok(
-            match self.value(Some(request.key()), route, &get, deadline)? {
-                Value::Array(parts) => match &parts[..] {
-                    [Value::BulkString(lock), counter] => {
-                        lock == owner && !is_anew(counter, request)
-                    }
-                    _ => false,
-                },
-                _ => false,
-            },
-        )
-    }
 }
 
 /// The value that is stored with a change.
@@ -217,17 +182,4 @@ fn kept_for(keep: Duration) -> Option<String> {
 /// What the counter becomes; 0 of an owner that doesn't know whether it was granted a token.
 fn counter_after(ending: Ending) -> String {
     ending.counter().unwrap_or(0).to_string()
-}
-
-/// Whether the counter says that the lock was granted since, as `lua/lock/renew.lua` finds it.
-fn is_anew(counter: &Value, request: Request<'_>) -> bool {
-    let Value::BulkString(counter) = counter else {
-        return false;
-    };
-    let digits = counter.iter().take_while(|byte| byte.is_ascii_digit());
-    let digits = String::from_utf8(digits.copied().collect()).unwrap_or_default();
-    let stored: Option<u64> = digits.parse().ok();
-    stored
-        .zip(request.granted)
-        .is_some_and(|(stored, granted)| stored > granted)
 }
