@@ -132,7 +132,8 @@ impl Commands {
         };
         let key = request.key();
         let gives_token = matches!(change, Change::Adopt { .. } | Change::Downgrade { .. });
-        let number = number(answer.value).filter(|(_, value)| gives_token || value.is_none());
+        let may_have_value = matches!(change, Change::Adopt { .. });
+        let number = number(answer.value).filter(|(_, value)| may_have_value || value.is_none());
         let (number, value) = number.ok_or_else(|| self.surprised(key))?;
         let is_done = number == 1 || (gives_token && number > 0);
         if let Some(shortfall) = answer.shortfall.filter(|_| is_done) {
