@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 use ::redis::Value;
 
 use self::late::LateQuestions;
-pub(super) use self::request::Manner;
-use self::request::Request;
-use super::connection::{Connection, Connector};
+pub(super) use super::connection::Manner;
+use super::connection::{Connection, Connector, Request};
 use super::failure::Failure;
 use super::role::Role;
 use super::script::{Command, Order};
@@ -23,7 +22,6 @@ use crate::engine::net::limits::SHORTEST_SHARE;
 use crate::engine::net::pool::Pool;
 
 mod late;
-mod request;
 
 /// One server, and the connections to it that are idle. Nobody waits for another's connection.
 #[derive(Debug)]
