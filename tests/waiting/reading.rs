@@ -1,4 +1,4 @@
-//! Who reads the connection that hears of grants: a thread that waits alone, or the inbox's own thread.
+//! How the connection that hears of grants is read for threads that come and go.
 //!
 //! Heartbeats are minutes away, so a grant that is lost makes a test fail.
 
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::watch::{assert_nothing_left, open_inbox, wait_for_inboxes};
 use super::*;
-use support::{Child, RedisServer, hear, is_child, say};
+use support::RedisServer;
 
 fn patient(server: &RedisServer) -> Locker {
     Locker::builder(&server.url()).ttl(LONG).build().unwrap()
@@ -22,73 +22,12 @@ fn wait_until_heard(server: &RedisServer, name: &str) {
     });
 }
 
-/// How often the thread of the inbox has slept.
-fn sleeps_of_the_thread() -> u64 {
-    let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
-    let ours = |path: &std::path::PathBuf| {
-        let name = fs::read_to_string(path.join("comm"));
-        name.is_ok_and(|name| name.trim() == "crosslock-inbox")
-    };
-    let thread = tasks.map(|task| task.path()).find(ours).unwrap();
-    let status = fs::read_to_string(thread.join("status")).unwrap();
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-    line.unwrap().trim().parse().unwrap()
-}
-
-#[test]
-fn child_is_granted_locks() {
-    if !is_child("reading::child_is_granted_locks") {
-        return;
-    }
-    let lock = Locker::open(&arg(URL)).unwrap();
-    say("ready");
-    while let Some(order) = hear() {
-        if order == "count" {
-            say(&format!("slept {}", sleeps_of_the_thread()));
-            continue;
-        }
-        lock.lock("a").unwrap().unlock().unwrap();
-        say("had");
-    }
-}
-
-#[test]
-fn grant_wakes_the_thread_that_waits_and_no_other() {
-    const GRANTS: u64 = 100;
-    let server = RedisServer::start();
-    let lock = Locker::open(&server.url()).unwrap();
-    let mut child = Child::spawn("reading::child_is_granted_locks", &[(URL, &server.url())]);
-    child.wait_for("ready", PATIENCE);
-    let (mut slept, begun) = (Vec::new(), now());
-    for round in 0..=GRANTS {
-        let guard = lock.lock("a").unwrap();
-        child.tell("wait");
-        wait_until_heard(&server, "a");
-        guard.unlock().unwrap();
-        child.wait_for("had", PATIENCE);
-        // The first makes the thread connect.
-        if round % GRANTS == 0 {
-            child.tell("count");
-            let count: u64 = child.wait_for("slept", PATIENCE).parse().unwrap();
-            slept.push(count);
-        }
-    }
-    let more = slept[1] - slept[0];
-    report("so often the thread of the inbox woke for 100 grants", more);
-    // It looks whether somebody reads, at most twice a second, however long this takes.
-    let looks = 2 * (now() - begun).as_secs();
-    assert!(more < GRANTS / 2 + looks, "{more}");
-}
-
 #[test]
 fn waiter_that_gives_up_leaves_the_grants_of_others_to_them() {
     let server = RedisServer::start();
     let (holder, waiting) = (Locker::open(&server.url()).unwrap(), patient(&server));
     let guards = ["a", "b", "c"].map(|name| holder.lock(name).unwrap());
     thread::scope(|scope| {
-        // The first to wait reads.
         scope.spawn(|| wait_in_vain(&waiting, "a", millis(500)));
         wait_until_heard(&server, "a");
         let others = ["b", "c"].map(|name| {
@@ -113,7 +52,7 @@ fn waiter_that_finds_the_connection_at_its_end_is_heard_on_another() {
     let server = RedisServer::start();
     let holder = Locker::open(&server.url()).unwrap();
     let waiting = patient(&server);
-    // Found by the next waiter, and by the thread, which looks after a second in which nobody read.
+    // By a waiter that comes at once, and by one that comes when another connection was made.
     for found_after in [millis(0), millis(1_500), millis(0)] {
         let guard = holder.lock("a").unwrap();
         open_inbox(&server, &waiting, 1);

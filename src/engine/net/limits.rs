@@ -30,13 +30,6 @@ pub(crate) const CHANNEL_UNUSED: Duration = Duration::from_secs(10);
 /// silently is found.
 pub(crate) const PUBSUB_SILENCE: Duration = Duration::from_secs(30);
 
-/// When no two have waited at once for as long, the waiter reads the inbox itself, and its grants wake one thread.
-pub(crate) const SINGLE_WAITER: Duration = Duration::from_millis(20);
-
-/// An inbox that no waiter has read for as long is read by its thread, which finds the end of the connection, and leases that
-/// were broken: these are told within 100 ms. Waits that follow one another more closely don't wake the thread.
-pub(crate) const UNREAD: Duration = Duration::from_millis(50);
-
 /// The pauses between attempts to connect an inbox. Waiters ask meanwhile, and are notified again soon after the
 /// server is back.
 pub(crate) const RECONNECT: Backoff = Backoff {

@@ -1,7 +1,7 @@
 //! A stream socket on which every call ends by a deadline.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
@@ -47,13 +47,15 @@ enum Reads {
 }
 
 /// Closes a socket from another thread, which ends what blocks on it.
+#[cfg(feature = "zookeeper")]
 #[derive(Debug)]
 pub(in crate::engine) struct Closer(Arc<socket2::Socket>);
 
+#[cfg(feature = "zookeeper")]
 impl Closer {
     pub(in crate::engine) fn close(&self) {
         // It may be closed already.
-        let _ = self.0.shutdown(Shutdown::Both);
+        let _ = self.0.shutdown(std::net::Shutdown::Both);
     }
 }
 
@@ -106,6 +108,7 @@ impl Socket {
         })
     }
 
+    #[cfg(feature = "zookeeper")]
     pub(in crate::engine) fn closer(&self) -> Closer {
         Closer(self.socket.clone())
     }

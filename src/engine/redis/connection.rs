@@ -15,7 +15,6 @@ use super::shortfall::{Confirmation, Shortfall};
 use crate::base::clock::Deadline;
 use crate::engine::net;
 use crate::engine::net::address::{Endpoint, HostPort};
-pub(super) use crate::engine::net::socket::Closer;
 use crate::engine::net::stream::Stream;
 
 /// Makes connections to one server.
@@ -235,11 +234,6 @@ impl Connection {
     /// out a late copy after the command that follows on another connection.
     pub(super) fn give_up(self) {
         self.stream.socket().forget_unsent();
-    }
-
-    /// What closes it from another thread.
-    pub(super) fn closer(&self) -> Closer {
-        self.stream.socket().closer()
     }
 }
 

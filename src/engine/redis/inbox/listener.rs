@@ -1,15 +1,25 @@
-//! An inbox in use: what its waiters and its thread share.
+//! An inbox in use: its thread makes the connection, reads it, and makes it again when it is lost.
 
-use std::io;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
+use super::pubsub::PubSub;
+use super::replies::Received;
 use super::state::State;
-use super::waker::Waker;
+use crate::base::backoff::Waits;
 use crate::base::cancel::{Cancel, Registration};
+use crate::base::clock::Deadline;
 use crate::base::error::LostReason;
-use crate::base::sys;
-use crate::base::sys::sync::{Condvar, Mutex};
+use crate::base::sys::sync::Mutex;
+use crate::base::sys::{self, time};
 use crate::engine::Revocations;
+use crate::engine::net::limits::{CHANNEL_UNUSED, LASTING, RECONNECT};
+use crate::engine::net::socket::wait_to_read;
+use crate::engine::redis::failure::Failure;
 use crate::engine::redis::server::Server;
 
 /// An inbox in use, which its waiters and its thread share.
@@ -17,9 +27,7 @@ pub(super) struct Listener {
     pub(super) server: Arc<Server>,
     pub(super) id: String,
     pub(super) state: Mutex<State>,
-    /// Wakes the thread, when it doesn't read.
-    pub(super) thread_wakes: Condvar,
-    /// Wakes the reader of the connection.
+    /// Has the thread look at the state.
     pub(super) waker: Waker,
     pub(super) closed: Cancel,
     revocations: Receiver,
@@ -31,12 +39,26 @@ pub(super) struct Listener {
 pub(super) type Receiver = Arc<OnceLock<Weak<dyn Revocations>>>;
 
 impl Listener {
+    /// `None`, which is logged, if its thread can't be started.
+    pub(super) fn start(server: Arc<Server>, revocations: Receiver) -> Option<Arc<Self>> {
+        let started = Listener::new(server, revocations).and_then(|listener| {
+            let listener = Arc::new(listener);
+            listener.start_thread()?;
+            listener.end_with_server();
+            Ok(listener)
+        });
+        started
+            .inspect_err(|e| {
+                log::warn!("no thread to hear of grants, so waiting is by asking: {e}");
+            })
+            .ok()
+    }
+
     pub(super) fn new(server: Arc<Server>, revocations: Receiver) -> io::Result<Self> {
         Ok(Listener {
             server,
             id: sys::random_uuid().simple().to_string(),
             state: Mutex::default(),
-            thread_wakes: Condvar::new(),
             waker: Waker::new()?,
             closed: Cancel::default(),
             revocations,
@@ -44,8 +66,15 @@ impl Listener {
         })
     }
 
+    fn start_thread(self: &Arc<Self>) -> io::Result<()> {
+        // TLS and the user's logger are all that needs stack here.
+        const STACK: usize = 512 * 1024;
+        let listener = self.clone();
+        sys::spawn_with_stack("crosslock-inbox", STACK, move || listener.run())
+    }
+
     /// Has it close when another server takes the place of its own.
-    pub(super) fn end_with_server(self: &Arc<Self>) {
+    fn end_with_server(self: &Arc<Self>) {
         let listener = Arc::downgrade(self);
         let close = move || {
             if let Some(listener) = listener.upgrade() {
@@ -56,6 +85,108 @@ impl Listener {
         let _ = self.retirement.set(registration);
     }
 
+    pub(super) fn close(&self) {
+        self.closed.set();
+        self.waker.wake();
+    }
+
+    fn run(&self) {
+        // The pauses of an outage, which was logged.
+        let mut outage: Option<Waits> = None;
+        while !self.closed.is_set() {
+            let began = time::now();
+            // What the thread calls may be the user's. A panic of it must not end the thread that waiters rely on.
+            let served = catch_unwind(AssertUnwindSafe(|| self.serve()));
+            let panicked = |_| Err(Failure::Closed("its reader panicked".into()));
+            let served = served.unwrap_or_else(panicked);
+            let was_subscribed = self.state.lock().disconnect();
+            if served.is_ok() || was_subscribed && time::since(began) > LASTING {
+                outage = None;
+            }
+            if let Err(failure) = served
+                && !self.closed.is_set()
+            {
+                let was_logged = outage.is_some();
+                let pause = outage.get_or_insert_with(|| RECONNECT.waits()).next();
+                let log = || self.log(failure, was_logged);
+                let _ = catch_unwind(AssertUnwindSafe(log));
+                let until_closed = Deadline::NEVER.or(&self.closed);
+                until_closed.sleep(pause.unwrap_or(RECONNECT.cap));
+            }
+        }
+    }
+
+    fn log(&self, failure: Failure, was_logged: bool) {
+        let level = if was_logged {
+            log::Level::Debug
+        } else {
+            log::Level::Warn
+        };
+        let (place, cause) = (&self.server.settings().shown, failure.cause());
+        log::log!(
+            level,
+            "no grants heard from {place}, so waiting is by asking: {cause}"
+        );
+    }
+
+    /// Connects when there is a channel, and reads until there is none any more, or this is closed.
+    fn serve(&self) -> Result<(), Failure> {
+        while self.state.lock().is_empty() {
+            if self.closed.is_set() {
+                return Ok(());
+            }
+            self.waker.wait(None, Duration::MAX)?;
+        }
+        let deadline = Deadline::NEVER.or(&self.closed);
+        let connection = self.server.connect(&deadline)?;
+        let mut pubsub = PubSub::new(connection, self.server.settings());
+        let mut next_sweep = time::now() + CHANNEL_UNUSED;
+        loop {
+            let is_due = next_sweep <= time::now();
+            if is_due {
+                next_sweep = time::now() + CHANNEL_UNUSED;
+            }
+            let changes = self.state.lock().changes(is_due);
+            pubsub.send_changes(&changes, &deadline)?;
+            self.receive_all(&mut pubsub)?;
+            let now = time::now();
+            pubsub.check_alive(now, &deadline)?;
+            if self.has_ended()? {
+                return Ok(());
+            }
+            let until = next_sweep.min(pubsub.next_check());
+            let timeout = until.saturating_duration_since(now);
+            self.waker.wait(Some(pubsub.as_fd()), timeout)?;
+        }
+    }
+
+    /// Whether nobody needs the connection any more.
+    fn has_ended(&self) -> Result<bool, Failure> {
+        let state = self.state.lock();
+        if state.is_distrusted {
+            return Err(Failure::Closed("it passed a waiter over".into()));
+        }
+        Ok(state.is_empty() || self.closed.is_set())
+    }
+
+    /// Delivers what has arrived.
+    fn receive_all(&self, pubsub: &mut PubSub) -> Result<(), Failure> {
+        let mut look_again = true;
+        while let Some(received) = pubsub.receive(look_again)? {
+            if self.closed.is_set() {
+                // A server may send without end.
+                return Ok(());
+            }
+            look_again = false;
+            let waiter = self.state.lock().deliver(&received);
+            waiter.iter().for_each(|condvar| condvar.notify_one());
+            if let Received::Broken { owner, below } = &received {
+                self.tell_broken(owner, *below);
+            }
+        }
+        Ok(())
+    }
+
     /// Tells of a lease that was broken. To be called without the state's lock.
     pub(super) fn tell_broken(&self, owner: &str, below: u64) {
         let receiver = self.revocations.get().and_then(Weak::upgrade);
@@ -63,13 +194,56 @@ impl Listener {
             receiver.revoked(owner, below, LostReason::Broken);
         }
     }
+}
 
-    pub(super) fn close(&self) {
-        self.closed.set();
-        let state = self.state.lock();
-        if let Some(closer) = &state.closer {
-            closer.close();
+/// Wakes the thread, whatever it waits for. Neither end blocks: what is full wakes already.
+#[derive(Debug)]
+pub(super) struct Waker {
+    reader: UnixStream,
+    writer: UnixStream,
+}
+
+impl Waker {
+    fn new() -> io::Result<Self> {
+        let (reader, writer) = UnixStream::pair()?;
+        reader.set_nonblocking(true)?;
+        writer.set_nonblocking(true)?;
+        Ok(Waker { reader, writer })
+    }
+
+    /// To be called after what the thread is to see.
+    pub(super) fn wake(&self) {
+        let _ = (&self.writer).write(&[0]);
+    }
+
+    /// Blocks until `wake`, or until the connection is readable, at most for `timeout`. All calls of `wake` before its end
+    /// are seen by it, so the caller looks at the state afterwards.
+    fn wait(&self, connection: Option<BorrowedFd<'_>>, timeout: Duration) -> io::Result<()> {
+        let own = self.reader.as_fd();
+        wait_to_read([connection.unwrap_or(own), own], timeout)?;
+        let _ = (&self.reader).read(&mut [0; 512]);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_wakes_are_seen_together() {
+        let waker = Waker::new().unwrap();
+        let (quiet, _writer) = UnixStream::pair().unwrap();
+        let long = Duration::from_secs(600);
+        for connection in [None, Some(quiet.as_fd())] {
+            (0..100_000).for_each(|_| waker.wake());
+            waker.wait(connection, long).unwrap();
+            let began = time::now();
+            while time::since(began) < Duration::from_millis(50) {
+                waker.wait(connection, Duration::from_millis(100)).unwrap();
+            }
+            waker.wake();
+            waker.wait(connection, long).unwrap();
         }
-        self.thread_wakes.notify_one();
     }
 }

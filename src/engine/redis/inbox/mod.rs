@@ -1,4 +1,4 @@
-//! The inbox: a connection on which a locker is notified of grants, and how its waiters and one thread share it.
+//! The inbox: a connection on which a locker is notified of grants, a thread that reads it, and the waiters that it wakes.
 //!
 //! It begins when a locker finds its first lock taken, and ends with the locker. Where names are on several servers, there is
 //! a connection and a thread for each server that has a name for which somebody waits; what follows is about one of them,
@@ -17,6 +17,20 @@
 //! Where another server may follow one, the connection begins with INFO: the server learns from each waiter where that hears,
 //! and doesn't take a waiter for gone that hears elsewhere. See `lua/README.md`.
 //!
+//! # The thread
+//!
+//! Only the thread uses the connection. It sends (UN)SUBSCRIBE, and PING to a silent server; delivers what arrives; and
+//! connects anew. Whatever others want of it they write into the [`State`](state::State), and then wake it by its
+//! [`Waker`](listener::Waker): a channel that is wanted, a connection that is distrusted, the end. A waiter sleeps on a condition
+//! variable of its own. That a grant wakes two threads, one after the other, isn't seen beside the time that the
+//! server and the network take: with waiters that read the connection themselves, hand-offs were no faster.
+//!
+//! - *The connection is lost*: under one lock all channels become unsubscribed, and their waiters are notified to ask again.
+//! - *A waiter distrusts the connection*: the thread drops it, and connects anew.
+//! - *The server of the connection is replaced*: the thread ends. The waiters' subscriptions are over.
+//! - *The locker is gone*: then nobody waits, and the thread ends.
+//! - *A fork*: the child's engine has an inbox of its own, and touches nothing of this one.
+//!
 //! # Sharded channels
 //!
 //! In a cluster the server may end a channel unasked, or refuse it, because the slot is another node's. The connection and
@@ -33,45 +47,6 @@
 //! A channel that is unused for long is forgotten, and SUNSUBSCRIBE is sent for it. Its slot may have left the server meanwhile:
 //! then the server has sent `sunsubscribe` unasked, and answers with an error, which mustn't be taken for the answer to the
 //! command behind it. So PING is sent behind, and all errors before the answer to that are about SUNSUBSCRIBE.
-//!
-//! # Who reads the connection
-//!
-//! A waiter that waits alone reads the connection itself, so that a grant wakes one thread and not two. Where several
-//! wait, and come and go, the thread reads for all, so that the reading isn't passed from one to the next. There is one
-//! reader at a time: the connection is in somebody's [`Custody`](state::Custody), and belongs to whoever took it from there.
-//!
-//! | custody | who has the connection | left when |
-//! |---|---|---|
-//! | `None` | nobody: no channel is wanted, or the thread connects | the thread has connected: `WithThread` |
-//! | `Free` | nobody, and no waiter sleeps | a waiter comes: `WithWaiter`; none does for 50 ms: `WithThread`; no channel is left: `None` |
-//! | `WithWaiter` | the waiter that reads | a notification for it, or its timeout: `Free`, or `Left` if others sleep; an error: `Lost` |
-//! | `Left` | nobody: the thread is woken for it | the thread has taken it: `WithThread` |
-//! | `WithThread` | the thread | one waiter sleeps, and no two did for 20 ms, or no channel is left: `Free`; an error: `Lost` |
-//! | `Lost` | nobody | the thread has seen why: `None`, and it connects anew |
-//!
-//! What can happen meanwhile:
-//!
-//! - *A grant for the reader*: it puts the connection back and returns. *A grant for another waiter*: the reader stores
-//!   the notification for that waiter, and wakes it. What the server has sent, and a reader hasn't read when it leaves,
-//!   stays in the connection for the next reader: a waiter that is about to wait finds its grant when it reads itself,
-//!   or the reader of that moment finds it.
-//! - *A waiter comes*: it takes the connection if it is `Free`, and sleeps otherwise. If it is the only one and the
-//!   thread reads, it wakes the thread by the [`Waker`], and the thread puts the connection back for it.
-//! - *The reader leaves, and others sleep*: it wakes the thread. So while a waiter sleeps, the connection is read, or the
-//!   thread is on its way to it, or the connection is free and that waiter was woken to take it. If that waiter leaves
-//!   instead, no waiter sleeps.
-//! - *A new channel is wanted*: the reader is woken, and sends SUBSCRIBE. The reader also sends UNSUBSCRIBE, and PING to
-//!   a silent server.
-//! - *The connection is lost*, which its reader finds: under one lock all channels become unsubscribed, and their
-//!   waiters are notified to ask again; the thread is woken to connect anew. *A waiter distrusts the connection*: it is
-//!   shut down, which the reader finds, or the next one.
-//! - *Nobody waits*: the connection is free, and the thread reads it after a while, so that its end is found, and
-//!   leases that were broken. A waiter
-//!   that comes before looks whether the connection is at its end, before it relies on it.
-//! - *The server of the connection is replaced*: the connection is shut down, which its reader finds, and the thread ends. The
-//!   waiters' subscriptions are over.
-//! - *The locker is gone*: then nobody waits. The connection is shut down, and the thread ends.
-//! - *A fork*: the child's engine has an inbox of its own, and touches nothing of this one.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -87,15 +62,11 @@ use crate::base::owner::Owner;
 use crate::base::sys::sync::Mutex;
 use crate::engine::Revocations;
 
-mod channels;
 mod listener;
 mod pubsub;
-mod reading;
 mod replies;
 mod state;
 mod subscription;
-mod thread;
-mod waker;
 
 /// Where a locker is notified of grants. There is a thread and a connection only from the first subscription on.
 pub(super) struct Inbox {
@@ -131,13 +102,12 @@ impl Inbox {
         let listener = self.listener(server, open_by.is_some())?;
         let tag = tag(server.settings().kind, key);
         let name = channel(key.namespace(), &listener.id, tag);
-        let existing = listener.state.lock().channels.existing(&name);
+        let existing = listener.state.lock().existing(&name);
         let channel = match open_by {
             Some(_) => existing.unwrap_or_else(|| name.into()),
             None => existing?,
         };
         let subscription = Subscription::new(listener.clone(), owner, channel, open_by.is_some());
-        subscription.check_connection();
         if let Some(deadline) = open_by {
             subscription.await_confirmation(deadline);
         }

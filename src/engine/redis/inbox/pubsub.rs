@@ -2,13 +2,11 @@
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
-use std::slice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ::redis::Cmd;
 
-use super::channels::Changes;
 use super::replies::{Expected, Received, interpret};
 use crate::base::clock::Deadline;
 use crate::base::sys::time;
@@ -17,6 +15,13 @@ use crate::engine::redis::channel_names::broken_channel_beside;
 use crate::engine::redis::connection::Connection;
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::settings::{Kind, Settings};
+
+/// What to send to the server, in this order.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Changes {
+    pub(super) unsubscribe: Vec<Arc<str>>,
+    pub(super) subscribe: Vec<Arc<str>>,
+}
 
 /// The connection of an inbox. After any error it must be dropped.
 #[derive(Debug)]
@@ -57,11 +62,7 @@ impl PubSub {
             let mut info = ::redis::cmd("INFO");
             commands.add(info.arg("server"), Expected::ServerInfo);
         }
-        if self.is_sharded {
-            commands.add_sharded(changes);
-        } else {
-            commands.add_plain(changes);
-        }
+        commands.add_changes(changes, self.is_sharded);
         self.send(commands, deadline)
     }
 
@@ -134,35 +135,28 @@ impl Commands {
         self.expected.push(expected);
     }
 
-    fn add_plain(&mut self, changes: &Changes) {
-        let Changes {
-            unsubscribe,
-            subscribe,
-        } = changes;
-        if !unsubscribe.is_empty() {
-            let expected = Expected::Unsubscribed(2 * unsubscribe.len());
-            self.add(&with_broken("UNSUBSCRIBE", unsubscribe), expected);
-        }
-        if !subscribe.is_empty() {
-            let expected = Expected::Subscribed(2 * subscribe.len());
-            self.add(&with_broken("SUBSCRIBE", subscribe), expected);
-        }
-    }
-
-    /// One command for each channel: a server refuses one for several slots. Behind SUNSUBSCRIBE comes PING, because the
-    /// server sends the same unasked when a slot leaves it, and an error besides if it has left.
-    fn add_sharded(&mut self, changes: &Changes) {
-        for channel in &changes.unsubscribe {
-            let command = with_broken("SUNSUBSCRIBE", slice::from_ref(channel));
-            command.write_packed_command(&mut self.packed);
+    /// A server refuses one command for sharded channels of several slots, so there is one for each. Behind UNSUBSCRIBE
+    /// comes PING, because a server sends the same unasked when a slot leaves it, and an error besides if it has left.
+    fn add_changes(&mut self, changes: &Changes, are_sharded: bool) {
+        let (prefix, together) = if are_sharded {
+            ("S", 1)
+        } else {
+            ("", usize::MAX)
+        };
+        let with_broken =
+            |verb: &str, channels: &[Arc<str>]| with_broken(&[prefix, verb].concat(), channels);
+        for channels in changes.unsubscribe.chunks(together) {
+            with_broken("UNSUBSCRIBE", channels).write_packed_command(&mut self.packed);
         }
         if !changes.unsubscribe.is_empty() {
-            self.add(&::redis::cmd("PING"), Expected::ShardUnsubscribed);
+            self.add(&::redis::cmd("PING"), Expected::Unsubscribed);
         }
-        for channel in &changes.subscribe {
-            let command = with_broken("SSUBSCRIBE", slice::from_ref(channel));
-            let channel = channel.clone();
-            self.add(&command, Expected::ShardSubscribed { channel, left: 2 });
+        for channels in changes.subscribe.chunks(together) {
+            let expected = Expected::Subscribed {
+                channels: channels.to_vec(),
+                left: 2 * channels.len(),
+            };
+            self.add(&with_broken("SUBSCRIBE", channels), expected);
         }
     }
 }
@@ -181,20 +175,36 @@ fn with_broken(verb: &str, channels: &[Arc<str>]) -> Cmd {
 mod tests {
     use super::*;
 
+    #[track_caller]
+    fn assert_sent(changes: &Changes, are_sharded: bool, all: &[&str], answered: usize) {
+        let mut commands = Commands::default();
+        commands.add_changes(changes, are_sharded);
+        let mut expected = Vec::new();
+        for words in all {
+            let mut words = words.split(' ');
+            let mut command = ::redis::cmd(words.next().unwrap());
+            words.for_each(|word| _ = command.arg(word));
+            command.write_packed_command(&mut expected);
+        }
+        assert_eq!(commands.packed, expected);
+        assert_eq!(commands.expected.len(), answered);
+    }
+
     #[test]
     fn channels_are_subscribed_together_with_those_of_broken_leases() {
-        let command = with_broken("SUBSCRIBE", &[":inbox:1".into(), "a.b:inbox:2".into()]);
-        let words = [
-            "SUBSCRIBE",
-            ":inbox:broken",
-            ":inbox:1",
-            "a.b:inbox:broken",
-            "a.b:inbox:2",
+        let changes = Changes {
+            unsubscribe: vec!["a:inbox:1".into()],
+            subscribe: vec![":inbox:1".into(), "a.b:inbox:2".into()],
+        };
+        let all = [
+            "UNSUBSCRIBE a:inbox:broken a:inbox:1",
+            "PING",
+            "SUBSCRIBE :inbox:broken :inbox:1 a.b:inbox:broken a.b:inbox:2",
         ];
-        let mut expected = ::redis::cmd(words[0]);
-        expected.arg(&words[1..]);
-        assert_eq!(command.get_packed_command(), expected.get_packed_command());
+        assert_sent(&changes, false, &all, 2);
+        assert_sent(&Changes::default(), false, &[], 0);
     }
+
     #[test]
     fn sharded_channels_are_subscribed_slot_by_slot() {
         let (one, two): (Arc<str>, Arc<str>) = ("a:inbox:1:{x}".into(), "a:inbox:1:{y}".into());
@@ -202,20 +212,13 @@ mod tests {
             unsubscribe: vec![one.clone(), two.clone()],
             subscribe: vec![two, one],
         };
-        let mut commands = Commands::default();
-        commands.add_sharded(&changes);
-        let mut expected = Vec::new();
-        for words in [
-            &["SUNSUBSCRIBE", "a:inbox:broken:{x}", "a:inbox:1:{x}"][..],
-            &["SUNSUBSCRIBE", "a:inbox:broken:{y}", "a:inbox:1:{y}"],
-            &["PING"],
-            &["SSUBSCRIBE", "a:inbox:broken:{y}", "a:inbox:1:{y}"],
-            &["SSUBSCRIBE", "a:inbox:broken:{x}", "a:inbox:1:{x}"],
-        ] {
-            let mut command = ::redis::cmd(words[0]);
-            command.arg(&words[1..]).write_packed_command(&mut expected);
-        }
-        assert_eq!(commands.packed, expected);
-        assert_eq!(commands.expected.len(), 3);
+        let all = [
+            "SUNSUBSCRIBE a:inbox:broken:{x} a:inbox:1:{x}",
+            "SUNSUBSCRIBE a:inbox:broken:{y} a:inbox:1:{y}",
+            "PING",
+            "SSUBSCRIBE a:inbox:broken:{y} a:inbox:1:{y}",
+            "SSUBSCRIBE a:inbox:broken:{x} a:inbox:1:{x}",
+        ];
+        assert_sent(&changes, true, &all, 3);
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ::redis::{ServerError, Value};
 
+use crate::base::token::Token;
 use crate::engine::redis::channel_names::is_of_broken;
 use crate::engine::redis::failure::Failure;
 
@@ -13,17 +14,14 @@ use crate::engine::redis::failure::Failure;
 pub(super) enum Expected {
     /// What INFO tells of the server, or an error.
     ServerInfo,
-    /// One for each channel, or an error for all of them.
-    Subscribed(usize),
-    /// The same, of the sharded channels of one inbox and one slot.
-    ShardSubscribed {
-        channel: Arc<str>,
+    /// So many are left, or an error for all the channels.
+    Subscribed {
+        channels: Vec<Arc<str>>,
         left: usize,
     },
-    Unsubscribed(usize),
-    /// All until the answer to the PING that was sent behind SUNSUBSCRIBE: of a slot that has moved there are an error and, for
-    /// each channel, what was sent unasked.
-    ShardUnsubscribed,
+    /// All until the answer to the PING that was sent behind UNSUBSCRIBE: a confirmation for each channel, or an error. Of a
+    /// slot that has moved there are an error and, for each channel, what was sent unasked.
+    Unsubscribed,
     Pong,
 }
 
@@ -32,35 +30,29 @@ pub(super) enum Expected {
 pub(super) enum Received {
     /// How the server is told from others: the start of its run id.
     RunId(Arc<str>),
-    Message {
+    /// An owner was granted the lock that it waits for.
+    Granted {
         channel: String,
-        text: String,
+        owner: String,
+        token: Token,
+    },
+    /// The lease of an owner was broken; its token is below this number.
+    Broken {
+        owner: String,
+        below: u64,
     },
     Subscribed {
         channel: String,
     },
-    /// The slot of the channel isn't at the server, or isn't served.
+    /// The slot of the channels isn't at the server, or isn't served.
     Refused {
-        channel: Arc<str>,
+        channels: Vec<Arc<str>>,
     },
     /// The channel is no more, unasked if it was wanted: its slot has left the server.
     Ended {
         channel: String,
     },
     Other,
-}
-
-impl Received {
-    /// The owner whose lease was broken, if it says that, and what the lease's token is below.
-    pub(super) fn broken_lease(&self) -> Option<(&str, u64)> {
-        match self {
-            Received::Message { channel, text } if is_of_broken(channel) => {
-                let (owner, below) = text.rsplit_once(' ')?;
-                Some((owner, below.parse().ok()?))
-            }
-            _ => None,
-        }
-    }
 }
 
 pub(super) fn interpret(
@@ -78,16 +70,14 @@ pub(super) fn interpret(
     };
     let channel = || text(parts.get(1)).to_owned();
     Ok(match text(parts.first()) {
-        "message" | "smessage" => Received::Message {
-            channel: channel(),
-            text: text(parts.get(2)).to_owned(),
-        },
+        "message" | "smessage" => message(channel(), text(parts.get(2))),
         "subscribe" | "ssubscribe" => {
             count_reply(expected);
             Received::Subscribed { channel: channel() }
         }
         "sunsubscribe" => Received::Ended { channel: channel() },
-        // The confirmation of UNSUBSCRIBE, or PONG, whose form depends on whether there are channels.
+        "unsubscribe" => Received::Other,
+        // PONG, whose form depends on whether there are channels.
         _ => {
             count_reply(expected);
             Received::Other
@@ -95,33 +85,42 @@ pub(super) fn interpret(
     })
 }
 
+/// Who was granted a lock, or whose lease was broken, with the number behind the owner.
+fn message(channel: String, text: &str) -> Received {
+    let parts = text.rsplit_once(' ');
+    let parts = parts.and_then(|(owner, number)| Some((owner.to_owned(), number.parse().ok()?)));
+    match parts {
+        Some((owner, below)) if is_of_broken(&channel) => Received::Broken { owner, below },
+        Some((owner, number)) => Received::Granted {
+            channel,
+            owner,
+            token: Token::from_number(number),
+        },
+        None => Received::Other,
+    }
+}
+
 fn refused(error: &ServerError, expected: &mut VecDeque<Expected>) -> Result<Received, Failure> {
     use Failure::{ClusterDown, Elsewhere, Moving};
-    let failure = Failure::from(error.clone());
-    match (expected.pop_front(), failure) {
+    match (expected.pop_front(), Failure::from(error.clone())) {
         (
-            Some(Expected::ShardSubscribed { channel, .. }),
+            Some(Expected::Subscribed { channels, .. }),
             Elsewhere(_) | Moving(_) | ClusterDown(_),
-        ) => Ok(Received::Refused { channel }),
-        // The answer to PING is still to come.
-        (Some(Expected::ShardUnsubscribed), _) => {
-            expected.push_front(Expected::ShardUnsubscribed);
+        ) => Ok(Received::Refused { channels }),
+        // An access list that lacks UNSUBSCRIBE: the channel stays as long as the connection. Or the slot has moved. The
+        // answer to PING is still to come.
+        (Some(Expected::Unsubscribed), _) => {
+            expected.push_front(Expected::Unsubscribed);
             Ok(Received::Other)
         }
-        // An access list that lacks UNSUBSCRIBE: the channel stays as long as the connection. Or INFO.
-        (Some(Expected::Unsubscribed(_) | Expected::ServerInfo), _) => Ok(Received::Other),
+        (Some(Expected::ServerInfo), _) => Ok(Received::Other),
         (_, failure) => Err(failure),
     }
 }
 
 /// One more reply to the first command has arrived.
 fn count_reply(expected: &mut VecDeque<Expected>) {
-    if let Some(
-        Expected::Subscribed(left)
-        | Expected::Unsubscribed(left)
-        | Expected::ShardSubscribed { left, .. },
-    ) = expected.front_mut()
-    {
+    if let Some(Expected::Subscribed { left, .. }) = expected.front_mut() {
         *left = left.saturating_sub(1);
         if *left > 0 {
             return;
@@ -193,23 +192,21 @@ mod tests {
     #[test]
     fn replies_belong_to_commands_in_their_order() {
         let expected = [
-            Expected::Subscribed(2),
+            subscribing(2),
             Expected::Pong,
-            Expected::Unsubscribed(1),
-            Expected::Subscribed(1),
+            Expected::Unsubscribed,
+            subscribing(1),
         ];
         let refusal =
             value("-NOPERM User app has no permissions to run the 'unsubscribe' command\r\n");
-        let message = Received::Message {
-            channel: "a".into(),
-            text: String::new(),
-        };
         let replies = [
             (confirmation("subscribe"), subscribed(), 4),
-            (confirmation("message"), message, 4),
+            (confirmation("message"), Received::Other, 4),
             (confirmation("subscribe"), subscribed(), 3),
             (value("+PONG\r\n"), Received::Other, 2),
-            (refusal.clone(), Received::Other, 1),
+            (confirmation("unsubscribe"), Received::Other, 2),
+            (refusal.clone(), Received::Other, 2),
+            (value("+PONG\r\n"), Received::Other, 1),
         ];
         let mut expected = assert_understood(expected, replies);
         assert!(matches!(
@@ -218,31 +215,22 @@ mod tests {
         ));
     }
 
-    fn shard_subscribed() -> Expected {
-        Expected::ShardSubscribed {
-            channel: "a".into(),
-            left: 2,
-        }
+    fn subscribing(left: usize) -> Expected {
+        let channels = vec!["a".into()];
+        Expected::Subscribed { channels, left }
     }
 
     #[test]
     fn channel_whose_slot_is_elsewhere_is_refused_and_the_connection_lives() {
         let refused = || Received::Refused {
-            channel: "a".into(),
+            channels: vec!["a".into()],
         };
-        let expected = [(); 4].map(|()| shard_subscribed());
+        let expected = [(); 4].map(|()| subscribing(2));
         let replies = [
             (value("-MOVED 1 127.0.0.1:7001\r\n"), refused(), 3),
             (value("-CLUSTERDOWN Hash slot not served\r\n"), refused(), 2),
             (confirmation("ssubscribe"), subscribed(), 2),
-            (
-                confirmation("smessage"),
-                Received::Message {
-                    channel: "a".into(),
-                    text: String::new(),
-                },
-                2,
-            ),
+            (confirmation("smessage"), Received::Other, 2),
             (confirmation("ssubscribe"), subscribed(), 1),
             // Of a channel that was subscribed before.
             (confirmation("sunsubscribe"), ended(), 1),
@@ -268,7 +256,7 @@ mod tests {
             ],
             vec![moved()],
         ] {
-            let expected = [Expected::ShardUnsubscribed, shard_subscribed()];
+            let expected = [Expected::Unsubscribed, subscribing(2)];
             let said = |reply: Value| {
                 let said = match reply {
                     Value::ServerError(_) => Received::Other,
@@ -280,7 +268,7 @@ mod tests {
             let replies = replies.into_iter().map(said);
             let replies = replies.chain([(pong, Received::Other, 1)]);
             let refused = Received::Refused {
-                channel: "a".into(),
+                channels: vec!["a".into()],
             };
             assert_understood(expected, replies.chain([(moved(), refused, 0)]));
         }
@@ -297,7 +285,7 @@ mod tests {
             (denied, Received::Other),
             (strange, Received::Other),
         ] {
-            let expected = [Expected::ServerInfo, Expected::Subscribed(1)];
+            let expected = [Expected::ServerInfo, subscribing(1)];
             let replies = [
                 (reply, said, 1),
                 (confirmation("subscribe"), subscribed(), 0),

@@ -1,58 +1,70 @@
-//! What the waiters and the thread of an inbox share, under one lock.
+//! What the waiters and the thread of an inbox share, under one lock: a table of channels, and of their waiters.
+//!
+//! A channel is wanted when its first waiter comes, and stays subscribed while it has waiters, and for [`CHANNEL_UNUSED`] to
+//! twice as long after the last one: most are wanted again soon. Then the thread forgets it, and sends UNSUBSCRIBE. A waiter
+//! that comes after that wants it anew: its SUBSCRIBE follows the UNSUBSCRIBE on the same connection.
+//!
+//! A channel of a slot that isn't at the server, or has left it, is gone. Its waiters subscribe where the slot is; one that
+//! comes to it anew here, because the slot came back, makes it wanted again.
+//!
+//! [`CHANNEL_UNUSED`]: crate::engine::net::limits::CHANNEL_UNUSED
 
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
 
-use super::channels::Channels;
-use super::pubsub::PubSub;
+use super::pubsub::Changes;
 use super::replies::Received;
-use super::waker::Waker;
 use crate::base::sys::sync::Condvar;
-use crate::base::sys::time;
 use crate::base::token::Token;
-use crate::engine::net::limits::SINGLE_WAITER;
-use crate::engine::net::socket::Closer;
-use crate::engine::redis::failure::Failure;
 
 #[derive(Debug, Default)]
 pub(super) struct State {
-    pub(super) channels: Channels<Waiter>,
-    pub(super) custody: Custody,
+    channels: HashMap<Arc<str>, Channel>,
+    /// The channels to send SUBSCRIBE for.
+    wanted: Vec<Arc<str>>,
     /// The start of the server's run id, if another may follow it, and once it has told it on this connection.
     pub(super) run_id: Option<Arc<str>>,
-    /// Closes the connection, whoever has it.
-    pub(super) closer: Option<Closer>,
-    /// The waiters that sleep: all but the one that reads.
-    sleepers: Vec<Arc<Condvar>>,
-    /// When more than one waiter slept, the last time.
-    crowded_at: Option<Instant>,
-    /// Whether the thread sleeps until it is notified, and doesn't read.
-    pub(super) thread_sleeps: bool,
-    /// When the thread, if it reads, looks at the sleepers without being woken for it.
-    thread_looks_at: Option<Instant>,
-    /// Whether the reader's [`Waker`] has a wake that the reader hasn't seen.
-    pub(super) wake_pending: bool,
+    /// Whether a waiter has found that nothing is heard on this connection.
+    pub(super) is_distrusted: bool,
 }
 
-/// Who has the connection. The table in the module's comment says how it changes.
 #[derive(Debug, Default)]
-pub(super) enum Custody {
-    /// There is no connection: none is needed, or the thread makes one.
+struct Channel {
+    progress: Progress,
+    /// By owner.
+    waiters: HashMap<String, Waiter>,
+    /// Whether it had no waiter at the last sweep, and none since.
+    is_unused: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// SUBSCRIBE is to be sent.
+    Wanted,
+    /// SUBSCRIBE was sent.
+    Requested,
+    /// And confirmed.
+    Confirmed,
+    /// The server doesn't have it: it refused, or ended it, or was never asked.
     #[default]
-    None,
-    /// Nobody reads it, since then, because nobody sleeps.
-    Free { pubsub: Box<PubSub>, since: Instant },
-    /// A waiter has left it to the thread, because other waiters sleep.
-    Left { pubsub: Box<PubSub> },
-    /// A waiter reads it.
-    WithWaiter,
-    /// The thread reads it.
-    WithThread,
-    /// Its reader found it broken, and the thread hasn't seen that yet.
-    Lost {
-        failure: Failure,
-        was_subscribed: bool,
-    },
+    Gone,
+}
+
+#[derive(Debug)]
+pub(super) struct Waiter {
+    pub(super) hears: Hears,
+    condvar: Arc<Condvar>,
+}
+
+/// How far a waiter is.
+#[derive(Debug)]
+pub(super) enum Hears {
+    /// It waits for its channel to be confirmed, and hasn't asked the server for the lock since.
+    Opening,
+    /// Nothing yet.
+    Nothing,
+    /// What it hasn't seen yet.
+    Of(Notification),
 }
 
 /// What a waiter is notified of.
@@ -64,118 +76,97 @@ pub(in crate::engine::redis) enum Notification {
     AskAgain,
 }
 
-#[derive(Debug)]
-pub(super) struct Waiter {
-    pub(super) notification: Option<Notification>,
-    /// Whether it waits for its channel to be confirmed, and hasn't asked the server for the lock since.
-    pub(super) is_opening: bool,
-    pub(super) condvar: Arc<Condvar>,
-}
-
 impl State {
-    /// What a waiter is notified of, if anything; `None` for a waiter that has left.
-    pub(super) fn notification(
-        &mut self,
-        channel: &str,
-        owner: &str,
-    ) -> Option<&mut Option<Notification>> {
-        let waiter = self.channels.waiter(channel, owner)?;
-        Some(&mut waiter.notification)
+    /// Whether no channel is wanted, or was a short while ago.
+    pub(super) fn is_empty(&self) -> bool {
+        self.channels.is_empty()
     }
 
-    /// The connection, for a waiter that is to read it.
-    pub(super) fn take(&mut self) -> Option<Box<PubSub>> {
-        if !matches!(self.custody, Custody::Free { .. }) {
-            return None;
+    /// The name of a channel that has waiters, or had some a short while ago.
+    pub(super) fn existing(&self, name: &str) -> Option<Arc<str>> {
+        let (name, _) = self.channels.get_key_value(name)?;
+        Some(name.clone())
+    }
+
+    /// Adds a waiter to a channel. Returns whether there is something to send for it.
+    pub(super) fn add_waiter(&mut self, name: &Arc<str>, owner: String, waiter: Waiter) -> bool {
+        let channel = self.channels.entry(name.clone()).or_default();
+        channel.waiters.insert(owner, waiter);
+        channel.is_unused = false;
+        let is_gone = channel.progress == Progress::Gone;
+        if is_gone {
+            channel.progress = Progress::Wanted;
+            self.wanted.push(name.clone());
         }
-        match std::mem::replace(&mut self.custody, Custody::WithWaiter) {
-            Custody::Free { pubsub, .. } => Some(pubsub),
-            _ => None,
-        }
+        is_gone
     }
 
-    /// Puts back the connection that a waiter has read.
-    pub(super) fn put_back(&mut self, pubsub: Box<PubSub>) {
-        let now = time::now();
-        self.custody = if self.sleepers.is_empty() {
-            Custody::Free { pubsub, since: now }
-        } else {
-            self.crowded_at = Some(now);
-            Custody::Left { pubsub }
-        };
-    }
-
-    /// Puts back the connection that the thread has read, for the one waiter that sleeps, if there is one.
-    pub(super) fn make_free(&mut self, pubsub: Box<PubSub>) {
-        let since = time::now();
-        self.custody = Custody::Free { pubsub, since };
-        self.sleepers.iter().for_each(|one| one.notify_one());
-    }
-
-    pub(super) fn fall_asleep(&mut self, waiter: &Arc<Condvar>, waker: &Waker) {
-        self.sleepers.push(waiter.clone());
-        self.see_crowd();
-        self.wake_thread_if_alone(waker);
-    }
-
-    pub(super) fn wake_up(&mut self, waiter: &Arc<Condvar>, waker: &Waker) {
-        self.see_crowd();
-        let own = |one: &Arc<Condvar>| Arc::ptr_eq(one, waiter);
-        if let Some(at) = self.sleepers.iter().position(own) {
-            self.sleepers.swap_remove(at);
-        }
-        self.wake_thread_if_alone(waker);
-    }
-
-    fn see_crowd(&mut self) {
-        if self.sleepers.len() > 1 {
-            self.crowded_at = Some(time::now());
+    pub(super) fn remove_waiter(&mut self, name: &str, owner: &str) {
+        if let Some(channel) = self.channels.get_mut(name) {
+            channel.waiters.remove(owner);
         }
     }
 
-    fn wake_thread_if_alone(&mut self, waker: &Waker) {
-        if self.sleepers.len() == 1
-            && self.thread_looks_at.is_none()
-            && matches!(self.custody, Custody::WithThread)
-        {
-            waker.wake(&mut self.wake_pending);
-        }
+    /// `None` for a waiter that has left.
+    pub(super) fn waiter(&mut self, channel: &str, owner: &str) -> Option<&mut Waiter> {
+        self.channels.get_mut(channel)?.waiters.get_mut(owner)
     }
 
-    /// When the thread, which reads, is to look at the sleepers: it isn't woken for each waiter that comes or goes.
-    pub(super) fn thread_looks_at(&mut self, now: Instant) -> Option<Instant> {
-        if self.thread_looks_at.is_none_or(|at| at <= now) {
-            let crowded_at = self.crowded_at.filter(|_| self.sleepers.len() == 1);
-            self.thread_looks_at = crowded_at.map(|at| at + SINGLE_WAITER);
-        }
-        self.thread_looks_at
+    pub(super) fn progress(&self, name: &str) -> Progress {
+        let channel = self.channels.get(name);
+        channel.map_or(Progress::Gone, |one| one.progress)
     }
 
-    /// Whether the one waiter that sleeps had better read the connection itself, or nobody needs it any more.
-    pub(super) fn thread_is_done(&self, now: Instant) -> bool {
-        let is_alone = self.crowded_at.is_none_or(|at| at + SINGLE_WAITER <= now);
-        self.channels.is_empty() || (self.sleepers.len() == 1 && is_alone)
-    }
-
-    /// The connection is broken: until there is another, no waiter is notified of grants.
-    pub(super) fn lose(&mut self, failure: Failure) {
-        self.closer = None;
-        let was_subscribed = self.unsubscribe_all();
-        self.custody = Custody::Lost {
-            failure,
-            was_subscribed,
-        };
-    }
-
-    /// Makes the waiters ask for the lock that might have missed a grant. Returns whether any channel was subscribed.
-    pub(super) fn unsubscribe_all(&mut self) -> bool {
-        let mut any = false;
-        self.channels.unsubscribe_all(|waiter, was_subscribed| {
-            any |= was_subscribed;
-            if was_subscribed || waiter.is_opening {
-                waiter.notify(Notification::AskAgain);
+    /// What to send to the server, at once: for channels that are wanted, and with `sweep`, which is to come every
+    /// [`CHANNEL_UNUSED`](crate::engine::net::limits::CHANNEL_UNUSED), for those that nobody has wanted since the last.
+    pub(super) fn changes(&mut self, sweep: bool) -> Changes {
+        let unsubscribe = if sweep { self.sweep() } else { Vec::new() };
+        let mut subscribe = std::mem::take(&mut self.wanted);
+        let channels = &mut self.channels;
+        subscribe.retain(|name| match channels.get_mut(name) {
+            Some(channel) if channel.progress == Progress::Wanted => {
+                channel.progress = Progress::Requested;
+                true
             }
+            _ => false,
         });
+        Changes {
+            unsubscribe,
+            subscribe,
+        }
+    }
+
+    /// Forgets the channels that were unused since the last sweep. Returns those that the server has confirmed.
+    fn sweep(&mut self) -> Vec<Arc<str>> {
+        let mut confirmed = Vec::new();
+        self.channels.retain(|name, channel| {
+            // Forgotten before its confirmation came, that would be taken for the confirmation of the next SUBSCRIBE.
+            let is_requested = channel.progress == Progress::Requested;
+            if !channel.is_unused || is_requested {
+                channel.is_unused = channel.waiters.is_empty();
+                return true;
+            }
+            if channel.progress == Progress::Confirmed {
+                confirmed.push(name.clone());
+            }
+            false
+        });
+        if self.channels.len() < self.channels.capacity() / 4 {
+            self.channels.shrink_to(self.channels.len() * 2);
+        }
+        confirmed
+    }
+
+    /// The connection is lost: until there is another, no waiter is notified of grants. The channels that have waiters are
+    /// wanted anew. Returns whether any was subscribed.
+    pub(super) fn disconnect(&mut self) -> bool {
+        (self.run_id, self.is_distrusted) = (None, false);
+        self.channels.retain(|_, one| !one.waiters.is_empty());
+        self.wanted = self.channels.keys().cloned().collect();
+        let mut any = false;
+        for channel in self.channels.values_mut() {
+            any |= channel.lose(Progress::Wanted);
+        }
         any
     }
 
@@ -183,65 +174,103 @@ impl State {
     /// state, which that waiter needs at once.
     pub(super) fn deliver(&mut self, received: &Received) -> Option<Arc<Condvar>> {
         match received {
-            Received::Message { channel, text } => {
-                if let Some((owner, below)) = received.broken_lease() {
-                    self.take_back_grant(owner, below);
-                    return None;
-                }
-                return self.grant(channel, text);
+            Received::Granted {
+                channel,
+                owner,
+                token,
+            } => {
+                let waiter = self.waiter(channel, owner)?;
+                waiter.notify(Notification::Granted(*token));
+                return Some(waiter.condvar.clone());
             }
+            Received::Broken { owner, below } => self.take_back_grant(owner, *below),
             Received::Subscribed { channel } => {
-                self.channels.confirm(channel);
-                // In the engine's queue these waiters have no channel yet: asking again enters it.
-                for waiter in self.channels.waiters(channel) {
-                    waiter.notify(Notification::AskAgain);
+                if let Some(channel) = self.channel_that_is(Progress::Requested, channel) {
+                    channel.progress = Progress::Confirmed;
+                    // In the engine's queue these waiters have no channel yet: asking again enters it.
+                    channel.waiters.values_mut().for_each(Waiter::ask_again);
                 }
             }
+            Received::Refused { channels } => {
+                for channel in channels {
+                    self.lose(channel, Progress::Requested);
+                }
+            }
+            // While SSUBSCRIBE is on its way, this answers the SUNSUBSCRIBE before that: the server would end the new one
+            // only after its confirmation.
+            Received::Ended { channel } => self.lose(channel, Progress::Confirmed),
             Received::RunId(id) => self.run_id = Some(id.clone()),
-            Received::Refused { channel } => {
-                // The others ask as often as a waiter does that hears of nothing.
-                let waiters = self.channels.refuse(channel);
-                waiters
-                    .filter(|one| one.is_opening)
-                    .for_each(Waiter::ask_again);
-            }
-            Received::Ended { channel } => {
-                self.channels.end(channel).for_each(Waiter::ask_again);
-            }
             Received::Other => {}
         }
         None
     }
 
-    /// A waiter that hasn't seen its grant yet has nothing any more: it asks.
-    fn take_back_grant(&mut self, owner: &str, below: u64) {
-        if let Some(waiter) = self.channels.waiter_on_any(owner)
-            && let Some(Notification::Granted(token)) = waiter.notification
-            && token.number < below
-        {
-            waiter.notification = Some(Notification::AskAgain);
+    fn channel_that_is(&mut self, progress: Progress, name: &str) -> Option<&mut Channel> {
+        let channel = self.channels.get_mut(name);
+        channel.filter(|one| one.progress == progress)
+    }
+
+    fn lose(&mut self, channel: &str, from: Progress) {
+        if let Some(channel) = self.channel_that_is(from, channel) {
+            channel.lose(Progress::Gone);
         }
     }
 
-    fn grant(&mut self, channel: &str, message: &str) -> Option<Arc<Condvar>> {
-        let (owner, token) = message.rsplit_once(' ')?;
-        let token = Token::from_number(token.parse().ok()?);
-        let waiter = self.channels.waiter(channel, owner)?;
-        // If there is a notification already, the waiter asks, and so learns of the grant.
-        let granted = Notification::Granted(token);
-        waiter.notification.get_or_insert(granted);
-        Some(waiter.condvar.clone())
+    /// A waiter that hasn't seen its grant yet has nothing any more: it asks.
+    fn take_back_grant(&mut self, owner: &str, below: u64) {
+        let mut all = self.channels.values_mut();
+        if let Some(waiter) = all.find_map(|channel| channel.waiters.get_mut(owner))
+            && let Hears::Of(Notification::Granted(token)) = waiter.hears
+            && token.number < below
+        {
+            waiter.hears = Hears::Of(Notification::AskAgain);
+        }
+    }
+}
+
+impl Channel {
+    /// It isn't subscribed any more: its waiters may have missed grants. If it wasn't before, those that don't open it ask as
+    /// often as a waiter does that hears of nothing. Returns whether it was.
+    fn lose(&mut self, to: Progress) -> bool {
+        let was_subscribed = std::mem::replace(&mut self.progress, to) == Progress::Confirmed;
+        let waiters = self.waiters.values_mut();
+        waiters
+            .filter(|one| was_subscribed || matches!(one.hears, Hears::Opening))
+            .for_each(Waiter::ask_again);
+        was_subscribed
     }
 }
 
 impl Waiter {
-    fn ask_again(&mut self) {
-        self.notify(Notification::AskAgain);
+    pub(super) fn new(condvar: Arc<Condvar>, is_opening: bool) -> Self {
+        let hears = if is_opening {
+            Hears::Opening
+        } else {
+            Hears::Nothing
+        };
+        Waiter { hears, condvar }
     }
 
-    /// A notification that is there already stays: the waiter asks because of either.
-    fn notify(&mut self, notification: Notification) {
-        self.notification.get_or_insert(notification);
+    pub(super) fn take_notification(&mut self) -> Option<Notification> {
+        let Hears::Of(notification) = self.hears else {
+            return None;
+        };
+        self.hears = Hears::Nothing;
+        Some(notification)
+    }
+
+    fn ask_again(&mut self) {
+        self.notify(Notification::AskAgain);
         self.condvar.notify_one();
     }
+
+    /// A notification that is there already stays: the waiter asks because of either, and so learns of a grant.
+    fn notify(&mut self, notification: Notification) {
+        if !matches!(self.hears, Hears::Of(_)) {
+            self.hears = Hears::Of(notification);
+        }
+    }
 }
+
+#[cfg(test)]
+mod tests;

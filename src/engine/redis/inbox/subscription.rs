@@ -1,15 +1,14 @@
 //! One waiter's part in an inbox.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::listener::Listener;
-use super::reading::Reader;
-use super::state::{Custody, Notification, State, Waiter};
-use crate::base::cancel::{Cancel, Registration};
+use super::state::{Hears, Notification, Progress, Waiter};
+use crate::base::cancel::Registration;
 use crate::base::clock::Deadline;
 use crate::base::owner::Owner;
-use crate::base::sys::sync::{Condvar, MutexGuard};
+use crate::base::sys::sync::Condvar;
 use crate::base::sys::time;
 use crate::engine::heartbeat::Listening;
 use crate::engine::net::limits::FIRST_SUBSCRIPTION;
@@ -21,7 +20,7 @@ pub(in crate::engine::redis) struct Subscription {
     listener: Arc<Listener>,
     owner: String,
     channel: Arc<str>,
-    /// Wakes the waiter, when it sleeps.
+    /// Wakes the waiter.
     condvar: Arc<Condvar>,
 }
 
@@ -49,19 +48,15 @@ impl Subscription {
         is_opening: bool,
     ) -> Self {
         let condvar = Arc::new(Condvar::new());
-        let waiter = Waiter {
-            notification: None,
-            is_opening,
-            condvar: condvar.clone(),
-        };
+        let waiter = Waiter::new(condvar.clone(), is_opening);
         let owner = owner.as_str().to_owned();
-        let mut state = listener.state.lock();
-        let is_first = state.channels.is_empty();
-        state.channels.add_waiter(&channel, owner.clone(), waiter);
-        if is_first {
-            listener.thread_wakes.notify_one();
+        let is_news = {
+            let mut state = listener.state.lock();
+            state.add_waiter(&channel, owner.clone(), waiter)
+        };
+        if is_news {
+            listener.waker.wake();
         }
-        drop(state);
         Subscription {
             listener,
             owner,
@@ -75,8 +70,8 @@ impl Subscription {
         let state = self.listener.state.lock();
         let is_replaceable = self.listener.server.settings().kind != Kind::Single;
         let run_id = || state.run_id.clone().unwrap_or_default();
-        let is_subscribed = state.channels.is_subscribed(&self.channel);
-        is_subscribed.then(|| OpenInbox {
+        let is_confirmed = state.progress(&self.channel) == Progress::Confirmed;
+        is_confirmed.then(|| OpenInbox {
             channel: self.channel.clone(),
             run_id: is_replaceable.then(run_id),
         })
@@ -84,8 +79,7 @@ impl Subscription {
 
     /// Whether the server has confirmed the channel.
     pub(in crate::engine::redis) fn is_confirmed(&self) -> bool {
-        let state = self.listener.state.lock();
-        state.channels.is_subscribed(&self.channel)
+        self.progress() == Progress::Confirmed
     }
 
     /// Whether it is at that server.
@@ -95,8 +89,11 @@ impl Subscription {
 
     /// Whether nothing is heard by it any more: another server has taken the place of its own, or the slot has left that.
     pub(in crate::engine::redis) fn is_over(&self) -> bool {
-        let is_gone = || self.listener.state.lock().channels.is_gone(&self.channel);
-        self.listener.closed.is_set() || is_gone()
+        self.listener.closed.is_set() || self.progress() == Progress::Gone
+    }
+
+    fn progress(&self) -> Progress {
+        self.listener.state.lock().progress(&self.channel)
     }
 
     /// Blocks until there is a notification, at most for `timeout`, or until `deadline` is cancelled.
@@ -110,38 +107,23 @@ impl Subscription {
         let until = time::now().checked_add(timeout);
         let mut state = self.listener.state.lock();
         loop {
-            let notification = self.take_notification(&mut state);
+            let waiter = state.waiter(&self.channel, &self.owner);
+            let notification = waiter.and_then(Waiter::take_notification);
             let is_over = until.is_some_and(|until| until <= time::now());
             if notification.is_some() || is_over || deadline.is_cancelled() {
                 return notification;
             }
-            state = match state.take() {
-                Some(pubsub) => {
-                    drop(state);
-                    let reader = self.reader(until, deadline.cancel());
-                    self.listener.read(pubsub, reader)
-                }
-                None => self.sleep(state, until),
-            };
+            state = self.condvar.wait_until(state, until);
         }
     }
 
     /// Makes the inbox connect anew, because the server passed this waiter over as one that isn't listening: it has
     /// become a replica, or another one is at its address.
     pub(in crate::engine::redis) fn distrust(&self) {
-        let state = self.listener.state.lock();
-        let is_subscribed = state.channels.is_subscribed(&self.channel);
-        if let (Some(closer), true) = (&state.closer, is_subscribed) {
-            closer.close();
-        }
-    }
-
-    /// Finds that the connection came to its end while nobody read it.
-    pub(super) fn check_connection(&self) {
-        let pubsub = self.listener.state.lock().take();
-        if let Some(pubsub) = pubsub {
-            let reader = self.reader(Some(time::now()), None);
-            drop(self.listener.read(pubsub, reader));
+        let mut state = self.listener.state.lock();
+        if state.progress(&self.channel) == Progress::Confirmed {
+            state.is_distrusted = true;
+            self.listener.waker.wake();
         }
     }
 
@@ -151,62 +133,27 @@ impl Subscription {
             self.wait(FIRST_SUBSCRIPTION.min(deadline.remaining()), deadline);
         }
         let mut state = self.listener.state.lock();
-        if let Some(waiter) = state.channels.waiter(&self.channel, &self.owner) {
+        if let Some(waiter) = state.waiter(&self.channel, &self.owner) {
             // Whatever the notification was, the waiter asks now.
-            (waiter.is_opening, waiter.notification) = (false, None);
+            waiter.hears = Hears::Nothing;
         }
     }
 
-    /// While it is registered, a cancel wakes this waiter, whether it sleeps or reads.
+    /// While it is registered, a cancel wakes this waiter.
     fn wake_when_cancelled(&self, deadline: &Deadline) -> Option<Registration> {
         let (listener, condvar) = (self.listener.clone(), self.condvar.clone());
         let wake = move || {
-            // Under the lock, so that it finds a waiter that is about to sleep. If another reads, that one looks in vain.
-            let mut state = listener.state.lock();
+            // Under the lock, so that it finds a waiter that is about to sleep.
+            let _state = listener.state.lock();
             condvar.notify_one();
-            listener.waker.wake(&mut state.wake_pending);
         };
         Some(deadline.cancel()?.on_set(Arc::new(wake)))
-    }
-
-    /// Itself, as the reader of the connection.
-    fn reader<'a>(&'a self, until: Option<Instant>, cancel: Option<&'a Cancel>) -> Reader<'a> {
-        Reader::Waiter {
-            channel: &self.channel,
-            owner: &self.owner,
-            until,
-            cancel,
-        }
-    }
-
-    fn take_notification(&self, state: &mut State) -> Option<Notification> {
-        state.notification(&self.channel, &self.owner)?.take()
-    }
-
-    /// Sleeps until it has a notification, or is to read, or until then.
-    fn sleep<'a>(
-        &self,
-        mut state: MutexGuard<'a, State>,
-        until: Option<Instant>,
-    ) -> MutexGuard<'a, State> {
-        let waker = &self.listener.waker;
-        state.fall_asleep(&self.condvar, waker);
-        let is_read = matches!(state.custody, Custody::WithWaiter | Custody::WithThread);
-        if is_read && !state.channels.is_subscribed(&self.channel) {
-            waker.wake(&mut state.wake_pending);
-        }
-        state = self.condvar.wait_until(state, until);
-        state.wake_up(&self.condvar, waker);
-        state
     }
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
         let mut state = self.listener.state.lock();
-        let now = time::now();
-        state
-            .channels
-            .remove_waiter(&self.channel, &self.owner, now);
+        state.remove_waiter(&self.channel, &self.owner);
     }
 }

@@ -1,7 +1,7 @@
 //! What listeners are told, by replies that are read from bytes.
 
 use super::replies::Received;
-use super::state::Custody;
+use super::state::Progress;
 use super::*;
 use crate::base::error::LostReason;
 use crate::base::fork::Process;
@@ -14,6 +14,7 @@ use ::redis::Value;
 use std::time::{Duration, Instant};
 
 const CHANNEL: &str = "crosslock:inbox:id";
+const BROKEN: &str = "crosslock:inbox:broken";
 
 fn listener(receiver: Receiver) -> Arc<Listener> {
     listener_of(receiver, Kind::Single)
@@ -44,7 +45,11 @@ fn notified(owner: &Owner, value: &Value) -> Option<Notification> {
 }
 
 fn message(payload: &[u8]) -> Value {
-    let parts = [b"message", CHANNEL.as_bytes(), payload];
+    message_on(CHANNEL, payload)
+}
+
+fn message_on(channel: &str, payload: &[u8]) -> Value {
+    let parts = [b"message", channel.as_bytes(), payload];
     Value::Array(parts.map(|part| Value::BulkString(part.to_vec())).into())
 }
 
@@ -95,20 +100,14 @@ fn owner_whose_lease_was_broken_is_told_and_no_other_message() {
     let listener = listener(receiver);
     let owner = Owner::of(Process::current(), Some("a 0 b"));
     for (channel, text, is_told) in [
-        (
-            "crosslock:inbox:broken",
-            format!("{} 12", owner.as_str()),
-            true,
-        ),
-        ("crosslock:inbox:broken", owner.as_str().to_owned(), false),
+        (BROKEN, format!("{} 12", owner.as_str()), true),
+        (BROKEN, owner.as_str().to_owned(), false),
         (CHANNEL, format!("{} 0", owner.as_str()), false),
     ] {
-        let channel = channel.to_owned();
-        let received = Received::Message { channel, text };
-        received
-            .broken_lease()
-            .iter()
-            .for_each(|(owner, below)| listener.tell_broken(owner, *below));
+        let received = replies::received(&message_on(channel, text.as_bytes()));
+        if let Some(Received::Broken { owner, below }) = received {
+            listener.tell_broken(&owner, below);
+        }
         let expected = is_told.then_some((owner.as_str().to_owned(), 12, LostReason::Broken));
         assert_eq!(told.0.lock().drain(..).next(), expected);
     }
@@ -121,13 +120,10 @@ fn grant_that_was_broken_before_it_was_seen_is_none() {
     let owner = Owner::new();
     let listener = listener(Receiver::default());
     let subscription = Subscription::new(listener.clone(), &owner, CHANNEL.into(), false);
-    let message = |channel: &str, text: String| Received::Message {
-        channel: channel.to_owned(),
-        text,
-    };
-    let broken = |below| {
-        let text = format!("{} {below}", owner.as_str());
-        message("crosslock:inbox:broken", text)
+    let name = || owner.as_str().to_owned();
+    let broken = |below| Received::Broken {
+        owner: name(),
+        below,
     };
     listener.state.lock().deliver(&broken(13));
     assert_eq!(
@@ -135,8 +131,13 @@ fn grant_that_was_broken_before_it_was_seen_is_none() {
         None,
         "it had nothing"
     );
-    let grant = message(CHANNEL, format!("{} 7", owner.as_str()));
-    let granted = Notification::Granted(Token::from_number(7));
+    let token = Token::from_number(7);
+    let grant = Received::Granted {
+        channel: CHANNEL.to_owned(),
+        owner: name(),
+        token,
+    };
+    let granted = Notification::Granted(token);
     for (below, expected) in [(5, granted), (13, Notification::AskAgain)] {
         listener.state.lock().deliver(&grant);
         listener.state.lock().deliver(&broken(below));
@@ -151,7 +152,7 @@ fn hearing_in_slot(is_opening: bool) -> (Arc<Listener>, Subscription) {
     let channel = SHARDED.into();
     let one = Subscription::new(listener.clone(), &Owner::new(), channel, is_opening);
     let mut state = listener.state.lock();
-    assert_eq!(state.channels.changes(Instant::now()).subscribe.len(), 1);
+    assert_eq!(state.changes(false).subscribe.len(), 1);
     drop(state);
     (listener, one)
 }
@@ -179,7 +180,7 @@ fn waiter_says_at_which_server_it_hears() {
     let single = self::listener(Receiver::default());
     let one = Subscription::new(single.clone(), &Owner::new(), CHANNEL.into(), false);
     let channel = CHANNEL.to_owned();
-    single.state.lock().channels.changes(Instant::now());
+    single.state.lock().changes(false);
     single
         .state
         .lock()
@@ -218,7 +219,7 @@ fn waiter_that_opens_the_inbox_is_told_that_the_server_refuses() {
     for is_opening in [true, false] {
         let (listener, one) = hearing_in_slot(is_opening);
         let refused = Received::Refused {
-            channel: SHARDED.into(),
+            channels: vec![SHARDED.into()],
         };
         listener.state.lock().deliver(&refused);
         assert!(one.is_over());
@@ -239,7 +240,7 @@ fn any_bytes_are_understood_or_left() {
 }
 
 #[test]
-fn waiter_is_told_of_a_server_that_was_replaced_while_nobody_read() {
+fn waiter_is_told_of_a_server_that_was_replaced() {
     // It takes the connection, and says nothing.
     let peer = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("redis://{}/", peer.local_addr().unwrap());
@@ -248,9 +249,8 @@ fn waiter_is_told_of_a_server_that_was_replaced_while_nobody_read() {
         let listener = Listener::start(server.clone(), Receiver::default()).unwrap();
         let channel: Arc<str> = SHARDED.into();
         let one = Subscription::new(listener.clone(), &Owner::new(), channel, false);
-        wait_until("the connection to be free", || {
-            one.wait(Duration::from_millis(1), &Deadline::NEVER);
-            matches!(listener.state.lock().custody, Custody::Free { .. })
+        wait_until("the channel to be requested", || {
+            listener.state.lock().progress(SHARDED) == Progress::Requested
         });
         let channel = SHARDED.to_owned();
         let mut state = listener.state.lock();

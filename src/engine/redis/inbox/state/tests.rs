@@ -1,7 +1,6 @@
 use super::*;
 use crate::base::random::{Random, for_cases};
-use std::collections::HashSet;
-use std::time::Duration;
+use std::collections::{HashSet, VecDeque};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
@@ -10,8 +9,9 @@ enum Step {
     Enter(usize),
     /// The first waiter of a channel leaves.
     Leave(usize),
-    Pass(u64),
-    /// The reader of the connection sends what changed.
+    /// The thread sends what changed, and forgets unused channels.
+    Sweep,
+    /// The thread sends what changed.
     Send,
     Server,
     Receive,
@@ -24,7 +24,7 @@ fn step(random: &mut Random) -> Step {
     match random.u32(..8) {
         0 => Step::Enter(random.usize(..NAMES.len())),
         1 => Step::Leave(random.usize(..NAMES.len())),
-        2 => Step::Pass(random.u64(..12)),
+        2 => Step::Sweep,
         3 => Step::Send,
         4 => Step::Server,
         5 => Step::Receive,
@@ -49,8 +49,7 @@ enum Reply {
 
 /// A client, a server, and what is on its way between them.
 struct World {
-    channels: Channels<()>,
-    now: Instant,
+    state: State,
     /// The index of each waiter's channel in `NAMES`, and its owner.
     waiters: Vec<(usize, String)>,
     commands: VecDeque<Command>,
@@ -63,8 +62,7 @@ struct World {
 impl World {
     fn new() -> Self {
         World {
-            channels: Channels::default(),
-            now: Instant::now(),
+            state: State::default(),
             waiters: Vec::new(),
             commands: VecDeque::new(),
             replies: VecDeque::new(),
@@ -77,32 +75,42 @@ impl World {
         match step {
             Step::Enter(at) => {
                 let owner = number.to_string();
-                self.channels
-                    .add_waiter(&NAMES[at].into(), owner.clone(), ());
+                self.enter(at, owner.clone());
                 self.waiters.push((at, owner));
             }
             Step::Leave(at) => self.leave(at),
-            Step::Pass(seconds) => self.now += Duration::from_secs(seconds),
-            Step::Send => self.send(),
+            Step::Sweep => self.send(true),
+            Step::Send => self.send(false),
             Step::Server => self.serve(),
             Step::Receive => self.receive(),
             Step::Lose => {
                 self.commands.clear();
                 self.replies.clear();
                 self.subscribed.clear();
-                self.channels.unsubscribe_all(|(), _| {});
+                self.state.disconnect();
             }
             Step::Move(at) => self.slot_moves(&NAMES[at].into()),
         }
     }
 
+    fn enter(&mut self, at: usize, owner: String) {
+        let (name, waiter) = (NAMES[at].into(), waiter());
+        let before = self.state.progress(NAMES[at]);
+        let is_news = self.state.add_waiter(&name, owner, waiter);
+        assert_eq!(is_news, before == Progress::Gone);
+    }
+
     fn receive(&mut self) {
-        match self.replies.pop_front() {
-            Some(Reply::Confirmed(name)) => self.channels.confirm(&name),
-            Some(Reply::Refused(name)) => self.channels.refuse(&name).for_each(drop),
-            Some(Reply::Ended(name)) => self.channels.end(&name).for_each(drop),
-            None => {}
-        }
+        let received = self.replies.pop_front().map(|reply| match reply {
+            Reply::Confirmed(name) => subscribed(&name),
+            Reply::Refused(name) => Received::Refused {
+                channels: vec![name],
+            },
+            Reply::Ended(name) => Received::Ended {
+                channel: name.to_string(),
+            },
+        });
+        received.iter().for_each(|one| _ = self.state.deliver(one));
     }
 
     fn slot_moves(&mut self, name: &Arc<str>) {
@@ -118,13 +126,12 @@ impl World {
     fn leave(&mut self, at: usize) {
         if let Some(first) = self.waiters.iter().position(|(on, _)| *on == at) {
             let (at, owner) = self.waiters.remove(first);
-            self.channels
-                .remove_waiter(&NAMES[at].into(), &owner, self.now);
+            self.state.remove_waiter(NAMES[at], &owner);
         }
     }
 
-    fn send(&mut self) {
-        let changes = self.channels.changes(self.now);
+    fn send(&mut self, sweep: bool) {
+        let changes = self.state.changes(sweep);
         let ended = changes.unsubscribe.into_iter().map(Command::Unsubscribe);
         let begun = changes.subscribe.into_iter().map(Command::Subscribe);
         self.commands.extend(ended.chain(begun));
@@ -153,7 +160,7 @@ impl World {
     fn assert_true(&self, step: Step) {
         for name in NAMES
             .iter()
-            .filter(|name| self.channels.is_subscribed(name))
+            .filter(|name| self.state.progress(name) == Progress::Confirmed)
         {
             let ends = Command::Unsubscribe((*name).into());
             let has_ended = self.replies.contains(&Reply::Ended((*name).into()));
@@ -168,23 +175,31 @@ impl World {
         let gone = self
             .waiters
             .iter()
-            .filter(|(at, _)| self.channels.is_gone(NAMES[*at]));
+            .filter(|(at, _)| self.state.progress(NAMES[*at]) == Progress::Gone);
         let gone: Vec<_> = gone.cloned().collect();
         for (at, owner) in gone {
-            self.channels
-                .remove_waiter(&NAMES[at].into(), &owner, self.now);
-            self.channels.add_waiter(&NAMES[at].into(), owner, ());
+            self.state.remove_waiter(NAMES[at], &owner);
+            self.enter(at, owner);
         }
-        self.settle();
+        self.settle(false);
     }
 
-    fn settle(&mut self) {
-        self.send();
+    fn settle(&mut self, sweep: bool) {
+        self.send(sweep);
         while !(self.commands.is_empty() && self.replies.is_empty()) {
             self.serve();
             self.take(Step::Receive, 0);
         }
     }
+}
+
+fn waiter() -> Waiter {
+    Waiter::new(Arc::default(), false)
+}
+
+fn subscribed(channel: &str) -> Received {
+    let channel = channel.to_owned();
+    Received::Subscribed { channel }
 }
 
 #[test]
@@ -196,50 +211,51 @@ fn channel_is_taken_for_subscribed_only_while_it_is() {
             world.take(step, number);
             world.assert_true(step);
         }
-        world.settle();
+        world.settle(false);
         for (at, _) in &world.waiters {
-            let (name, channels) = (NAMES[*at], &world.channels);
+            let name = NAMES[*at];
             // That of a slot that came back is wanted by a waiter that comes anew.
-            let is_known = channels.is_subscribed(name) || channels.is_gone(name);
+            let is_known = [Progress::Confirmed, Progress::Gone];
+            let is_known = is_known.contains(&world.state.progress(name));
             assert!(is_known, "{name} is waited for");
         }
         world.come_anew();
         for (at, _) in &world.waiters {
             let is_here = !world.elsewhere.contains(NAMES[*at]);
-            assert_eq!(world.channels.is_subscribed(NAMES[*at]), is_here);
-            assert_eq!(world.channels.is_gone(NAMES[*at]), !is_here);
+            let expected = if is_here {
+                Progress::Confirmed
+            } else {
+                Progress::Gone
+            };
+            assert_eq!(world.state.progress(NAMES[*at]), expected);
         }
         for _ in 0..3 {
-            world.now += 2 * CHANNEL_UNUSED;
-            world.settle();
+            world.settle(true);
         }
         let waited = world.waiters.iter().map(|(at, _)| NAMES[*at].into());
         let mut waited: HashSet<Arc<str>> = waited.collect();
-        assert_eq!(world.channels.all.len(), waited.len());
+        assert_eq!(world.state.channels.len(), waited.len());
         waited.retain(|name| !world.elsewhere.contains(name));
         assert_eq!(world.subscribed, waited);
-        assert!(world.channels.unused.is_empty());
+        assert!(world.state.wanted.is_empty());
     });
 }
 
 #[test]
 fn channels_that_were_used_once_take_no_room() {
-    let (mut channels, mut now) = (Channels::default(), Instant::now());
+    let mut state = State::default();
     for namespace in 0..50_000 {
         let name: Arc<str> = namespace.to_string().into();
-        channels.add_waiter(&name, String::new(), ());
-        let changes = channels.changes(now);
-        changes
-            .subscribe
-            .iter()
-            .for_each(|name| channels.confirm(name));
-        channels.remove_waiter(&name, "", now);
-        now += CHANNEL_UNUSED / 100;
+        state.add_waiter(&name, String::new(), waiter());
+        let changes = state.changes(namespace % 100 == 0);
+        for name in &changes.subscribe {
+            state.deliver(&subscribed(name));
+        }
+        state.remove_waiter(&name, "");
     }
-    assert!(channels.all.len() < 200, "{}", channels.all.len());
-    now += CHANNEL_UNUSED;
-    let unused = channels.changes(now).unsubscribe;
-    assert!(!unused.is_empty() && channels.is_empty());
-    let room = channels.all.capacity() + channels.unused.capacity() + channels.wanted.capacity();
+    assert!(state.channels.len() <= 200, "{}", state.channels.len());
+    let unused: Vec<_> = (0..2).map(|_| state.changes(true).unsubscribe).collect();
+    assert!(!unused.concat().is_empty() && state.is_empty());
+    let room = state.channels.capacity() + state.wanted.capacity();
     assert!(room < 500, "{room}");
 }
