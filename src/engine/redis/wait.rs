@@ -23,8 +23,7 @@ use super::server::Server;
 use crate::base::clock::valid_until;
 use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::token::Token;
-use crate::base::value::Stored;
-use crate::engine::heartbeat::{Acquired, Heartbeat, IfTaken, Taken};
+use crate::engine::heartbeat::{Acquired, Heartbeat, IfTaken};
 use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
 
 pub(super) struct RedisWait {
@@ -38,8 +37,6 @@ pub(super) struct RedisWait {
     heartbeat: Heartbeat,
     /// The last answer that the lock was taken.
     seen: Option<Seen>,
-    /// Whether the owner is in the queue, as far as that answer said.
-    is_queued: bool,
     /// Whether the last question has no answer.
     is_unanswered: bool,
     /// Whether the owner has leases of other names, which are renewed when it asks: that mustn't be rare, however long the queue
@@ -47,39 +44,13 @@ pub(super) struct RedisWait {
     has_others: bool,
 }
 
-/// A question that was begun.
-struct Asking {
-    /// Within which time the next comes, if the owner is to enter the queue.
-    within: Option<Duration>,
-    inbox: Option<OpenInbox>,
-    began: BootInstant,
-}
-
-impl Asking {
-    /// Whether the owner is in the queue afterwards, if the lock is taken.
-    fn enters(&self) -> bool {
-        self.within.is_some()
-    }
-
-    fn if_taken(&self) -> IfTaken<'_> {
-        match self.within {
-            Some(heartbeat_within) => IfTaken::Wait {
-                heartbeat_within,
-                inbox: self.inbox.as_ref().map(OpenInbox::listening),
-            },
-            None => IfTaken::Leave,
-        }
-    }
-}
-
 /// Whether grants are heard of.
 enum Subscribed {
     /// The owner hasn't tried to subscribe yet.
     NotYet,
-    /// It tried, and hears of nothing for now.
+    /// It tried in vain, and tries again after a pause: the name is on its way to another server, another server has taken
+    /// that one's place, or there is no thread.
     Failed,
-    /// The server refused: the name is on its way, or another server has taken that one's place. It tries again after a pause.
-    Refused,
     Yes(Subscription),
 }
 
@@ -90,6 +61,8 @@ struct Seen {
     asked: BootInstant,
     /// The tokens granted later are above it.
     counter: u64,
+    /// Whether the owner is in the queue since then.
+    is_queued: bool,
 }
 
 impl Wait for RedisWait {
@@ -99,15 +72,39 @@ impl Wait for RedisWait {
         mut pace: Option<&mut Pace<'_>>,
         deadline: &Deadline,
     ) -> Result<Answer, Unanswered> {
-        let asking = self.begin(request, pace.as_deref_mut());
-        let answer = self.commands.acquire(request, asking.if_taken(), deadline);
-        Ok(match self.answered(&asking, answer, pace)? {
-            Acquired::Granted { token, value } => granted(token, value, asking.began),
+        self.subscribe(request, None);
+        let inbox = self.subscription().and_then(Subscription::inbox);
+        let if_taken = self.if_taken(request, pace.as_deref_mut(), inbox.as_ref());
+        // Read before sending: the server's lease starts no earlier than this.
+        let asked = self.clock.now();
+        let answer = self.commands.acquire(request, if_taken, deadline);
+        self.is_unanswered = answer.is_err();
+        let (answer, server) = answer?;
+        Ok(match answer {
+            Acquired::Granted { token, value } => Answer::Granted(Grant {
+                token,
+                value,
+                since: asked,
+            }),
             Acquired::Broken => Answer::Broken,
-            Acquired::Taken(taken) => Answer::Taken {
-                is_queued: asking.enters(),
-                holder: taken.holder,
-            },
+            Acquired::Taken(mut taken) => {
+                if self.has_others {
+                    taken.queue_length = 0;
+                }
+                let seen = Seen {
+                    asked,
+                    counter: taken.counter,
+                    is_queued: matches!(if_taken, IfTaken::Wait { .. }),
+                };
+                self.taken(seen, taken.was_queued, server);
+                if let Some(pace) = pace {
+                    self.heartbeat.answered(&taken, pace);
+                }
+                Answer::Taken {
+                    is_queued: seen.is_queued,
+                    holder: taken.holder,
+                }
+            }
         })
     }
 
@@ -116,13 +113,13 @@ impl Wait for RedisWait {
             self.subscribe(request, Some(pace.until));
             return None;
         }
-        let is_notified = self.is_notified();
+        let subscription = self.subscription();
+        let is_notified = subscription.is_some_and(Subscription::is_confirmed);
+        let is_notified = is_notified && !self.is_unanswered;
         let pause = self.heartbeat.pause(request.ttl, pace, is_notified);
         let Subscribed::Yes(subscription) = &self.subscribed else {
             pace.until.sleep(pause);
-            if matches!(self.subscribed, Subscribed::Refused) {
-                self.subscribed = Subscribed::NotYet;
-            }
+            self.subscribed = Subscribed::NotYet;
             return None;
         };
         match subscription.wait(pause, pace.until)? {
@@ -149,60 +146,39 @@ impl RedisWait {
             subscribed: Subscribed::NotYet,
             heartbeat: Heartbeat::default(),
             seen: None,
-            is_queued: false,
             is_unanswered: false,
             has_others,
         }
     }
 
-    /// Begins a question, which is to be sent at once.
-    fn begin(&mut self, request: Request<'_>, pace: Option<&mut Pace<'_>>) -> Asking {
-        self.subscribe(request, None);
-        let inbox = self.inbox();
-        let is_notified = inbox.is_some() && !self.is_unanswered;
-        // Not before grants can be heard of.
-        let enters = pace.filter(|pace| self.is_queued || !self.has_to_subscribe(pace));
-        let within = enters.map(|pace| self.heartbeat.announce(request.ttl, pace, is_notified));
-        Asking {
-            within,
-            inbox,
-            // Read before sending: the server's lease starts no earlier than this.
-            began: self.clock.now(),
-        }
-    }
-
-    /// Ends a question.
-    fn answered(
+    /// The owner enters the queue if it waits, but not before grants can be heard of.
+    fn if_taken<'a>(
         &mut self,
-        asking: &Asking,
-        answer: Result<(Acquired, Arc<Server>), Unanswered>,
+        request: Request<'_>,
         pace: Option<&mut Pace<'_>>,
-    ) -> Result<Acquired, Unanswered> {
-        if !asking.enters() {
-            self.heartbeat.announce_nothing();
-        }
-        self.is_unanswered = answer.is_err();
-        let (mut answer, server) = answer?;
-        if let Acquired::Taken(taken) = &mut answer {
-            if self.has_others {
-                taken.queue_length = 0;
-            }
-            self.taken(asking.began, taken, asking.enters(), &server);
-            self.follow(server);
-            if let Some(pace) = pace {
-                self.heartbeat.answered(taken, pace);
+        inbox: Option<&'a OpenInbox>,
+    ) -> IfTaken<'a> {
+        let is_notified = inbox.is_some() && !self.is_unanswered;
+        match pace {
+            Some(pace) if self.is_queued() || !self.has_to_subscribe(pace) => IfTaken::Wait {
+                heartbeat_within: self.heartbeat.announce(request.ttl, pace, is_notified),
+                inbox: inbox.map(OpenInbox::listening),
+            },
+            _ => {
+                self.heartbeat.announce_nothing();
+                IfTaken::Leave
             }
         }
-        Ok(answer)
     }
 
     /// Subscribes, if this process has its inbox already; with a deadline it is opened if need be.
     fn subscribe(&mut self, request: Request<'_>, open_by: Option<&Deadline>) {
-        match &self.subscribed {
-            Subscribed::Yes(subscription) if !subscription.is_over() => return,
+        if let Some(subscription) = self.subscription() {
+            if !subscription.is_over() {
+                return;
+            }
             // This one ends before the next begins.
-            Subscribed::Yes(_) => self.subscribed = Subscribed::NotYet,
-            Subscribed::NotYet | Subscribed::Failed | Subscribed::Refused => {}
+            self.subscribed = Subscribed::NotYet;
         }
         // Of several names, those that are asked for together have one server.
         let Some(key) = request.claim.keys().first() else {
@@ -215,12 +191,22 @@ impl RedisWait {
         };
         let subscription = self.inbox.subscribe(&server, key, request.owner, open_by);
         self.subscribed = match subscription {
-            Some(one) if open_by.is_some() && one.is_over() => Subscribed::Refused,
-            Some(one) => Subscribed::Yes(one),
-            None if open_by.is_none() => return,
-            None if server.retired().is_set() => Subscribed::Refused,
-            None => Subscribed::Failed,
+            Some(one) if open_by.is_none() || !one.is_over() => Subscribed::Yes(one),
+            _ if open_by.is_none() => return,
+            _ => Subscribed::Failed,
         };
+    }
+
+    fn subscription(&self) -> Option<&Subscription> {
+        match &self.subscribed {
+            Subscribed::Yes(subscription) => Some(subscription),
+            Subscribed::NotYet | Subscribed::Failed => None,
+        }
+    }
+
+    /// Whether the owner is in the queue, as far as the last answer said.
+    fn is_queued(&self) -> bool {
+        self.seen.is_some_and(|seen| seen.is_queued)
     }
 
     /// Whether the queue isn't to be entered yet. A caller that counts attempts asks often enough without.
@@ -228,46 +214,17 @@ impl RedisWait {
         matches!(self.subscribed, Subscribed::NotYet) && !pace.counted
     }
 
-    /// Where grants are to be sent, while they are heard of.
-    fn inbox(&self) -> Option<OpenInbox> {
-        match &self.subscribed {
-            Subscribed::Yes(subscription) => subscription.inbox(),
-            Subscribed::NotYet | Subscribed::Failed | Subscribed::Refused => None,
-        }
-    }
-
-    fn is_notified(&self) -> bool {
-        match &self.subscribed {
-            Subscribed::Yes(subscription) => !self.is_unanswered && subscription.is_confirmed(),
-            Subscribed::NotYet | Subscribed::Failed | Subscribed::Refused => false,
-        }
-    }
-
-    fn taken(&mut self, asked: BootInstant, taken: &Taken, is_queued: bool, server: &Arc<Server>) {
-        if let Subscribed::Yes(subscription) = &self.subscribed
-            && is_queued
-            && self.is_queued
-            && !taken.was_queued
-            && subscription.is_at(server)
-        {
-            // It was passed over: its inbox isn't heard.
-            subscription.distrust();
-        }
-        self.is_queued = is_queued;
-        self.seen = Some(Seen {
-            asked,
-            counter: taken.counter,
-        });
-    }
-
     /// Grants are heard of at the server that has the name: if that is another one now, the owner subscribes anew.
-    fn follow(&mut self, server: Arc<Server>) {
-        if let Subscribed::Yes(subscription) = &self.subscribed
-            && !subscription.is_at(&server)
-        {
-            self.subscribed = Subscribed::NotYet;
+    fn taken(&mut self, seen: Seen, was_queued: bool, server: Arc<Server>) {
+        if let Some(subscription) = self.subscription() {
+            if !subscription.is_at(&server) {
+                self.subscribed = Subscribed::NotYet;
+            } else if seen.is_queued && self.is_queued() && !was_queued {
+                // It was passed over: its inbox isn't heard.
+                subscription.distrust();
+            }
         }
-        self.server = Some(server);
+        (self.seen, self.server) = (Some(seen), Some(server));
     }
 
     /// The lease of a grant that was heard of: it began after the last answer, so it lasts for a ttl from that
@@ -278,12 +235,9 @@ impl RedisWait {
             // The next question brings the others.
             return None;
         };
-        if request.claim.valued || self.commands.asks_replicas() {
-            // So does it bring the value, or wait for the replicas.
-            return None;
-        }
-        if self.commands.is_on_its_way(key) {
-            // Another server may have the lock: the next question finds out.
+        // It brings the value, too, or waits for the replicas, or finds that another server may have the lock.
+        let asks_replicas = self.commands.asks_replicas();
+        if request.claim.valued || asks_replicas || self.commands.is_on_its_way(key) {
             return None;
         }
         let seen = self.seen?;
@@ -296,12 +250,4 @@ impl RedisWait {
             since: seen.asked,
         })
     }
-}
-
-fn granted(token: Token, value: Option<Stored>, since: BootInstant) -> Answer {
-    Answer::Granted(Grant {
-        token,
-        value,
-        since,
-    })
 }
