@@ -11,7 +11,7 @@ use super::pubsub::PubSub;
 use super::replies::Received;
 use super::state::State;
 use crate::base::backoff::Waits;
-use crate::base::cancel::{Cancel, Registration};
+use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
 use crate::base::error::LostReason;
 use crate::base::sys::sync::Mutex;
@@ -31,8 +31,6 @@ pub(super) struct Listener {
     pub(super) waker: Waker,
     pub(super) closed: Cancel,
     revocations: Receiver,
-    /// Closes this when another server takes the place of its own.
-    retirement: OnceLock<Registration>,
 }
 
 /// Who is told of leases that were broken, if anybody is.
@@ -41,10 +39,12 @@ pub(super) type Receiver = Arc<OnceLock<Weak<dyn Revocations>>>;
 impl Listener {
     /// `None`, which is logged, if its thread can't be started.
     pub(super) fn start(server: Arc<Server>, revocations: Receiver) -> Option<Arc<Self>> {
+        // TLS and the user's logger are all that needs stack here.
+        const STACK: usize = 512 * 1024;
         let started = Listener::new(server, revocations).and_then(|listener| {
             let listener = Arc::new(listener);
-            listener.start_thread()?;
-            listener.end_with_server();
+            let its = listener.clone();
+            sys::spawn_with_stack("crosslock-inbox", STACK, move || its.run_while_served())?;
             Ok(listener)
         });
         started
@@ -62,27 +62,15 @@ impl Listener {
             waker: Waker::new()?,
             closed: Cancel::default(),
             revocations,
-            retirement: OnceLock::new(),
         })
     }
 
-    fn start_thread(self: &Arc<Self>) -> io::Result<()> {
-        // TLS and the user's logger are all that needs stack here.
-        const STACK: usize = 512 * 1024;
+    /// Runs until this is closed, which it is when another server takes the place of its own.
+    fn run_while_served(self: Arc<Self>) {
         let listener = self.clone();
-        sys::spawn_with_stack("crosslock-inbox", STACK, move || listener.run())
-    }
-
-    /// Has it close when another server takes the place of its own.
-    fn end_with_server(self: &Arc<Self>) {
-        let listener = Arc::downgrade(self);
-        let close = move || {
-            if let Some(listener) = listener.upgrade() {
-                listener.close();
-            }
-        };
-        let registration = self.server.retired().on_set(Arc::new(close));
-        let _ = self.retirement.set(registration);
+        let retired = self.server.retired();
+        let _registration = retired.on_set(Arc::new(move || listener.close()));
+        self.run();
     }
 
     pub(super) fn close(&self) {
@@ -142,15 +130,17 @@ impl Listener {
         let mut pubsub = PubSub::new(connection, self.server.settings());
         let mut next_sweep = time::now() + CHANNEL_UNUSED;
         loop {
-            let is_due = next_sweep <= time::now();
-            if is_due {
-                next_sweep = time::now() + CHANNEL_UNUSED;
-            }
-            let changes = self.state.lock().changes(is_due);
-            pubsub.send_changes(&changes, &deadline)?;
             self.receive_all(&mut pubsub)?;
             let now = time::now();
-            pubsub.check_alive(now, &deadline)?;
+            let is_due = next_sweep <= now;
+            if is_due {
+                next_sweep = now + CHANNEL_UNUSED;
+            }
+            let changes = self.state.lock().changes(is_due);
+            if pubsub.send(&changes, &deadline)? {
+                // Of an encrypted connection something may have been read along with the write.
+                continue;
+            }
             if self.has_ended()? {
                 return Ok(());
             }

@@ -52,6 +52,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use self::listener::{Listener, Receiver};
+use self::state::Hears;
 pub(super) use self::state::Notification;
 pub(super) use self::subscription::{OpenInbox, Subscription};
 use super::channel_names::{channel, tag};
@@ -101,16 +102,14 @@ impl Inbox {
     ) -> Option<Subscription> {
         let listener = self.listener(server, open_by.is_some())?;
         let tag = tag(server.settings().kind, key);
-        let name = channel(key.namespace(), &listener.id, tag);
-        let existing = listener.state.lock().existing(&name);
-        let channel = match open_by {
-            Some(_) => existing.unwrap_or_else(|| name.into()),
-            None => existing?,
+        let channel = channel(key.namespace(), &listener.id, tag);
+        let Some(deadline) = open_by else {
+            let is_here = listener.state.lock().has(&channel);
+            return is_here
+                .then(|| Subscription::new(listener, owner, channel.into(), Hears::Nothing));
         };
-        let subscription = Subscription::new(listener.clone(), owner, channel, open_by.is_some());
-        if let Some(deadline) = open_by {
-            subscription.await_confirmation(deadline);
-        }
+        let subscription = Subscription::new(listener, owner, channel.into(), Hears::Opening);
+        subscription.await_confirmation(deadline);
         Some(subscription)
     }
 

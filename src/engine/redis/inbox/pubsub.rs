@@ -27,81 +27,54 @@ pub(super) struct Changes {
 #[derive(Debug)]
 pub(super) struct PubSub {
     connection: Connection,
-    /// Replies that are still to come, in the order of the commands.
-    expected: VecDeque<Expected>,
-    /// When the server last sent anything, or was sent a command while no reply was expected.
-    since: Instant,
+    asked: Asked,
     /// How long a reply may take.
     io_timeout: Duration,
-    /// Whether channels are sharded: one command for those of each slot.
-    is_sharded: bool,
-    /// Whether the server is still to be asked who it is, because another may follow it.
-    asks_run_id: bool,
 }
 
 impl PubSub {
     pub(super) fn new(connection: Connection, settings: &Settings) -> Self {
+        let mut asked = Asked::nothing(settings.kind == Kind::Cluster);
+        // Where another server may follow, it says who it is.
+        if settings.kind != Kind::Single {
+            let mut info = ::redis::cmd("INFO");
+            asked.add(info.arg("server"), Expected::ServerInfo);
+        }
         PubSub {
             connection,
-            expected: VecDeque::new(),
-            since: time::now(),
+            asked,
             io_timeout: settings.io_timeout,
-            is_sharded: settings.kind == Kind::Cluster,
-            asks_run_id: settings.kind != Kind::Single,
         }
     }
 
-    /// Sends the changes, by `deadline`. Their confirmations come later.
-    pub(super) fn send_changes(
-        &mut self,
-        changes: &Changes,
-        deadline: &Deadline,
-    ) -> Result<(), Failure> {
-        let mut commands = Commands::default();
-        if std::mem::take(&mut self.asks_run_id) {
-            let mut info = ::redis::cmd("INFO");
-            commands.add(info.arg("server"), Expected::ServerInfo);
+    /// Sends the changes, by `deadline`. Their confirmations come later. Sends PING to a server that was silent for long, and
+    /// fails if a reply is overdue. To be called when all that has arrived was received. Returns whether anything was sent.
+    pub(super) fn send(&mut self, changes: &Changes, deadline: &Deadline) -> Result<bool, Failure> {
+        if self.next_check() <= time::now() {
+            if !self.asked.expected.is_empty() {
+                return Err(Failure::TimedOut("no answer in time".into()));
+            }
+            self.asked.add(&::redis::cmd("PING"), Expected::Pong);
         }
-        commands.add_changes(changes, self.is_sharded);
-        self.send(commands, deadline)
+        self.asked.add_changes(changes);
+        let packed = std::mem::take(&mut self.asked.packed);
+        if packed.is_empty() {
+            return Ok(false);
+        }
+        // What is answered comes among the messages.
+        let deadline = deadline.within(self.io_timeout);
+        self.connection.send(&packed, 0, &deadline)?;
+        Ok(true)
     }
 
-    /// When [`check_alive`](Self::check_alive) is due, if the server sends nothing until then.
+    /// When [`send`](Self::send) is due, if the server sends nothing until then.
     pub(super) fn next_check(&self) -> Instant {
-        let patience = if self.expected.is_empty() {
+        let patience = if self.asked.expected.is_empty() {
             PUBSUB_SILENCE
         } else {
             self.io_timeout
         };
-        self.since + patience
-    }
-
-    /// Sends PING to a server that was silent for long, and fails if a reply is overdue. To be called when all that
-    /// has arrived was received.
-    pub(super) fn check_alive(&mut self, now: Instant, deadline: &Deadline) -> Result<(), Failure> {
-        if now < self.next_check() {
-            return Ok(());
-        }
-        if !self.expected.is_empty() {
-            return Err(Failure::TimedOut("no answer in time".into()));
-        }
-        let mut commands = Commands::default();
-        commands.add(&::redis::cmd("PING"), Expected::Pong);
-        self.send(commands, deadline)
-    }
-
-    fn send(&mut self, commands: Commands, deadline: &Deadline) -> Result<(), Failure> {
-        if commands.packed.is_empty() {
-            return Ok(());
-        }
-        let deadline = deadline.within(self.io_timeout);
-        // What is answered comes among the messages.
-        self.connection.send(&commands.packed, 0, &deadline)?;
-        if self.expected.is_empty() {
-            self.since = time::now();
-        }
-        self.expected.extend(commands.expected);
-        Ok(())
+        self.asked.since + patience
     }
 
     /// Returns the next thing that the server has sent; `None` when no whole one has arrived. It looks at the socket
@@ -109,8 +82,8 @@ impl PubSub {
     pub(super) fn receive(&mut self, look_again: bool) -> Result<Option<Received>, Failure> {
         match self.connection.receive(look_again)? {
             Some(value) => {
-                self.since = time::now();
-                interpret(&value, &mut self.expected).map(Some)
+                self.asked.since = time::now();
+                interpret(&value, &mut self.asked.expected).map(Some)
             }
             None => Ok(None),
         }
@@ -122,23 +95,41 @@ impl PubSub {
     }
 }
 
-/// Commands that are sent in one write, and the replies to each.
-#[derive(Default)]
-struct Commands {
+/// What the server was asked, or will be with the next write.
+#[derive(Debug)]
+struct Asked {
+    /// What isn't sent yet.
     packed: Vec<u8>,
-    expected: Vec<Expected>,
+    /// Replies that are still to come, in the order of the commands.
+    expected: VecDeque<Expected>,
+    /// When the server last sent anything, or was asked while no reply was expected.
+    since: Instant,
+    /// Whether channels are sharded: one command for those of each slot.
+    are_sharded: bool,
 }
 
-impl Commands {
+impl Asked {
+    fn nothing(are_sharded: bool) -> Self {
+        Asked {
+            packed: Vec::new(),
+            expected: VecDeque::new(),
+            since: time::now(),
+            are_sharded,
+        }
+    }
+
     fn add(&mut self, command: &Cmd, expected: Expected) {
+        if self.expected.is_empty() {
+            self.since = time::now();
+        }
         command.write_packed_command(&mut self.packed);
-        self.expected.push(expected);
+        self.expected.push_back(expected);
     }
 
     /// A server refuses one command for sharded channels of several slots, so there is one for each. Behind UNSUBSCRIBE
     /// comes PING, because a server sends the same unasked when a slot leaves it, and an error besides if it has left.
-    fn add_changes(&mut self, changes: &Changes, are_sharded: bool) {
-        let (prefix, together) = if are_sharded {
+    fn add_changes(&mut self, changes: &Changes) {
+        let (prefix, together) = if self.are_sharded {
             ("S", 1)
         } else {
             ("", usize::MAX)
@@ -177,8 +168,8 @@ mod tests {
 
     #[track_caller]
     fn assert_sent(changes: &Changes, are_sharded: bool, all: &[&str], answered: usize) {
-        let mut commands = Commands::default();
-        commands.add_changes(changes, are_sharded);
+        let mut asked = Asked::nothing(are_sharded);
+        asked.add_changes(changes);
         let mut expected = Vec::new();
         for words in all {
             let mut words = words.split(' ');
@@ -186,8 +177,8 @@ mod tests {
             words.for_each(|word| _ = command.arg(word));
             command.write_packed_command(&mut expected);
         }
-        assert_eq!(commands.packed, expected);
-        assert_eq!(commands.expected.len(), answered);
+        assert_eq!(asked.packed, expected);
+        assert_eq!(asked.expected.len(), answered);
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub(super) enum Progress {
 #[derive(Debug)]
 pub(super) struct Waiter {
     pub(super) hears: Hears,
-    condvar: Arc<Condvar>,
+    pub(super) condvar: Arc<Condvar>,
 }
 
 /// How far a waiter is.
@@ -82,10 +82,9 @@ impl State {
         self.channels.is_empty()
     }
 
-    /// The name of a channel that has waiters, or had some a short while ago.
-    pub(super) fn existing(&self, name: &str) -> Option<Arc<str>> {
-        let (name, _) = self.channels.get_key_value(name)?;
-        Some(name.clone())
+    /// Whether a channel has waiters, or had some a short while ago.
+    pub(super) fn has(&self, channel: &str) -> bool {
+        self.channels.contains_key(channel)
     }
 
     /// Adds a waiter to a channel. Returns whether there is something to send for it.
@@ -242,15 +241,6 @@ impl Channel {
 }
 
 impl Waiter {
-    pub(super) fn new(condvar: Arc<Condvar>, is_opening: bool) -> Self {
-        let hears = if is_opening {
-            Hears::Opening
-        } else {
-            Hears::Nothing
-        };
-        Waiter { hears, condvar }
-    }
-
     pub(super) fn take_notification(&mut self) -> Option<Notification> {
         let Hears::Of(notification) = self.hears else {
             return None;

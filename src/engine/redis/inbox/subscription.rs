@@ -45,18 +45,19 @@ impl Subscription {
         listener: Arc<Listener>,
         owner: &Owner,
         channel: Arc<str>,
-        is_opening: bool,
+        hears: Hears,
     ) -> Self {
         let condvar = Arc::new(Condvar::new());
-        let waiter = Waiter::new(condvar.clone(), is_opening);
-        let owner = owner.as_str().to_owned();
-        let is_news = {
-            let mut state = listener.state.lock();
-            state.add_waiter(&channel, owner.clone(), waiter)
+        let waiter = Waiter {
+            hears,
+            condvar: condvar.clone(),
         };
-        if is_news {
+        let owner = owner.as_str().to_owned();
+        let mut state = listener.state.lock();
+        if state.add_waiter(&channel, owner.clone(), waiter) {
             listener.waker.wake();
         }
+        drop(state);
         Subscription {
             listener,
             owner,

@@ -38,7 +38,7 @@ fn server_of(url: &str, kind: Kind) -> Arc<Server> {
 /// What an owner is notified of after that message. The inbox has no thread, and never connects.
 fn notified(owner: &Owner, value: &Value) -> Option<Notification> {
     let listener = listener(Receiver::default());
-    let subscription = Subscription::new(listener.clone(), owner, CHANNEL.into(), false);
+    let subscription = Subscription::new(listener.clone(), owner, CHANNEL.into(), Hears::Nothing);
     let received = replies::received(value)?;
     listener.state.lock().deliver(&received);
     subscription.wait(Duration::ZERO, &Deadline::NEVER)
@@ -119,7 +119,7 @@ fn owner_whose_lease_was_broken_is_told_and_no_other_message() {
 fn grant_that_was_broken_before_it_was_seen_is_none() {
     let owner = Owner::new();
     let listener = listener(Receiver::default());
-    let subscription = Subscription::new(listener.clone(), &owner, CHANNEL.into(), false);
+    let subscription = Subscription::new(listener.clone(), &owner, CHANNEL.into(), Hears::Nothing);
     let name = || owner.as_str().to_owned();
     let broken = |below| Received::Broken {
         owner: name(),
@@ -147,10 +147,10 @@ fn grant_that_was_broken_before_it_was_seen_is_none() {
 }
 
 /// A waiter that hears on a sharded channel.
-fn hearing_in_slot(is_opening: bool) -> (Arc<Listener>, Subscription) {
+fn hearing_in_slot(hears: Hears) -> (Arc<Listener>, Subscription) {
     let listener = listener_of(Receiver::default(), Kind::Cluster);
     let channel = SHARDED.into();
-    let one = Subscription::new(listener.clone(), &Owner::new(), channel, is_opening);
+    let one = Subscription::new(listener.clone(), &Owner::new(), channel, hears);
     let mut state = listener.state.lock();
     assert_eq!(state.changes(false).subscribe.len(), 1);
     drop(state);
@@ -165,7 +165,7 @@ fn told(one: &Subscription) -> Option<Notification> {
 
 #[test]
 fn waiter_says_at_which_server_it_hears() {
-    let (listener, one) = hearing_in_slot(false);
+    let (listener, one) = hearing_in_slot(Hears::Nothing);
     let channel = SHARDED.to_owned();
     assert!(one.inbox().is_none());
     listener
@@ -178,7 +178,12 @@ fn waiter_says_at_which_server_it_hears() {
     listener.state.lock().deliver(&id);
     assert_eq!(server(&one).as_deref(), Some("01234567"));
     let single = self::listener(Receiver::default());
-    let one = Subscription::new(single.clone(), &Owner::new(), CHANNEL.into(), false);
+    let one = Subscription::new(
+        single.clone(),
+        &Owner::new(),
+        CHANNEL.into(),
+        Hears::Nothing,
+    );
     let channel = CHANNEL.to_owned();
     single.state.lock().changes(false);
     single
@@ -190,7 +195,7 @@ fn waiter_says_at_which_server_it_hears() {
 
 #[test]
 fn waiter_whose_slot_leaves_the_server_is_told_and_its_subscription_is_over() {
-    let (listener, one) = hearing_in_slot(false);
+    let (listener, one) = hearing_in_slot(Hears::Nothing);
     let channel = || SHARDED.to_owned();
     let ended = Received::Ended { channel: channel() };
     listener.state.lock().deliver(&ended);
@@ -210,14 +215,19 @@ fn waiter_whose_slot_leaves_the_server_is_told_and_its_subscription_is_over() {
     assert_eq!(told(&one), Some(Notification::AskAgain));
     assert!(one.is_over() && one.inbox().is_none());
     // The slot came back: another waiter wants the channel.
-    let other = Subscription::new(listener.clone(), &Owner::new(), SHARDED.into(), true);
+    let other = Subscription::new(
+        listener.clone(),
+        &Owner::new(),
+        SHARDED.into(),
+        Hears::Opening,
+    );
     assert!(!other.is_over() && !other.is_confirmed());
 }
 
 #[test]
 fn waiter_that_opens_the_inbox_is_told_that_the_server_refuses() {
-    for is_opening in [true, false] {
-        let (listener, one) = hearing_in_slot(is_opening);
+    for (hears, is_opening) in [(Hears::Opening, true), (Hears::Nothing, false)] {
+        let (listener, one) = hearing_in_slot(hears);
         let refused = Received::Refused {
             channels: vec![SHARDED.into()],
         };
@@ -248,7 +258,7 @@ fn waiter_is_told_of_a_server_that_was_replaced() {
         let server = server_of(&url, Kind::Cluster);
         let listener = Listener::start(server.clone(), Receiver::default()).unwrap();
         let channel: Arc<str> = SHARDED.into();
-        let one = Subscription::new(listener.clone(), &Owner::new(), channel, false);
+        let one = Subscription::new(listener.clone(), &Owner::new(), channel, Hears::Nothing);
         wait_until("the channel to be requested", || {
             listener.state.lock().progress(SHARDED) == Progress::Requested
         });

@@ -194,7 +194,10 @@ impl World {
 }
 
 fn waiter() -> Waiter {
-    Waiter::new(Arc::default(), false)
+    Waiter {
+        hears: Hears::Nothing,
+        condvar: Arc::default(),
+    }
 }
 
 fn subscribed(channel: &str) -> Received {
