@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::failure::{Failed, Failure};
+use super::failure::{Effect, Failed, Failure};
 use super::http::{self, Body, Head, head_in};
 use super::proof::Seen;
 use crate::base::clock::Deadline;
@@ -86,7 +86,7 @@ impl Connection {
     ) -> Result<Value, Failed> {
         let incoming = self.begin(question, deadline)?;
         let answer = self.rest(incoming)?;
-        serde_json::from_slice(&answer).map_err(|_| Failed::Unclear(Failure::surprised()))
+        serde_json::from_slice(&answer).map_err(|_| Failed::surprised())
     }
 
     /// Asks, and reads by `deadline` that there will be an answer.
@@ -98,7 +98,7 @@ impl Connection {
         self.wait_until(deadline);
         if deadline.is_over() {
             let cause = io::Error::new(ErrorKind::TimedOut, "no time was left to ask it");
-            return Err(Failed::Undone(cause.into()));
+            return Err(Effect::Undone.by(cause.into()));
         }
         self.is_in_step = false;
         let bytes = self.packed(question);
@@ -194,12 +194,12 @@ impl Connection {
         let mut text = match error.kind() {
             ErrorKind::UnexpectedEof => "it has closed the connection without an answer".to_owned(),
             ErrorKind::ConnectionReset => error.to_string(),
-            _ => return Failed::Unclear(error.into()),
+            _ => return Effect::Unclear.by(error.into()),
         };
         if !self.has_answered && !self.stream.is_encrypted() {
             text += ": if the port has TLS, use etcds://";
         }
-        Failed::Unclear(io::Error::new(error.kind(), text).into())
+        Effect::Unclear.by(io::Error::new(error.kind(), text).into())
     }
 
     /// Closes it, and what was sent last isn't delivered any more, as far as that can be helped: the server would carry out a
@@ -210,7 +210,7 @@ impl Connection {
 }
 
 fn strange(cause: String) -> Failed {
-    Failed::Unclear(Failure::Other(cause.into()))
+    Effect::Unclear.by(Failure::Other(cause.into()))
 }
 
 impl fmt::Debug for Connection {

@@ -26,17 +26,24 @@ pub(in crate::engine::etcd) enum Failure {
     Other(Cause),
 }
 
-/// Why an exchange with one host has no result, and who else may be asked.
+/// Why an exchange with one host has no result.
 #[derive(Debug)]
-pub(super) enum Failed {
+pub(super) struct Failed {
+    pub(super) effect: Effect,
+    pub(super) why: Failure,
+}
+
+/// What became of a request that has no result, and so who else may be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
     /// The host wasn't asked, or has begun with nothing: another may be asked for anything.
-    Undone(Failure),
+    Undone,
     /// What was asked may have been done: another may be asked for what is harmless to do twice.
-    Unclear(Failure),
+    Unclear,
     /// Nothing was done, and any host would say so.
-    Refused(Failure),
+    Refused,
     /// The host doesn't know the token of our login, or not any more. Nothing was done.
-    Unknown(Failure),
+    UnknownToken,
 }
 
 /// The codes of gRPC that tell of something else than the request, or of one that came to nothing.
@@ -137,12 +144,12 @@ impl Failed {
             Ok(answer) => Failed::told(&answer).unwrap_or_else(|| Failed::surprising(status)),
             Err(_) if has(body, TLS_HINT) => {
                 let cause = "its port has TLS: use etcds://";
-                Failed::Refused(Failure::Other(cause.into()))
+                Effect::Refused.by(Failure::Other(cause.into()))
             }
             Err(_) if has(body, NAMED_CERTIFICATE) => {
                 let text = "its gateway refuses a client certificate with a CommonName, since it demands a user and \
                             password: show it a certificate without a CommonName, and give the URL a user and a password";
-                Failed::Refused(Failure::Denied(text.into()))
+                Effect::Refused.by(Failure::Denied(text.into()))
             }
             Err(_) => Failed::surprising(status),
         }
@@ -161,12 +168,12 @@ impl Failed {
     pub(super) fn ended(reason: &str) -> Self {
         let says = |words: &str| reason.contains(words);
         if says("auth token") || says("auth store is old") {
-            Failed::Unknown(Failure::Denied(reason.into()))
+            Effect::UnknownToken.by(Failure::Denied(reason.into()))
         } else if says("permission denied") || says("user name is empty") {
-            Failed::Refused(Failure::Denied(reason.into()))
+            Effect::Refused.by(Failure::Denied(reason.into()))
         } else {
             let cause = format!("it has ended a watch: {reason}");
-            Failed::Unclear(Failure::Unreachable(cause.into()))
+            Effect::Unclear.by(Failure::Unreachable(cause.into()))
         }
     }
 
@@ -174,9 +181,9 @@ impl Failed {
         match status {
             // Of a proxy in between.
             502..=504 => {
-                Failed::Unclear(Failure::Unreachable(format!("HTTP status {status}").into()))
+                Effect::Unclear.by(Failure::Unreachable(format!("HTTP status {status}").into()))
             }
-            _ => Failed::Unclear(Failure::surprised()),
+            _ => Failed::surprised(),
         }
     }
 
@@ -189,11 +196,11 @@ impl Failed {
     fn of_login(code: u64, text: &str) -> Option<Self> {
         let says = |words: &str| text.contains(words);
         let denied =
-            |advice: &str| Failed::Refused(Failure::Denied(format!("{text}{advice}").into()));
+            |advice: &str| Effect::Refused.by(Failure::Denied(format!("{text}{advice}").into()));
         Some(match code {
-            code::UNAUTHENTICATED => Failed::Unknown(Failure::Denied(text.into())),
+            code::UNAUTHENTICATED => Effect::UnknownToken.by(Failure::Denied(text.into())),
             code::INVALID if says("revision of auth store is old") => {
-                Failed::Unknown(Failure::Unreachable(text.into()))
+                Effect::UnknownToken.by(Failure::Unreachable(text.into()))
             }
             code::INVALID if says("user name is empty") => {
                 denied(": give the URL a user and a password")
@@ -214,85 +221,86 @@ impl Failed {
             .into_iter()
             .any(says);
         match code {
-            code::NOT_FOUND if says("lease not found") => Failed::Refused(Failure::LeaseGone),
+            code::NOT_FOUND if says("lease not found") => Effect::Refused.by(Failure::LeaseGone),
             code::PRECONDITION if says("lease already exists") => {
-                Failed::Refused(Failure::LeaseExists)
+                Effect::Refused.by(Failure::LeaseExists)
             }
             code::INVALID if says("too large") || says("too many operations") => {
-                Failed::Refused(Failure::TooLarge(cause()))
+                Effect::Refused.by(Failure::TooLarge(cause()))
             }
             code::EXHAUSTED if says("larger than max") => {
-                Failed::Refused(Failure::TooLarge(cause()))
+                Effect::Refused.by(Failure::TooLarge(cause()))
             }
             // It may have stored what was too much.
             code::EXHAUSTED if says("space exceeded") => {
                 let text = format!("{text}: compact and defragment it, then disarm its alarm");
-                Failed::Unclear(Failure::Unreachable(text.into()))
+                Effect::Unclear.by(Failure::Unreachable(text.into()))
             }
             // Requests say that they need a leader, and are then refused at the door.
-            code::UNAVAILABLE if needs_another => Failed::Undone(Failure::Unreachable(cause())),
+            code::UNAVAILABLE if needs_another => Effect::Undone.by(Failure::Unreachable(cause())),
             code::UNAVAILABLE | code::DEADLINE | code::CANCELLED | code::EXHAUSTED => {
-                Failed::Unclear(Failure::Unreachable(cause()))
+                Effect::Unclear.by(Failure::Unreachable(cause()))
             }
             code::INVALID
             | code::NOT_FOUND
             | code::EXISTS
             | code::PRECONDITION
             | code::OUT_OF_RANGE
-            | code::UNIMPLEMENTED => Failed::Refused(Failure::Other(cause())),
-            _ => Failed::Unclear(Failure::Other(cause())),
+            | code::UNIMPLEMENTED => Effect::Refused.by(Failure::Other(cause())),
+            _ => Effect::Unclear.by(Failure::Other(cause())),
         }
     }
 
-    pub(super) fn as_failure(&self) -> &Failure {
-        match self {
-            Failed::Undone(failure)
-            | Failed::Unclear(failure)
-            | Failed::Refused(failure)
-            | Failed::Unknown(failure) => failure,
-        }
+    /// By a peer that isn't etcd.
+    pub(super) fn surprised() -> Self {
+        Effect::Unclear.by(Failure::surprised())
     }
 
     /// The same, if nobody could be reached, with these words.
     pub(super) fn in_words(self, words: &str) -> Self {
-        match self {
-            Failed::Undone(failure) => Failed::Undone(failure.in_words(words)),
-            Failed::Unclear(failure) => Failed::Unclear(failure.in_words(words)),
-            Failed::Refused(_) | Failed::Unknown(_) => self,
+        match self.effect {
+            Effect::Undone | Effect::Unclear => self.effect.by(self.why.in_words(words)),
+            Effect::Refused | Effect::UnknownToken => self,
         }
     }
 
-    pub(super) fn failure(self) -> Failure {
-        match self {
-            Failed::Undone(failure)
-            | Failed::Unclear(failure)
-            | Failed::Refused(failure)
-            | Failed::Unknown(failure) => failure,
-        }
-    }
-
-    pub(super) fn is_timeout(&self) -> bool {
-        match self {
-            Failed::Undone(failure) | Failed::Unclear(failure) => failure.is_timeout(),
-            Failed::Refused(_) | Failed::Unknown(_) => false,
+    /// Whether a watch may begin with another token. That one has ended shows only when the watch was to begin, and older servers
+    /// call it a lack of rights.
+    pub(super) fn may_be_of_old_token(&self) -> bool {
+        match self.effect {
+            Effect::UnknownToken => true,
+            Effect::Refused => matches!(self.why, Failure::Denied(_)),
+            Effect::Undone | Effect::Unclear => false,
         }
     }
 
     /// Whether another host may be asked for the same.
     pub(super) fn may_be_asked_elsewhere(&self, is_repeatable: bool) -> bool {
-        match self {
-            Failed::Undone(_) => true,
-            Failed::Unclear(_) => is_repeatable,
-            Failed::Refused(_) | Failed::Unknown(_) => false,
+        match self.effect {
+            Effect::Undone => true,
+            Effect::Unclear => is_repeatable,
+            Effect::Refused | Effect::UnknownToken => false,
         }
+    }
+}
+
+impl Effect {
+    pub(super) fn by(self, why: Failure) -> Failed {
+        Failed { effect: self, why }
+    }
+}
+
+impl From<Failed> for Failure {
+    fn from(failed: Failed) -> Self {
+        failed.why
     }
 }
 
 impl From<Failed> for Unanswered<Failure> {
     fn from(failed: Failed) -> Self {
         Unanswered {
-            sent: matches!(failed, Failed::Unclear(_)),
-            error: failed.failure(),
+            sent: failed.effect == Effect::Unclear,
+            error: failed.why,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::connection::Connection;
-use super::failure::{Failed, Failure};
+use super::failure::{Effect, Failed, Failure};
 use super::proof::Seen;
 use crate::base::clock::Deadline;
 use crate::base::sys::sync::Mutex;
@@ -223,7 +223,7 @@ struct Reasons(Vec<(Arc<str>, String)>);
 
 impl Reasons {
     fn add(&mut self, host: &Arc<str>, failed: &Failed) {
-        let reason = failed.as_failure().to_string();
+        let reason = failed.why.to_string();
         self.0.retain(|(other, _)| other != host);
         self.0.push((host.clone(), reason));
     }
@@ -261,7 +261,7 @@ impl Attempt<'_> {
                 let asked = self.on(connection, self.left, ask);
                 asked.map_err(|failed| self.unmade(failed))
             }
-            Err(failed) if failed.is_timeout() => Err(Unmade::Slow(failed)),
+            Err(failed) if failed.why.is_timeout() => Err(Unmade::Slow(failed)),
             Err(failed) => {
                 self.hosts.avoid(self.host);
                 Err(self.unmade(failed))
@@ -280,10 +280,9 @@ impl Attempt<'_> {
     /// Whether a new connection may do better than one that was idle, which something on the way may have forgotten. A host
     /// that is slow isn't waited for twice while there are others.
     fn deserves_another(&self, failed: &Failed) -> bool {
-        let may = matches!(failed, Failed::Undone(_) | Failed::Unclear(_))
-            && failed.may_be_asked_elsewhere(self.is_repeatable);
+        let may = failed.may_be_asked_elsewhere(self.is_repeatable);
         let is_alone = self.hosts.all.len() == 1;
-        may && (is_alone || !failed.is_timeout()) && !self.deadline.is_over()
+        may && (is_alone || !failed.why.is_timeout()) && !self.deadline.is_over()
     }
 
     fn on<T>(
@@ -301,14 +300,14 @@ impl Attempt<'_> {
                 }
                 Ok((answer, Used { host, connection }))
             }
-            Err(failed @ (Failed::Refused(_) | Failed::Unknown(_))) => {
+            Err(failed) if matches!(failed.effect, Effect::Refused | Effect::UnknownToken) => {
                 self.hosts.put_back(Used { host, connection });
                 Err(failed)
             }
             Err(failed) => {
                 connection.give_up();
                 let was_hasty = self.deadline.is_cancelled() || time::since(began) < SHORTEST_SHARE;
-                if !(failed.is_timeout() && was_hasty) {
+                if !(failed.why.is_timeout() && was_hasty) {
                     self.hosts.avoid(host);
                 }
                 Err(failed)
@@ -329,7 +328,7 @@ impl Attempt<'_> {
 impl Host {
     fn connect(&self, deadline: &Deadline) -> Result<Connection, Failed> {
         let stream = self.connector.connect(deadline);
-        let stream = stream.map_err(|e| Failed::Undone(e.into()))?;
+        let stream = stream.map_err(|e| Effect::Undone.by(e.into()))?;
         let seen = *self.seen.lock();
         Ok(Connection::new(stream, self.name.clone(), seen))
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::connection::{Connection, Incoming, Question};
-use super::failure::{Failed, Failure};
+use super::failure::{Effect, Failed, Failure};
 use crate::base::clock::Deadline;
 use crate::base::sys::sync::Mutex;
 use crate::base::sys::sync::{TimedGuard, TimedMutex};
@@ -72,7 +72,9 @@ impl Login {
     ) -> Result<T, Failed> {
         let token = self.token(connection, deadline)?;
         match (ask(connection, token.as_deref()), token) {
-            (Err(Failed::Unknown(_)), Some(unknown)) if connection.is_in_step() => {
+            (Err(failed), Some(unknown))
+                if failed.effect == Effect::UnknownToken && connection.is_in_step() =>
+            {
                 self.forget(&unknown);
                 let token = self.token(connection, deadline)?;
                 ask(connection, token.as_deref())
@@ -109,7 +111,7 @@ impl Login {
         let token = answer.get("token").and_then(Value::as_str);
         let token = token.filter(|token| token.bytes().all(|byte| byte.is_ascii_graphic()));
         let token: Arc<str> = token
-            .ok_or_else(|| Failed::Undone(Failure::surprised()))?
+            .ok_or_else(|| Effect::Undone.by(Failure::surprised()))?
             .into();
         *self.token.lock() = Some(token.clone());
         Ok(Some(token))
@@ -150,8 +152,8 @@ impl fmt::Debug for Login {
 
 /// Whatever came of a login, what follows it wasn't asked.
 fn harmless(failed: Failed) -> Failed {
-    match failed {
-        Failed::Unclear(failure) => Failed::Undone(failure),
-        other => other,
+    match failed.effect {
+        Effect::Unclear => Effect::Undone.by(failed.why),
+        Effect::Undone | Effect::Refused | Effect::UnknownToken => failed,
     }
 }

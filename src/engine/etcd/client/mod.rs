@@ -123,7 +123,7 @@ impl Client {
         });
         Ok(Granted {
             lease,
-            seconds: granted.map_err(Failed::failure)?,
+            seconds: granted.map_err(Failure::from)?,
             since,
         })
     }
@@ -134,7 +134,7 @@ impl Client {
         let revoked = self.ask(true, deadline, |connection, deadline| {
             self.requests.revoke(connection, lease, deadline)
         });
-        revoked.map_err(Failed::failure)
+        revoked.map_err(Failure::from)
     }
 
     /// Keeps the lease alive, and then carries out `look`, which only reads, and reads one key at least.
@@ -150,7 +150,7 @@ impl Client {
             self.requests
                 .keep_alive(connection, lease, look.as_bytes(), deadline)
         });
-        kept.map_err(Failed::failure)
+        kept.map_err(Failure::from)
     }
 
     /// Asks for the lease to be kept alive, and reads nothing. `None`: whether it is kept alive is to be proved.
@@ -162,7 +162,7 @@ impl Client {
         let touched = self.ask(true, deadline, |connection, deadline| {
             self.requests.touch(connection, lease, deadline)
         });
-        touched.map_err(Failed::failure)
+        touched.map_err(Failure::from)
     }
 
     /// How many seconds a lease lasts if it isn't kept alive; `None`: it is gone.
@@ -174,7 +174,7 @@ impl Client {
         let left = self.ask(true, deadline, |connection, deadline| {
             self.requests.time_to_live(connection, lease, deadline)
         });
-        left.map_err(Failed::failure)
+        left.map_err(Failure::from)
     }
 
     /// Watches for deletions, and `puts` if asked for, from now on.
@@ -192,15 +192,10 @@ impl Client {
             })
         };
         let begun = match ask() {
-            // That a token has ended shows only when the watch was to begin, and older servers call it a lack of rights.
-            Err(Failed::Unknown(_) | Failed::Refused(Failure::Denied(_)))
-                if self.requests.login.renew() =>
-            {
-                ask()
-            }
+            Err(failed) if failed.may_be_of_old_token() && self.requests.login.renew() => ask(),
             begun => begun,
         };
-        let (messages, used) = begun.map_err(Failed::failure)?;
+        let (messages, used) = begun.map_err(Failure::from)?;
         Ok(Watch::new(messages, used, self.hosts.clone()))
     }
 
@@ -209,7 +204,7 @@ impl Client {
         let status = self.ask(true, deadline, |connection, deadline| {
             self.requests.status(connection, deadline)
         });
-        status.map_err(Failed::failure)
+        status.map_err(Failure::from)
     }
 
     /// Asks each host of the URL what it says of itself.
@@ -223,7 +218,7 @@ impl Client {
             });
             Status {
                 host: String::from(*name),
-                found: found.map_err(Failed::failure),
+                found: found.map_err(Failure::from),
             }
         };
         names.iter().enumerate().map(ask).collect()

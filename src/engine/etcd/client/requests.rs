@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::answers::{KeptAlive, MemberStatus, Touched};
 use super::connection::{Connection, Question};
-use super::failure::{Failed, Failure};
+use super::failure::{Effect, Failed, Failure};
 use super::json;
 use super::login::Login;
 use super::proof::{Proof, Renewal, Verdict};
@@ -45,7 +45,7 @@ impl Requests {
         deadline: &Deadline,
     ) -> Result<Answer, Failed> {
         let answer = self.ask(connection, "/v3/kv/txn", txn, deadline)?;
-        let answer = json::transaction(&answer).ok_or_else(surprised)?;
+        let answer = json::transaction(&answer).ok_or_else(Failed::surprised)?;
         connection.see(answer.by);
         Ok(answer)
     }
@@ -60,16 +60,19 @@ impl Requests {
     ) -> Result<u64, Failed> {
         let body = json!({ "ID": lease.0.to_string(), "TTL": seconds.to_string() }).to_string();
         match self.ask(connection, "/v3/lease/grant", body.as_bytes(), deadline) {
-            Err(Failed::Refused(Failure::LeaseExists)) if may_be_there => {
+            Err(Failed {
+                why: Failure::LeaseExists,
+                ..
+            }) if may_be_there => {
                 let body = id(lease);
                 let path = "/v3/lease/timetolive";
                 let answer = self.ask(connection, path, body.as_bytes(), deadline)?;
-                json::granted_for(&answer).ok_or_else(surprised)
+                json::granted_for(&answer).ok_or_else(Failed::surprised)
             }
             answer => {
-                let (granted, seconds) = json::lease(&answer?).ok_or_else(surprised)?;
+                let (granted, seconds) = json::lease(&answer?).ok_or_else(Failed::surprised)?;
                 let is_it = granted == lease;
-                is_it.then_some(seconds).ok_or_else(surprised)
+                is_it.then_some(seconds).ok_or_else(Failed::surprised)
             }
         }
     }
@@ -82,7 +85,11 @@ impl Requests {
     ) -> Result<(), Failed> {
         let body = id(lease);
         match self.ask(connection, "/v3/lease/revoke", body.as_bytes(), deadline) {
-            Ok(_) | Err(Failed::Refused(Failure::LeaseGone)) => Ok(()),
+            Ok(_)
+            | Err(Failed {
+                why: Failure::LeaseGone,
+                ..
+            }) => Ok(()),
             Err(failed) => Err(failed),
         }
     }
@@ -109,7 +116,7 @@ impl Requests {
             };
             return Ok(KeptAlive { since, answer });
         }
-        Err(Failed::Unclear(Failure::Unreachable(UNPROVEN.into())))
+        Err(Effect::Unclear.by(Failure::Unreachable(UNPROVEN.into())))
     }
 
     /// Asks a member to keep the lease alive that is known to be in a term, and says so again. `None`: it isn't, or says no.
@@ -133,7 +140,10 @@ impl Requests {
     ) -> Result<Renewal, Failed> {
         let body = id(lease);
         let answer = match self.ask(connection, "/v3/lease/keepalive", body.as_bytes(), deadline) {
-            Err(Failed::Refused(Failure::LeaseGone)) => {
+            Err(Failed {
+                why: Failure::LeaseGone,
+                ..
+            }) => {
                 return Ok(Renewal {
                     by: None,
                     is_there: false,
@@ -141,7 +151,7 @@ impl Requests {
             }
             answer => answer?,
         };
-        let failed = || Failed::told(&answer).unwrap_or_else(surprised);
+        let failed = || Failed::told(&answer).unwrap_or_else(Failed::surprised);
         json::keep_alive(&answer).ok_or_else(failed)
     }
 
@@ -158,7 +168,7 @@ impl Requests {
             body.as_bytes(),
             deadline,
         )?;
-        json::time_to_live(&answer).ok_or_else(surprised)
+        json::time_to_live(&answer).ok_or_else(Failed::surprised)
     }
 
     pub(super) fn watch(
@@ -190,7 +200,7 @@ impl Requests {
             needs_leader: false,
         };
         let answer = self.login.ask(connection, question, deadline)?;
-        json::status(&answer).ok_or_else(surprised)
+        json::status(&answer).ok_or_else(Failed::surprised)
     }
 
     fn ask(
@@ -225,8 +235,4 @@ pub(super) fn watch_of(ranges: &[Range], puts: bool) -> Vec<u8> {
 
 fn id(lease: LeaseId) -> String {
     json!({ "ID": lease.0.to_string() }).to_string()
-}
-
-fn surprised() -> Failed {
-    Failed::Unclear(Failure::surprised())
 }

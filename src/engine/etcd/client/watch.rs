@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::answers::Event;
 use super::connection::{Connection, Incoming};
-use super::failure::{Failed, Failure};
+use super::failure::{Effect, Failed, Failure};
 use super::hosts::{Hosts, Used};
 use super::json::{Told, told};
 use crate::base::clock::Deadline;
@@ -48,11 +48,11 @@ impl Watch {
             match self.messages.next(&mut self.used.connection) {
                 Ok(Told::Events(events)) if !events.is_empty() => return Ok(events),
                 Ok(Told::Begun(_) | Told::Events(_)) => {}
-                Ok(Told::Ended(reason)) => return Err(Failed::ended(&reason).failure()),
-                Err(failed) if failed.is_timeout() => return Ok(Vec::new()),
+                Ok(Told::Ended(reason)) => return Err(Failed::ended(&reason).why),
+                Err(failed) if failed.why.is_timeout() => return Ok(Vec::new()),
                 Err(failed) => {
                     self.hosts.avoid(self.used.host);
-                    return Err(failed.failure());
+                    return Err(failed.why);
                 }
             }
         }
@@ -101,20 +101,20 @@ impl Messages {
     }
 
     fn next(&mut self, connection: &mut Connection) -> Result<Told, Failed> {
-        let surprised = || Failed::Unclear(Failure::surprised());
         loop {
             if let Some(line) = self.line() {
-                let message: Value = serde_json::from_slice(&line).map_err(|_| surprised())?;
+                let message: Value =
+                    serde_json::from_slice(&line).map_err(|_| Failed::surprised())?;
                 return match told(&message) {
                     Some(told) => Ok(told),
-                    None => Err(Failed::told(&message).unwrap_or_else(surprised)),
+                    None => Err(Failed::told(&message).unwrap_or_else(Failed::surprised)),
                 };
             }
             let before = self.text.len();
             connection.receive(&mut self.incoming, &mut self.text)?;
             if self.text.len() == before {
                 let cause = "it has ended a watch";
-                return Err(Failed::Unclear(Failure::Unreachable(cause.into())));
+                return Err(Effect::Unclear.by(Failure::Unreachable(cause.into())));
             }
         }
     }

@@ -1,7 +1,5 @@
 //! What the servers' errors mean, and what a peer says that isn't etcd.
 
-use std::mem;
-
 use super::*;
 
 fn failed(code: u64, text: &str) -> Failed {
@@ -18,10 +16,9 @@ fn failed(code: u64, text: &str) -> Failed {
 /// What is made of etcd's words: who else may be asked, and why.
 fn meaning(code: u64, words: &str) -> String {
     let failed = failed(code, &format!("etcdserver: {words}"));
-    let shown = format!("{failed:?}");
-    let (class, failure) = shown.split_once('(').unwrap();
-    let why = failure.split(['(', ')']).next().unwrap();
-    format!("{class} {why}")
+    let why = format!("{:?}", failed.why);
+    let why = why.split('(').next().unwrap();
+    format!("{:?} {why}", failed.effect)
 }
 
 #[test]
@@ -37,8 +34,12 @@ fn refusals_are_told_from_outages() {
         ),
         (3, "user name is empty", "Refused Denied"),
         (9, "authentication is not enabled", "Refused Denied"),
-        (16, "invalid auth token", "Unknown Denied"),
-        (3, "revision of auth store is old", "Unknown Unreachable"),
+        (16, "invalid auth token", "UnknownToken Denied"),
+        (
+            3,
+            "revision of auth store is old",
+            "UnknownToken Unreachable",
+        ),
         (
             11,
             "mvcc: required revision has been compacted",
@@ -67,17 +68,18 @@ fn watch_that_ended_for_its_token_may_begin_with_another() {
             format!("rpc error: code = X desc = etcdserver: {reason}"),
         ];
         let [short, long] = texts.map(|text| Failed::ended(&text));
-        assert_eq!(mem::discriminant(&short), mem::discriminant(&long));
-        long
+        assert_eq!(short.effect, long.effect);
+        (long.effect, long.why)
     };
-    assert!(matches!(ended("invalid auth token"), Failed::Unknown(_)));
+    let (effect, _) = ended("invalid auth token");
+    assert_eq!(effect, Effect::UnknownToken);
     assert!(matches!(
         ended("permission denied"),
-        Failed::Refused(Failure::Denied(_))
+        (Effect::Refused, Failure::Denied(_))
     ));
     assert!(matches!(
         ended("no leader"),
-        Failed::Unclear(Failure::Unreachable(_))
+        (Effect::Unclear, Failure::Unreachable(_))
     ));
 }
 
@@ -89,11 +91,13 @@ fn peer_that_is_not_etcd_is_not_quoted() {
         (200, "secret"),
     ] {
         let failed = Failed::answered(status, body.as_bytes());
-        assert!(matches!(failed, Failed::Unclear(Failure::Other(_))));
-        assert!(!failed.failure().to_string().contains("secret"));
+        assert_eq!(failed.effect, Effect::Unclear);
+        assert!(matches!(failed.why, Failure::Other(_)));
+        assert!(!failed.why.to_string().contains("secret"));
     }
     let failed = Failed::answered(503, b"<html>");
-    assert!(matches!(failed, Failed::Unclear(Failure::Unreachable(_))));
+    assert_eq!(failed.effect, Effect::Unclear);
+    assert!(matches!(failed.why, Failure::Unreachable(_)));
     let failed = Failed::answered(400, b"Client sent an HTTP request to an HTTPS server.\n");
-    assert!(failed.failure().to_string().contains("etcds://"));
+    assert!(failed.why.to_string().contains("etcds://"));
 }
