@@ -1,7 +1,6 @@
 //! What an owner does with a lock that it has: only if its entries are as it has written them, or as they were found.
 
-use super::client::failure::Failure;
-use super::client::txn::{Answer, Compare, Entry as KeyValue, LeaseId, Op, OpResult, Txn};
+use super::client::{Answer, Compare, Failure, KeyValue, LeaseId, Op, OpResult, Txn};
 use super::entry::{Text, entry_of};
 use super::keys::Keys;
 use super::leases::ServerLease;

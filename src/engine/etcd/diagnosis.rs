@@ -144,7 +144,7 @@ fn ttl(options: &Options) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::etcd::client::failure::Failure;
+    use crate::engine::etcd::client::Failure;
 
     fn status(version: &str, leader: Option<u64>) -> Status {
         member(1, version, leader)

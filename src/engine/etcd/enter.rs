@@ -10,9 +10,7 @@
 //! No transaction puts a place again that is there. One that comes late would put it back under the lease with which its owner came, when
 //! the lock was passed on, or stays taken after its release; and the place would end with that lease.
 
-use super::client::KeptAlive;
-use super::client::failure::Failure;
-use super::client::txn::{Answer, Compare, Op, OpResult, Range, Txn};
+use super::client::{Answer, Compare, Failure, KeptAlive, Op, OpResult, Range, Txn};
 use super::far::{as_written, has_to_move, is_far, put_under};
 use super::keys::Keys;
 use super::look::{Look, others};

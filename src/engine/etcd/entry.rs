@@ -7,7 +7,7 @@
 
 use std::fmt::Write;
 
-use super::client::txn::Entry as KeyValue;
+use super::client::KeyValue;
 use crate::base::claim::Mode;
 use crate::base::owner::Owner;
 use crate::engine::line::{Entry, Who};

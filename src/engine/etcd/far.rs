@@ -10,8 +10,7 @@
 
 use std::time::Duration;
 
-use super::client::failure::Failure;
-use super::client::txn::{Answer, Compare, LeaseId, Op, Txn};
+use super::client::{Answer, Compare, Failure, LeaseId, Op, Txn};
 use super::keys::Keys;
 use super::leases::ServerLease;
 use super::owners::{Own, Sleeper};

@@ -3,7 +3,7 @@
 //! Names and namespaces can't be mistaken for one another, whatever is in them: the parts of a key are between slashes, and
 //! a part of ours has none. An empty namespace is an empty part.
 
-use super::client::txn::Range;
+use super::client::Range;
 use crate::base::name::{Key, Namespace};
 use crate::base::percent;
 

@@ -11,9 +11,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::client::Client;
-use super::client::failure::Failure;
-use super::client::txn::LeaseId;
+use super::client::{Client, Failure, LeaseId};
 use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::sys::sync::Mutex;
 
@@ -119,14 +117,16 @@ impl Leases {
         ttl: Duration,
         deadline: &Deadline,
     ) -> Result<(ServerLease, u64), Failure> {
+        // Read before sending: the servers' lease starts no earlier than this.
+        let since = self.clock.now();
         let seconds = whole_seconds(ttl);
-        let granted = self.client.grant_lease(lease, seconds, deadline)?;
+        let seconds = self.client.grant_lease(lease, seconds, deadline)?;
         let lease = ServerLease {
-            id: granted.lease,
-            since: granted.since,
+            id: lease.0,
+            since,
             revision: 0,
         };
-        Ok((lease, granted.seconds))
+        Ok((lease, seconds))
     }
 
     pub(super) fn is_fresh(&self, lease: &ServerLease, ttl: Duration) -> bool {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::client::failure::Failure;
+use super::client::Failure;
 use super::far::may_stretch;
 use super::owners::Own;
 use super::store::{EtcdStore, delete, reading};

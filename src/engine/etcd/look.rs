@@ -1,6 +1,6 @@
 //! How lines are looked at, and what that shows.
 
-use super::client::txn::{Answer, Entry as KeyValue, Op};
+use super::client::{Answer, KeyValue, Op};
 use super::entry::entry_of;
 use super::far::settle;
 use super::keys::{Keys, last_part};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::client::txn::{Compare, Entry as KeyValue, LeaseId, Op, Range, Txn};
+use super::client::{Compare, KeyValue, LeaseId, Op, Range, Txn};
 use super::diagnosis;
 use super::entry::entry_of;
 use super::keys::{last_part, name_of, of_names};

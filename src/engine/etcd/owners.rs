@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::client::Touched;
-use super::client::proof::Seen;
-use super::client::txn::LeaseId;
+use super::client::{LeaseId, Seen, Touched};
 use super::leases::ServerLease;
 use crate::base::clock::BootInstant;
 use crate::base::owner::Owner;

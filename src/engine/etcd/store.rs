@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::client::Client;
-use super::client::failure::Failure;
-use super::client::txn::{Answer, Entry as KeyValue, LeaseId, Op, OpResult, Range, Txn};
+use super::client::{Answer, Client, Failure, KeyValue, LeaseId, Op, OpResult, Range, Txn};
 use super::entry::Text;
 use super::keys::{Keys, of_names};
 use super::leases::Leases;

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use super::client::Event;
-use super::client::txn::Range;
-use super::client::watch::Watch;
+use super::client::{Event, Range, Watch};
 use super::far::time_to_go_in;
 use super::keys::Keys;
 use super::store::EtcdStore;

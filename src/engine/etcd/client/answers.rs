@@ -1,69 +1,410 @@
-//! What servers answer, but for transactions.
+//! What servers answer, in the JSON of etcd's gateway: keys and values in base64, large numbers as text, and no field whose value is
+//! zero, false or empty. What isn't understood is `None`.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::Value;
 
 use super::failure::Failure;
-use super::proof::Seen;
-use super::txn::{Answer, LeaseId};
+use super::proof::{Renewal, Seen};
+use super::txn::LeaseId;
 use crate::base::clock::BootInstant;
 
-/// A lease that was just granted.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::engine::etcd) struct Granted {
-    pub(in crate::engine::etcd) lease: LeaseId,
-    /// For how long: the servers may give more than what was asked.
-    pub(in crate::engine::etcd) seconds: u64,
-    /// It lasts from then on: read before it was asked for.
-    pub(in crate::engine::etcd) since: BootInstant,
+/// The answer to a transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    /// Whether all compares held.
+    pub(crate) succeeded: bool,
+    /// The servers' revision after it.
+    pub(crate) revision: u64,
+    /// The member that has answered, and in which term.
+    pub(crate) by: Seen,
+    /// Of the operations that were carried out, in their order.
+    pub(crate) results: Vec<OpResult>,
+    /// How many keys there are in the range that has most of those that were read, whatever was the limit.
+    pub(crate) most_keys: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OpResult {
+    Put,
+    /// That many keys were.
+    Deleted(u64),
+    /// Whether all compares of it held.
+    If(bool),
+    Got(Vec<KeyValue>),
+}
+
+/// A key, and what is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeyValue {
+    /// What isn't UTF-8 in it is shown by U+FFFD: such a key isn't one of ours.
+    pub(crate) key: String,
+    pub(crate) value: Vec<u8>,
+    pub(crate) created: u64,
+    pub(crate) modified: u64,
+    pub(crate) lease: Option<LeaseId>,
 }
 
 /// What was found when a lease was kept alive.
 #[derive(Clone, Debug)]
-pub(in crate::engine::etcd) struct KeptAlive {
+pub(crate) struct KeptAlive {
     /// The lease lasts from then on; `None`: it is gone.
-    pub(in crate::engine::etcd) since: Option<BootInstant>,
+    pub(crate) since: Option<BootInstant>,
     /// What was looked at, after it was kept alive.
-    pub(in crate::engine::etcd) answer: Answer,
+    pub(crate) answer: Answer,
 }
 
 /// A member has said that it has kept a lease alive. If it answers a read in the same term afterwards, the lease lasts from then on:
 /// see `proof`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine::etcd) struct Touched {
-    pub(in crate::engine::etcd) lease: LeaseId,
-    pub(in crate::engine::etcd) since: BootInstant,
+pub(crate) struct Touched {
+    pub(crate) lease: LeaseId,
+    pub(crate) since: BootInstant,
     /// It knew so before, too.
-    pub(in crate::engine::etcd) by: Seen,
+    pub(crate) by: Seen,
 }
 
 /// What a host says of itself and its cluster, or why it says nothing.
 #[derive(Debug)]
-pub(in crate::engine::etcd) struct Status {
+pub(crate) struct Status {
     /// The host that was asked, with its port.
-    pub(in crate::engine::etcd) host: String,
-    pub(in crate::engine::etcd) found: Result<MemberStatus, Failure>,
+    pub(crate) host: String,
+    pub(crate) found: Result<MemberStatus, Failure>,
 }
 
 /// What a member says of itself and its cluster.
 #[derive(Clone, Debug)]
-pub(in crate::engine::etcd) struct MemberStatus {
+pub(crate) struct MemberStatus {
     /// Such as `3.5.17`.
-    pub(in crate::engine::etcd) version: String,
-    pub(in crate::engine::etcd) member: u64,
+    pub(crate) version: String,
+    pub(crate) member: u64,
     /// The member that leads, if one does.
-    pub(in crate::engine::etcd) leader: Option<u64>,
-    pub(in crate::engine::etcd) term: u64,
-    pub(in crate::engine::etcd) revision: u64,
+    pub(crate) leader: Option<u64>,
+    pub(crate) term: u64,
+    pub(crate) revision: u64,
     /// The size of its database, in bytes.
-    pub(in crate::engine::etcd) size: u64,
-    pub(in crate::engine::etcd) is_learner: bool,
+    pub(crate) size: u64,
+    pub(crate) is_learner: bool,
     /// Such as that its database is full: the servers' words.
-    pub(in crate::engine::etcd) errors: Vec<String>,
+    pub(crate) errors: Vec<String>,
 }
 
 /// A key was put or deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::engine::etcd) struct Event {
-    pub(in crate::engine::etcd) key: Vec<u8>,
-    pub(in crate::engine::etcd) deleted: bool,
+pub(crate) struct Event {
+    pub(crate) key: Vec<u8>,
+    pub(crate) deleted: bool,
     /// At which that was.
-    pub(in crate::engine::etcd) revision: u64,
+    pub(crate) revision: u64,
+}
+
+/// What one message of a watch tells.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// The watch has begun, and tells what comes after that revision.
+    Begun(u64),
+    Events(Vec<Event>),
+    /// It has ended, for this reason.
+    Ended(String),
+}
+
+/// The answer to a transaction.
+pub(super) fn transaction(answer: &Value) -> Option<Answer> {
+    let header = answer.get("header")?;
+    let results = list(answer, "responses")?;
+    Some(Answer {
+        succeeded: flag(answer, "succeeded")?,
+        revision: revision(header, "revision")?,
+        by: seen(header)?,
+        results: results.iter().map(result).collect::<Option<_>>()?,
+        most_keys: results.iter().map(count).max().unwrap_or(0),
+    })
+}
+
+/// The number of a lease that was granted, and its seconds.
+pub(super) fn lease(answer: &Value) -> Option<(LeaseId, u64)> {
+    let lease = lease_id(answer, "ID")??;
+    Some((lease, number(answer, "TTL")?)).filter(|(_, seconds)| *seconds > 0)
+}
+
+/// For how many seconds a lease was granted that is there.
+pub(super) fn granted_for(answer: &Value) -> Option<u64> {
+    number(answer, "grantedTTL").filter(|seconds| *seconds > 0)
+}
+
+/// What became of a lease that was to be kept alive: one that is gone has no seconds left.
+pub(super) fn keep_alive(answer: &Value) -> Option<Renewal> {
+    let result = answer.get("result")?;
+    Some(Renewal {
+        by: Some(seen(result.get("header")?)?),
+        is_there: number(result, "TTL")? > 0,
+    })
+}
+
+/// The seconds that a lease has left; `Some(None)`: it is gone, which is told by -1.
+pub(super) fn time_to_live(answer: &Value) -> Option<Option<u64>> {
+    answer.get("header")?;
+    if answer.get("TTL").is_some_and(|left| left == "-1") {
+        return Some(None);
+    }
+    number(answer, "TTL").map(Some)
+}
+
+pub(super) fn status(answer: &Value) -> Option<MemberStatus> {
+    let header = answer.get("header")?;
+    let errors = list(answer, "errors")?.iter();
+    let leader = number(answer, "leader")?;
+    Some(MemberStatus {
+        version: answer.get("version")?.as_str()?.to_owned(),
+        member: number(header, "member_id")?,
+        leader: (leader > 0).then_some(leader),
+        term: number(answer, "raftTerm")?,
+        revision: revision(header, "revision")?,
+        size: number(answer, "dbSize")?,
+        is_learner: flag(answer, "isLearner")?,
+        errors: errors
+            .map(|error| Some(error.as_str()?.to_owned()))
+            .collect::<Option<_>>()?,
+    })
+}
+
+/// One message of a watch.
+pub(super) fn told(message: &Value) -> Option<Told> {
+    let result = message.get("result")?;
+    if flag(result, "canceled")? {
+        let reason = result
+            .get("cancel_reason")
+            .map_or(Some("no reason is given"), Value::as_str);
+        return Some(Told::Ended(reason?.to_owned()));
+    }
+    if flag(result, "created")? {
+        return revision(result.get("header")?, "revision").map(Told::Begun);
+    }
+    let events = list(result, "events")?.iter();
+    events.map(event).collect::<Option<_>>().map(Told::Events)
+}
+
+fn event(event: &Value) -> Option<Event> {
+    let entry = event.get("kv")?;
+    Some(Event {
+        key: bytes(entry, "key")?,
+        // A put is the kind that is left out.
+        deleted: event.get("type").is_some_and(|kind| kind == "DELETE"),
+        revision: revision(entry, "mod_revision")?,
+    })
+}
+
+fn result(response: &Value) -> Option<OpResult> {
+    let (kind, of) = response.as_object()?.iter().next()?;
+    match kind.as_str() {
+        "response_put" => Some(OpResult::Put),
+        "response_delete_range" => number(of, "deleted").map(OpResult::Deleted),
+        "response_txn" => flag(of, "succeeded").map(OpResult::If),
+        "response_range" => {
+            let entries = list(of, "kvs")?.iter().map(key_value);
+            entries.collect::<Option<_>>().map(OpResult::Got)
+        }
+        _ => None,
+    }
+}
+
+/// How many keys there are in a range.
+fn count(response: &Value) -> u64 {
+    let range = response.get("response_range");
+    range.and_then(|of| number(of, "count")).unwrap_or(0)
+}
+
+fn key_value(entry: &Value) -> Option<KeyValue> {
+    Some(KeyValue {
+        key: String::from_utf8_lossy(&bytes(entry, "key")?).into_owned(),
+        value: bytes(entry, "value")?,
+        created: revision(entry, "create_revision")?,
+        modified: revision(entry, "mod_revision")?,
+        lease: lease_id(entry, "lease")?,
+    })
+}
+
+fn seen(header: &Value) -> Option<Seen> {
+    Some(Seen {
+        member: number(header, "member_id")?,
+        term: number(header, "raft_term")?,
+    })
+}
+
+/// A number, as text or as such.
+fn number(of: &Value, field: &str) -> Option<u64> {
+    match of.get(field) {
+        None => Some(0),
+        Some(Value::String(digits)) => digits.parse().ok(),
+        Some(number) => number.as_u64(),
+    }
+}
+
+/// It is counted from: one that etcd can't have isn't understood.
+fn revision(of: &Value, field: &str) -> Option<u64> {
+    number(of, field).filter(|revision| i64::try_from(*revision).is_ok())
+}
+
+/// `Some(None)` without one.
+#[allow(
+    clippy::option_option,
+    reason = "the outer one says that it isn't understood"
+)]
+fn lease_id(of: &Value, field: &str) -> Option<Option<LeaseId>> {
+    let number = match of.get(field) {
+        None => 0,
+        Some(Value::String(digits)) => digits.parse().ok()?,
+        Some(number) => number.as_i64()?,
+    };
+    Some((number != 0).then_some(LeaseId(number)))
+}
+
+fn flag(of: &Value, field: &str) -> Option<bool> {
+    of.get(field).map_or(Some(false), Value::as_bool)
+}
+
+fn bytes(of: &Value, field: &str) -> Option<Vec<u8>> {
+    match of.get(field) {
+        None => Some(Vec::new()),
+        Some(text) => BASE64.decode(text.as_str()?).ok(),
+    }
+}
+
+fn list<'a>(of: &'a Value, field: &str) -> Option<&'a [Value]> {
+    match of.get(field) {
+        None => Some(&[]),
+        Some(list) => list.as_array().map(Vec::as_slice),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn header() -> Value {
+        json!({ "cluster_id": "3", "member_id": "10619753999200686632", "revision": "2", "raft_term": "4" })
+    }
+
+    #[test]
+    fn fields_that_are_left_out_are_zero() {
+        let answer = json!({
+            "header": header(),
+            "succeeded": true,
+            "responses": [
+                { "response_put": { "header": { "revision": "2" } } },
+                { "response_range": { "header": {}, "count": "1", "kvs": [
+                    { "key": "YQ==", "create_revision": "1", "mod_revision": 2, "value": "Yg==", "lease": "-9" },
+                    { "key": "YQ==", "create_revision": "2", "mod_revision": "2" },
+                ] } },
+                { "response_range": {} },
+                { "response_delete_range": { "deleted": "3" } },
+                { "response_delete_range": {} },
+                { "response_txn": { "succeeded": true, "responses": [{ "response_put": {} }] } },
+                { "response_txn": { "header": {} } },
+            ],
+        });
+        let found = transaction(&answer).unwrap();
+        let first = KeyValue {
+            key: "a".into(),
+            value: b"b".to_vec(),
+            created: 1,
+            modified: 2,
+            lease: Some(LeaseId(-9)),
+        };
+        let second = KeyValue {
+            value: vec![],
+            created: 2,
+            lease: None,
+            ..first.clone()
+        };
+        let expected = vec![
+            OpResult::Put,
+            OpResult::Got(vec![first, second]),
+            OpResult::Got(vec![]),
+            OpResult::Deleted(3),
+            OpResult::Deleted(0),
+            OpResult::If(true),
+            OpResult::If(false),
+        ];
+        assert_eq!((found.succeeded, found.results), (true, expected));
+    }
+
+    #[test]
+    fn answer_has_a_revision_and_who_gave_it() {
+        let found = transaction(&json!({ "header": header() })).unwrap();
+        let (member, term) = (10619753999200686632, 4);
+        assert_eq!(found.by, Seen { member, term });
+        assert_eq!((found.succeeded, found.revision), (false, 2));
+        assert_eq!(found.results, []);
+    }
+
+    #[test]
+    fn lease_that_is_gone_has_no_seconds() {
+        let result = |ttl: Value| {
+            let mut result = json!({ "header": header(), "ID": "7" });
+            result["TTL"] = ttl;
+            keep_alive(&json!({ "result": result })).unwrap().is_there
+        };
+        assert!(result(json!("5")) && result(json!(5)) && !result(json!("0")));
+        let gone = json!({ "result": { "header": header(), "ID": "7" } });
+        assert!(!keep_alive(&gone).unwrap().is_there);
+        let granted = json!({ "header": header(), "ID": "7", "TTL": "5" });
+        assert_eq!(lease(&granted), Some((LeaseId(7), 5)));
+        assert_eq!(lease(&json!({ "header": header() })), None);
+    }
+
+    #[test]
+    fn watch_tells_of_its_beginning_its_events_and_its_end() {
+        let message = |more: Value| {
+            let mut result = json!({ "header": header() });
+            result
+                .as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            told(&json!({ "result": result })).unwrap()
+        };
+        assert_eq!(message(json!({ "created": true })), Told::Begun(2));
+        let events = message(json!({ "events": [
+            { "kv": { "key": "YQ==", "mod_revision": "5", "version": "1" } },
+            { "type": "DELETE", "kv": { "key": "Yg==", "mod_revision": "6" } },
+        ] }));
+        let event = |key: &[u8], deleted, revision| Event {
+            key: key.to_vec(),
+            deleted,
+            revision,
+        };
+        assert_eq!(
+            events,
+            Told::Events(vec![event(b"a", false, 5), event(b"b", true, 6)])
+        );
+        let denied =
+            json!({ "canceled": true, "created": true, "cancel_reason": "permission denied" });
+        assert_eq!(message(denied), Told::Ended("permission denied".into()));
+    }
+
+    #[test]
+    fn what_is_not_of_etcd_is_not_understood() {
+        for answer in [
+            json!(null),
+            json!([]),
+            json!({}),
+            json!({ "header": { "member_id": "x" } }),
+            json!({ "header": { "revision": u64::MAX.to_string() } }),
+            json!({ "header": header(), "responses": [{}] }),
+            json!({ "header": header(), "responses": [{ "response_what": {} }] }),
+            json!({ "header": header(), "succeeded": "yes" }),
+        ] {
+            assert_eq!(transaction(&answer), None, "{answer}");
+            assert!(
+                keep_alive(&answer).is_none() && told(&answer).is_none(),
+                "{answer}"
+            );
+            assert!(
+                status(&answer).is_none() && lease(&answer).is_none(),
+                "{answer}"
+            );
+        }
+    }
 }

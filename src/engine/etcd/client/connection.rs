@@ -27,23 +27,15 @@ pub(super) struct Connection {
     seen: Option<Seen>,
 }
 
-/// What is asked of a host.
-#[derive(Clone, Copy)]
-pub(super) struct Question<'a> {
-    pub(super) path: &'a str,
-    pub(super) body: &'a [u8],
-    /// Of a login.
-    pub(super) token: Option<&'a str>,
-    /// Whether a host without a leader refuses it, where it would wait for one otherwise.
-    pub(super) needs_leader: bool,
-}
-
 /// The body of an answer, as it comes.
 #[derive(Debug)]
 pub(super) struct Incoming {
     body: Body,
     stays_open: bool,
 }
+
+/// What a host says of itself. It is asked also whether there is a leader.
+pub(super) const STATUS: &str = "/v3/maintenance/status";
 
 const LONGEST_ANSWER: usize = 16 << 20;
 
@@ -78,21 +70,11 @@ impl Connection {
         self.seen = Some(seen);
     }
 
-    /// Asks, and reads the whole answer by `deadline`.
-    pub(super) fn ask(
-        &mut self,
-        question: Question<'_>,
-        deadline: &Deadline,
-    ) -> Result<Value, Failed> {
-        let incoming = self.begin(question, deadline)?;
-        let answer = self.rest(incoming)?;
-        serde_json::from_slice(&answer).map_err(|_| Failed::surprised())
-    }
-
-    /// Asks, and reads by `deadline` that there will be an answer.
+    /// Asks, with the token of a login, and reads by `deadline` that there will be an answer.
     pub(super) fn begin(
         &mut self,
-        question: Question<'_>,
+        (path, body): (&str, &[u8]),
+        token: Option<&str>,
         deadline: &Deadline,
     ) -> Result<Incoming, Failed> {
         self.wait_until(deadline);
@@ -101,7 +83,7 @@ impl Connection {
             return Err(Effect::Undone.by(cause.into()));
         }
         self.is_in_step = false;
-        let bytes = self.packed(question);
+        let bytes = self.packed(path, body, token);
         let sent = self.stream.write_all(&bytes);
         sent.and_then(|()| self.stream.flush())
             .map_err(|e| self.unclear(e))?;
@@ -117,6 +99,12 @@ impl Connection {
         Err(Failed::answered(status, &self.rest(incoming)?))
     }
 
+    /// The rest of an answer, by the same deadline.
+    pub(super) fn value(&mut self, incoming: Incoming) -> Result<Value, Failed> {
+        let answer = self.rest(incoming)?;
+        serde_json::from_slice(&answer).map_err(|_| Failed::surprised())
+    }
+
     fn rest(&mut self, mut incoming: Incoming) -> Result<Vec<u8>, Failed> {
         let mut answer = Vec::new();
         while !incoming.body.is_over() {
@@ -126,13 +114,14 @@ impl Connection {
         Ok(answer)
     }
 
-    fn packed(&self, question: Question<'_>) -> Vec<u8> {
+    fn packed(&self, path: &str, body: &[u8], token: Option<&str>) -> Vec<u8> {
         let mut headers = vec![("Content-Type", "application/json")];
-        if question.needs_leader {
+        if path != STATUS {
+            // A host without a leader refuses it, where it would wait for one otherwise.
             headers.push(("Grpc-Metadata-Hasleader", "true"));
         }
-        headers.extend(question.token.map(|token| ("Authorization", token)));
-        http::request(question.path, &self.host, &headers, question.body)
+        headers.extend(token.map(|token| ("Authorization", token)));
+        http::request(path, &self.host, &headers, body)
     }
 
     fn head(&mut self) -> Result<Head, Failed> {

@@ -11,7 +11,7 @@ use crate::engine::{Unanswered, denied};
 
 /// Why a request has no answer.
 #[derive(Debug)]
-pub(in crate::engine::etcd) enum Failure {
+pub(crate) enum Failure {
     /// No host could be reached, none answered in time, or none can serve now.
     Unreachable(Cause),
     /// The user may not do this, or isn't known by this password.
@@ -67,7 +67,7 @@ const NO_GATEWAY: &str = "it doesn't answer as the JSON gateway of etcd 3.4 and 
 
 impl Failure {
     /// What the caller is told of a lock, and of the place where it lives.
-    pub(in crate::engine::etcd) fn into_error(self, name: Option<&str>, place: &str) -> Error {
+    pub(crate) fn into_error(self, name: Option<&str>, place: &str) -> Error {
         match self {
             Failure::Unreachable(cause) => Error::unavailable(name, place, cause),
             Failure::Denied(cause) => denied(name, place, "user, password and rights", cause),
@@ -156,7 +156,7 @@ impl Failed {
     }
 
     /// The error that an answer tells of, or a line of a stream.
-    pub(super) fn told(answer: &Value) -> Option<Self> {
+    fn told(answer: &Value) -> Option<Self> {
         let error = answer.get("error").filter(|error| error.is_object());
         let error = error.unwrap_or(answer);
         let code = error.get("code").or(error.get("grpc_code"))?.as_u64()?;
@@ -249,6 +249,11 @@ impl Failed {
             | code::UNIMPLEMENTED => Effect::Refused.by(Failure::Other(cause())),
             _ => Effect::Unclear.by(Failure::Other(cause())),
         }
+    }
+
+    /// What an answer means that isn't the one that was asked for.
+    pub(super) fn not_understood(answer: &Value) -> Self {
+        Failed::told(answer).unwrap_or_else(Failed::surprised)
     }
 
     /// By a peer that isn't etcd.

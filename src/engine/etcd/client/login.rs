@@ -1,12 +1,15 @@
-//! Who we are to the servers: a name and a password, which they exchange for a token.
+//! What hosts are asked on one connection, and who we are to them: a name and a password, which they exchange for a token.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::connection::{Connection, Incoming, Question};
+use super::answers::{self, Answer, MemberStatus};
+use super::connection::{Connection, Incoming, STATUS};
 use super::failure::{Effect, Failed, Failure};
+use super::proof::Renewal;
+use super::txn::LeaseId;
 use crate::base::clock::Deadline;
 use crate::base::sys::sync::Mutex;
 use crate::base::sys::sync::{TimedGuard, TimedMutex};
@@ -14,7 +17,87 @@ use crate::base::sys::time;
 use crate::engine::net::address;
 use crate::engine::net::limits::CANCEL_LATENESS;
 
-/// Asks hosts, with the token that they have given for our login, if there is one.
+/// Requests on one connection, each by the same deadline, with the token that its host has given for our login, if there is one.
+pub(super) struct Exchange<'a> {
+    pub(super) connection: &'a mut Connection,
+    login: &'a Login,
+    deadline: &'a Deadline,
+}
+
+impl<'a> Exchange<'a> {
+    pub(super) fn new(
+        connection: &'a mut Connection,
+        login: &'a Login,
+        deadline: &'a Deadline,
+    ) -> Self {
+        Exchange {
+            connection,
+            login,
+            deadline,
+        }
+    }
+
+    /// Asks, and reads the whole answer, of which `understand` makes nothing if it isn't one of etcd.
+    pub(super) fn ask<T>(
+        &mut self,
+        path: &str,
+        body: &Value,
+        understand: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<T, Failed> {
+        let incoming = self.begin(path, body.to_string().as_bytes())?;
+        let answer = self.connection.value(incoming)?;
+        understand(&answer).ok_or_else(|| Failed::not_understood(&answer))
+    }
+
+    /// Asks, and reads that there will be an answer. Asks once more with another token, when the host doesn't know the one that there
+    /// was.
+    pub(super) fn begin(&mut self, path: &str, body: &[u8]) -> Result<Incoming, Failed> {
+        let token = self.login.token(self.connection, self.deadline)?;
+        let begun = self.begin_with(path, body, token.as_deref());
+        match (begun, token) {
+            (Err(failed), Some(unknown))
+                if failed.effect == Effect::UnknownToken && self.connection.is_in_step() =>
+            {
+                self.login.forget(&unknown);
+                let token = self.login.token(self.connection, self.deadline)?;
+                self.begin_with(path, body, token.as_deref())
+            }
+            (begun, _) => begun,
+        }
+    }
+
+    fn begin_with(
+        &mut self,
+        path: &str,
+        body: &[u8],
+        token: Option<&str>,
+    ) -> Result<Incoming, Failed> {
+        self.connection.begin((path, body), token, self.deadline)
+    }
+
+    pub(super) fn transact(&mut self, txn: &Value) -> Result<Answer, Failed> {
+        let answer = self.ask("/v3/kv/txn", txn, answers::transaction)?;
+        self.connection.see(answer.by);
+        Ok(answer)
+    }
+
+    /// Asks for a lease to be kept alive.
+    pub(super) fn renew(&mut self, lease: LeaseId) -> Result<Renewal, Failed> {
+        match self.ask("/v3/lease/keepalive", &lease.to_json(), answers::keep_alive) {
+            Err(failed) if matches!(failed.why, Failure::LeaseGone) => Ok(Renewal {
+                by: None,
+                is_there: false,
+            }),
+            renewal => renewal,
+        }
+    }
+
+    pub(super) fn status(&mut self) -> Result<MemberStatus, Failed> {
+        self.ask(STATUS, &json!({}), answers::status)
+    }
+}
+
+/// Our login, and the token that hosts have given for it.
 ///
 /// A token ends when it wasn't used for some minutes, and when the member has been restarted that is asked.
 pub(super) struct Login {
@@ -39,50 +122,6 @@ impl Login {
         Login::new(self.login.clone())
     }
 
-    /// Asks, and reads the whole answer by `deadline`.
-    pub(super) fn ask(
-        &self,
-        connection: &mut Connection,
-        question: Question<'_>,
-        deadline: &Deadline,
-    ) -> Result<Value, Failed> {
-        self.with_token(connection, deadline, |connection, token| {
-            connection.ask(Question { token, ..question }, deadline)
-        })
-    }
-
-    /// Asks, and reads by `deadline` that there will be an answer.
-    pub(super) fn begin(
-        &self,
-        connection: &mut Connection,
-        question: Question<'_>,
-        deadline: &Deadline,
-    ) -> Result<Incoming, Failed> {
-        self.with_token(connection, deadline, |connection, token| {
-            connection.begin(Question { token, ..question }, deadline)
-        })
-    }
-
-    /// Asks once more with another token, when the host doesn't know the one that there was.
-    fn with_token<T>(
-        &self,
-        connection: &mut Connection,
-        deadline: &Deadline,
-        mut ask: impl FnMut(&mut Connection, Option<&str>) -> Result<T, Failed>,
-    ) -> Result<T, Failed> {
-        let token = self.token(connection, deadline)?;
-        match (ask(connection, token.as_deref()), token) {
-            (Err(failed), Some(unknown))
-                if failed.effect == Effect::UnknownToken && connection.is_in_step() =>
-            {
-                self.forget(&unknown);
-                let token = self.token(connection, deadline)?;
-                ask(connection, token.as_deref())
-            }
-            (answer, _) => answer,
-        }
-    }
-
     /// `None`: the URL has no user.
     fn token(
         &self,
@@ -101,13 +140,10 @@ impl Login {
             return Ok(Some(token));
         }
         let body = json!({ "name": user, "password": password.as_str() }).to_string();
-        let question = Question {
-            path: "/v3/auth/authenticate",
-            body: body.as_bytes(),
-            token: None,
-            needs_leader: true,
-        };
-        let answer = connection.ask(question, deadline).map_err(harmless)?;
+        let question = ("/v3/auth/authenticate", body.as_bytes());
+        let answer = connection.begin(question, None, deadline);
+        let answer = answer.and_then(|incoming| connection.value(incoming));
+        let answer = answer.map_err(harmless)?;
         let token = answer.get("token").and_then(Value::as_str);
         let token = token.filter(|token| token.bytes().all(|byte| byte.is_ascii_graphic()));
         let token: Arc<str> = token

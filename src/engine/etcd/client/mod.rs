@@ -6,15 +6,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::answers::Granted;
-pub(super) use self::answers::{Event, KeptAlive, MemberStatus, Status, Touched};
-use self::connection::Connection;
-use self::failure::{Failed, Failure};
-use self::hosts::Hosts;
-use self::login::Login;
-use self::requests::Requests;
-use self::txn::{Answer, LeaseId, Range, Txn};
-use self::watch::Watch;
+use serde_json::json;
+
+pub(super) use self::answers::{
+    Answer, Event, KeptAlive, KeyValue, MemberStatus, OpResult, Status, Touched,
+};
+use self::failure::{Effect, Failed};
+use self::hosts::{Hosts, Used};
+use self::login::{Exchange, Login};
+use self::proof::{Proof, Verdict};
+pub(super) use self::txn::{Compare, LeaseId, Op, Range, Txn};
+pub(super) use self::watch::Watch;
+pub(super) use self::{failure::Failure, proof::Seen};
 use super::address::Address;
 use crate::base::clock::{Clock, Deadline};
 use crate::base::error::Result;
@@ -24,26 +27,32 @@ use crate::engine::net::tls::Trust;
 
 mod answers;
 mod connection;
-pub(super) mod failure;
+mod failure;
 mod hosts;
 mod http;
-mod json;
 mod login;
-pub(super) mod proof;
-mod requests;
-pub(super) mod txn;
-pub(super) mod watch;
+mod proof;
+mod txn;
+mod watch;
 
 /// A client of the servers of one URL.
 #[derive(Debug)]
 pub(super) struct Client {
     hosts: Arc<Hosts>,
-    requests: Requests,
+    login: Login,
+    clock: Arc<dyn Clock>,
     /// `None`: connections are plain.
     trust: Option<Trust>,
     place: String,
     root: String,
 }
+
+/// How often a lease is kept alive until that is proven. Each time counts but for the first with a member, unless the
+/// leader has changed.
+const ROUNDS: u32 = 4;
+
+const UNPROVEN: &str = "its cluster changes its leader again and again, or what is between spreads requests over several \
+                        members: then give the URL the members themselves";
 
 impl Client {
     /// Costs no I/O but that of reading certificates.
@@ -56,10 +65,10 @@ impl Client {
         let (connect, io) = (options.connect_timeout, options.io_timeout);
         let hosts = Hosts::new(&address.hosts, trust.as_ref(), connect, io);
         let hosts = hosts.map_err(|failure| failure.into_error(None, shown))?;
-        let login = Login::new(address.login);
         Ok(Client {
             hosts: Arc::new(hosts),
-            requests: Requests::new(login, clock),
+            login: Login::new(address.login),
+            clock,
             trust,
             place: address.shown,
             root: address.root,
@@ -71,7 +80,8 @@ impl Client {
         let trust = self.trust.as_ref().map(Trust::after_fork);
         Client {
             hosts: Arc::new(self.hosts.after_fork(trust.as_ref())),
-            requests: self.requests.after_fork(),
+            login: self.login.after_fork(),
+            clock: self.clock.clone(),
             trust,
             place: self.place.clone(),
             root: self.root.clone(),
@@ -99,42 +109,44 @@ impl Client {
         txn: &Txn,
         deadline: &Deadline,
     ) -> Result<Answer, Unanswered<Failure>> {
-        let body = json::txn(txn).to_string();
-        let ask = |connection: &mut Connection, deadline: &Deadline| {
-            self.requests
-                .transact(connection, body.as_bytes(), deadline)
-        };
-        Ok(self.ask(txn.only_reads(), deadline, ask)?)
+        let body = txn.to_json();
+        let ask = |host: &mut Exchange<'_>| host.transact(&body);
+        let (answer, used) = self.exchange(txn.only_reads(), deadline, ask)?;
+        self.hosts.put_back(used);
+        Ok(answer)
     }
 
-    /// Grants the lease of that number, which a host that didn't answer may have granted already: before, or in this call.
+    /// Grants the lease of that number, which a host that didn't answer may have granted already: before, or in this call. Says for how
+    /// many seconds: the servers may give more than what was asked.
     pub(super) fn grant_lease(
         &self,
-        (lease, may_be_there): (LeaseId, bool),
+        (lease, mut may_be_there): (LeaseId, bool),
         seconds: u64,
         deadline: &Deadline,
-    ) -> Result<Granted, Failure> {
-        // Read before sending: the servers' lease starts no earlier than this.
-        let since = self.requests.clock.now();
-        let mut may_be_there = may_be_there;
-        let granted = self.ask(true, deadline, |connection, deadline| {
-            let asked = (lease, std::mem::replace(&mut may_be_there, true));
-            self.requests.grant(connection, asked, seconds, deadline)
-        });
-        Ok(Granted {
-            lease,
-            seconds: granted.map_err(Failure::from)?,
-            since,
+    ) -> Result<u64, Failure> {
+        let body = json!({ "ID": lease.0.to_string(), "TTL": seconds.to_string() });
+        self.ask(deadline, |host| {
+            let may_be_there = std::mem::replace(&mut may_be_there, true);
+            match host.ask("/v3/lease/grant", &body, answers::lease) {
+                Ok((granted, seconds)) if granted == lease => Ok(seconds),
+                Ok(_) => Err(Failed::surprised()),
+                Err(failed) if may_be_there && matches!(failed.why, Failure::LeaseExists) => {
+                    host.ask(TIME_TO_LIVE, &lease.to_json(), answers::granted_for)
+                }
+                Err(failed) => Err(failed),
+            }
         })
     }
 
     /// Ends a lease, with all keys that it has; a transaction that comes later with it is refused. One that is gone already is
     /// fine.
     pub(super) fn revoke(&self, lease: LeaseId, deadline: &Deadline) -> Result<(), Failure> {
-        let revoked = self.ask(true, deadline, |connection, deadline| {
-            self.requests.revoke(connection, lease, deadline)
-        });
-        revoked.map_err(Failure::from)
+        let ask =
+            |host: &mut Exchange<'_>| host.ask("/v3/lease/revoke", &lease.to_json(), |_| Some(()));
+        match self.ask(deadline, ask) {
+            Err(Failure::LeaseGone) => Ok(()),
+            revoked => revoked,
+        }
     }
 
     /// Keeps the lease alive, and then carries out `look`, which only reads, and reads one key at least.
@@ -145,24 +157,37 @@ impl Client {
         deadline: &Deadline,
     ) -> Result<KeptAlive, Failure> {
         debug_assert!(look.only_reads() && look.reads());
-        let look = json::txn(look).to_string();
-        let kept = self.ask(true, deadline, |connection, deadline| {
-            self.requests
-                .keep_alive(connection, lease, look.as_bytes(), deadline)
-        });
-        kept.map_err(Failure::from)
+        let look = look.to_json();
+        self.ask(deadline, |host| {
+            let mut proof = Proof::after(host.connection.seen());
+            for _ in 0..ROUNDS {
+                let since = self.clock.now();
+                let renewal = host.renew(lease)?;
+                let answer = host.transact(&look)?;
+                let since = match proof.judge(renewal, answer.by) {
+                    Verdict::Kept => Some(since),
+                    Verdict::Gone => None,
+                    Verdict::Unproven => continue,
+                };
+                return Ok(KeptAlive { since, answer });
+            }
+            Err(Effect::Unclear.by(Failure::Unreachable(UNPROVEN.into())))
+        })
     }
 
-    /// Asks for the lease to be kept alive, and reads nothing. `None`: whether it is kept alive is to be proved.
+    /// Asks a member to keep the lease alive that is known to be in a term, and says so again; reads nothing. `None`: it isn't, or
+    /// says no. Whether the lease is kept alive is then to be proved.
     pub(super) fn touch(
         &self,
         lease: LeaseId,
         deadline: &Deadline,
     ) -> Result<Option<Touched>, Failure> {
-        let touched = self.ask(true, deadline, |connection, deadline| {
-            self.requests.touch(connection, lease, deadline)
-        });
-        touched.map_err(Failure::from)
+        self.ask(deadline, |host| {
+            let (since, known) = (self.clock.now(), host.connection.seen());
+            let renewal = host.renew(lease)?;
+            let by = known.filter(|_| renewal.is_there && renewal.by == known);
+            Ok(by.map(|by| Touched { lease, since, by }))
+        })
     }
 
     /// How many seconds a lease lasts if it isn't kept alive; `None`: it is gone.
@@ -171,10 +196,9 @@ impl Client {
         lease: LeaseId,
         deadline: &Deadline,
     ) -> Result<Option<u64>, Failure> {
-        let left = self.ask(true, deadline, |connection, deadline| {
-            self.requests.time_to_live(connection, lease, deadline)
-        });
-        left.map_err(Failure::from)
+        self.ask(deadline, |host| {
+            host.ask(TIME_TO_LIVE, &lease.to_json(), answers::time_to_live)
+        })
     }
 
     /// Watches for deletions, and `puts` if asked for, from now on.
@@ -184,27 +208,22 @@ impl Client {
         puts: bool,
         deadline: &Deadline,
     ) -> Result<Watch, Failure> {
-        let body = requests::watch_of(ranges, puts);
-        let ask = || {
-            self.hosts.ask(true, deadline, |connection, deadline| {
-                self.requests
-                    .watch(connection, (&body, ranges.len()), deadline)
+        let begin = || {
+            self.exchange(true, deadline, |host| {
+                watch::Messages::begin(host, ranges, puts)
             })
         };
-        let begun = match ask() {
-            Err(failed) if failed.may_be_of_old_token() && self.requests.login.renew() => ask(),
+        let begun = match begin() {
+            Err(failed) if failed.may_be_of_old_token() && self.login.renew() => begin(),
             begun => begun,
         };
-        let (messages, used) = begun.map_err(Failure::from)?;
+        let (messages, used) = begun?;
         Ok(Watch::new(messages, used, self.hosts.clone()))
     }
 
     /// Asks one host what it says of itself.
     pub(super) fn any_status(&self, deadline: &Deadline) -> Result<MemberStatus, Failure> {
-        let status = self.ask(true, deadline, |connection, deadline| {
-            self.requests.status(connection, deadline)
-        });
-        status.map_err(Failure::from)
+        self.ask(deadline, |host| host.status())
     }
 
     /// Asks each host of the URL what it says of itself.
@@ -214,7 +233,7 @@ impl Client {
             let left = u32::try_from(names.len() - host).unwrap_or(u32::MAX);
             let share = deadline.within(deadline.remaining() / left);
             let found = self.hosts.ask_one(host, &share, |connection, deadline| {
-                self.requests.status(connection, deadline)
+                Exchange::new(connection, &self.login, deadline).status()
             });
             Status {
                 host: String::from(*name),
@@ -224,14 +243,28 @@ impl Client {
         names.iter().enumerate().map(ask).collect()
     }
 
+    /// Asks for what is harmless to do twice.
     fn ask<T>(
         &self,
-        is_repeatable: bool,
         deadline: &Deadline,
-        ask: impl FnMut(&mut Connection, &Deadline) -> Result<T, Failed>,
-    ) -> Result<T, Failed> {
-        let (answer, used) = self.hosts.ask(is_repeatable, deadline, ask)?;
+        ask: impl FnMut(&mut Exchange<'_>) -> Result<T, Failed>,
+    ) -> Result<T, Failure> {
+        let (answer, used) = self.exchange(true, deadline, ask)?;
         self.hosts.put_back(used);
         Ok(answer)
     }
+
+    fn exchange<T>(
+        &self,
+        is_repeatable: bool,
+        deadline: &Deadline,
+        mut ask: impl FnMut(&mut Exchange<'_>) -> Result<T, Failed>,
+    ) -> Result<(T, Used), Failed> {
+        self.hosts
+            .ask(is_repeatable, deadline, |connection, deadline| {
+                ask(&mut Exchange::new(connection, &self.login, deadline))
+            })
+    }
 }
+
+const TIME_TO_LIVE: &str = "/v3/lease/timetolive";

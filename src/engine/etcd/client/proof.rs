@@ -8,9 +8,9 @@
 
 /// A member, and the term that it has answered in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine::etcd) struct Seen {
-    pub(in crate::engine::etcd) member: u64,
-    pub(in crate::engine::etcd) term: u64,
+pub(crate) struct Seen {
+    pub(crate) member: u64,
+    pub(crate) term: u64,
 }
 
 /// What a member has answered when a lease was to be kept alive.

@@ -1,12 +1,14 @@
-//! What a transaction asks of etcd, and what it answers.
+//! What a transaction asks of etcd, and how that looks in the JSON of its gateway.
 
-use super::proof::Seen;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::{Map, Value, json};
 
 use crate::base::sys;
 
 /// A lease at the servers, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::engine::etcd) struct LeaseId(pub(in crate::engine::etcd) i64);
+pub(crate) struct LeaseId(pub(crate) i64);
 
 /// This bit of its number says that a lease is a long one.
 const LONG: i64 = 1 << 62;
@@ -14,18 +16,18 @@ const LONG: i64 = 1 << 62;
 impl LeaseId {
     /// Chosen here, so that a request without an answer can be repeated, or undone. No other process chooses the same: a random number of
     /// 62 bits, which isn't drawn ahead.
-    pub(in crate::engine::etcd) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (first, second) = sys::random_uuid().as_u64_pair();
         let bits = (first ^ second) >> 2;
         LeaseId(i64::try_from(bits).map_or(1, |bits| bits.max(1)))
     }
 
     /// The same of a long lease, which every process can tell by its number.
-    pub(in crate::engine::etcd) fn new_long() -> Self {
+    pub(crate) fn new_long() -> Self {
         LeaseId(Self::new().0 | LONG)
     }
 
-    pub(in crate::engine::etcd) fn is_long(self) -> bool {
+    pub(crate) fn is_long(self) -> bool {
         self.0 & LONG != 0
     }
 }
@@ -35,22 +37,22 @@ impl LeaseId {
 /// A transaction that changes nothing is linearizable as soon as it reads one key: one without any operation isn't, and may be
 /// answered from the past.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::engine::etcd) struct Txn {
-    pub(in crate::engine::etcd) compares: Vec<Compare>,
-    pub(in crate::engine::etcd) then: Vec<Op>,
+pub(crate) struct Txn {
+    pub(crate) compares: Vec<Compare>,
+    pub(crate) then: Vec<Op>,
     /// Each key is put at most once in each branch: the servers refuse another.
-    pub(in crate::engine::etcd) otherwise: Vec<Op>,
+    pub(crate) otherwise: Vec<Op>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::engine::etcd) enum Range {
+pub(crate) enum Range {
     Key(String),
     /// All keys that begin so. It isn't empty.
     Prefix(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::engine::etcd) enum Compare {
+pub(crate) enum Compare {
     /// There is no such key.
     Absent(Range),
     /// The key was created at that revision.
@@ -67,7 +69,7 @@ pub(in crate::engine::etcd) enum Compare {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::engine::etcd) enum Op {
+pub(crate) enum Op {
     /// Without a lease the key has none afterwards.
     Put {
         key: String,
@@ -96,42 +98,6 @@ pub(in crate::engine::etcd) enum Op {
     },
 }
 
-/// The answer to a transaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::engine::etcd) struct Answer {
-    /// Whether all compares held.
-    pub(in crate::engine::etcd) succeeded: bool,
-    /// The servers' revision after it.
-    pub(in crate::engine::etcd) revision: u64,
-    /// The member that has answered, and in which term.
-    pub(in crate::engine::etcd) by: Seen,
-    /// Of the operations that were carried out, in their order.
-    pub(in crate::engine::etcd) results: Vec<OpResult>,
-    /// How many keys there are in the range that has most of those that were read, whatever was the limit.
-    pub(in crate::engine::etcd) most_keys: u64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::engine::etcd) enum OpResult {
-    Put,
-    /// That many keys were.
-    Deleted(u64),
-    /// Whether all compares of it held.
-    If(bool),
-    Got(Vec<Entry>),
-}
-
-/// A key, and what is there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::engine::etcd) struct Entry {
-    /// What isn't UTF-8 in it is shown by U+FFFD: such a key isn't one of ours.
-    pub(in crate::engine::etcd) key: String,
-    pub(in crate::engine::etcd) value: Vec<u8>,
-    pub(in crate::engine::etcd) created: u64,
-    pub(in crate::engine::etcd) modified: u64,
-    pub(in crate::engine::etcd) lease: Option<LeaseId>,
-}
-
 impl Op {
     fn writes(&self) -> bool {
         match self {
@@ -143,6 +109,16 @@ impl Op {
 }
 
 impl Txn {
+    /// In the JSON of etcd's gateway.
+    pub(super) fn to_json(&self) -> Value {
+        let compares = self.compares.iter().map(compare);
+        json!({
+            "compare": compares.collect::<Vec<_>>(),
+            "success": operations(&self.then),
+            "failure": operations(&self.otherwise),
+        })
+    }
+
     /// Whether it is harmless to carry it out twice, because it changes nothing.
     pub(super) fn only_reads(&self) -> bool {
         !self.ops().any(Op::writes)
@@ -155,5 +131,214 @@ impl Txn {
 
     fn ops(&self) -> impl Iterator<Item = &Op> {
         self.then.iter().chain(&self.otherwise)
+    }
+}
+
+impl LeaseId {
+    /// That lease, for a request about it alone.
+    pub(super) fn to_json(self) -> Value {
+        json!({ "ID": self.0.to_string() })
+    }
+}
+
+impl Range {
+    /// The fields that name its keys.
+    pub(super) fn bounds(&self) -> Map<String, Value> {
+        let mut fields = Map::new();
+        match self {
+            Range::Key(key) => _ = fields.insert("key".into(), text(key)),
+            Range::Prefix(prefix) => {
+                fields.insert("key".into(), text(prefix));
+                fields.insert("range_end".into(), end(prefix));
+            }
+        }
+        fields
+    }
+}
+
+fn compare(compare: &Compare) -> Value {
+    use Compare::{Absent, CreatedAt, CreatedBefore, ModifiedAt, NoneCreatedBefore, Value as Is};
+    // What isn't there has 0 for its revisions.
+    let of_key = |key: &String| Range::Key(key.clone()).bounds();
+    let (mut fields, target, result, (field, value)) = match compare {
+        Absent(range) => (range.bounds(), "CREATE", "EQUAL", created(0)),
+        CreatedAt(key, at) => (of_key(key), "CREATE", "EQUAL", created(*at)),
+        CreatedBefore(range, before) => (range.bounds(), "CREATE", "LESS", created(*before)),
+        NoneCreatedBefore(range, before) => {
+            let last = before.saturating_sub(1);
+            (range.bounds(), "CREATE", "GREATER", created(last))
+        }
+        ModifiedAt(key, at) => {
+            let at = ("mod_revision", at.to_string().into());
+            (of_key(key), "MOD", "EQUAL", at)
+        }
+        Is(key, value) => (of_key(key), "VALUE", "EQUAL", ("value", bytes(value))),
+    };
+    fields.insert("target".into(), target.into());
+    fields.insert("result".into(), result.into());
+    fields.insert(field.into(), value);
+    fields.into()
+}
+
+fn created(revision: u64) -> (&'static str, Value) {
+    ("create_revision", revision.to_string().into())
+}
+
+fn operations(ops: &[Op]) -> Vec<Value> {
+    ops.iter().map(operation).collect()
+}
+
+fn operation(op: &Op) -> Value {
+    match op {
+        Op::Put { key, value, lease } => {
+            let lease = lease.map_or(0, |lease| lease.0).to_string();
+            json!({ "request_put": { "key": text(key), "value": bytes(value), "lease": lease } })
+        }
+        Op::Delete(range) => json!({ "request_delete_range": range.bounds() }),
+        Op::If(inner) => json!({ "request_txn": inner.to_json() }),
+        Op::Get(range) => {
+            let mut fields = range.bounds();
+            fields.insert("sort_target".into(), "CREATE".into());
+            fields.insert("sort_order".into(), "ASCEND".into());
+            json!({ "request_range": fields })
+        }
+        Op::Newest {
+            range,
+            before,
+            limit,
+        } => {
+            let mut fields = range.bounds();
+            fields.insert("sort_target".into(), "CREATE".into());
+            fields.insert("sort_order".into(), "DESCEND".into());
+            if let Some(limit) = limit {
+                fields.insert("limit".into(), limit.to_string().into());
+            }
+            if let Some(before) = before {
+                // 0 stands for no limit, and nothing is created before the first revision.
+                let last = before.saturating_sub(1).max(1).to_string();
+                fields.insert("max_create_revision".into(), last.into());
+            }
+            json!({ "request_range": fields })
+        }
+        Op::List {
+            prefix,
+            from,
+            limit,
+            keys_only,
+        } => json!({ "request_range": {
+            "key": text(from.as_ref().filter(|from| *from > prefix).unwrap_or(prefix)),
+            "range_end": end(prefix),
+            "limit": limit.to_string(),
+            "keys_only": keys_only,
+        } }),
+    }
+}
+
+/// The first key behind all that begin with the prefix.
+fn end(prefix: &str) -> Value {
+    let mut end = prefix.as_bytes().to_vec();
+    // No byte of UTF-8 is the last that there is.
+    match end.last_mut() {
+        Some(last) => *last += 1,
+        // All keys there are.
+        None => end.push(0),
+    }
+    bytes(&end)
+}
+
+fn text(text: &str) -> Value {
+    bytes(text.as_bytes())
+}
+
+fn bytes(bytes: &[u8]) -> Value {
+    BASE64.encode(bytes).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compares_say_what_their_names_do() {
+        let range = || Range::Prefix("a/".into());
+        let compares = vec![
+            Compare::Absent(range()),
+            Compare::CreatedAt("a".into(), 7),
+            Compare::CreatedBefore(range(), 7),
+            Compare::NoneCreatedBefore(range(), 7),
+            Compare::ModifiedAt("a".into(), 7),
+            Compare::Value("a".into(), b"b".to_vec()),
+        ];
+        let written = Txn {
+            compares,
+            ..Txn::default()
+        };
+        let written = written.to_json();
+        let (key, all) = ("YQ==", json!({ "key": "YS8=", "range_end": "YTA=" }));
+        let with = |fields: &Value, more: Value| {
+            let mut fields = fields.as_object().unwrap().clone();
+            fields.extend(more.as_object().unwrap().clone());
+            Value::from(fields)
+        };
+        let created = |result, at: &str| json!({ "target": "CREATE", "result": result, "create_revision": at });
+        assert_eq!(
+            written["compare"],
+            json!([
+                with(&all, created("EQUAL", "0")),
+                with(&json!({ "key": key }), created("EQUAL", "7")),
+                with(&all, created("LESS", "7")),
+                with(&all, created("GREATER", "6")),
+                { "key": key, "target": "MOD", "result": "EQUAL", "mod_revision": "7" },
+                { "key": key, "target": "VALUE", "result": "EQUAL", "value": "Yg==" },
+            ])
+        );
+    }
+
+    #[test]
+    fn operations_name_keys_and_ranges() {
+        let list = |from: Option<&str>| Op::List {
+            prefix: "a/".into(),
+            from: from.map(String::from),
+            limit: 3,
+            keys_only: true,
+        };
+        let put = Op::Put {
+            key: "a".into(),
+            value: b"b".to_vec(),
+            lease: Some(LeaseId(9)),
+        };
+        let inner = Txn {
+            compares: vec![Compare::CreatedAt("a".into(), 7)],
+            then: vec![Op::Delete(Range::Key("a".into()))],
+            otherwise: vec![],
+        };
+        let then = vec![
+            put,
+            Op::Delete(Range::Key("a".into())),
+            Op::Get(Range::Prefix("a/".into())),
+            Op::If(inner.clone()),
+        ];
+        let otherwise = vec![list(None), list(Some("a/b")), list(Some("A"))];
+        let written = Txn {
+            compares: vec![],
+            then,
+            otherwise,
+        };
+        let written = written.to_json();
+        let range = |from: &str| json!({ "request_range": { "key": from, "range_end": "YTA=", "limit": "3", "keys_only": true } });
+        let sorted = json!({ "key": "YS8=", "range_end": "YTA=", "sort_target": "CREATE", "sort_order": "ASCEND" });
+        assert_eq!(
+            written["success"],
+            json!([
+                { "request_put": { "key": "YQ==", "value": "Yg==", "lease": "9" } },
+                { "request_delete_range": { "key": "YQ==" } },
+                { "request_range": sorted },
+                { "request_txn": inner.to_json() },
+            ])
+        );
+        assert_eq!(
+            written["failure"],
+            json!([range("YS8="), range("YS9i"), range("YS8=")])
+        );
     }
 }

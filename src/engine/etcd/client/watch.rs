@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::answers::Event;
+use super::answers::{Event, Told, told};
 use super::connection::{Connection, Incoming};
 use super::failure::{Effect, Failed, Failure};
 use super::hosts::{Hosts, Used};
-use super::json::{Told, told};
+use super::login::Exchange;
+use super::txn::Range;
 use crate::base::clock::Deadline;
 
 /// A watch of keys. Dropped, it ends at the servers, too.
 #[derive(Debug)]
-pub(in crate::engine::etcd) struct Watch {
+pub(crate) struct Watch {
     messages: Messages,
     used: Used,
     hosts: Arc<Hosts>,
@@ -29,16 +30,13 @@ impl Watch {
     }
 
     /// It tells of all that comes after that revision, and of nothing before.
-    pub(in crate::engine::etcd) fn begins_after(&self) -> u64 {
+    pub(crate) fn begins_after(&self) -> u64 {
         self.messages.begins_after
     }
 
     /// Blocks until there are events, or until then: then there are none. After a failure it tells of nothing any more. A host that
     /// hangs tells of nothing either: so it fails also where another host is asked first by now.
-    pub(in crate::engine::etcd) fn next(
-        &mut self,
-        until: &Deadline,
-    ) -> Result<Vec<Event>, Failure> {
+    pub(crate) fn next(&mut self, until: &Deadline) -> Result<Vec<Event>, Failure> {
         if self.hosts.preferred() != self.used.host {
             let cause = "another host answers in place of that of a watch";
             return Err(Failure::Unreachable(cause.into()));
@@ -72,13 +70,14 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// Waits by the connection's deadline until the watch of each range has begun. What is told before the last has is told by none: the
+    /// Asks, and waits until the watch of each range has begun. What is told before the last has is told by none: the
     /// watch begins after it.
     pub(super) fn begin(
-        connection: &mut Connection,
-        incoming: Incoming,
-        ranges: usize,
+        host: &mut Exchange<'_>,
+        ranges: &[Range],
+        puts: bool,
     ) -> Result<Self, Failed> {
+        let incoming = host.begin("/v3/watch", &request(ranges, puts))?;
         let mut messages = Messages {
             incoming,
             begins_after: 0,
@@ -86,8 +85,8 @@ impl Messages {
             looked_at: 0,
         };
         let mut begun = 0;
-        while begun < ranges {
-            let after = match messages.next(connection)? {
+        while begun < ranges.len() {
+            let after = match messages.next(host.connection)? {
                 Told::Begun(revision) => {
                     begun += 1;
                     revision
@@ -107,7 +106,7 @@ impl Messages {
                     serde_json::from_slice(&line).map_err(|_| Failed::surprised())?;
                 return match told(&message) {
                     Some(told) => Ok(told),
-                    None => Err(Failed::told(&message).unwrap_or_else(Failed::surprised)),
+                    None => Err(Failed::not_understood(&message)),
                 };
             }
             let before = self.text.len();
@@ -129,4 +128,17 @@ impl Messages {
         self.looked_at = 0;
         Some(std::mem::replace(&mut self.text, rest))
     }
+}
+
+/// What the servers are asked for, a line for each range. A watch that was to begin in the past would be told of nothing for up to
+/// 100 ms.
+fn request(ranges: &[Range], puts: bool) -> Vec<u8> {
+    let create = |range: &Range| {
+        let mut fields = range.bounds();
+        if !puts {
+            fields.insert("filters".into(), json!(["NOPUT"]));
+        }
+        format!("{}\n", json!({ "create_request": fields }))
+    };
+    ranges.iter().map(create).collect::<String>().into_bytes()
 }
