@@ -155,10 +155,10 @@ impl Connection {
                 return Err(strange("its answer is longer than 16 MiB".into()));
             }
             if !incoming.body.is_over() && output.len() == before && !self.read()? {
-                if !incoming.body.ends_when_closed() {
+                if incoming.body != Body::UntilClosed {
                     return Err(self.unclear(ErrorKind::UnexpectedEof.into()));
                 }
-                incoming.body = Body::of_length(0);
+                incoming.body = Body::Length(0);
             }
         }
         Ok(())
