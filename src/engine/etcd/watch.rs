@@ -68,9 +68,8 @@ impl EtcdWatch {
 
     /// Whether events tell of one that counts. A watch that goes on may tell of what is over.
     fn is_news(&self, events: &[Event]) -> bool {
-        let counts = |key: &[u8]| self.keys.iter().any(|one| one.as_bytes() == key);
         let mut new = events.iter().filter(|one| self.revision < one.revision);
-        new.any(|event| counts(&event.key))
+        new.any(|event| self.keys.contains(&event.key))
     }
 }
 
@@ -118,8 +117,7 @@ impl LineWatch for EtcdWatch {
             if self.is_news(&events) || self.looks.take_if(|at| at.is_over()).is_some() {
                 return Ok(true);
             }
-            let is_before =
-                |event: &Event| self.before.as_deref().map(str::as_bytes) == Some(&event.key);
+            let is_before = |event: &Event| self.before.as_ref() == Some(&event.key);
             if events.iter().any(is_before) {
                 self.before = None;
                 self.looks = Some(Deadline::after(self.time_to_go_in));

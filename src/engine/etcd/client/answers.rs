@@ -93,8 +93,8 @@ pub(crate) struct MemberStatus {
 /// A key was put or deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
-    pub(crate) key: Vec<u8>,
-    pub(crate) deleted: bool,
+    /// As in [`KeyValue`].
+    pub(crate) key: String,
     /// At which that was.
     pub(crate) revision: u64,
 }
@@ -112,20 +112,22 @@ pub(super) enum Told {
 /// The answer to a transaction.
 pub(super) fn transaction(answer: &Value) -> Option<Answer> {
     let header = answer.get("header")?;
-    let results = list(answer, "responses")?;
     Some(Answer {
         succeeded: flag(answer, "succeeded")?,
         revision: revision(header, "revision")?,
         by: seen(header)?,
-        results: results.iter().map(result).collect::<Option<_>>()?,
-        most_keys: results.iter().map(count).max().unwrap_or(0),
+        results: list(answer, "responses", result)?,
+        most_keys: list(answer, "responses", count)?
+            .into_iter()
+            .max()
+            .unwrap_or(0),
     })
 }
 
 /// The number of a lease that was granted, and its seconds.
 pub(super) fn lease(answer: &Value) -> Option<(LeaseId, u64)> {
-    let lease = lease_id(answer, "ID")??;
-    Some((lease, number(answer, "TTL")?)).filter(|(_, seconds)| *seconds > 0)
+    let granted = (LeaseId(number(answer, "ID")?), number(answer, "TTL")?);
+    Some(granted).filter(|(_, seconds)| *seconds > 0)
 }
 
 /// For how many seconds a lease was granted that is there.
@@ -138,22 +140,19 @@ pub(super) fn keep_alive(answer: &Value) -> Option<Renewal> {
     let result = answer.get("result")?;
     Some(Renewal {
         by: Some(seen(result.get("header")?)?),
-        is_there: number(result, "TTL")? > 0,
+        is_there: number::<u64>(result, "TTL")? > 0,
     })
 }
 
 /// The seconds that a lease has left; `Some(None)`: it is gone, which is told by -1.
 pub(super) fn time_to_live(answer: &Value) -> Option<Option<u64>> {
     answer.get("header")?;
-    if answer.get("TTL").is_some_and(|left| left == "-1") {
-        return Some(None);
-    }
-    number(answer, "TTL").map(Some)
+    let left: i64 = number(answer, "TTL")?;
+    Some(left.try_into().ok())
 }
 
 pub(super) fn status(answer: &Value) -> Option<MemberStatus> {
     let header = answer.get("header")?;
-    let errors = list(answer, "errors")?.iter();
     let leader = number(answer, "leader")?;
     Some(MemberStatus {
         version: answer.get("version")?.as_str()?.to_owned(),
@@ -163,9 +162,7 @@ pub(super) fn status(answer: &Value) -> Option<MemberStatus> {
         revision: revision(header, "revision")?,
         size: number(answer, "dbSize")?,
         is_learner: flag(answer, "isLearner")?,
-        errors: errors
-            .map(|error| Some(error.as_str()?.to_owned()))
-            .collect::<Option<_>>()?,
+        errors: list(answer, "errors", |error| Some(error.as_str()?.to_owned()))?,
     })
 }
 
@@ -181,16 +178,13 @@ pub(super) fn told(message: &Value) -> Option<Told> {
     if flag(result, "created")? {
         return revision(result.get("header")?, "revision").map(Told::Begun);
     }
-    let events = list(result, "events")?.iter();
-    events.map(event).collect::<Option<_>>().map(Told::Events)
+    list(result, "events", event).map(Told::Events)
 }
 
 fn event(event: &Value) -> Option<Event> {
     let entry = event.get("kv")?;
     Some(Event {
-        key: bytes(entry, "key")?,
-        // A put is the kind that is left out.
-        deleted: event.get("type").is_some_and(|kind| kind == "DELETE"),
+        key: text(entry, "key")?,
         revision: revision(entry, "mod_revision")?,
     })
 }
@@ -201,27 +195,24 @@ fn result(response: &Value) -> Option<OpResult> {
         "response_put" => Some(OpResult::Put),
         "response_delete_range" => number(of, "deleted").map(OpResult::Deleted),
         "response_txn" => flag(of, "succeeded").map(OpResult::If),
-        "response_range" => {
-            let entries = list(of, "kvs")?.iter().map(key_value);
-            entries.collect::<Option<_>>().map(OpResult::Got)
-        }
+        "response_range" => list(of, "kvs", key_value).map(OpResult::Got),
         _ => None,
     }
 }
 
 /// How many keys there are in a range.
-fn count(response: &Value) -> u64 {
-    let range = response.get("response_range");
-    range.and_then(|of| number(of, "count")).unwrap_or(0)
+fn count(response: &Value) -> Option<u64> {
+    number(response.get("response_range").unwrap_or(response), "count")
 }
 
 fn key_value(entry: &Value) -> Option<KeyValue> {
+    let lease = number(entry, "lease")?;
     Some(KeyValue {
-        key: String::from_utf8_lossy(&bytes(entry, "key")?).into_owned(),
+        key: text(entry, "key")?,
         value: bytes(entry, "value")?,
         created: revision(entry, "create_revision")?,
         modified: revision(entry, "mod_revision")?,
-        lease: lease_id(entry, "lease")?,
+        lease: (lease != 0).then_some(LeaseId(lease)),
     })
 }
 
@@ -233,12 +224,13 @@ fn seen(header: &Value) -> Option<Seen> {
 }
 
 /// A number, as text or as such.
-fn number(of: &Value, field: &str) -> Option<u64> {
-    match of.get(field) {
-        None => Some(0),
-        Some(Value::String(digits)) => digits.parse().ok(),
-        Some(number) => number.as_u64(),
-    }
+fn number<T: TryFrom<i128>>(of: &Value, field: &str) -> Option<T> {
+    let number = match of.get(field) {
+        None => 0,
+        Some(Value::String(digits)) => digits.parse().ok()?,
+        Some(number) => number.as_number()?.as_i128()?,
+    };
+    number.try_into().ok()
 }
 
 /// It is counted from: one that etcd can't have isn't understood.
@@ -246,22 +238,12 @@ fn revision(of: &Value, field: &str) -> Option<u64> {
     number(of, field).filter(|revision| i64::try_from(*revision).is_ok())
 }
 
-/// `Some(None)` without one.
-#[allow(
-    clippy::option_option,
-    reason = "the outer one says that it isn't understood"
-)]
-fn lease_id(of: &Value, field: &str) -> Option<Option<LeaseId>> {
-    let number = match of.get(field) {
-        None => 0,
-        Some(Value::String(digits)) => digits.parse().ok()?,
-        Some(number) => number.as_i64()?,
-    };
-    Some((number != 0).then_some(LeaseId(number)))
-}
-
 fn flag(of: &Value, field: &str) -> Option<bool> {
     of.get(field).map_or(Some(false), Value::as_bool)
+}
+
+fn text(of: &Value, field: &str) -> Option<String> {
+    Some(String::from_utf8_lossy(&bytes(of, field)?).into_owned())
 }
 
 fn bytes(of: &Value, field: &str) -> Option<Vec<u8>> {
@@ -271,10 +253,11 @@ fn bytes(of: &Value, field: &str) -> Option<Vec<u8>> {
     }
 }
 
-fn list<'a>(of: &'a Value, field: &str) -> Option<&'a [Value]> {
+/// What each of a list means.
+fn list<T>(of: &Value, field: &str, understand: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
     match of.get(field) {
-        None => Some(&[]),
-        Some(list) => list.as_array().map(Vec::as_slice),
+        None => Some(Vec::new()),
+        Some(list) => list.as_array()?.iter().map(understand).collect(),
     }
 }
 
@@ -370,15 +353,11 @@ mod tests {
             { "kv": { "key": "YQ==", "mod_revision": "5", "version": "1" } },
             { "type": "DELETE", "kv": { "key": "Yg==", "mod_revision": "6" } },
         ] }));
-        let event = |key: &[u8], deleted, revision| Event {
-            key: key.to_vec(),
-            deleted,
+        let event = |key: &str, revision| Event {
+            key: key.to_owned(),
             revision,
         };
-        assert_eq!(
-            events,
-            Told::Events(vec![event(b"a", false, 5), event(b"b", true, 6)])
-        );
+        assert_eq!(events, Told::Events(vec![event("a", 5), event("b", 6)]));
         let denied =
             json!({ "canceled": true, "created": true, "cancel_reason": "permission denied" });
         assert_eq!(message(denied), Told::Ended("permission denied".into()));
