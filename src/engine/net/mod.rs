@@ -12,7 +12,7 @@ pub(super) mod limits;
 pub(super) mod no_tls;
 pub(super) mod pool;
 pub(super) mod resolver;
-#[cfg(feature = "zookeeper")]
+#[cfg(any(feature = "etcd", feature = "zookeeper"))]
 pub(super) mod rotation;
 pub(super) mod socket;
 pub(super) mod stream;

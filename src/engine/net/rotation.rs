@@ -31,7 +31,10 @@ impl Rotation {
 
     /// That host has answered.
     pub(in crate::engine) fn answered(&self, host: usize) {
-        self.first.store(host, Ordering::Relaxed);
+        // Threads that find it so don't take the cache line from each other.
+        if self.first() != host {
+            self.first.store(host, Ordering::Relaxed);
+        }
     }
 
     /// That host has failed: it is asked after all others, unless another thread has found a better one already.

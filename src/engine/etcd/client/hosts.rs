@@ -1,8 +1,6 @@
 //! The hosts of a URL, and who is asked next when one fails.
 
-use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::connection::Connection;
@@ -15,13 +13,14 @@ use crate::engine::net::address::{Endpoint, HostPort};
 use crate::engine::net::connector::Connector;
 use crate::engine::net::limits::SHORTEST_SHARE;
 use crate::engine::net::pool::Pool;
+use crate::engine::net::rotation::Rotation;
 use crate::engine::net::tls::Trust;
 
 /// The hosts of a URL. All know the same: the one that answered last is asked first.
 #[derive(Debug)]
 pub(super) struct Hosts {
     all: Vec<Host>,
-    preferred: AtomicUsize,
+    pub(super) rotation: Rotation,
     connect_timeout: Duration,
     io_timeout: Duration,
 }
@@ -44,10 +43,6 @@ pub(super) struct Used {
     pub(super) connection: Connection,
 }
 
-/// How long each host is waited for at first, where there are others. A host that takes longer to connect is tried again
-/// after all others.
-const FIRST_SHARE: Duration = Duration::from_millis(250);
-
 impl Hosts {
     pub(super) fn new(
         hosts: &[HostPort],
@@ -64,9 +59,12 @@ impl Hosts {
                 seen: Mutex::default(),
             })
         });
+        let rotation = Rotation::new(hosts.len());
+        // They are asked in the order of the URL.
+        rotation.answered(0);
         Ok(Hosts {
             all: all.collect::<Result<_, Failure>>()?,
-            preferred: AtomicUsize::new(0),
+            rotation,
             connect_timeout,
             io_timeout,
         })
@@ -80,9 +78,11 @@ impl Hosts {
             pool: host.pool.after_fork(),
             seen: Mutex::default(),
         });
+        let rotation = Rotation::new(self.all.len());
+        rotation.answered(self.rotation.first());
         Hosts {
             all: all.collect(),
-            preferred: AtomicUsize::new(self.preferred()),
+            rotation,
             ..*self
         }
     }
@@ -95,18 +95,6 @@ impl Hosts {
     /// How long a host that can be reached needs for an answer at most.
     pub(super) fn patience(&self) -> Duration {
         self.connect_timeout.saturating_add(self.io_timeout)
-    }
-
-    pub(super) fn preferred(&self) -> usize {
-        self.preferred.load(Ordering::Relaxed)
-    }
-
-    /// Has another host asked first, if it is this one that was.
-    pub(super) fn avoid(&self, host: usize) {
-        let next = (host + 1) % self.all.len();
-        // Another thread may have found a better one.
-        let order = Ordering::Relaxed;
-        let _ = self.preferred.compare_exchange(host, next, order, order);
     }
 
     /// For the next question.
@@ -128,50 +116,33 @@ impl Hosts {
         deadline: &Deadline,
         mut ask: impl FnMut(&mut Connection, &Deadline) -> Result<T, Failed>,
     ) -> Result<(T, Used), Failed> {
-        let mut untried = self.in_order();
-        let mut patience = match untried.len() {
-            1 => Duration::MAX,
-            _ => FIRST_SHARE,
-        };
-        let mut reasons = Reasons::default();
+        let mut turns = self.rotation.turns(self.connect_timeout);
+        let (mut reasons, mut was_slow) = (Reasons::default(), false);
         loop {
-            let round = mem::take(&mut untried);
-            let mut failed = None;
-            for (nth, host) in round.iter().copied().enumerate() {
-                let attempt = Attempt {
-                    hosts: self,
-                    host,
-                    left: u32::try_from(round.len() - nth).unwrap_or(u32::MAX),
-                    patience,
-                    is_repeatable,
-                    deadline,
-                };
-                let unmade = match attempt.make(&mut ask) {
-                    Ok(answer) => return Ok(answer),
-                    Err(unmade) => unmade,
-                };
-                reasons.add(&self.all[host].name, unmade.failed());
-                match unmade {
-                    Unmade::Final(failed) => return Err(reasons.told_by(failed)),
-                    Unmade::Slow(slow) => {
-                        untried.push(host);
-                        failed = Some(slow);
-                    }
-                    Unmade::Failed(other) => failed = Some(other),
-                }
-            }
-            let is_last = untried.is_empty() || patience == Duration::MAX || deadline.is_over();
-            if let Some(failed) = failed.filter(|_| is_last) {
+            let left = turns.left();
+            let (host, connects_within) = turns.next(deadline.remaining());
+            let attempt = Attempt {
+                hosts: self,
+                host,
+                left,
+                connects_within,
+                is_repeatable,
+                deadline,
+            };
+            let failed = match attempt.make(&mut ask) {
+                Ok(answer) => return Ok(answer),
+                Err(failed) => failed,
+            };
+            reasons.add(&self.all[host].name, &failed);
+            was_slow |= failed.effect == Effect::Undone && failed.why.is_timeout();
+            // A host that took longer than its turn to connect is tried again after all others, where there are some.
+            let has_another_round = self.all.len() > 1 && was_slow;
+            let is_last = turns.is_round_over() && !has_another_round;
+            if is_last || !attempt.may_go_on(&failed) {
                 return Err(reasons.told_by(failed));
             }
-            patience = Duration::MAX;
+            was_slow &= !turns.is_round_over();
         }
-    }
-
-    /// All hosts, as they are to be asked.
-    fn in_order(&self) -> Vec<usize> {
-        let (first, count) = (self.preferred(), self.all.len());
-        (0..count).map(|nth| (first + nth) % count).collect()
     }
 
     /// Asks that host alone, within the time to connect.
@@ -194,27 +165,9 @@ struct Attempt<'a> {
     /// How many hosts are still to be tried, with this one.
     left: u32,
     /// How long connecting may take at most.
-    patience: Duration,
+    connects_within: Duration,
     is_repeatable: bool,
     deadline: &'a Deadline,
-}
-
-/// Why there was no answer.
-enum Unmade {
-    /// There was no connection in the time that it had, which may be little.
-    Slow(Failed),
-    /// Another host may be asked.
-    Failed(Failed),
-    /// No other may be asked, or there is no time.
-    Final(Failed),
-}
-
-impl Unmade {
-    fn failed(&self) -> &Failed {
-        match self {
-            Unmade::Slow(failed) | Unmade::Failed(failed) | Unmade::Final(failed) => failed,
-        }
-    }
 }
 
 /// Which hosts were asked in vain, and why.
@@ -242,7 +195,7 @@ impl Attempt<'_> {
     fn make<T>(
         &self,
         ask: &mut impl FnMut(&mut Connection, &Deadline) -> Result<T, Failed>,
-    ) -> Result<(T, Used), Unmade> {
+    ) -> Result<(T, Used), Failed> {
         let host = &self.hosts.all[self.host];
         let began = time::now();
         if let Some(idle) = host.pool.take(began, Connection::is_quiet) {
@@ -251,38 +204,30 @@ impl Attempt<'_> {
                 Err(failed) if self.deserves_another(&failed) => {
                     host.pool.close_those_before(began);
                 }
-                answer => return answer.map_err(|failed| self.unmade(failed)),
+                answer => return answer,
             }
         }
-        let share = self.deadline.remaining() / self.left;
-        let limit = share.min(self.patience).min(self.hosts.connect_timeout);
-        match host.connect(&self.deadline.within(limit)) {
-            Ok(connection) => {
-                let asked = self.on(connection, self.left, ask);
-                asked.map_err(|failed| self.unmade(failed))
-            }
-            Err(failed) if failed.why.is_timeout() => Err(Unmade::Slow(failed)),
+        match host.connect(&self.deadline.within(self.connects_within)) {
+            Ok(connection) => self.on(connection, self.left, ask),
             Err(failed) => {
-                self.hosts.avoid(self.host);
-                Err(self.unmade(failed))
+                if !failed.why.is_timeout() {
+                    self.hosts.rotation.failed(self.host);
+                }
+                Err(failed)
             }
         }
     }
 
-    fn unmade(&self, failed: Failed) -> Unmade {
-        if self.deadline.is_over() || !failed.may_be_asked_elsewhere(self.is_repeatable) {
-            Unmade::Final(failed)
-        } else {
-            Unmade::Failed(failed)
-        }
+    /// Whether the same may be asked once more, of this host or another.
+    fn may_go_on(&self, failed: &Failed) -> bool {
+        !self.deadline.is_over() && failed.may_be_asked_elsewhere(self.is_repeatable)
     }
 
     /// Whether a new connection may do better than one that was idle, which something on the way may have forgotten. A host
     /// that is slow isn't waited for twice while there are others.
     fn deserves_another(&self, failed: &Failed) -> bool {
-        let may = failed.may_be_asked_elsewhere(self.is_repeatable);
         let is_alone = self.hosts.all.len() == 1;
-        may && (is_alone || !failed.why.is_timeout()) && !self.deadline.is_over()
+        self.may_go_on(failed) && (is_alone || !failed.why.is_timeout())
     }
 
     fn on<T>(
@@ -295,9 +240,7 @@ impl Attempt<'_> {
         let host = self.host;
         match ask(&mut connection, &self.answer_by(left)) {
             Ok(answer) => {
-                if self.hosts.preferred() != host {
-                    self.hosts.preferred.store(host, Ordering::Relaxed);
-                }
+                self.hosts.rotation.answered(host);
                 Ok((answer, Used { host, connection }))
             }
             Err(failed) if matches!(failed.effect, Effect::Refused | Effect::UnknownToken) => {
@@ -308,7 +251,7 @@ impl Attempt<'_> {
                 connection.give_up();
                 let was_hasty = self.deadline.is_cancelled() || time::since(began) < SHORTEST_SHARE;
                 if !(failed.why.is_timeout() && was_hasty) {
-                    self.hosts.avoid(host);
+                    self.hosts.rotation.failed(host);
                 }
                 Err(failed)
             }

@@ -37,7 +37,7 @@ impl Watch {
     /// Blocks until there are events, or until then: then there are none. After a failure it tells of nothing any more. A host that
     /// hangs tells of nothing either: so it fails also where another host is asked first by now.
     pub(crate) fn next(&mut self, until: &Deadline) -> Result<Vec<Event>, Failure> {
-        if self.hosts.preferred() != self.used.host {
+        if self.hosts.rotation.first() != self.used.host {
             let cause = "another host answers in place of that of a watch";
             return Err(Failure::Unreachable(cause.into()));
         }
@@ -49,7 +49,7 @@ impl Watch {
                 Ok(Told::Ended(reason)) => return Err(Failed::ended(&reason).why),
                 Err(failed) if failed.why.is_timeout() => return Ok(Vec::new()),
                 Err(failed) => {
-                    self.hosts.avoid(self.used.host);
+                    self.hosts.rotation.failed(self.used.host);
                     return Err(failed.why);
                 }
             }
