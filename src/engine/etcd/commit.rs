@@ -107,7 +107,7 @@ impl LineLeases for EtcdStore {
             None => Vec::new(),
         };
         if let Some(lease) = kept {
-            self.leases.revoke(lease, deadline);
+            self.leases.revoke(lease.id, deadline);
         }
         Ok(Committed::Refused { found, is_repeated })
     }
@@ -234,7 +234,7 @@ impl EtcdStore {
             self.retire(other, deadline);
         } else if let Some(lease) = first.and_then(|(_, entry)| entry.session) {
             // A question of the other that comes late would take the entries back.
-            self.leases.end(LeaseId(lease), deadline);
+            self.leases.revoke(LeaseId(lease), deadline);
         }
     }
 

@@ -106,7 +106,7 @@ impl EtcdStore {
 
     /// Moves the owner's entry to a long lease.
     pub(super) fn stretch(&self, request: Request<'_>, own: &Own, deadline: &Deadline) -> Entered {
-        let lease = self.leases.take_long(request.ttl, deadline);
+        let lease = self.leases.take(request.ttl, true, deadline);
         let lease = lease.map_err(Unanswered::unsent)?;
         self.moves_to(request, lease);
         let look = Look::of(self, request, own, own.created);

@@ -57,9 +57,9 @@ pub(super) struct Leases {
 /// What has to be told of owners that are gone.
 #[derive(Debug, Default)]
 struct Memory {
-    lease: Option<ServerLease>,
-    /// The one that was asked for last, and when at first: it may be there without an answer.
-    asked: Option<(LeaseId, BootInstant)>,
+    /// The lease that was asked for last, and when at first: it may be there without an answer.
+    lease: Option<(LeaseId, BootInstant)>,
+    is_granted: bool,
     /// How many keys there are, perhaps, also of those before it.
     keys: usize,
 }
@@ -74,24 +74,21 @@ impl Leases {
         }
     }
 
-    /// A lease that nobody uses, with most of its time left.
-    pub(super) fn take(&self, ttl: Duration, deadline: &Deadline) -> Result<ServerLease, Failure> {
-        match self.spare(ttl, false) {
-            Some(lease) => Ok(lease),
-            None => self.grant(ttl, deadline).map(|(lease, _)| lease),
-        }
-    }
-
-    /// A long one.
-    pub(super) fn take_long(
+    /// A lease that nobody uses, with most of its time left: perhaps a long one.
+    pub(super) fn take(
         &self,
         ttl: Duration,
+        is_long: bool,
         deadline: &Deadline,
     ) -> Result<ServerLease, Failure> {
-        if let Some(lease) = self.spare(ttl, true) {
+        if let Some(lease) = self.spare(ttl, is_long) {
             return Ok(lease);
         }
-        let granted = self.grant_as((LeaseId::new_long(), false), ttl * LONG, deadline);
+        let (lease, time) = match is_long {
+            true => (LeaseId::new_long(), ttl * LONG),
+            false => (LeaseId::new(), ttl),
+        };
+        let granted = self.grant_as((lease, false), time, deadline);
         granted.map(|(lease, _)| lease)
     }
 
@@ -143,52 +140,44 @@ impl Leases {
         spare.insert(place, lease);
     }
 
-    /// Ends a lease, and all that it has; what it may still get is refused. Where that fails, it ends with its ttl.
-    pub(super) fn revoke(&self, lease: ServerLease, deadline: &Deadline) {
-        self.end(lease.id, deadline);
-    }
-
-    /// The same for one that may be of another process.
-    pub(super) fn end(&self, lease: LeaseId, deadline: &Deadline) {
+    /// Ends a lease, which may be of another process, and all that it has; what it may still get is refused. Where that fails, it
+    /// ends with its ttl.
+    pub(super) fn revoke(&self, lease: LeaseId, deadline: &Deadline) {
         if let Err(e) = self.client.revoke(lease, deadline) {
             log::debug!("a lease at etcd is left to its ttl: {e:?}");
         }
     }
 
-    /// That of what has to be told of owners that are gone.
+    /// That of what has to be told of owners that are gone. Threads that ask at once ask for the same.
     pub(super) fn memory(&self, deadline: &Deadline) -> Result<LeaseId, Failure> {
-        if let Some(id) = self.remembering() {
-            return Ok(id);
+        let (id, is_granted) = self.to_remember();
+        if !is_granted {
+            self.grant_as((id, true), MEMORY, deadline)?;
+            let mut memory = self.memory.lock();
+            memory.is_granted |= memory.lease.is_some_and(|(asked, _)| asked == id);
         }
-        let (id, since) = self.to_remember();
-        let (granted, _) = self.grant_as((id, true), MEMORY, deadline)?;
-        let mut memory = self.memory.lock();
-        memory.lease = Some(ServerLease { since, ..granted });
-        memory.asked = None;
         Ok(id)
     }
 
-    /// The lease to ask for, and since when it may be there. Threads that ask at once ask for the same.
-    fn to_remember(&self) -> (LeaseId, BootInstant) {
+    /// The lease, and whether it is there.
+    fn to_remember(&self) -> (LeaseId, bool) {
         let (mut memory, now) = (self.memory.lock(), self.clock.now());
         let is_young = |since: BootInstant| now.since(since) < MEMORY / 2;
-        if let Some((id, since)) = memory.asked.filter(|asked| is_young(asked.1)) {
-            return (id, since);
+        if let Some((id, _)) = memory.lease.filter(|(_, since)| is_young(*since)) {
+            return (id, memory.is_granted);
         }
         let id = LeaseId::new();
-        memory.asked = Some((id, now));
-        (id, now)
+        (memory.lease, memory.is_granted) = (Some((id, now)), false);
+        (id, false)
     }
 
     /// It isn't there any more.
     pub(super) fn lose_memory(&self) {
-        self.memory.lock().lease = None;
-    }
-
-    fn remembering(&self) -> Option<LeaseId> {
-        let lease = self.memory.lock().lease?;
-        let used = self.clock.now().since(lease.since);
-        (used < MEMORY / 2).then_some(lease.id)
+        let mut memory = self.memory.lock();
+        // Otherwise another is asked for already.
+        if std::mem::take(&mut memory.is_granted) {
+            memory.lease = None;
+        }
     }
 
     /// It has a key more, perhaps.
@@ -205,15 +194,16 @@ impl Leases {
     /// Ends what nobody needs any more, when the last user of the engine has gone; spare leases as far as there is time.
     pub(super) fn close(&self, deadline: &Deadline) {
         let memory = std::mem::take(&mut *self.memory.lock());
-        let known = memory.lease.filter(|_| memory.keys == 0);
-        let asked = memory.asked.map(|(id, _)| id);
+        let unused = memory
+            .lease
+            .filter(|_| memory.keys == 0 || !memory.is_granted);
         let spare = std::mem::take(&mut *self.spare.lock());
-        let all = known.into_iter().chain(spare).map(|lease| lease.id);
-        for lease in all.chain(asked) {
+        let spare = spare.into_iter().map(|lease| lease.id);
+        for lease in unused.map(|(id, _)| id).into_iter().chain(spare) {
             if deadline.is_over() {
                 return;
             }
-            self.end(lease, deadline);
+            self.revoke(lease, deadline);
         }
     }
 }

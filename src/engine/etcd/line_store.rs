@@ -167,7 +167,7 @@ impl LineStore for EtcdStore {
 
     fn settle(&self, request: Request<'_>, deadline: &Deadline) {
         if let Some(own) = self.owners.get(request.owner) {
-            self.leases.revoke(own.lease, deadline);
+            self.leases.revoke(own.lease.id, deadline);
         }
     }
 

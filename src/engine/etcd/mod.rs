@@ -61,7 +61,7 @@ fn check(store: &EtcdStore, options: &Options) -> Result<()> {
     let granted = store.leases.grant(asked, &deadline);
     let (lease, seconds) = granted.map_err(|e| store.error(None, e))?;
     if !is_whole || seconds > whole_seconds(asked) {
-        store.leases.revoke(lease, &deadline);
+        store.leases.revoke(lease.id, &deadline);
         return Err(invalid_ttl(options.ttl, Duration::from_secs(seconds)));
     }
     store.leases.give_back(lease);

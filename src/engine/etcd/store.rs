@@ -86,7 +86,7 @@ impl EtcdStore {
             since: host_millis(),
             token: None,
         };
-        let lease = self.leases.take(request.ttl, deadline)?;
+        let lease = self.leases.take(request.ttl, false, deadline)?;
         let own = Own {
             keepalive: next_keepalive(lease.since, request.ttl),
             lease,
@@ -124,7 +124,7 @@ impl EtcdStore {
     /// Ends the owner's lease, and that to which its entry may have been moved.
     pub(super) fn revoke_all(&self, own: &Own, deadline: &Deadline) {
         let leases = [Some(own.lease), own.moving].into_iter().flatten();
-        leases.for_each(|lease| self.leases.revoke(lease, deadline));
+        leases.for_each(|lease| self.leases.revoke(lease.id, deadline));
     }
 
     /// Carries out what may change something for an owner.
