@@ -1,7 +1,7 @@
 //! What an owner does with a lock that it has: only if its entries are as it has written them, or as they were found.
 
-use super::client::{Answer, Compare, Failure, KeyValue, LeaseId, Op, OpResult, Txn};
-use super::entry::{Text, entry_of};
+use super::client::{Answer, Compare, Failure, LeaseId, Op, OpResult, Txn};
+use super::entry::{Text, entry_of, line_of};
 use super::keys::Keys;
 use super::leases::ServerLease;
 use super::owners::Own;
@@ -117,11 +117,7 @@ impl LineLeases for EtcdStore {
         let ops: Vec<_> = keys.iter().map(|keys| Op::Get(keys.line())).collect();
         let answer = self.until_read(Some(request.key().name()), &ops, deadline)?;
         let lines = keys.iter().zip(got(answer));
-        let line = |(keys, found): (&Keys, Vec<KeyValue>)| {
-            let prefix = keys.line_prefix();
-            Line::of(found.into_iter().map(|one| entry_of(&prefix, one)))
-        };
-        Ok(lines.map(line).collect())
+        Ok(lines.map(|(keys, found)| line_of(keys, found)).collect())
     }
 
     fn resume(
@@ -178,7 +174,7 @@ impl EtcdStore {
         let may_lack_lease = matches!(commit.entries, Write::Become { .. });
         let write = || match self.write(request.owner, txn, deadline) {
             Err(e) if may_lack_lease && matches!(e.error, Failure::LeaseGone) => Ok(None),
-            Err(e) => Err(self.unanswered(request, e)),
+            Err(e) => Err(self.unanswered(request.key().name(), e)),
             Ok(answer) => Ok(Some(answer)),
         };
         let (answer, is_repeated) = until_answered(deadline, write)?;
@@ -349,7 +345,7 @@ fn found(answer: Answer, keys: &[Keys], request: Request<'_>) -> Vec<Found> {
     for keys in keys {
         let (entry, broken) = (got.next(), got.next());
         let entry = entry.and_then(|found| found.into_iter().next());
-        let entry = entry.map(|entry| entry_of(&keys.line_prefix(), entry));
+        let entry = entry.map(|entry| entry_of(keys, entry));
         found.push(Found {
             own: entry.filter(|entry| is_of(entry, request)),
             is_broken: broken.is_some_and(|broken| !broken.is_empty()),

@@ -36,18 +36,13 @@ impl EtcdStore {
         deadline: &Deadline,
     ) -> Entered {
         let keys = self.keys(request.claim);
-        let mut compares = Vec::with_capacity(2 * keys.len());
-        for keys in &keys {
-            compares.push(Compare::Absent(keys.line()));
+        let free = |keys: &Keys| {
             let broken = keys.broken(uuid_of(request.owner));
-            compares.push(Compare::Absent(Range::Key(broken)));
-        }
-        let mut then: Vec<_> = keys
-            .iter()
-            .map(|keys| put_place(keys, own, own.lease.id))
-            .collect();
+            [keys.line(), Range::Key(broken)].map(Compare::Absent)
+        };
+        let mut then = put_under(&keys, own, own.lease.id);
         then.extend(self.entering(request, own, &keys, deadline)?);
-        let mut otherwise = Vec::with_capacity(3 * keys.len());
+        let mut otherwise = Vec::new();
         if waits {
             let stand = |keys| stand_in_line(keys, own, request.owner);
             otherwise.extend(keys.iter().map(stand));
@@ -55,7 +50,7 @@ impl EtcdStore {
         let look = Look::of(self, request, own, None);
         otherwise.extend(look.ops());
         let txn = Txn {
-            compares,
+            compares: keys.iter().flat_map(free).collect(),
             then,
             otherwise,
         };
@@ -76,15 +71,14 @@ impl EtcdStore {
         let keys = self.keys(request.claim);
         let look = Look::of(self, request, own, Some(created));
         let has_to_move = has_to_move(own);
-        let mut compares = Vec::with_capacity(2 * keys.len());
-        for keys in &keys {
+        let is_first = |keys: &Keys| {
             // It is there since then: one that was deleted, and put again late, has others ahead of it.
-            compares.push(match has_to_move {
+            let is_there = match has_to_move {
                 true => as_written(keys, own),
                 false => Compare::CreatedAt(keys.place(&own.id), created),
-            });
-            compares.push(Compare::NoneCreatedBefore(keys.line(), created));
-        }
+            };
+            [is_there, Compare::NoneCreatedBefore(keys.line(), created)]
+        };
         let mut then = self.entering(request, own, &keys, deadline)?;
         if has_to_move {
             let lease = self.leases.grant(request.ttl, deadline);
@@ -93,7 +87,7 @@ impl EtcdStore {
             then.extend(put_under(&keys, own, lease.id));
         }
         let txn = Txn {
-            compares,
+            compares: keys.iter().flat_map(is_first).collect(),
             then,
             otherwise: look.ops(),
         };
@@ -237,26 +231,17 @@ impl EtcdStore {
     ) -> Entered {
         let keys = self.keys(request.claim);
         let look = Look::of(self, request, own, None);
-        let mut compares: Vec<_> = match when {
-            When::Always => Vec::new(),
-            When::IfFree => keys
-                .iter()
-                .map(|keys| Compare::Absent(keys.line()))
-                .collect(),
-            When::AsSeen(revision) => keys
-                .iter()
-                .map(|keys| Compare::CreatedBefore(keys.line(), revision + 1))
-                .collect(),
+        let lets_in = |keys: &Keys| match when {
+            When::Always => None,
+            When::IfFree => Some(Compare::Absent(keys.line())),
+            When::AsSeen(revision) => Some(Compare::CreatedBefore(keys.line(), revision + 1)),
         };
         let is_new = |keys| is_new(keys, own, request.owner);
-        compares.extend(keys.iter().flat_map(is_new));
-        let mut then: Vec<_> = keys
-            .iter()
-            .map(|keys| put_place(keys, own, own.lease.id))
-            .collect();
+        let compares = keys.iter().filter_map(lets_in);
+        let mut then = put_under(&keys, own, own.lease.id);
         then.extend(look.ops());
         let txn = Txn {
-            compares,
+            compares: compares.chain(keys.iter().flat_map(is_new)).collect(),
             then,
             otherwise: look.ops(),
         };

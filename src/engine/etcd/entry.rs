@@ -8,9 +8,10 @@
 use std::fmt::Write;
 
 use super::client::KeyValue;
+use super::keys::Keys;
 use crate::base::claim::Mode;
 use crate::base::owner::Owner;
-use crate::engine::line::{Entry, Who};
+use crate::engine::line::{Entry, Line, Who};
 
 /// What an owner has written into its entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,8 +84,13 @@ impl Text {
     }
 }
 
-/// What stands in line under a key that begins so.
-pub(super) fn entry_of(prefix: &str, found: KeyValue) -> Entry {
+/// What stands in the line of that name.
+pub(super) fn line_of(keys: &Keys, found: Vec<KeyValue>) -> Line {
+    Line::of(found.into_iter().map(|found| entry_of(keys, found)))
+}
+
+/// What one of its keys holds.
+pub(super) fn entry_of(keys: &Keys, found: KeyValue) -> Entry {
     let text = Text::parse(&found.value);
     let who = match &text {
         Some(Text {
@@ -93,7 +99,8 @@ pub(super) fn entry_of(prefix: &str, found: KeyValue) -> Entry {
         Some(_) => Who::Kept,
         None => Who::Stranger,
     };
-    let id = found.key.strip_prefix(prefix).unwrap_or(&found.key);
+    let prefix = keys.line_prefix();
+    let id = found.key.strip_prefix(&prefix).unwrap_or(&found.key);
     Entry {
         id: id.to_owned(),
         place: found.created,

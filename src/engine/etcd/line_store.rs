@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::client::Failure;
 use super::far::may_stretch;
+use super::keys::Keys;
 use super::owners::Own;
 use super::store::{EtcdStore, delete, reading};
 use super::watch::EtcdWatch;
@@ -49,7 +50,7 @@ impl LineStore for EtcdStore {
                 self.drop_lease(request.owner, deadline);
                 Ok(Step::Lost)
             }
-            step => step.map_err(|e| self.unanswered(request, e)),
+            step => step.map_err(|e| self.unanswered(request.key().name(), e)),
         }
     }
 
@@ -86,7 +87,7 @@ impl LineStore for EtcdStore {
             ),
             _ => self.see(request, &own, deadline),
         };
-        step.map_err(|e| self.unanswered(request, e))
+        step.map_err(|e| self.unanswered(request.key().name(), e))
     }
 
     fn admit(
@@ -100,7 +101,7 @@ impl LineStore for EtcdStore {
         }
         let grant = (seen.is_abandoned, seen.value.clone());
         let step = self.granted(request, grant, deadline);
-        step.map_err(|e| self.unanswered(request, e))
+        step.map_err(|e| self.unanswered(request.key().name(), e))
     }
 
     fn rest(&self, request: Request<'_>) -> Duration {
@@ -121,15 +122,11 @@ impl LineStore for EtcdStore {
 
     fn leave(&self, request: Request<'_>, deadline: &Deadline) -> Result<(), Unanswered> {
         let own = self.known(request.owner);
-        let keys = self.keys(request.claim);
-        let mut ops = Vec::with_capacity(2 * keys.len());
-        for keys in &keys {
-            ops.push(delete(keys.place(&own.id)));
-            // It has done nothing that the next would have to be told.
-            ops.push(delete(keys.entered_by(&own.id)));
-        }
+        // It has done nothing that the next would have to be told.
+        let of_name = |keys: &Keys| [keys.place(&own.id), keys.entered_by(&own.id)].map(delete);
+        let ops = self.keys(request.claim).iter().flat_map(of_name).collect();
         let written = self.write(request.owner, &reading(ops), deadline);
-        written.map_err(|e| self.unanswered(request, e))?;
+        written.map_err(|e| self.unanswered(request.key().name(), e))?;
         if own.has_entered {
             self.leases.forgets();
             self.owners
@@ -210,7 +207,7 @@ impl EtcdStore {
                 Err(e) if matches!(e.error, Failure::LeaseGone) && !deadline.is_over() => {
                     self.leases.lose_memory();
                 }
-                step => return step.map_err(|e| self.unanswered(request, e)),
+                step => return step.map_err(|e| self.unanswered(request.key().name(), e)),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! How lines are looked at, and what that shows.
 
 use super::client::{Answer, KeyValue, Op};
-use super::entry::entry_of;
+use super::entry::line_of;
 use super::far::settle;
 use super::keys::{Keys, last_part};
 use super::owners::Own;
@@ -15,22 +15,14 @@ pub(super) struct Look<'a> {
     request: Request<'a>,
     own: &'a Own,
     keys: Vec<Keys>,
-    part: Part,
+    /// Whether whole lines are looked at, and not only the owner's entry, and those ahead of it.
+    is_whole: bool,
+    /// When the entry was created, if that is known.
+    created: Option<u64>,
+    /// So many of those ahead decide, the nearest ones; `None`: all.
+    deciding: Option<u32>,
     /// Whether to see who was let in alone, and hasn't released, and the value.
     for_grant: bool,
-}
-
-/// What is looked at of a line.
-#[derive(Clone, Copy)]
-enum Part {
-    Whole,
-    /// The owner's entry, and those ahead of it.
-    Ahead {
-        /// When the entry was created, if that is known.
-        created: Option<u64>,
-        /// So many decide, the nearest ones; `None`: all.
-        deciding: Option<u32>,
-    },
 }
 
 impl<'a> Look<'a> {
@@ -51,10 +43,9 @@ impl<'a> Look<'a> {
         let keys = store.keys(request.claim);
         Look {
             // etcd takes 128 operations in a transaction: of 40 names each may have three.
-            part: match keys.len() {
-                1 => Part::Ahead { created, deciding },
-                _ => Part::Whole,
-            },
+            is_whole: keys.len() > 1,
+            created,
+            deciding,
             for_grant: !request.claim.is_exclusive(),
             request,
             own,
@@ -65,16 +56,15 @@ impl<'a> Look<'a> {
     pub(super) fn ops(&self) -> Vec<Op> {
         let mut ops = Vec::with_capacity(4 * self.keys.len() + 1);
         for keys in &self.keys {
-            match self.part {
-                Part::Whole => ops.push(Op::Get(keys.line())),
-                Part::Ahead { created, .. } => {
-                    ops.push(get(keys.place(&self.own.id)));
-                    ops.push(Op::Newest {
-                        range: keys.line(),
-                        before: created,
-                        limit: self.limit(),
-                    });
-                }
+            if self.is_whole {
+                ops.push(Op::Get(keys.line()));
+            } else {
+                ops.push(get(keys.place(&self.own.id)));
+                ops.push(Op::Newest {
+                    range: keys.line(),
+                    before: self.created,
+                    limit: self.limit(),
+                });
             }
             ops.push(get(keys.broken(uuid_of(self.request.owner))));
             if self.for_grant {
@@ -89,10 +79,7 @@ impl<'a> Look<'a> {
 
     /// Of those ahead one more is asked for than decide, so that it shows whether there are more, and one for the owner's entry.
     fn limit(&self) -> Option<u32> {
-        match self.part {
-            Part::Ahead { deciding, .. } => Some(deciding?.saturating_add(2)),
-            Part::Whole => None,
-        }
+        Some(self.deciding?.saturating_add(2))
     }
 
     /// What its part of an answer shows. And whether others have come behind the owner, so that of those ahead too few were looked
@@ -127,15 +114,11 @@ impl<'a> Look<'a> {
         got: &mut impl Iterator<Item = Vec<KeyValue>>,
         seen: &mut Snapshot,
     ) -> bool {
-        let prefix = keys.line_prefix();
-        let line = |found: Vec<KeyValue>| {
-            Line::of(found.into_iter().map(|found| entry_of(&prefix, found)))
-        };
         let mut first = got.next().unwrap_or_default();
-        let Part::Ahead { deciding, .. } = self.part else {
-            seen.lines.push(line(first));
+        if self.is_whole {
+            seen.lines.push(line_of(keys, first));
             return false;
-        };
+        }
         let newest = got.next().unwrap_or_default();
         let is_all = self
             .limit()
@@ -143,10 +126,13 @@ impl<'a> Look<'a> {
         let own = first.pop();
         let is_ahead = |one: &KeyValue| own.as_ref().is_none_or(|own| one.created < own.created);
         let mut ahead: Vec<_> = newest.into_iter().filter(is_ahead).collect();
-        let is_short = !is_all && deciding.is_some_and(|least| ahead.len() < least as usize);
+        let is_short = !is_all
+            && self
+                .deciding
+                .is_some_and(|least| ahead.len() < least as usize);
         seen.is_whole &= is_all;
         ahead.extend(own);
-        seen.lines.push(line(ahead));
+        seen.lines.push(line_of(keys, ahead));
         is_short
     }
 
@@ -157,12 +143,9 @@ impl<'a> Look<'a> {
         let created = |line: &Line| line.find(owner).map(|(_, entry)| entry.place);
         let mut all = lines.iter().map(created);
         let first = all.next().flatten();
-        let is_as_known = match self.part {
-            Part::Ahead {
-                created: Some(created),
-                ..
-            } => first == Some(created),
-            Part::Ahead { created: None, .. } | Part::Whole => first.is_some(),
+        let is_as_known = match self.created.filter(|_| !self.is_whole) {
+            Some(created) => first == Some(created),
+            None => first.is_some(),
         };
         let is_whole = is_as_known && all.all(|other| other == first);
         let entry = lines.first().and_then(|line| line.find(owner));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::client::{Compare, KeyValue, LeaseId, Op, Range, Txn};
 use super::diagnosis;
-use super::entry::entry_of;
+use super::entry::line_of;
 use super::keys::{last_part, name_of, of_names};
 use super::store::{EtcdStore, delete, get, got, host_millis, value_of};
 use crate::base::clock::Deadline;
@@ -14,9 +14,7 @@ use crate::base::error::{LostReason, Result};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::value::Stored;
-use crate::engine::line::{
-    Entry, Facts, Inspected, Line, LineOperators, Who, token_of, until_answered, uuid_of,
-};
+use crate::engine::line::{Entry, Facts, Inspected, LineOperators, Who, token_of, uuid_of};
 use crate::engine::{Cursor, Page};
 
 /// The time that is left is asked for so many holders.
@@ -32,9 +30,7 @@ impl LineOperators for EtcdStore {
         let answer = self.until_read(Some(key.name()), &ops, deadline)?;
         let revision = answer.revision;
         let mut got = got(answer);
-        let prefix = keys.line_prefix();
-        let line = got.next().unwrap_or_default().into_iter();
-        let line = Line::of(line.map(|found| entry_of(&prefix, found)));
+        let line = line_of(&keys, got.next().unwrap_or_default());
         let entered = got.next().unwrap_or_default();
         let mut facts: Vec<_> = line.0.iter().map(|one| facts_of(one, &entered)).collect();
         let holders = line.holders();
@@ -74,11 +70,7 @@ impl LineOperators for EtcdStore {
                 lease: Some(memory),
             });
         }
-        let write = || {
-            let answer = self.client.transact(&txn, deadline);
-            answer.map_err(|e| self.unanswered_of(name, e))
-        };
-        let (answer, was_sent) = until_answered(deadline, write)?;
+        let (answer, was_sent) = self.until_written(name, &txn, deadline)?;
         let mut is_done = answer.succeeded;
         if !is_done && was_sent && !owners.is_empty() {
             // An answer that said so was lost, if there is word to each of them.
@@ -129,11 +121,8 @@ impl LineOperators for EtcdStore {
                 then: vec![delete(value.clone())],
                 otherwise: Vec::new(),
             };
-            let write = || {
-                let answer = self.client.transact(&txn, deadline);
-                answer.map_err(|e| self.unanswered_of(Some(key.name()), e))
-            };
-            if until_answered(deadline, write)?.0.succeeded {
+            let (answer, _) = self.until_written(Some(key.name()), &txn, deadline)?;
+            if answer.succeeded {
                 return Ok(());
             }
         }

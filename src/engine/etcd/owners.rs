@@ -113,13 +113,15 @@ impl Owners {
         self.0.lock().owners.get(owner).cloned()
     }
 
-    /// Those whose lease was proved before `old` are forgotten now and then: their lease has ended, or another process has
-    /// gone on with it.
-    pub(super) fn set(&self, owner: &Owner, own: Own, old: BootInstant) {
+    /// Those whose lease was proved long ago are forgotten now and then: their lease has ended, or another process has gone on
+    /// with it.
+    pub(super) fn set(&self, owner: &Owner, own: Own, now: BootInstant, ttl: Duration) {
         const SMALL: usize = 64;
+        let gone_after = 2 * ttl + Duration::from_secs(60);
         let mut table = self.0.lock();
         if table.owners.len() >= table.purge_at.max(SMALL) {
-            table.owners.retain(|_, own| old < own.last_heard());
+            let is_young = |own: &Own| now.since(own.last_heard()) < gone_after;
+            table.owners.retain(|_, own| is_young(own));
             table.purge_at = 2 * table.owners.len();
         }
         table.owners.insert(owner.clone(), own);
@@ -135,11 +137,6 @@ impl Owners {
     pub(super) fn remove(&self, owner: &Owner) -> Option<Own> {
         self.0.lock().owners.remove(owner)
     }
-}
-
-/// An owner whose lease was proved so long ago is gone.
-pub(super) fn gone_after(ttl: Duration) -> Duration {
-    2 * ttl + Duration::from_secs(60)
 }
 
 #[cfg(test)]
@@ -161,9 +158,8 @@ mod tests {
     fn owners_of_long_ago_are_forgotten_as_others_come() {
         let owners = Owners::default();
         for now in 0..10_000 {
-            let old = BootInstant::START
-                .plus(Duration::from_secs(now).saturating_sub(gone_after(Duration::from_secs(10))));
-            owners.set(&Owner::new(), own(now), old);
+            let at = BootInstant::START.plus(Duration::from_secs(now));
+            owners.set(&Owner::new(), own(now), at, Duration::from_secs(10));
             assert!(owners.0.lock().owners.len() <= 200);
         }
     }

@@ -7,7 +7,7 @@ use super::client::{Answer, Client, Failure, KeyValue, LeaseId, Op, OpResult, Ra
 use super::entry::Text;
 use super::keys::{Keys, of_names};
 use super::leases::Leases;
-use super::owners::{Own, Owners, gone_after};
+use super::owners::{Own, Owners};
 use crate::base::backoff::shortened;
 use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Clock, Deadline};
@@ -50,21 +50,11 @@ impl EtcdStore {
         failure.into_error(name, self.client.place())
     }
 
-    pub(super) fn unanswered(
-        &self,
-        request: Request<'_>,
-        unanswered: Unanswered<Failure>,
-    ) -> Unanswered {
-        self.unanswered_of(Some(request.key().name()), unanswered)
-    }
-
-    pub(super) fn unanswered_of(
-        &self,
-        name: Option<&str>,
-        Unanswered { error, sent }: Unanswered<Failure>,
-    ) -> Unanswered {
-        let error = self.error(name, error);
-        Unanswered { error, sent }
+    pub(super) fn unanswered(&self, name: &str, why: Unanswered<Failure>) -> Unanswered {
+        Unanswered {
+            error: self.error(Some(name), why.error),
+            sent: why.sent,
+        }
     }
 
     pub(super) fn keys(&self, claim: &Claim) -> Vec<Keys> {
@@ -106,10 +96,8 @@ impl EtcdStore {
     }
 
     pub(super) fn know(&self, request: Request<'_>, own: Own) {
-        let now = self.clock.now();
-        let age = now.since(BootInstant::START);
-        let old = BootInstant::START.plus(age.saturating_sub(gone_after(request.ttl)));
-        self.owners.set(request.owner, own, old);
+        self.owners
+            .set(request.owner, own, self.clock.now(), request.ttl);
     }
 
     /// The lease of an owner has ended, or is about to.
@@ -210,11 +198,24 @@ impl EtcdStore {
         ops: &[Op],
         deadline: &Deadline,
     ) -> Result<Answer> {
-        let read = || {
-            let answer = self.read(ops.to_vec(), deadline);
-            answer.map_err(|e| Unanswered::unsent(self.error(name, e)))
-        };
-        Ok(until_answered(deadline, read)?.0)
+        let (answer, _) = self.until_written(name, &reading(ops.to_vec()), deadline)?;
+        Ok(answer)
+    }
+
+    /// Carries out what is harmless to do twice, until there is an answer. Says also whether it may have been carried out before.
+    pub(super) fn until_written(
+        &self,
+        name: Option<&str>,
+        txn: &Txn,
+        deadline: &Deadline,
+    ) -> Result<(Answer, bool)> {
+        until_answered(deadline, || {
+            let answer = self.client.transact(txn, deadline);
+            answer.map_err(|Unanswered { error, sent }| Unanswered {
+                error: self.error(name, error),
+                sent,
+            })
+        })
     }
 }
 
