@@ -1,10 +1,8 @@
 //! What an owner does with a lock that it has: only if its entries are as it has written them, or as they were found.
 
 use super::client::{Answer, Compare, Failure, LeaseId, Op, OpResult, Txn};
-use super::entry::{Text, entry_of, line_of};
-use super::keys::Keys;
-use super::leases::ServerLease;
-use super::owners::Own;
+use super::keys::{Keys, Text, entry_of, line_of};
+use super::leases::{Own, ServerLease};
 use super::store::{ENDING, EtcdStore, delete, get, got, next_keepalive, put_entered, reading};
 use crate::base::claim::Mode;
 use crate::base::clock::Deadline;

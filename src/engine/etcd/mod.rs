@@ -1,9 +1,9 @@
 //! Locks in etcd.
 //!
-//! Each owner that has a name, or waits for it, has a key in the line of that name: see `entry`. The order in which these keys
+//! Each owner that has a name, or waits for it, has a key in the line of that name: see `keys`. The order in which these keys
 //! were created says who holds the name. [`EtcdStore`] is a store of such lines: `line_store` says which transaction each step
 //! takes, `enter`, `commit` and `operators` have the transactions. The keys of an owner end with its lease, of which
-//! `leases` has a pool; `owners` knows which owner has which.
+//! `leases` has a pool, and knows which owner has which.
 //!
 //! It uses `base`, the seam, `engine::line`, `engine::net` and `engine::url`. What always holds here: the time of a lease counts
 //! from before a request by which servers have shown that they lead; a request without an answer leaves a lease that no other
@@ -27,16 +27,13 @@ mod client;
 mod commit;
 mod diagnosis;
 mod enter;
-mod entry;
 mod far;
 mod keys;
 mod leases;
 mod line_store;
 mod look;
 mod operators;
-mod owners;
 mod store;
-mod watch;
 
 /// Leases are for whole seconds. Most servers give none that is so short, and say which is their shortest.
 const LEAST_TTL: Duration = Duration::from_secs(1);

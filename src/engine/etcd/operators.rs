@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use super::client::{Compare, KeyValue, LeaseId, Op, Range, Txn};
 use super::diagnosis;
-use super::entry::line_of;
-use super::keys::{last_part, name_of, of_names};
+use super::keys::{last_part, line_of, name_of, of_names};
 use super::store::{EtcdStore, delete, get, got, host_millis, value_of};
 use crate::base::clock::Deadline;
 use crate::base::diagnosis::Finding;

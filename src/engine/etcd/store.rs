@@ -4,10 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::client::{Answer, Client, Failure, KeyValue, LeaseId, Op, OpResult, Range, Txn};
-use super::entry::Text;
-use super::keys::{Keys, of_names};
-use super::leases::Leases;
-use super::owners::{Own, Owners};
+use super::keys::{Keys, Text, of_names};
+use super::leases::{Leases, Own, Owners};
 use crate::base::backoff::shortened;
 use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Clock, Deadline};
