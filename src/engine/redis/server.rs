@@ -324,8 +324,8 @@ fn answered(answer: Result<Answer, Failed>, repeated: bool) -> Result<Answer, Un
     }
 }
 
-/// What a connection that was idle gets of the time, so that there is some left for a new one.
-fn share(deadline: &Deadline) -> Deadline {
+/// What a connection that was idle gets of the time, or one of several servers, so that there is some left for another.
+pub(super) fn share(deadline: &Deadline) -> Deadline {
     let half = deadline.remaining() / 2;
     if half < SHORTEST_SHARE {
         deadline.clone()

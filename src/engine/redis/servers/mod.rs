@@ -127,7 +127,7 @@ pub(super) fn new(address: Address, options: &Options) -> Result<Arc<dyn Servers
             hosts,
             master,
             login,
-        } => sentinel::Sentinels::open(hosts, &master, login, settings),
+        } => cluster::Cluster::behind(hosts, master, login, settings),
         At::Cluster { hosts } => cluster::Cluster::open(hosts, settings),
     };
     servers.map_err(|failure| Error::InvalidUrl {

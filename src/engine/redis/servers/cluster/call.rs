@@ -7,16 +7,17 @@
 //! | ASK | it goes to that node this once, behind ASKING | no |
 //! | TRYAGAIN | it goes to the same node again, after 2, 4, … 50 ms, for one I/O timeout at most | no |
 //! | CLUSTERDOWN | the slot is looked up; it goes to the node that has it then, if that is another | no |
-//! | READONLY, or the connection fails | the same, unless it mustn't be carried out twice | if all of it was sent |
+//! | READONLY, or the connection fails | the same, unless it mustn't be carried out twice; what sentinels call the master is asked again after 50 ms if it is a replica | if all of it was sent |
 //! | any other error | it is the caller's | yes |
 //!
-//! All of it happens by the deadline of the call, and a command goes to five nodes more at most: two that send it to each
+//! All of it happens by the deadline of the call, and what follows a failure within the connect timeout: to find another server
+//! is a part of connecting to it. A command goes to five nodes more at most: two that send it to each
 //! other would never end.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::elsewhere::{Asked, half};
+use super::elsewhere::Asked;
 use super::lookup::Nodes;
 use super::view;
 use crate::base::clock::Deadline;
@@ -26,9 +27,8 @@ use crate::engine::Unanswered;
 use crate::engine::net::address::HostPort;
 use crate::engine::redis::failure::{Failure, Redirect};
 use crate::engine::redis::script::{Command, Order};
-use crate::engine::redis::server::{Answer, Manner, Server};
+use crate::engine::redis::server::{Answer, Manner, Server, share};
 use crate::engine::redis::servers::Route;
-use crate::engine::redis::servers::slots::slot_of;
 use crate::engine::redis::servers::watch::{SLOW, watched};
 
 const HOPS: u32 = 5;
@@ -36,6 +36,9 @@ const HOPS: u32 = 5;
 /// The pauses between attempts while some of the keys are at either node. A slot takes about 4 ms to move.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long to wait before a master is asked again that is a replica still.
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// One command on its way.
 pub(super) struct Call<'a> {
@@ -48,6 +51,8 @@ pub(super) struct Call<'a> {
     may_be_done: bool,
     hops: u32,
     moving: Option<Moving>,
+    /// By when another server is looked for, since one has failed.
+    until: Option<Deadline>,
 }
 
 /// Where it is sent next.
@@ -73,11 +78,12 @@ impl<'a> Call<'a> {
             nodes,
             command,
             deadline,
-            slot: slot_of(route.key),
+            slot: nodes.slot(route.key),
             is_once,
             may_be_done: false,
             hops: 0,
             moving: None,
+            until: None,
         }
     }
 
@@ -85,10 +91,7 @@ impl<'a> Call<'a> {
         mut self,
         known_within: Option<Duration>,
     ) -> Result<Answer, Unanswered<Failure>> {
-        if let Some(known_within) = known_within {
-            self.nodes
-                .look_up_within(known_within, &half(self.deadline));
-        }
+        self.nodes.look_up_within(known_within, self.deadline);
         let mut target = self.first().map_err(Unanswered::unsent)?;
         loop {
             let free = self.check(&target, Nodes::check_before);
@@ -116,10 +119,10 @@ impl<'a> Call<'a> {
         }
         self.nodes.look_up_since(time::now(), self.deadline);
         let server = self.nodes.master(self.slot);
-        server.map(Target::plain).ok_or_else(|| {
-            let cause = format!("no node is known to have slot {}", self.slot);
-            Failure::ClusterDown(cause.into())
-        })
+        let what = || format!("slot {}", self.slot);
+        server
+            .map(Target::plain)
+            .ok_or_else(|| self.nodes.nobody(&what()))
     }
 
     /// Of a node that takes the slot over it is known already that it does.
@@ -142,16 +145,20 @@ impl<'a> Call<'a> {
 
     fn send(&mut self, target: &Target) -> Result<Answer, Failure> {
         let Target { server, manner } = target;
+        let deadline = match manner {
+            Manner::Plain => self.watched(server),
+            Manner::Asking if self.is_once => self.deadline.clone(),
+            // The slot isn't its own yet, so nobody takes its place. The rest is for the node that has it.
+            Manner::Asking => share(self.deadline),
+        };
         let answer = if self.is_once {
-            server.call_once(self.command, *manner, self.deadline)
+            server.call_once(self.command, *manner, &deadline)
         } else {
-            let deadline = match manner {
-                Manner::Plain => self.watched(server),
-                // The slot isn't its own yet, so nobody takes its place. The rest is for the node that has it.
-                Manner::Asking => half(self.deadline),
-            };
             server.call(self.command, *manner, &deadline)
         };
+        if is_doubtful(&answer) {
+            self.nodes.map.lock().doubt(server);
+        }
         match answer {
             Ok(answer) => Ok(Answer {
                 repeated: answer.repeated || self.may_be_done,
@@ -180,19 +187,21 @@ impl<'a> Call<'a> {
     fn next(&mut self, target: Target, failure: Failure) -> Result<Target, Failure> {
         use Failure::{Closed, ClusterDown, Demoted, Elsewhere, Moving, TimedOut};
         match failure {
-            Elsewhere(redirect) => self.follow(&target, redirect),
+            // Of what sentinels call the master, and is a node of a cluster.
+            failure if failure.is_refusal() && self.nodes.has_one_slot() => Err(failure),
+            Elsewhere(redirect) => self.follow(target, redirect),
             Moving(cause) => {
                 self.pause(cause)?;
                 Ok(target)
             }
             ClusterDown(_) | Demoted(_) | Closed(_) | TimedOut(_) => {
-                self.look_elsewhere(&target, failure)
+                self.look_elsewhere(target, failure)
             }
             failure => Err(failure),
         }
     }
 
-    fn follow(&mut self, target: &Target, redirect: Redirect) -> Result<Target, Failure> {
+    fn follow(&mut self, target: Target, redirect: Redirect) -> Result<Target, Failure> {
         let Some(to) = &redirect.to else {
             return self.look_elsewhere(target, Failure::Elsewhere(redirect));
         };
@@ -215,7 +224,7 @@ impl<'a> Call<'a> {
         drop(map);
         if !redirect.is_once && matches!(self.command.order(), Order::Asks(_)) {
             // The new node may not have all locks of the slot: who takes it over has to be known.
-            self.nodes.look_up_since(time::now(), &half(self.deadline));
+            self.nodes.look_up_since(time::now(), &share(self.deadline));
         } else if !redirect.is_once {
             self.nodes.look_up_soon();
         }
@@ -225,21 +234,35 @@ impl<'a> Call<'a> {
     }
 
     /// To the node that has the slot now, if that is another.
-    fn look_elsewhere(&mut self, target: &Target, failure: Failure) -> Result<Target, Failure> {
-        if self.deadline.is_over() || (self.is_once && self.may_be_done) {
+    fn look_elsewhere(&mut self, target: Target, failure: Failure) -> Result<Target, Failure> {
+        self.nodes.map.lock().suspect(&target.server);
+        let within = self.nodes.settings.connect_timeout;
+        let until = self
+            .until
+            .get_or_insert_with(|| self.deadline.within(within));
+        let until = until.clone();
+        if until.is_over() || (self.is_once && self.may_be_done) {
             self.nodes.look_up_soon();
             return Err(failure);
         }
-        self.nodes.look_up_since(time::now(), self.deadline);
+        self.nodes.look_up_since(time::now(), &until);
+        let is_demoted = matches!(failure, Failure::Demoted(_));
         match self.nodes.master(self.slot) {
             Some(server)
                 if target.manner == Manner::Asking || !Arc::ptr_eq(&server, &target.server) =>
             {
                 self.hop(&target.server)?;
-                if self.deadline.is_over() {
+                if until.is_over() {
                     return Err(failure);
                 }
                 Ok(Target::plain(server))
+            }
+            Some(_) if is_demoted && self.nodes.has_one_slot() => {
+                until.sleep(AGAIN);
+                if until.is_over() {
+                    return Err(failure);
+                }
+                Ok(target)
             }
             _ => Err(failure),
         }
@@ -278,6 +301,14 @@ impl<'a> Call<'a> {
             self.slot
         );
         Err(Failure::Moving(told.into()))
+    }
+}
+
+/// Whether a master that was replaced, and is cut off from its replicas, would answer so, too.
+fn is_doubtful(answer: &Result<Answer, Unanswered<Failure>>) -> bool {
+    match answer {
+        Ok(answer) => answer.shortfall.is_some(),
+        Err(unanswered) => matches!(unanswered.error, Failure::Busy(_)),
     }
 }
 

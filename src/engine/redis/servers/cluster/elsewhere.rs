@@ -18,10 +18,9 @@ use ::redis::{Cmd, Value};
 
 use super::lookup::Nodes;
 use crate::base::clock::Deadline;
-use crate::engine::net::limits::SHORTEST_SHARE;
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::script::Command;
-use crate::engine::redis::server::{Manner, Server};
+use crate::engine::redis::server::{Manner, Server, share};
 
 /// A command that goes to the owner of its slot.
 pub(super) struct Asked<'a> {
@@ -38,7 +37,7 @@ impl Nodes {
             return Ok(());
         }
         let is_free_there = |lock: &&str| {
-            let deadline = half(asked.deadline);
+            let deadline = share(asked.deadline);
             let said = asked.owner.call(&exists(lock), Manner::Plain, &deadline);
             said.is_ok_and(|said| said.value == Value::Int(0))
         };
@@ -52,7 +51,7 @@ impl Nodes {
     pub(super) fn check_after(&self, asked: &Asked<'_>) -> Result<(), Failure> {
         for importer in self.importers(asked) {
             for lock in asked.command.locks() {
-                let has = importer.call(&exists(lock), Manner::Asking, &half(asked.deadline));
+                let has = importer.call(&exists(lock), Manner::Asking, &share(asked.deadline));
                 let said = match has {
                     Ok(answer) if answer.value == Value::Int(0) => continue,
                     Ok(_) => "which has this lock".to_owned(),
@@ -90,14 +89,4 @@ fn exists(key: &str) -> Cmd {
     let mut exists = ::redis::cmd("EXISTS");
     exists.arg(key);
     exists
-}
-
-/// What one of several nodes gets of the time.
-pub(super) fn half(deadline: &Deadline) -> Deadline {
-    let half = deadline.remaining() / 2;
-    if half < SHORTEST_SHARE {
-        deadline.clone()
-    } else {
-        deadline.within(half)
-    }
 }

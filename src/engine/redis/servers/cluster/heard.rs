@@ -1,6 +1,6 @@
-//! What the nodes have said in one look-up: whom to believe, and when enough of them have answered.
+//! What was said in one look-up: whom to believe, and when enough have answered.
 //!
-//! | the best that was said | the others have |
+//! | the best that nodes of a cluster said | the others have |
 //! |---|---|
 //! | nothing | the time of the look-up |
 //! | that the cluster is down | 500 ms, and 50 ms when a majority has answered |
@@ -8,63 +8,139 @@
 //! | that another has a slot than was known | 500 ms, but only masters |
 //! | nothing of the kind | 50 ms, but only masters: one of them may take a slot over |
 //!
+//! | what sentinels said | the others have |
+//! |---|---|
+//! | nothing | the time of the look-up |
+//! | where the master is | 100 ms, or less where the caller has none, and 10 ms when a majority has said so |
+//!
 //! The best is what has the highest epoch of any claim to slots. Where several have it, and one of them says that the cluster is
 //! down, it is down: a replica may be about to take a master's place, and that master, cut off, doesn't know yet. Whom to
 //! believe of each slot is decided when all was heard: see `map.rs`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::view::View;
 use crate::base::clock::Deadline;
 use crate::engine::redis::failure::Failure;
+use crate::engine::redis::server::Server;
+use crate::engine::redis::servers::ask_all::Answers;
 
-/// For how long the others may go on when the first has answered: one of them may know something newer.
+/// For how long the others may go on.
+#[derive(Debug)]
+pub(in crate::engine::redis::servers) struct Patience {
+    /// When the first has answered: one of the others may know something newer.
+    first: Duration,
+    /// The same where the cluster is down as the first has it: it may be cut off from the others, and nearer than they.
+    loner: Duration,
+    /// When a majority has answered.
+    majority: Duration,
+    /// Whether those that say nothing of use are a part of that majority.
+    counts_silent: bool,
+}
+
+/// For how long the others may go on when the first has answered.
 pub(super) const OTHERS: Duration = Duration::from_millis(50);
 
-/// The same where the cluster is down as the first has it: it may be cut off from the others, and nearer than they. So may a
-/// node that says something new, which masters have to confirm.
+/// The same where the first may be cut off, or says something new, which masters have to confirm.
 pub(super) const OTHERS_OF_A_LONER: Duration = Duration::from_millis(500);
 
-/// What the nodes have said so far.
+impl Patience {
+    pub(super) const WITH_NODES: Patience = Patience {
+        first: OTHERS,
+        loner: OTHERS_OF_A_LONER,
+        majority: Duration::ZERO,
+        counts_silent: true,
+    };
+
+    /// Shortly after a failover only one sentinel may know of it, and the fewer have answered the less likely it is among them.
+    pub(in crate::engine::redis::servers) fn with_sentinels(after_first: Duration) -> Self {
+        Patience {
+            first: after_first,
+            loner: after_first,
+            majority: Duration::from_millis(10),
+            counts_silent: false,
+        }
+    }
+}
+
+/// Why what a server says doesn't count.
 #[derive(Debug)]
-pub(super) struct Heard {
-    majority: usize,
+pub(in crate::engine::redis::servers) enum NoView {
+    /// It is a Sentinel that knows no master of that name.
+    UnknownName,
+    /// It knows the command of sentinels as little as any server does.
+    NoSentinel,
+    /// It can't be reached, doesn't let us in or answer in time, or what it says can't be.
+    Failed(Failure),
+}
+
+impl From<Failure> for NoView {
+    fn from(failure: Failure) -> Self {
+        NoView::Failed(failure)
+    }
+}
+
+/// What a server says, and which one does.
+pub(in crate::engine::redis::servers) type Said = (Arc<Server>, Result<View, NoView>);
+
+/// What was said so far.
+#[derive(Debug)]
+pub(in crate::engine::redis::servers) struct Heard {
+    /// How many were asked.
+    pub(in crate::engine::redis::servers) asked: usize,
+    patience: Patience,
+    /// How many have answered that count for a majority.
     count: usize,
     /// The highest epoch, and whether none that has it says that the cluster is down.
     best: Option<(u64, bool)>,
-    views: Vec<View>,
-    failed: Option<Failure>,
+    pub(in crate::engine::redis::servers) views: Vec<View>,
+    pub(in crate::engine::redis::servers) silent: Vec<(Arc<Server>, NoView)>,
     /// Answers that come later don't count.
     until: Deadline,
 }
 
 impl Heard {
     /// Of so many that are asked.
-    pub(super) fn nothing(asked: usize, until: Deadline) -> Self {
+    pub(in crate::engine::redis::servers) fn nothing(
+        asked: usize,
+        patience: Patience,
+        until: Deadline,
+    ) -> Self {
         Heard {
-            majority: asked / 2 + 1,
+            asked,
+            patience,
             count: 0,
             best: None,
             views: Vec::new(),
-            failed: None,
+            silent: Vec::new(),
             until,
         }
     }
 
     /// For how long to listen on; `None`: it is enough.
-    pub(super) fn until(&self) -> Option<&Deadline> {
-        let is_enough = self.is_of_majority() && self.best.is_some_and(|(_, is_up)| is_up);
-        (!is_enough).then_some(&self.until)
+    pub(in crate::engine::redis::servers) fn until(&self) -> Option<&Deadline> {
+        (!self.until.is_over()).then_some(&self.until)
     }
 
-    pub(super) fn add(&mut self, answer: Result<View, Failure>) {
-        self.count += 1;
-        match answer {
+    /// The next answer, while more are listened to. It isn't added yet.
+    pub(in crate::engine::redis::servers) fn next(&self, answers: &Answers<Said>) -> Option<Said> {
+        answers.next(self.until()?)?.ok()
+    }
+
+    pub(in crate::engine::redis::servers) fn add(
+        &mut self,
+        server: &Arc<Server>,
+        said: Result<View, NoView>,
+    ) {
+        let mut counts = self.patience.counts_silent;
+        match said {
             Ok(view) if view.is_usable() => {
+                counts = true;
                 let patience = if view.is_up {
-                    OTHERS
+                    self.patience.first
                 } else {
-                    OTHERS_OF_A_LONER
+                    self.patience.loner
                 };
                 // Each may shorten the wait, and none makes it longer.
                 self.until = self.until.within(patience);
@@ -77,35 +153,18 @@ impl Heard {
                 self.views.push(view);
             }
             Ok(_) => {}
-            Err(failure) => self.failed = worse(self.failed.take(), failure),
+            Err(why) => self.silent.push((server.clone(), why)),
         }
-        if self.is_of_majority() && self.best.is_some() {
-            self.until = self.until.within(OTHERS);
+        self.count += usize::from(counts);
+        if let Some((_, is_up)) = self.best
+            && self.count > self.asked / 2
+        {
+            self.until = self.until.within(if is_up {
+                self.patience.majority
+            } else {
+                self.patience.first
+            });
         }
-    }
-
-    /// What was said so far that is of use.
-    pub(super) fn views(&self) -> &[View] {
-        &self.views
-    }
-
-    /// The same.
-    ///
-    /// # Errors
-    ///
-    /// When there is nothing.
-    pub(super) fn into_views(self) -> Result<Vec<View>, Failure> {
-        if !self.views.is_empty() {
-            return Ok(self.views);
-        }
-        Err(self.failed.unwrap_or_else(|| {
-            let cause = "none of the nodes that were asked knows where any slot is";
-            Failure::ClusterDown(cause.into())
-        }))
-    }
-
-    fn is_of_majority(&self) -> bool {
-        self.count >= self.majority
     }
 }
 
@@ -127,16 +186,29 @@ pub(super) fn worse(one: Option<Failure>, other: Failure) -> Option<Failure> {
 mod tests {
     use super::super::view::Range;
     use super::*;
-    use crate::engine::net::address::HostPort;
+    use crate::base::options::Options;
+    use crate::engine::net::address::{Endpoint, HostPort};
+    use crate::engine::redis::address;
+    use crate::engine::redis::settings::Settings;
     use std::time::Instant;
+
+    fn at(port: u16) -> HostPort {
+        let host = "a".to_owned();
+        HostPort { host, port }
+    }
+
+    fn server() -> Arc<Server> {
+        let address = address::parse("redis+cluster://a:1").unwrap();
+        let settings = Settings::new(&address, &Options::default()).unwrap();
+        Arc::new(Server::new(Endpoint::Tcp(at(1)), Arc::new(settings)).unwrap())
+    }
 
     /// Of a node that has all slots at that port.
     fn view(epoch: u64, is_up: bool, port: u16) -> View {
-        let host = "a".to_owned();
         let all = Range {
             first: 0,
             last: 16_383,
-            master: HostPort { host, port },
+            master: at(port),
             epoch,
             replicas: Vec::new(),
         };
@@ -147,17 +219,22 @@ mod tests {
         }
     }
 
-    fn heard(asked: usize, views: &[(u64, bool, u16)]) -> Heard {
-        let mut heard = Heard::nothing(asked, Deadline::after(Duration::from_secs(60)));
+    fn heard_with(patience: Patience, asked: usize, views: &[(u64, bool, u16)]) -> Heard {
+        let deadline = Deadline::after(Duration::from_secs(60));
+        let (mut heard, server) = (Heard::nothing(asked, patience, deadline), server());
         for (epoch, is_up, port) in views {
-            heard.add(Ok(view(*epoch, *is_up, *port)));
+            heard.add(&server, Ok(view(*epoch, *is_up, *port)));
         }
         heard
     }
 
+    fn heard(asked: usize, views: &[(u64, bool, u16)]) -> Heard {
+        heard_with(Patience::WITH_NODES, asked, views)
+    }
+
     /// Whether it is listened to for so long, counted from before or from now.
     fn is_for(heard: &Heard, before: Instant, time: Duration) -> bool {
-        let until = heard.until().and_then(Deadline::instant);
+        let until = heard.until.instant();
         until.is_some_and(|until| (before + time..=Instant::now() + time).contains(&until))
     }
 
@@ -168,22 +245,43 @@ mod tests {
         let before = Instant::now();
         let mut heard = heard(6, &behind);
         assert!(is_for(&heard, before, OTHERS));
-        heard.add(Ok(view(7, true, 2)));
+        heard.add(&server(), Ok(view(7, true, 2)));
         assert!(heard.until().is_none());
-        assert_eq!(heard.into_views().unwrap().len(), 5);
+        assert_eq!(heard.views.len(), 5);
     }
 
     #[test]
     fn others_have_more_time_where_only_loners_have_answered() {
         let before = Instant::now();
-        let failed = || Err(Failure::Closed("it isn't there".into()));
+        let failed = || Err(Failure::Closed("it isn't there".into()).into());
         let mut loner = heard(6, &[(6, false, 1)]);
-        (0..2).for_each(|_| loner.add(failed()));
+        (0..2).for_each(|_| loner.add(&server(), failed()));
         assert!(is_for(&loner, before, OTHERS_OF_A_LONER));
-        loner.add(failed());
+        loner.add(&server(), failed());
         assert!(is_for(&loner, before, OTHERS));
         assert!(is_for(&heard(6, &[(7, true, 2)]), before, OTHERS));
         let both = heard(3, &[(7, true, 2), (7, true, 2)]);
         assert!(both.until().is_none());
+    }
+
+    #[test]
+    fn fewer_sentinels_are_waited_for_longer() {
+        let ms = Duration::from_millis;
+        let of =
+            |asked, views: &[_], first| heard_with(Patience::with_sentinels(first), asked, views);
+        let (before, view) = (Instant::now(), (1, true, 1));
+        assert!(is_for(
+            &of(3, &[], ms(100)),
+            before,
+            Duration::from_secs(60)
+        ));
+        let mut one = of(3, &[view], ms(100));
+        assert!(is_for(&one, before, ms(100)));
+        // Who says nothing is no part of a majority.
+        one.add(&server(), Err(NoView::UnknownName));
+        assert!(is_for(&one, before, ms(100)));
+        assert!(is_for(&of(3, &[view, view], ms(100)), before, ms(10)));
+        assert!(is_for(&of(3, &[view, view], ms(5)), before, ms(5)));
+        assert!(of(3, &[view], ms(0)).until().is_none());
     }
 }

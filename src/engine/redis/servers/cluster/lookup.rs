@@ -1,4 +1,4 @@
-//! Looking up which node has which slot, in the background, and waiting for it.
+//! Looking up which node has which slot, or who is the master, in the background, and waiting for it.
 //!
 //! | a look-up is | then a caller who needs one | left when |
 //! |---|---|---|
@@ -7,7 +7,11 @@
 //! | running | waits for its end, and for that of another if this one began too early | it has ended |
 //!
 //! Each caller waits by its own deadline, and nobody by a lock. A look-up has a deadline of its own, so a caller who is
-//! cancelled spoils nothing for those that have joined. It ends when the cluster isn't used any more.
+//! cancelled spoils nothing for those that have joined. It ends when the servers aren't used any more.
+//!
+//! A master that sentinels name is looked up, besides for its age, when a call to it has failed, or it has answered as one does
+//! that was replaced. If no sentinel answers, who needs a master that was looked up lately goes on with the one that is known:
+//! to lose the sentinels mustn't lose the locks. It is logged once, and for a second nobody waits for that reason again.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -18,17 +22,19 @@ use std::time::{Duration, Instant};
 use crate::base::sys::channel::{Receiver, bounded};
 use crate::base::sys::{self, time};
 
-use super::heard::{Heard, OTHERS, OTHERS_OF_A_LONER};
+use super::heard::{Heard, NoView, OTHERS, OTHERS_OF_A_LONER, Patience, Said, worse};
 use super::map::Map;
 use super::view::View;
 use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
 use crate::base::sys::sync::Mutex;
 use crate::engine::net::address::HostPort;
-use crate::engine::net::limits::CANCEL_LATENESS;
+use crate::engine::net::limits::{CANCEL_LATENESS, SHORTEST_SHARE};
 use crate::engine::redis::failure::Failure;
-use crate::engine::redis::server::Server;
-use crate::engine::redis::servers::ask_all::ask_all;
+use crate::engine::redis::server::{Server, share};
+use crate::engine::redis::servers::ask_all::{Answers, ask_all};
+use crate::engine::redis::servers::sentinel::Sentinels;
+use crate::engine::redis::servers::slots::slot_of;
 use crate::engine::redis::settings::Settings;
 
 /// How long after one look-up began the next may begin, so that many callers at once don't burden the nodes.
@@ -37,18 +43,74 @@ const APART: Duration = Duration::from_millis(100);
 /// How many nodes are asked at once. The next time others are, if there are more.
 const ASKED: usize = 8;
 
-/// The nodes of a cluster, as far as they are known.
+/// How long to wait for other sentinels after the first, where the caller doesn't allow less.
+pub(super) const AFTER_FIRST: Duration = Duration::from_millis(100);
+
+/// A master may have been looked up so long ago at most, where that matters. One that an operator replaces by SENTINEL
+/// FAILOVER takes itself for the master for seconds after that, and says yes to everything.
+const MASTER_KNOWN: Duration = Duration::from_secs(1);
+
+/// When no sentinel has answered, a master that works isn't looked up again for as long.
+const OUTAGE: Duration = Duration::from_secs(1);
+
+/// The servers that have locks, as far as they are known.
 #[derive(Debug)]
-pub(super) struct Nodes {
-    pub(super) settings: Arc<Settings>,
-    /// By which the cluster is found again, whatever else is known.
-    pub(super) seeds: Vec<HostPort>,
+pub(in crate::engine::redis::servers) struct Nodes {
+    pub(in crate::engine::redis::servers) settings: Arc<Settings>,
+    pub(in crate::engine::redis::servers) ask: Ask,
     pub(super) map: Mutex<Map>,
     lookup: Mutex<Lookup>,
-    /// Where the nodes begin that are asked next.
-    turn: AtomicUsize,
-    /// Set when the cluster isn't used any more.
+    /// Set when the servers aren't used any more.
     pub(super) closed: Cancel,
+}
+
+/// Who is asked which server has a name.
+#[derive(Debug)]
+pub(in crate::engine::redis::servers) enum Ask {
+    Sentinels(Sentinels),
+    /// The nodes themselves.
+    Nodes {
+        /// By which the cluster is found again, whatever else is known.
+        seeds: Vec<HostPort>,
+        /// Where the nodes begin that are asked next.
+        turn: AtomicUsize,
+    },
+}
+
+impl Ask {
+    pub(super) fn of_nodes(seeds: Vec<HostPort>) -> Self {
+        let turn = AtomicUsize::new(0);
+        Ask::Nodes { seeds, turn }
+    }
+
+    /// The same for a child that was forked off.
+    pub(super) fn after_fork(&self, settings: &Settings) -> Self {
+        match self {
+            Ask::Sentinels(sentinels) => Ask::Sentinels(sentinels.after_fork(settings)),
+            Ask::Nodes { seeds, .. } => Ask::of_nodes(seeds.clone()),
+        }
+    }
+
+    fn seeds(&self) -> &[HostPort] {
+        match self {
+            Ask::Sentinels(_) => &[],
+            Ask::Nodes { seeds, .. } => seeds,
+        }
+    }
+
+    /// Why nothing of use was said.
+    pub(in crate::engine::redis::servers) fn failure(&self, heard: Heard) -> Failure {
+        if let Ask::Sentinels(_) = self {
+            return Sentinels::failure(heard);
+        }
+        let failed = heard.silent.into_iter().filter_map(|(_, why)| match why {
+            NoView::Failed(failure) => Some(failure),
+            NoView::UnknownName | NoView::NoSentinel => None,
+        });
+        failed.fold(None, worse).unwrap_or_else(|| {
+            Failure::ClusterDown("none of the nodes that were asked knows where any slot is".into())
+        })
+    }
 }
 
 #[derive(Debug, Default)]
@@ -57,6 +119,14 @@ struct Lookup {
     began: Option<Instant>,
     /// Its end is that of this channel, also if it panics.
     running: Option<Receiver<Infallible>>,
+    /// Of sentinels that were slower than the others. Without it each look-up would close the connections to them.
+    slower: Option<Answers<Said>>,
+    /// When the last one began in which a sentinel has named a master.
+    answered: Option<Instant>,
+    /// When it was found last that no sentinel does, if that is so.
+    outage: Option<Instant>,
+    /// Why the last one has found nothing.
+    cause: Option<String>,
 }
 
 impl Lookup {
@@ -75,15 +145,32 @@ enum Step {
 }
 
 impl Nodes {
-    pub(super) fn new(settings: Arc<Settings>, map: Map) -> Self {
+    pub(in crate::engine::redis::servers) fn new(
+        settings: Arc<Settings>,
+        ask: Ask,
+        map: Option<Map>,
+    ) -> Self {
+        let map = map.unwrap_or_else(|| Map::new(ask.seeds().to_vec(), settings.clone()));
         Nodes {
             settings,
-            seeds: map.seeds().to_vec(),
+            ask,
             map: Mutex::new(map),
             lookup: Mutex::default(),
-            turn: AtomicUsize::new(0),
             closed: Cancel::default(),
         }
+    }
+
+    /// Where in the map a key is.
+    pub(super) fn slot(&self, key: &str) -> u16 {
+        match self.ask {
+            Ask::Sentinels(_) => 0,
+            Ask::Nodes { .. } => slot_of(key),
+        }
+    }
+
+    /// Whether sentinels name the master of all names.
+    pub(super) fn has_one_slot(&self) -> bool {
+        matches!(self.ask, Ask::Sentinels(_))
     }
 
     /// The node that has a slot, as far as it is known.
@@ -91,25 +178,88 @@ impl Nodes {
         self.map.lock().master(slot).cloned()
     }
 
-    /// Returns when a look-up that began after `since` has ended, or by the deadline, whatever became of it.
-    pub(super) fn look_up_since(self: &Arc<Self>, since: Instant, deadline: &Deadline) {
-        self.await_one_since(since, APART, deadline);
-    }
-
-    /// Returns when what is known is no older than that, or by the deadline, whatever became of it.
-    pub(super) fn look_up_within(self: &Arc<Self>, known_within: Duration, deadline: &Deadline) {
-        if let Some(since) = time::now().checked_sub(known_within) {
-            // To wait for longer would be a good part of a short ttl.
-            self.await_one_since(since, APART.min(known_within), deadline);
+    /// Why there is no node for that.
+    pub(super) fn nobody(&self, what: &str) -> Failure {
+        match self.ask {
+            Ask::Sentinels(_) => Failure::Closed("no sentinel tells where the master is".into()),
+            Ask::Nodes { .. } => {
+                Failure::ClusterDown(format!("no node is known to have {what}").into())
+            }
         }
     }
 
-    fn await_one_since(self: &Arc<Self>, since: Instant, apart: Duration, deadline: &Deadline) {
+    /// Returns when a look-up that began after `since` has ended, or by the deadline, whatever became of it.
+    pub(super) fn look_up_since(self: &Arc<Self>, since: Instant, deadline: &Deadline) {
+        self.await_one_since(since, (APART, AFTER_FIRST), deadline);
+    }
+
+    /// Returns when what is known is no older than that, or when the deadline leaves no more time for it, whatever became of it.
+    pub(super) fn look_up_within(
+        self: &Arc<Self>,
+        known_within: Option<Duration>,
+        deadline: &Deadline,
+    ) {
+        match self.ask {
+            Ask::Sentinels(_) => self.confirm_master(known_within, deadline),
+            Ask::Nodes { .. } => {
+                let known_within = known_within.unwrap_or(Duration::MAX);
+                if let Some(since) = time::now().checked_sub(known_within) {
+                    self.await_one_since(since, pauses(known_within), &share(deadline));
+                }
+            }
+        }
+    }
+
+    fn confirm_master(self: &Arc<Self>, known_within: Option<Duration>, deadline: &Deadline) {
+        let known_within = known_within.map_or(Duration::MAX, |within| within.min(MASTER_KNOWN));
+        let Some(since) = self.map.lock().unconfirmed_since(known_within) else {
+            return;
+        };
+        let outage = self.lookup.lock().outage;
+        if outage.is_some_and(|at| time::since(at) < OUTAGE) {
+            return;
+        }
+        // What is left of the time is for the command.
+        let patience = (deadline.remaining() / 2).min(self.settings.connect_timeout);
+        let patience = match outage {
+            Some(_) => patience.min(SHORTEST_SHARE),
+            None => patience,
+        };
+        let until = deadline.within(patience);
+        self.await_one_since(since, pauses(known_within), &until);
+        if !until.is_over() || patience >= SHORTEST_SHARE && !until.is_cancelled() {
+            self.tell_outage(since);
+        }
+    }
+
+    /// Notes that no sentinel has answered since then, if that is so.
+    fn tell_outage(&self, since: Instant) {
+        let mut lookup = self.lookup.lock();
+        if lookup.answered.is_some_and(|began| began >= since) {
+            return;
+        }
+        let level = match lookup.outage.replace(time::now()) {
+            None => log::Level::Warn,
+            Some(_) => log::Level::Debug,
+        };
+        let shown = &self.settings.shown;
+        let cause = lookup.cause.clone();
+        drop(lookup);
+        let cause = cause
+            .as_deref()
+            .unwrap_or("its sentinels don't answer in time");
+        log::log!(
+            level,
+            "{shown} goes on with the master that is known: {cause}"
+        );
+    }
+
+    fn await_one_since(self: &Arc<Self>, since: Instant, pauses: Pauses, deadline: &Deadline) {
         while !deadline.is_over() && !self.closed.is_set() {
             if self.map.lock().looked_up().is_some_and(|at| at >= since) {
                 return;
             }
-            match self.step(apart) {
+            match self.step(pauses) {
                 Step::Runs(began, end) => {
                     await_end(&end, deadline);
                     if began >= since {
@@ -122,17 +272,17 @@ impl Nodes {
         }
     }
 
-    /// Has it looked up soon, if that is due, without waiting for it.
-    pub(super) fn look_up_soon(self: &Arc<Self>) {
-        self.step(APART);
-    }
-
-    /// The same, if the last one began so long ago.
+    /// Has it looked up, if the last one began so long ago, without waiting for it.
     pub(super) fn look_up_beside(self: &Arc<Self>, apart: Duration) {
-        self.step(apart);
+        self.step((apart, AFTER_FIRST));
     }
 
-    fn step(self: &Arc<Self>, apart: Duration) -> Step {
+    /// The same, if that is due.
+    pub(super) fn look_up_soon(self: &Arc<Self>) {
+        self.look_up_beside(APART);
+    }
+
+    fn step(self: &Arc<Self>, (apart, after_first): Pauses) -> Step {
         let mut lookup = self.lookup.lock();
         let now = time::now();
         match (lookup.began, lookup.running()) {
@@ -146,36 +296,71 @@ impl Nodes {
         let nodes = self.clone();
         let look_up = move || {
             let deadline = Deadline::after(nodes.settings.connect_timeout).or(&nodes.closed);
-            if let Err(failure) = nodes.look_up(now, &deadline) {
-                let place = &nodes.settings.shown;
-                log::warn!(
-                    "{place}: no node says where the slots are: {}",
-                    failure.cause()
-                );
-            }
+            let outcome = nodes.look_up(now, after_first, &deadline);
+            nodes.note(now, outcome);
             drop(ended);
         };
         // So that none is tried at once again, whether or not there is a thread.
         lookup.began = Some(now);
-        if let Err(e) = sys::spawn("crosslock-slots", look_up) {
-            log::warn!("no thread to look slots up: {e}");
+        if let Err(e) = sys::spawn("crosslock-lookup", look_up) {
+            log::warn!("no thread to look servers up: {e}");
             return Step::Fails;
         }
         lookup.running = Some(end.clone());
         Step::Runs(now, end)
     }
 
-    /// Asks some of the nodes at once, and takes over what they say.
+    fn note(&self, began: Instant, outcome: Result<(), Heard>) {
+        let cause = outcome
+            .err()
+            .map(|heard| self.ask.failure(heard).cause().to_string());
+        if let (Ask::Nodes { .. }, Some(cause)) = (&self.ask, &cause) {
+            let place = &self.settings.shown;
+            log::warn!("{place}: no node says where the slots are: {cause}");
+        }
+        let mut lookup = self.lookup.lock();
+        if cause.is_none() {
+            (lookup.answered, lookup.outage) = (Some(began), None);
+        }
+        lookup.cause = cause;
+    }
+
+    /// Asks some of the servers at once, and takes over what they say.
     ///
     /// # Errors
     ///
     /// When none says anything of use. Then what is known stays.
-    pub(super) fn look_up(&self, began: Instant, deadline: &Deadline) -> Result<(), Failure> {
-        let asked = self.next_to_ask();
-        let mut heard = Heard::nothing(asked.len(), deadline.clone());
+    pub(in crate::engine::redis::servers) fn look_up(
+        &self,
+        began: Instant,
+        after_first: Duration,
+        deadline: &Deadline,
+    ) -> Result<(), Heard> {
+        let heard = match &self.ask {
+            Ask::Sentinels(sentinels) => {
+                let (heard, slower) = sentinels.hear(
+                    Patience::with_sentinels(after_first),
+                    deadline,
+                    &self.settings,
+                );
+                let before = self.lookup.lock().slower.replace(slower);
+                drop(before);
+                heard
+            }
+            Ask::Nodes { seeds, turn } => self.hear_nodes(self.next_to_ask(seeds, turn), deadline),
+        };
+        if heard.views.is_empty() {
+            return Err(heard);
+        }
+        self.take_over(&heard, began);
+        Ok(())
+    }
+
+    fn hear_nodes(&self, asked: Vec<Arc<Server>>, deadline: &Deadline) -> Heard {
+        let mut heard = Heard::nothing(asked.len(), Patience::WITH_NODES, deadline.clone());
         let answers = ask_all(&asked, deadline, ask);
         let mut answered = Vec::new();
-        while let Some(Ok((node, view))) = heard.until().and_then(|until| answers.next(until)) {
+        while let Some((node, view)) = heard.next(&answers) {
             self.hear(&mut heard, &node, view);
             answered.push(node);
         }
@@ -196,20 +381,19 @@ impl Nodes {
                 missing.retain(|one| !Arc::ptr_eq(one, &node));
             }
         }
-        self.take_over(&heard.into_views()?, began);
-        Ok(())
+        heard
     }
 
-    fn hear(&self, heard: &mut Heard, node: &Arc<Server>, said: Result<View, Failure>) {
+    fn hear(&self, heard: &mut Heard, node: &Arc<Server>, said: Result<View, NoView>) {
         if let Ok(view) = &said {
             self.map.lock().importers.set(node, &view.coming);
         }
-        heard.add(said);
+        heard.add(node, said);
     }
 
     fn is_news(&self, heard: &Heard) -> bool {
         let map = self.map.lock();
-        heard.views().iter().any(|view| map.is_news(view))
+        heard.views.iter().any(|view| map.is_news(view))
     }
 
     /// The masters that haven't answered: those that were asked, and the others.
@@ -223,40 +407,60 @@ impl Nodes {
             all.iter().any(|other| Arc::ptr_eq(other, one))
         };
         let mut map = self.map.lock();
-        let masters: HashSet<_> = heard
-            .views()
-            .iter()
-            .flat_map(|view| &view.masters)
-            .collect();
+        let masters: HashSet<_> = heard.views.iter().flat_map(|view| &view.masters).collect();
         let masters = masters.into_iter().filter_map(|at| map.node(at).cloned());
         let masters = masters.filter(|one| !is_among(answered, one));
         masters.partition(|one| is_among(asked, one))
     }
 
-    fn take_over(&self, views: &[View], began: Instant) {
-        let retired = self.map.lock().take_over(views, began);
+    fn take_over(&self, heard: &Heard, began: Instant) {
+        let mut map = self.map.lock();
+        let before = map.master(0).cloned();
+        let retired = map.take_over(&heard.views, heard.asked, began);
+        let now = map.master(0).cloned();
+        drop(map);
+        if let (Ask::Sentinels(_), Some(before), Some(now)) = (&self.ask, before, now)
+            && !Arc::ptr_eq(&before, &now)
+        {
+            let (shown, from, to) = (&self.settings.shown, before.address(), now.address());
+            log::info!("the master of {shown} is {to} now, and was {from}");
+        }
         // It closes connections.
         retired.iter().for_each(|node| node.retire());
     }
 
-    fn next_to_ask(&self) -> Vec<Arc<Server>> {
+    fn next_to_ask(&self, seeds: &[HostPort], turn: &AtomicUsize) -> Vec<Arc<Server>> {
         let mut map = self.map.lock();
-        for seed in &self.seeds {
+        for seed in seeds {
             let _ = map.node(seed);
         }
         let nodes = map.nodes();
-        let first = self.turn.fetch_add(ASKED, Ordering::Relaxed);
+        let first = turn.fetch_add(ASKED, Ordering::Relaxed);
         let in_turn = nodes.iter().cycle().skip(first % nodes.len().max(1));
         in_turn.take(nodes.len().min(ASKED)).cloned().collect()
     }
 }
 
-/// What a node says, and which one does.
-fn ask(node: &Arc<Server>, deadline: &Deadline) -> Result<Said, Failure> {
-    Ok((node.clone(), View::ask(node, deadline)))
+/// How long after one look-up began the next may begin, and for how long it waits for sentinels when one has answered.
+type Pauses = (Duration, Duration);
+
+/// Those of a caller to whom what is known may be so old: to wait for longer would be a good part of a short ttl. What an
+/// operator does, within zero, has time for all sentinels.
+fn pauses(known_within: Duration) -> Pauses {
+    let after_first = match known_within {
+        Duration::ZERO => AFTER_FIRST,
+        within => AFTER_FIRST.min(within / 2),
+    };
+    (APART.min(known_within), after_first)
 }
 
-type Said = (Arc<Server>, Result<View, Failure>);
+/// What a node says, and which one does.
+fn ask(node: &Arc<Server>, deadline: &Deadline) -> Result<Said, Failure> {
+    Ok((
+        node.clone(),
+        View::ask(node, deadline).map_err(NoView::from),
+    ))
+}
 
 /// Returns when the channel has ended, or the deadline is over.
 fn await_end(end: &Receiver<Infallible>, deadline: &Deadline) {
@@ -284,8 +488,8 @@ mod tests {
         let At::Cluster { hosts } = address.at else {
             panic!("it is one")
         };
-        let map = Map::new(hosts, settings.clone());
-        Arc::new(Nodes::new(settings, map))
+        let ask = Ask::of_nodes(hosts);
+        Arc::new(Nodes::new(settings, ask, None))
     }
 
     fn soon() -> Deadline {
@@ -300,6 +504,7 @@ mod tests {
         *nodes.lookup.lock() = Lookup {
             began: Some(before),
             running: Some(end),
+            ..Lookup::default()
         };
         drop(ended);
         let deadline = soon();
@@ -311,7 +516,7 @@ mod tests {
     fn who_needs_what_is_newer_than_that_has_it_looked_up_more_often() {
         let nodes = nobody();
         let began = || {
-            nodes.look_up_within(Duration::from_millis(20), &soon());
+            nodes.look_up_within(Some(Duration::from_millis(20)), &soon());
             nodes.lookup.lock().began.unwrap()
         };
         // A machine that is busy may be slower now and then.

@@ -1,5 +1,8 @@
 //! Which node has which slot, as far as it is known.
 //!
+//! A set behind sentinels is a map of one slot, whose node is the master. What sentinels say of it has the epoch of the last
+//! failover that they know of.
+//!
 //! A node that is cut off from the others goes on claiming slots that another has taken over. So the epoch of each claim is kept:
 //!
 //! | of a slot is said | it is then |
@@ -7,6 +10,7 @@
 //! | one claim or several, the highest as high as what is known, or higher | the highest's; of two as high, that of the node to which the cluster isn't down |
 //! | lower claims, or none, by fewer nodes than most | where it was |
 //! | the same by most of the nodes that are known | the highest's, or nobody's: the cluster was made anew |
+//! | lower claims by all sentinels, or by a majority although the master has failed, or for seconds | the highest's: they were set up anew |
 //! | by its node, in answer to a command, that it is another's | the other's: no look-up is needed to follow |
 //!
 //! What always holds: there is one [`Server`] for each address, and one that isn't in the map any more, or that was a master
@@ -14,14 +18,15 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::importers::Importers;
 use super::view::View;
+use crate::base::sys::time;
 use crate::engine::net::address::{Endpoint, HostPort};
 use crate::engine::redis::server::Server;
 use crate::engine::redis::servers::slots::SLOTS;
-use crate::engine::redis::settings::Settings;
+use crate::engine::redis::settings::{Kind, Settings};
 
 /// Which node has which slot, as far as it is known.
 #[derive(Debug)]
@@ -36,23 +41,36 @@ pub(super) struct Map {
     /// Of the claim by which it has the slot.
     epochs: Vec<u64>,
     pub(super) importers: Importers,
-    /// When the look-up began that this is from.
+    /// When the look-up began that this is from. The one that doesn't confirm the master of sentinels isn't.
     looked_up: Option<Instant>,
+    /// When a call to the master of sentinels failed, if one did since.
+    failed: Option<Instant>,
+    /// When its answer made it doubtful that it is the master still, if one did since.
+    doubted: Option<Instant>,
 }
 
 /// The node of a slot that nobody is known to have.
 const NOBODY: u16 = u16::MAX;
 
+/// Within this time all sentinels learn of a failover from the one that led it.
+const SPREAD: Duration = Duration::from_secs(10);
+
 impl Map {
     pub(super) fn new(seeds: Vec<HostPort>, settings: Arc<Settings>) -> Self {
+        let slots = match settings.kind {
+            Kind::Cluster => usize::from(SLOTS),
+            Kind::Single | Kind::Sentinel => 1,
+        };
         Map {
             settings,
             seeds,
             nodes: Vec::new(),
-            slots: vec![NOBODY; usize::from(SLOTS)],
-            epochs: vec![0; usize::from(SLOTS)],
+            slots: vec![NOBODY; slots],
+            epochs: vec![0; slots],
             importers: Importers::default(),
             looked_up: None,
+            failed: None,
+            doubted: None,
         }
     }
 
@@ -69,10 +87,6 @@ impl Map {
             settings,
             ..*self
         }
-    }
-
-    pub(super) fn seeds(&self) -> &[HostPort] {
-        &self.seeds
     }
 
     /// The node that has a slot.
@@ -96,6 +110,38 @@ impl Map {
     /// When the look-up began that it is from.
     pub(super) fn looked_up(&self) -> Option<Instant> {
         self.looked_up
+    }
+
+    /// Since when a look-up has to be that a call to the master of sentinels needs; `None`: what is known will do, or nothing is.
+    pub(super) fn unconfirmed_since(&self, known_within: Duration) -> Option<Instant> {
+        let (found, now) = (self.looked_up?, time::now());
+        // `None` is before any time.
+        let suspected = self.failed.max(self.doubted);
+        let is_fresh = now.saturating_duration_since(found) <= known_within;
+        if is_fresh && suspected.is_none() {
+            return None;
+        }
+        let since = suspected.max(now.checked_sub(known_within));
+        Some(since.unwrap_or(found))
+    }
+
+    /// Notes that a call to the master of sentinels has failed now.
+    pub(super) fn suspect(&mut self, server: &Arc<Server>) {
+        if self.is_the_master(server) {
+            self.failed = Some(time::now());
+        }
+    }
+
+    /// Notes that it isn't sure whether that master is one still.
+    pub(super) fn doubt(&mut self, server: &Arc<Server>) {
+        if self.is_the_master(server) {
+            self.doubted = Some(time::now());
+        }
+    }
+
+    fn is_the_master(&self, server: &Arc<Server>) -> bool {
+        let master = self.master(0).filter(|_| self.slots.len() == 1);
+        master.is_some_and(|master| Arc::ptr_eq(master, server))
     }
 
     pub(super) fn nodes(&self) -> &[Arc<Server>] {
@@ -142,11 +188,22 @@ impl Map {
         })
     }
 
-    /// Takes over what nodes say in a look-up that began then. Gives the nodes that are to be retired.
-    pub(super) fn take_over(&mut self, views: &[View], began: Instant) -> Vec<Arc<Server>> {
+    /// Takes over what was said in a look-up that began then, by some of so many that were asked. Gives the nodes that are to
+    /// be retired.
+    pub(super) fn take_over(
+        &mut self,
+        views: &[View],
+        asked: usize,
+        began: Instant,
+    ) -> Vec<Arc<Server>> {
         let were_masters = masters(&self.slots);
-        self.believe(views);
+        if !self.believe(views, asked, began) {
+            return Vec::new();
+        }
         let are_masters = masters(&self.slots);
+        for suspected in [&mut self.failed, &mut self.doubted] {
+            *suspected = suspected.filter(|at| *at > began && were_masters == are_masters);
+        }
         let ranges = views.iter().flat_map(|view| &view.ranges);
         let of_ranges = ranges.flat_map(|range| range.replicas.iter().chain([&range.master]));
         let masters = views.iter().flat_map(|view| &view.masters);
@@ -179,9 +236,15 @@ impl Map {
         retired
     }
 
-    /// Decides who has which slot, by the claims of all.
-    fn believe(&mut self, views: &[View]) {
-        let most = self.nodes.len() / 2 + 1;
+    /// Decides who has which slot, by the claims of all. Gives whether that counts as a look-up: not where all sentinels that
+    /// answered are behind.
+    fn believe(&mut self, views: &[View], asked: usize, began: Instant) -> bool {
+        let is_one = self.slots.len() == 1;
+        let most = if is_one {
+            self.most_sentinels(asked, began)
+        } else {
+            self.nodes.len() / 2 + 1
+        };
         let mut best = vec![None; self.slots.len()];
         // How many know of no claim that is as high as the one that is known.
         let mut behind = vec![views.len(); self.slots.len()];
@@ -207,7 +270,22 @@ impl Map {
             let ((epoch, _), place) = best.unwrap_or(((0, false), NOBODY));
             if epoch >= self.epochs[slot] || behind[slot] >= most {
                 (self.slots[slot], self.epochs[slot]) = (place, epoch);
+            } else if is_one {
+                return false;
             }
+        }
+        true
+    }
+
+    /// How many of so many sentinels that were asked have to be behind, so that they were set up anew: a majority may not
+    /// have heard of the failover yet.
+    fn most_sentinels(&self, asked: usize, began: Instant) -> usize {
+        let found = self.looked_up.unwrap_or(began);
+        let is_long_ago = began.saturating_duration_since(found) >= SPREAD;
+        if self.failed.is_some() || is_long_ago {
+            asked / 2 + 1
+        } else {
+            asked
         }
     }
 }
@@ -278,8 +356,8 @@ mod tests {
     fn after(views: &[View]) -> Vec<u16> {
         let (mut map, [mut before]) = (map(), view(&[(5, 5, 1, &[2, 3, 4, 5])]));
         before.ranges[0].epoch = 8;
-        map.take_over(&[before], Instant::now());
-        map.take_over(views, Instant::now());
+        map.take_over(&[before], 1, Instant::now());
+        map.take_over(views, 6, Instant::now());
         let master = map.master(5).cloned();
         ports(master.as_slice())
     }
@@ -293,7 +371,7 @@ mod tests {
     fn slot_is_where_the_last_word_has_it() {
         let (mut map, now) = (map(), Instant::now());
         assert!(map.master(0).is_none() && map.masters().is_empty());
-        let retired = map.take_over(&view(&[(0, 9, 1, &[3]), (10, 16_383, 2, &[])]), now);
+        let retired = map.take_over(&view(&[(0, 9, 1, &[3]), (10, 16_383, 2, &[])]), 1, now);
         assert!(retired.is_empty());
         assert_eq!(ports(&map.masters()), [1, 2]);
         assert_eq!(ports(map.nodes()), [1, 2, 3, 9]);
@@ -312,9 +390,17 @@ mod tests {
         assert_eq!(after(&[new, old]), [2]);
         // Without epochs, the node to which the cluster is down isn't believed.
         let mut map = map();
-        map.take_over(&[claim((1, 0), false), claim((2, 0), true)], Instant::now());
+        map.take_over(
+            &[claim((1, 0), false), claim((2, 0), true)],
+            2,
+            Instant::now(),
+        );
         assert_eq!(ports(&map.masters()), [2]);
-        map.take_over(&[claim((1, 0), true), claim((2, 0), false)], Instant::now());
+        map.take_over(
+            &[claim((1, 0), true), claim((2, 0), false)],
+            2,
+            Instant::now(),
+        );
         assert_eq!(ports(&map.masters()), [1]);
     }
 
@@ -337,7 +423,7 @@ mod tests {
     fn news_is_what_may_change_who_has_a_slot() {
         let mut map = map();
         assert!(map.is_news(&claim((1, 0), true)));
-        map.take_over(&[claim((1, 8), true)], Instant::now());
+        map.take_over(&[claim((1, 8), true)], 2, Instant::now());
         assert!(!map.is_news(&claim((1, 8), true)));
         assert!(!map.is_news(&claim((2, 7), true)));
         assert!(map.is_news(&claim((2, 9), true)));
@@ -346,11 +432,11 @@ mod tests {
     #[test]
     fn only_what_has_lost_its_place_is_retired() {
         let (mut map, now) = (map(), Instant::now());
-        map.take_over(&view(&[(0, 9, 1, &[3]), (10, 19, 2, &[4])]), now);
+        map.take_over(&view(&[(0, 9, 1, &[3]), (10, 19, 2, &[4])]), 1, now);
         let replica = map.node(&at(3)).unwrap().clone();
         let master = map.node(&at(2)).unwrap().clone();
         // 3 takes over from 1, which becomes its replica, and 4 is gone.
-        let retired = map.take_over(&view(&[(0, 9, 3, &[1]), (10, 19, 2, &[])]), now);
+        let retired = map.take_over(&view(&[(0, 9, 3, &[1]), (10, 19, 2, &[])]), 1, now);
         assert_eq!(ports(&retired), [1, 4]);
         assert!(Arc::ptr_eq(map.master(0).unwrap(), &replica));
         assert!(Arc::ptr_eq(map.master(10).unwrap(), &master));
@@ -358,5 +444,68 @@ mod tests {
         let anew = map.node(&at(1)).unwrap();
         assert!(!retired.iter().any(|old| Arc::ptr_eq(old, anew)));
         assert_eq!(map.covered(), 20);
+    }
+
+    /// Of a set behind sentinels, whose master was at 1 since failover 8 as all three said that long ago.
+    fn set(ago: Duration) -> Map {
+        let address = address::parse("redis+sentinel://a:1,a:2,a:3/mymaster").unwrap();
+        let settings = Settings::new(&address, &Options::default()).unwrap();
+        let mut map = Map::new(Vec::new(), Arc::new(settings));
+        let began = Instant::now().checked_sub(ago).unwrap();
+        map.take_over(&named(&[(1, 8); 3]), 3, began);
+        map
+    }
+
+    /// What sentinels say of a master at that port and the epoch of its failover.
+    fn named(views: &[(u16, u64)]) -> Vec<View> {
+        let view = |(port, epoch): &(u16, u64)| View::of_master(at(*port), *epoch);
+        views.iter().map(view).collect()
+    }
+
+    #[test]
+    fn sentinels_that_are_behind_are_not_believed() {
+        let soon = Duration::from_secs(1);
+        let after = |mut map: Map, views: &[(u16, u64)]| {
+            let found = map.looked_up();
+            map.take_over(&named(views), 3, Instant::now());
+            (ports(&map.masters())[0], map.looked_up() > found)
+        };
+        assert_eq!(after(set(soon), &[(2, 7), (2, 9), (2, 7)]), (2, true));
+        assert_eq!(after(set(soon), &[(2, 7)]), (1, false));
+        assert_eq!(after(set(soon), &[(2, 7), (2, 7)]), (1, false));
+        // They were set up anew.
+        assert_eq!(after(set(soon), &[(2, 7), (2, 7), (2, 7)]), (2, true));
+        assert_eq!(after(set(SPREAD), &[(2, 7), (2, 7)]), (2, true));
+        assert_eq!(after(set(2 * SPREAD), &[(2, 7)]), (1, false));
+        let mut failed = set(soon);
+        let master = failed.master(0).unwrap().clone();
+        failed.suspect(&master);
+        assert_eq!(after(failed, &[(2, 7), (2, 7)]), (2, true));
+    }
+
+    #[test]
+    fn master_that_failed_or_is_in_doubt_is_confirmed_by_a_later_look_up_alone() {
+        let since = |map: &Map, within| map.unconfirmed_since(Duration::from_secs(within));
+        let mut map = set(Duration::from_secs(5));
+        assert_eq!((since(&map, 10), since(&map, 1).is_some()), (None, true));
+        let (before, master) = (Instant::now(), map.master(0).unwrap().clone());
+        for note in [Map::suspect, Map::doubt] {
+            note(&mut map, &master);
+            assert!(since(&map, 10) >= Some(before));
+            map.take_over(
+                &named(&[(1, 8)]),
+                3,
+                before.checked_sub(SPREAD / 10).unwrap(),
+            );
+            assert!(since(&map, 10).is_some());
+            map.take_over(&named(&[(1, 8)]), 3, Instant::now());
+            assert_eq!(since(&map, 10), None);
+        }
+        // What failed before isn't the next one's fault.
+        map.suspect(&master);
+        map.take_over(&named(&[(2, 9)]), 3, before);
+        assert_eq!(since(&map, 10), None);
+        map.suspect(&master);
+        assert_eq!(since(&map, 10), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The nodes of a cluster: each slot of names has one that is its master.
+//! The nodes of a cluster: each slot of names has one that is its master. A set behind sentinels is a cluster of one slot.
 //!
 //! | file | |
 //! |---|---|
@@ -29,18 +29,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::redis::Value;
+
 use self::call::Call;
 use self::heard::worse;
 use self::hello::Hello;
-use self::lookup::Nodes;
-use self::map::Map;
+use self::lookup::{AFTER_FIRST, Ask, Nodes};
 use super::ask_all::ask_all;
-use super::slots::slot_of;
+use super::sentinel::Sentinels;
 use super::{Refused, Route, Servers};
 use crate::base::clock::Deadline;
 use crate::base::sys::time;
 use crate::engine::Unanswered;
-use crate::engine::net::address::{Endpoint, HostPort};
+use crate::engine::net::address::{Endpoint, HostPort, Login};
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::script::Command;
 use crate::engine::redis::server::{Answer, Server};
@@ -48,41 +49,66 @@ use crate::engine::redis::settings::Settings;
 
 mod call;
 mod elsewhere;
-mod heard;
+pub(super) mod heard;
 mod hello;
 mod importers;
 mod lookup;
 mod map;
-mod view;
+pub(super) mod view;
 
 /// How long ago the masters may have been looked up when all are asked for.
 const ALL_KNOWN_WITHIN: Duration = Duration::from_secs(1);
 
-/// The nodes of a cluster. Look-ups end with it.
+/// The nodes of a cluster, or the master that sentinels name. Look-ups end with it.
 #[derive(Debug)]
 pub(super) struct Cluster(Arc<Nodes>);
 
 impl Cluster {
+    /// Fails if a host can have no certificate.
     pub(super) fn open(
         seeds: Vec<HostPort>,
         settings: Arc<Settings>,
     ) -> Result<Arc<dyn Servers>, Failure> {
         for seed in &seeds {
-            // A host that can have no certificate is told now.
             Server::new(Endpoint::Tcp(seed.clone()), settings.clone())?;
         }
-        let map = Map::new(seeds, settings.clone());
-        Ok(Arc::new(Cluster(Arc::new(Nodes::new(settings, map)))))
+        Ok(Cluster::of(settings, Ask::of_nodes(seeds)))
+    }
+
+    /// The same of sentinels.
+    pub(super) fn behind(
+        hosts: Vec<HostPort>,
+        master: String,
+        login: Login,
+        settings: Arc<Settings>,
+    ) -> Result<Arc<dyn Servers>, Failure> {
+        let sentinels = Sentinels::new(hosts, master, login, &settings)?;
+        Ok(Cluster::of(settings, Ask::Sentinels(sentinels)))
+    }
+
+    fn of(settings: Arc<Settings>, ask: Ask) -> Arc<dyn Servers> {
+        Arc::new(Cluster(Arc::new(Nodes::new(settings, ask, None))))
+    }
+
+    /// Finds out whether sentinels name a master, and whether it lets us in.
+    fn find_master(&self, sentinels: &Sentinels, until: &Deadline) -> Result<(), Refused> {
+        let settings = self.settings();
+        let found = self.0.look_up(time::now(), AFTER_FIRST, until);
+        found.map_err(|heard| sentinels.refusal(heard, settings))?;
+        let answer = self.call(Route::to(""), &::redis::cmd("PING"), until);
+        match answer.map_err(|unanswered| unanswered.error)?.value {
+            Value::SimpleString(pong) if pong == "PONG" => Ok(()),
+            _ => {
+                let cause = "its master doesn't answer PING as a Redis server does";
+                Err(Failure::Other(cause.into()).into())
+            }
+        }
     }
 
     /// All that the URL names are asked at once: the first that is a node of a cluster is enough.
-    fn find_a_node(&self, deadline: &Deadline) -> Result<(), Refused> {
+    fn find_a_node(&self, seeds: &[HostPort], deadline: &Deadline) -> Result<(), Refused> {
         let mut map = self.0.map.lock();
-        let seeds = self
-            .0
-            .seeds
-            .iter()
-            .filter_map(|seed| map.node(seed).cloned());
+        let seeds = seeds.iter().filter_map(|seed| map.node(seed).cloned());
         let seeds: Vec<_> = seeds.collect();
         drop(map);
         let answers = ask_all(&seeds, deadline, Hello::ask);
@@ -110,8 +136,13 @@ impl Servers for Cluster {
     /// A cluster some of whose slots nobody has will do: names in the others can be locked.
     fn greet(&self) -> Result<(), Refused> {
         let deadline = || Deadline::after(self.settings().connect_timeout);
-        self.find_a_node(&deadline())?;
-        match self.0.look_up(time::now(), &deadline()) {
+        let seeds = match &self.0.ask {
+            Ask::Sentinels(sentinels) => return self.find_master(sentinels, &deadline()),
+            Ask::Nodes { seeds, .. } => seeds,
+        };
+        self.find_a_node(seeds, &deadline())?;
+        let found = self.0.look_up(time::now(), AFTER_FIRST, &deadline());
+        match found.map_err(|heard| self.0.ask.failure(heard)) {
             Err(Failure::ClusterDown(_)) | Ok(()) => Ok(()),
             Err(failure) => Err(failure.into()),
         }
@@ -136,28 +167,28 @@ impl Servers for Cluster {
     }
 
     fn known(&self, route: Route<'_>) -> Option<Arc<Server>> {
-        self.0.master(slot_of(route.key))
+        self.0.master(self.0.slot(route.key))
     }
 
     fn is_on_its_way(&self, route: Route<'_>) -> bool {
-        let (slot, map) = (slot_of(route.key), self.0.map.lock());
+        let (slot, map) = (self.0.slot(route.key), self.0.map.lock());
         let master = map.master(slot);
         master.is_some_and(|master| !map.importers.of(slot, master).is_empty())
     }
 
     fn all(&self, deadline: &Deadline) -> Result<Vec<Arc<Server>>, Failure> {
-        let now = time::now();
-        let since = now.checked_sub(ALL_KNOWN_WITHIN).unwrap_or(now);
-        self.0.look_up_since(since, deadline);
+        self.0.look_up_within(Some(ALL_KNOWN_WITHIN), deadline);
         let masters = self.0.map.lock().masters();
         if masters.is_empty() {
-            let cause = "no node is known to have any slot";
-            return Err(Failure::ClusterDown(cause.into()));
+            return Err(self.0.nobody("any slot"));
         }
         Ok(masters)
     }
 
     fn without_locks(&self) -> Vec<Arc<Server>> {
+        if let Ask::Sentinels(sentinels) = &self.0.ask {
+            return sentinels.all.clone();
+        }
         let map = self.0.map.lock();
         let masters = map.masters();
         let is_master = |node: &&Arc<Server>| masters.iter().any(|one| Arc::ptr_eq(one, node));
@@ -171,11 +202,10 @@ impl Servers for Cluster {
     fn after_fork(&self) -> Arc<dyn Servers> {
         let settings = Arc::new(self.settings().after_fork());
         // A thread of the parent may have locked it, which the child doesn't have.
-        let map = match self.0.map.try_lock() {
-            Some(map) => map.after_fork(settings.clone()),
-            None => Map::new(self.0.seeds.clone(), settings.clone()),
-        };
-        Arc::new(Cluster(Arc::new(Nodes::new(settings, map))))
+        let map = self.0.map.try_lock();
+        let map = map.map(|map| map.after_fork(settings.clone()));
+        let ask = self.0.ask.after_fork(&settings);
+        Arc::new(Cluster(Arc::new(Nodes::new(settings, ask, map))))
     }
 }
 

@@ -17,27 +17,27 @@ use crate::engine::redis::server::{Manner, Server};
 use crate::engine::redis::servers::node_lines::{NodeLine, node_lines};
 use crate::engine::redis::servers::slots::SLOTS;
 
-/// What a node says of its cluster.
-#[derive(Debug, Default)]
-pub(super) struct View {
+/// What a node says of its cluster, or a sentinel of its master.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(in crate::engine::redis::servers) struct View {
     /// Whether the node doesn't say that the cluster is down, which it says also when it is cut off from most others.
-    pub(super) is_up: bool,
-    pub(super) ranges: Vec<Range>,
+    pub(in crate::engine::redis::servers) is_up: bool,
+    pub(in crate::engine::redis::servers) ranges: Vec<Range>,
     /// The masters that may answer, also those without slots. None where this user may not see CLUSTER NODES.
-    pub(super) masters: Vec<HostPort>,
+    pub(in crate::engine::redis::servers) masters: Vec<HostPort>,
     /// The slots that the node takes over, and that another may have forgotten to give.
-    pub(super) coming: Vec<u16>,
+    pub(in crate::engine::redis::servers) coming: Vec<u16>,
 }
 
 /// Slots that follow one another, and the nodes that have them.
-#[derive(Debug, PartialEq)]
-pub(super) struct Range {
-    pub(super) first: u16,
-    pub(super) last: u16,
-    pub(super) master: HostPort,
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::engine::redis::servers) struct Range {
+    pub(in crate::engine::redis::servers) first: u16,
+    pub(in crate::engine::redis::servers) last: u16,
+    pub(in crate::engine::redis::servers) master: HostPort,
     /// Of the master's claim to its slots: it increases with each failover and with each slot that it is given. 0: unknown.
-    pub(super) epoch: u64,
-    pub(super) replicas: Vec<HostPort>,
+    pub(in crate::engine::redis::servers) epoch: u64,
+    pub(in crate::engine::redis::servers) replicas: Vec<HostPort>,
 }
 
 /// INFO, NODES and SLOTS, in one round trip.
@@ -96,6 +96,22 @@ impl View {
             masters: masters(lines, &parts, asked),
             coming: own.flat_map(NodeLine::coming).collect(),
         })
+    }
+
+    /// Of a sentinel: the master has the only slot.
+    pub(in crate::engine::redis::servers) fn of_master(master: HostPort, epoch: u64) -> Self {
+        let only = Range {
+            first: 0,
+            last: 0,
+            master,
+            epoch,
+            replicas: Vec::new(),
+        };
+        View {
+            is_up: true,
+            ranges: vec![only],
+            ..View::default()
+        }
     }
 
     /// The highest epoch of any claim.

@@ -1,13 +1,16 @@
 //! What a sentinel is asked, and what its answers mean.
 
-use std::fmt;
+use std::sync::Arc;
 
 use ::redis::Value;
 
-use crate::base::error::Cause;
+use crate::base::clock::Deadline;
 use crate::engine::net::address::{HostPort, number};
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::script::Command;
+use crate::engine::redis::server::{Manner, Server};
+use crate::engine::redis::servers::cluster::heard::NoView;
+use crate::engine::redis::servers::cluster::view::View;
 use crate::engine::redis::servers::masters::{State, text};
 
 /// Where the master of that name is, and since which failover: two commands in one write.
@@ -16,37 +19,23 @@ pub(super) struct Question {
     pub(super) name: String,
 }
 
-/// What a sentinel takes for the master.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct View {
-    /// Each failover has a larger one.
-    pub(super) epoch: u64,
-    pub(super) at: HostPort,
-}
-
-/// Why what a sentinel says doesn't count.
-#[derive(Debug)]
-pub(super) enum NoView {
-    /// It knows no master of that name.
-    UnknownName,
-    /// It knows the command of sentinels as little as any server does.
-    NoSentinel,
-    /// It doesn't let us in.
-    Denied(Cause),
-    /// It can't be reached, doesn't answer in time, or what it says can't be.
-    Other(Cause),
-}
-
 impl Question {
+    pub(super) fn ask(&self, sentinel: &Arc<Server>, deadline: &Deadline) -> Result<View, NoView> {
+        match sentinel.call(self, Manner::Plain, deadline) {
+            Ok(answer) => self.view(answer.value),
+            Err(e) => Err(why(sentinel.suspecting_tls(e.error))),
+        }
+    }
+
     /// What such an answer means.
-    pub(super) fn view(&self, answer: Value) -> Result<View, NoView> {
+    fn view(&self, answer: Value) -> Result<View, NoView> {
         let Value::Array(answers) = answer else {
             return Err(nonsense());
         };
         let [state, address] = <[Value; 2]>::try_from(answers).map_err(|_| nonsense())?;
         let at = address_in(address)?;
         let epoch = self.epoch_in(state).ok_or_else(nonsense)?;
-        Ok(View { epoch, at })
+        Ok(View::of_master(at, epoch))
     }
 
     fn epoch_in(&self, state: Value) -> Option<u64> {
@@ -59,7 +48,7 @@ impl Question {
 fn address_in(answer: Value) -> Result<HostPort, NoView> {
     match answer {
         Value::Nil => Err(NoView::UnknownName),
-        Value::ServerError(error) => Err(Failure::from(error).into()),
+        Value::ServerError(error) => Err(why(error.into())),
         Value::Array(parts) => address(&parts).ok_or_else(nonsense),
         _ => Err(nonsense()),
     }
@@ -73,21 +62,23 @@ fn address(parts: &[Value]) -> Option<HostPort> {
     (!host.is_empty() && !host.contains(is_odd) && port != 0).then_some(HostPort { host, port })
 }
 
-impl From<Failure> for NoView {
-    fn from(failure: Failure) -> Self {
-        let is_denied = matches!(failure, Failure::Denied(_));
-        let cause = failure.cause();
-        match cause.to_string() {
-            _ if is_denied => NoView::Denied(cause),
-            text if text.to_ascii_lowercase().contains("unknown command") => NoView::NoSentinel,
-            _ => NoView::Other(cause),
-        }
+/// What the failure of a sentinel means.
+fn why(failure: Failure) -> NoView {
+    match failure {
+        Failure::Other(cause) if is_unknown_command(&cause.to_string()) => NoView::NoSentinel,
+        failure => NoView::Failed(failure),
     }
+}
+
+fn is_unknown_command(text: &str) -> bool {
+    text.to_ascii_lowercase().contains("unknown command")
 }
 
 /// What it says isn't shown: it may be what it was told.
 fn nonsense() -> NoView {
-    NoView::Other("it doesn't answer as a Sentinel does".into())
+    NoView::Failed(Failure::Other(
+        "it doesn't answer as a Sentinel does".into(),
+    ))
 }
 
 impl Command for Question {
@@ -106,16 +97,6 @@ impl Command for Question {
 
     fn length(&self) -> usize {
         2
-    }
-}
-
-impl fmt::Display for NoView {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NoView::UnknownName => f.write_str("it knows no master of that name"),
-            NoView::NoSentinel => f.write_str("it is no Sentinel"),
-            NoView::Denied(cause) | NoView::Other(cause) => write!(f, "{cause}"),
-        }
     }
 }
 
@@ -154,11 +135,7 @@ mod tests {
             ("a.example", "65535", at("a.example", 65535)),
         ] {
             let replies = state("mymaster", "7") + &bulks(&[host, port]);
-            let expected = View {
-                epoch: 7,
-                at: expected,
-            };
-            assert_eq!(view(&replies).unwrap(), expected);
+            assert_eq!(view(&replies).unwrap(), View::of_master(expected, 7));
         }
     }
 
@@ -184,7 +161,7 @@ mod tests {
         ] {
             let found = view(&replies);
             assert!(
-                matches!(found, Err(NoView::Other(_))),
+                matches!(found, Err(NoView::Failed(Failure::Other(_)))),
                 "{replies}: {found:?}"
             );
         }
@@ -194,7 +171,7 @@ mod tests {
     fn other_servers_and_refusals_are_told_apart() {
         let both = |reply: &str| format!("{reply}\r\n{reply}\r\n");
         let found = view(&both("-NOAUTH Authentication required."));
-        assert!(matches!(found, Err(NoView::Denied(_))));
+        assert!(matches!(found, Err(NoView::Failed(Failure::Denied(_)))));
         let found = view(&both("-ERR unknown command 'SENTINEL', with args"));
         assert!(matches!(found, Err(NoView::NoSentinel)));
         let found = view("-ERR No such master with that name\r\n*-1\r\n");
