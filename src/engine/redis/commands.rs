@@ -43,12 +43,12 @@ const LOGIN: &str = "user, password and rights";
 /// The scripts, and the server that runs them.
 #[derive(Debug)]
 pub(super) struct Commands {
-    pub(super) servers: Arc<dyn Servers>,
+    pub(super) servers: Arc<Servers>,
     scripts: Vec<(&'static str, Script)>,
 }
 
 impl Commands {
-    pub(super) fn new(servers: Arc<dyn Servers>) -> Self {
+    pub(super) fn new(servers: Arc<Servers>) -> Self {
         Commands {
             servers,
             scripts: Script::all(),

@@ -53,7 +53,7 @@ mod wait;
 
 #[derive(Debug)]
 pub(crate) struct RedisEngine {
-    servers: Arc<dyn Servers>,
+    servers: Arc<Servers>,
     commands: Arc<Commands>,
     inbox: Arc<Inbox>,
     clock_skew: Duration,
@@ -89,7 +89,7 @@ impl RedisEngine {
     pub(crate) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Self> {
         let address = address::parse(url)?;
         let clock_skew = clock_skew(&address, options)?;
-        let engine = RedisEngine::of(servers::new(address, options)?, clock_skew, clock);
+        let engine = RedisEngine::of(Servers::new(address, options)?, clock_skew, clock);
         engine.servers.greet().map_err(|refused| match refused {
             Refused::Failure(failure) => engine.commands.error(None, failure),
             Refused::Error(error) => error,
@@ -97,7 +97,8 @@ impl RedisEngine {
         Ok(engine)
     }
 
-    fn of(servers: Arc<dyn Servers>, clock_skew: Duration, clock: Arc<dyn Clock>) -> Self {
+    fn of(servers: Servers, clock_skew: Duration, clock: Arc<dyn Clock>) -> Self {
+        let servers = Arc::new(servers);
         RedisEngine {
             commands: Arc::new(Commands::new(servers.clone())),
             inbox: Arc::new(Inbox::new()),

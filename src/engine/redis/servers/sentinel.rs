@@ -14,15 +14,13 @@
 //!   seconds, then they were set up anew.
 //! - *The master has just become one, or isn't one any more.* Each new connection asks for its ROLE, and nothing is sent to
 //!   one that says "replica": the call looks up again, and waits for 50 ms if it is still that one.
-//! - *A command was sent, and has no answer.* It is sent again only to another master, only by [`Servers::call`], and only
+//! - *A command was sent, and has no answer.* It is sent again only to another master, only where that is harmless, and only
 //!   while the deadline isn't over: to the same one its caller sends it again, after its pause.
 //! - *A command was carried out by two masters*, one after the other. What the second one answers is true there: an owner
 //!   that asks again gets its token, or a larger one if its lease wasn't copied; a renewal, a store or an adoption of a lease
 //!   that wasn't copied finds none. Lock and counter are copied in one piece, so a token is never used twice. But where
 //!   others have had the lock since, a release can't tell whether its first copy ended the lease: by
 //!   [`Answer::moved`](crate::engine::redis::server::Answer) its value isn't taken for stored.
-//!
-//! [`Servers::call`]: super::Servers::call
 
 use std::cmp::Reverse;
 use std::fmt::Write as _;

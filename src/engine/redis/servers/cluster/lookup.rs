@@ -55,7 +55,7 @@ const OUTAGE: Duration = Duration::from_secs(1);
 
 /// The servers that have locks, as far as they are known.
 #[derive(Debug)]
-pub(in crate::engine::redis::servers) struct Nodes {
+pub(in crate::engine::redis) struct Nodes {
     pub(in crate::engine::redis::servers) settings: Arc<Settings>,
     pub(in crate::engine::redis::servers) ask: Ask,
     pub(super) map: Mutex<Map>,
@@ -161,7 +161,7 @@ impl Nodes {
     }
 
     /// Where in the map a key is.
-    pub(super) fn slot(&self, key: &str) -> u16 {
+    pub(in crate::engine::redis::servers) fn slot(&self, key: &str) -> u16 {
         match self.ask {
             Ask::Sentinels(_) => 0,
             Ask::Nodes { .. } => slot_of(key),
@@ -174,7 +174,7 @@ impl Nodes {
     }
 
     /// The node that has a slot, as far as it is known.
-    pub(super) fn master(&self, slot: u16) -> Option<Arc<Server>> {
+    pub(in crate::engine::redis::servers) fn master(&self, slot: u16) -> Option<Arc<Server>> {
         self.map.lock().master(slot).cloned()
     }
 

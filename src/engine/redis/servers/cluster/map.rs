@@ -30,7 +30,7 @@ use crate::engine::redis::settings::{Kind, Settings};
 
 /// Which node has which slot, as far as it is known.
 #[derive(Debug)]
-pub(super) struct Map {
+pub(in crate::engine::redis::servers) struct Map {
     settings: Arc<Settings>,
     /// By which the cluster is found again, whatever else is known.
     seeds: Vec<HostPort>,

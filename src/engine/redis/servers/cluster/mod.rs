@@ -34,10 +34,11 @@ use ::redis::Value;
 use self::call::Call;
 use self::heard::worse;
 use self::hello::Hello;
-use self::lookup::{AFTER_FIRST, Ask, Nodes};
+pub(super) use self::lookup::Nodes;
+use self::lookup::{AFTER_FIRST, Ask};
 use super::ask_all::ask_all;
 use super::sentinel::Sentinels;
-use super::{Refused, Route, Servers};
+use super::{Refused, Route};
 use crate::base::clock::Deadline;
 use crate::base::sys::time;
 use crate::engine::Unanswered;
@@ -59,20 +60,13 @@ pub(super) mod view;
 /// How long ago the masters may have been looked up when all are asked for.
 const ALL_KNOWN_WITHIN: Duration = Duration::from_secs(1);
 
-/// The nodes of a cluster, or the master that sentinels name. Look-ups end with it.
-#[derive(Debug)]
-pub(super) struct Cluster(Arc<Nodes>);
-
-impl Cluster {
+impl Nodes {
     /// Fails if a host can have no certificate.
-    pub(super) fn open(
-        seeds: Vec<HostPort>,
-        settings: Arc<Settings>,
-    ) -> Result<Arc<dyn Servers>, Failure> {
+    pub(super) fn open(seeds: Vec<HostPort>, settings: Arc<Settings>) -> Result<Self, Failure> {
         for seed in &seeds {
             Server::new(Endpoint::Tcp(seed.clone()), settings.clone())?;
         }
-        Ok(Cluster::of(settings, Ask::of_nodes(seeds)))
+        Ok(Nodes::new(settings, Ask::of_nodes(seeds), None))
     }
 
     /// The same of sentinels.
@@ -81,21 +75,80 @@ impl Cluster {
         master: String,
         login: Login,
         settings: Arc<Settings>,
-    ) -> Result<Arc<dyn Servers>, Failure> {
+    ) -> Result<Self, Failure> {
         let sentinels = Sentinels::new(hosts, master, login, &settings)?;
-        Ok(Cluster::of(settings, Ask::Sentinels(sentinels)))
+        Ok(Nodes::new(settings, Ask::Sentinels(sentinels), None))
     }
 
-    fn of(settings: Arc<Settings>, ask: Ask) -> Arc<dyn Servers> {
-        Arc::new(Cluster(Arc::new(Nodes::new(settings, ask, None))))
+    /// The same for a child that was forked off, without its parent's connections.
+    pub(super) fn after_fork(&self, settings: Arc<Settings>) -> Self {
+        // A thread of the parent may have locked it, which the child doesn't have.
+        let map = self.map.try_lock();
+        let map = map.map(|map| map.after_fork(settings.clone()));
+        let ask = self.ask.after_fork(&settings);
+        Nodes::new(settings, ask, map)
+    }
+
+    pub(super) fn call(
+        self: &Arc<Self>,
+        route: Route<'_>,
+        (command, is_once): (&dyn Command, bool),
+        deadline: &Deadline,
+    ) -> Result<Answer, Unanswered<Failure>> {
+        Call::new(self, route, (command, is_once), deadline).run(route.known_within)
+    }
+
+    pub(super) fn is_on_its_way(&self, route: Route<'_>) -> bool {
+        let (slot, map) = (self.slot(route.key), self.map.lock());
+        let master = map.master(slot);
+        master.is_some_and(|master| !map.importers.of(slot, master).is_empty())
+    }
+
+    pub(super) fn all(self: &Arc<Self>, deadline: &Deadline) -> Result<Vec<Arc<Server>>, Failure> {
+        self.look_up_within(Some(ALL_KNOWN_WITHIN), deadline);
+        let masters = self.map.lock().masters();
+        if masters.is_empty() {
+            return Err(self.nobody("any slot"));
+        }
+        Ok(masters)
+    }
+
+    pub(super) fn without_locks(&self) -> Vec<Arc<Server>> {
+        if let Ask::Sentinels(sentinels) = &self.ask {
+            return sentinels.all.clone();
+        }
+        let map = self.map.lock();
+        let masters = map.masters();
+        let is_master = |node: &&Arc<Server>| masters.iter().any(|one| Arc::ptr_eq(one, node));
+        let others = map.nodes().iter().filter(|node| !is_master(node));
+        others.cloned().collect()
+    }
+
+    /// Ends look-ups.
+    pub(super) fn close(&self) {
+        self.closed.set();
+    }
+
+    pub(super) fn greet(self: &Arc<Self>) -> Result<(), Refused> {
+        let deadline = || Deadline::after(self.settings.connect_timeout);
+        match &self.ask {
+            Ask::Sentinels(sentinels) => self.find_master(sentinels, &deadline()),
+            Ask::Nodes { seeds, .. } => {
+                self.find_a_node(seeds, &deadline())?;
+                self.find_slots(&deadline())
+            }
+        }
     }
 
     /// Finds out whether sentinels name a master, and whether it lets us in.
-    fn find_master(&self, sentinels: &Sentinels, until: &Deadline) -> Result<(), Refused> {
-        let settings = self.settings();
-        let found = self.0.look_up(time::now(), AFTER_FIRST, until);
-        found.map_err(|heard| sentinels.refusal(heard, settings))?;
-        let answer = self.call(Route::to(""), &::redis::cmd("PING"), until);
+    fn find_master(
+        self: &Arc<Self>,
+        sentinels: &Sentinels,
+        until: &Deadline,
+    ) -> Result<(), Refused> {
+        let found = self.look_up(time::now(), AFTER_FIRST, until);
+        found.map_err(|heard| sentinels.refusal(heard, &self.settings))?;
+        let answer = self.call(Route::to(""), (&::redis::cmd("PING"), false), until);
         match answer.map_err(|unanswered| unanswered.error)?.value {
             Value::SimpleString(pong) if pong == "PONG" => Ok(()),
             _ => {
@@ -107,7 +160,7 @@ impl Cluster {
 
     /// All that the URL names are asked at once: the first that is a node of a cluster is enough.
     fn find_a_node(&self, seeds: &[HostPort], deadline: &Deadline) -> Result<(), Refused> {
-        let mut map = self.0.map.lock();
+        let mut map = self.map.lock();
         let seeds = seeds.iter().filter_map(|seed| map.node(seed).cloned());
         let seeds: Vec<_> = seeds.collect();
         drop(map);
@@ -126,91 +179,13 @@ impl Cluster {
         let silent = || Failure::TimedOut("none of its nodes answers".into());
         Err(failed.unwrap_or_else(silent).into())
     }
-}
-
-impl Servers for Cluster {
-    fn settings(&self) -> &Settings {
-        &self.0.settings
-    }
 
     /// A cluster some of whose slots nobody has will do: names in the others can be locked.
-    fn greet(&self) -> Result<(), Refused> {
-        let deadline = || Deadline::after(self.settings().connect_timeout);
-        let seeds = match &self.0.ask {
-            Ask::Sentinels(sentinels) => return self.find_master(sentinels, &deadline()),
-            Ask::Nodes { seeds, .. } => seeds,
-        };
-        self.find_a_node(seeds, &deadline())?;
-        let found = self.0.look_up(time::now(), AFTER_FIRST, &deadline());
-        match found.map_err(|heard| self.0.ask.failure(heard)) {
+    fn find_slots(&self, deadline: &Deadline) -> Result<(), Refused> {
+        let found = self.look_up(time::now(), AFTER_FIRST, deadline);
+        match found.map_err(|heard| self.ask.failure(heard)) {
             Err(Failure::ClusterDown(_)) | Ok(()) => Ok(()),
             Err(failure) => Err(failure.into()),
         }
-    }
-
-    fn call(
-        &self,
-        route: Route<'_>,
-        command: &dyn Command,
-        deadline: &Deadline,
-    ) -> Result<Answer, Unanswered<Failure>> {
-        Call::new(&self.0, route, (command, false), deadline).run(route.known_within)
-    }
-
-    fn call_once(
-        &self,
-        route: Route<'_>,
-        command: &dyn Command,
-        deadline: &Deadline,
-    ) -> Result<Answer, Unanswered<Failure>> {
-        Call::new(&self.0, route, (command, true), deadline).run(route.known_within)
-    }
-
-    fn known(&self, route: Route<'_>) -> Option<Arc<Server>> {
-        self.0.master(self.0.slot(route.key))
-    }
-
-    fn is_on_its_way(&self, route: Route<'_>) -> bool {
-        let (slot, map) = (self.0.slot(route.key), self.0.map.lock());
-        let master = map.master(slot);
-        master.is_some_and(|master| !map.importers.of(slot, master).is_empty())
-    }
-
-    fn all(&self, deadline: &Deadline) -> Result<Vec<Arc<Server>>, Failure> {
-        self.0.look_up_within(Some(ALL_KNOWN_WITHIN), deadline);
-        let masters = self.0.map.lock().masters();
-        if masters.is_empty() {
-            return Err(self.0.nobody("any slot"));
-        }
-        Ok(masters)
-    }
-
-    fn without_locks(&self) -> Vec<Arc<Server>> {
-        if let Ask::Sentinels(sentinels) = &self.0.ask {
-            return sentinels.all.clone();
-        }
-        let map = self.0.map.lock();
-        let masters = map.masters();
-        let is_master = |node: &&Arc<Server>| masters.iter().any(|one| Arc::ptr_eq(one, node));
-        map.nodes()
-            .iter()
-            .filter(|node| !is_master(node))
-            .cloned()
-            .collect()
-    }
-
-    fn after_fork(&self) -> Arc<dyn Servers> {
-        let settings = Arc::new(self.settings().after_fork());
-        // A thread of the parent may have locked it, which the child doesn't have.
-        let map = self.0.map.try_lock();
-        let map = map.map(|map| map.after_fork(settings.clone()));
-        let ask = self.0.ask.after_fork(&settings);
-        Arc::new(Cluster(Arc::new(Nodes::new(settings, ask, map))))
-    }
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        self.0.closed.set();
     }
 }
