@@ -10,8 +10,8 @@ use super::{ALLOW_INFO, Probe, text};
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
 use crate::base::options::Options;
-use crate::engine::redis::servers::node_lines::{NodeLine, node_lines};
 use crate::engine::redis::servers::slots::SLOTS;
+use crate::engine::redis::servers::view::{NodeLine, node_lines};
 
 const REPLICATION: &str = "replication";
 

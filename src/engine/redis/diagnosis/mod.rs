@@ -17,7 +17,7 @@ use crate::base::options::Options;
 use crate::engine::redis::commands::Commands;
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::server::{Manner, Server};
-use crate::engine::redis::servers::ask_all::ask_all;
+use crate::engine::redis::servers::heard::ask_all;
 
 mod facts;
 mod failover;

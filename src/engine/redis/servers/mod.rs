@@ -8,37 +8,65 @@
 //!
 //! It uses `server`. What always holds here: all that is needed to find a server is done by the deadline of the call, and
 //! a command is sent to another server only where that is harmless: it was refused, or its script makes it so.
+//!
+//! A set behind Sentinel is a cluster of one slot. Only who is asked differs, and what the answers say.
+//!
+//! | file | |
+//! |---|---|
+//! | `topology.rs` | asking several at once who has which slot, at most once in 100 ms, and waiting for it |
+//! | `map.rs` | which server has which slot, as far as it is known |
+//! | `heard.rs` | what was said in one look-up, and when that is enough |
+//! | `view.rs`, `sentinel.rs` | what a node says, or a sentinel |
+//! | `call.rs` | a command on its way from server to server |
+//! | `elsewhere.rs` | locks that a node has whose slot is another's |
+//! | `greeting.rs` | what is at the addresses of the URL |
+//!
+//! A slot is in one of these states, as this process knows it:
+//!
+//! | state | a call | left when |
+//! |---|---|---|
+//! | nobody's | looks up, and fails if it stays so | a look-up finds its master |
+//! | a node's | goes there | that node sends it elsewhere: another node's; a look-up says so: another node's, or nobody's |
+//! | on its way: its node sends some commands to another | goes to the other with ASKING, this once | the node says MOVED: the other's; or it has all keys again |
+//! | on its way, and some of its keys are at either | is asked for again, within its deadline | the same |
+//! | a node's, while another takes it over: the owner forgot that it goes | asks both, if it takes a lock | the other says that it doesn't |
+//!
+//! What always holds: no lock is held during I/O, and nobody waits past their deadline for another's look-up; there is one
+//! [`Server`] for each address; without trouble a call takes one look into the map and not a round trip more than on a single
+//! server.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+pub(super) use self::call::Route;
+pub(super) use self::greeting::Refused;
+use self::topology::Topology;
 use super::address::{Address, At};
 use super::failure::Failure;
 use super::script::Command;
 use super::server::{Answer, Manner, Server};
-use super::settings::{Kind, Settings};
+use super::settings::Settings;
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
 use crate::base::options::Options;
 use crate::engine::Unanswered;
 use crate::engine::net::address::Endpoint;
-use crate::engine::net::limits::CANCEL_LATENESS;
 
-mod advice;
-pub(super) mod ask_all;
-mod cluster;
-mod masters;
-pub(super) mod node_lines;
+mod call;
+mod elsewhere;
+mod greeting;
+pub(super) mod heard;
+mod map;
 mod sentinel;
 pub(super) mod slots;
-mod watch;
+mod topology;
+pub(super) mod view;
 
 /// The servers of a URL. Look-ups end with it.
 #[derive(Debug)]
 pub(super) enum Servers {
     /// It has all names, and is never looked up.
     One(Arc<Server>),
-    Several(Arc<cluster::Nodes>),
+    Several(Arc<Topology>),
 }
 
 impl Servers {
@@ -51,8 +79,8 @@ impl Servers {
                 hosts,
                 master,
                 login,
-            } => cluster::Nodes::behind(hosts, master, login, settings).map(Servers::several),
-            At::Cluster { hosts } => cluster::Nodes::open(hosts, settings).map(Servers::several),
+            } => Topology::behind(hosts, master, login, settings).map(Servers::several),
+            At::Cluster { hosts } => Topology::open(hosts, settings).map(Servers::several),
         };
         servers.map_err(|failure| Error::InvalidUrl {
             url: address.shown,
@@ -64,8 +92,8 @@ impl Servers {
         Ok(Servers::One(Arc::new(Server::new(endpoint, settings)?)))
     }
 
-    fn several(nodes: cluster::Nodes) -> Self {
-        Servers::Several(Arc::new(nodes))
+    fn several(topology: Topology) -> Self {
+        Servers::Several(Arc::new(topology))
     }
 
     /// The same for a child that was forked off, without its parent's connections.
@@ -73,25 +101,22 @@ impl Servers {
         let settings = Arc::new(self.settings().after_fork());
         match self {
             Servers::One(server) => Servers::One(Arc::new(server.after_fork(settings))),
-            Servers::Several(nodes) => Servers::several(nodes.after_fork(settings)),
+            Servers::Several(topology) => Servers::several(topology.after_fork(settings)),
         }
     }
 
     pub(super) fn settings(&self) -> &Settings {
         match self {
             Servers::One(server) => server.settings(),
-            Servers::Several(nodes) => &nodes.settings,
+            Servers::Several(topology) => &topology.settings,
         }
     }
 
     /// Finds out whether there is a server that lets us in, and whether it is what the URL says.
     pub(super) fn greet(&self) -> Result<(), Refused> {
         match self {
-            Servers::One(server) => {
-                let role = server.greet()?;
-                advice::check(role, server, Kind::Single).map_err(Refused::Error)
-            }
-            Servers::Several(nodes) => nodes.greet(),
+            Servers::One(server) => greeting::greet_one(server),
+            Servers::Several(topology) => topology.greet(),
         }
     }
 
@@ -104,7 +129,7 @@ impl Servers {
     ) -> Result<Answer, Unanswered<Failure>> {
         match self {
             Servers::One(server) => server.call(command, Manner::Plain, deadline),
-            Servers::Several(nodes) => nodes.call(route, (command, false), deadline),
+            Servers::Several(topology) => call::run(topology, route, (command, false), deadline),
         }
     }
 
@@ -117,7 +142,7 @@ impl Servers {
     ) -> Result<Answer, Unanswered<Failure>> {
         match self {
             Servers::One(server) => server.call_once(command, Manner::Plain, deadline),
-            Servers::Several(nodes) => nodes.call(route, (command, true), deadline),
+            Servers::Several(topology) => call::run(topology, route, (command, true), deadline),
         }
     }
 
@@ -125,7 +150,7 @@ impl Servers {
     pub(super) fn known(&self, route: Route<'_>) -> Option<Arc<Server>> {
         match self {
             Servers::One(server) => Some(server.clone()),
-            Servers::Several(nodes) => nodes.master(nodes.slot(route.key)),
+            Servers::Several(topology) => topology.master(topology.slot(route.key)),
         }
     }
 
@@ -133,7 +158,7 @@ impl Servers {
     pub(super) fn is_on_its_way(&self, route: Route<'_>) -> bool {
         match self {
             Servers::One(_) => false,
-            Servers::Several(nodes) => nodes.is_on_its_way(route),
+            Servers::Several(topology) => topology.is_on_its_way(route.key),
         }
     }
 
@@ -141,7 +166,7 @@ impl Servers {
     pub(super) fn all(&self, deadline: &Deadline) -> Result<Vec<Arc<Server>>, Failure> {
         match self {
             Servers::One(server) => Ok(vec![server.clone()]),
-            Servers::Several(nodes) => nodes.all(deadline),
+            Servers::Several(topology) => topology.all(deadline),
         }
     }
 
@@ -149,56 +174,15 @@ impl Servers {
     pub(super) fn without_locks(&self) -> Vec<Arc<Server>> {
         match self {
             Servers::One(_) => Vec::new(),
-            Servers::Several(nodes) => nodes.without_locks(),
+            Servers::Several(topology) => topology.without_locks(),
         }
     }
 }
 
 impl Drop for Servers {
     fn drop(&mut self) {
-        if let Servers::Several(nodes) = self {
-            nodes.close();
+        if let Servers::Several(topology) = self {
+            topology.close();
         }
-    }
-}
-
-/// Where a command is for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Route<'a> {
-    /// One of its keys, whose hash tag decides on the slot.
-    pub(super) key: &'a str,
-    /// How long ago its server may have been found out, at most; `None` where a server that was replaced since does no
-    /// harm.
-    pub(super) known_within: Option<Duration>,
-}
-
-impl<'a> Route<'a> {
-    pub(super) fn to(key: &'a str) -> Self {
-        Route {
-            key,
-            known_within: None,
-        }
-    }
-
-    /// The same for what an operator does: its server is found out anew.
-    pub(super) fn anew(key: &'a str) -> Self {
-        Route {
-            key,
-            known_within: Some(Duration::ZERO),
-        }
-    }
-}
-
-/// Why servers can't be used.
-#[derive(Debug)]
-pub(super) enum Refused {
-    Failure(Failure),
-    /// What the URL names is no such server.
-    Error(Error),
-}
-
-impl From<Failure> for Refused {
-    fn from(failure: Failure) -> Self {
-        Refused::Failure(failure)
     }
 }

@@ -3,41 +3,41 @@
 //! CLUSTER SLOTS is understood by all versions. An answer is as old as the node's knowledge: a node that is cut off from
 //! the others has another view than they. CLUSTER NODES has the config epoch of each master: of two that are said to have a
 //! slot, the one with the higher epoch has it.
+//! It is the only command that tells config epochs, and which slots are on their way: these of the node itself alone.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use ::redis::Value;
 
+use super::slots::SLOTS;
 use crate::base::clock::Deadline;
 use crate::engine::net::address::{Endpoint, HostPort};
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::script::Command;
 use crate::engine::redis::server::{Manner, Server};
-use crate::engine::redis::servers::node_lines::{NodeLine, node_lines};
-use crate::engine::redis::servers::slots::SLOTS;
 
 /// What a node says of its cluster, or a sentinel of its master.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(in crate::engine::redis::servers) struct View {
+pub(super) struct View {
     /// Whether the node doesn't say that the cluster is down, which it says also when it is cut off from most others.
-    pub(in crate::engine::redis::servers) is_up: bool,
-    pub(in crate::engine::redis::servers) ranges: Vec<Range>,
+    pub(super) is_up: bool,
+    pub(super) ranges: Vec<Range>,
     /// The masters that may answer, also those without slots. None where this user may not see CLUSTER NODES.
-    pub(in crate::engine::redis::servers) masters: Vec<HostPort>,
+    pub(super) masters: Vec<HostPort>,
     /// The slots that the node takes over, and that another may have forgotten to give.
-    pub(in crate::engine::redis::servers) coming: Vec<u16>,
+    pub(super) coming: Vec<u16>,
 }
 
 /// Slots that follow one another, and the nodes that have them.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::engine::redis::servers) struct Range {
-    pub(in crate::engine::redis::servers) first: u16,
-    pub(in crate::engine::redis::servers) last: u16,
-    pub(in crate::engine::redis::servers) master: HostPort,
+pub(super) struct Range {
+    pub(super) first: u16,
+    pub(super) last: u16,
+    pub(super) master: HostPort,
     /// Of the master's claim to its slots: it increases with each failover and with each slot that it is given. 0: unknown.
-    pub(in crate::engine::redis::servers) epoch: u64,
-    pub(in crate::engine::redis::servers) replicas: Vec<HostPort>,
+    pub(super) epoch: u64,
+    pub(super) replicas: Vec<HostPort>,
 }
 
 /// INFO, NODES and SLOTS, in one round trip.
@@ -99,7 +99,7 @@ impl View {
     }
 
     /// Of a sentinel: the master has the only slot.
-    pub(in crate::engine::redis::servers) fn of_master(master: HostPort, epoch: u64) -> Self {
+    pub(super) fn of_master(master: HostPort, epoch: u64) -> Self {
         let only = Range {
             first: 0,
             last: 0,
@@ -244,101 +244,91 @@ fn text(value: &Value) -> Option<&str> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// What is known of one node.
+#[derive(Debug)]
+pub(in crate::engine::redis) struct NodeLine<'a> {
+    pub(in crate::engine::redis) id: &'a str,
+    /// `ip:port@bus,hostname`; a version may have less or more behind the port.
+    address: &'a str,
+    flags: &'a str,
+    /// Of a replica that of its master.
+    epoch: u64,
+    /// Ranges of slots, and `[93->-id]` or `[77-<-id]` for slots that go or come.
+    slots: Vec<&'a str>,
+}
 
-    /// A node whose id is as its port.
-    fn at(host: &str, port: i64) -> Value {
-        let host = match host {
-            "nil" => Value::Nil,
-            host => bulk(host),
+/// The lines of an answer.
+pub(in crate::engine::redis) fn node_lines(answer: &str) -> impl Iterator<Item = NodeLine<'_>> {
+    answer.lines().filter_map(NodeLine::parse)
+}
+
+impl<'a> NodeLine<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
+        let words: Vec<_> = line.split(' ').collect();
+        let [id, address, flags, _, _, _, epoch, _, slots @ ..] = &*words else {
+            return None;
         };
-        let id = bulk(&format!("id{port}"));
-        Value::Array(vec![host, Value::Int(port), id, Value::Array(Vec::new())])
+        Some(NodeLine {
+            id,
+            address,
+            flags,
+            epoch: epoch.parse().ok()?,
+            slots: slots.to_vec(),
+        })
     }
 
-    fn bulk(text: &str) -> Value {
-        Value::BulkString(text.into())
+    /// Whether it is the node that was asked.
+    pub(in crate::engine::redis) fn is_own(&self) -> bool {
+        self.has("myself")
     }
 
-    fn part(first: i64, last: i64, nodes: Vec<Value>) -> Value {
-        let slots = vec![Value::Int(first), Value::Int(last)];
-        Value::Array([slots, nodes].concat())
+    /// The epoch of its claim to its slots; `None`: it is a replica, and has none.
+    pub(in crate::engine::redis) fn config_epoch(&self) -> Option<u64> {
+        self.has("master").then_some(self.epoch)
     }
 
-    fn answer(first: i64, last: i64, nodes: Vec<Value>) -> Option<Range> {
-        range(&part(first, last, nodes), "asked", &|_| 0)
+    /// Whether it is a master that may answer.
+    pub(in crate::engine::redis) fn is_live_master(&self) -> bool {
+        let is_gone = ["fail", "handshake", "noaddr"];
+        self.has("master") && !is_gone.iter().any(|flag| self.has(flag))
     }
 
-    fn info(state: &str, epoch: u64) -> Value {
-        bulk(&format!(
-            "cluster_state:{state}\r\ncluster_current_epoch:{epoch}\r\ncluster_my_epoch:2\r\n"
-        ))
+    /// Where it is, by its name if nodes are known so; without a host it is that of the node that was asked.
+    pub(in crate::engine::redis) fn at(&self, by_name: bool, asked: &str) -> Option<HostPort> {
+        let (host, port) = self.address.split('@').next()?.rsplit_once(':')?;
+        let host = self.hostname().filter(|_| by_name).unwrap_or(host);
+        Some(HostPort {
+            host: if host.is_empty() { asked } else { host }.to_owned(),
+            port: port.parse().ok().filter(|port| *port > 0)?,
+        })
     }
 
-    fn denied() -> Value {
-        let line = b"-NOPERM this user has no permissions\r\n";
-        ::redis::parse_redis_value(line).unwrap()
+    pub(in crate::engine::redis) fn hostname(&self) -> Option<&'a str> {
+        let name = self.address.split(',').nth(1)?;
+        (!name.is_empty() && !name.contains('=')).then_some(name)
     }
 
-    #[test]
-    fn node_without_a_host_is_where_the_one_asked_is() {
-        for (host, found) in [("10.0.0.1", "10.0.0.1"), ("", "asked"), ("nil", "asked")] {
-            let range = answer(0, 5, vec![at(host, 7000), at("b", 7001)]).unwrap();
-            assert_eq!(range.master.to_string(), format!("{found}:7000"));
-            assert_eq!(range.replicas[0].to_string(), "b:7001");
-        }
+    /// The slots that come or go.
+    pub(in crate::engine::redis) fn on_their_way(&self) -> impl Iterator<Item = u16> {
+        self.slots.iter().filter_map(|word| open_slot(word))
     }
 
-    #[test]
-    fn what_no_cluster_answers_is_no_range() {
-        assert_eq!(answer(0, 5, vec![at("?", 7000)]), None);
-        assert_eq!(answer(0, 5, vec![at("a", 0)]), None);
-        assert_eq!(answer(0, 5, vec![at("a", 65_536)]), None);
-        assert_eq!(answer(0, 16_384, vec![at("a", 7000)]), None);
-        assert_eq!(answer(6, 5, vec![at("a", 7000)]), None);
-        assert_eq!(answer(-1, 5, vec![at("a", 7000)]), None);
-        assert_eq!(answer(0, 5, vec![]), None);
-        assert_eq!(answer(0, 5, vec![Value::Int(1)]), None);
-        assert_eq!(range(&Value::Nil, "asked", &|_| 0), None);
-    }
-
-    #[test]
-    fn epoch_is_that_of_the_claim_and_a_replica_has_none() {
-        const NODES: &str = "\
-            id1 a:1@9 myself,master - 0 0 3 connected 0-5 [4->-id3] [8-<-id4]\n\
-            id2 a:2@9 slave id3 0 0 8 connected\n\
-            id3 a:3@9 master - 0 0 8 connected\n\
-            id4 a:4@9 master,fail - 0 0 2 disconnected 8\n";
-        let slots = [(0, 5, 1), (6, 7, 2), (8, 8, 4)];
-        let slots = slots.map(|(first, last, port)| part(first, last, vec![at("b", port)]));
-        let answers = vec![info("fail", 12), bulk(NODES), Value::Array(slots.into())];
-        let view = View::of(answers, "asked").unwrap();
-        let epochs: Vec<_> = view.ranges.iter().map(|range| range.epoch).collect();
-        assert_eq!(
-            (epochs, view.newest(), view.is_up),
-            (vec![3, 0, 2], 3, false)
-        );
-        // The one that may answer is where CLUSTER SLOTS has it, if it has slots.
-        let masters: Vec<_> = view.masters.iter().map(HostPort::to_string).collect();
-        assert_eq!(masters, ["b:1", "a:3"]);
-        assert_eq!(view.coming, [8]);
-    }
-
-    #[test]
-    fn without_the_right_to_see_epochs_the_clusters_counts_unless_it_is_down() {
-        for (info, epoch, up) in [
-            (info("ok", 7), 7, true),
-            (info("fail", 12), 0, false),
-            (denied(), 0, true),
-        ] {
-            let slots = Value::Array(vec![part(0, 5, vec![at("a", 1)])]);
-            let view = View::of(vec![info, denied(), slots], "asked").unwrap();
-            assert_eq!((view.newest(), view.is_up), (epoch, up));
-            assert!(view.masters.is_empty());
-        }
-        let none = View::of(vec![info("ok", 7), denied(), denied()], "asked");
-        assert!(matches!(none, Err(Failure::Denied(_))), "{none:?}");
+    /// The slots that come.
+    pub(in crate::engine::redis) fn coming(&self) -> impl Iterator<Item = u16> {
+        let coming = self.slots.iter().filter(|word| word.contains("-<-"));
+        coming.filter_map(|word| open_slot(word))
     }
 }
+
+impl NodeLine<'_> {
+    fn has(&self, flag: &str) -> bool {
+        self.flags.split(',').any(|one| one == flag)
+    }
+}
+
+fn open_slot(word: &str) -> Option<u16> {
+    word.strip_prefix('[')?.split('-').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

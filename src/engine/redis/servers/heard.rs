@@ -16,19 +16,25 @@
 //! The best is what has the highest epoch of any claim to slots. Where several have it, and one of them says that the cluster is
 //! down, it is down: a replica may be about to take a master's place, and that master, cut off, doesn't know yet. Whom to
 //! believe of each slot is decided when all was heard: see `map.rs`.
+//!
+//! Each server is asked in a thread of its own, which ends with its answer, with the deadline, or within [`CANCEL_LATENESS`] of
+//! when the answers are dropped. So one that doesn't answer keeps nobody waiting.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::view::View;
+use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
+use crate::base::sys::channel::Receiver;
+use crate::base::sys::{self, channel};
+use crate::engine::net::limits::CANCEL_LATENESS;
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::server::Server;
-use crate::engine::redis::servers::ask_all::Answers;
 
 /// For how long the others may go on.
 #[derive(Debug)]
-pub(in crate::engine::redis::servers) struct Patience {
+pub(super) struct Patience {
     /// When the first has answered: one of the others may know something newer.
     first: Duration,
     /// The same where the cluster is down as the first has it: it may be cut off from the others, and nearer than they.
@@ -54,7 +60,7 @@ impl Patience {
     };
 
     /// Shortly after a failover only one sentinel may know of it, and the fewer have answered the less likely it is among them.
-    pub(in crate::engine::redis::servers) fn with_sentinels(after_first: Duration) -> Self {
+    pub(super) fn with_sentinels(after_first: Duration) -> Self {
         Patience {
             first: after_first,
             loner: after_first,
@@ -66,7 +72,7 @@ impl Patience {
 
 /// Why what a server says doesn't count.
 #[derive(Debug)]
-pub(in crate::engine::redis::servers) enum NoView {
+pub(super) enum NoView {
     /// It is a Sentinel that knows no master of that name.
     UnknownName,
     /// It knows the command of sentinels as little as any server does.
@@ -82,31 +88,27 @@ impl From<Failure> for NoView {
 }
 
 /// What a server says, and which one does.
-pub(in crate::engine::redis::servers) type Said = (Arc<Server>, Result<View, NoView>);
+pub(super) type Said = (Arc<Server>, Result<View, NoView>);
 
 /// What was said so far.
 #[derive(Debug)]
-pub(in crate::engine::redis::servers) struct Heard {
+pub(super) struct Heard {
     /// How many were asked.
-    pub(in crate::engine::redis::servers) asked: usize,
+    pub(super) asked: usize,
     patience: Patience,
     /// How many have answered that count for a majority.
     count: usize,
     /// The highest epoch, and whether none that has it says that the cluster is down.
     best: Option<(u64, bool)>,
-    pub(in crate::engine::redis::servers) views: Vec<View>,
-    pub(in crate::engine::redis::servers) silent: Vec<(Arc<Server>, NoView)>,
+    pub(super) views: Vec<View>,
+    pub(super) silent: Vec<(Arc<Server>, NoView)>,
     /// Answers that come later don't count.
     until: Deadline,
 }
 
 impl Heard {
     /// Of so many that are asked.
-    pub(in crate::engine::redis::servers) fn nothing(
-        asked: usize,
-        patience: Patience,
-        until: Deadline,
-    ) -> Self {
+    pub(super) fn nothing(asked: usize, patience: Patience, until: Deadline) -> Self {
         Heard {
             asked,
             patience,
@@ -119,20 +121,16 @@ impl Heard {
     }
 
     /// For how long to listen on; `None`: it is enough.
-    pub(in crate::engine::redis::servers) fn until(&self) -> Option<&Deadline> {
+    pub(super) fn until(&self) -> Option<&Deadline> {
         (!self.until.is_over()).then_some(&self.until)
     }
 
     /// The next answer, while more are listened to. It isn't added yet.
-    pub(in crate::engine::redis::servers) fn next(&self, answers: &Answers<Said>) -> Option<Said> {
+    pub(super) fn next(&self, answers: &Answers<Said>) -> Option<Said> {
         answers.next(self.until()?)?.ok()
     }
 
-    pub(in crate::engine::redis::servers) fn add(
-        &mut self,
-        server: &Arc<Server>,
-        said: Result<View, NoView>,
-    ) {
+    pub(super) fn add(&mut self, server: &Arc<Server>, said: Result<View, NoView>) {
         let mut counts = self.patience.counts_silent;
         match said {
             Ok(view) if view.is_usable() => {
@@ -179,6 +177,63 @@ pub(super) fn worse(one: Option<Failure>, other: Failure) -> Option<Failure> {
     match one {
         Some(one) if weight(&one) >= weight(&other) => Some(one),
         _ => Some(other),
+    }
+}
+
+/// What servers answer, in the order in which they do.
+#[derive(Debug)]
+pub(in crate::engine::redis) struct Answers<T> {
+    received: Receiver<Result<T, Failure>>,
+    deadline: Deadline,
+    dropped: Cancel,
+}
+
+/// Asks each of the servers by `ask`, which is given the deadline of its own calls.
+pub(in crate::engine::redis) fn ask_all<T: Send + 'static>(
+    servers: &[Arc<Server>],
+    deadline: &Deadline,
+    ask: impl Fn(&Arc<Server>, &Deadline) -> Result<T, Failure> + Clone + Send + 'static,
+) -> Answers<T> {
+    let (answered, received) = channel::bounded(servers.len());
+    let dropped = Cancel::default();
+    for server in servers {
+        let (ask, answered) = (ask.clone(), answered.clone());
+        let (server, deadline) = (server.clone(), deadline.clone().or(&dropped));
+        let asking = move || {
+            let said = ask(&server, &deadline);
+            // Nobody may wait for it any more.
+            let _ = answered.send(said);
+        };
+        if let Err(e) = sys::spawn("crosslock-lookup", asking) {
+            log::warn!("no thread to look a server up: {e}");
+        }
+    }
+    Answers {
+        received,
+        deadline: deadline.clone(),
+        dropped,
+    }
+}
+
+impl<T> Answers<T> {
+    /// The next answer; `None` when all have answered, or by `until`, or when the deadline is over.
+    pub(in crate::engine::redis) fn next(&self, until: &Deadline) -> Option<Result<T, Failure>> {
+        loop {
+            let patience = until.remaining().min(self.deadline.remaining());
+            let patience = patience.min(CANCEL_LATENESS);
+            match self.received.recv_timeout(patience) {
+                Ok(answer) => return Some(answer),
+                Err(e) if e.is_disconnected() => return None,
+                Err(_) if until.is_over() || self.deadline.is_over() => return None,
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+impl<T> Drop for Answers<T> {
+    fn drop(&mut self) {
+        self.dropped.set();
     }
 }
 

@@ -1,4 +1,5 @@
-//! Looking up which node has which slot, or who is the master, in the background, and waiting for it.
+//! The servers among which the names are, as far as they are known; and looking up which of them has which slot, or who is the
+//! master, in the background, and waiting for it.
 //!
 //! | a look-up is | then a caller who needs one | left when |
 //! |---|---|---|
@@ -19,22 +20,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::base::sys::channel::{Receiver, bounded};
-use crate::base::sys::{self, time};
-
-use super::heard::{Heard, NoView, OTHERS, OTHERS_OF_A_LONER, Patience, Said, worse};
+use super::heard::{
+    Answers, Heard, NoView, OTHERS, OTHERS_OF_A_LONER, Patience, Said, ask_all, worse,
+};
 use super::map::Map;
+use super::sentinel::Sentinels;
+use super::slots::slot_of;
 use super::view::View;
 use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
+use crate::base::sys::channel::{Receiver, bounded};
 use crate::base::sys::sync::Mutex;
-use crate::engine::net::address::HostPort;
+use crate::base::sys::{self, time};
+use crate::engine::net::address::{Endpoint, HostPort, Login};
 use crate::engine::net::limits::{CANCEL_LATENESS, SHORTEST_SHARE};
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::server::{Server, share};
-use crate::engine::redis::servers::ask_all::{Answers, ask_all};
-use crate::engine::redis::servers::sentinel::Sentinels;
-use crate::engine::redis::servers::slots::slot_of;
 use crate::engine::redis::settings::Settings;
 
 /// How long after one look-up began the next may begin, so that many callers at once don't burden the nodes.
@@ -55,9 +56,9 @@ const OUTAGE: Duration = Duration::from_secs(1);
 
 /// The servers that have locks, as far as they are known.
 #[derive(Debug)]
-pub(in crate::engine::redis) struct Nodes {
-    pub(in crate::engine::redis::servers) settings: Arc<Settings>,
-    pub(in crate::engine::redis::servers) ask: Ask,
+pub(in crate::engine::redis) struct Topology {
+    pub(super) settings: Arc<Settings>,
+    pub(super) ask: Ask,
     pub(super) map: Mutex<Map>,
     lookup: Mutex<Lookup>,
     /// Set when the servers aren't used any more.
@@ -66,7 +67,7 @@ pub(in crate::engine::redis) struct Nodes {
 
 /// Who is asked which server has a name.
 #[derive(Debug)]
-pub(in crate::engine::redis::servers) enum Ask {
+pub(super) enum Ask {
     Sentinels(Sentinels),
     /// The nodes themselves.
     Nodes {
@@ -99,7 +100,7 @@ impl Ask {
     }
 
     /// Why nothing of use was said.
-    pub(in crate::engine::redis::servers) fn failure(&self, heard: Heard) -> Failure {
+    pub(super) fn failure(&self, heard: Heard) -> Failure {
         if let Ask::Sentinels(_) = self {
             return Sentinels::failure(heard);
         }
@@ -144,14 +145,72 @@ enum Step {
     Fails,
 }
 
-impl Nodes {
-    pub(in crate::engine::redis::servers) fn new(
+/// How long ago the masters may have been looked up when all are asked for.
+const ALL_KNOWN_WITHIN: Duration = Duration::from_secs(1);
+
+impl Topology {
+    /// Fails if a host can have no certificate.
+    pub(super) fn open(seeds: Vec<HostPort>, settings: Arc<Settings>) -> Result<Self, Failure> {
+        for seed in &seeds {
+            Server::new(Endpoint::Tcp(seed.clone()), settings.clone())?;
+        }
+        Ok(Topology::new(settings, Ask::of_nodes(seeds), None))
+    }
+
+    /// The same of sentinels.
+    pub(super) fn behind(
+        hosts: Vec<HostPort>,
+        master: String,
+        login: Login,
         settings: Arc<Settings>,
-        ask: Ask,
-        map: Option<Map>,
-    ) -> Self {
+    ) -> Result<Self, Failure> {
+        let sentinels = Sentinels::new(hosts, master, login, &settings)?;
+        Ok(Topology::new(settings, Ask::Sentinels(sentinels), None))
+    }
+
+    /// The same for a child that was forked off, without its parent's connections.
+    pub(super) fn after_fork(&self, settings: Arc<Settings>) -> Self {
+        // A thread of the parent may have locked it, which the child doesn't have.
+        let map = self.map.try_lock();
+        let map = map.map(|map| map.after_fork(settings.clone()));
+        let ask = self.ask.after_fork(&settings);
+        Topology::new(settings, ask, map)
+    }
+
+    pub(super) fn is_on_its_way(&self, key: &str) -> bool {
+        let (slot, map) = (self.slot(key), self.map.lock());
+        let master = map.master(slot);
+        master.is_some_and(|master| !map.importers.of(slot, master).is_empty())
+    }
+
+    pub(super) fn all(self: &Arc<Self>, deadline: &Deadline) -> Result<Vec<Arc<Server>>, Failure> {
+        self.look_up_within(Some(ALL_KNOWN_WITHIN), deadline);
+        let masters = self.map.lock().masters();
+        if masters.is_empty() {
+            return Err(self.nobody("any slot"));
+        }
+        Ok(masters)
+    }
+
+    pub(super) fn without_locks(&self) -> Vec<Arc<Server>> {
+        if let Ask::Sentinels(sentinels) = &self.ask {
+            return sentinels.all.clone();
+        }
+        let map = self.map.lock();
+        let masters = map.masters();
+        let is_master = |node: &&Arc<Server>| masters.iter().any(|one| Arc::ptr_eq(one, node));
+        let others = map.nodes().iter().filter(|node| !is_master(node));
+        others.cloned().collect()
+    }
+
+    /// Ends look-ups.
+    pub(super) fn close(&self) {
+        self.closed.set();
+    }
+
+    fn new(settings: Arc<Settings>, ask: Ask, map: Option<Map>) -> Self {
         let map = map.unwrap_or_else(|| Map::new(ask.seeds().to_vec(), settings.clone()));
-        Nodes {
+        Topology {
             settings,
             ask,
             map: Mutex::new(map),
@@ -161,7 +220,7 @@ impl Nodes {
     }
 
     /// Where in the map a key is.
-    pub(in crate::engine::redis::servers) fn slot(&self, key: &str) -> u16 {
+    pub(super) fn slot(&self, key: &str) -> u16 {
         match self.ask {
             Ask::Sentinels(_) => 0,
             Ask::Nodes { .. } => slot_of(key),
@@ -174,7 +233,7 @@ impl Nodes {
     }
 
     /// The node that has a slot, as far as it is known.
-    pub(in crate::engine::redis::servers) fn master(&self, slot: u16) -> Option<Arc<Server>> {
+    pub(super) fn master(&self, slot: u16) -> Option<Arc<Server>> {
         self.map.lock().master(slot).cloned()
     }
 
@@ -293,11 +352,11 @@ impl Nodes {
             _ => {}
         }
         let (ended, end) = bounded(0);
-        let nodes = self.clone();
+        let topology = self.clone();
         let look_up = move || {
-            let deadline = Deadline::after(nodes.settings.connect_timeout).or(&nodes.closed);
-            let outcome = nodes.look_up(now, after_first, &deadline);
-            nodes.note(now, outcome);
+            let deadline = Deadline::after(topology.settings.connect_timeout).or(&topology.closed);
+            let outcome = topology.look_up(now, after_first, &deadline);
+            topology.note(now, outcome);
             drop(ended);
         };
         // So that none is tried at once again, whether or not there is a thread.
@@ -330,7 +389,7 @@ impl Nodes {
     /// # Errors
     ///
     /// When none says anything of use. Then what is known stays.
-    pub(in crate::engine::redis::servers) fn look_up(
+    pub(super) fn look_up(
         &self,
         began: Instant,
         after_first: Duration,
@@ -482,14 +541,14 @@ mod tests {
     use crate::engine::redis::address::{self, At};
 
     /// A cluster none of whose nodes is there.
-    fn nobody() -> Arc<Nodes> {
+    fn nobody() -> Arc<Topology> {
         let address = address::parse("redis+cluster://127.0.0.1:1").unwrap();
         let settings = Arc::new(Settings::new(&address, &Options::default()).unwrap());
         let At::Cluster { hosts } = address.at else {
             panic!("it is one")
         };
         let ask = Ask::of_nodes(hosts);
-        Arc::new(Nodes::new(settings, ask, None))
+        Arc::new(Topology::new(settings, ask, None))
     }
 
     fn soon() -> Deadline {

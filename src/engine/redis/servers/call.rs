@@ -13,13 +13,18 @@
 //! All of it happens by the deadline of the call, and what follows a failure within the connect timeout: to find another server
 //! is a part of connecting to it. A command goes to five nodes more at most: two that send it to each
 //! other would never end.
+//!
+//! A server that hangs keeps its connections, so a call to it would wait until its deadline, also long after another took its
+//! place. So its deadline is over as soon as that is known; and after [`SLOW`] the call has its server looked up, again and
+//! again, each time that its I/O looks whether it was cancelled. All calls share these look-ups.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use super::elsewhere::Asked;
-use super::lookup::Nodes;
+use super::topology::Topology;
 use super::view;
+use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
 use crate::base::error::Cause;
 use crate::base::sys::time;
@@ -28,8 +33,33 @@ use crate::engine::net::address::HostPort;
 use crate::engine::redis::failure::{Failure, Redirect};
 use crate::engine::redis::script::{Command, Order};
 use crate::engine::redis::server::{Answer, Manner, Server, share};
-use crate::engine::redis::servers::Route;
-use crate::engine::redis::servers::watch::{SLOW, watched};
+
+/// Where a command is for.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine::redis) struct Route<'a> {
+    /// One of its keys, whose hash tag decides on the slot.
+    pub(in crate::engine::redis) key: &'a str,
+    /// How long ago its server may have been found out, at most; `None` where a server that was replaced since does no
+    /// harm.
+    pub(in crate::engine::redis) known_within: Option<Duration>,
+}
+
+impl<'a> Route<'a> {
+    pub(in crate::engine::redis) fn to(key: &'a str) -> Self {
+        Route {
+            key,
+            known_within: None,
+        }
+    }
+
+    /// The same for what an operator does: its server is found out anew.
+    pub(in crate::engine::redis) fn anew(key: &'a str) -> Self {
+        Route {
+            key,
+            known_within: Some(Duration::ZERO),
+        }
+    }
+}
 
 const HOPS: u32 = 5;
 
@@ -42,7 +72,7 @@ const AGAIN: Duration = Duration::from_millis(50);
 
 /// One command on its way.
 pub(super) struct Call<'a> {
-    nodes: &'a Arc<Nodes>,
+    topology: &'a Arc<Topology>,
     command: &'a dyn Command,
     deadline: &'a Deadline,
     slot: u16,
@@ -67,18 +97,28 @@ struct Moving {
     until: Deadline,
 }
 
+/// Sends a command, which mustn't be carried out twice if it is to be sent once.
+pub(super) fn run(
+    topology: &Arc<Topology>,
+    route: Route<'_>,
+    (command, is_once): (&dyn Command, bool),
+    deadline: &Deadline,
+) -> Result<Answer, Unanswered<Failure>> {
+    Call::new(topology, route, (command, is_once), deadline).run(route.known_within)
+}
+
 impl<'a> Call<'a> {
     pub(super) fn new(
-        nodes: &'a Arc<Nodes>,
+        topology: &'a Arc<Topology>,
         route: Route<'_>,
         (command, is_once): (&'a dyn Command, bool),
         deadline: &'a Deadline,
     ) -> Self {
         Call {
-            nodes,
+            topology,
             command,
             deadline,
-            slot: nodes.slot(route.key),
+            slot: topology.slot(route.key),
             is_once,
             may_be_done: false,
             hops: 0,
@@ -91,17 +131,17 @@ impl<'a> Call<'a> {
         mut self,
         known_within: Option<Duration>,
     ) -> Result<Answer, Unanswered<Failure>> {
-        self.nodes.look_up_within(known_within, self.deadline);
+        self.topology.look_up_within(known_within, self.deadline);
         let mut target = self.first().map_err(Unanswered::unsent)?;
         loop {
-            let free = self.check(&target, Nodes::check_before);
+            let free = self.check(&target, Topology::check_before);
             free.map_err(|error| Unanswered {
                 error,
                 sent: self.may_be_done,
             })?;
             let failure = match self.send(&target) {
                 Ok(answer) => {
-                    let free = self.check(&target, Nodes::check_after);
+                    let free = self.check(&target, Topology::check_after);
                     return free.map(|()| answer).map_err(Unanswered::sent);
                 }
                 Err(failure) => failure,
@@ -114,22 +154,22 @@ impl<'a> Call<'a> {
     }
 
     fn first(&self) -> Result<Target, Failure> {
-        if let Some(server) = self.nodes.master(self.slot) {
+        if let Some(server) = self.topology.master(self.slot) {
             return Ok(Target::plain(server));
         }
-        self.nodes.look_up_since(time::now(), self.deadline);
-        let server = self.nodes.master(self.slot);
+        self.topology.look_up_since(time::now(), self.deadline);
+        let server = self.topology.master(self.slot);
         let what = || format!("slot {}", self.slot);
         server
             .map(Target::plain)
-            .ok_or_else(|| self.nodes.nobody(&what()))
+            .ok_or_else(|| self.topology.nobody(&what()))
     }
 
     /// Of a node that takes the slot over it is known already that it does.
     fn check(
         &self,
         target: &Target,
-        check: impl Fn(&Nodes, &Asked<'_>) -> Result<(), Failure>,
+        check: impl Fn(&Topology, &Asked<'_>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         if target.manner == Manner::Asking {
             return Ok(());
@@ -140,7 +180,7 @@ impl<'a> Call<'a> {
             command: self.command,
             deadline: self.deadline,
         };
-        check(self.nodes, &asked)
+        check(self.topology, &asked)
     }
 
     fn send(&mut self, target: &Target) -> Result<Answer, Failure> {
@@ -157,7 +197,7 @@ impl<'a> Call<'a> {
             server.call(self.command, *manner, &deadline)
         };
         if is_doubtful(&answer) {
-            self.nodes.map.lock().doubt(server);
+            self.topology.map.lock().doubt(server);
         }
         match answer {
             Ok(answer) => Ok(Answer {
@@ -175,7 +215,7 @@ impl<'a> Call<'a> {
 
     /// The deadline of a call to the node that has the slot: it is over when another has it.
     fn watched(&self, node: &Arc<Server>) -> Deadline {
-        let (nodes, slot) = (Arc::downgrade(self.nodes), self.slot);
+        let (nodes, slot) = (Arc::downgrade(self.topology), self.slot);
         watched(nodes, node, self.deadline, move |nodes, node, _| {
             nodes.look_up_beside(SLOW);
             let master = nodes.master(slot);
@@ -188,7 +228,7 @@ impl<'a> Call<'a> {
         use Failure::{Closed, ClusterDown, Demoted, Elsewhere, Moving, TimedOut};
         match failure {
             // Of what sentinels call the master, and is a node of a cluster.
-            failure if failure.is_refusal() && self.nodes.has_one_slot() => Err(failure),
+            failure if failure.is_refusal() && self.topology.has_one_slot() => Err(failure),
             Elsewhere(redirect) => self.follow(target, redirect),
             Moving(cause) => {
                 self.pause(cause)?;
@@ -215,7 +255,7 @@ impl<'a> Call<'a> {
             host,
             port: to.port,
         };
-        let mut map = self.nodes.map.lock();
+        let mut map = self.topology.map.lock();
         let (server, manner) = if redirect.is_once {
             (map.node(&at).cloned(), Manner::Asking)
         } else {
@@ -224,9 +264,10 @@ impl<'a> Call<'a> {
         drop(map);
         if !redirect.is_once && matches!(self.command.order(), Order::Asks(_)) {
             // The new node may not have all locks of the slot: who takes it over has to be known.
-            self.nodes.look_up_since(time::now(), &share(self.deadline));
+            self.topology
+                .look_up_since(time::now(), &share(self.deadline));
         } else if !redirect.is_once {
-            self.nodes.look_up_soon();
+            self.topology.look_up_soon();
         }
         // A host that can have no certificate.
         let server = server.ok_or(Failure::Elsewhere(redirect))?;
@@ -235,19 +276,19 @@ impl<'a> Call<'a> {
 
     /// To the node that has the slot now, if that is another.
     fn look_elsewhere(&mut self, target: Target, failure: Failure) -> Result<Target, Failure> {
-        self.nodes.map.lock().suspect(&target.server);
-        let within = self.nodes.settings.connect_timeout;
+        self.topology.map.lock().suspect(&target.server);
+        let within = self.topology.settings.connect_timeout;
         let until = self
             .until
             .get_or_insert_with(|| self.deadline.within(within));
         let until = until.clone();
         if until.is_over() || (self.is_once && self.may_be_done) {
-            self.nodes.look_up_soon();
+            self.topology.look_up_soon();
             return Err(failure);
         }
-        self.nodes.look_up_since(time::now(), &until);
+        self.topology.look_up_since(time::now(), &until);
         let is_demoted = matches!(failure, Failure::Demoted(_));
-        match self.nodes.master(self.slot) {
+        match self.topology.master(self.slot) {
             Some(server)
                 if target.manner == Manner::Asking || !Arc::ptr_eq(&server, &target.server) =>
             {
@@ -257,7 +298,7 @@ impl<'a> Call<'a> {
                 }
                 Ok(Target::plain(server))
             }
-            Some(_) if is_demoted && self.nodes.has_one_slot() => {
+            Some(_) if is_demoted && self.topology.has_one_slot() => {
                 until.sleep(AGAIN);
                 if until.is_over() {
                     return Err(failure);
@@ -285,7 +326,7 @@ impl<'a> Call<'a> {
     fn pause(&mut self, cause: Cause) -> Result<(), Failure> {
         let moving = self.moving.get_or_insert_with(|| Moving {
             pause: FIRST_PAUSE,
-            until: self.deadline.within(self.nodes.settings.io_timeout),
+            until: self.deadline.within(self.topology.settings.io_timeout),
         });
         let has_time = moving.until.remaining() > moving.pause;
         if has_time {
@@ -319,4 +360,31 @@ impl Target {
             manner: Manner::Plain,
         }
     }
+}
+
+/// A call without an answer has its server looked up after so long, and again as often.
+const SLOW: Duration = Duration::from_millis(250);
+
+/// The same deadline, for a call to this server: it is over when another has taken its place. `is_replaced` begins a look-up,
+/// unless one has begun since that instant, and within `SLOW`.
+fn watched<S: Send + Sync + 'static>(
+    servers: Weak<S>,
+    server: &Arc<Server>,
+    deadline: &Deadline,
+    is_replaced: impl Fn(&Arc<S>, &Arc<Server>, Instant) -> bool + Send + Sync + 'static,
+) -> Deadline {
+    let server = Arc::downgrade(server);
+    let (caller, slow) = (deadline.cancel().cloned(), time::now() + SLOW);
+    deadline.clone().or(&Cancel::when(move || {
+        if caller.as_ref().is_some_and(Cancel::is_set) {
+            return true;
+        }
+        let (Some(servers), Some(server)) = (servers.upgrade(), server.upgrade()) else {
+            return false;
+        };
+        if server.retired().is_set() {
+            return true;
+        }
+        time::now() >= slow && is_replaced(&servers, &server, slow)
+    }))
 }

@@ -20,17 +20,16 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::importers::Importers;
+use super::slots::SLOTS;
 use super::view::View;
 use crate::base::sys::time;
 use crate::engine::net::address::{Endpoint, HostPort};
 use crate::engine::redis::server::Server;
-use crate::engine::redis::servers::slots::SLOTS;
 use crate::engine::redis::settings::{Kind, Settings};
 
 /// Which node has which slot, as far as it is known.
 #[derive(Debug)]
-pub(in crate::engine::redis::servers) struct Map {
+pub(super) struct Map {
     settings: Arc<Settings>,
     /// By which the cluster is found again, whatever else is known.
     seeds: Vec<HostPort>,
@@ -307,205 +306,38 @@ fn masters(slots: &[u16]) -> Vec<usize> {
     masters
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::view::Range;
-    use super::*;
-    use crate::base::options::Options;
-    use crate::engine::redis::address::{self, At};
+/// The nodes that take slots over, and these slots.
+#[derive(Debug, Default)]
+pub(super) struct Importers(Vec<(Arc<Server>, Vec<u16>)>);
 
-    fn at(port: u16) -> HostPort {
-        HostPort {
-            host: "a".into(),
-            port,
+impl Importers {
+    /// Those of a slot, but for the one that is asked anyway.
+    pub(super) fn of(&self, slot: u16, asked: &Arc<Server>) -> Vec<Arc<Server>> {
+        let all = self.0.iter().filter(|(_, slots)| slots.contains(&slot));
+        let others = all.filter(|(node, _)| !Arc::ptr_eq(node, asked));
+        others.map(|(node, _)| node.clone()).collect()
+    }
+
+    /// Notes which slots a node takes over, by its own word.
+    pub(super) fn set(&mut self, node: &Arc<Server>, slots: &[u16]) {
+        self.0.retain(|(one, _)| !Arc::ptr_eq(one, node));
+        if !slots.is_empty() {
+            self.0.push((node.clone(), slots.to_vec()));
         }
     }
 
-    fn map() -> Map {
-        let address = address::parse("redis+cluster://a:1,a:9").unwrap();
-        let settings = Settings::new(&address, &Options::default()).unwrap();
-        let At::Cluster { hosts } = address.at else {
-            panic!("it is one")
-        };
-        Map::new(hosts, Arc::new(settings))
+    /// Notes that a node doesn't take that slot over any more.
+    pub(super) fn remove(&mut self, slot: u16, node: &Arc<Server>) {
+        let of_node = self.0.iter_mut().filter(|(one, _)| Arc::ptr_eq(one, node));
+        of_node.for_each(|(_, slots)| slots.retain(|one| *one != slot));
     }
 
-    fn view(ranges: &[(u16, u16, u16, &[u16])]) -> [View; 1] {
-        let range = |(first, last, master, replicas): &(u16, u16, u16, &[u16])| Range {
-            first: *first,
-            last: *last,
-            master: at(*master),
-            epoch: 1,
-            replicas: replicas.iter().copied().map(at).collect(),
-        };
-        [View {
-            is_up: true,
-            ranges: ranges.iter().map(range).collect(),
-            ..View::default()
-        }]
-    }
-
-    /// What a node says to which one slot is at that port, by a claim of that epoch.
-    fn claim((port, epoch): (u16, u64), is_up: bool) -> View {
-        let [mut view] = view(&[(5, 5, port, &[])]);
-        view.ranges[0].epoch = epoch;
-        View { is_up, ..view }
-    }
-
-    /// Where a slot is that was at 1 by a claim of epoch 8, in a cluster of five nodes, and of a seed.
-    fn after(views: &[View]) -> Vec<u16> {
-        let (mut map, [mut before]) = (map(), view(&[(5, 5, 1, &[2, 3, 4, 5])]));
-        before.ranges[0].epoch = 8;
-        map.take_over(&[before], 1, Instant::now());
-        map.take_over(views, 6, Instant::now());
-        let master = map.master(5).cloned();
-        ports(master.as_slice())
-    }
-
-    fn ports(nodes: &[Arc<Server>]) -> Vec<u16> {
-        let port = |node: &Arc<Server>| (1..10).find(|port| is_at(node, &at(*port))).unwrap();
-        nodes.iter().map(port).collect()
-    }
-
-    #[test]
-    fn slot_is_where_the_last_word_has_it() {
-        let (mut map, now) = (map(), Instant::now());
-        assert!(map.master(0).is_none() && map.masters().is_empty());
-        let retired = map.take_over(&view(&[(0, 9, 1, &[3]), (10, 16_383, 2, &[])]), 1, now);
-        assert!(retired.is_empty());
-        assert_eq!(ports(&map.masters()), [1, 2]);
-        assert_eq!(ports(map.nodes()), [1, 2, 3, 9]);
-        map.set(0, &at(2));
-        assert_eq!(ports(&map.masters()), [2, 1]);
-        assert!(Arc::ptr_eq(map.master(0).unwrap(), map.master(10).unwrap()));
-        assert_eq!((map.covered(), map.looked_up()), (16_384, Some(now)));
-        assert!(map.master(SLOTS).is_none());
-    }
-
-    #[test]
-    fn highest_claim_is_believed_whoever_answers_first() {
-        let (old, new) = (claim((1, 8), true), claim((2, 9), false));
-        assert_eq!(after(&[claim((2, 9), true)]), [2]);
-        assert_eq!(after(&[claim((1, 8), true), claim((2, 9), false)]), [2]);
-        assert_eq!(after(&[new, old]), [2]);
-        // Without epochs, the node to which the cluster is down isn't believed.
-        let mut map = map();
-        map.take_over(
-            &[claim((1, 0), false), claim((2, 0), true)],
-            2,
-            Instant::now(),
-        );
-        assert_eq!(ports(&map.masters()), [2]);
-        map.take_over(
-            &[claim((1, 0), true), claim((2, 0), false)],
-            2,
-            Instant::now(),
-        );
-        assert_eq!(ports(&map.masters()), [1]);
-    }
-
-    #[test]
-    fn lower_claim_is_believed_of_most_nodes_alone() {
-        let old = |count: usize| -> Vec<_> { (0..count).map(|_| claim((2, 5), true)).collect() };
-        assert_eq!(after(&old(3)), [1]);
-        // Those of another cluster, which was made at the same addresses.
-        assert_eq!(after(&old(4)), [2]);
-        let mut with_its_own = old(3);
-        with_its_own.push(claim((1, 8), true));
-        assert_eq!(after(&with_its_own), [1]);
-        // Nobody's.
-        let nobody: Vec<_> = (0..4).flat_map(|_| view(&[(6, 9, 3, &[])])).collect();
-        assert_eq!(after(&nobody[..3]), [1]);
-        assert!(after(&nobody).is_empty());
-    }
-
-    #[test]
-    fn news_is_what_may_change_who_has_a_slot() {
-        let mut map = map();
-        assert!(map.is_news(&claim((1, 0), true)));
-        map.take_over(&[claim((1, 8), true)], 2, Instant::now());
-        assert!(!map.is_news(&claim((1, 8), true)));
-        assert!(!map.is_news(&claim((2, 7), true)));
-        assert!(map.is_news(&claim((2, 9), true)));
-    }
-
-    #[test]
-    fn only_what_has_lost_its_place_is_retired() {
-        let (mut map, now) = (map(), Instant::now());
-        map.take_over(&view(&[(0, 9, 1, &[3]), (10, 19, 2, &[4])]), 1, now);
-        let replica = map.node(&at(3)).unwrap().clone();
-        let master = map.node(&at(2)).unwrap().clone();
-        // 3 takes over from 1, which becomes its replica, and 4 is gone.
-        let retired = map.take_over(&view(&[(0, 9, 3, &[1]), (10, 19, 2, &[])]), 1, now);
-        assert_eq!(ports(&retired), [1, 4]);
-        assert!(Arc::ptr_eq(map.master(0).unwrap(), &replica));
-        assert!(Arc::ptr_eq(map.master(10).unwrap(), &master));
-        // The same address, but another server to those who had connections there.
-        let anew = map.node(&at(1)).unwrap();
-        assert!(!retired.iter().any(|old| Arc::ptr_eq(old, anew)));
-        assert_eq!(map.covered(), 20);
-    }
-
-    /// Of a set behind sentinels, whose master was at 1 since failover 8 as all three said that long ago.
-    fn set(ago: Duration) -> Map {
-        let address = address::parse("redis+sentinel://a:1,a:2,a:3/mymaster").unwrap();
-        let settings = Settings::new(&address, &Options::default()).unwrap();
-        let mut map = Map::new(Vec::new(), Arc::new(settings));
-        let began = Instant::now().checked_sub(ago).unwrap();
-        map.take_over(&named(&[(1, 8); 3]), 3, began);
-        map
-    }
-
-    /// What sentinels say of a master at that port and the epoch of its failover.
-    fn named(views: &[(u16, u64)]) -> Vec<View> {
-        let view = |(port, epoch): &(u16, u64)| View::of_master(at(*port), *epoch);
-        views.iter().map(view).collect()
-    }
-
-    #[test]
-    fn sentinels_that_are_behind_are_not_believed() {
-        let soon = Duration::from_secs(1);
-        let after = |mut map: Map, views: &[(u16, u64)]| {
-            let found = map.looked_up();
-            map.take_over(&named(views), 3, Instant::now());
-            (ports(&map.masters())[0], map.looked_up() > found)
-        };
-        assert_eq!(after(set(soon), &[(2, 7), (2, 9), (2, 7)]), (2, true));
-        assert_eq!(after(set(soon), &[(2, 7)]), (1, false));
-        assert_eq!(after(set(soon), &[(2, 7), (2, 7)]), (1, false));
-        // They were set up anew.
-        assert_eq!(after(set(soon), &[(2, 7), (2, 7), (2, 7)]), (2, true));
-        assert_eq!(after(set(SPREAD), &[(2, 7), (2, 7)]), (2, true));
-        assert_eq!(after(set(2 * SPREAD), &[(2, 7)]), (1, false));
-        let mut failed = set(soon);
-        let master = failed.master(0).unwrap().clone();
-        failed.suspect(&master);
-        assert_eq!(after(failed, &[(2, 7), (2, 7)]), (2, true));
-    }
-
-    #[test]
-    fn master_that_failed_or_is_in_doubt_is_confirmed_by_a_later_look_up_alone() {
-        let since = |map: &Map, within| map.unconfirmed_since(Duration::from_secs(within));
-        let mut map = set(Duration::from_secs(5));
-        assert_eq!((since(&map, 10), since(&map, 1).is_some()), (None, true));
-        let (before, master) = (Instant::now(), map.master(0).unwrap().clone());
-        for note in [Map::suspect, Map::doubt] {
-            note(&mut map, &master);
-            assert!(since(&map, 10) >= Some(before));
-            map.take_over(
-                &named(&[(1, 8)]),
-                3,
-                before.checked_sub(SPREAD / 10).unwrap(),
-            );
-            assert!(since(&map, 10).is_some());
-            map.take_over(&named(&[(1, 8)]), 3, Instant::now());
-            assert_eq!(since(&map, 10), None);
-        }
-        // What failed before isn't the next one's fault.
-        map.suspect(&master);
-        map.take_over(&named(&[(2, 9)]), 3, before);
-        assert_eq!(since(&map, 10), None);
-        map.suspect(&master);
-        assert_eq!(since(&map, 10), None);
+    /// Forgets nodes that are others now, or gone.
+    pub(super) fn forget(&mut self, gone: &[Arc<Server>]) {
+        let is_gone = |node: &Arc<Server>| gone.iter().any(|gone| Arc::ptr_eq(gone, node));
+        self.0.retain(|(node, _)| !is_gone(node));
     }
 }
+
+#[cfg(test)]
+mod tests;

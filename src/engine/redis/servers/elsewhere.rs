@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use ::redis::{Cmd, Value};
 
-use super::lookup::Nodes;
+use super::topology::Topology;
 use crate::base::clock::Deadline;
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::script::Command;
@@ -30,7 +30,7 @@ pub(super) struct Asked<'a> {
     pub(super) deadline: &'a Deadline,
 }
 
-impl Nodes {
+impl Topology {
     /// Fails if the command asks for a lock that a node has which takes the slot over, and of which the owner doesn't know.
     pub(super) fn check_before(&self, asked: &Asked<'_>) -> Result<(), Failure> {
         if self.importers(asked).is_empty() {

@@ -1,0 +1,364 @@
+//! What is at the addresses of a URL, found out when it is opened, and which URL to use for what isn't as its URL says.
+
+use std::sync::Arc;
+
+use ::redis::Value;
+
+use super::call::{self, Route};
+use super::heard::{Heard, NoView, ask_all, worse};
+use super::sentinel::{Sentinels, masters};
+use super::topology::{AFTER_FIRST, Ask, Topology};
+use crate::base::clock::Deadline;
+use crate::base::error::{Error, Result};
+use crate::base::sys::time;
+use crate::engine::net::address::{Endpoint, HostPort, number};
+use crate::engine::redis::failure::Failure;
+use crate::engine::redis::role::Role;
+use crate::engine::redis::server::{Manner, Server};
+use crate::engine::redis::settings::{Kind, Settings};
+
+/// Why servers can't be used.
+#[derive(Debug)]
+pub(in crate::engine::redis) enum Refused {
+    Failure(Failure),
+    /// What the URL names is no such server.
+    Error(Error),
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Refused::Failure(failure)
+    }
+}
+
+/// Finds out whether the only server lets us in, and what it is.
+pub(super) fn greet_one(server: &Arc<Server>) -> Result<(), Refused> {
+    let role = server.greet()?;
+    check(role, server, Kind::Single).map_err(Refused::Error)
+}
+
+impl Topology {
+    pub(super) fn greet(self: &Arc<Self>) -> Result<(), Refused> {
+        let deadline = || Deadline::after(self.settings.connect_timeout);
+        match &self.ask {
+            Ask::Sentinels(sentinels) => self.find_master(sentinels, &deadline()),
+            Ask::Nodes { seeds, .. } => {
+                self.find_a_node(seeds, &deadline())?;
+                self.find_slots(&deadline())
+            }
+        }
+    }
+
+    /// Finds out whether sentinels name a master, and whether it lets us in.
+    fn find_master(
+        self: &Arc<Self>,
+        sentinels: &Sentinels,
+        until: &Deadline,
+    ) -> Result<(), Refused> {
+        let found = self.look_up(time::now(), AFTER_FIRST, until);
+        found.map_err(|heard| sentinels.refusal(heard, &self.settings))?;
+        let ping = ::redis::cmd("PING");
+        let answer = call::run(self, Route::to(""), (&ping, false), until);
+        match answer.map_err(|unanswered| unanswered.error)?.value {
+            Value::SimpleString(pong) if pong == "PONG" => Ok(()),
+            _ => {
+                let cause = "its master doesn't answer PING as a Redis server does";
+                Err(Failure::Other(cause.into()).into())
+            }
+        }
+    }
+
+    /// All that the URL names are asked at once: the first that is a node of a cluster is enough.
+    fn find_a_node(&self, seeds: &[HostPort], deadline: &Deadline) -> Result<(), Refused> {
+        let mut map = self.map.lock();
+        let seeds = seeds.iter().filter_map(|seed| map.node(seed).cloned());
+        let seeds: Vec<_> = seeds.collect();
+        drop(map);
+        let answers = ask_all(&seeds, deadline, Hello::ask);
+        let (mut refused, mut failed) = (None, None);
+        while let Some(answer) = answers.next(deadline) {
+            match answer {
+                Ok(hello) if hello.is_usable() => return Ok(()),
+                Ok(hello) => refused = Some(hello),
+                Err(failure) => failed = worse(failed, failure),
+            }
+        }
+        if let Some(hello) = refused {
+            return hello.check().map_err(Refused::Error);
+        }
+        let silent = || Failure::TimedOut("none of its nodes answers".into());
+        Err(failed.unwrap_or_else(silent).into())
+    }
+
+    /// A cluster some of whose slots nobody has will do: names in the others can be locked.
+    fn find_slots(&self, deadline: &Deadline) -> Result<(), Refused> {
+        let found = self.look_up(time::now(), AFTER_FIRST, deadline);
+        match found.map_err(|heard| self.ask.failure(heard)) {
+            Err(Failure::ClusterDown(_)) | Ok(()) => Ok(()),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+}
+
+impl Sentinels {
+    /// Why they name no master: one is no Sentinel, or some don't know that name, or else what is wrong with each.
+    pub(super) fn refusal(&self, heard: Heard, settings: &Settings) -> Refused {
+        let other = heard
+            .silent
+            .iter()
+            .find(|(_, why)| matches!(why, NoView::NoSentinel));
+        if let Some((server, _)) = other {
+            let role = match server.greet() {
+                Ok(role) => role,
+                Err(failure) => return failure.into(),
+            };
+            if let Err(error) = check(role, server, Kind::Sentinel) {
+                return Refused::Error(error);
+            }
+        }
+        let unknown = |(_, why): &&(_, NoView)| matches!(why, NoView::UnknownName);
+        let unknown: Vec<_> = heard.silent.iter().filter(unknown).collect();
+        if unknown.is_empty() {
+            return Sentinels::failure(heard).into();
+        }
+        let mut known: Vec<_> = unknown
+            .into_iter()
+            .flat_map(|(one, _)| masters(one))
+            .collect();
+        known.sort_unstable();
+        known.dedup();
+        let known = match &known[..] {
+            [] => "see SENTINEL MASTERS for the names that they know".to_owned(),
+            known => format!("they know {}", known.join(", ")),
+        };
+        Refused::Error(Error::InvalidUrl {
+            url: settings.shown.clone(),
+            reason: format!("no sentinel knows a master {}: {known}", self.question.name),
+        })
+    }
+}
+
+/// What a server says that it is.
+#[derive(Debug)]
+pub(super) struct Hello {
+    server: Arc<Server>,
+    role: Role,
+    /// `None`: it doesn't say so.
+    version: Option<Version>,
+}
+
+type Version = (String, u32);
+
+/// The first version of Redis that has channels of slots (SSUBSCRIBE).
+const LEAST: u32 = 7;
+
+impl Hello {
+    pub(super) fn ask(server: &Arc<Server>, deadline: &Deadline) -> Result<Self, Failure> {
+        let role = server.greet_by(deadline)?;
+        match server.call(&::redis::cmd("HELLO"), Manner::Plain, deadline) {
+            Ok(answer) => Ok(Hello {
+                server: server.clone(),
+                role: Role::of(&answer.value),
+                version: version(&answer.value),
+            }),
+            // Nor may the greeting have been answered: that it doesn't say what it is says nothing then.
+            Err(unanswered) if unanswered.error.is_of_connection() => Err(unanswered.error),
+            Err(_) => Ok(Hello {
+                server: server.clone(),
+                role,
+                version: None,
+            }),
+        }
+    }
+
+    /// Whether it is a node of a cluster that can have locks.
+    pub(super) fn is_usable(&self) -> bool {
+        self.role == Role::ClusterNode && self.too_old().is_none()
+    }
+
+    /// Fails if it isn't usable. The error tells which URL to use, which the server may be asked for.
+    pub(super) fn check(&self) -> Result<()> {
+        check(self.role, &self.server, Kind::Cluster)?;
+        let place = &self.server.settings().shown;
+        match self.too_old() {
+            Some(major) => Err(Error::Unsupported {
+                what: format!(
+                    "clusters of Redis {major} on {place}: use Redis 7.0 or later, or Valkey"
+                ),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn too_old(&self) -> Option<u32> {
+        let (name, major) = self.version.as_ref()?;
+        (name == "redis" && *major < LEAST).then_some(*major)
+    }
+}
+
+/// The name and the first number of the version in the answer to HELLO.
+fn version(answer: &Value) -> Option<Version> {
+    let Value::Array(parts) = answer else {
+        return None;
+    };
+    let field = |name: &str| {
+        let mut pairs = parts.chunks_exact(2);
+        let pair = pairs.find(|pair| text(&pair[0]) == Some(name))?;
+        text(&pair[1])
+    };
+    let (major, _) = field("version")?.split_once('.')?;
+    Some((field("server")?.to_owned(), major.parse().ok()?))
+}
+
+fn text(value: &Value) -> Option<&str> {
+    match value {
+        Value::BulkString(bytes) => str::from_utf8(bytes).ok(),
+        _ => None,
+    }
+}
+
+/// Fails if a server isn't of the `wanted` kind. The error tells which URL to use.
+fn check(role: Role, server: &Arc<Server>, wanted: Kind) -> Result<()> {
+    let shown = &server.settings().shown;
+    let (is, use_instead) = match (role, wanted) {
+        (Role::Primary, Kind::Single)
+        | (Role::Sentinel, Kind::Sentinel)
+        | (Role::ClusterNode, Kind::Cluster) => return Ok(()),
+        (Role::Replica, Kind::Single) => return Err(replica(server)),
+        (Role::ActiveReplica, _) => (
+            "a KeyDB with active-replica, beside which others grant the same locks",
+            "a server whose replicas take no writes".to_owned(),
+        ),
+        (Role::Primary | Role::Replica, _) => {
+            let primary = primary_of(server).filter(|_| role == Role::Replica);
+            (
+                "neither of a cluster nor a Sentinel",
+                single_url(server, primary),
+            )
+        }
+        (Role::ClusterNode, _) => ("a node of a cluster", url(server, "+cluster")),
+        (Role::Sentinel, _) => ("a Sentinel", sentinel_url(server)),
+    };
+    Err(Error::Unsupported {
+        what: format!("locks on {shown}, {is}: use {use_instead}"),
+    })
+}
+
+fn replica(server: &Arc<Server>) -> Error {
+    let cause = match primary_of(server) {
+        Some(primary) => {
+            let url = single_url(server, Some(primary));
+            format!("it is a replica, which takes no locks: use {url}")
+        }
+        None => "it is a replica, which takes no locks".to_owned(),
+    };
+    let error = Error::unavailable(None, &server.settings().shown, cause);
+    error.advising("name its primary, or promote it")
+}
+
+fn sentinel_url(server: &Arc<Server>) -> String {
+    let url = url(server, "+sentinel");
+    match &masters(server)[..] {
+        [] => format!("{url}/NAME, with the name of a master that SENTINEL MASTERS tells"),
+        [name] => format!("{url}/{name}"),
+        names => format!("{url}/NAME, where NAME is one of {}", names.join(", ")),
+    }
+}
+
+fn single_url(server: &Server, at: Option<HostPort>) -> String {
+    let url = match at {
+        Some(at) => format!("{}://{at}", scheme(server)),
+        None => url(server, ""),
+    };
+    format!("{url}/{}", server.settings().database)
+}
+
+fn url(server: &Server, kind: &str) -> String {
+    let at = match server.endpoint() {
+        Endpoint::Tcp(at) => at.to_string(),
+        Endpoint::Unix(_) => "host:port".to_owned(),
+    };
+    format!("{}{kind}://{at}", scheme(server))
+}
+
+/// That of its URL, for one server.
+fn scheme(server: &Server) -> &str {
+    let shown = &server.settings().shown;
+    let scheme = shown.split([':', '+']).next().unwrap_or_default();
+    if scheme == "unix" { "redis" } else { scheme }
+}
+
+/// Where a replica's primary is, if it tells.
+fn primary_of(server: &Arc<Server>) -> Option<HostPort> {
+    let deadline = Deadline::after(server.settings().connect_timeout);
+    let answer = server.call(&::redis::cmd("ROLE"), Manner::Plain, &deadline);
+    let Value::Array(parts) = answer.ok()?.value else {
+        return None;
+    };
+    let [_, Value::BulkString(host), port, ..] = &parts[..] else {
+        return None;
+    };
+    let port = match port {
+        Value::Int(port) => u16::try_from(*port).ok(),
+        Value::BulkString(port) => number(str::from_utf8(port).ok()?),
+        _ => None,
+    };
+    let host = str::from_utf8(host).ok()?.to_owned();
+    let port = port?;
+    Some(HostPort { host, port })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::options::Options;
+    use crate::engine::net::address::Endpoint;
+    use crate::engine::redis::address::{self, At};
+    use crate::engine::redis::settings::Settings;
+
+    fn hello(mode: &str, server: &str, version_text: &str) -> Hello {
+        let pairs = [
+            "server",
+            server,
+            "version",
+            version_text,
+            "mode",
+            mode,
+            "role",
+            "master",
+        ];
+        let pairs = pairs.map(|text| Value::BulkString(text.into()));
+        let answer = Value::Array(pairs.into());
+        let address = address::parse("redis+cluster://a:1").unwrap();
+        let settings = Settings::new(&address, &Options::default()).unwrap();
+        let At::Cluster { hosts } = address.at else {
+            panic!("it is one")
+        };
+        let endpoint = Endpoint::Tcp(hosts[0].clone());
+        Hello {
+            server: Arc::new(Server::new(endpoint, Arc::new(settings)).unwrap()),
+            role: Role::of(&answer),
+            version: version(&answer),
+        }
+    }
+
+    #[test]
+    fn what_is_no_cluster_of_a_known_version_is_told_with_the_url_to_use() {
+        for (mode, server, version, words) in [
+            ("cluster", "redis", "7.0.15", ""),
+            ("cluster", "redis", "10.1.0", ""),
+            ("cluster", "valkey", "8.1.0", ""),
+            ("cluster", "other", "1.0.0", ""),
+            ("cluster", "redis", "6.2.7", "Redis 7.0 or later"),
+            ("standalone", "redis", "7.0.15", "use redis://a:1/0"),
+        ] {
+            let hello = hello(mode, server, version);
+            let told = hello.check().err().map_or(String::new(), |e| e.to_string());
+            assert!(told.contains(words), "{told}");
+            assert_eq!(
+                (told.is_empty(), words.is_empty()),
+                (hello.is_usable(), hello.is_usable())
+            );
+        }
+    }
+}
