@@ -10,16 +10,15 @@
 //! | READONLY, or the connection fails | the same, unless it mustn't be carried out twice; what sentinels call the master is asked again after 50 ms if it is a replica | if all of it was sent |
 //! | any other error | it is the caller's | yes |
 //!
-//! All of it happens by the deadline of the call, and what follows a failure within the connect timeout: to find another server
-//! is a part of connecting to it. A command goes to five nodes more at most: two that send it to each
+//! All of it happens by the deadline of the call, and a command goes to five nodes more at most: two that send it to each
 //! other would never end.
 //!
 //! A server that hangs keeps its connections, so a call to it would wait until its deadline, also long after another took its
 //! place. So its deadline is over as soon as that is known; and after [`SLOW`] the call has its server looked up, again and
 //! again, each time that its I/O looks whether it was cancelled. All calls share these look-ups.
 
-use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use super::elsewhere::Asked;
 use super::topology::Topology;
@@ -67,11 +66,14 @@ const HOPS: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
+/// A call without an answer has its server looked up after so long, and again as often.
+const SLOW: Duration = Duration::from_millis(250);
+
 /// How long to wait before a master is asked again that is a replica still.
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// One command on its way.
-pub(super) struct Call<'a> {
+struct Call<'a> {
     topology: &'a Arc<Topology>,
     command: &'a dyn Command,
     deadline: &'a Deadline,
@@ -81,8 +83,8 @@ pub(super) struct Call<'a> {
     may_be_done: bool,
     hops: u32,
     moving: Option<Moving>,
-    /// By when another server is looked for, since one has failed.
-    until: Option<Deadline>,
+    /// By when a master that sentinels name has to be one, since it has said that it is a replica.
+    demoted: Option<Deadline>,
 }
 
 /// Where it is sent next.
@@ -104,52 +106,37 @@ pub(super) fn run(
     (command, is_once): (&dyn Command, bool),
     deadline: &Deadline,
 ) -> Result<Answer, Unanswered<Failure>> {
-    Call::new(topology, route, (command, is_once), deadline).run(route.known_within)
+    let mut call = Call {
+        topology,
+        command,
+        deadline,
+        slot: topology.slot(route.key),
+        is_once,
+        may_be_done: false,
+        hops: 0,
+        moving: None,
+        demoted: None,
+    };
+    topology.look_up_within(route.known_within, deadline);
+    call.run().map_err(|error| Unanswered {
+        error,
+        sent: call.may_be_done,
+    })
 }
 
-impl<'a> Call<'a> {
-    pub(super) fn new(
-        topology: &'a Arc<Topology>,
-        route: Route<'_>,
-        (command, is_once): (&'a dyn Command, bool),
-        deadline: &'a Deadline,
-    ) -> Self {
-        Call {
-            topology,
-            command,
-            deadline,
-            slot: topology.slot(route.key),
-            is_once,
-            may_be_done: false,
-            hops: 0,
-            moving: None,
-            until: None,
-        }
-    }
-
-    pub(super) fn run(
-        mut self,
-        known_within: Option<Duration>,
-    ) -> Result<Answer, Unanswered<Failure>> {
-        self.topology.look_up_within(known_within, self.deadline);
-        let mut target = self.first().map_err(Unanswered::unsent)?;
+impl Call<'_> {
+    fn run(&mut self) -> Result<Answer, Failure> {
+        let mut target = self.first()?;
         loop {
-            let free = self.check(&target, Topology::check_before);
-            free.map_err(|error| Unanswered {
-                error,
-                sent: self.may_be_done,
-            })?;
-            let failure = match self.send(&target) {
+            self.check(&target, Topology::check_before)?;
+            target = match self.send(&target) {
                 Ok(answer) => {
-                    let free = self.check(&target, Topology::check_after);
-                    return free.map(|()| answer).map_err(Unanswered::sent);
+                    self.may_be_done = true;
+                    self.check(&target, Topology::check_after)?;
+                    return Ok(answer);
                 }
-                Err(failure) => failure,
+                Err(failure) => self.next(target, failure)?,
             };
-            target = self.next(target, failure).map_err(|error| Unanswered {
-                error,
-                sent: self.may_be_done,
-            })?;
         }
     }
 
@@ -213,14 +200,29 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The deadline of a call to the node that has the slot: it is over when another has it.
+    /// The deadline of a call to the node that has the slot: it is over when another has it. What holds it, such as an idle
+    /// connection, keeps no server alive by it.
     fn watched(&self, node: &Arc<Server>) -> Deadline {
-        let (nodes, slot) = (Arc::downgrade(self.topology), self.slot);
-        watched(nodes, node, self.deadline, move |nodes, node, _| {
-            nodes.look_up_beside(SLOW);
-            let master = nodes.master(slot);
-            master.is_some_and(|master| !Arc::ptr_eq(&master, node))
-        })
+        let (topology, slot) = (Arc::downgrade(self.topology), self.slot);
+        let (node, caller) = (Arc::downgrade(node), self.deadline.cancel().cloned());
+        let slow = time::now() + SLOW;
+        self.deadline.clone().or(&Cancel::when(move || {
+            if caller.as_ref().is_some_and(Cancel::is_set) {
+                return true;
+            }
+            let (Some(topology), Some(node)) = (topology.upgrade(), node.upgrade()) else {
+                return false;
+            };
+            if node.retired().is_set() {
+                return true;
+            }
+            if time::now() < slow {
+                return false;
+            }
+            topology.look_up_beside(SLOW);
+            let master = topology.master(slot);
+            master.is_some_and(|master| !Arc::ptr_eq(&master, &node))
+        }))
     }
 
     /// Where it goes after a failure, or the failure that is the caller's.
@@ -277,36 +279,32 @@ impl<'a> Call<'a> {
     /// To the node that has the slot now, if that is another.
     fn look_elsewhere(&mut self, target: Target, failure: Failure) -> Result<Target, Failure> {
         self.topology.map.lock().suspect(&target.server);
+        // To find another server is a part of connecting to it.
         let within = self.topology.settings.connect_timeout;
-        let until = self
-            .until
-            .get_or_insert_with(|| self.deadline.within(within));
-        let until = until.clone();
+        let until = self.deadline.within(within);
         if until.is_over() || (self.is_once && self.may_be_done) {
             self.topology.look_up_soon();
             return Err(failure);
         }
         self.topology.look_up_since(time::now(), &until);
-        let is_demoted = matches!(failure, Failure::Demoted(_));
-        match self.topology.master(self.slot) {
+        let next = match self.topology.master(self.slot) {
             Some(server)
                 if target.manner == Manner::Asking || !Arc::ptr_eq(&server, &target.server) =>
             {
                 self.hop(&target.server)?;
-                if until.is_over() {
-                    return Err(failure);
-                }
-                Ok(Target::plain(server))
+                Target::plain(server)
             }
-            Some(_) if is_demoted && self.topology.has_one_slot() => {
-                until.sleep(AGAIN);
-                if until.is_over() {
-                    return Err(failure);
-                }
-                Ok(target)
+            Some(_) if matches!(failure, Failure::Demoted(_)) && self.topology.has_one_slot() => {
+                self.demoted.get_or_insert(until).sleep(AGAIN);
+                target
             }
-            _ => Err(failure),
+            _ => return Err(failure),
+        };
+        let is_over = |deadline: &Deadline| deadline.is_over();
+        if self.deadline.is_over() || self.demoted.as_ref().is_some_and(is_over) {
+            return Err(failure);
         }
+        Ok(next)
     }
 
     fn hop(&mut self, from: &Server) -> Result<(), Failure> {
@@ -360,31 +358,4 @@ impl Target {
             manner: Manner::Plain,
         }
     }
-}
-
-/// A call without an answer has its server looked up after so long, and again as often.
-const SLOW: Duration = Duration::from_millis(250);
-
-/// The same deadline, for a call to this server: it is over when another has taken its place. `is_replaced` begins a look-up,
-/// unless one has begun since that instant, and within `SLOW`.
-fn watched<S: Send + Sync + 'static>(
-    servers: Weak<S>,
-    server: &Arc<Server>,
-    deadline: &Deadline,
-    is_replaced: impl Fn(&Arc<S>, &Arc<Server>, Instant) -> bool + Send + Sync + 'static,
-) -> Deadline {
-    let server = Arc::downgrade(server);
-    let (caller, slow) = (deadline.cancel().cloned(), time::now() + SLOW);
-    deadline.clone().or(&Cancel::when(move || {
-        if caller.as_ref().is_some_and(Cancel::is_set) {
-            return true;
-        }
-        let (Some(servers), Some(server)) = (servers.upgrade(), server.upgrade()) else {
-            return false;
-        };
-        if server.retired().is_set() {
-            return true;
-        }
-        time::now() >= slow && is_replaced(&servers, &server, slow)
-    }))
 }
