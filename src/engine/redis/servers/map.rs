@@ -31,8 +31,6 @@ use crate::engine::redis::settings::{Kind, Settings};
 #[derive(Debug)]
 pub(super) struct Map {
     settings: Arc<Settings>,
-    /// By which the cluster is found again, whatever else is known.
-    seeds: Vec<HostPort>,
     /// All that are known: masters, replicas, and the seeds.
     nodes: Vec<Arc<Server>>,
     /// The node of each slot: where it stands in `nodes`.
@@ -55,14 +53,13 @@ const NOBODY: u16 = u16::MAX;
 const SPREAD: Duration = Duration::from_secs(10);
 
 impl Map {
-    pub(super) fn new(seeds: Vec<HostPort>, settings: Arc<Settings>) -> Self {
+    pub(super) fn new(settings: Arc<Settings>) -> Self {
         let slots = match settings.kind {
             Kind::Cluster => usize::from(SLOTS),
             Kind::Single | Kind::Sentinel => 1,
         };
         Map {
             settings,
-            seeds,
             nodes: Vec::new(),
             slots: vec![NOBODY; slots],
             epochs: vec![0; slots],
@@ -78,7 +75,6 @@ impl Map {
         let own = |node: &Arc<Server>| Arc::new(node.after_fork(settings.clone()));
         Map {
             nodes: self.nodes.iter().map(own).collect(),
-            seeds: self.seeds.clone(),
             slots: self.slots.clone(),
             epochs: self.epochs.clone(),
             // The first look-up of the child tells.
@@ -188,11 +184,11 @@ impl Map {
     }
 
     /// Takes over what was said in a look-up that began then, by some of so many that were asked. Gives the nodes that are to
-    /// be retired.
+    /// be retired. The seeds stay, by which the cluster is found again, whatever else is known.
     pub(super) fn take_over(
         &mut self,
-        views: &[View],
-        asked: usize,
+        (views, asked): (&[View], usize),
+        seeds: &[HostPort],
         began: Instant,
     ) -> Vec<Arc<Server>> {
         let were_masters = masters(&self.slots);
@@ -206,9 +202,8 @@ impl Map {
         let ranges = views.iter().flat_map(|view| &view.ranges);
         let of_ranges = ranges.flat_map(|range| range.replicas.iter().chain([&range.master]));
         let masters = views.iter().flat_map(|view| &view.masters);
-        let seeds = self.seeds.clone();
         let mut told = HashSet::new();
-        let all = of_ranges.chain(masters).chain(&seeds);
+        let all = of_ranges.chain(masters).chain(seeds);
         let others: Vec<_> = all.filter(|at| told.insert(*at)).collect();
         // A master that isn't one any more is another server to those who have connections there.
         let (mut kept, mut retired, mut places) = (Vec::new(), Vec::new(), Vec::new());

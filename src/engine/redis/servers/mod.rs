@@ -39,7 +39,8 @@ use std::sync::Arc;
 
 pub(super) use self::call::Route;
 pub(super) use self::greeting::Refused;
-use self::topology::Topology;
+use self::sentinel::Sentinels;
+use self::topology::{Ask, Topology};
 use super::address::{Address, At};
 use super::failure::Failure;
 use super::script::Command;
@@ -73,27 +74,31 @@ impl Servers {
     /// The servers of an address. Nothing is sent yet.
     pub(super) fn new(address: Address, options: &Options) -> Result<Self> {
         let settings = Arc::new(Settings::new(&address, options)?);
-        let servers = match address.at {
-            At::One(endpoint) => Servers::one(endpoint, settings),
-            At::Sentinels {
-                hosts,
-                master,
-                login,
-            } => Topology::behind(hosts, master, login, settings).map(Servers::several),
-            At::Cluster { hosts } => Topology::open(hosts, settings).map(Servers::several),
-        };
-        servers.map_err(|failure| Error::InvalidUrl {
+        Servers::at(address.at, settings).map_err(|failure| Error::InvalidUrl {
             url: address.shown,
             reason: failure.cause().to_string(),
         })
     }
 
-    fn one(endpoint: Endpoint, settings: Arc<Settings>) -> Result<Self, Failure> {
-        Ok(Servers::One(Arc::new(Server::new(endpoint, settings)?)))
-    }
-
-    fn several(topology: Topology) -> Self {
-        Servers::Several(Arc::new(topology))
+    /// Fails if a host can have no certificate.
+    fn at(at: At, settings: Arc<Settings>) -> Result<Self, Failure> {
+        let ask = match at {
+            At::One(endpoint) => {
+                return Ok(Servers::One(Arc::new(Server::new(endpoint, settings)?)));
+            }
+            At::Sentinels {
+                hosts,
+                master,
+                login,
+            } => Ask::Sentinels(Sentinels::new(hosts, master, login, &settings)?),
+            At::Cluster { hosts } => {
+                for host in &hosts {
+                    Server::new(Endpoint::Tcp(host.clone()), settings.clone())?;
+                }
+                Ask::of_nodes(hosts)
+            }
+        };
+        Ok(Servers::Several(Topology::new(settings, ask)))
     }
 
     /// The same for a child that was forked off, without its parent's connections.
@@ -101,7 +106,7 @@ impl Servers {
         let settings = Arc::new(self.settings().after_fork());
         match self {
             Servers::One(server) => Servers::One(Arc::new(server.after_fork(settings))),
-            Servers::Several(topology) => Servers::several(topology.after_fork(settings)),
+            Servers::Several(topology) => Servers::Several(topology.after_fork(settings)),
         }
     }
 
@@ -182,7 +187,7 @@ impl Servers {
 impl Drop for Servers {
     fn drop(&mut self) {
         if let Servers::Several(topology) = self {
-            topology.close();
+            topology.closed.set();
         }
     }
 }

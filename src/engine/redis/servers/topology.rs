@@ -32,7 +32,7 @@ use crate::base::clock::Deadline;
 use crate::base::sys::channel::{Receiver, bounded};
 use crate::base::sys::sync::Mutex;
 use crate::base::sys::{self, time};
-use crate::engine::net::address::{Endpoint, HostPort, Login};
+use crate::engine::net::address::HostPort;
 use crate::engine::net::limits::{CANCEL_LATENESS, SHORTEST_SHARE};
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::server::{Server, share};
@@ -149,32 +149,25 @@ enum Step {
 const ALL_KNOWN_WITHIN: Duration = Duration::from_secs(1);
 
 impl Topology {
-    /// Fails if a host can have no certificate.
-    pub(super) fn open(seeds: Vec<HostPort>, settings: Arc<Settings>) -> Result<Self, Failure> {
-        for seed in &seeds {
-            Server::new(Endpoint::Tcp(seed.clone()), settings.clone())?;
-        }
-        Ok(Topology::new(settings, Ask::of_nodes(seeds), None))
-    }
-
-    /// The same of sentinels.
-    pub(super) fn behind(
-        hosts: Vec<HostPort>,
-        master: String,
-        login: Login,
-        settings: Arc<Settings>,
-    ) -> Result<Self, Failure> {
-        let sentinels = Sentinels::new(hosts, master, login, &settings)?;
-        Ok(Topology::new(settings, Ask::Sentinels(sentinels), None))
+    pub(super) fn new(settings: Arc<Settings>, ask: Ask) -> Arc<Self> {
+        let map = Map::new(settings.clone());
+        Arc::new(Topology {
+            settings,
+            ask,
+            map: Mutex::new(map),
+            lookup: Mutex::default(),
+            closed: Cancel::default(),
+        })
     }
 
     /// The same for a child that was forked off, without its parent's connections.
-    pub(super) fn after_fork(&self, settings: Arc<Settings>) -> Self {
+    pub(super) fn after_fork(&self, settings: Arc<Settings>) -> Arc<Self> {
+        let forked = Topology::new(settings.clone(), self.ask.after_fork(&settings));
         // A thread of the parent may have locked it, which the child doesn't have.
-        let map = self.map.try_lock();
-        let map = map.map(|map| map.after_fork(settings.clone()));
-        let ask = self.ask.after_fork(&settings);
-        Topology::new(settings, ask, map)
+        if let Some(map) = self.map.try_lock() {
+            *forked.map.lock() = map.after_fork(settings);
+        }
+        forked
     }
 
     pub(super) fn is_on_its_way(&self, key: &str) -> bool {
@@ -201,22 +194,6 @@ impl Topology {
         let is_master = |node: &&Arc<Server>| masters.iter().any(|one| Arc::ptr_eq(one, node));
         let others = map.nodes().iter().filter(|node| !is_master(node));
         others.cloned().collect()
-    }
-
-    /// Ends look-ups.
-    pub(super) fn close(&self) {
-        self.closed.set();
-    }
-
-    fn new(settings: Arc<Settings>, ask: Ask, map: Option<Map>) -> Self {
-        let map = map.unwrap_or_else(|| Map::new(ask.seeds().to_vec(), settings.clone()));
-        Topology {
-            settings,
-            ask,
-            map: Mutex::new(map),
-            lookup: Mutex::default(),
-            closed: Cancel::default(),
-        }
     }
 
     /// Where in the map a key is.
@@ -475,7 +452,7 @@ impl Topology {
     fn take_over(&self, heard: &Heard, began: Instant) {
         let mut map = self.map.lock();
         let before = map.master(0).cloned();
-        let retired = map.take_over(&heard.views, heard.asked, began);
+        let retired = map.take_over((&heard.views, heard.asked), self.ask.seeds(), began);
         let now = map.master(0).cloned();
         drop(map);
         if let (Ask::Sentinels(_), Some(before), Some(now)) = (&self.ask, before, now)
@@ -548,7 +525,7 @@ mod tests {
             panic!("it is one")
         };
         let ask = Ask::of_nodes(hosts);
-        Arc::new(Topology::new(settings, ask, None))
+        Topology::new(settings, ask)
     }
 
     fn soon() -> Deadline {

@@ -13,10 +13,12 @@ fn at(port: u16) -> HostPort {
 fn map() -> Map {
     let address = address::parse("redis+cluster://a:1,a:9").unwrap();
     let settings = Settings::new(&address, &Options::default()).unwrap();
-    let At::Cluster { hosts } = address.at else {
-        panic!("it is one")
-    };
-    Map::new(hosts, Arc::new(settings))
+    Map::new(Arc::new(settings))
+}
+
+/// By the seeds at 1 and 9.
+fn take_over(map: &mut Map, views: &[View], asked: usize, began: Instant) -> Vec<Arc<Server>> {
+    map.take_over((views, asked), &[at(1), at(9)], began)
 }
 
 fn view(ranges: &[(u16, u16, u16, &[u16])]) -> [View; 1] {
@@ -45,8 +47,8 @@ fn claim((port, epoch): (u16, u64), is_up: bool) -> View {
 fn after(views: &[View]) -> Vec<u16> {
     let (mut map, [mut before]) = (map(), view(&[(5, 5, 1, &[2, 3, 4, 5])]));
     before.ranges[0].epoch = 8;
-    map.take_over(&[before], 1, Instant::now());
-    map.take_over(views, 6, Instant::now());
+    take_over(&mut map, &[before], 1, Instant::now());
+    take_over(&mut map, views, 6, Instant::now());
     let master = map.master(5).cloned();
     ports(master.as_slice())
 }
@@ -60,7 +62,12 @@ fn ports(nodes: &[Arc<Server>]) -> Vec<u16> {
 fn slot_is_where_the_last_word_has_it() {
     let (mut map, now) = (map(), Instant::now());
     assert!(map.master(0).is_none() && map.masters().is_empty());
-    let retired = map.take_over(&view(&[(0, 9, 1, &[3]), (10, 16_383, 2, &[])]), 1, now);
+    let retired = take_over(
+        &mut map,
+        &view(&[(0, 9, 1, &[3]), (10, 16_383, 2, &[])]),
+        1,
+        now,
+    );
     assert!(retired.is_empty());
     assert_eq!(ports(&map.masters()), [1, 2]);
     assert_eq!(ports(map.nodes()), [1, 2, 3, 9]);
@@ -79,13 +86,15 @@ fn highest_claim_is_believed_whoever_answers_first() {
     assert_eq!(after(&[new, old]), [2]);
     // Without epochs, the node to which the cluster is down isn't believed.
     let mut map = map();
-    map.take_over(
+    take_over(
+        &mut map,
         &[claim((1, 0), false), claim((2, 0), true)],
         2,
         Instant::now(),
     );
     assert_eq!(ports(&map.masters()), [2]);
-    map.take_over(
+    take_over(
+        &mut map,
         &[claim((1, 0), true), claim((2, 0), false)],
         2,
         Instant::now(),
@@ -112,7 +121,7 @@ fn lower_claim_is_believed_of_most_nodes_alone() {
 fn news_is_what_may_change_who_has_a_slot() {
     let mut map = map();
     assert!(map.is_news(&claim((1, 0), true)));
-    map.take_over(&[claim((1, 8), true)], 2, Instant::now());
+    take_over(&mut map, &[claim((1, 8), true)], 2, Instant::now());
     assert!(!map.is_news(&claim((1, 8), true)));
     assert!(!map.is_news(&claim((2, 7), true)));
     assert!(map.is_news(&claim((2, 9), true)));
@@ -121,11 +130,21 @@ fn news_is_what_may_change_who_has_a_slot() {
 #[test]
 fn only_what_has_lost_its_place_is_retired() {
     let (mut map, now) = (map(), Instant::now());
-    map.take_over(&view(&[(0, 9, 1, &[3]), (10, 19, 2, &[4])]), 1, now);
+    take_over(
+        &mut map,
+        &view(&[(0, 9, 1, &[3]), (10, 19, 2, &[4])]),
+        1,
+        now,
+    );
     let replica = map.node(&at(3)).unwrap().clone();
     let master = map.node(&at(2)).unwrap().clone();
     // 3 takes over from 1, which becomes its replica, and 4 is gone.
-    let retired = map.take_over(&view(&[(0, 9, 3, &[1]), (10, 19, 2, &[])]), 1, now);
+    let retired = take_over(
+        &mut map,
+        &view(&[(0, 9, 3, &[1]), (10, 19, 2, &[])]),
+        1,
+        now,
+    );
     assert_eq!(ports(&retired), [1, 4]);
     assert!(Arc::ptr_eq(map.master(0).unwrap(), &replica));
     assert!(Arc::ptr_eq(map.master(10).unwrap(), &master));
@@ -139,9 +158,9 @@ fn only_what_has_lost_its_place_is_retired() {
 fn set(ago: Duration) -> Map {
     let address = address::parse("redis+sentinel://a:1,a:2,a:3/mymaster").unwrap();
     let settings = Settings::new(&address, &Options::default()).unwrap();
-    let mut map = Map::new(Vec::new(), Arc::new(settings));
+    let mut map = Map::new(Arc::new(settings));
     let began = Instant::now().checked_sub(ago).unwrap();
-    map.take_over(&named(&[(1, 8); 3]), 3, began);
+    take_over(&mut map, &named(&[(1, 8); 3]), 3, began);
     map
 }
 
@@ -156,7 +175,7 @@ fn sentinels_that_are_behind_are_not_believed() {
     let soon = Duration::from_secs(1);
     let after = |mut map: Map, views: &[(u16, u64)]| {
         let found = map.looked_up();
-        map.take_over(&named(views), 3, Instant::now());
+        take_over(&mut map, &named(views), 3, Instant::now());
         (ports(&map.masters())[0], map.looked_up() > found)
     };
     assert_eq!(after(set(soon), &[(2, 7), (2, 9), (2, 7)]), (2, true));
@@ -181,18 +200,19 @@ fn master_that_failed_or_is_in_doubt_is_confirmed_by_a_later_look_up_alone() {
     for note in [Map::suspect, Map::doubt] {
         note(&mut map, &master);
         assert!(since(&map, 10) >= Some(before));
-        map.take_over(
+        take_over(
+            &mut map,
             &named(&[(1, 8)]),
             3,
             before.checked_sub(SPREAD / 10).unwrap(),
         );
         assert!(since(&map, 10).is_some());
-        map.take_over(&named(&[(1, 8)]), 3, Instant::now());
+        take_over(&mut map, &named(&[(1, 8)]), 3, Instant::now());
         assert_eq!(since(&map, 10), None);
     }
     // What failed before isn't the next one's fault.
     map.suspect(&master);
-    map.take_over(&named(&[(2, 9)]), 3, before);
+    take_over(&mut map, &named(&[(2, 9)]), 3, before);
     assert_eq!(since(&map, 10), None);
     map.suspect(&master);
     assert_eq!(since(&map, 10), None);
