@@ -6,7 +6,7 @@ use ::redis::Value;
 
 use super::call::{self, Route};
 use super::heard::{Heard, NoView, ask_all, worse};
-use super::sentinel::{Sentinels, masters};
+use super::sentinel::{Fields, Sentinels, masters};
 use super::topology::{AFTER_FIRST, Ask, Topology};
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
@@ -102,7 +102,7 @@ impl Topology {
 
 impl Sentinels {
     /// Why they name no master: one is no Sentinel, or some don't know that name, or else what is wrong with each.
-    pub(super) fn refusal(&self, heard: Heard, settings: &Settings) -> Refused {
+    fn refusal(&self, heard: Heard, settings: &Settings) -> Refused {
         let other = heard
             .silent
             .iter()
@@ -140,7 +140,7 @@ impl Sentinels {
 
 /// What a server says that it is.
 #[derive(Debug)]
-pub(super) struct Hello {
+struct Hello {
     server: Arc<Server>,
     role: Role,
     /// `None`: it doesn't say so.
@@ -153,7 +153,7 @@ type Version = (String, u32);
 const LEAST: u32 = 7;
 
 impl Hello {
-    pub(super) fn ask(server: &Arc<Server>, deadline: &Deadline) -> Result<Self, Failure> {
+    fn ask(server: &Arc<Server>, deadline: &Deadline) -> Result<Self, Failure> {
         let role = server.greet_by(deadline)?;
         match server.call(&::redis::cmd("HELLO"), Manner::Plain, deadline) {
             Ok(answer) => Ok(Hello {
@@ -172,12 +172,12 @@ impl Hello {
     }
 
     /// Whether it is a node of a cluster that can have locks.
-    pub(super) fn is_usable(&self) -> bool {
+    fn is_usable(&self) -> bool {
         self.role == Role::ClusterNode && self.too_old().is_none()
     }
 
     /// Fails if it isn't usable. The error tells which URL to use, which the server may be asked for.
-    pub(super) fn check(&self) -> Result<()> {
+    fn check(&self) -> Result<()> {
         check(self.role, &self.server, Kind::Cluster)?;
         let place = &self.server.settings().shown;
         match self.too_old() {
@@ -198,23 +198,9 @@ impl Hello {
 
 /// The name and the first number of the version in the answer to HELLO.
 fn version(answer: &Value) -> Option<Version> {
-    let Value::Array(parts) = answer else {
-        return None;
-    };
-    let field = |name: &str| {
-        let mut pairs = parts.chunks_exact(2);
-        let pair = pairs.find(|pair| text(&pair[0]) == Some(name))?;
-        text(&pair[1])
-    };
-    let (major, _) = field("version")?.split_once('.')?;
-    Some((field("server")?.to_owned(), major.parse().ok()?))
-}
-
-fn text(value: &Value) -> Option<&str> {
-    match value {
-        Value::BulkString(bytes) => str::from_utf8(bytes).ok(),
-        _ => None,
-    }
+    let fields = Fields::of(answer)?;
+    let (major, _) = fields.get("version")?.split_once('.')?;
+    Some((fields.get("server")?.to_owned(), major.parse().ok()?))
 }
 
 /// Fails if a server isn't of the `wanted` kind. The error tells which URL to use.

@@ -164,7 +164,7 @@ impl Question {
     }
 
     fn epoch_in(&self, state: Value) -> Option<u64> {
-        let state = State::of(&state)?;
+        let state = Fields::of(&state)?;
         let epoch = number(state.get("config-epoch")?);
         epoch.filter(|_| state.get("name") == Some(&self.name))
     }
@@ -225,13 +225,13 @@ impl Command for Question {
     }
 }
 
-/// What a sentinel knows of a master: each name is followed by what it names.
-pub(super) struct State<'a>(&'a [Value]);
+/// What a sentinel knows of a master, or a server of itself: each name is followed by what it names.
+pub(super) struct Fields<'a>(&'a [Value]);
 
-impl<'a> State<'a> {
+impl<'a> Fields<'a> {
     pub(super) fn of(answer: &'a Value) -> Option<Self> {
         match answer {
-            Value::Array(parts) => Some(State(parts)),
+            Value::Array(parts) => Some(Fields(parts)),
             _ => None,
         }
     }
@@ -256,11 +256,11 @@ pub(super) fn names(answer: &Value) -> Vec<String> {
     let Value::Array(masters) = answer else {
         return Vec::new();
     };
-    let name = |master| Some(State::of(master)?.get("name")?.to_owned());
+    let name = |master| Some(Fields::of(master)?.get("name")?.to_owned());
     masters.iter().filter_map(name).collect()
 }
 
-pub(super) fn text(value: &Value) -> Option<&str> {
+fn text(value: &Value) -> Option<&str> {
     match value {
         Value::BulkString(bytes) => str::from_utf8(bytes).ok(),
         _ => None,
