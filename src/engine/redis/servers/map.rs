@@ -120,6 +120,11 @@ impl Map {
         Some(since.unwrap_or(found))
     }
 
+    /// Whether it says that another took the place of that master.
+    pub(super) fn is_newer(&self, view: &View) -> bool {
+        self.master(0).is_some() && view.newest() > self.epochs[0]
+    }
+
     /// Notes that a call to the master of sentinels has failed now.
     pub(super) fn suspect(&mut self, server: &Arc<Server>) {
         if self.is_the_master(server) {

@@ -80,6 +80,7 @@ impl Sentinels {
         patience: Patience,
         deadline: &Deadline,
         settings: &Arc<Settings>,
+        said_so_far: impl Fn(&Heard),
     ) -> (Heard, Answers<Said>) {
         let (question, settings) = (self.question.clone(), settings.clone());
         let answers = ask_all(&self.all, deadline, move |sentinel, deadline| {
@@ -90,6 +91,7 @@ impl Sentinels {
         let mut heard = Heard::nothing(self.all.len(), patience, deadline.clone());
         while let Some((sentinel, said)) = heard.next(&answers) {
             heard.add(&sentinel, said);
+            said_so_far(&heard);
         }
         by_votes(&mut heard.views);
         (heard, answers)

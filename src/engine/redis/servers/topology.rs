@@ -374,11 +374,18 @@ impl Topology {
     ) -> Result<(), Heard> {
         let heard = match &self.ask {
             Ask::Sentinels(sentinels) => {
-                let (heard, slower) = sentinels.hear(
-                    Patience::with_sentinels(after_first),
-                    deadline,
-                    &self.settings,
-                );
+                // What is newer than what is known counts at once, for callers who have no time to wait for the others.
+                let said_so_far = |heard: &Heard| {
+                    let map = self.map.lock();
+                    let is_newer = heard.views.last().is_some_and(|view| map.is_newer(view));
+                    drop(map);
+                    if is_newer {
+                        self.take_over(heard, began);
+                    }
+                };
+                let patience = Patience::with_sentinels(after_first);
+                let (heard, slower) =
+                    sentinels.hear(patience, deadline, &self.settings, said_so_far);
                 let before = self.lookup.lock().slower.replace(slower);
                 drop(before);
                 heard

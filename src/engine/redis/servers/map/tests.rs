@@ -173,6 +173,11 @@ fn named(views: &[(u16, u64)]) -> Vec<View> {
 #[test]
 fn sentinels_that_are_behind_are_not_believed() {
     let soon = Duration::from_secs(1);
+    let is_newer = |port, epoch| set(soon).is_newer(&named(&[(port, epoch)])[0]);
+    assert_eq!(
+        (is_newer(2, 9), is_newer(2, 8), is_newer(2, 7)),
+        (true, false, false)
+    );
     let after = |mut map: Map, views: &[(u16, u64)]| {
         let found = map.looked_up();
         take_over(&mut map, &named(views), 3, Instant::now());
