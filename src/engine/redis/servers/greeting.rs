@@ -56,7 +56,7 @@ impl Topology {
         until: &Deadline,
     ) -> Result<(), Refused> {
         let found = self.look_up(time::now(), AFTER_FIRST, until);
-        found.map_err(|heard| sentinels.refusal(heard, &self.settings))?;
+        found.map_err(|heard| sentinels.refusal(*heard, &self.settings))?;
         let ping = ::redis::cmd("PING");
         let answer = call::run(self, Route::to(""), (&ping, false), until);
         match answer.map_err(|unanswered| unanswered.error)?.value {
@@ -93,7 +93,7 @@ impl Topology {
     /// A cluster some of whose slots nobody has will do: names in the others can be locked.
     fn find_slots(&self, deadline: &Deadline) -> Result<(), Refused> {
         let found = self.look_up(time::now(), AFTER_FIRST, deadline);
-        match found.map_err(|heard| self.ask.failure(heard)) {
+        match found.map_err(|heard| self.ask.failure(*heard)) {
             Err(Failure::ClusterDown(_)) | Ok(()) => Ok(()),
             Err(failure) => Err(failure.into()),
         }

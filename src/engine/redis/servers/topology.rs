@@ -346,10 +346,10 @@ impl Topology {
         Step::Runs(now, end)
     }
 
-    fn note(&self, began: Instant, outcome: Result<(), Heard>) {
+    fn note(&self, began: Instant, outcome: Result<(), Box<Heard>>) {
         let cause = outcome
             .err()
-            .map(|heard| self.ask.failure(heard).cause().to_string());
+            .map(|heard| self.ask.failure(*heard).cause().to_string());
         if let (Ask::Nodes { .. }, Some(cause)) = (&self.ask, &cause) {
             let place = &self.settings.shown;
             log::warn!("{place}: no node says where the slots are: {cause}");
@@ -371,7 +371,7 @@ impl Topology {
         began: Instant,
         after_first: Duration,
         deadline: &Deadline,
-    ) -> Result<(), Heard> {
+    ) -> Result<(), Box<Heard>> {
         let heard = match &self.ask {
             Ask::Sentinels(sentinels) => {
                 // What is newer than what is known counts at once, for callers who have no time to wait for the others.
@@ -393,7 +393,7 @@ impl Topology {
             Ask::Nodes { seeds, turn } => self.hear_nodes(self.next_to_ask(seeds, turn), deadline),
         };
         if heard.views.is_empty() {
-            return Err(heard);
+            return Err(Box::new(heard));
         }
         self.take_over(&heard, began);
         Ok(())
