@@ -3,7 +3,7 @@
 //!
 //! | a look-up is | then a caller who needs one | left when |
 //! |---|---|---|
-//! | not due: the last began less than 100 ms ago, or less than the caller's ttl / 4 | sleeps until it is due | it is due |
+//! | not due: the last that asked nodes began less than 100 ms ago, or less than the caller's ttl / 4 | sleeps until it is due | it is due |
 //! | due | starts one | its thread runs |
 //! | running | waits for its end, and for that of another if this one began too early | it has ended |
 //!
@@ -226,7 +226,12 @@ impl Topology {
 
     /// Returns when a look-up that began after `since` has ended, or by the deadline, whatever became of it.
     pub(super) fn look_up_since(self: &Arc<Self>, since: Instant, deadline: &Deadline) {
-        self.await_one_since(since, (APART, AFTER_FIRST), deadline);
+        let apart = match self.ask {
+            // There are few, and who has no master has nothing.
+            Ask::Sentinels(_) => Duration::ZERO,
+            Ask::Nodes { .. } => APART,
+        };
+        self.await_one_since(since, (apart, AFTER_FIRST), deadline);
     }
 
     /// Returns when what is known is no older than that, or when the deadline leaves no more time for it, whatever became of it.
@@ -240,7 +245,9 @@ impl Topology {
             Ask::Nodes { .. } => {
                 let known_within = known_within.unwrap_or(Duration::MAX);
                 if let Some(since) = time::now().checked_sub(known_within) {
-                    self.await_one_since(since, pauses(known_within), &share(deadline));
+                    // To wait for longer would be a good part of a short ttl.
+                    let pauses = (APART.min(known_within), AFTER_FIRST);
+                    self.await_one_since(since, pauses, &share(deadline));
                 }
             }
         }
@@ -262,7 +269,8 @@ impl Topology {
             None => patience,
         };
         let until = deadline.within(patience);
-        self.await_one_since(since, pauses(known_within), &until);
+        let pauses = (Duration::ZERO, after_first(known_within));
+        self.await_one_since(since, pauses, &until);
         if !until.is_over() || patience >= SHORTEST_SHARE && !until.is_cancelled() {
             self.tell_outage(since);
         }
@@ -487,14 +495,13 @@ impl Topology {
 /// How long after one look-up began the next may begin, and for how long it waits for sentinels when one has answered.
 type Pauses = (Duration, Duration);
 
-/// Those of a caller to whom what is known may be so old: to wait for longer would be a good part of a short ttl. What an
-/// operator does, within zero, has time for all sentinels.
-fn pauses(known_within: Duration) -> Pauses {
-    let after_first = match known_within {
+/// For how long a look-up waits for other sentinels when one has answered. A lease that ends soon has no time for that; what an
+/// operator does, within zero, has.
+fn after_first(known_within: Duration) -> Duration {
+    match known_within {
         Duration::ZERO => AFTER_FIRST,
         within => AFTER_FIRST.min(within / 2),
-    };
-    (APART.min(known_within), after_first)
+    }
 }
 
 /// What a node says, and which one does.
