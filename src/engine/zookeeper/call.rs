@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use super::children::Children;
-use super::client::{Failure, Op, Session};
+use super::client::{Failure, Op, Replies, Session};
 use super::kept;
 use super::locks::{Locks, Name};
 use super::nodes;
 use super::owners::Card;
-use super::replies::{Replies, Trouble};
-use super::requests::{children, delete, get, sync};
 use crate::base::clock::Deadline;
 use crate::base::value::Stored;
 use crate::engine::Request;
@@ -51,12 +49,12 @@ impl<'a> Call<'a> {
         uuid_of(self.request.owner)
     }
 
-    pub(super) fn ask(&self, requests: &[Op]) -> Result<Replies, Trouble> {
-        Ok(Replies::new(self.session.call(requests, &self.deadline)?))
+    pub(super) fn ask(&self, requests: &[Op]) -> Result<Replies, Failure> {
+        Ok(self.session.call(requests, &self.deadline)?)
     }
 
     /// The same without waiting for answers. It is carried out before all that this process asks later.
-    pub(super) fn send(&self, requests: &[Op]) -> Result<(), Trouble> {
+    pub(super) fn send(&self, requests: &[Op]) -> Result<(), Failure> {
         if requests.is_empty() {
             return Ok(());
         }
@@ -66,14 +64,17 @@ impl<'a> Call<'a> {
     /// What lists all names, and brings the value if that is asked for.
     pub(super) fn listing(&self) -> impl Iterator<Item = Op> {
         let value = self.names.first().filter(|_| self.request.claim.valued);
-        let value = value.map(|name| get(name.child(nodes::VALUE)));
-        let lists = self.names.iter().map(|name| children(&name.path));
+        let value = value.map(|name| Op::get(name.child(nodes::VALUE)));
+        let lists = self.names.iter().map(|name| Op::children(&name.path));
         lists.chain(value)
     }
 
-    pub(super) fn listed(&self, replies: &mut Replies) -> Result<Seen, Trouble> {
-        let names = self.names.iter().map(|_| replies.name());
-        let names = names.collect::<Result<_, _>>()?;
+    pub(super) fn listed(&self, replies: &mut Replies) -> Result<Seen, Failure> {
+        let names = self
+            .names
+            .iter()
+            .map(|_| Ok(Children::of(replies.children()?)));
+        let names = names.collect::<Result<_, Failure>>()?;
         let value = match self.request.claim.valued {
             true => Some(replies.data()?.map(|(value, _)| value.into())),
             false => None,
@@ -82,14 +83,14 @@ impl<'a> Call<'a> {
     }
 
     /// Lists the names, as this server has them.
-    pub(super) fn list(&self) -> Result<Seen, Trouble> {
+    pub(super) fn list(&self) -> Result<Seen, Failure> {
         let requests: Vec<_> = self.listing().collect();
         self.listed(&mut self.ask(&requests)?)
     }
 
     /// Lists the names as the leader has them.
-    pub(super) fn look(&self) -> Result<Seen, Trouble> {
-        let sync = self.names.first().map(|name| sync(&name.path));
+    pub(super) fn look(&self) -> Result<Seen, Failure> {
+        let sync = self.names.first().map(|name| Op::sync(&name.path));
         let requests: Vec<_> = sync.into_iter().chain(self.listing()).collect();
         let mut replies = self.ask(&requests)?;
         replies.done()?;
@@ -97,7 +98,7 @@ impl<'a> Call<'a> {
     }
 
     /// The same, with what is in the owner's nodes.
-    pub(super) fn look_at_own(&self) -> Result<Seen, Trouble> {
+    pub(super) fn look_at_own(&self) -> Result<Seen, Failure> {
         let mut seen = self.look()?;
         let lines = self.names.iter().zip(&mut seen.names);
         let own = lines.filter_map(|(name, children)| {
@@ -109,7 +110,10 @@ impl<'a> Call<'a> {
         if own.is_empty() {
             return Ok(seen);
         }
-        let gets: Vec<_> = own.iter().map(|(_, _, path)| get(path.clone())).collect();
+        let gets: Vec<_> = own
+            .iter()
+            .map(|(_, _, path)| Op::get(path.clone()))
+            .collect();
         let mut replies = self.ask(&gets)?;
         for (line, at, _) in own {
             let Some((card, stat)) = replies.data()? else {
@@ -153,7 +157,7 @@ impl<'a> Call<'a> {
     }
 
     /// Leaves out the kept entries whose time is over, where they are in the owner's way, and has them deleted.
-    pub(super) fn tidy(&self, seen: &mut Seen) -> Result<(), Trouble> {
+    pub(super) fn tidy(&self, seen: &mut Seen) -> Result<(), Failure> {
         let (mut over, mut next) = (Vec::new(), None);
         for (name, children) in self.names.iter().zip(&mut seen.names) {
             let line = &mut children.line;
@@ -164,7 +168,7 @@ impl<'a> Call<'a> {
             let left = kept::times_left(self.locks, name, line, now, &self.deadline)?;
             let is_over = |entry: &Entry| left.get(&entry.id).is_some_and(|left| left.is_zero());
             let gone = line.0.extract_if(.., |entry| is_over(entry));
-            over.extend(gone.map(|entry| delete(name.child(&entry.id))));
+            over.extend(gone.map(|entry| Op::delete(name.child(&entry.id))));
             let left = left.into_values().filter(|left| !left.is_zero());
             next = next.into_iter().chain(left).min();
         }
@@ -175,7 +179,7 @@ impl<'a> Call<'a> {
     }
 
     /// The leader's clock, which is asked for if it isn't known.
-    fn leaders_now(&self, name: &Name) -> Result<i64, Trouble> {
+    fn leaders_now(&self, name: &Name) -> Result<i64, Failure> {
         let (owners, owner) = (&self.locks.owners, self.request.owner);
         let known = owners.get(owner).and_then(|nodes| nodes.leaders_clock);
         let clock = match known {

@@ -20,13 +20,17 @@ pub(super) struct Children {
 }
 
 impl Children {
-    pub(super) fn of(nodes: &[String], stat: &Stat) -> Self {
+    /// Nothing, of a name that has no node.
+    pub(super) fn of(node: Option<(Vec<String>, Stat)>) -> Self {
+        let Some((nodes, stat)) = node else {
+            return Children::default();
+        };
         let mut children = Children {
             changed: stat.pzxid,
             ..Children::default()
         };
         let mut entries = Vec::new();
-        for node in nodes {
+        for node in &nodes {
             match nodes::broken_owner(node) {
                 _ if node == HELD => children.is_marked = true,
                 Some(owner) => children.broken.push(owner.to_owned()),
@@ -79,7 +83,7 @@ mod tests {
     }
 
     fn children(nodes: &[String]) -> Children {
-        Children::of(nodes, &Stat::default())
+        Children::of(Some((nodes.to_vec(), Stat::default())))
     }
 
     #[test]

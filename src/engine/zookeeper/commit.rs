@@ -3,15 +3,13 @@
 use std::sync::Arc;
 
 use super::call::Call;
-use super::client::{Change, Code, Kind, Op, Refused, Session, Watcher};
+use super::client::{Change, Code, Failure, Op, Refused, Session, Watcher};
 use super::kept;
 use super::leases::{are_there, is_lost, renew};
 use super::line_store::ZooKeeperStore;
 use super::locks::{Locks, Name, RETRY};
 use super::nodes::{self, HELD, VALUE};
 use super::owners::mark;
-use super::replies::{Replies, Trouble};
-use super::requests::{change, watched};
 use crate::base::claim::Mode;
 use crate::base::clock::Deadline;
 use crate::base::error::Result as PublicResult;
@@ -87,8 +85,8 @@ impl LineLeases for ZooKeeperStore {
 }
 
 impl ZooKeeperStore {
-    fn done<T>(&self, request: Request<'_>, done: Result<T, Trouble>) -> PublicResult<T> {
-        done.map_err(|trouble| self.0.error(Some(request.key()), trouble))
+    fn done<T>(&self, request: Request<'_>, done: Result<T, Failure>) -> PublicResult<T> {
+        done.map_err(|failure| self.0.error(Some(request.key()), failure))
     }
 }
 
@@ -112,7 +110,7 @@ impl<'a> Committing<'a> {
         request: Request<'a>,
         commit: &'a Commit<'a>,
         deadline: &'a Deadline,
-    ) -> Result<Result<Self, Vec<Found>>, Trouble> {
+    ) -> Result<Result<Self, Vec<Found>>, Failure> {
         let entries = match commit.found {
             Some(found) => found.to_vec(),
             None => {
@@ -141,7 +139,7 @@ impl<'a> Committing<'a> {
         let names = locks.names(request);
         if let (Some(value), Some((first, _))) = (commit.value, entries.first()) {
             let path = names[*first].child(VALUE);
-            committing.push(Does::Put, change::set(path, value.to_vec()));
+            committing.push(Does::Put, Change::set(path, value.to_vec()));
         }
         for (name, entry) in &entries {
             committing.change(&names[*name], entry);
@@ -163,32 +161,30 @@ impl<'a> Committing<'a> {
         let (path, held) = (name.child(&entry.id), name.child(HELD));
         match self.commit.entries {
             Write::Nothing => {
-                let version = None;
-                return self.push(Does::Own, Change::Check { path, version });
+                return self.push(Does::Own, Change::check(path));
             }
             Write::Leave => {}
             Write::Keep(time) => {
                 let kept = name.child(&nodes::kept(&entry.id));
-                self.push(Does::Keep, change::create(kept, kept::content(time)));
+                self.push(Does::Keep, Change::create(kept, kept::content(time)));
             }
             Write::Become { mode, token } => {
                 let own = nodes::replaced(&entry.id, mode, uuid_of(self.request.owner));
                 let path = name.child(&own);
                 self.made.push(path.clone());
                 let data = self.locks.card(self.request, Some(token));
-                let kind = Kind::Ephemeral;
-                self.push(Does::Own, Change::Create { path, data, kind });
+                self.push(Does::Own, Change::create_own(path, data));
                 if mode == Mode::Exclusive {
                     let mark = mark(self.request.owner, false);
-                    self.push(Does::Put, change::set(held.clone(), mark));
+                    self.push(Does::Put, Change::set(held.clone(), mark));
                 }
             }
         }
         if self.commit.is_clean && entry.mode == Mode::Exclusive {
-            self.push(Does::Unmark, change::delete(held));
+            self.push(Does::Unmark, Change::delete(held));
         }
         // The last: whoever waits for it finds all of the others done.
-        self.push(Does::Own, change::delete(path));
+        self.push(Does::Own, Change::delete(path));
     }
 
     /// Whose lease it is so far, if it is to be the owner's from now on.
@@ -197,17 +193,17 @@ impl<'a> Committing<'a> {
         entry.owner().filter(|_| !entry.is_of(self.request.owner))
     }
 
-    fn run(&mut self) -> Result<Committed, Trouble> {
+    fn run(&mut self) -> Result<Committed, Failure> {
         let mut is_repeated = false;
         loop {
             let session = self.locks.session(self.deadline)?;
             let watchers = self.ask_for(&session);
             let changes = self.parts.iter().map(|part| part.change.clone()).collect();
             let looks = self.made.iter().zip(watchers.iter().cloned());
-            let looks = looks.map(|(path, watcher)| watched(path, watcher));
+            let looks = looks.map(|(path, watcher)| Op::watch(path, watcher));
             let requests: Vec<_> = [Op::Multi(changes)].into_iter().chain(looks).collect();
             match session.call(&requests, self.deadline) {
-                Ok(answers) => match Replies::new(answers).multi()? {
+                Ok(mut replies) => match replies.multi()? {
                     Ok(_) => return self.committed(&session, watchers, is_repeated),
                     Err(refused) if self.goes_on_without(refused)? => {}
                     Err(_) => {
@@ -243,18 +239,18 @@ impl<'a> Committing<'a> {
 
     /// Goes on without the change that was refused, or with another in its place. False if it was the owner's node that is gone,
     /// or the name itself, or an earlier try has done it.
-    fn goes_on_without(&mut self, refused: Refused) -> Result<bool, Trouble> {
+    fn goes_on_without(&mut self, refused: Refused) -> Result<bool, Failure> {
         let Refused { change, code } = refused;
         let part = self
             .parts
             .get_mut(change)
-            .ok_or_else(super::replies::misunderstood)?;
+            .ok_or_else(Failure::misunderstood)?;
         let other = match (part.does, &part.change, code) {
             (Does::Put, Change::Set { path, data, .. }, Code::NoNode) => {
-                change::create(path.clone(), data.clone())
+                Change::create(path.clone(), data.clone())
             }
             (Does::Put, Change::Create { path, data, .. }, Code::NodeExists) => {
-                change::set(path.clone(), data.clone())
+                Change::set(path.clone(), data.clone())
             }
             (Does::Unmark, _, Code::NoNode) | (Does::Keep, _, Code::NodeExists) => {
                 self.parts.remove(change);
@@ -272,7 +268,7 @@ impl<'a> Committing<'a> {
         session: &Session,
         watchers: Vec<Watcher>,
         is_repeated: bool,
-    ) -> Result<Committed, Trouble> {
+    ) -> Result<Committed, Failure> {
         if self.made.is_empty() {
             let since = None;
             return Ok(Committed::Done { is_repeated, since });
@@ -310,7 +306,7 @@ fn find(
     locks: &Arc<Locks>,
     request: Request<'_>,
     deadline: &Deadline,
-) -> Result<Vec<Found>, Trouble> {
+) -> Result<Vec<Found>, Failure> {
     let seen = locks.again(deadline, || {
         Call::new(locks, request, deadline)?.look_at_own()
     })?;
@@ -341,7 +337,7 @@ fn resume(
     request: Request<'_>,
     entries: &[Entry],
     deadline: &Deadline,
-) -> Result<bool, Trouble> {
+) -> Result<bool, Failure> {
     let call = Call::new(locks, request, deadline)?;
     let id = call.session.id();
     let own = call.names.iter().zip(entries);
@@ -357,12 +353,8 @@ fn resume(
     locks.owners.may_have(request.owner, &paths, until);
     let other = own.iter().filter(|(_, entry)| entry.session != Some(id));
     let anew = other.flat_map(|(path, entry)| {
-        let create = Change::Create {
-            path: path.clone(),
-            data: locks.card(request, entry.token),
-            kind: Kind::Ephemeral,
-        };
-        [change::delete(path.clone()), create]
+        let create = Change::create_own(path.clone(), locks.card(request, entry.token));
+        [Change::delete(path.clone()), create]
     });
     let anew: Vec<_> = anew.collect();
     if !anew.is_empty() {

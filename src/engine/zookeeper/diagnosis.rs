@@ -3,9 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::client::Word;
+use super::client::{Failure, Word};
 use super::locks::Locks;
-use super::replies::Trouble;
 use crate::base::clock::Deadline;
 use crate::base::defects::{self, Defect};
 use crate::base::diagnosis::Finding;
@@ -15,7 +14,7 @@ pub(super) fn diagnose(
     locks: &Arc<Locks>,
     options: &Options,
     deadline: &Deadline,
-) -> Result<Vec<Finding>, Trouble> {
+) -> Result<Vec<Finding>, Failure> {
     // What can't be reached at all is an error, and no finding.
     let proof = proof(locks, deadline)?;
     let members = locks.session(deadline)?.words(WORD, deadline);
@@ -168,7 +167,7 @@ fn session(locks: &Locks, options: &Options) -> Finding {
 }
 
 /// How old the proof is that the session lives.
-fn proof(locks: &Arc<Locks>, deadline: &Deadline) -> Result<Finding, Trouble> {
+fn proof(locks: &Arc<Locks>, deadline: &Deadline) -> Result<Finding, Failure> {
     let since = locks.session(deadline)?.prove(deadline)?;
     let lag = locks.clock.now().since(since);
     let found = format!("the leader is known to have had the session {lag:?} ago");

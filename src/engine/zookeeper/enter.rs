@@ -6,21 +6,19 @@
 
 use super::call::{Call, Seen};
 use super::children::Children;
-use super::client::{Change, Changed, Code, Kind, Op, Reply};
+use super::client::{Change, Code, Failure, Kind, Op, Replies, Reply};
 use super::leave::give_up_held;
 use super::locks::Name;
 use super::looks::LeadersClock;
 use super::nodes::{self, HELD};
 use super::owners::{Nodes, mark, marked};
-use super::replies::{Replies, Trouble, misunderstood};
-use super::requests::{get, refused, watched};
 use super::sweep::sweep_if_due;
 use crate::base::clock::BootInstant;
 use crate::base::owner::Owner;
 use crate::engine::Grant;
 use crate::engine::line::{Presence, Step, When, Why, token_of};
 
-type Entered = Result<Step, Trouble>;
+type Entered = Result<Step, Failure>;
 
 /// Nodes that were just made.
 struct Made {
@@ -48,22 +46,22 @@ impl Call<'_> {
         let entering = [self.entering(marks)].into_iter();
         let requests: Vec<_> = entering.chain(self.listing()).collect();
         owners.asks(owner, self.session.id());
-        let answers = self.session.call(&requests, &self.deadline);
-        let answers = answers.inspect_err(|unanswered| {
+        let replies = self.session.call(&requests, &self.deadline);
+        let mut replies = replies.inspect_err(|unanswered| {
             if !unanswered.sent {
                 owners.remove(owner);
             }
         })?;
-        let (mut replies, answered) = (Replies::new(answers), self.locks.clock.now());
+        let answered = self.locks.clock.now();
         match self.made(&mut replies, answered) {
             Ok(made) => {
                 owners.has(owner, made.paths.clone());
                 let seen = self.listed(&mut replies)?;
                 self.entered(made, seen, marks)
             }
-            Err(trouble) => {
+            Err(failure) => {
                 owners.remove(owner);
-                self.not_entered(trouble, marks)
+                self.not_entered(failure, marks)
             }
         }
     }
@@ -78,24 +76,20 @@ impl Call<'_> {
         );
         if let ([name], false) = (&self.names[..], marks) {
             let path = name.child(&node);
-            return Op::Create { path, data, kind };
+            return Op::Change(Change::Create { path, data, kind });
         }
         let create = |name: &Name| Change::Create {
             path: name.child(&node),
             data: data.clone(),
             kind,
         };
-        let held = |name: &Name| Change::Create {
-            path: name.child(HELD),
-            data: mark(self.request.owner, false),
-            kind: Kind::Persistent,
-        };
+        let held = |name: &Name| Change::create(name.child(HELD), mark(self.request.owner, false));
         let marked = self.names.iter().filter(|_| marks);
         let changes = self.names.iter().map(create).chain(marked.map(held));
         Op::Multi(changes.collect())
     }
 
-    fn made(&self, replies: &mut Replies, answered: BootInstant) -> Result<Made, Trouble> {
+    fn made(&self, replies: &mut Replies, answered: BootInstant) -> Result<Made, Failure> {
         match replies.next()?? {
             Reply::Created { path, stat } => Ok(Made {
                 paths: vec![path],
@@ -103,32 +97,28 @@ impl Call<'_> {
                 answered_at: None,
                 leaders_clock: Some(LeadersClock(stat.ctime, answered)),
             }),
-            Reply::Multi(done, zxid) => {
-                let created = refused(done)?.into_iter().take(self.names.len());
-                let path = |changed| match changed {
-                    Changed::Created(path) => Some(path),
-                    Changed::Done | Changed::Stat(_) => None,
-                };
+            Reply::Multi { done, zxid } => {
+                let made = done.map_err(|refused| refused.code)?.into_iter();
                 Ok(Made {
-                    paths: created.filter_map(path).collect(),
+                    paths: made.take(self.names.len()).collect(),
                     created: None,
                     answered_at: Some(zxid),
                     leaders_clock: None,
                 })
             }
-            _ => Err(misunderstood()),
+            _ => Err(Failure::misunderstood()),
         }
     }
 
     /// The servers refuse it: it may be tried again, if what was missing is there then.
-    fn not_entered(&self, trouble: Trouble, marks: bool) -> Entered {
-        match trouble {
-            Trouble::Refused(Code::NoNode) => {
+    fn not_entered(&self, failure: Failure, marks: bool) -> Entered {
+        match failure {
+            Failure::Refused(Code::NoNode) => {
                 self.locks
                     .make(&self.session, &self.names, &self.deadline)?;
                 Ok(Step::Lost)
             }
-            Trouble::Refused(Code::NodeExists) if marks => {
+            Failure::Refused(Code::NodeExists) if marks => {
                 self.locks.contended.insert(&self.names);
                 Ok(Step::Lost)
             }
@@ -268,7 +258,7 @@ impl Call<'_> {
             for path in &own.paths {
                 let watcher = self.locks.watcher(owner);
                 watchers.push(watcher.clone());
-                requests.push(watched(path, watcher));
+                requests.push(Op::watch(path, watcher));
             }
         }
         let created = match own.created.filter(|_| !own.found_free) {
@@ -303,8 +293,8 @@ impl Call<'_> {
     }
 
     /// Asks that, and learns which transaction has made the nodes. `None` if they are gone.
-    fn learn(&self, paths: &[String], requests: &[Op]) -> Result<Option<i64>, Trouble> {
-        let looks = paths.iter().cloned().map(get);
+    fn learn(&self, paths: &[String], requests: &[Op]) -> Result<Option<i64>, Failure> {
+        let looks = paths.iter().cloned().map(Op::get);
         let all: Vec<_> = requests.iter().cloned().chain(looks).collect();
         let mut replies = self.ask(&all)?;
         for _ in requests {
@@ -314,24 +304,20 @@ impl Call<'_> {
         let created = paths
             .iter()
             .map(|_| Ok(replies.data()?.map(|(_, stat)| stat.czxid)));
-        let created = created.collect::<Result<Option<Vec<_>>, Trouble>>()?;
+        let created = created.collect::<Result<Option<Vec<_>>, Failure>>()?;
         Ok(created.and_then(|created| created.into_iter().max()))
     }
 
     /// Finds out whether the owner before has left the lock without releasing it. Gives what still has to be asked to say
     /// that this one was let in.
-    fn mark(&self, seen: &Seen) -> Result<(Vec<Op>, bool), Trouble> {
+    fn mark(&self, seen: &Seen) -> Result<(Vec<Op>, bool), Failure> {
         let (mut requests, mut is_abandoned) = (Vec::new(), false);
         let is_exclusive = self.request.claim.is_exclusive();
         for (name, children) in self.names.iter().zip(&seen.names) {
             let path = name.child(HELD);
-            let create = Op::Create {
-                path: path.clone(),
-                data: mark(self.request.owner, false),
-                kind: Kind::Persistent,
-            };
+            let create = Change::create(path.clone(), mark(self.request.owner, false)).into();
             let held = match children.is_marked {
-                true => self.ask(&[get(path.clone())])?.data()?,
+                true => self.ask(&[Op::get(path.clone())])?.data()?,
                 false => None,
             };
             let Some((held, _)) = held else {
@@ -345,13 +331,8 @@ impl Call<'_> {
             is_abandoned |= was_abandoned;
             if is_exclusive && !is_own {
                 let data = mark(self.request.owner, was_abandoned);
-                let version = None;
                 // It may be deleted at the same time by one that stands behind: then it is made.
-                self.ask(&[Op::Set {
-                    path,
-                    data,
-                    version,
-                }])?;
+                self.ask(&[Change::set(path, data).into()])?;
                 requests.push(create);
             }
         }
@@ -360,16 +341,14 @@ impl Call<'_> {
 
     /// Gives `held` of all names, made by an owner that stands behind others, to those, if they are still there. Whoever is first
     /// may be quicker.
-    fn unmark(&self, seen: &Seen) -> Result<(), Trouble> {
+    fn unmark(&self, seen: &Seen) -> Result<(), Failure> {
         let (owners, owner) = (&self.locks.owners, self.request.owner);
         if !owners.get(owner).is_some_and(|nodes| nodes.is_marked) {
             return Ok(());
         }
         let unmark = |(name, children): (&Name, &Children)| {
-            let first = children.line.0.first().map(|first| Change::Check {
-                path: name.child(&first.id),
-                version: None,
-            });
+            let first = children.line.0.first();
+            let first = first.map(|first| Change::check(name.child(&first.id)));
             let given = give_up_held(name, children, self.uuid(), 0);
             Op::Multi(first.into_iter().chain([given]).collect())
         };

@@ -7,11 +7,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::client::Stat;
+use super::client::{Failure, Op, Stat};
 use super::locks::{Locks, Name};
 use super::looks::LeadersClock;
-use super::replies::Trouble;
-use super::requests::get;
 use crate::base::clock::Deadline;
 use crate::engine::line::{Entry, Line};
 
@@ -36,10 +34,10 @@ pub(super) fn times_left(
     line: &Line,
     leaders_now: i64,
     deadline: &Deadline,
-) -> Result<HashMap<String, Duration>, Trouble> {
+) -> Result<HashMap<String, Duration>, Failure> {
     let kept = line.0.iter().filter(|entry| entry.is_kept());
     let kept: Vec<_> = kept.map(|entry| entry.id.clone()).collect();
-    let requests: Vec<_> = kept.iter().map(|node| get(name.child(node))).collect();
+    let requests: Vec<_> = kept.iter().map(|node| Op::get(name.child(node))).collect();
     let mut replies = locks.call_again(&requests, deadline)?;
     let mut all = HashMap::new();
     for node in kept {
@@ -55,7 +53,7 @@ pub(super) fn current_line(
     locks: &Arc<Locks>,
     name: &Name,
     deadline: &Deadline,
-) -> Result<Line, Trouble> {
+) -> Result<Line, Failure> {
     let mut line = locks.children(name, deadline)?.line;
     if line.0.iter().any(Entry::is_kept) {
         let LeadersClock(now, _) = locks.leaders_clock(name, deadline)?;

@@ -5,8 +5,6 @@ use std::sync::Arc;
 use super::client::{Failure, Op};
 use super::locks::Locks;
 use super::nodes;
-use super::replies::Trouble;
-use super::requests::{get, sync, watched};
 use crate::base::clock::Deadline;
 use crate::engine::line::uuid_of;
 use crate::engine::{Outcome, Request};
@@ -18,7 +16,7 @@ pub(super) fn renew(
     locks: &Arc<Locks>,
     request: Request<'_>,
     deadline: &Deadline,
-) -> Result<Outcome, Trouble> {
+) -> Result<Outcome, Failure> {
     let (owners, owner) = (&locks.owners, request.owner);
     if owners.get(owner).is_some() {
         let session = locks.session(deadline)?;
@@ -48,7 +46,7 @@ pub(super) fn are_there(
     request: Request<'_>,
     is_current: bool,
     deadline: &Deadline,
-) -> Result<bool, Trouble> {
+) -> Result<bool, Failure> {
     let Some(nodes) = locks.owners.get(request.owner) else {
         return Ok(false);
     };
@@ -61,13 +59,13 @@ pub(super) fn are_there(
         true => {
             let watcher = locks.watcher(request.owner);
             watchers.push(watcher.clone());
-            watched(path, watcher)
+            Op::watch(path, watcher)
         }
-        false => get(path.clone()),
+        false => Op::get(path.clone()),
     };
     let mut requests: Vec<_> = nodes.paths.iter().map(look).collect();
     if is_current {
-        requests.insert(0, sync(first));
+        requests.insert(0, Op::sync(first));
     }
     let mut replies = locks.call_again(&requests, deadline)?;
     if is_current {
@@ -87,16 +85,13 @@ fn is_broken(
     locks: &Arc<Locks>,
     request: Request<'_>,
     deadline: &Deadline,
-) -> Result<bool, Trouble> {
+) -> Result<bool, Failure> {
     if locks.owners.is_broken(request.owner) {
         return Ok(true);
     }
     let node = nodes::broken(uuid_of(request.owner));
-    let look = |name: super::locks::Name| Op::Exists {
-        path: name.child(&node),
-        watch: None,
-    };
-    let looks: Vec<_> = locks.names(request).into_iter().map(look).collect();
+    let names = locks.names(request).into_iter();
+    let looks: Vec<_> = names.map(|name| Op::exists(name.child(&node))).collect();
     let mut replies = locks.call_again(&looks, deadline)?;
     let mut is_broken = false;
     for _ in &looks {

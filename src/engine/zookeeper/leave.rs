@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use super::children::Children;
-use super::client::{Change, Code, Refused};
+use super::client::{Change, Code, Failure, Op, Refused};
 use super::locks::{Locks, Name};
 use super::nodes::HELD;
 use super::owners::marked;
-use super::replies::Trouble;
-use super::requests::{change, children, delete, get, sync};
 use crate::base::clock::Deadline;
 use crate::base::owner::Owner;
 use crate::engine::Request;
@@ -19,7 +17,7 @@ pub(super) fn leave(
     locks: &Arc<Locks>,
     request: Request<'_>,
     deadline: &Deadline,
-) -> Result<(), Trouble> {
+) -> Result<(), Failure> {
     let Some(nodes) = locks.owners.get(request.owner) else {
         return Ok(());
     };
@@ -28,7 +26,7 @@ pub(super) fn leave(
         let mut names = locks.names(request).into_iter();
         return names.try_for_each(|name| leave_with_held(locks, &name, request.owner, deadline));
     }
-    let requests: Vec<_> = nodes.paths.into_iter().map(delete).collect();
+    let requests: Vec<_> = nodes.paths.into_iter().map(Op::delete).collect();
     locks.call_again(&requests, deadline).map(drop)
 }
 
@@ -39,7 +37,7 @@ fn leave_with_held(
     name: &Name,
     owner: &Owner,
     deadline: &Deadline,
-) -> Result<(), Trouble> {
+) -> Result<(), Failure> {
     while let Some([first, own]) = leaving(locks, name, owner, deadline)? {
         let all = first.into_iter().chain(own.iter().cloned()).collect();
         let mut done = locks.change_again(all, deadline)?;
@@ -68,15 +66,19 @@ fn leaving(
     name: &Name,
     owner: &Owner,
     deadline: &Deadline,
-) -> Result<Option<[Vec<Change>; 2]>, Trouble> {
+) -> Result<Option<[Vec<Change>; 2]>, Failure> {
     let held = name.child(HELD);
-    let requests = [sync(&name.path), children(&name.path), get(held.clone())];
+    let requests = [
+        Op::sync(&name.path),
+        Op::children(&name.path),
+        Op::get(held.clone()),
+    ];
     let mut replies = locks.call_again(&requests, deadline)?;
     replies.done()?;
-    let (children, found) = (replies.name()?, replies.data()?);
+    let (children, found) = (Children::of(replies.children()?), replies.data()?);
     let own = children.line.0.iter().filter(|entry| entry.is_of(owner));
     let own: Vec<_> = own
-        .map(|entry| change::delete(name.child(&entry.id)))
+        .map(|entry| Change::delete(name.child(&entry.id)))
         .collect();
     if own.is_empty() {
         return Ok(None);
@@ -92,8 +94,8 @@ fn leaving(
         }],
         // Refused if it is there by now.
         None => vec![
-            change::create(held.clone(), Vec::new()),
-            change::delete(held),
+            Change::create(held.clone(), Vec::new()),
+            Change::delete(held),
         ],
     };
     Ok(Some([first, own]))

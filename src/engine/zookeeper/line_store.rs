@@ -5,9 +5,9 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::call::Call;
+use super::client::Failure;
 use super::leave;
 use super::locks::Locks;
-use super::replies::Trouble;
 use super::watch::NodeWatch;
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
@@ -84,15 +84,15 @@ impl LineStore for ZooKeeperStore {
         seen: &Snapshot,
         deadline: &Deadline,
     ) -> Result<Watched<NodeWatch>> {
-        let call = Call::new(&self.0, request, deadline).map_err(Trouble::from);
+        let call = Call::new(&self.0, request, deadline);
         let watched = call.and_then(|call| NodeWatch::begin(&call, blocker, seen));
-        watched.map_err(|trouble| self.0.error(Some(request.key()), trouble))
+        watched.map_err(|failure| self.0.error(Some(request.key()), failure))
     }
 
     fn leave(&self, request: Request<'_>, deadline: &Deadline) -> Result<(), Unanswered> {
         let deadline = self.0.gives_up_by(deadline);
         let left = leave::leave(&self.0, request, &deadline);
-        left.map_err(|trouble| self.0.unanswered(request, trouble))
+        left.map_err(|failure| self.0.unanswered(request, failure))
     }
 
     /// What was sent is carried out before all that this session asks later, and ends with the session.
@@ -128,11 +128,11 @@ impl ZooKeeperStore {
         &self,
         request: Request<'_>,
         deadline: &Deadline,
-        ask: impl FnOnce(&Call<'_>) -> Result<Step, Trouble>,
+        ask: impl FnOnce(&Call<'_>) -> Result<Step, Failure>,
     ) -> Result<Step, Unanswered> {
-        let call = Call::new(&self.0, request, deadline).map_err(Trouble::from);
+        let call = Call::new(&self.0, request, deadline);
         let step = call.and_then(|call| ask(&call));
-        step.map_err(|trouble| self.0.unanswered(request, trouble))
+        step.map_err(|failure| self.0.unanswered(request, failure))
     }
 }
 

@@ -7,14 +7,12 @@ use std::time::Duration;
 
 use super::children::Children;
 use super::client::{
-    Change, Changed, Code, Failure, Kind, Op, Refused, Reply, Session, Told, Watcher,
+    Change, Code, Failure, Kind, Op, Refused, Replies, Reply, Session, Told, Watcher,
 };
 use super::leftovers::{Deletes, Leftovers};
 use super::looks::{LeadersClock, Looks};
 use super::nodes;
 use super::owners::{Card, Owners};
-use super::replies::{Replies, Trouble, misunderstood};
-use super::requests::{children, delete, sync};
 use super::sessions::Sessions;
 use crate::base::cancel::Cancel;
 use crate::base::clock::{BootInstant, Clock, Deadline};
@@ -194,9 +192,9 @@ impl Locks {
         self: &Arc<Self>,
         requests: &[Op],
         deadline: &Deadline,
-    ) -> Result<Replies, Trouble> {
+    ) -> Result<Replies, Failure> {
         let session = self.session(deadline)?;
-        Ok(Replies::new(session.call(requests, deadline)?))
+        Ok(session.call(requests, deadline)?)
     }
 
     /// The same, of requests that may be carried out twice.
@@ -204,7 +202,7 @@ impl Locks {
         self: &Arc<Self>,
         requests: &[Op],
         deadline: &Deadline,
-    ) -> Result<Replies, Trouble> {
+    ) -> Result<Replies, Failure> {
         self.again(deadline, || self.call(requests, deadline))
     }
 
@@ -213,7 +211,7 @@ impl Locks {
         self: &Arc<Self>,
         changes: Vec<Change>,
         deadline: &Deadline,
-    ) -> Result<Result<Vec<Changed>, Refused>, Trouble> {
+    ) -> Result<Result<Vec<String>, Refused>, Failure> {
         self.call_again(&[Op::Multi(changes)], deadline)?.multi()
     }
 
@@ -221,13 +219,11 @@ impl Locks {
     pub(super) fn again<T>(
         &self,
         deadline: &Deadline,
-        mut ask: impl FnMut() -> Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
+        mut ask: impl FnMut() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         loop {
             match ask() {
-                Err(Trouble::Failure(Failure::Unreachable(_) | Failure::Ended))
-                    if !deadline.is_over() =>
-                {
+                Err(Failure::Unreachable(_) | Failure::Ended) if !deadline.is_over() => {
                     deadline.sleep(RETRY);
                 }
                 answer => return answer,
@@ -240,11 +236,11 @@ impl Locks {
         self: &Arc<Self>,
         name: &Name,
         deadline: &Deadline,
-    ) -> Result<Children, Trouble> {
-        let requests = [sync(&name.path), children(&name.path)];
+    ) -> Result<Children, Failure> {
+        let requests = [Op::sync(&name.path), Op::children(&name.path)];
         let mut replies = self.call_again(&requests, deadline)?;
         replies.done()?;
-        replies.name()
+        Ok(Children::of(replies.children()?))
     }
 
     /// The owner's locks were broken: the nodes that tell so are no longer needed.
@@ -262,21 +258,20 @@ impl Locks {
         session: &Session,
         names: &[Name],
         deadline: &Deadline,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Failure> {
         let mut paths: Vec<_> = names
             .iter()
             .flat_map(|name| nodes::parents(&name.path))
             .collect();
         paths.sort();
         paths.dedup();
-        let create = |path| Op::Create {
-            path,
-            data: Vec::new(),
-            kind: Kind::Container,
+        let create = |path| {
+            let (data, kind) = (Vec::new(), Kind::Container);
+            Op::Change(Change::Create { path, data, kind })
         };
         let requests: Vec<_> = paths.into_iter().map(create).collect();
         let count = requests.len();
-        let mut replies = Replies::new(session.call(&requests, deadline)?);
+        let mut replies = session.call(&requests, deadline)?;
         for at in 0..count {
             match replies.next()? {
                 // One above it that this user may not make is there already, or the last fails.
@@ -293,17 +288,13 @@ impl Locks {
         self: &Arc<Self>,
         name: &Name,
         deadline: &Deadline,
-    ) -> Result<LeadersClock, Trouble> {
+    ) -> Result<LeadersClock, Failure> {
         let path = name.child(&nodes::clock());
-        let create = Op::Create {
-            path: path.clone(),
-            data: Vec::new(),
-            kind: Kind::Ephemeral,
-        };
-        let requests = [create, delete(path)];
+        let create = Change::create_own(path.clone(), Vec::new()).into();
+        let requests = [create, Op::delete(path)];
         match self.call_again(&requests, deadline)?.next()?? {
             Reply::Created { stat, .. } => Ok(LeadersClock(stat.ctime, self.clock.now())),
-            _ => Err(misunderstood()),
+            _ => Err(Failure::misunderstood()),
         }
     }
 
@@ -330,7 +321,7 @@ impl Locks {
             match told {
                 Told::Changed => locks.owners.node_is_gone(owner.as_str(), true),
                 Told::Deleted => locks.owners.node_is_gone(owner.as_str(), false),
-                _ => locks.owners.watch_is_lost(owner.as_str()),
+                Told::ConnectionLost => locks.owners.watch_is_lost(owner.as_str()),
             }
         })
     }
@@ -345,15 +336,15 @@ impl Locks {
         card.to_bytes()
     }
 
-    pub(super) fn error(&self, key: Option<&Key>, trouble: impl Into<Trouble>) -> Error {
-        trouble.into().into_error(key.map(Key::name), self.place())
+    pub(super) fn error(&self, key: Option<&Key>, failure: Failure) -> Error {
+        failure.into_error(key.map(Key::name), self.place())
     }
 
     /// The answer to a question that wasn't answered: it is unclear what the owner has, if it is among those that may have
     /// something.
-    pub(super) fn unanswered(&self, request: Request<'_>, trouble: Trouble) -> Unanswered {
+    pub(super) fn unanswered(&self, request: Request<'_>, failure: Failure) -> Unanswered {
         Unanswered {
-            error: self.error(Some(request.key()), trouble),
+            error: self.error(Some(request.key()), failure),
             sent: self.owners.get(request.owner).is_some(),
         }
     }
@@ -369,7 +360,7 @@ impl Deletes for Locks {
     }
 
     fn delete(self: &Arc<Self>, paths: &[String], deadline: &Deadline) -> bool {
-        let requests: Vec<_> = paths.iter().cloned().map(delete).collect();
+        let requests: Vec<_> = paths.iter().cloned().map(Op::delete).collect();
         self.call(&requests, deadline).is_ok()
     }
 }

@@ -37,8 +37,6 @@ mod looks;
 mod nodes;
 mod operators;
 mod owners;
-mod replies;
-mod requests;
 mod sessions;
 mod sweep;
 mod teller;

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::client::{Change, Code, Op, Stat};
+use super::children::Children;
+use super::client::{Change, Code, Failure, Op, Stat};
 use super::diagnosis;
 use super::kept;
 use super::line_store::ZooKeeperStore;
@@ -11,8 +12,6 @@ use super::locks::Name;
 use super::looks::LeadersClock;
 use super::nodes::{self, HELD, VALUE};
 use super::owners::{Card, marked};
-use super::replies::Trouble;
-use super::requests::{change, children, delete, get, sync};
 use crate::base::clock::Deadline;
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result as PublicResult;
@@ -28,7 +27,7 @@ const PAGE: usize = 100;
 impl LineOperators for ZooKeeperStore {
     fn inspect(&self, key: &Key, with_times: bool, deadline: &Deadline) -> PublicResult<Inspected> {
         let inspected = self.look_at(&self.0.name(key), with_times, deadline);
-        inspected.map_err(|trouble| self.0.error(Some(key), trouble))
+        inspected.map_err(|failure| self.0.error(Some(key), failure))
     }
 
     /// Each owner is told by a change of its node; then it finds the other.
@@ -39,13 +38,13 @@ impl LineOperators for ZooKeeperStore {
             let path = name.child(&entry.id);
             if let Some(owner) = entry.owner() {
                 let broken = name.child(&nodes::broken(uuid_of(owner)));
-                changes.push(change::create(broken, Vec::new()));
-                changes.push(change::set(path.clone(), b"broken".to_vec()));
+                changes.push(Change::create(broken, Vec::new()));
+                changes.push(Change::set(path.clone(), b"broken".to_vec()));
             }
-            changes.push(change::delete(path));
+            changes.push(Change::delete(path));
         }
         self.end_by(changes, deadline)
-            .map_err(|trouble| self.0.error(Some(key), trouble))
+            .map_err(|failure| self.0.error(Some(key), failure))
     }
 
     fn list(
@@ -56,7 +55,7 @@ impl LineOperators for ZooKeeperStore {
         deadline: &Deadline,
     ) -> PublicResult<Page> {
         let page = self.page(namespace, prefix, cursor, deadline);
-        page.map_err(|trouble| self.0.error(None, trouble))
+        page.map_err(|failure| self.0.error(None, failure))
     }
 
     fn load(&self, key: &Key, deadline: &Deadline) -> PublicResult<Stored> {
@@ -64,17 +63,19 @@ impl LineOperators for ZooKeeperStore {
         let load = || {
             let mut replies = self
                 .0
-                .call_again(&[sync(&path), get(path.clone())], deadline)?;
+                .call_again(&[Op::sync(&path), Op::get(path.clone())], deadline)?;
             replies.done()?;
             Ok(replies.data()?.map(|(value, _)| value.into()))
         };
-        load().map_err(|trouble: Trouble| self.0.error(Some(key), trouble))
+        load().map_err(|failure: Failure| self.0.error(Some(key), failure))
     }
 
     fn remove(&self, key: &Key, deadline: &Deadline) -> PublicResult<()> {
-        let removed = self.0.call_again(&[delete(self.value_key(key))], deadline);
+        let removed = self
+            .0
+            .call_again(&[Op::delete(self.value_key(key))], deadline);
         let removed = removed.and_then(|mut replies| replies.exists());
-        removed.map_err(|trouble| self.0.error(Some(key), trouble))?;
+        removed.map_err(|failure| self.0.error(Some(key), failure))?;
         Ok(())
     }
 
@@ -90,7 +91,7 @@ impl LineOperators for ZooKeeperStore {
     ) -> PublicResult<Vec<Finding>> {
         let deadline = self.0.gives_up_by(deadline);
         let findings = diagnosis::diagnose(&self.0, options, &deadline);
-        findings.map_err(|trouble| self.0.error(None, trouble))
+        findings.map_err(|failure| self.0.error(None, failure))
     }
 }
 
@@ -124,13 +125,14 @@ impl ZooKeeperStore {
         name: &Name,
         with_times: bool,
         deadline: &Deadline,
-    ) -> Result<Inspected, Trouble> {
+    ) -> Result<Inspected, Failure> {
         loop {
-            let requests = [sync(&name.path), children(&name.path)];
+            let requests = [Op::sync(&name.path), Op::children(&name.path)];
             let mut replies = self.0.call_again(&requests, deadline)?;
             replies.done()?;
-            let (children, stat) = replies.name_and_stat()?;
-            let mut line = children.line;
+            let found = replies.children()?;
+            let stat = found.as_ref().map(|(_, stat)| *stat);
+            let mut line = Children::of(found).line;
             let shows_all = with_times || line.0.iter().any(Entry::is_kept);
             let leaders_now = match shows_all && !line.0.is_empty() {
                 true => self.leaders_now(name, deadline)?,
@@ -155,26 +157,26 @@ impl ZooKeeperStore {
         name: &Name,
         shown: &[Entry],
         deadline: &Deadline,
-    ) -> Result<Contents, Trouble> {
+    ) -> Result<Contents, Failure> {
         let shown = shown.iter().map(|entry| &*entry.id);
         let nodes: Vec<_> = shown.chain([HELD]).map(str::to_owned).collect();
-        let gets: Vec<_> = nodes.iter().map(|node| get(name.child(node))).collect();
+        let gets: Vec<_> = nodes.iter().map(|node| Op::get(name.child(node))).collect();
         let mut replies = self.0.call_again(&gets, deadline)?;
         let contents = nodes.into_iter().map(|node| Ok((node, replies.data()?)));
-        contents.collect::<Result<_, Trouble>>().map(Contents)
+        contents.collect::<Result<_, Failure>>().map(Contents)
     }
 
     /// `None` for a user that may only read.
-    fn leaders_now(&self, name: &Name, deadline: &Deadline) -> Result<Option<i64>, Trouble> {
+    fn leaders_now(&self, name: &Name, deadline: &Deadline) -> Result<Option<i64>, Failure> {
         match self.0.leaders_clock(name, deadline) {
             Ok(LeadersClock(now, _)) => Ok(Some(now)),
-            Err(Trouble::Refused(Code::NoAuth | Code::NoNode)) => Ok(None),
-            Err(trouble) => Err(trouble),
+            Err(Failure::Refused(Code::NoAuth | Code::NoNode)) => Ok(None),
+            Err(failure) => Err(failure),
         }
     }
 
     /// False if one of them has left, or was broken by another.
-    fn end_by(&self, changes: Vec<Change>, deadline: &Deadline) -> Result<bool, Trouble> {
+    fn end_by(&self, changes: Vec<Change>, deadline: &Deadline) -> Result<bool, Failure> {
         let mut replies = self.0.call(&[Op::Multi(changes)], deadline)?;
         match replies.multi()? {
             Ok(_) => Ok(true),
@@ -189,11 +191,11 @@ impl ZooKeeperStore {
         prefix: &str,
         cursor: &Cursor,
         deadline: &Deadline,
-    ) -> Result<Page, Trouble> {
+    ) -> Result<Page, Failure> {
         let path = self.0.namespace_path(namespace.as_str());
         let mut replies = self
             .0
-            .call_again(&[sync(&path), children(&path)], deadline)?;
+            .call_again(&[Op::sync(&path), Op::children(&path)], deadline)?;
         replies.done()?;
         let nodes = replies
             .children()?
@@ -219,19 +221,22 @@ impl ZooKeeperStore {
         namespace: &Namespace,
         names: Vec<String>,
         deadline: &Deadline,
-    ) -> Result<Vec<String>, Trouble> {
+    ) -> Result<Vec<String>, Failure> {
         let keys = names
             .iter()
             .filter_map(|name| Key::new(namespace, name).ok());
         let places: Vec<_> = keys.map(|key| self.0.name(&key)).collect();
-        let requests: Vec<_> = places.iter().map(|place| children(&place.path)).collect();
+        let requests: Vec<_> = places
+            .iter()
+            .map(|place| Op::children(&place.path))
+            .collect();
         if requests.is_empty() {
             return Ok(names);
         }
         let mut replies = self.0.call_again(&requests, deadline)?;
         let mut taken = Vec::new();
         for (name, place) in names.into_iter().zip(places) {
-            let mut line = replies.name()?.line;
+            let mut line = Children::of(replies.children()?).line;
             if line.0.iter().any(Entry::is_kept) {
                 line = kept::current_line(&self.0, &place, deadline)?;
             }

@@ -15,13 +15,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::children::Children;
-use super::client::{Op, Reply, Stat};
+use super::client::{Change, Failure, Op, Stat};
 use super::kept;
 use super::locks::{Locks, Name};
 use super::looks::LeadersClock;
 use super::nodes::{self, HELD};
-use super::replies::Trouble;
-use super::requests::{children, get};
 use crate::base::clock::Deadline;
 use crate::base::limits::ABANDONMENT;
 use crate::base::sys;
@@ -102,49 +100,52 @@ impl Sweep {
     }
 
     /// Whether it is time, and this is the one locker that sweeps.
-    fn is_claimed(&self) -> Result<bool, Trouble> {
+    fn is_claimed(&self) -> Result<bool, Failure> {
         let deadline = self.deadline();
         let found = self
             .locks
-            .call_again(&[get(self.path.clone())], &deadline)?
+            .call_again(&[Op::get(self.path.clone())], &deadline)?
             .data()?;
         let Some((data, stat)) = found.filter(|(_, stat)| is_due(stat, self.leaders_now())) else {
             return Ok(false);
         };
-        let claim = Op::Set {
+        let claim = Change::Set {
             path: self.path.clone(),
             data,
             version: Some(stat.version),
         };
-        let claimed = self.locks.call(&[claim], &deadline)?.next()?;
-        Ok(matches!(claimed, Ok(Reply::Stat(_))))
+        let claimed = self.locks.call(&[claim.into()], &deadline)?.next()?;
+        Ok(claimed.is_ok())
     }
 
-    fn children(&self) -> Result<Option<(Vec<String>, Stat)>, Trouble> {
-        let list = [children(&self.path)];
+    fn children(&self) -> Result<Option<(Vec<String>, Stat)>, Failure> {
+        let list = [Op::children(&self.path)];
         self.locks.call_again(&list, &self.deadline())?.children()
     }
 
     /// Deletes what is garbage in these names.
-    fn page(&self, names: &[Name]) -> Result<(), Trouble> {
-        let lists: Vec<_> = names.iter().map(|name| children(&name.path)).collect();
+    fn page(&self, names: &[Name]) -> Result<(), Failure> {
+        let lists: Vec<_> = names.iter().map(|name| Op::children(&name.path)).collect();
         let mut replies = self.locks.call_again(&lists, &self.deadline())?;
         let (mut looks, mut deletes) = (Vec::new(), Vec::new());
         for name in names {
-            let (children, Some(stat)) = replies.name_and_stat()? else {
+            let Some((children, stat)) = replies.children()? else {
                 continue;
             };
             if is_unused(&stat, self.leaders_now()) {
                 deletes.push(delete(name.path.clone(), None));
             }
-            let found = candidates(&children);
+            let found = candidates(&Children::of(Some((children, stat))));
             looks.extend(
                 found
                     .into_iter()
                     .map(|(kind, node)| (kind, name.child(&node))),
             );
         }
-        let gets: Vec<_> = looks.iter().map(|(_, path)| get(path.clone())).collect();
+        let gets: Vec<_> = looks
+            .iter()
+            .map(|(_, path)| Op::get(path.clone()))
+            .collect();
         if !gets.is_empty() {
             let mut replies = self.locks.call_again(&gets, &self.deadline())?;
             for (kind, path) in looks {
@@ -163,7 +164,7 @@ impl Sweep {
 }
 
 fn delete(path: String, version: Option<i32>) -> Op {
-    Op::Delete { path, version }
+    Change::Delete { path, version }.into()
 }
 
 /// Whether a namespace with such a node is to be swept: it never was, or not for a day.
@@ -220,8 +221,8 @@ mod tests {
     }
 
     fn children(nodes: &[&str]) -> Children {
-        let nodes: Vec<_> = nodes.iter().map(|node| node.replace('U', UUID)).collect();
-        Children::of(&nodes, &Stat::default())
+        let nodes = nodes.iter().map(|node| node.replace('U', UUID)).collect();
+        Children::of(Some((nodes, Stat::default())))
     }
 
     fn found(nodes: &[&str]) -> Vec<String> {

@@ -1,10 +1,9 @@
 //! Watches of what is in a waiter's way.
 
 use super::call::Call;
-use super::client::{Op, Told, Watcher};
+use super::children::Children;
+use super::client::{Failure, Op, Watcher};
 use super::owners::Card;
-use super::replies::Trouble;
-use super::requests::get;
 use crate::base::clock::Deadline;
 use crate::base::error::Result as PublicResult;
 use crate::engine::line::{Blocker, LineWatch, Snapshot, Watched};
@@ -23,27 +22,23 @@ impl NodeWatch {
         call: &Call<'_>,
         blocker: &Blocker,
         seen: &Snapshot,
-    ) -> Result<Watched<Self>, Trouble> {
+    ) -> Result<Watched<Self>, Failure> {
         let (name, line) = (&call.names[blocker.name], &seen.lines[blocker.name]);
         let node = blocker.ahead.first().filter(|_| blocker.is_one);
         let watcher = Watcher::new();
-        let watch = Some(watcher.clone());
         let watching = match node {
-            Some(node) => Op::Get {
-                path: name.child(node),
-                watch,
-            },
+            Some(node) => Op::watch(&name.child(node), watcher.clone()),
             None => Op::Children {
                 path: name.path.clone(),
-                watch,
+                watch: Some(watcher.clone()),
             },
         };
-        let first = get(name.child(&line.0[0].id));
+        let first = Op::get(name.child(&line.0[0].id));
         let mut replies = call.ask(&[watching, first])?;
         let is_current = match node {
             Some(_) => replies.data()?.is_some(),
             None => {
-                let now = replies.name()?.line;
+                let now = Children::of(replies.children()?).line;
                 let is_there = |id: &String| now.0.iter().any(|entry| entry.id == *id);
                 line.0.iter().all(|entry| is_there(&entry.id))
             }
@@ -68,10 +63,10 @@ impl NodeWatch {
 impl LineWatch for NodeWatch {
     fn goes_on_for(&mut self, blocker: &Blocker, _seen: &Snapshot) -> bool {
         let is_same = blocker.is_one && blocker.ahead.first() == self.node.as_ref();
-        is_same && blocker.name == self.name && self.watcher.told() == Told::Nothing
+        is_same && blocker.name == self.name && self.watcher.told().is_none()
     }
 
     fn wait(&mut self, until: &Deadline) -> PublicResult<bool> {
-        Ok(self.watcher.wait(until) != Told::Nothing)
+        Ok(self.watcher.wait(until).is_some())
     }
 }

@@ -1,16 +1,16 @@
-//! Why a request has no answer.
+//! Why a request isn't done.
 
 use std::fmt;
 use std::io;
 
 use super::jute::Malformed;
 use crate::base::error::{Cause, Error};
-use crate::engine::denied;
 use crate::engine::net::stream::is_about_our_certificate;
+use crate::engine::{Unanswered, denied};
 
-/// Why a request has no answer. What a server refuses is an answer: see [`Code`](super::ops::Code).
+/// Why a request isn't done.
 #[derive(Debug)]
-pub(in crate::engine::zookeeper) enum Failure {
+pub(crate) enum Failure {
     /// There is no connection, or it was lost.
     Unreachable(Cause),
     /// No answer came in time.
@@ -27,50 +27,62 @@ pub(in crate::engine::zookeeper) enum Failure {
     TooLarge(usize),
     /// The peer answers as no ZooKeeper server does.
     Other(Cause),
+    /// The servers answer, and refuse it.
+    Refused(Code),
 }
 
 impl Failure {
+    /// An answer that isn't to what was asked.
+    pub(crate) fn misunderstood() -> Self {
+        Failure::Other("it answers another question".into())
+    }
+
     /// The same with the name of the host, so that its reader knows which one it is.
-    pub(super) fn of_host(self, host: &str) -> Self {
-        let named = |cause: Cause| format!("{host}: {cause}").into();
-        match self {
-            Failure::Unreachable(cause) => Failure::Unreachable(named(cause)),
-            Failure::Denied(cause) => Failure::Denied(named(cause)),
-            Failure::Untrusted(cause) => Failure::Untrusted(named(cause)),
-            Failure::Other(cause) => Failure::Other(named(cause)),
-            other => other,
-        }
+    pub(super) fn of_host(&self, host: &str) -> Self {
+        self.told(|cause| format!("{host}: {cause}").into())
     }
 
     /// The same for another caller.
-    pub(in crate::engine::zookeeper) fn again(&self) -> Self {
+    pub(crate) fn again(&self) -> Self {
+        self.told(|cause| cause.to_string().into())
+    }
+
+    fn told(&self, as_told: impl Fn(&Cause) -> Cause) -> Self {
         match self {
-            Failure::Unreachable(cause) => Failure::Unreachable(cause.to_string().into()),
+            Failure::Unreachable(cause) => Failure::Unreachable(as_told(cause)),
             Failure::TimedOut => Failure::TimedOut,
-            Failure::Silent(cause) => Failure::Silent(cause.to_string().into()),
+            Failure::Silent(cause) => Failure::Silent(as_told(cause)),
             Failure::Ended => Failure::Ended,
-            Failure::Denied(cause) => Failure::Denied(cause.to_string().into()),
-            Failure::Untrusted(cause) => Failure::Untrusted(cause.to_string().into()),
+            Failure::Denied(cause) => Failure::Denied(as_told(cause)),
+            Failure::Untrusted(cause) => Failure::Untrusted(as_told(cause)),
             Failure::TooLarge(bytes) => Failure::TooLarge(*bytes),
-            Failure::Other(cause) => Failure::Other(cause.to_string().into()),
+            Failure::Other(cause) => Failure::Other(as_told(cause)),
+            Failure::Refused(code) => Failure::Refused(*code),
         }
     }
 
-    pub(in crate::engine::zookeeper) fn into_error(self, name: Option<&str>, place: &str) -> Error {
-        match self {
-            Failure::Unreachable(cause) | Failure::Silent(cause) => {
+    pub(crate) fn into_error(self, name: Option<&str>, place: &str) -> Error {
+        match (self, name) {
+            (Failure::Unreachable(cause) | Failure::Silent(cause), _) => {
                 Error::unavailable(name, place, cause)
             }
-            Failure::TimedOut | Failure::Ended => Error::unavailable(name, place, self.to_string()),
-            Failure::Denied(cause) => denied(name, place, "the login in ?auth=", cause),
-            Failure::Untrusted(cause) => denied(name, place, "?cert= and ?key=", cause),
-            Failure::TooLarge(_) => {
-                let advice = "the size of the value: up to 1 MB";
-                Error::engine(name, place, advice, self.to_string())
+            (failure @ (Failure::TimedOut | Failure::Ended), _) => {
+                Error::unavailable(name, place, failure.to_string())
             }
-            Failure::Other(cause) => {
+            (Failure::Denied(cause), _) => denied(name, place, "the login in ?auth=", cause),
+            (Failure::Untrusted(cause), _) => denied(name, place, "?cert= and ?key=", cause),
+            (Failure::TooLarge(bytes), Some(name)) => Error::InvalidValue {
+                name: name.to_owned(),
+                reason: format!("servers take no request of 1 MB, and this has {bytes} bytes"),
+            },
+            (failure @ Failure::TooLarge(_), None) => {
+                let advice = "the size of the value: up to 1 MB";
+                Error::engine(name, place, advice, failure.to_string())
+            }
+            (Failure::Other(cause), _) => {
                 Error::engine(name, place, "that ZooKeeper serves that port", cause)
             }
+            (Failure::Refused(code), _) => code.into_error(name, place),
         }
     }
 }
@@ -88,6 +100,7 @@ impl fmt::Display for Failure {
             Failure::TooLarge(bytes) => {
                 write!(f, "a request of {bytes} bytes is larger than servers take")
             }
+            Failure::Refused(code) => write!(f, "{code}"),
         }
     }
 }
@@ -108,3 +121,94 @@ impl From<io::Error> for Failure {
         }
     }
 }
+
+impl From<Code> for Failure {
+    fn from(code: Code) -> Self {
+        Failure::Refused(code)
+    }
+}
+
+impl From<Unanswered<Failure>> for Failure {
+    fn from(unanswered: Unanswered<Failure>) -> Self {
+        unanswered.error
+    }
+}
+
+/// Why a server refused what it was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Code {
+    NoNode,
+    NodeExists,
+    BadVersion,
+    NotEmpty,
+    /// The node's rights don't let this user do it.
+    NoAuth,
+    /// A node that ends with its session has no children.
+    NoChildrenForEphemerals,
+    /// The rights name nobody: there is no login.
+    InvalidAcl,
+    /// The path isn't one.
+    BadArguments,
+    /// The server doesn't know the operation.
+    Unimplemented,
+    QuotaExceeded,
+    Other(i32),
+}
+
+impl Code {
+    fn into_error(self, name: Option<&str>, place: &str) -> Error {
+        match self {
+            Code::NoAuth | Code::InvalidAcl => denied(
+                name,
+                place,
+                "the login in ?auth=, and the ACLs of the nodes",
+                self,
+            ),
+            Code::Unimplemented => {
+                let advice = "that the servers are ZooKeeper 3.5.3 or later";
+                Error::engine(name, place, advice, self)
+            }
+            // What is made anew again and again is deleted as often.
+            Code::NoNode => Error::unavailable(name, place, self),
+            _ => Error::engine(name, place, "the nodes and their quota", self),
+        }
+    }
+}
+
+impl From<i32> for Code {
+    fn from(code: i32) -> Self {
+        match code {
+            -6 => Code::Unimplemented,
+            -8 => Code::BadArguments,
+            -101 => Code::NoNode,
+            -102 => Code::NoAuth,
+            -103 => Code::BadVersion,
+            -108 => Code::NoChildrenForEphemerals,
+            -110 => Code::NodeExists,
+            -111 => Code::NotEmpty,
+            -114 => Code::InvalidAcl,
+            -125 => Code::QuotaExceeded,
+            other => Code::Other(other),
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Code::NoNode => "there is no such node",
+            Code::NodeExists => "the node is there already",
+            Code::BadVersion => "the node has another version",
+            Code::NotEmpty => "the node has children",
+            Code::NoAuth => "the node's ACL doesn't let this user do it",
+            Code::NoChildrenForEphemerals => "an ephemeral node has no children",
+            Code::InvalidAcl => "the ACL isn't valid: nobody is logged in",
+            Code::BadArguments => "the server doesn't take the path",
+            Code::Unimplemented => "the server doesn't know the operation: it is too old",
+            Code::QuotaExceeded => "the quota is used up",
+            Code::Other(code) => return write!(f, "the server answers with error {code}"),
+        })
+    }
+}
+
+impl std::error::Error for Code {}

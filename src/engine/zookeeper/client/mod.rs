@@ -41,17 +41,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::answers::AnswerSlot;
-pub(super) use self::answers::Answers;
-use self::connection::Connection;
-pub(super) use self::failure::Failure;
-pub(super) use self::ops::{Change, Changed, Code, Kind, Op, Refused, Reply, Stat};
-use self::request::{Hello, LONGEST_REQUEST};
-use self::servers::{Bounds, Servers};
+pub(super) use self::failure::{Code, Failure};
+pub(super) use self::ops::{Change, Kind, Op};
+pub(super) use self::replies::{Refused, Replies, Reply, Stat};
+use self::servers::{Bounds, Connection, Servers};
 pub(super) use self::servers::{Hosts, Word};
 use self::shared::Shared;
 use self::state::{Item, Phase};
-pub(super) use self::watcher::{Told, Watcher};
+use self::watch::AnswerSlot;
+pub(super) use self::watch::{Told, Watcher};
+use self::wire::{Handshake, LONGEST_REQUEST};
 use super::address::Address;
 use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::error::{Error, Result};
@@ -59,21 +58,17 @@ use crate::base::fork::Process;
 use crate::base::options::Options;
 use crate::engine::Unanswered;
 
-mod answer;
-mod answers;
-mod connection;
 mod failure;
-mod frames;
 mod jute;
 mod ops;
 mod proof;
-mod request;
+mod replies;
 mod servers;
 mod shared;
 mod state;
 mod thread;
-mod watcher;
-mod watches;
+mod watch;
+mod wire;
 
 /// A session, whose thread ends with it.
 pub(super) struct Session {
@@ -163,7 +158,7 @@ impl Session {
     ) -> Result<Arc<Self>, Failure> {
         let millis = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
         let connect = |place, deadline: &Deadline| {
-            servers.connect(place, Hello::new(millis), &*clock, deadline)
+            servers.connect(place, Handshake::new(millis), &*clock, deadline)
         };
         let connection = servers.with_any(deadline, connect)?;
         is_as_long(&connection, millis)?;
@@ -202,15 +197,28 @@ impl Session {
         &self,
         requests: &[Op],
         deadline: &Deadline,
-    ) -> Result<Answers, Unanswered<Failure>> {
-        let (items, slot) = self.items(requests)?;
+    ) -> Result<Replies, Unanswered<Failure>> {
         // A server without a leader answers pings, and nothing else.
         let deadline = &deadline.within(self.shared.servers.io_timeout);
-        self.shared.send(items, deadline)?;
-        slot.wait(deadline)
+        let slot = self.begin(requests, deadline)?;
+        let answers = slot.wait(deadline).map_err(Unanswered::sent)?;
+        Ok(Replies::of(answers))
     }
 
-    fn items(&self, requests: &[Op]) -> Result<(Vec<Item>, Arc<AnswerSlot>), Unanswered<Failure>> {
+    /// The same without waiting for answers: what fails then is told to nobody.
+    pub(super) fn send(
+        &self,
+        requests: &[Op],
+        deadline: &Deadline,
+    ) -> Result<(), Unanswered<Failure>> {
+        self.begin(requests, deadline).map(drop)
+    }
+
+    fn begin(
+        &self,
+        requests: &[Op],
+        deadline: &Deadline,
+    ) -> Result<Arc<AnswerSlot>, Unanswered<Failure>> {
         if !self.process.is_current() {
             return Err(Unanswered::unsent(Failure::Ended));
         }
@@ -222,29 +230,9 @@ impl Session {
         if longest > LONGEST_REQUEST {
             return Err(Unanswered::unsent(Failure::TooLarge(longest)));
         }
-        Ok((items, slot))
-    }
-
-    /// The same without waiting for answers: what fails then is told to nobody.
-    pub(super) fn send(
-        &self,
-        requests: &[Op],
-        deadline: &Deadline,
-    ) -> Result<(), Unanswered<Failure>> {
-        let (items, _) = self.items(requests)?;
         let deadline = &deadline.within(self.shared.servers.io_timeout);
-        self.shared.send(items, deadline)
-    }
-
-    /// The same for one request.
-    pub(super) fn ask(
-        &self,
-        request: Op,
-        deadline: &Deadline,
-    ) -> Result<Result<Reply, Code>, Unanswered<Failure>> {
-        let mut answers = self.call(&[request], deadline)?;
-        let none = || Unanswered::sent(Failure::TimedOut);
-        answers.pop().ok_or_else(none)
+        self.shared.send(items, deadline)?;
+        Ok(slot)
     }
 
     /// The servers keep the session from then on for its timeout at least. `None` once it has ended.
@@ -266,10 +254,7 @@ impl Session {
 
     /// Asks the leader whether the session lives, and returns since when that is proven: some two ticks ago.
     pub(super) fn prove(&self, deadline: &Deadline) -> Result<BootInstant, Failure> {
-        let path = "/".to_owned();
-        let synced = self.ask(Op::Sync { path }, deadline);
-        let synced = synced.map_err(|unanswered| unanswered.error)?;
-        synced.map_err(|code| Failure::Other(code.into()))?;
+        self.call(&[Op::sync("/")], deadline)?.done()?;
         self.proven_since().ok_or(Failure::Ended)
     }
 
@@ -314,12 +299,8 @@ impl Session {
         if !self.process.is_current() {
             return;
         }
-        let slot = Arc::new(AnswerSlot::new(1));
-        let sent = self.shared.send(vec![Item::close(&slot)], deadline);
-        if sent.is_ok() {
-            // Without an answer it expires.
-            let _ = slot.wait(deadline);
-        }
+        // Without an answer it expires.
+        let _ = self.call(&[Op::Close], deadline);
         self.shared.end(false);
     }
 }

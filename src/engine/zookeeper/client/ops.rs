@@ -1,33 +1,21 @@
-//! What a session is asked, and what it answers.
+//! What a session is asked.
 
-use std::fmt;
-
-use super::watcher::Watcher;
+use super::watch::Watcher;
 
 /// What a session is asked. Paths are whole: they begin with the chroot.
 #[derive(Clone, Debug)]
-pub(in crate::engine::zookeeper) enum Op {
-    Create {
-        path: String,
-        data: Vec<u8>,
-        kind: Kind,
-    },
-    /// Of that version, or of any.
-    Delete { path: String, version: Option<i32> },
-    /// Its watch tells when the node is made, changed or deleted, also if there is none.
+pub(crate) enum Op {
+    /// One for itself. A check is only for a multi.
+    Change(Change),
+    /// All of them or nothing.
+    Multi(Vec<Change>),
     Exists {
         path: String,
-        watch: Option<Watcher>,
     },
     /// Its watch tells when the node is changed or deleted. There is no watch on a node that isn't there.
     Get {
         path: String,
         watch: Option<Watcher>,
-    },
-    Set {
-        path: String,
-        data: Vec<u8>,
-        version: Option<i32>,
     },
     /// Its watch tells when a child is made or deleted, or the node is. There is no watch on a node that isn't there.
     Children {
@@ -35,14 +23,16 @@ pub(in crate::engine::zookeeper) enum Op {
         watch: Option<Watcher>,
     },
     /// What is asked behind it sees all that was done before it.
-    Sync { path: String },
-    /// All of it or nothing.
-    Multi(Vec<Change>),
+    Sync {
+        path: String,
+    },
+    /// Ends the session.
+    Close,
 }
 
-/// A part of an [`Op::Multi`].
+/// What is changed. Without a version, any will do.
 #[derive(Clone, Debug)]
-pub(in crate::engine::zookeeper) enum Change {
+pub(crate) enum Change {
     Create {
         path: String,
         data: Vec<u8>,
@@ -66,7 +56,7 @@ pub(in crate::engine::zookeeper) enum Change {
 
 /// How long a node lasts, and who names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine::zookeeper) enum Kind {
+pub(crate) enum Kind {
     Persistent,
     /// The servers delete it some time after its last child.
     Container,
@@ -76,120 +66,76 @@ pub(in crate::engine::zookeeper) enum Kind {
     EphemeralSequential,
 }
 
-/// What was asked is done, and this is what came of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::engine::zookeeper) enum Reply {
-    Created {
-        path: String,
-        stat: Stat,
-    },
-    /// Of a delete and a sync.
-    Done,
-    /// Of an exists and a set.
-    Stat(Stat),
-    Data(Vec<u8>, Stat),
-    Children(Vec<String>, Stat),
-    /// What each change gave, or why nothing of all was done; and the last transaction that the server knew when it answered, which
-    /// is this one or a later one.
-    Multi(Result<Vec<Changed>, Refused>, i64),
-}
+impl Op {
+    pub(crate) fn exists(path: String) -> Self {
+        Op::Exists { path }
+    }
 
-/// What a part of an [`Op::Multi`] gave.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::engine::zookeeper) enum Changed {
-    /// A node of this path. Servers don't tell its stat here: an [`Op::Exists`] behind the multi does.
-    Created(String),
-    /// Of a delete and a check.
-    Done,
-    Stat(Stat),
-}
+    pub(crate) fn get(path: String) -> Self {
+        Op::Get { path, watch: None }
+    }
 
-/// The first change that was refused, and with it all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine::zookeeper) struct Refused {
-    pub(in crate::engine::zookeeper) change: usize,
-    pub(in crate::engine::zookeeper) code: Code,
-}
-
-/// What the servers keep of a node besides its data. Transactions are numbered by zxid.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::engine::zookeeper) struct Stat {
-    /// Which transaction made it.
-    pub(in crate::engine::zookeeper) czxid: i64,
-    /// Which transaction changed its data last.
-    pub(in crate::engine::zookeeper) mzxid: i64,
-    /// When it was made, in milliseconds since 1970 by the leader's clock.
-    pub(in crate::engine::zookeeper) ctime: i64,
-    /// When its data was changed last.
-    pub(in crate::engine::zookeeper) mtime: i64,
-    /// How often its data was changed.
-    pub(in crate::engine::zookeeper) version: i32,
-    /// How often its children were.
-    pub(in crate::engine::zookeeper) cversion: i32,
-    pub(in crate::engine::zookeeper) aversion: i32,
-    /// The session that it ends with; 0 of other nodes.
-    pub(in crate::engine::zookeeper) ephemeral_owner: i64,
-    pub(in crate::engine::zookeeper) data_length: i32,
-    pub(in crate::engine::zookeeper) num_children: i32,
-    /// Which transaction made or deleted a child last.
-    pub(in crate::engine::zookeeper) pzxid: i64,
-}
-
-/// Why a server refused what it was asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine::zookeeper) enum Code {
-    NoNode,
-    NodeExists,
-    BadVersion,
-    NotEmpty,
-    /// The node's rights don't let this user do it.
-    NoAuth,
-    /// A node that ends with its session has no children.
-    NoChildrenForEphemerals,
-    /// The rights name nobody: there is no login.
-    InvalidAcl,
-    /// The path isn't one.
-    BadArguments,
-    /// The server doesn't know the operation.
-    Unimplemented,
-    QuotaExceeded,
-    Other(i32),
-}
-
-impl From<i32> for Code {
-    fn from(code: i32) -> Self {
-        match code {
-            -6 => Code::Unimplemented,
-            -8 => Code::BadArguments,
-            -101 => Code::NoNode,
-            -102 => Code::NoAuth,
-            -103 => Code::BadVersion,
-            -108 => Code::NoChildrenForEphemerals,
-            -110 => Code::NodeExists,
-            -111 => Code::NotEmpty,
-            -114 => Code::InvalidAcl,
-            -125 => Code::QuotaExceeded,
-            other => Code::Other(other),
+    /// Has a node watched, if it is there.
+    pub(crate) fn watch(path: &str, watcher: Watcher) -> Self {
+        Op::Get {
+            path: path.to_owned(),
+            watch: Some(watcher),
         }
     }
-}
 
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Code::NoNode => "there is no such node",
-            Code::NodeExists => "the node is there already",
-            Code::BadVersion => "the node has another version",
-            Code::NotEmpty => "the node has children",
-            Code::NoAuth => "the node's ACL doesn't let this user do it",
-            Code::NoChildrenForEphemerals => "an ephemeral node has no children",
-            Code::InvalidAcl => "the ACL isn't valid: nobody is logged in",
-            Code::BadArguments => "the server doesn't take the path",
-            Code::Unimplemented => "the server doesn't know the operation: it is too old",
-            Code::QuotaExceeded => "the quota is used up",
-            Code::Other(code) => return write!(f, "the server answers with error {code}"),
-        })
+    pub(crate) fn children(path: &str) -> Self {
+        Op::Children {
+            path: path.to_owned(),
+            watch: None,
+        }
+    }
+
+    pub(crate) fn sync(path: &str) -> Self {
+        Op::Sync {
+            path: path.to_owned(),
+        }
+    }
+
+    pub(crate) fn delete(path: String) -> Self {
+        Change::delete(path).into()
     }
 }
 
-impl std::error::Error for Code {}
+impl Change {
+    /// A node that stays.
+    pub(crate) fn create(path: String, data: Vec<u8>) -> Self {
+        let kind = Kind::Persistent;
+        Change::Create { path, data, kind }
+    }
+
+    /// A node that ends with the session.
+    pub(crate) fn create_own(path: String, data: Vec<u8>) -> Self {
+        let kind = Kind::Ephemeral;
+        Change::Create { path, data, kind }
+    }
+
+    pub(crate) fn set(path: String, data: Vec<u8>) -> Self {
+        let version = None;
+        Change::Set {
+            path,
+            data,
+            version,
+        }
+    }
+
+    pub(crate) fn delete(path: String) -> Self {
+        let version = None;
+        Change::Delete { path, version }
+    }
+
+    pub(crate) fn check(path: String) -> Self {
+        let version = None;
+        Change::Check { path, version }
+    }
+}
+
+impl From<Change> for Op {
+    fn from(change: Change) -> Self {
+        Op::Change(change)
+    }
+}

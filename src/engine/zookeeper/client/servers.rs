@@ -1,25 +1,27 @@
-//! The servers that keep sessions: their hosts, and what they have said about sessions.
+//! The servers that keep sessions: their hosts, what they have said about sessions, and how a connection begins.
 
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::connection::{Connection, Greeting};
 use super::failure::Failure;
-use super::request::{Acl, Hello, close};
-use crate::base::clock::{Clock, Deadline};
+use super::jute::{Decoder, Frames};
+use super::ops::Op;
+use super::wire::{AUTH_FAILED, AUTH_XID, Acl, Handshake, frame, header, login, number};
+use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::error::{Error, Result as PublicResult};
 use crate::engine::net::address::Endpoint;
 use crate::engine::net::connector::Connector;
 use crate::engine::net::halves::ReadHalf;
 use crate::engine::net::rotation::{Rotation, Turns};
+use crate::engine::net::stream::why_closed;
 use crate::engine::net::tls::Trust;
-use crate::engine::zookeeper::address::Address;
+use crate::engine::zookeeper::address::{Address, Auth};
 
 /// The hosts of a locker. All its sessions share them, so that one look-up of a name serves all callers.
 #[derive(Debug)]
-pub(in crate::engine::zookeeper) struct Hosts {
+pub(crate) struct Hosts {
     all: Vec<Connector>,
     /// `None`: connections are plain.
     trust: Option<Trust>,
@@ -45,7 +47,7 @@ impl Hosts {
     }
 
     /// The same for a child that was forked off.
-    pub(in crate::engine::zookeeper) fn after_fork(&self) -> Arc<Self> {
+    pub(crate) fn after_fork(&self) -> Arc<Self> {
         let trust = self.trust.as_ref().map(Trust::after_fork);
         let all = self.all.iter();
         let all = all.map(|one| one.after_fork(trust.as_ref())).collect();
@@ -68,9 +70,9 @@ pub(super) struct Servers {
 
 /// What a host has answered to a word of four letters, or why it hasn't.
 #[derive(Clone, Debug)]
-pub(in crate::engine::zookeeper) struct Word {
-    pub(in crate::engine::zookeeper) host: String,
-    pub(in crate::engine::zookeeper) answer: Result<String, String>,
+pub(crate) struct Word {
+    pub(crate) host: String,
+    pub(crate) answer: Result<String, String>,
 }
 
 /// How long sessions may be.
@@ -135,7 +137,7 @@ impl Servers {
     pub(super) fn connect(
         &self,
         place: usize,
-        hello: Hello,
+        handshake: Handshake,
         clock: &dyn Clock,
         deadline: &Deadline,
     ) -> Result<Connection, Failure> {
@@ -145,7 +147,7 @@ impl Servers {
             .get(place)
             .ok_or_else(|| Failure::Other("there is no host".into()))?;
         let auth = self.address.auth.as_ref();
-        let connection = Connection::open(host, &Greeting { hello, auth }, clock, deadline);
+        let connection = Connection::open(host, handshake, auth, clock, deadline);
         connection.map_err(|failure| failure.of_host(&self.name(place)))
     }
 
@@ -226,10 +228,11 @@ impl Servers {
     /// Asks how short and how long sessions may be, by making one of each, which is closed at once.
     pub(super) fn bounds(&self, clock: &dyn Clock, deadline: &Deadline) -> Result<Bounds, Failure> {
         let ask = |place, timeout, deadline: &Deadline| {
-            let hello = Hello::new(timeout);
-            let connection = self.connect(place, hello, clock, deadline)?;
+            let connection = self.connect(place, Handshake::new(timeout), clock, deadline)?;
             let millis = u64::try_from(connection.welcome.timeout).unwrap_or_default();
-            connection.reader.writer().write_all(&close(1))?;
+            let mut close = frame(&Op::Close, self.acl());
+            number(&mut close, 1);
+            connection.reader.writer().write_all(&close)?;
             Ok::<_, Failure>(Duration::from_millis(millis))
         };
         // A busy server may find the shortest session over before it has begun, and hangs up.
@@ -251,6 +254,62 @@ impl Servers {
                 least: shortest(place, deadline)?,
             })
         })
+    }
+}
+
+/// A connection that a server has welcomed. After any error it must be dropped.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) reader: ReadHalf,
+    pub(super) frames: Frames,
+    pub(super) welcome: Handshake,
+    /// Read before the handshake was sent.
+    pub(super) sent: BootInstant,
+    /// Read after it was answered.
+    pub(super) answered: BootInstant,
+}
+
+impl Connection {
+    /// Connects, and shakes hands, with name lookup, TLS and login, by `deadline`.
+    fn open(
+        host: &Connector,
+        handshake: Handshake,
+        auth: Option<&Auth>,
+        clock: &dyn Clock,
+        deadline: &Deadline,
+    ) -> Result<Self, Failure> {
+        let mut reader = ReadHalf::of(host.connect(deadline)?)?;
+        let mut bytes = handshake.frame();
+        bytes.extend(auth.map(login).unwrap_or_default());
+        // Read before sending: what the servers count from is no earlier.
+        let sent = clock.now();
+        let written = reader.writer().write_all(&bytes);
+        written.map_err(|e| why_closed(e, &mut reader))?;
+        let mut frames = Frames::default();
+        // By the deadline that the reader has.
+        let mut next = || frames.next(&mut reader)?.ok_or(Failure::TimedOut);
+        let welcome = Handshake::answer(&next()?)?;
+        if auth.is_some() && welcome.timeout > 0 {
+            is_logged_in(&next()?)?;
+        }
+        Ok(Connection {
+            reader,
+            frames,
+            welcome,
+            sent,
+            answered: clock.now(),
+        })
+    }
+}
+
+fn is_logged_in(answer: &[u8]) -> Result<(), Failure> {
+    let header = header(&mut Decoder::new(answer))?;
+    match header.error {
+        0 if header.xid == AUTH_XID => Ok(()),
+        AUTH_FAILED => Err(Failure::Denied("the servers refuse this login".into())),
+        _ => Err(Failure::Other(
+            "it doesn't answer a login as a ZooKeeper server does".into(),
+        )),
     }
 }
 

@@ -3,13 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::connection::Connection;
 use super::failure::Failure;
 use super::proof::Proof;
-use super::request::Hello;
-use super::servers::Servers;
+use super::servers::{Connection, Servers};
 use super::state::{Item, Phase, State, Tell};
-use super::watcher::Told;
+use super::watch::Told;
 use crate::base::cancel::Cancel;
 use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::sys::sync::{Condvar, Mutex, MutexGuard};
@@ -46,12 +44,6 @@ impl Shared {
         (timeout, tick): (Duration, Duration),
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let welcome = &connection.welcome;
-        let hello = Hello {
-            session: welcome.session,
-            password: welcome.password,
-            ..Hello::new(welcome.timeout)
-        };
         let proof = Proof::new(tick, connection.sent, connection.answered);
         let phase = Phase::Connected(connection.reader.closer());
         Shared {
@@ -61,7 +53,12 @@ impl Shared {
             clock,
             closed: Cancel::default(),
             writer: TimedMutex::from(Some(connection.reader.writer())),
-            state: Mutex::new(State::new(&hello, phase, proof, connection.answered)),
+            state: Mutex::new(State::new(
+                connection.welcome,
+                phase,
+                proof,
+                connection.answered,
+            )),
             teller: Teller::default(),
             changed: Condvar::new(),
         }

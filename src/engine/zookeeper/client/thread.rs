@@ -4,15 +4,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::answer::{
-    AUTH_FAILED, EVENT_XID, EventKind, NO_SASL, SESSION_EXPIRED, SESSION_MOVED, event, header,
-};
-use super::connection::Connection;
 use super::failure::Failure;
 use super::jute::Decoder;
+use super::servers::Connection;
 use super::shared::Shared;
 use super::state::State;
-use super::watcher::Told;
+use super::watch::{Event, Told};
+use super::wire::{AUTH_FAILED, EVENT_XID, NO_SASL, SESSION_EXPIRED, SESSION_MOVED, event, header};
 use crate::base::backoff::Waits;
 use crate::base::clock::{BootInstant, Deadline};
 use crate::base::sys::{self, time};
@@ -154,12 +152,14 @@ fn deliver(shared: &Shared, frame: &[u8]) -> Result<(), Failure> {
     let mut state = shared.state.lock();
     state.heard = now;
     if header.xid == EVENT_XID {
-        let event = event(&mut record)?;
-        let watches = state.watches.take(&event);
+        let Some((event, path)) = event(&mut record)? else {
+            return Ok(());
+        };
+        let watches = state.watches.take(event, &path);
         drop(state);
-        let told = match event.kind {
-            EventKind::Deleted => Told::Deleted,
-            _ => Told::Changed,
+        let told = match event {
+            Event::Deleted => Told::Deleted,
+            Event::Changed(_) => Told::Changed,
         };
         watches.iter().for_each(|one| one.tell(told));
         return Ok(());
@@ -208,13 +208,12 @@ fn reconnect(shared: &Shared, pauses: &mut Waits, mut is_early: bool) -> Option<
 
 /// Takes the session up on a new connection.
 fn take_up(shared: &Shared, place: usize, deadline: &Deadline) -> Result<Connection, Failure> {
-    let millis = i32::try_from(shared.timeout.as_millis()).unwrap_or(i32::MAX);
-    let hello = shared.state.lock().hello(millis);
+    let ours = shared.state.lock().handshake;
     let clock = &*shared.clock;
-    let connection = shared.servers.connect(place, hello, clock, deadline)?;
+    let connection = shared.servers.connect(place, ours, clock, deadline)?;
     let welcome = &connection.welcome;
     // A server that was told of other bounds meanwhile would end it earlier than this one reckons.
-    if welcome.session != hello.session || welcome.timeout < millis {
+    if welcome.session != ours.session || welcome.timeout < ours.timeout {
         return Err(Failure::Ended);
     }
     shared.connected(&connection);

@@ -2,10 +2,9 @@
 
 use super::*;
 use crate::base::clock::Deadline;
-use crate::engine::zookeeper::client::answer::{Event, EventKind};
 use crate::engine::zookeeper::client::jute::Encoder;
-use crate::engine::zookeeper::client::ops::Reply;
-use crate::engine::zookeeper::client::watcher::{Told, Watcher};
+use crate::engine::zookeeper::client::replies::Answer;
+use crate::engine::zookeeper::client::watch::{Event, Watcher};
 use std::time::Duration;
 
 const TICK: Duration = Duration::from_millis(400);
@@ -17,7 +16,7 @@ fn at(millis: u64) -> BootInstant {
 fn state() -> State {
     let proof = Proof::new(TICK, at(0), at(0));
     let phase = Phase::Disconnected("not yet".into());
-    State::new(&Hello::new(2_000), phase, proof, at(0))
+    State::new(Handshake::new(2_000), phase, proof, at(0))
 }
 
 fn send(state: &mut State, op: &Op, sent: BootInstant) -> Arc<AnswerSlot> {
@@ -37,30 +36,17 @@ fn answer(state: &mut State, xid: i32, error: i32, body: &[u8], now: u64) -> boo
         .is_ok()
 }
 
-fn answered(slot: &Arc<AnswerSlot>) -> Option<Result<Reply, Code>> {
+fn answered(slot: &Arc<AnswerSlot>) -> Option<Answer> {
     let over = Deadline::after(Duration::ZERO);
     slot.wait(&over).ok()?.pop()
 }
 
 fn get(watcher: &Watcher) -> Op {
-    Op::Get {
-        path: "/a".into(),
-        watch: Some(watcher.clone()),
-    }
-}
-
-fn exists(watcher: &Watcher) -> Op {
-    Op::Exists {
-        path: "/a".into(),
-        watch: Some(watcher.clone()),
-    }
+    Op::watch("/a", watcher.clone())
 }
 
 fn delete() -> Op {
-    Op::Delete {
-        path: "/a".into(),
-        version: None,
-    }
+    Op::delete("/a".into())
 }
 
 #[test]
@@ -74,7 +60,7 @@ fn answers_are_in_the_order_of_requests() {
     let [first, second] = slots.map(|slot| answered(&slot));
     assert_eq!(first, Some(Ok(Reply::Done)));
     assert_eq!(second, Some(Err(Code::NoNode)));
-    assert_eq!(state.hello(2_000).last_zxid, 5);
+    assert_eq!(state.handshake.last_zxid, 5);
 }
 
 #[test]
@@ -92,28 +78,30 @@ fn request_whose_answer_is_cut_off_stays_pending() {
 }
 
 #[test]
-fn only_an_exists_watches_what_is_not_there() {
-    for (op, is_told) in [(get as fn(&Watcher) -> Op, false), (exists, true)] {
+fn what_is_not_there_is_not_watched() {
+    let data = Encoder::default().buffer(b"").finish();
+    let stat = [0; 68];
+    for (error, body, is_told) in [
+        (-101, Vec::new(), false),
+        (0, [&data[..], &stat].concat(), true),
+    ] {
         let (mut state, watcher) = (state(), Watcher::new());
-        send(&mut state, &op(&watcher), at(1));
-        assert!(answer(&mut state, 1, -101, &[], 2));
-        let event = Event {
-            kind: EventKind::Data,
-            path: "/a".into(),
-        };
-        assert_eq!(state.watches.take(&event).len(), usize::from(is_told));
+        send(&mut state, &get(&watcher), at(1));
+        assert!(answer(&mut state, 1, error, &body, 2));
+        let told = state.watches.take(Event::Deleted, "/a");
+        assert_eq!(told.len(), usize::from(is_told));
     }
 }
 
 #[test]
 fn watcher_without_an_answer_hears_of_a_lost_connection() {
     let (mut state, watcher) = (state(), Watcher::new());
-    send(&mut state, &exists(&watcher), at(1));
+    send(&mut state, &get(&watcher), at(1));
     state
         .pending
         .iter()
         .for_each(|one| one.fail(Failure::Ended));
-    assert_eq!(watcher.told(), Told::ConnectionLost);
+    assert_eq!(watcher.told(), Some(Told::ConnectionLost));
 }
 
 #[test]

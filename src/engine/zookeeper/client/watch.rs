@@ -1,0 +1,440 @@
+//! What a caller waits for: the answers to what it asked, and the change of a node.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use super::failure::Failure;
+use super::replies::Answer;
+use crate::base::clock::Deadline;
+use crate::base::limits::LONGEST_SLEEP;
+use crate::base::sys::sync::{Condvar, Mutex};
+use crate::base::sys::time;
+
+/// What one thread waits for, and another tells.
+#[derive(Debug, Default)]
+struct Waited<T> {
+    value: Mutex<T>,
+    changed: Condvar,
+}
+
+impl<T: Send + 'static> Waited<T> {
+    fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        let changed = change(&mut self.value.lock());
+        self.changed.notify_all();
+        changed
+    }
+
+    /// Blocks until `look` finds something, which counts also if it is there only at the deadline.
+    fn wait<R>(
+        self: &Arc<Self>,
+        until: &Deadline,
+        mut look: impl FnMut(&mut T) -> Option<R>,
+    ) -> Option<R> {
+        let waited = self.clone();
+        // Under the lock: whoever has looked, and doesn't sleep yet, would miss it.
+        let wake = move || waited.change(|_| ());
+        let _registered = until.cancel().map(|cancel| cancel.on_set(Arc::new(wake)));
+        let mut value = self.value.lock();
+        loop {
+            let found = look(&mut value);
+            if found.is_some() || until.is_over() {
+                return found;
+            }
+            let at = time::now() + until.remaining().min(LONGEST_SLEEP);
+            value = self.changed.wait_until(value, at);
+        }
+    }
+}
+
+/// Where a caller waits for the answers to what it sent together. They come in order.
+#[derive(Debug)]
+pub(super) struct AnswerSlot {
+    expected: usize,
+    answers: Arc<Waited<Answers>>,
+}
+
+#[derive(Debug, Default)]
+struct Answers {
+    all: Vec<Answer>,
+    /// Why the others won't come.
+    failure: Option<Failure>,
+}
+
+impl AnswerSlot {
+    pub(super) fn new(expected: usize) -> Self {
+        AnswerSlot {
+            expected,
+            answers: Arc::default(),
+        }
+    }
+
+    pub(super) fn answer(&self, answer: Answer) {
+        self.answers.change(|answers| answers.all.push(answer));
+    }
+
+    /// The answers that haven't come never will.
+    pub(super) fn fail(&self, failure: Failure) {
+        let tell = |answers: &mut Answers| _ = answers.failure.get_or_insert(failure);
+        self.answers.change(tell);
+    }
+
+    /// Blocks until all answers are there.
+    pub(super) fn wait(&self, deadline: &Deadline) -> Result<Vec<Answer>, Failure> {
+        let done = self.answers.wait(deadline, |answers| {
+            match answers.all.len() == self.expected {
+                true => Some(Ok(std::mem::take(&mut answers.all))),
+                false => answers.failure.take().map(Err),
+            }
+        });
+        done.unwrap_or(Err(Failure::TimedOut))
+    }
+}
+
+/// Hears once that a node has changed: it is given to one or more requests, and whichever event comes first counts.
+///
+/// Clones are one watcher. When the last is dropped nobody is told.
+#[derive(Clone)]
+pub(crate) struct Watcher(Arc<Waited<Watching>>);
+
+/// A watcher, as its session has it.
+#[derive(Clone)]
+pub(super) struct Listening(Weak<Waited<Watching>>);
+
+/// What a watcher was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// The node was made, or its data was changed, or a child of it was made or deleted.
+    Changed,
+    /// The node was deleted.
+    Deleted,
+    /// The connection was lost, or the session has ended, and the watch is no more: ask again.
+    ConnectionLost,
+}
+
+#[derive(Default)]
+struct Watching {
+    state: WatchState,
+    /// What is called on the session's thread.
+    call: Option<Box<dyn FnOnce(Told) + Send>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum WatchState {
+    #[default]
+    Asked,
+    /// A server has answered that it watches.
+    Set,
+    Told(Told),
+}
+
+impl Watcher {
+    /// One to wait for.
+    pub(crate) fn new() -> Self {
+        Watcher(Arc::default())
+    }
+
+    /// One that also calls, once, on the session's thread. The call must not block, nor ask the session.
+    pub(crate) fn calling(call: impl FnOnce(Told) + Send + 'static) -> Self {
+        let watcher = Watcher::new();
+        watcher.0.change(|one| one.call = Some(Box::new(call)));
+        watcher
+    }
+
+    /// Blocks until it is told something, or until then. What it was told it says again and again.
+    pub(crate) fn wait(&self, until: &Deadline) -> Option<Told> {
+        self.0.wait(until, |one| one.told())
+    }
+
+    /// What it was told so far.
+    pub(crate) fn told(&self) -> Option<Told> {
+        self.0.value.lock().told()
+    }
+
+    /// Whether a server watches, and has told nothing. What was done before a `sync` it has told before it answers that.
+    pub(crate) fn stands(&self) -> bool {
+        self.0.value.lock().state == WatchState::Set
+    }
+
+    pub(super) fn listening(&self) -> Listening {
+        Listening(Arc::downgrade(&self.0))
+    }
+}
+
+impl Watching {
+    fn told(&self) -> Option<Told> {
+        match self.state {
+            WatchState::Told(told) => Some(told),
+            WatchState::Asked | WatchState::Set => None,
+        }
+    }
+}
+
+impl Listening {
+    /// Whether anybody can be told.
+    fn is_alive(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
+    /// A server has answered that it watches.
+    fn set(&self) {
+        let set = |one: &mut Watching| {
+            if one.state == WatchState::Asked {
+                one.state = WatchState::Set;
+            }
+        };
+        self.0.upgrade().iter().for_each(|one| one.change(set));
+    }
+
+    /// Tells it, if it is the first time. To be called without any lock.
+    pub(super) fn tell(&self, what: Told) {
+        let Some(one) = self.0.upgrade() else {
+            return;
+        };
+        let call = one.change(|one| {
+            let call = one.call.take();
+            if one.told().is_none() {
+                one.state = WatchState::Told(what);
+            }
+            call
+        });
+        // It is taken by what is told first.
+        if let Some(call) = call {
+            call(what);
+        }
+    }
+}
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Watcher").field(&self.told()).finish()
+    }
+}
+
+impl fmt::Debug for Listening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listening").finish_non_exhaustive()
+    }
+}
+
+/// What of a node is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Watched {
+    Data,
+    Children,
+}
+
+/// What happened to a node that is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// It was made, or its data changed, or its children.
+    Changed(Watched),
+    Deleted,
+}
+
+/// Who watches which node on a connection. A server sends one event for all watches of a kind on a node.
+#[derive(Debug, Default)]
+pub(super) struct Watches {
+    nodes: HashMap<String, Vec<(Watched, Listening)>>,
+    /// How many nodes there are when those are forgotten for which nobody listens any more.
+    full: usize,
+}
+
+/// With fewer nodes it isn't worth to look who still listens.
+const FEW: usize = 64;
+
+impl Watches {
+    pub(super) fn add(&mut self, path: String, watched: Watched, listening: Listening) {
+        listening.set();
+        if self.nodes.len() >= self.full.max(FEW) {
+            self.nodes.retain(|_, watches| {
+                watches.retain(|(_, listening)| listening.is_alive());
+                !watches.is_empty()
+            });
+            self.full = self.nodes.len() * 2;
+        }
+        let watches = self.nodes.entry(path).or_default();
+        watches.retain(|(_, listening)| listening.is_alive());
+        watches.push((watched, listening));
+    }
+
+    /// Who is to be told of an event, which ends their watches.
+    pub(super) fn take(&mut self, event: Event, path: &str) -> Vec<Listening> {
+        let Some(watches) = self.nodes.get_mut(path) else {
+            return Vec::new();
+        };
+        let told = watches.extract_if(.., |(watched, _)| match event {
+            Event::Changed(what) => what == *watched,
+            Event::Deleted => true,
+        });
+        let told = told.map(|(_, listening)| listening).collect();
+        if watches.is_empty() {
+            self.nodes.remove(path);
+        }
+        told
+    }
+
+    /// All that watch anything: the connection is lost.
+    pub(super) fn take_all(&mut self) -> Vec<Listening> {
+        let all = std::mem::take(&mut self.nodes).into_values().flatten();
+        all.map(|(_, listening)| listening).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::failure::Code;
+    use super::super::replies::Reply;
+    use super::*;
+    use crate::base::cancel::Cancel;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::thread;
+    use std::time::Duration;
+
+    fn in_time() -> Deadline {
+        Deadline::after(Duration::from_secs(20))
+    }
+
+    fn over() -> Deadline {
+        Deadline::after(Duration::ZERO)
+    }
+
+    #[test]
+    fn caller_waits_for_all_answers() {
+        let slot = AnswerSlot::new(2);
+        let answers = thread::scope(|scope| {
+            let waits = scope.spawn(|| slot.wait(&in_time()));
+            slot.answer(Ok(Reply::Done));
+            slot.answer(Err(Code::NoNode));
+            waits.join().unwrap()
+        });
+        assert_eq!(answers.unwrap(), [Ok(Reply::Done), Err(Code::NoNode)]);
+    }
+
+    #[test]
+    fn answers_that_are_there_at_the_deadline_count() {
+        let slot = AnswerSlot::new(1);
+        slot.answer(Ok(Reply::Done));
+        slot.fail(Failure::Ended);
+        assert!(slot.wait(&over()).is_ok());
+    }
+
+    #[test]
+    fn late_answers_are_nobodys() {
+        let slot = AnswerSlot::new(2);
+        slot.answer(Ok(Reply::Done));
+        assert!(matches!(slot.wait(&over()), Err(Failure::TimedOut)));
+        slot.answer(Ok(Reply::Done));
+    }
+
+    #[test]
+    fn failure_is_told_when_an_answer_is_missing() {
+        let slot = AnswerSlot::new(2);
+        slot.answer(Ok(Reply::Done));
+        slot.fail(Failure::Ended);
+        slot.fail(Failure::TimedOut);
+        assert!(matches!(slot.wait(&in_time()), Err(Failure::Ended)));
+    }
+
+    #[test]
+    fn cancel_ends_waits() {
+        let (slot, watcher, cancel) = (AnswerSlot::new(1), Watcher::new(), Cancel::default());
+        let until = Deadline::NEVER.or(&cancel);
+        thread::scope(|scope| {
+            let waits = [
+                scope.spawn(|| slot.wait(&until).is_err()),
+                scope.spawn(|| watcher.wait(&until).is_none()),
+            ];
+            cancel.set();
+            assert!(waits.into_iter().all(|one| one.join().unwrap()));
+        });
+    }
+
+    #[test]
+    fn first_event_counts() {
+        let calls = Arc::new(AtomicU32::new(0));
+        let counted = calls.clone();
+        let watcher = Watcher::calling(move |_| _ = counted.fetch_add(1, Ordering::SeqCst));
+        assert_eq!(watcher.wait(&over()), None);
+        watcher.listening().tell(Told::Changed);
+        watcher.listening().tell(Told::ConnectionLost);
+        assert_eq!(watcher.wait(&in_time()), Some(Told::Changed));
+        assert_eq!(calls.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn watcher_stands_from_the_answer_to_the_first_event() {
+        let watcher = Watcher::new();
+        let listening = watcher.listening();
+        assert!(!watcher.stands());
+        listening.set();
+        assert!(watcher.stands());
+        listening.tell(Told::ConnectionLost);
+        listening.set();
+        assert!(!watcher.stands());
+    }
+
+    #[test]
+    fn waiter_is_woken() {
+        let watcher = Watcher::new();
+        let listening = watcher.listening();
+        thread::scope(|scope| {
+            let waits = scope.spawn(|| watcher.wait(&in_time()));
+            listening.tell(Told::ConnectionLost);
+            assert_eq!(waits.join().unwrap(), Some(Told::ConnectionLost));
+        });
+    }
+
+    #[test]
+    fn nobody_is_told_when_all_clones_are_gone() {
+        let watcher = Watcher::new();
+        let listening = watcher.listening();
+        let clone = watcher.clone();
+        drop(watcher);
+        assert!(listening.is_alive());
+        drop(clone);
+        assert!(!listening.is_alive());
+        listening.tell(Told::Changed);
+    }
+
+    #[test]
+    fn event_is_for_those_that_watch_just_that() {
+        for (event, data, children) in [
+            (Event::Changed(Watched::Data), true, false),
+            (Event::Changed(Watched::Children), false, true),
+            (Event::Deleted, true, true),
+        ] {
+            let mut watches = Watches::default();
+            let watchers = [Watched::Data, Watched::Children].map(|watched| {
+                let watcher = Watcher::new();
+                watches.add("/a".to_owned(), watched, watcher.listening());
+                watcher
+            });
+            let other = Watcher::new();
+            watches.add("/b".to_owned(), Watched::Data, other.listening());
+            let tell = |told: Vec<Listening>| told.iter().for_each(|one| one.tell(Told::Changed));
+            tell(watches.take(event, "/a"));
+            let told = watchers.map(|watcher| watcher.told().is_some());
+            assert_eq!(told, [data, children], "{event:?}");
+            assert_eq!(other.told(), None);
+            assert!(watches.take(event, "/a").is_empty());
+        }
+    }
+
+    #[test]
+    fn those_that_left_are_forgotten() {
+        let mut watches = Watches::default();
+        let stays = Watcher::new();
+        watches.add("/stays".to_owned(), Watched::Data, stays.listening());
+        for number in 0..10_000 {
+            let leaves = Watcher::new();
+            watches.add(format!("/{number}"), Watched::Data, leaves.listening());
+            watches.add("/a".to_owned(), Watched::Data, leaves.listening());
+        }
+        assert!(watches.nodes.len() <= 2 * FEW);
+        assert_eq!(watches.nodes["/a"].len(), 1);
+        let all = watches.take_all();
+        all.iter().for_each(|one| one.tell(Told::ConnectionLost));
+        assert_eq!(stays.told(), Some(Told::ConnectionLost));
+    }
+}
