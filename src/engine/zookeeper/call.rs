@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use super::children::Children;
 use super::client::{Failure, Op, Replies, Session};
-use super::kept;
+use super::contents::{Card, Children};
 use super::locks::{Locks, Name};
 use super::nodes;
-use super::owners::Card;
 use crate::base::clock::Deadline;
 use crate::base::value::Stored;
 use crate::engine::Request;
@@ -165,7 +163,7 @@ impl<'a> Call<'a> {
                 continue;
             }
             let now = self.leaders_now(name)?;
-            let left = kept::times_left(self.locks, name, line, now, &self.deadline)?;
+            let left = self.locks.times_left(name, line, now, &self.deadline)?;
             let is_over = |entry: &Entry| left.get(&entry.id).is_some_and(|left| left.is_zero());
             let gone = line.0.extract_if(.., |entry| is_over(entry));
             over.extend(gone.map(|entry| Op::delete(name.child(&entry.id))));

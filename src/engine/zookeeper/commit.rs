@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use super::call::Call;
 use super::client::{Change, Code, Failure, Op, Refused, Session, Watcher};
-use super::kept;
+use super::contents::{kept_content, mark};
 use super::leases::{are_there, is_lost, renew};
 use super::line_store::ZooKeeperStore;
 use super::locks::{Locks, Name, RETRY};
 use super::nodes::{self, HELD, VALUE};
-use super::owners::mark;
 use crate::base::claim::Mode;
 use crate::base::clock::Deadline;
 use crate::base::error::Result as PublicResult;
@@ -166,7 +165,7 @@ impl<'a> Committing<'a> {
             Write::Leave => {}
             Write::Keep(time) => {
                 let kept = name.child(&nodes::kept(&entry.id));
-                self.push(Does::Keep, Change::create(kept, kept::content(time)));
+                self.push(Does::Keep, Change::create(kept, kept_content(time)));
             }
             Write::Become { mode, token } => {
                 let own = nodes::replaced(&entry.id, mode, uuid_of(self.request.owner));
@@ -344,10 +343,10 @@ fn resume(
     let own: Vec<_> = own
         .map(|(name, entry)| (name.child(&entry.id), entry))
         .collect();
-    if own.iter().any(|(path, _)| locks.leftovers.has(path)) {
+    let paths: Vec<_> = own.iter().map(|(path, _)| path.clone()).collect();
+    if locks.deletes(&paths) {
         return Ok(false);
     }
-    let paths: Vec<_> = own.iter().map(|(path, _)| path.clone()).collect();
     locks.owners.asks(request.owner, id);
     let until = locks.clock.now().plus(request.ttl);
     locks.owners.may_have(request.owner, &paths, until);

@@ -5,13 +5,12 @@
 //! finds the `held` of an owner that isn't in line any more knows that this one never released the lock.
 
 use super::call::{Call, Seen};
-use super::children::Children;
 use super::client::{Change, Code, Failure, Kind, Op, Replies, Reply};
-use super::leave::give_up_held;
+use super::contents::{Children, LeadersClock, mark, marked};
+use super::leases::give_up_held;
 use super::locks::Name;
-use super::looks::LeadersClock;
 use super::nodes::{self, HELD};
-use super::owners::{Nodes, mark, marked};
+use super::owners::Nodes;
 use super::sweep::sweep_if_due;
 use crate::base::clock::BootInstant;
 use crate::base::owner::Owner;
@@ -218,7 +217,7 @@ impl Call<'_> {
         let (paths, created): (Vec<_>, Vec<_>) = own.into_iter().unzip();
         owners.asks(owner, self.session.id());
         owners.has(owner, paths.clone());
-        if paths.iter().any(|path| self.locks.leftovers.has(path)) {
+        if self.locks.deletes(&paths) {
             // They are about to be deleted: its lease was over.
             return self.gone(seen);
         }

@@ -5,14 +5,16 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::call::Call;
-use super::client::Failure;
-use super::leave;
+use super::client::{Failure, Op, Watcher};
+use super::contents::{Card, Children};
+use super::leases;
 use super::locks::Locks;
-use super::watch::NodeWatch;
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::base::owner::Owner;
-use crate::engine::line::{Blocker, HAND_OVERS, LineStore, Snapshot, Step, Watched, When, Why};
+use crate::engine::line::{
+    Blocker, HAND_OVERS, LineStore, LineWatch, Snapshot, Step, Watched, When, Why,
+};
 use crate::engine::{Capabilities, Request, Revocations, Unanswered};
 
 /// For how long the end of a locker waits until the servers know of it.
@@ -91,7 +93,7 @@ impl LineStore for ZooKeeperStore {
 
     fn leave(&self, request: Request<'_>, deadline: &Deadline) -> Result<(), Unanswered> {
         let deadline = self.0.gives_up_by(deadline);
-        let left = leave::leave(&self.0, request, &deadline);
+        let left = leases::leave(&self.0, request, &deadline);
         left.map_err(|failure| self.0.unanswered(request, failure))
     }
 
@@ -133,6 +135,69 @@ impl ZooKeeperStore {
         let call = Call::new(&self.0, request, deadline);
         let step = call.and_then(|call| ask(&call));
         step.map_err(|failure| self.0.unanswered(request, failure))
+    }
+}
+
+/// A watch of the node in a waiter's way, or of all nodes of a name.
+pub(super) struct NodeWatch {
+    /// Of which name of the request.
+    name: usize,
+    /// `None`: all nodes of the name, and each change is one to hear of anew.
+    node: Option<String>,
+    watcher: Watcher,
+}
+
+impl NodeWatch {
+    pub(super) fn begin(
+        call: &Call<'_>,
+        blocker: &Blocker,
+        seen: &Snapshot,
+    ) -> Result<Watched<Self>, Failure> {
+        let (name, line) = (&call.names[blocker.name], &seen.lines[blocker.name]);
+        let node = blocker.ahead.first().filter(|_| blocker.is_one);
+        let watcher = Watcher::new();
+        let watching = match node {
+            Some(node) => Op::watch(&name.child(node), watcher.clone()),
+            None => Op::Children {
+                path: name.path.clone(),
+                watch: Some(watcher.clone()),
+            },
+        };
+        let first = Op::get(name.child(&line.0[0].id));
+        let mut replies = call.ask(&[watching, first])?;
+        let is_current = match node {
+            Some(_) => replies.data()?.is_some(),
+            None => {
+                let now = Children::of(replies.children()?).line;
+                let is_there = |id: &String| now.0.iter().any(|entry| entry.id == *id);
+                line.0.iter().all(|entry| is_there(&entry.id))
+            }
+        };
+        // Without its session it has no place any more.
+        let nodes = call.locks.owners.get(call.request.owner);
+        let is_in_line = nodes.is_some_and(|nodes| nodes.session == call.session.id());
+        let holder = replies.data()?.map(|(card, _)| Card::of(&card).owner);
+        let holder = holder.map(|owner| owner.holder().to_owned());
+        Ok(Watched {
+            watch: NodeWatch {
+                name: blocker.name,
+                node: node.cloned(),
+                watcher,
+            },
+            is_current: is_current && is_in_line,
+            holder: holder.filter(|holder| !holder.is_empty()),
+        })
+    }
+}
+
+impl LineWatch for NodeWatch {
+    fn goes_on_for(&mut self, blocker: &Blocker, _seen: &Snapshot) -> bool {
+        let is_same = blocker.is_one && blocker.ahead.first() == self.node.as_ref();
+        is_same && blocker.name == self.name && self.watcher.told().is_none()
+    }
+
+    fn wait(&mut self, until: &Deadline) -> Result<bool> {
+        Ok(self.watcher.wait(until).is_some())
     }
 }
 

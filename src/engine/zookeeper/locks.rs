@@ -1,33 +1,36 @@
 //! What all parts of the engine share: the session, the owners of this process, and what is asked for a name.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::children::Children;
 use super::client::{
     Change, Code, Failure, Kind, Op, Refused, Replies, Reply, Session, Told, Watcher,
 };
-use super::leftovers::{Deletes, Leftovers};
-use super::looks::{LeadersClock, Looks};
+use super::contents::{Card, Children, LeadersClock, left};
 use super::nodes;
-use super::owners::{Card, Owners};
+use super::owners::Owners;
 use super::sessions::Sessions;
+use super::teller::Teller;
 use crate::base::cancel::Cancel;
 use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::error::Error;
+use crate::base::limits::DEFERRED_PAUSES;
 use crate::base::name::Key;
 use crate::base::owner::Owner;
 use crate::base::sys::sync::Mutex;
-use crate::engine::line::uuid_of;
-use crate::engine::{Request, Unanswered};
+use crate::engine::line::{Line, uuid_of};
+use crate::engine::{Request, Telling, Unanswered};
 
 /// What all parts of the engine share.
 pub(super) struct Locks {
     pub(super) owners: Owners,
-    pub(super) leftovers: Leftovers,
-    pub(super) looks: Looks,
+    /// Nodes that are still to be deleted, after their owners have lost them to time.
+    leftovers: Mutex<Vec<String>>,
+    deletes: Teller,
+    /// When this locker looks next whether a namespace is to be swept.
+    pub(super) sweeps: Mutex<HashMap<Box<str>, BootInstant>>,
     pub(super) contended: Contended,
     pub(super) clock: Arc<dyn Clock>,
     sessions: Sessions,
@@ -88,11 +91,12 @@ impl Locks {
     }
 
     fn of(sessions: Sessions, ttl: Duration, clock: Arc<dyn Clock>) -> Arc<Self> {
-        let (owners, leftovers, looks, contended, closed) = Default::default();
+        let (owners, leftovers, deletes, sweeps, contended, closed) = Default::default();
         Arc::new(Locks {
             owners,
             leftovers,
-            looks,
+            deletes,
+            sweeps,
             contended,
             clock,
             sessions,
@@ -158,7 +162,7 @@ impl Locks {
     /// Has the nodes deleted of leases that nobody has renewed in time. `held` stays: the next is told.
     fn end_overdue(self: &Arc<Self>) {
         for nodes in self.owners.take_overdue(self.clock.now()) {
-            self.leftovers.leave(self, nodes.paths);
+            self.delete_soon(nodes.paths);
         }
     }
 
@@ -176,13 +180,31 @@ impl Locks {
             let told: Vec<_> = names.map(|name| format!("{name}/{broken}")).collect();
             paths.extend(told);
         }
-        self.leftovers.leave(self, paths);
+        self.delete_soon(paths);
+    }
+
+    fn delete_soon(self: &Arc<Self>, paths: Vec<String>) {
+        if paths.is_empty() {
+            return;
+        }
+        self.leftovers.lock().extend(paths);
+        let locks = Arc::downgrade(self);
+        let job = move || delete(&locks);
+        if let Err(e) = self.deletes.start([Box::new(job) as Telling]) {
+            log::warn!("no thread to delete the nodes of leases that have ended: {e}");
+        }
+    }
+
+    /// Whether one of these is about to be deleted.
+    pub(super) fn deletes(&self, paths: &[String]) -> bool {
+        let leftovers = self.leftovers.lock();
+        paths.iter().any(|path| leftovers.contains(path))
     }
 
     /// The locker is gone: the session ends at once, if nobody goes on with what it has.
     pub(super) fn close(&self, deadline: &Deadline) {
         self.closed.set();
-        if self.owners.is_empty() && self.leftovers.is_empty() {
+        if self.owners.is_empty() && self.leftovers.lock().is_empty() {
             self.sessions.close(deadline);
         }
     }
@@ -243,13 +265,33 @@ impl Locks {
         Ok(Children::of(replies.children()?))
     }
 
+    /// For how long each kept place of a line lasts, by its node. One that is gone is over.
+    pub(super) fn times_left(
+        self: &Arc<Self>,
+        name: &Name,
+        line: &Line,
+        leaders_now: i64,
+        deadline: &Deadline,
+    ) -> Result<HashMap<String, Duration>, Failure> {
+        let kept = line.0.iter().filter(|entry| entry.is_kept());
+        let kept: Vec<_> = kept.map(|entry| entry.id.clone()).collect();
+        let requests: Vec<_> = kept.iter().map(|node| Op::get(name.child(node))).collect();
+        let mut replies = self.call_again(&requests, deadline)?;
+        let time_left = |node| {
+            let found = replies.data()?;
+            let left = found.map(|(content, stat)| left(&content, &stat, leaders_now));
+            Ok((node, left.unwrap_or_default()))
+        };
+        kept.into_iter().map(time_left).collect()
+    }
+
     /// The owner's locks were broken: the nodes that tell so are no longer needed.
     pub(super) fn heard_of_break(self: &Arc<Self>, request: Request<'_>) {
         let node = nodes::broken(uuid_of(request.owner));
         let names = self.names(request).into_iter();
         self.owners.set_broken(request.owner.as_str());
         let paths = names.map(|name| name.child(&node)).collect();
-        self.leftovers.leave(self, paths);
+        self.delete_soon(paths);
     }
 
     /// Makes the nodes of these names, and those above them.
@@ -350,20 +392,30 @@ impl Locks {
     }
 }
 
-impl Deletes for Locks {
-    fn leftovers(&self) -> &Leftovers {
-        &self.leftovers
-    }
-
-    fn closed(&self) -> &Cancel {
-        &self.closed
-    }
-
-    fn delete(self: &Arc<Self>, paths: &[String], deadline: &Deadline) -> bool {
+/// Deletes what is left over, until there is an answer: what is gone already, or what this user may not delete, is done with.
+fn delete(locks: &Weak<Locks>) {
+    let mut pauses = DEFERRED_PAUSES.waits();
+    while let Some(locks) = locks.upgrade().filter(|locks| !locks.closed.is_set()) {
+        let paths = locks.leftovers.lock().clone();
+        if paths.is_empty() {
+            return;
+        }
         let requests: Vec<_> = paths.iter().cloned().map(Op::delete).collect();
-        self.call(&requests, deadline).is_ok()
+        let until = Deadline::after(TRY).or(&locks.closed);
+        if locks.call(&requests, &until).is_ok() {
+            let mut leftovers = locks.leftovers.lock();
+            leftovers.retain(|path| !paths.contains(path));
+            continue;
+        }
+        let pause = pauses.next().unwrap_or(DEFERRED_PAUSES.cap);
+        let until = Deadline::after(pause).or(&locks.closed);
+        drop(locks);
+        until.sleep(pause);
     }
 }
+
+/// What one try to delete may take.
+const TRY: Duration = Duration::from_secs(2);
 
 /// The pause before what the connection's loss has ended is tried again.
 pub(super) const RETRY: Duration = Duration::from_millis(10);

@@ -22,25 +22,20 @@ use crate::engine::line::LineEngine;
 
 mod address;
 mod call;
-mod children;
 mod client;
 mod commit;
+mod contents;
 mod diagnosis;
 mod enter;
-mod kept;
 mod leases;
-mod leave;
-mod leftovers;
 mod line_store;
 mod locks;
-mod looks;
 mod nodes;
 mod operators;
 mod owners;
 mod sessions;
 mod sweep;
 mod teller;
-mod watch;
 
 /// Opens the session, so that a wrong URL, login, address or ttl is told now.
 pub(super) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>> {

@@ -3,15 +3,12 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::children::Children;
 use super::client::{Change, Code, Failure, Op, Stat};
+use super::contents::{Card, Children, LeadersClock, left, marked};
 use super::diagnosis;
-use super::kept;
 use super::line_store::ZooKeeperStore;
 use super::locks::Name;
-use super::looks::LeadersClock;
 use super::nodes::{self, HELD, VALUE};
-use super::owners::{Card, marked};
 use crate::base::clock::Deadline;
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result as PublicResult;
@@ -112,7 +109,7 @@ impl Contents {
         match (self.get(&entry.id), leaders_now) {
             (None, _) => !self.asked_for(&entry.id),
             (Some((content, stat)), Some(now)) if entry.is_kept() => {
-                !kept::left(content, stat, now).is_zero()
+                !left(content, stat, now).is_zero()
             }
             _ => true,
         }
@@ -238,11 +235,23 @@ impl ZooKeeperStore {
         for (name, place) in names.into_iter().zip(places) {
             let mut line = Children::of(replies.children()?).line;
             if line.0.iter().any(Entry::is_kept) {
-                line = kept::current_line(&self.0, &place, deadline)?;
+                line = self.current_line(&place, deadline)?;
             }
             taken.extend((!line.0.is_empty()).then_some(name));
         }
         Ok(taken)
+    }
+
+    /// The line of a name as the leader has it, without the places that are over.
+    fn current_line(&self, name: &Name, deadline: &Deadline) -> Result<Line, Failure> {
+        let mut line = self.0.children(name, deadline)?.line;
+        if line.0.iter().any(Entry::is_kept) {
+            let LeadersClock(now, _) = self.0.leaders_clock(name, deadline)?;
+            let left = self.0.times_left(name, &line, now, deadline)?;
+            let is_over = |entry: &Entry| left.get(&entry.id).is_some_and(Duration::is_zero);
+            line.0.retain(|entry| !is_over(entry));
+        }
+        Ok(line)
     }
 }
 
@@ -297,7 +306,7 @@ fn facts_of(entry: &Entry, contents: &Contents, leaders_now: Option<i64>) -> Fac
         held_for: passed(own.map_or(stat.ctime, |(_, held)| held.mtime)),
         waited_for: passed(stat.ctime),
         remaining: match entry.is_kept() {
-            true => leaders_now.map(|now| kept::left(content, stat, now)),
+            true => leaders_now.map(|now| left(content, stat, now)),
             // Its session may end as late as that, if it isn't there any more.
             false => Some(Duration::from_millis(Card::of(content).ttl_millis)),
         },

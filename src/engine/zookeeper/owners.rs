@@ -13,13 +13,12 @@ use std::fmt;
 use std::sync::Weak;
 
 use super::client::Watcher;
-use super::looks::LeadersClock;
+use super::contents::LeadersClock;
 use super::teller::Teller;
 use crate::base::clock::BootInstant;
 use crate::base::error::LostReason;
 use crate::base::owner::Owner;
 use crate::base::sys::sync::Mutex;
-use crate::engine::line::uuid_of;
 use crate::engine::{Revocations, Telling};
 
 /// The owners of this process that have nodes, or may have some.
@@ -281,50 +280,6 @@ impl fmt::Debug for Owners {
             .field("count", &count)
             .finish_non_exhaustive()
     }
-}
-
-/// What is in an owner's node: itself, for how long its lease lasts without renewal, and the token of a lease that isn't of its
-/// own place in the order of all.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Card {
-    pub(super) owner: Owner,
-    pub(super) ttl_millis: u64,
-    pub(super) token: Option<u64>,
-}
-
-impl Card {
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let mut text = format!("{}\n{}", self.owner.as_str(), self.ttl_millis);
-        if let Some(token) = self.token {
-            text.push_str(&format!("\n{token}"));
-        }
-        text.into_bytes()
-    }
-
-    /// Of a node that somebody else has written, what is understood.
-    pub(super) fn of(bytes: &[u8]) -> Self {
-        let text = String::from_utf8_lossy(bytes);
-        let mut lines = text.split('\n');
-        Card {
-            owner: Owner::from_text(lines.next().unwrap_or_default()),
-            ttl_millis: lines.next().and_then(|ttl| ttl.parse().ok()).unwrap_or(0),
-            token: lines.next().and_then(|token| token.parse().ok()),
-        }
-    }
-}
-
-/// What `held` says: who was let in, and whether that one was told that the one before never released the lock.
-pub(super) fn mark(owner: &Owner, abandoned: bool) -> Vec<u8> {
-    let uuid = uuid_of(owner);
-    let told = if abandoned { "\nabandoned" } else { "" };
-    format!("{uuid}{told}").into_bytes()
-}
-
-/// Who that is, and whether it was told so.
-pub(super) fn marked(bytes: &[u8]) -> (String, bool) {
-    let text = String::from_utf8_lossy(bytes);
-    let (uuid, told) = text.split_once('\n').unwrap_or((&text, ""));
-    (uuid.to_owned(), told == "abandoned")
 }
 
 #[cfg(test)]

@@ -11,16 +11,15 @@
 //! - A name has to be without nodes, or servers refuse to delete it. Whoever finds no name makes it again. Names that have had
 //!   nodes are deleted by the servers.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::children::Children;
 use super::client::{Change, Failure, Op, Stat};
-use super::kept;
+use super::contents::{Children, LeadersClock, left};
 use super::locks::{Locks, Name};
-use super::looks::LeadersClock;
 use super::nodes::{self, HELD};
-use crate::base::clock::Deadline;
+use crate::base::clock::{BootInstant, Deadline};
 use crate::base::limits::ABANDONMENT;
 use crate::base::sys;
 use crate::engine::line::Entry;
@@ -31,6 +30,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// A namespace with more names isn't swept: their list would be longer than a frame may be, or take the session's thread long.
 const MOST_NAMES: i32 = 100_000;
+
+/// So often a locker looks whether a namespace is to be swept.
+const EVERY: Duration = Duration::from_secs(3600);
 
 /// What one question of a sweep may take.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -46,7 +48,7 @@ enum Kind {
 
 /// An owner was let in to that name of the namespace. If it is time to look, a thread does, and sweeps it if that is due.
 pub(super) fn sweep_if_due(locks: &Arc<Locks>, namespace: &str, name: &Name) {
-    if !locks.looks.is_time(namespace, locks.clock.now()) {
+    if !is_time(&mut locks.sweeps.lock(), namespace, locks.clock.now()) {
         return;
     }
     let (locks, name) = (locks.clone(), name.clone());
@@ -58,6 +60,15 @@ pub(super) fn sweep_if_due(locks: &Arc<Locks>, namespace: &str, name: &Name) {
             Sweep { locks, path, clock }.run();
         }
     });
+}
+
+/// Whether it is time. Then it isn't for a while.
+fn is_time(next: &mut HashMap<Box<str>, BootInstant>, namespace: &str, now: BootInstant) -> bool {
+    let is_time = next.get(namespace).is_none_or(|next| *next <= now);
+    if is_time {
+        next.insert(namespace.into(), now.plus(EVERY));
+    }
+    is_time
 }
 
 /// One look at a namespace.
@@ -195,7 +206,7 @@ fn candidates(children: &Children) -> Vec<(Kind, String)> {
 
 fn is_garbage(kind: Kind, content: &[u8], stat: &Stat, leaders_now: i64) -> bool {
     match kind {
-        Kind::Kept => kept::left(content, stat, leaders_now).is_zero(),
+        Kind::Kept => left(content, stat, leaders_now).is_zero(),
         Kind::Old => is_old(stat.mtime, leaders_now),
     }
 }
@@ -276,5 +287,15 @@ mod tests {
             ..swept(0)
         };
         assert!(!is_due(&crowded, 8));
+    }
+
+    #[test]
+    fn each_namespace_is_looked_at_once_an_hour() {
+        let (mut next, now) = (HashMap::new(), BootInstant::START);
+        let mut is_time = |namespace, now| is_time(&mut next, namespace, now);
+        assert!(is_time("a", now) && is_time("b", now));
+        assert!(!is_time("a", now.plus(EVERY / 2)));
+        assert!(is_time("a", now.plus(EVERY)));
+        assert!(!is_time("a", now.plus(EVERY)));
     }
 }

@@ -1,10 +1,11 @@
-//! Calls of the user's code, which may block: an observer, or a logger.
+//! What may block, and is done in its order by a thread that begins with the first and ends with the last: calls of the user's
+//! code, which is an observer, or a logger; and to delete nodes.
 //!
-//! They are made in their order, by a thread that begins with the first and ends with the last. The thread of the session makes
-//! none of them: while it is blocked, no lease of its locker is proven.
+//! The thread of the session does none of this: while it is blocked, no lease of its locker is proven.
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::base::sys;
 use crate::base::sys::sync::Mutex;
 use crate::engine::Telling;
 
-/// Makes calls of the user's code on a thread of its own.
+/// Makes calls on a thread of its own.
 #[derive(Clone, Default)]
 pub(super) struct Teller(Arc<Mutex<Queue>>);
 
@@ -26,20 +27,26 @@ struct Queue {
 const MOST: usize = 256;
 
 impl Teller {
-    /// Makes these calls soon.
+    /// Makes these calls of the user's code soon.
     pub(super) fn tell(&self, calls: impl IntoIterator<Item = Telling>) {
-        let mut queue = self.0.lock();
-        queue.calls.extend(calls);
-        if queue.calls.is_empty() || queue.has_worker {
-            return;
-        }
-        queue.has_worker = true;
-        drop(queue);
-        let teller = self.clone();
-        if sys::spawn("crosslock-zk-tell", move || teller.work()).is_err() {
+        if self.start(calls).is_err() {
             // Here is better than never.
             self.work();
         }
+    }
+
+    /// Makes these calls soon. Without a thread for them they are made with the next.
+    pub(super) fn start(&self, calls: impl IntoIterator<Item = Telling>) -> io::Result<()> {
+        let mut queue = self.0.lock();
+        queue.calls.extend(calls);
+        if queue.calls.is_empty() || queue.has_worker {
+            return Ok(());
+        }
+        let teller = self.clone();
+        // It waits for the lock.
+        let started = sys::spawn("crosslock-zk-tell", move || teller.work());
+        queue.has_worker = started.is_ok();
+        started
     }
 
     /// Logs that soon, if anybody reads it.
