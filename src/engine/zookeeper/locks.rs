@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::client::{
-    Change, Code, Failure, Kind, Op, Refused, Replies, Reply, Session, Told, Watcher,
+    Change, Code, Failure, Kind, News, Op, Refused, Replies, Reply, Session, Told, Watcher,
 };
 use super::contents::{Card, Children, LeadersClock, left};
 use super::nodes;
@@ -146,15 +146,11 @@ impl Locks {
     /// Has guards hear of the session's end, and leases end that nobody renews.
     fn watch_over(self: &Arc<Self>, session: &Arc<Session>) {
         let (locks, id) = (Arc::downgrade(self), session.id());
-        let at_end = locks.clone();
-        session.on_end(move || {
-            if let Some(locks) = at_end.upgrade() {
-                locks.owners.session_ended(id);
-            }
-        });
-        session.on_beat(move || {
-            if let Some(locks) = locks.upgrade() {
-                locks.end_overdue();
+        session.listen(move |news| {
+            let Some(locks) = locks.upgrade() else { return };
+            match news {
+                News::Beat => locks.end_overdue(),
+                News::Expired => locks.owners.session_ended(id),
             }
         });
     }
@@ -289,7 +285,7 @@ impl Locks {
     pub(super) fn heard_of_break(self: &Arc<Self>, request: Request<'_>) {
         let node = nodes::broken(uuid_of(request.owner));
         let names = self.names(request).into_iter();
-        self.owners.set_broken(request.owner.as_str());
+        self.owners.set_broken(request.owner);
         let paths = names.map(|name| name.child(&node)).collect();
         self.delete_soon(paths);
     }
@@ -361,9 +357,9 @@ impl Locks {
         Watcher::calling(move |told| {
             let Some(locks) = locks.upgrade() else { return };
             match told {
-                Told::Changed => locks.owners.node_is_gone(owner.as_str(), true),
-                Told::Deleted => locks.owners.node_is_gone(owner.as_str(), false),
-                Told::ConnectionLost => locks.owners.watch_is_lost(owner.as_str()),
+                Told::Changed => locks.owners.node_is_gone(&owner, true),
+                Told::Deleted => locks.owners.node_is_gone(&owner, false),
+                Told::ConnectionLost => locks.owners.watch_is_lost(&owner),
             }
         })
     }

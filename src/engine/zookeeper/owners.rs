@@ -84,81 +84,78 @@ impl Owners {
 
     /// It has just these.
     pub(super) fn has(&self, owner: &Owner, paths: Vec<String>) {
-        if let Some(nodes) = self.all.lock().owners.get_mut(owner.as_str()) {
+        self.change(owner, |nodes| {
             (nodes.paths, nodes.is_unclear) = (paths, false);
             nodes.is_deleting = false;
-        }
+        });
     }
 
     /// A question is on the wire that makes these, perhaps in the place of others. Without an answer it has a lease at most
     /// until then: nobody may ask again, and the session goes on.
     pub(super) fn may_have(&self, owner: &Owner, paths: &[String], until: BootInstant) {
-        if let Some(nodes) = self.all.lock().owners.get_mut(owner.as_str()) {
+        self.change(owner, |nodes| {
             nodes.paths.retain(|path| !paths.contains(path));
             nodes.paths.extend_from_slice(paths);
             nodes.at_most_until = Some(until);
-        }
+        });
     }
 
     /// It was let in. False if it has lost that meanwhile.
     pub(super) fn let_in(&self, owner: &Owner, until: BootInstant, watchers: Vec<Watcher>) -> bool {
-        let mut all = self.all.lock();
-        let Some(nodes) = all.owners.get_mut(owner.as_str()) else {
-            return false;
+        let let_in = |nodes: &mut Nodes| {
+            nodes.until = Some(until);
+            if !watchers.is_empty() {
+                nodes.watchers = watchers;
+            }
         };
-        nodes.until = Some(until);
-        if !watchers.is_empty() {
-            nodes.watchers = watchers;
-        }
-        true
+        self.change(owner, let_in).is_some()
     }
 
     /// That session was proven, so its lease lasts until then. False if it has none, or has nodes that end with another session:
     /// servers may keep them for a while when that one's time is over, and the next one proves nothing of them.
     pub(super) fn renewed(&self, owner: &Owner, session: i64, until: BootInstant) -> bool {
-        let mut all = self.all.lock();
-        let nodes = all.owners.get_mut(owner.as_str());
-        let nodes = nodes.filter(|nodes| nodes.session == session);
-        let end = nodes.and_then(|nodes| nodes.until.as_mut());
-        match end {
-            Some(end) => *end = until.max(*end),
-            None => return false,
-        }
-        true
+        let renewed = self.change(owner, |nodes| {
+            let is_same = nodes.session == session;
+            let end = nodes.until.as_mut().filter(|_| is_same)?;
+            *end = until.max(*end);
+            Some(())
+        });
+        renewed.flatten().is_some()
     }
 
     /// Whether its nodes are to be watched anew.
     pub(super) fn is_unwatched(&self, owner: &Owner) -> bool {
-        let all = self.all.lock();
-        let nodes = all.owners.get(owner.as_str());
-        nodes.is_some_and(|nodes| nodes.watchers.is_empty() && !nodes.is_deleting)
+        let is_unwatched = |nodes: &mut Nodes| nodes.watchers.is_empty() && !nodes.is_deleting;
+        self.change(owner, is_unwatched) == Some(true)
     }
 
     /// Whether servers watch all of its nodes, in that session, and have told nothing.
     pub(super) fn is_watched(&self, owner: &Owner, session: i64) -> bool {
-        let all = self.all.lock();
-        all.owners.get(owner.as_str()).is_some_and(|nodes| {
+        let is_watched = self.change(owner, |nodes| {
             let stand = nodes.watchers.iter().filter(|one| one.stands()).count();
             let is_known = nodes.session == session && !nodes.is_unclear && !nodes.is_deleting;
             is_known && stand > 0 && stand == nodes.paths.len()
-        })
+        });
+        is_watched == Some(true)
     }
 
     /// They hear that its nodes are gone.
     pub(super) fn watched(&self, owner: &Owner, watchers: Vec<Watcher>) {
-        if let Some(nodes) = self.all.lock().owners.get_mut(owner.as_str())
-            && !watchers.is_empty()
-            && !nodes.is_deleting
-        {
-            nodes.watchers = watchers;
-        }
+        self.change(owner, |nodes| {
+            if !watchers.is_empty() && !nodes.is_deleting {
+                nodes.watchers = watchers;
+            }
+        });
     }
 
-    /// Changes what is known of an owner, unless it has nothing any more.
-    pub(super) fn change(&self, owner: &Owner, change: impl FnOnce(&mut Nodes)) {
-        if let Some(nodes) = self.all.lock().owners.get_mut(owner.as_str()) {
-            change(nodes);
-        }
+    /// Changes what is known of an owner, or looks at it, unless it has nothing any more.
+    pub(super) fn change<T>(
+        &self,
+        owner: &Owner,
+        change: impl FnOnce(&mut Nodes) -> T,
+    ) -> Option<T> {
+        let mut all = self.all.lock();
+        all.owners.get_mut(owner.as_str()).map(change)
     }
 
     pub(super) fn get(&self, owner: &Owner) -> Option<Nodes> {
@@ -181,12 +178,12 @@ impl Owners {
     }
 
     /// Somebody broke its lock.
-    pub(super) fn set_broken(&self, owner: &str) {
+    pub(super) fn set_broken(&self, owner: &Owner) {
         let mut all = self.all.lock();
         if all.broken.len() == MOST_BROKEN {
             all.broken.pop_front();
         }
-        all.broken.push_back(owner.into());
+        all.broken.push_back(owner.as_str().into());
     }
 
     /// Takes out the nodes of leases that nobody has renewed in time.
@@ -210,40 +207,35 @@ impl Owners {
     }
 
     /// A node of the owner was deleted, or was told that it will be.
-    pub(super) fn node_is_gone(&self, owner: &str, is_broken: bool) {
-        {
-            let all = self.all.lock();
-            // One that isn't here any more has released it.
-            let nodes = all.owners.get(owner);
-            let tells = |nodes: &Nodes| nodes.until.is_some() && (is_broken || !nodes.is_deleting);
-            if !nodes.is_some_and(tells) {
-                return;
-            }
+    pub(super) fn node_is_gone(&self, owner: &Owner, is_broken: bool) {
+        // One that isn't here any more has released it.
+        let is_told = self.change(owner, |nodes| {
+            nodes.until.is_some() && (is_broken || !nodes.is_deleting)
+        });
+        if is_told != Some(true) {
+            return;
         }
+        let reason = match is_broken {
+            true => LostReason::Broken,
+            false => LostReason::NotOwner,
+        };
         if is_broken {
             self.set_broken(owner);
         }
-        let reason = if is_broken {
-            LostReason::Broken
-        } else {
-            LostReason::NotOwner
-        };
-        self.revoked(&[owner], reason);
+        self.revoked(&[owner.as_str()], reason);
     }
 
     /// It deletes nodes of its own, which nobody is to be told of, until it is known what it has.
     pub(super) fn unwatch(&self, owner: &Owner) {
-        if let Some(nodes) = self.all.lock().owners.get_mut(owner.as_str()) {
+        self.change(owner, |nodes| {
             nodes.watchers.clear();
             nodes.is_deleting = true;
-        }
+        });
     }
 
     /// The connection was lost, and with it what watched the owner's nodes.
-    pub(super) fn watch_is_lost(&self, owner: &str) {
-        if let Some(nodes) = self.all.lock().owners.get_mut(owner) {
-            nodes.watchers.clear();
-        }
+    pub(super) fn watch_is_lost(&self, owner: &Owner) {
+        self.change(owner, |nodes| nodes.watchers.clear());
     }
 
     /// All that the session had is gone.
@@ -323,17 +315,17 @@ mod tests {
         owners.unwatch(&owner);
         assert!(!owners.is_unwatched(&owner));
         owners.watched(&owner, vec![Watcher::calling(|_| {})]);
-        owners.node_is_gone(owner.as_str(), false);
+        owners.node_is_gone(&owner, false);
         assert_eq!(times_told(), 0);
         // Somebody has broken it meanwhile.
-        owners.node_is_gone(owner.as_str(), true);
+        owners.node_is_gone(&owner, true);
         assert_eq!(times_told(), 1);
         owners.has(&owner, vec!["/b".to_owned()]);
         assert!(
             owners.is_unwatched(&owner),
             "the next renewal watches the new node"
         );
-        owners.node_is_gone(owner.as_str(), false);
+        owners.node_is_gone(&owner, false);
         assert_eq!(times_told(), 2);
     }
 }

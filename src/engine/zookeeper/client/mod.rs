@@ -42,11 +42,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) use self::failure::{Code, Failure};
-pub(super) use self::ops::{Change, Kind, Op};
-pub(super) use self::replies::{Refused, Replies, Reply, Stat};
+use self::ops::Answer;
+pub(super) use self::ops::{Change, Kind, Op, Refused, Replies, Reply, Stat};
 use self::servers::{Bounds, Connection, Servers};
 pub(super) use self::servers::{Hosts, Word};
 use self::shared::Shared;
+pub(super) use self::state::News;
 use self::state::{Item, Phase};
 use self::watch::AnswerSlot;
 pub(super) use self::watch::{Told, Watcher};
@@ -62,7 +63,6 @@ mod failure;
 mod jute;
 mod ops;
 mod proof;
-mod replies;
 mod servers;
 mod shared;
 mod state;
@@ -218,7 +218,7 @@ impl Session {
         &self,
         requests: &[Op],
         deadline: &Deadline,
-    ) -> Result<Arc<AnswerSlot>, Unanswered<Failure>> {
+    ) -> Result<Arc<AnswerSlot<Answer>>, Unanswered<Failure>> {
         if !self.process.is_current() {
             return Err(Unanswered::unsent(Failure::Ended));
         }
@@ -269,9 +269,9 @@ impl Session {
             || self.shared.time_left_at(now, &state).is_zero()
     }
 
-    /// Has `tell` called, once, on the session's thread, when the session expires; at once, if it has expired. It isn't called
-    /// for a session that is closed.
-    pub(super) fn on_end(&self, tell: impl Fn() + Send + Sync + 'static) {
+    /// Has `listener` called on the session's thread; at once, if the session has expired. It isn't told of the end of a session
+    /// that is closed. It must not block, nor ask the session.
+    pub(super) fn listen(&self, listener: impl Fn(News) + Send + Sync + 'static) {
         if !self.process.is_current() {
             return;
         }
@@ -279,18 +279,12 @@ impl Session {
         match state.phase {
             Phase::Ended { expired: true } => {
                 drop(state);
-                tell();
+                listener(News::Expired);
             }
             Phase::Ended { expired: false } => {}
-            Phase::Connected(_) | Phase::Disconnected(_) => state.tells.push(Arc::new(tell)),
-        }
-    }
-
-    /// Has `call` called on the session's thread, about once a tick, while there is a connection. It must not block, nor ask
-    /// the session.
-    pub(super) fn on_beat(&self, call: impl Fn() + Send + Sync + 'static) {
-        if self.process.is_current() {
-            self.shared.state.lock().on_beat.push(Arc::new(call));
+            Phase::Connected(_) | Phase::Disconnected(_) => {
+                state.listener = Some(Arc::new(listener));
+            }
         }
     }
 

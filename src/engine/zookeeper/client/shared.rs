@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::failure::Failure;
 use super::proof::Proof;
 use super::servers::{Connection, Servers};
-use super::state::{Item, Phase, State, Tell};
+use super::state::{Item, Listener, News, Phase, State};
 use super::watch::Told;
 use crate::base::cancel::Cancel;
 use crate::base::clock::{BootInstant, Clock, Deadline};
@@ -170,15 +170,17 @@ impl Shared {
     /// The session has ended.
     pub(super) fn end(&self, expired: bool) {
         self.closed.set();
-        let tells = self.leave(Phase::Ended { expired }, || Failure::Ended);
-        tells.iter().filter(|_| expired).for_each(|tell| tell());
+        let listener = self.leave(Phase::Ended { expired }, || Failure::Ended);
+        if let Some(tell) = listener.filter(|_| expired) {
+            tell(News::Expired);
+        }
     }
 
     /// Changes the phase for one without a connection. Returns who is to be told of the end.
-    fn leave(&self, phase: Phase, failure: impl Fn() -> Failure) -> Vec<Tell> {
+    fn leave(&self, phase: Phase, failure: impl Fn() -> Failure) -> Option<Listener> {
         let mut state = self.state.lock();
         match &state.phase {
-            Phase::Ended { .. } => return Vec::new(),
+            Phase::Ended { .. } => return None,
             Phase::Connected(closer) => closer.close(),
             Phase::Disconnected(_) => {}
         }
@@ -187,18 +189,14 @@ impl Shared {
         state.is_beating = false;
         let pending = std::mem::take(&mut state.pending);
         let watches = state.watches.take_all();
-        let tells = if ends {
-            std::mem::take(&mut state.tells)
-        } else {
-            Vec::new()
-        };
+        let listener = state.listener.take_if(|_| ends);
         self.changed.notify_all();
         drop(state);
         pending.iter().for_each(|one| one.fail(failure()));
         watches
             .iter()
             .for_each(|one| one.tell(Told::ConnectionLost));
-        tells
+        listener
     }
 
     /// What is left of the session by our clock, from what is proven.

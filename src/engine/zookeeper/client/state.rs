@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use super::failure::{Code, Failure};
 use super::jute::{Decoder, Malformed};
-use super::ops::{Change, Op};
+use super::ops::{Answer, Change, Op, Refused, Reply};
 use super::proof::Proof;
-use super::replies::{Refused, Reply};
 use super::watch::{AnswerSlot, Listening, Told, Watched, Watches};
 use super::wire::{Acl, Expected, Handshake, Header, frame, number};
 use crate::base::clock::BootInstant;
@@ -26,14 +25,20 @@ pub(super) struct State {
     pub(super) heard: BootInstant,
     pub(super) watches: Watches,
     pub(super) proof: Proof,
-    /// Who is to be told when the session expires.
-    pub(super) tells: Vec<Tell>,
-    /// What is called with each beat.
-    pub(super) on_beat: Vec<Tell>,
+    /// Called without any lock.
+    pub(super) listener: Option<Listener>,
 }
 
-/// Called once, without any lock.
-pub(super) type Tell = Arc<dyn Fn() + Send + Sync>;
+pub(super) type Listener = Arc<dyn Fn(News) + Send + Sync>;
+
+/// What the thread of a session tells.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum News {
+    /// About once a tick, while there is a connection.
+    Beat,
+    /// Once: the session has ended, and wasn't closed.
+    Expired,
+}
 
 /// The table in the module's comment says how it changes.
 #[derive(Debug)]
@@ -79,11 +84,11 @@ enum Purpose {
     /// It proves that the leader leads.
     Confirmation,
     /// Somebody has asked it.
-    Call(Arc<AnswerSlot>),
+    Call(Arc<AnswerSlot<Answer>>),
 }
 
 impl Item {
-    pub(super) fn new(op: &Op, acl: Acl, slot: &Arc<AnswerSlot>) -> Self {
+    pub(super) fn new(op: &Op, acl: Acl, slot: &Arc<AnswerSlot<Answer>>) -> Self {
         Item::of(op, acl, Purpose::Call(slot.clone()))
     }
 
@@ -154,8 +159,7 @@ impl State {
             heard,
             watches: Watches::default(),
             proof,
-            tells: Vec::new(),
-            on_beat: Vec::new(),
+            listener: None,
         }
     }
 

@@ -8,7 +8,7 @@ use super::failure::Failure;
 use super::jute::Decoder;
 use super::servers::Connection;
 use super::shared::Shared;
-use super::state::State;
+use super::state::{News, State};
 use super::watch::{Event, Told};
 use super::wire::{AUTH_FAILED, EVENT_XID, NO_SASL, SESSION_EXPIRED, SESSION_MOVED, event, header};
 use crate::base::backoff::Waits;
@@ -118,8 +118,10 @@ fn tend(shared: &Shared) -> Result<Plan, Failure> {
         return Ok(plan);
     }
     shared.send_beat();
-    let on_beat = shared.state.lock().on_beat.clone();
-    on_beat.iter().for_each(|call| call());
+    let listener = shared.state.lock().listener.clone();
+    if let Some(tell) = listener {
+        tell(News::Beat);
+    }
     plan_now()
 }
 

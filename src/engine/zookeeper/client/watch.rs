@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use super::failure::Failure;
-use super::replies::Answer;
 use crate::base::clock::Deadline;
 use crate::base::limits::LONGEST_SLEEP;
 use crate::base::sys::sync::{Condvar, Mutex};
@@ -49,19 +48,13 @@ impl<T: Send + 'static> Waited<T> {
 
 /// Where a caller waits for the answers to what it sent together. They come in order.
 #[derive(Debug)]
-pub(super) struct AnswerSlot {
+pub(super) struct AnswerSlot<A> {
     expected: usize,
-    answers: Arc<Waited<Answers>>,
+    /// Those that have come, and why the others won't.
+    answers: Arc<Waited<(Vec<A>, Option<Failure>)>>,
 }
 
-#[derive(Debug, Default)]
-struct Answers {
-    all: Vec<Answer>,
-    /// Why the others won't come.
-    failure: Option<Failure>,
-}
-
-impl AnswerSlot {
+impl<A: Send + 'static> AnswerSlot<A> {
     pub(super) fn new(expected: usize) -> Self {
         AnswerSlot {
             expected,
@@ -69,22 +62,22 @@ impl AnswerSlot {
         }
     }
 
-    pub(super) fn answer(&self, answer: Answer) {
-        self.answers.change(|answers| answers.all.push(answer));
+    pub(super) fn answer(&self, answer: A) {
+        self.answers.change(|(answers, _)| answers.push(answer));
     }
 
     /// The answers that haven't come never will.
     pub(super) fn fail(&self, failure: Failure) {
-        let tell = |answers: &mut Answers| _ = answers.failure.get_or_insert(failure);
-        self.answers.change(tell);
+        self.answers
+            .change(|(_, known)| _ = known.get_or_insert(failure));
     }
 
     /// Blocks until all answers are there.
-    pub(super) fn wait(&self, deadline: &Deadline) -> Result<Vec<Answer>, Failure> {
-        let done = self.answers.wait(deadline, |answers| {
-            match answers.all.len() == self.expected {
-                true => Some(Ok(std::mem::take(&mut answers.all))),
-                false => answers.failure.take().map(Err),
+    pub(super) fn wait(&self, deadline: &Deadline) -> Result<Vec<A>, Failure> {
+        let done = self.answers.wait(deadline, |(answers, failure)| {
+            match answers.len() == self.expected {
+                true => Some(Ok(std::mem::take(answers))),
+                false => failure.take().map(Err),
             }
         });
         done.unwrap_or(Err(Failure::TimedOut))
@@ -283,8 +276,6 @@ impl Watches {
 
 #[cfg(test)]
 mod tests {
-    use super::super::failure::Code;
-    use super::super::replies::Reply;
     use super::*;
     use crate::base::cancel::Cancel;
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -304,17 +295,17 @@ mod tests {
         let slot = AnswerSlot::new(2);
         let answers = thread::scope(|scope| {
             let waits = scope.spawn(|| slot.wait(&in_time()));
-            slot.answer(Ok(Reply::Done));
-            slot.answer(Err(Code::NoNode));
+            slot.answer(1);
+            slot.answer(2);
             waits.join().unwrap()
         });
-        assert_eq!(answers.unwrap(), [Ok(Reply::Done), Err(Code::NoNode)]);
+        assert_eq!(answers.unwrap(), [1, 2]);
     }
 
     #[test]
     fn answers_that_are_there_at_the_deadline_count() {
         let slot = AnswerSlot::new(1);
-        slot.answer(Ok(Reply::Done));
+        slot.answer(1);
         slot.fail(Failure::Ended);
         assert!(slot.wait(&over()).is_ok());
     }
@@ -322,15 +313,15 @@ mod tests {
     #[test]
     fn late_answers_are_nobodys() {
         let slot = AnswerSlot::new(2);
-        slot.answer(Ok(Reply::Done));
+        slot.answer(1);
         assert!(matches!(slot.wait(&over()), Err(Failure::TimedOut)));
-        slot.answer(Ok(Reply::Done));
+        slot.answer(1);
     }
 
     #[test]
     fn failure_is_told_when_an_answer_is_missing() {
         let slot = AnswerSlot::new(2);
-        slot.answer(Ok(Reply::Done));
+        slot.answer(1);
         slot.fail(Failure::Ended);
         slot.fail(Failure::TimedOut);
         assert!(matches!(slot.wait(&in_time()), Err(Failure::Ended)));
@@ -338,7 +329,7 @@ mod tests {
 
     #[test]
     fn cancel_ends_waits() {
-        let (slot, watcher, cancel) = (AnswerSlot::new(1), Watcher::new(), Cancel::default());
+        let (slot, watcher, cancel) = (AnswerSlot::<()>::new(1), Watcher::new(), Cancel::default());
         let until = Deadline::NEVER.or(&cancel);
         thread::scope(|scope| {
             let waits = [

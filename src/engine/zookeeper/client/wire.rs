@@ -3,8 +3,7 @@
 
 use super::failure::Code;
 use super::jute::{Decoder, Encoder, Malformed};
-use super::ops::{Change, Kind, Op};
-use super::replies::{Refused, Reply, Stat};
+use super::ops::{Change, Kind, Op, Refused, Reply, Stat};
 use super::watch::{Event, Watched};
 use crate::engine::zookeeper::address::Auth;
 

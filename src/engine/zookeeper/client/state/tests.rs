@@ -3,7 +3,6 @@
 use super::*;
 use crate::base::clock::Deadline;
 use crate::engine::zookeeper::client::jute::Encoder;
-use crate::engine::zookeeper::client::replies::Answer;
 use crate::engine::zookeeper::client::watch::{Event, Watcher};
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ fn state() -> State {
     State::new(Handshake::new(2_000), phase, proof, at(0))
 }
 
-fn send(state: &mut State, op: &Op, sent: BootInstant) -> Arc<AnswerSlot> {
+fn send(state: &mut State, op: &Op, sent: BootInstant) -> Arc<AnswerSlot<Answer>> {
     let slot = Arc::new(AnswerSlot::new(1));
     state.enlist(vec![Item::new(op, Acl::World, &slot)], sent);
     slot
@@ -36,7 +35,7 @@ fn answer(state: &mut State, xid: i32, error: i32, body: &[u8], now: u64) -> boo
         .is_ok()
 }
 
-fn answered(slot: &Arc<AnswerSlot>) -> Option<Answer> {
+fn answered(slot: &Arc<AnswerSlot<Answer>>) -> Option<Answer> {
     let over = Deadline::after(Duration::ZERO);
     slot.wait(&over).ok()?.pop()
 }
