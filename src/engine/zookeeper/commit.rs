@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::call::Call;
 use super::client::{Change, Code, Failure, Op, Refused, Session, Watcher};
 use super::contents::{kept_content, mark};
-use super::leases::{are_there, is_lost, renew};
+use super::leases::{are_there, renew};
 use super::line_store::ZooKeeperStore;
-use super::locks::{Locks, Name, RETRY};
-use super::nodes::{self, HELD, VALUE};
+use super::locks::{Locks, RETRY};
+use super::nodes::{self, HELD, Name, VALUE};
 use crate::base::claim::Mode;
 use crate::base::clock::Deadline;
 use crate::base::error::Result as PublicResult;
@@ -36,7 +36,8 @@ enum Does {
 
 impl LineLeases for ZooKeeperStore {
     fn prove(&self, request: Request<'_>, deadline: &Deadline) -> PublicResult<Outcome> {
-        self.done(request, renew(&self.0, request, deadline))
+        self.0
+            .told(Some(request.key()), renew(&self.0, request, deadline))
     }
 
     fn own(&self, request: Request<'_>, deadline: &Deadline) -> PublicResult<Vec<Found>> {
@@ -44,7 +45,7 @@ impl LineLeases for ZooKeeperStore {
             true => Ok(known(&self.0, request)),
             false => find(&self.0, request, deadline),
         };
-        self.done(request, own())
+        self.0.told(Some(request.key()), own())
     }
 
     fn commit(
@@ -61,7 +62,7 @@ impl LineLeases for ZooKeeperStore {
                 is_repeated: false,
             }),
         });
-        self.done(request, committed)
+        self.0.told(Some(request.key()), committed)
     }
 
     fn lines(&self, request: Request<'_>, deadline: &Deadline) -> PublicResult<Vec<Line>> {
@@ -69,7 +70,8 @@ impl LineLeases for ZooKeeperStore {
             Call::new(&self.0, request, deadline)?.look_at_own()
         });
         let lines = seen.map(|seen| seen.names.into_iter().map(|children| children.line));
-        self.done(request, lines.map(Iterator::collect))
+        self.0
+            .told(Some(request.key()), lines.map(Iterator::collect))
     }
 
     fn resume(
@@ -79,13 +81,8 @@ impl LineLeases for ZooKeeperStore {
         deadline: &Deadline,
     ) -> PublicResult<bool> {
         let resume = || resume(&self.0, request, entries, deadline);
-        self.done(request, self.0.again(deadline, resume))
-    }
-}
-
-impl ZooKeeperStore {
-    fn done<T>(&self, request: Request<'_>, done: Result<T, Failure>) -> PublicResult<T> {
-        done.map_err(|failure| self.0.error(Some(request.key()), failure))
+        self.0
+            .told(Some(request.key()), self.0.again(deadline, resume))
     }
 }
 
@@ -212,7 +209,10 @@ impl<'a> Committing<'a> {
                         return Ok(Committed::Refused { found, is_repeated });
                     }
                 },
-                Err(lost) if is_lost(&lost.error) && !self.deadline.is_over() => {
+                Err(lost)
+                    if matches!(lost.error, Failure::Unreachable(_))
+                        && !self.deadline.is_over() =>
+                {
                     is_repeated |= lost.sent;
                     self.deadline.sleep(RETRY);
                 }
@@ -245,17 +245,17 @@ impl<'a> Committing<'a> {
             .get_mut(change)
             .ok_or_else(Failure::misunderstood)?;
         let other = match (part.does, &part.change, code) {
-            (Does::Put, Change::Set { path, data, .. }, Code::NoNode) => {
+            (Does::Put, Change::Set { path, data, .. }, Code::NO_NODE) => {
                 Change::create(path.clone(), data.clone())
             }
-            (Does::Put, Change::Create { path, data, .. }, Code::NodeExists) => {
+            (Does::Put, Change::Create { path, data, .. }, Code::NODE_EXISTS) => {
                 Change::set(path.clone(), data.clone())
             }
-            (Does::Unmark, _, Code::NoNode) | (Does::Keep, _, Code::NodeExists) => {
+            (Does::Unmark, _, Code::NO_NODE) | (Does::Keep, _, Code::NODE_EXISTS) => {
                 self.parts.remove(change);
                 return Ok(true);
             }
-            (_, _, Code::NoNode | Code::NodeExists) => return Ok(false),
+            (_, _, Code::NO_NODE | Code::NODE_EXISTS) => return Ok(false),
             _ => return Err(code.into()),
         };
         part.change = other;
@@ -359,7 +359,7 @@ fn resume(
     if !anew.is_empty() {
         match call.ask(&[Op::Multi(anew)])?.multi()? {
             Ok(_) => {}
-            Err(refused) if matches!(refused.code, Code::NoNode | Code::NodeExists) => {
+            Err(refused) if matches!(refused.code, Code::NO_NODE | Code::NODE_EXISTS) => {
                 return Ok(false);
             }
             Err(refused) => return Err(refused.code.into()),

@@ -54,8 +54,7 @@ enum State {
 }
 
 impl Member {
-    fn of(word: Word) -> Self {
-        let Word { host, answer } = word;
+    fn of((host, answer): Word) -> Self {
         let state = match answer {
             Err(why) => State::Down(why),
             Ok(text) => State::of(&text),
@@ -185,10 +184,7 @@ mod tests {
     use crate::base::diagnosis::Verdict;
 
     fn member(text: &str) -> Member {
-        Member::of(Word {
-            host: "h:2181".to_owned(),
-            answer: Ok(text.to_owned()),
-        })
+        Member::of(("h:2181".to_owned(), Ok(text.to_owned())))
     }
 
     fn serves(version: &str, mode: &str) -> Member {
@@ -245,10 +241,8 @@ mod tests {
 
     #[test]
     fn host_that_is_down_is_named() {
-        let down = Member::of(Word {
-            host: "b:2181".to_owned(),
-            answer: Err("connection refused".to_owned()),
-        });
+        let refused = Err("connection refused".to_owned());
+        let down = Member::of(("b:2181".to_owned(), refused));
         let idle = member("This ZooKeeper instance is not currently serving requests\n");
         let finding = hosts(&[serves("3.9.4", "leader"), down, idle]);
         assert!(!is_fine(&finding));

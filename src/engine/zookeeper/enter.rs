@@ -8,8 +8,7 @@ use super::call::{Call, Seen};
 use super::client::{Change, Code, Failure, Kind, Op, Replies, Reply};
 use super::contents::{Children, LeadersClock, mark, marked};
 use super::leases::give_up_held;
-use super::locks::Name;
-use super::nodes::{self, HELD};
+use super::nodes::{self, HELD, Name};
 use super::owners::Nodes;
 use super::sweep::sweep_if_due;
 use crate::base::clock::BootInstant;
@@ -112,12 +111,12 @@ impl Call<'_> {
     /// The servers refuse it: it may be tried again, if what was missing is there then.
     fn not_entered(&self, failure: Failure, marks: bool) -> Entered {
         match failure {
-            Failure::Refused(Code::NoNode) => {
+            Failure::Refused(Code::NO_NODE) => {
                 self.locks
                     .make(&self.session, &self.names, &self.deadline)?;
                 Ok(Step::Lost)
             }
-            Failure::Refused(Code::NodeExists) if marks => {
+            Failure::Refused(Code::NODE_EXISTS) if marks => {
                 self.locks.contended.insert(&self.names);
                 Ok(Step::Lost)
             }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::client::{Change, Code, Failure, Op, Refused};
 use super::contents::{Children, marked};
-use super::locks::{Locks, Name};
-use super::nodes::{self, HELD};
+use super::locks::Locks;
+use super::nodes::{self, HELD, Name};
 use crate::base::clock::Deadline;
 use crate::base::owner::Owner;
 use crate::engine::line::uuid_of;
@@ -105,10 +105,6 @@ fn is_broken(
     Ok(is_broken)
 }
 
-pub(super) fn is_lost(failure: &Failure) -> bool {
-    matches!(failure, Failure::Unreachable(_))
-}
-
 /// Gives up all nodes of the owner, whichever those are.
 pub(super) fn leave(
     locks: &Arc<Locks>,
@@ -153,7 +149,7 @@ fn leave_with_held(
 fn has_changed(refused: &Refused) -> bool {
     matches!(
         refused.code,
-        Code::NoNode | Code::NodeExists | Code::BadVersion
+        Code::NO_NODE | Code::NODE_EXISTS | Code::BAD_VERSION
     )
 }
 

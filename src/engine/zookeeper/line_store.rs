@@ -88,7 +88,7 @@ impl LineStore for ZooKeeperStore {
     ) -> Result<Watched<NodeWatch>> {
         let call = Call::new(&self.0, request, deadline);
         let watched = call.and_then(|call| NodeWatch::begin(&call, blocker, seen));
-        watched.map_err(|failure| self.0.error(Some(request.key()), failure))
+        self.0.told(Some(request.key()), watched)
     }
 
     fn leave(&self, request: Request<'_>, deadline: &Deadline) -> Result<(), Unanswered> {

@@ -1,6 +1,6 @@
 //! What all parts of the engine share: the session, the owners of this process, and what is asked for a name.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use super::client::{
     Change, Code, Failure, Kind, News, Op, Refused, Replies, Reply, Session, Told, Watcher,
 };
 use super::contents::{Card, Children, LeadersClock, left};
-use super::nodes;
-use super::owners::Owners;
+use super::nodes::{self, Name};
+use super::owners::{Contended, Owners};
 use super::sessions::Sessions;
 use super::teller::Teller;
 use crate::base::cancel::Cancel;
 use crate::base::clock::{BootInstant, Clock, Deadline};
-use crate::base::error::Error;
+use crate::base::error::Result as PublicResult;
 use crate::base::limits::DEFERRED_PAUSES;
 use crate::base::name::Key;
 use crate::base::owner::Owner;
@@ -37,45 +37,6 @@ pub(super) struct Locks {
     ttl: Duration,
     /// Set when the locker is gone.
     pub(super) closed: Cancel,
-}
-
-/// A name, or one of several.
-#[derive(Clone, Debug)]
-pub(super) struct Name {
-    pub(super) path: String,
-}
-
-impl Name {
-    pub(super) fn child(&self, node: &str) -> String {
-        format!("{}/{node}", self.path)
-    }
-}
-
-/// Names in which an exclusive owner found the `held` of another, and none that came later found them free. To make `held`
-/// together with a node would be refused there. That costs a request, and so does a name that isn't here for long.
-#[derive(Default)]
-pub(super) struct Contended(Mutex<HashSet<String>>);
-
-impl Contended {
-    const MOST: usize = 1024;
-
-    pub(super) fn has(&self, names: &[Name]) -> bool {
-        let all = self.0.lock();
-        !all.is_empty() && names.iter().any(|name| all.contains(&name.path))
-    }
-
-    pub(super) fn insert(&self, names: &[Name]) {
-        let mut all = self.0.lock();
-        if all.len() >= Contended::MOST {
-            all.clear();
-        }
-        all.extend(names.iter().map(|name| name.path.clone()));
-    }
-
-    pub(super) fn remove(&self, names: &[Name]) {
-        let mut all = self.0.lock();
-        names.iter().for_each(|name| _ = all.remove(&name.path));
-    }
 }
 
 impl Locks {
@@ -313,7 +274,7 @@ impl Locks {
         for at in 0..count {
             match replies.next()? {
                 // One above it that this user may not make is there already, or the last fails.
-                Ok(_) | Err(Code::NodeExists) => {}
+                Ok(_) | Err(Code::NODE_EXISTS) => {}
                 Err(_) if at + 1 < count => {}
                 Err(code) => return Err(code.into()),
             }
@@ -374,15 +335,16 @@ impl Locks {
         card.to_bytes()
     }
 
-    pub(super) fn error(&self, key: Option<&Key>, failure: Failure) -> Error {
-        failure.into_error(key.map(Key::name), self.place())
+    /// What is told of a name, or of none.
+    pub(super) fn told<T>(&self, key: Option<&Key>, done: Result<T, Failure>) -> PublicResult<T> {
+        done.map_err(|failure| failure.into_error(key.map(Key::name), self.place()))
     }
 
     /// The answer to a question that wasn't answered: it is unclear what the owner has, if it is among those that may have
     /// something.
     pub(super) fn unanswered(&self, request: Request<'_>, failure: Failure) -> Unanswered {
         Unanswered {
-            error: self.error(Some(request.key()), failure),
+            error: failure.into_error(Some(request.key().name()), self.place()),
             sent: self.owners.get(request.owner).is_some(),
         }
     }

@@ -32,6 +32,18 @@ const LOCK: &str = "-lock-";
 const CURATOR: &str = "_c_";
 const UUID: usize = 36;
 
+/// A name, or one of several.
+#[derive(Clone, Debug)]
+pub(super) struct Name {
+    pub(super) path: String,
+}
+
+impl Name {
+    pub(super) fn child(&self, node: &str) -> String {
+        format!("{}/{node}", self.path)
+    }
+}
+
 /// The node of a namespace.
 pub(super) fn namespace_path(chroot: &str, namespace: &str) -> String {
     let name = match namespace {

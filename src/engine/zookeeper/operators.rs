@@ -7,8 +7,7 @@ use super::client::{Change, Code, Failure, Op, Stat};
 use super::contents::{Card, Children, LeadersClock, left, marked};
 use super::diagnosis;
 use super::line_store::ZooKeeperStore;
-use super::locks::Name;
-use super::nodes::{self, HELD, VALUE};
+use super::nodes::{self, HELD, Name, VALUE};
 use crate::base::clock::Deadline;
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result as PublicResult;
@@ -24,7 +23,7 @@ const PAGE: usize = 100;
 impl LineOperators for ZooKeeperStore {
     fn inspect(&self, key: &Key, with_times: bool, deadline: &Deadline) -> PublicResult<Inspected> {
         let inspected = self.look_at(&self.0.name(key), with_times, deadline);
-        inspected.map_err(|failure| self.0.error(Some(key), failure))
+        self.0.told(Some(key), inspected)
     }
 
     /// Each owner is told by a change of its node; then it finds the other.
@@ -40,8 +39,7 @@ impl LineOperators for ZooKeeperStore {
             }
             changes.push(Change::delete(path));
         }
-        self.end_by(changes, deadline)
-            .map_err(|failure| self.0.error(Some(key), failure))
+        self.0.told(Some(key), self.end_by(changes, deadline))
     }
 
     fn list(
@@ -52,7 +50,7 @@ impl LineOperators for ZooKeeperStore {
         deadline: &Deadline,
     ) -> PublicResult<Page> {
         let page = self.page(namespace, prefix, cursor, deadline);
-        page.map_err(|failure| self.0.error(None, failure))
+        self.0.told(None, page)
     }
 
     fn load(&self, key: &Key, deadline: &Deadline) -> PublicResult<Stored> {
@@ -64,7 +62,7 @@ impl LineOperators for ZooKeeperStore {
             replies.done()?;
             Ok(replies.data()?.map(|(value, _)| value.into()))
         };
-        load().map_err(|failure: Failure| self.0.error(Some(key), failure))
+        self.0.told(Some(key), load())
     }
 
     fn remove(&self, key: &Key, deadline: &Deadline) -> PublicResult<()> {
@@ -72,8 +70,7 @@ impl LineOperators for ZooKeeperStore {
             .0
             .call_again(&[Op::delete(self.value_key(key))], deadline);
         let removed = removed.and_then(|mut replies| replies.exists());
-        removed.map_err(|failure| self.0.error(Some(key), failure))?;
-        Ok(())
+        self.0.told(Some(key), removed.map(drop))
     }
 
     fn value_key(&self, key: &Key) -> String {
@@ -88,7 +85,7 @@ impl LineOperators for ZooKeeperStore {
     ) -> PublicResult<Vec<Finding>> {
         let deadline = self.0.gives_up_by(deadline);
         let findings = diagnosis::diagnose(&self.0, options, &deadline);
-        findings.map_err(|failure| self.0.error(None, failure))
+        self.0.told(None, findings)
     }
 }
 
@@ -167,7 +164,7 @@ impl ZooKeeperStore {
     fn leaders_now(&self, name: &Name, deadline: &Deadline) -> Result<Option<i64>, Failure> {
         match self.0.leaders_clock(name, deadline) {
             Ok(LeadersClock(now, _)) => Ok(Some(now)),
-            Err(Failure::Refused(Code::NoAuth | Code::NoNode)) => Ok(None),
+            Err(Failure::Refused(Code::NO_AUTH | Code::NO_NODE)) => Ok(None),
             Err(failure) => Err(failure),
         }
     }
@@ -177,7 +174,7 @@ impl ZooKeeperStore {
         let mut replies = self.0.call(&[Op::Multi(changes)], deadline)?;
         match replies.multi()? {
             Ok(_) => Ok(true),
-            Err(refused) if matches!(refused.code, Code::NoNode | Code::NodeExists) => Ok(false),
+            Err(refused) if matches!(refused.code, Code::NO_NODE | Code::NODE_EXISTS) => Ok(false),
             Err(refused) => Err(refused.code.into()),
         }
     }

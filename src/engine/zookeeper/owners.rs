@@ -8,12 +8,13 @@
 //!
 //! The session keeps all nodes of the process, also that of a lease that nobody renews: so leases end here.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::sync::Weak;
 
 use super::client::Watcher;
 use super::contents::LeadersClock;
+use super::nodes::Name;
 use super::teller::Teller;
 use crate::base::clock::BootInstant;
 use crate::base::error::LostReason;
@@ -262,6 +263,33 @@ impl Owners {
         });
         let calls: Vec<Telling> = lost.collect();
         self.teller.tell(calls);
+    }
+}
+
+/// Names in which an exclusive owner found the `held` of another, and none that came later found them free. To make `held`
+/// together with a node would be refused there. That costs a request, and so does a name that isn't here for long.
+#[derive(Default)]
+pub(super) struct Contended(Mutex<HashSet<String>>);
+
+impl Contended {
+    const MOST: usize = 1024;
+
+    pub(super) fn has(&self, names: &[Name]) -> bool {
+        let all = self.0.lock();
+        !all.is_empty() && names.iter().any(|name| all.contains(&name.path))
+    }
+
+    pub(super) fn insert(&self, names: &[Name]) {
+        let mut all = self.0.lock();
+        if all.len() >= Contended::MOST {
+            all.clear();
+        }
+        all.extend(names.iter().map(|name| name.path.clone()));
+    }
+
+    pub(super) fn remove(&self, names: &[Name]) {
+        let mut all = self.0.lock();
+        names.iter().for_each(|name| _ = all.remove(&name.path));
     }
 }
 

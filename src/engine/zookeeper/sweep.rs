@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use super::client::{Change, Failure, Op, Stat};
 use super::contents::{Children, LeadersClock, left};
-use super::locks::{Locks, Name};
-use super::nodes::{self, HELD};
+use super::locks::Locks;
+use super::nodes::{self, HELD, Name};
 use crate::base::clock::{BootInstant, Deadline};
 use crate::base::limits::ABANDONMENT;
 use crate::base::sys;

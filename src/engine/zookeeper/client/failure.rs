@@ -134,79 +134,51 @@ impl From<Unanswered<Failure>> for Failure {
     }
 }
 
-/// Why a server refused what it was asked.
+/// Why a server refused what it was asked: one of ZooKeeper's `KeeperException.Code`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Code {
-    NoNode,
-    NodeExists,
-    BadVersion,
-    NotEmpty,
-    /// The node's rights don't let this user do it.
-    NoAuth,
-    /// A node that ends with its session has no children.
-    NoChildrenForEphemerals,
-    /// The rights name nobody: there is no login.
-    InvalidAcl,
-    /// The path isn't one.
-    BadArguments,
-    /// The server doesn't know the operation.
-    Unimplemented,
-    QuotaExceeded,
-    Other(i32),
-}
+pub(crate) struct Code(pub(super) i32);
 
 impl Code {
+    pub(crate) const UNIMPLEMENTED: Self = Code(-6);
+    pub(crate) const NO_NODE: Self = Code(-101);
+    pub(crate) const NO_AUTH: Self = Code(-102);
+    pub(crate) const BAD_VERSION: Self = Code(-103);
+    pub(crate) const NODE_EXISTS: Self = Code(-110);
+    pub(crate) const INVALID_ACL: Self = Code(-114);
+
     fn into_error(self, name: Option<&str>, place: &str) -> Error {
         match self {
-            Code::NoAuth | Code::InvalidAcl => denied(
+            Code::NO_AUTH | Code::INVALID_ACL => denied(
                 name,
                 place,
                 "the login in ?auth=, and the ACLs of the nodes",
                 self,
             ),
-            Code::Unimplemented => {
+            Code::UNIMPLEMENTED => {
                 let advice = "that the servers are ZooKeeper 3.5.3 or later";
                 Error::engine(name, place, advice, self)
             }
             // What is made anew again and again is deleted as often.
-            Code::NoNode => Error::unavailable(name, place, self),
+            Code::NO_NODE => Error::unavailable(name, place, self),
             _ => Error::engine(name, place, "the nodes and their quota", self),
-        }
-    }
-}
-
-impl From<i32> for Code {
-    fn from(code: i32) -> Self {
-        match code {
-            -6 => Code::Unimplemented,
-            -8 => Code::BadArguments,
-            -101 => Code::NoNode,
-            -102 => Code::NoAuth,
-            -103 => Code::BadVersion,
-            -108 => Code::NoChildrenForEphemerals,
-            -110 => Code::NodeExists,
-            -111 => Code::NotEmpty,
-            -114 => Code::InvalidAcl,
-            -125 => Code::QuotaExceeded,
-            other => Code::Other(other),
         }
     }
 }
 
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Code::NoNode => "there is no such node",
-            Code::NodeExists => "the node is there already",
-            Code::BadVersion => "the node has another version",
-            Code::NotEmpty => "the node has children",
-            Code::NoAuth => "the node's ACL doesn't let this user do it",
-            Code::NoChildrenForEphemerals => "an ephemeral node has no children",
-            Code::InvalidAcl => "the ACL isn't valid: nobody is logged in",
-            Code::BadArguments => "the server doesn't take the path",
-            Code::Unimplemented => "the server doesn't know the operation: it is too old",
-            Code::QuotaExceeded => "the quota is used up",
-            Code::Other(code) => return write!(f, "the server answers with error {code}"),
+        f.write_str(match self.0 {
+            -6 => "the server doesn't know the operation: it is too old",
+            -8 => "the server doesn't take the path",
+            -101 => "there is no such node",
+            -102 => "the node's ACL doesn't let this user do it",
+            -103 => "the node has another version",
+            -108 => "an ephemeral node has no children",
+            -110 => "the node is there already",
+            -111 => "the node has children",
+            -114 => "the ACL isn't valid: nobody is logged in",
+            -125 => "the quota is used up",
+            other => return write!(f, "the server answers with error {other}"),
         })
     }
 }

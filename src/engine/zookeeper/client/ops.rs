@@ -244,7 +244,7 @@ impl Replies {
             Ok(reply) => understand(reply)
                 .map(Some)
                 .ok_or_else(Failure::misunderstood),
-            Err(Code::NoNode) => Ok(None),
+            Err(Code::NO_NODE) => Ok(None),
             Err(code) => Err(code.into()),
         }
     }

@@ -68,12 +68,8 @@ pub(super) struct Servers {
     pub(super) io_timeout: Duration,
 }
 
-/// What a host has answered to a word of four letters, or why it hasn't.
-#[derive(Clone, Debug)]
-pub(crate) struct Word {
-    pub(crate) host: String,
-    pub(crate) answer: Result<String, String>,
-}
+/// A host, and what it has answered, or why it hasn't.
+pub(crate) type Word = (String, Result<String, String>);
 
 /// How long sessions may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,17 +153,13 @@ impl Servers {
         host.map(ToString::to_string).unwrap_or_default()
     }
 
-    /// What each host says of itself: the answer to one of the words of four letters.
+    /// What each host, which it names, answers to one of the words of four letters, or why it doesn't.
     pub(super) fn words(&self, word: &str, deadline: &Deadline) -> Vec<Word> {
         let mut turns = self.turns();
         let ask = |_| {
             let (place, share) = turns.next(deadline.remaining());
             let answer = self.word(place, word, &deadline.within(share));
-            let word = Word {
-                host: self.name(place),
-                answer: answer.map_err(|e| e.to_string()),
-            };
-            (place, word)
+            (place, (self.name(place), answer.map_err(|e| e.to_string())))
         };
         let words: BTreeMap<_, _> = (0..self.hosts.all.len()).map(ask).collect();
         words.into_values().collect()

@@ -191,7 +191,7 @@ impl State {
         self.handshake.last_zxid = self.handshake.last_zxid.max(header.zxid);
         let answer = match header.error {
             0 => Ok(first.request.expected.decode(record, header.zxid)?),
-            error => Err(Code::from(error)),
+            error => Err(Code(error)),
         };
         let Pending { sent, request, .. } = self.pending.pop_front().ok_or(TO_NOTHING)?;
         if answer.is_ok() {
@@ -222,7 +222,7 @@ fn is_confirmed(reply: &Reply) -> bool {
         Reply::Multi {
             done: Err(Refused { code, .. }),
             ..
-        } => matches!(code, Code::NoNode | Code::NoAuth),
+        } => matches!(*code, Code::NO_NODE | Code::NO_AUTH),
         _ => false,
     }
 }

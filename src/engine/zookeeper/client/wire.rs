@@ -308,7 +308,7 @@ fn multi(
             code::ERROR => match record.int()? {
                 0 => {}
                 code => {
-                    let code = Code::from(code);
+                    let code = Code(code);
                     refused = refused.or(Some(Refused { change, code }));
                 }
             },

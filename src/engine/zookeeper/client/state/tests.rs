@@ -58,7 +58,7 @@ fn answers_are_in_the_order_of_requests() {
     assert!(!answer(&mut state, 3, 0, &[], 2));
     let [first, second] = slots.map(|slot| answered(&slot));
     assert_eq!(first, Some(Ok(Reply::Done)));
-    assert_eq!(second, Some(Err(Code::NoNode)));
+    assert_eq!(second, Some(Err(Code::NO_NODE)));
     assert_eq!(state.handshake.last_zxid, 5);
 }
 
