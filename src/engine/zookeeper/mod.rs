@@ -1,9 +1,9 @@
 //! Locks in ZooKeeper.
 //!
 //! A locker has one `client::Session`. Each owner has an ephemeral node in the line of each of its names: `nodes` says what they
-//! are called. `engine::line` says who holds, and how an owner comes to a lock; `line_store` is what ZooKeeper does for that: `enter`,
-//! `watch`, `leave` and `commit`. `owners` has those of this process, whose guards hear of the end of the session, and of nodes
-//! that are gone.
+//! are called, and `contents` what they tell. `engine::line` says who holds, and how an owner comes to a lock; `line_store` is what
+//! ZooKeeper does for that: `enter`, `commit` and `leases`. `owners` has those of this process, whose guards hear of the end of the
+//! session, and of nodes that are gone.
 //!
 //! It uses `base`, the seam, `engine::line`, `engine::net` and `engine::url`. What always holds here: a lease counts since a
 //! time at which the leader is known to have had the session; what is deleted before a node that others watch is deleted in the

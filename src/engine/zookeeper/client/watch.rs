@@ -63,7 +63,11 @@ impl<A: Send + 'static> AnswerSlot<A> {
     }
 
     pub(super) fn answer(&self, answer: A) {
-        self.answers.change(|(answers, _)| answers.push(answer));
+        let mut come = self.answers.value.lock();
+        come.0.push(answer);
+        if come.0.len() == self.expected {
+            self.answers.changed.notify_all();
+        }
     }
 
     /// The answers that haven't come never will.
