@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::call::Call;
 use super::client::{Change, Code, Failure, Op, Refused, Session, Watcher};
 use super::contents::{kept_content, mark};
-use super::leases::{are_there, renew};
+use super::leases::Lease;
 use super::line_store::ZooKeeperStore;
 use super::locks::{Locks, RETRY};
 use super::nodes::{self, HELD, Name, VALUE};
@@ -36,14 +36,15 @@ enum Does {
 
 impl LineLeases for ZooKeeperStore {
     fn prove(&self, request: Request<'_>, deadline: &Deadline) -> PublicResult<Outcome> {
-        self.0
-            .told(Some(request.key()), renew(&self.0, request, deadline))
+        let lease = self.lease(request, deadline);
+        self.0.told(Some(request.key()), lease.renew())
     }
 
     fn own(&self, request: Request<'_>, deadline: &Deadline) -> PublicResult<Vec<Found>> {
-        let own = || match are_there(&self.0, request, true, deadline)? {
-            true => Ok(known(&self.0, request)),
-            false => find(&self.0, request, deadline),
+        let lease = self.lease(request, deadline);
+        let own = || match lease.are_there(true)? {
+            true => Ok(lease.known()),
+            false => lease.find(),
         };
         self.0.told(Some(request.key()), own())
     }
@@ -54,7 +55,7 @@ impl LineLeases for ZooKeeperStore {
         commit: &Commit<'_>,
         deadline: &Deadline,
     ) -> PublicResult<Committed> {
-        let committing = Committing::new(&self.0, request, commit, deadline);
+        let committing = Committing::new(self.lease(request, deadline), commit);
         let committed = committing.and_then(|committing| match committing {
             Ok(mut committing) => committing.run(),
             Err(found) => Ok(Committed::Refused {
@@ -88,10 +89,8 @@ impl LineLeases for ZooKeeperStore {
 
 /// One commit on its way.
 struct Committing<'a> {
-    locks: &'a Arc<Locks>,
-    request: Request<'a>,
+    lease: Lease<'a>,
     commit: &'a Commit<'a>,
-    deadline: &'a Deadline,
     /// Of which names it is, in their order.
     names: Vec<usize>,
     parts: Vec<Part>,
@@ -101,19 +100,15 @@ struct Committing<'a> {
 
 impl<'a> Committing<'a> {
     /// Or what the owner has left, if that isn't all.
-    fn new(
-        locks: &'a Arc<Locks>,
-        request: Request<'a>,
-        commit: &'a Commit<'a>,
-        deadline: &'a Deadline,
-    ) -> Result<Result<Self, Vec<Found>>, Failure> {
+    fn new(lease: Lease<'a>, commit: &'a Commit<'a>) -> Result<Result<Self, Vec<Found>>, Failure> {
+        let Lease { locks, request, .. } = lease;
         let entries = match commit.found {
             Some(found) => found.to_vec(),
             None => {
                 let is_clear = |nodes: super::owners::Nodes| !nodes.is_unclear;
                 let found = match locks.owners.get(request.owner).is_none_or(is_clear) {
-                    true => known(locks, request),
-                    false => find(locks, request, deadline)?,
+                    true => lease.known(),
+                    false => lease.find()?,
                 };
                 let own = found.iter().enumerate();
                 let own = own.map(|(name, found)| Some((name, found.own.clone()?)));
@@ -124,10 +119,8 @@ impl<'a> Committing<'a> {
             }
         };
         let mut committing = Committing {
-            locks,
-            request,
+            lease,
             commit,
-            deadline,
             names: entries.iter().map(|(name, _)| *name).collect(),
             parts: Vec::new(),
             made: Vec::new(),
@@ -165,13 +158,13 @@ impl<'a> Committing<'a> {
                 self.push(Does::Keep, Change::create(kept, kept_content(time)));
             }
             Write::Become { mode, token } => {
-                let own = nodes::replaced(&entry.id, mode, uuid_of(self.request.owner));
+                let own = nodes::replaced(&entry.id, mode, uuid_of(self.lease.request.owner));
                 let path = name.child(&own);
                 self.made.push(path.clone());
-                let data = self.locks.card(self.request, Some(token));
+                let data = self.lease.locks.card(self.lease.request, Some(token));
                 self.push(Does::Own, Change::create_own(path, data));
                 if mode == Mode::Exclusive {
-                    let mark = mark(self.request.owner, false);
+                    let mark = mark(self.lease.request.owner, false);
                     self.push(Does::Put, Change::set(held.clone(), mark));
                 }
             }
@@ -186,24 +179,26 @@ impl<'a> Committing<'a> {
     /// Whose lease it is so far, if it is to be the owner's from now on.
     fn from(&self) -> Option<&'a Owner> {
         let (_, entry) = self.commit.found?.first()?;
-        entry.owner().filter(|_| !entry.is_of(self.request.owner))
+        entry
+            .owner()
+            .filter(|_| !entry.is_of(self.lease.request.owner))
     }
 
     fn run(&mut self) -> Result<Committed, Failure> {
         let mut is_repeated = false;
         loop {
-            let session = self.locks.session(self.deadline)?;
+            let session = self.lease.locks.session(self.lease.deadline)?;
             let watchers = self.ask_for(&session);
             let changes = self.parts.iter().map(|part| part.change.clone()).collect();
             let looks = self.made.iter().zip(watchers.iter().cloned());
             let looks = looks.map(|(path, watcher)| Op::watch(path, watcher));
             let requests: Vec<_> = [Op::Multi(changes)].into_iter().chain(looks).collect();
-            match session.call(&requests, self.deadline) {
+            match session.call(&requests, self.lease.deadline) {
                 Ok(mut replies) => match replies.multi()? {
                     Ok(_) => return self.committed(&session, watchers, is_repeated),
                     Err(refused) if self.goes_on_without(refused)? => {}
                     Err(_) => {
-                        let found = find(self.locks, self.request, self.deadline)?;
+                        let found = self.lease.find()?;
                         let names = self.names.iter().map(|name| found[*name].clone());
                         let found = names.collect();
                         return Ok(Committed::Refused { found, is_repeated });
@@ -211,10 +206,10 @@ impl<'a> Committing<'a> {
                 },
                 Err(lost)
                     if matches!(lost.error, Failure::Unreachable(_))
-                        && !self.deadline.is_over() =>
+                        && !self.lease.deadline.is_over() =>
                 {
                     is_repeated |= lost.sent;
-                    self.deadline.sleep(RETRY);
+                    self.lease.deadline.sleep(RETRY);
                 }
                 Err(lost) => return Err(lost.into()),
             }
@@ -226,13 +221,13 @@ impl<'a> Committing<'a> {
         if self.made.is_empty() {
             return Vec::new();
         }
-        let (owners, owner) = (&self.locks.owners, self.request.owner);
-        let until = self.locks.clock.now().plus(self.request.ttl);
+        let (owners, owner) = (&self.lease.locks.owners, self.lease.request.owner);
+        let until = self.lease.locks.clock.now().plus(self.lease.request.ttl);
         owners.asks(owner, session.id());
         owners.may_have(owner, &self.made, until);
         self.made
             .iter()
-            .map(|_| self.locks.watcher(owner))
+            .map(|_| self.lease.locks.watcher(owner))
             .collect()
     }
 
@@ -272,62 +267,16 @@ impl<'a> Committing<'a> {
             let since = None;
             return Ok(Committed::Done { is_repeated, since });
         }
-        let (owners, owner) = (&self.locks.owners, self.request.owner);
+        let (owners, owner) = (&self.lease.locks.owners, self.lease.request.owner);
         owners.has(owner, std::mem::take(&mut self.made));
         if let Some(from) = self.from() {
             owners.remove(from);
         }
-        let since = self.locks.proven(session, self.deadline)?;
-        let is_let_in = owners.let_in(owner, since.plus(self.request.ttl), watchers);
+        let since = self.lease.locks.proven(session, self.lease.deadline)?;
+        let is_let_in = owners.let_in(owner, since.plus(self.lease.request.ttl), watchers);
         let since = (is_let_in && self.from().is_some()).then_some(since);
         Ok(Committed::Done { is_repeated, since })
     }
-}
-
-/// The owner's nodes, as far as they are known here.
-fn known(locks: &Locks, request: Request<'_>) -> Vec<Found> {
-    let paths = locks.owners.get(request.owner).map(|nodes| nodes.paths);
-    let paths = paths.unwrap_or_default();
-    let is_broken = locks.owners.is_broken(request.owner);
-    let own = |name: usize| {
-        let (_, node) = paths.get(name)?.rsplit_once('/')?;
-        nodes::entry_of(node)
-    };
-    let found = |name| Found {
-        own: own(name),
-        is_broken,
-    };
-    (0..request.claim.keys().len()).map(found).collect()
-}
-
-/// The owner's nodes, as the leader has them. Others with its uuid, which a late request has made, are none of its lease.
-fn find(
-    locks: &Arc<Locks>,
-    request: Request<'_>,
-    deadline: &Deadline,
-) -> Result<Vec<Found>, Failure> {
-    let seen = locks.again(deadline, || {
-        Call::new(locks, request, deadline)?.look_at_own()
-    })?;
-    let names = locks.names(request);
-    let known = locks.owners.get(request.owner).map(|nodes| nodes.paths);
-    let known = known.unwrap_or_default();
-    let is_known_broken = locks.owners.is_broken(request.owner);
-    let found = names.iter().zip(&seen.names).map(|(name, children)| {
-        let is_its = |entry: &&Entry| {
-            let at_its_place = |path: &String| nodes::is_at_place_of(path, &name.child(&entry.id));
-            entry.is_of(request.owner) && known.iter().any(at_its_place)
-        };
-        Found {
-            own: children.line.0.iter().find(is_its).cloned(),
-            is_broken: is_known_broken || children.is_broken(request.owner),
-        }
-    });
-    let found: Vec<_> = found.collect();
-    if found.iter().any(|one| one.is_broken) {
-        locks.heard_of_break(request);
-    }
-    Ok(found)
 }
 
 /// Nodes that an earlier try has made are the owner's from now on, and end with this session: with another they would at any time.

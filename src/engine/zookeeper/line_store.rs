@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::call::Call;
 use super::client::{Failure, Op, Watcher};
 use super::contents::{Card, Children};
-use super::leases;
+use super::leases::Lease;
 use super::locks::Locks;
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
@@ -93,7 +93,7 @@ impl LineStore for ZooKeeperStore {
 
     fn leave(&self, request: Request<'_>, deadline: &Deadline) -> Result<(), Unanswered> {
         let deadline = self.0.gives_up_by(deadline);
-        let left = leases::leave(&self.0, request, &deadline);
+        let left = self.lease(request, &deadline).leave();
         left.map_err(|failure| self.0.unanswered(request, failure))
     }
 
@@ -126,6 +126,14 @@ impl LineStore for ZooKeeperStore {
 }
 
 impl ZooKeeperStore {
+    pub(super) fn lease<'a>(&'a self, request: Request<'a>, deadline: &'a Deadline) -> Lease<'a> {
+        Lease {
+            locks: &self.0,
+            request,
+            deadline,
+        }
+    }
+
     fn answered(
         &self,
         request: Request<'_>,
