@@ -5,6 +5,7 @@
 
 mod etcd_costs;
 mod etcd_far;
+mod etcd_keys;
 mod etcd_late;
 mod etcd_leases;
 mod etcd_lost_answers;

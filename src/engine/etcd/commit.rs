@@ -9,8 +9,7 @@ use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::base::owner::Owner;
 use crate::engine::line::{
-    Commit, Committed, Entry, Found, Line, LineLeases, LineStore, Write, revision_of,
-    until_answered, uuid_of,
+    Commit, Committed, Entry, Found, Line, LineLeases, Write, revision_of, until_answered, uuid_of,
 };
 use crate::engine::{Outcome, Request};
 
@@ -197,6 +196,7 @@ impl EtcdStore {
             (Write::Nothing, _) => {}
             (Write::Leave | Write::Keep(_), _) => self.owners.change(request.owner, |own| {
                 own.is_released = commit.is_clean;
+                own.is_kept = commit.entries != Write::Leave;
             }),
             (Write::Become { .. }, text) => self.owners.change(request.owner, |own| {
                 own.has_entered &= !commit.is_clean;
@@ -217,15 +217,12 @@ impl EtcdStore {
         }
         let first = commit.found.and_then(<[_]>::first);
         if let Some(other) = self.owners.get(from) {
-            // It was an owner of this process: what tells of it is counted once, and its lease is for the next.
+            // It was an owner of this process: what tells of it is counted once. The entries are still called after its lease,
+            // so nobody else gets that.
             if other.has_entered {
                 self.leases.forgets();
             }
-            let other = Request {
-                owner: from,
-                ..request
-            };
-            self.retire(other, deadline);
+            self.drop_lease(from, deadline);
         } else if let Some(lease) = first.and_then(|(_, entry)| entry.session) {
             // A question of the other that comes late would take the entries back.
             self.leases.revoke(LeaseId(lease), deadline);

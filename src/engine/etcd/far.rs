@@ -62,7 +62,9 @@ impl EtcdStore {
         let mut unused = None;
         self.owners.change(request.owner, |own| match answer {
             Ok(answer) if answer.succeeded => {
-                unused = Some(own.lease).filter(|_| !own.is_unclear);
+                // Its keys are called after the lease with which it came.
+                let is_free = !own.is_unclear && own.id != own.lease.id.to_string();
+                unused = Some(own.lease).filter(|_| is_free);
                 settle(own, request.ttl, answer.revision);
             }
             Err(unanswered) if unanswered.sent => {}

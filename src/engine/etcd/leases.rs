@@ -5,8 +5,11 @@
 //! left: so a program that locks in a loop is granted a lease now and then only. One more lease, of a day, is for what the
 //! next holder has to be told if an owner is gone.
 //!
-//! What always holds: a lease that is given again has no key, and no request that could still give it one. Its time counts
-//! from before the request that has proved it. Where the servers' data was set back, as by a snapshot, its keys of then are back: that
+//! An owner's keys are called after its lease, so a program that locks a name in a loop writes the same keys again and again. etcd keeps
+//! each deleted key in memory until its history is compacted, and walks over all of a line's whenever it looks at that line.
+//!
+//! What always holds: a lease that is given again has no key, no key is called after it, and no request is underway that could still make one.
+//! Its time counts from before the request that has proved it. Where the servers' data was set back, as by a snapshot, its keys of then are back: that
 //! shows in revisions when it is given one more key, and it is ended.
 
 use std::collections::HashMap;
@@ -17,7 +20,6 @@ use super::client::{Client, Failure, LeaseId, Seen, Touched};
 use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::owner::Owner;
 use crate::base::sys::sync::Mutex;
-use crate::engine::line::uuid_of;
 
 /// A lease at etcd, as this process knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -235,7 +237,7 @@ pub(super) struct Own {
     pub(super) is_far: bool,
     /// The first in line, which was seen not to have taken what is free.
     pub(super) sleeper: Option<Sleeper>,
-    /// The last part of its keys: that of an owner that has passed its lease on to this one, or its own.
+    /// The last part of its keys: the lease with which it came, or with which the owner came that has passed its lease on to this one.
     pub(super) id: String,
     /// What its entry holds, as far as answers said.
     pub(super) text: Vec<u8>,
@@ -245,6 +247,8 @@ pub(super) struct Own {
     pub(super) has_entered: bool,
     /// Whether it has released the lock as one that is done with it.
     pub(super) is_released: bool,
+    /// Whether its entry stays without it.
+    pub(super) is_kept: bool,
 }
 
 /// The first in line of a name, under a long lease: so it hasn't gone in.
@@ -261,7 +265,7 @@ pub(super) struct Sleeper {
 
 impl Own {
     /// Of one of which nothing is known.
-    pub(super) fn unknown(owner: &Owner) -> Self {
+    pub(super) fn unknown() -> Self {
         Own {
             lease: ServerLease {
                 id: LeaseId(0),
@@ -275,11 +279,12 @@ impl Own {
             modified: 0,
             is_far: false,
             sleeper: None,
-            id: uuid_of(owner).to_owned(),
+            id: String::new(),
             text: Vec::new(),
             is_unclear: true,
             has_entered: false,
             is_released: false,
+            is_kept: false,
         }
     }
 
@@ -290,6 +295,15 @@ impl Own {
             self.lease.since = self.lease.since.max(touched.since);
             self.touched = None;
         }
+    }
+
+    fn has_lease(&self) -> bool {
+        self.lease.id != LeaseId(0)
+    }
+
+    /// Whether keys stay behind that are called after the lease with which it came.
+    pub(super) fn leaves_keys(&self) -> bool {
+        self.is_kept || (self.has_entered && !self.is_released)
     }
 
     /// When it was last heard of.
@@ -317,6 +331,11 @@ struct Table {
 
 impl Owners {
     pub(super) fn get(&self, owner: &Owner) -> Option<Own> {
+        self.find(owner).filter(Own::has_lease)
+    }
+
+    /// The same, also of one that has no lease any more: then no more than its keys is known.
+    pub(super) fn find(&self, owner: &Owner) -> Option<Own> {
         self.0.lock().owners.get(owner).cloned()
     }
 
@@ -341,8 +360,24 @@ impl Owners {
         }
     }
 
+    /// Its lease is no longer its own. Where a request without an answer may still put its keys there, it comes back to those.
     pub(super) fn remove(&self, owner: &Owner) -> Option<Own> {
-        self.0.lock().owners.remove(owner)
+        let mut table = self.0.lock();
+        let own = table.owners.remove(owner).filter(Own::has_lease)?;
+        if own.is_unclear {
+            let unknown = Own::unknown();
+            let lease = ServerLease {
+                since: own.lease.since,
+                ..unknown.lease
+            };
+            let left = Own {
+                id: own.id.clone(),
+                lease,
+                ..unknown
+            };
+            table.owners.insert(owner.clone(), left);
+        }
+        Some(own)
     }
 }
 
@@ -364,7 +399,7 @@ mod tests {
                 since: BootInstant::START.plus(Duration::from_secs(since)),
                 revision: 0,
             },
-            ..Own::unknown(&Owner::new())
+            ..Own::unknown()
         }
     }
 

@@ -145,7 +145,10 @@ impl LineStore for EtcdStore {
             return;
         };
         if !own.is_unclear {
-            return self.leases.give_back(own.lease);
+            if !own.leaves_keys() {
+                self.leases.give_back(own.lease);
+            }
+            return;
         }
         // A question of its own that comes late is refused from now on, but one that came just now may have left word that it
         // was let in.

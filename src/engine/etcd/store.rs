@@ -75,12 +75,14 @@ impl EtcdStore {
             token: None,
         };
         let lease = self.leases.take(request.ttl, false, deadline)?;
+        let left = self.owners.find(request.owner).map(|left| left.id);
         let own = Own {
             keepalive: next_keepalive(lease.since, request.ttl),
             lease,
+            id: left.unwrap_or_else(|| lease.id.to_string()),
             text: text.to_bytes(),
             is_unclear: false,
-            ..Own::unknown(request.owner)
+            ..Own::unknown()
         };
         self.know(request, own.clone());
         Ok(own)
@@ -88,9 +90,7 @@ impl EtcdStore {
 
     /// What is known of an owner; of one that was forgotten, or comes from another process, no more than its keys.
     pub(super) fn known(&self, owner: &Owner) -> Own {
-        self.owners
-            .get(owner)
-            .unwrap_or_else(|| Own::unknown(owner))
+        self.owners.find(owner).unwrap_or_else(Own::unknown)
     }
 
     pub(super) fn know(&self, request: Request<'_>, own: Own) {

@@ -1,5 +1,7 @@
 //! What a transaction asks of etcd, and how that looks in the JSON of its gateway.
 
+use std::fmt;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value, json};
@@ -9,6 +11,13 @@ use crate::base::sys;
 /// A lease at the servers, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LeaseId(pub(crate) i64);
+
+/// As etcd's own tools write it.
+impl fmt::Display for LeaseId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}", self.0)
+    }
+}
 
 /// This bit of its number says that a lease is a long one.
 const LONG: i64 = 1 << 62;
