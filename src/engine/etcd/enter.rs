@@ -13,8 +13,8 @@
 use super::client::{Answer, Compare, Failure, KeptAlive, Op, OpResult, Range, Txn};
 use super::far::{as_written, has_to_move, is_far, put_under};
 use super::keys::Keys;
-use super::leases::Own;
 use super::look::{Look, others};
+use super::owners::Own;
 use super::store::{
     EtcdStore, get, got, next_keepalive, put_entered, put_place, reading, value_of,
 };

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use super::client::{Answer, Compare, Failure, LeaseId, Op, Txn};
 use super::keys::Keys;
-use super::leases::{Own, ServerLease, Sleeper};
+use super::leases::ServerLease;
+use super::owners::{Own, Sleeper};
 use super::store::{EtcdStore, delete, next_keepalive, put_place};
 use crate::base::clock::Deadline;
 use crate::engine::line::Snapshot;

@@ -33,6 +33,7 @@ mod leases;
 mod line_store;
 mod look;
 mod operators;
+mod owners;
 mod store;
 
 /// Leases are for whole seconds. Most servers give none that is so short, and say which is their shortest.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::client::{Answer, Client, Failure, KeyValue, LeaseId, Op, OpResult, Range, Txn};
 use super::keys::{Keys, Text, of_names};
-use super::leases::{Leases, Own, Owners};
+use super::leases::Leases;
+use super::owners::{Own, Owners};
 use crate::base::backoff::shortened;
 use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Clock, Deadline};

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use ::redis::Value;
 
+use super::ask::Ask;
 use super::call::{self, Route};
 use super::heard::{Heard, NoView, ask_all, worse};
 use super::sentinel::{Fields, Sentinels, masters};
-use super::topology::{AFTER_FIRST, Ask, Topology};
+use super::topology::{AFTER_FIRST, Topology};
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
 use crate::base::sys::time;
@@ -42,8 +43,8 @@ impl Topology {
         let deadline = || Deadline::after(self.settings.connect_timeout);
         match &self.ask {
             Ask::Sentinels(sentinels) => self.find_master(sentinels, &deadline()),
-            Ask::Nodes { seeds, .. } => {
-                self.find_a_node(seeds, &deadline())?;
+            Ask::Nodes(nodes) => {
+                self.find_a_node(nodes.seeds(), &deadline())?;
                 self.find_slots(&deadline())
             }
         }

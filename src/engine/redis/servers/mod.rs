@@ -37,10 +37,12 @@
 
 use std::sync::Arc;
 
+use self::ask::Ask;
 pub(super) use self::call::Route;
 pub(super) use self::greeting::Refused;
+use self::nodes::Nodes;
 use self::sentinel::Sentinels;
-use self::topology::{Ask, Topology};
+use self::topology::Topology;
 use super::address::{Address, At};
 use super::failure::Failure;
 use super::script::Command;
@@ -52,11 +54,13 @@ use crate::base::options::Options;
 use crate::engine::Unanswered;
 use crate::engine::net::address::Endpoint;
 
+mod ask;
 mod call;
 mod elsewhere;
 mod greeting;
 pub(super) mod heard;
 mod map;
+mod nodes;
 mod sentinel;
 pub(super) mod slots;
 mod topology;
@@ -95,7 +99,7 @@ impl Servers {
                 for host in &hosts {
                     Server::new(Endpoint::Tcp(host.clone()), settings.clone())?;
                 }
-                Ask::of_nodes(hosts)
+                Ask::Nodes(Nodes::new(hosts))
             }
         };
         Ok(Servers::Several(Topology::new(settings, ask)))

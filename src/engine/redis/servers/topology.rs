@@ -14,25 +14,19 @@
 //! that was replaced. If no sentinel answers, who needs a master that was looked up lately goes on with the one that is known:
 //! to lose the sentinels mustn't lose the locks. It is logged once, and for a second nobody waits for that reason again.
 
-use std::collections::HashSet;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::heard::{
-    Answers, Heard, NoView, OTHERS, OTHERS_OF_A_LONER, Patience, Said, ask_all, worse,
-};
+use super::ask::Ask;
+use super::heard::{Answers, Heard, Patience, Said};
 use super::map::Map;
-use super::sentinel::Sentinels;
 use super::slots::slot_of;
-use super::view::View;
 use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
 use crate::base::sys::channel::{Receiver, bounded};
 use crate::base::sys::sync::Mutex;
 use crate::base::sys::{self, time};
-use crate::engine::net::address::HostPort;
 use crate::engine::net::limits::{CANCEL_LATENESS, SHORTEST_SHARE};
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::server::{Server, share};
@@ -40,9 +34,6 @@ use crate::engine::redis::settings::Settings;
 
 /// How long after one look-up began the next may begin, so that many callers at once don't burden the nodes.
 const APART: Duration = Duration::from_millis(100);
-
-/// How many nodes are asked at once. The next time others are, if there are more.
-const ASKED: usize = 8;
 
 /// How long to wait for other sentinels after the first, where the caller doesn't allow less.
 pub(super) const AFTER_FIRST: Duration = Duration::from_millis(100);
@@ -63,55 +54,6 @@ pub(in crate::engine::redis) struct Topology {
     lookup: Mutex<Lookup>,
     /// Set when the servers aren't used any more.
     pub(super) closed: Cancel,
-}
-
-/// Who is asked which server has a name.
-#[derive(Debug)]
-pub(super) enum Ask {
-    Sentinels(Sentinels),
-    /// The nodes themselves.
-    Nodes {
-        /// By which the cluster is found again, whatever else is known.
-        seeds: Vec<HostPort>,
-        /// Where the nodes begin that are asked next.
-        turn: AtomicUsize,
-    },
-}
-
-impl Ask {
-    pub(super) fn of_nodes(seeds: Vec<HostPort>) -> Self {
-        let turn = AtomicUsize::new(0);
-        Ask::Nodes { seeds, turn }
-    }
-
-    /// The same for a child that was forked off.
-    pub(super) fn after_fork(&self, settings: &Settings) -> Self {
-        match self {
-            Ask::Sentinels(sentinels) => Ask::Sentinels(sentinels.after_fork(settings)),
-            Ask::Nodes { seeds, .. } => Ask::of_nodes(seeds.clone()),
-        }
-    }
-
-    fn seeds(&self) -> &[HostPort] {
-        match self {
-            Ask::Sentinels(_) => &[],
-            Ask::Nodes { seeds, .. } => seeds,
-        }
-    }
-
-    /// Why nothing of use was said.
-    pub(super) fn failure(&self, heard: Heard) -> Failure {
-        if let Ask::Sentinels(_) = self {
-            return Sentinels::failure(heard);
-        }
-        let failed = heard.silent.into_iter().filter_map(|(_, why)| match why {
-            NoView::Failed(failure) => Some(failure),
-            NoView::UnknownName | NoView::NoSentinel => None,
-        });
-        failed.fold(None, worse).unwrap_or_else(|| {
-            Failure::ClusterDown("none of the nodes that were asked knows where any slot is".into())
-        })
-    }
 }
 
 #[derive(Debug, Default)]
@@ -200,7 +142,7 @@ impl Topology {
     pub(super) fn slot(&self, key: &str) -> u16 {
         match self.ask {
             Ask::Sentinels(_) => 0,
-            Ask::Nodes { .. } => slot_of(key),
+            Ask::Nodes(_) => slot_of(key),
         }
     }
 
@@ -218,7 +160,7 @@ impl Topology {
     pub(super) fn nobody(&self, what: &str) -> Failure {
         match self.ask {
             Ask::Sentinels(_) => Failure::Closed("no sentinel tells where the master is".into()),
-            Ask::Nodes { .. } => {
+            Ask::Nodes(_) => {
                 Failure::ClusterDown(format!("no node is known to have {what}").into())
             }
         }
@@ -229,7 +171,7 @@ impl Topology {
         let apart = match self.ask {
             // There are few, and who has no master has nothing.
             Ask::Sentinels(_) => Duration::ZERO,
-            Ask::Nodes { .. } => APART,
+            Ask::Nodes(_) => APART,
         };
         self.await_one_since(since, (apart, AFTER_FIRST), deadline);
     }
@@ -242,7 +184,7 @@ impl Topology {
     ) {
         match self.ask {
             Ask::Sentinels(_) => self.confirm_master(known_within, deadline),
-            Ask::Nodes { .. } => {
+            Ask::Nodes(_) => {
                 let known_within = known_within.unwrap_or(Duration::MAX);
                 if let Some(since) = time::now().checked_sub(known_within) {
                     // To wait for longer would be a good part of a short ttl.
@@ -358,7 +300,7 @@ impl Topology {
         let cause = outcome
             .err()
             .map(|heard| self.ask.failure(*heard).cause().to_string());
-        if let (Ask::Nodes { .. }, Some(cause)) = (&self.ask, &cause) {
+        if let (Ask::Nodes(_), Some(cause)) = (&self.ask, &cause) {
             let place = &self.settings.shown;
             log::warn!("{place}: no node says where the slots are: {cause}");
         }
@@ -398,70 +340,13 @@ impl Topology {
                 drop(before);
                 heard
             }
-            Ask::Nodes { seeds, turn } => self.hear_nodes(self.next_to_ask(seeds, turn), deadline),
+            Ask::Nodes(nodes) => nodes.hear(&self.map, deadline),
         };
         if heard.views.is_empty() {
             return Err(Box::new(heard));
         }
         self.take_over(&heard, began);
         Ok(())
-    }
-
-    fn hear_nodes(&self, asked: Vec<Arc<Server>>, deadline: &Deadline) -> Heard {
-        let mut heard = Heard::nothing(asked.len(), Patience::WITH_NODES, deadline.clone());
-        let answers = ask_all(&asked, deadline, ask);
-        let mut answered = Vec::new();
-        while let Some((node, view)) = heard.next(&answers) {
-            self.hear(&mut heard, &node, view);
-            answered.push(node);
-        }
-        let (late, mut others) = self.masters_but(&heard, &answered, &asked);
-        // A node that is cut off, and that is nearer than others, may have said what is new.
-        let patience = if self.is_news(&heard) {
-            OTHERS_OF_A_LONER
-        } else {
-            others.clear();
-            OTHERS
-        };
-        let (until, more) = (deadline.within(patience), ask_all(&others, deadline, ask));
-        for (mut missing, answers) in [(late, answers), (others, more)] {
-            while !missing.is_empty()
-                && let Some(Ok((node, view))) = answers.next(&until)
-            {
-                self.hear(&mut heard, &node, view);
-                missing.retain(|one| !Arc::ptr_eq(one, &node));
-            }
-        }
-        heard
-    }
-
-    fn hear(&self, heard: &mut Heard, node: &Arc<Server>, said: Result<View, NoView>) {
-        if let Ok(view) = &said {
-            self.map.lock().importers.set(node, &view.coming);
-        }
-        heard.add(node, said);
-    }
-
-    fn is_news(&self, heard: &Heard) -> bool {
-        let map = self.map.lock();
-        heard.views.iter().any(|view| map.is_news(view))
-    }
-
-    /// The masters that haven't answered: those that were asked, and the others.
-    fn masters_but(
-        &self,
-        heard: &Heard,
-        answered: &[Arc<Server>],
-        asked: &[Arc<Server>],
-    ) -> (Vec<Arc<Server>>, Vec<Arc<Server>>) {
-        let is_among = |all: &[Arc<Server>], one: &Arc<Server>| {
-            all.iter().any(|other| Arc::ptr_eq(other, one))
-        };
-        let mut map = self.map.lock();
-        let masters: HashSet<_> = heard.views.iter().flat_map(|view| &view.masters).collect();
-        let masters = masters.into_iter().filter_map(|at| map.node(at).cloned());
-        let masters = masters.filter(|one| !is_among(answered, one));
-        masters.partition(|one| is_among(asked, one))
     }
 
     fn take_over(&self, heard: &Heard, began: Instant) {
@@ -479,17 +364,6 @@ impl Topology {
         // It closes connections.
         retired.iter().for_each(|node| node.retire());
     }
-
-    fn next_to_ask(&self, seeds: &[HostPort], turn: &AtomicUsize) -> Vec<Arc<Server>> {
-        let mut map = self.map.lock();
-        for seed in seeds {
-            let _ = map.node(seed);
-        }
-        let nodes = map.nodes();
-        let first = turn.fetch_add(ASKED, Ordering::Relaxed);
-        let in_turn = nodes.iter().cycle().skip(first % nodes.len().max(1));
-        in_turn.take(nodes.len().min(ASKED)).cloned().collect()
-    }
 }
 
 /// How long after one look-up began the next may begin, and for how long it waits for sentinels when one has answered.
@@ -502,14 +376,6 @@ fn after_first(known_within: Duration) -> Duration {
         Duration::ZERO => AFTER_FIRST,
         within => AFTER_FIRST.min(within / 2),
     }
-}
-
-/// What a node says, and which one does.
-fn ask(node: &Arc<Server>, deadline: &Deadline) -> Result<Said, Failure> {
-    Ok((
-        node.clone(),
-        View::ask(node, deadline).map_err(NoView::from),
-    ))
 }
 
 /// Returns when the channel has ended, or the deadline is over.
@@ -526,55 +392,4 @@ fn await_end(end: &Receiver<Infallible>, deadline: &Deadline) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::options::Options;
-    use crate::engine::redis::address::{self, At};
-
-    /// A cluster none of whose nodes is there.
-    fn nobody() -> Arc<Topology> {
-        let address = address::parse("redis+cluster://127.0.0.1:1").unwrap();
-        let settings = Arc::new(Settings::new(&address, &Options::default()).unwrap());
-        let At::Cluster { hosts } = address.at else {
-            panic!("it is one")
-        };
-        let ask = Ask::of_nodes(hosts);
-        Topology::new(settings, ask)
-    }
-
-    fn soon() -> Deadline {
-        Deadline::after(Duration::from_secs(60))
-    }
-
-    #[test]
-    fn look_up_that_panicked_is_followed_by_another() {
-        let (nodes, (ended, end)) = (nobody(), bounded(0));
-        // As its thread leaves it then.
-        let before = Instant::now();
-        *nodes.lookup.lock() = Lookup {
-            began: Some(before),
-            running: Some(end),
-            ..Lookup::default()
-        };
-        drop(ended);
-        let deadline = soon();
-        nodes.look_up_since(Instant::now(), &deadline);
-        assert!(!deadline.is_over() && nodes.lookup.lock().began > Some(before));
-    }
-
-    #[test]
-    fn who_needs_what_is_newer_than_that_has_it_looked_up_more_often() {
-        let nodes = nobody();
-        let began = || {
-            nodes.look_up_within(Some(Duration::from_millis(20)), &soon());
-            nodes.lookup.lock().began.unwrap()
-        };
-        // A machine that is busy may be slower now and then.
-        let mut last = began();
-        let mut apart = std::iter::repeat_with(|| {
-            let next = began();
-            next - std::mem::replace(&mut last, next)
-        });
-        assert!(apart.by_ref().take(100).any(|apart| apart < APART / 2));
-    }
-}
+mod tests;
