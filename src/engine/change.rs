@@ -1,4 +1,5 @@
-//! What is asked of a lease, and what became of it: one verb for all changes, and its two answers.
+//! What is asked for and of a lease, and what became of it: a question with its answers, one verb for all changes, and its two
+//! outcomes.
 
 use std::time::Duration;
 
@@ -25,6 +26,32 @@ impl<'a> Request<'a> {
     pub(crate) fn key(&self) -> &'a Key {
         &self.claim.key
     }
+}
+
+/// The answer to a question for a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Granted(Grant),
+    /// Another holds it.
+    Taken {
+        /// Whether the owner waits now, in the engine's queue if it has one; not when it is to ask again at once.
+        is_queued: bool,
+        /// One of its holders: `<host>/<pid>/<thread>`, if the engine can say so. For the log.
+        holder: Option<String>,
+    },
+    /// The owner had the lock by a grant that it never saw, and somebody broke it. This owner gets nothing any more, has
+    /// nothing, and is in no queue: another one has to ask.
+    Broken,
+}
+
+/// A lease, as an engine gives it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub(crate) token: Token,
+    /// What the lock protects, if that was asked for.
+    pub(crate) value: Option<Stored>,
+    /// The engine's lease began no earlier: read before the question was sent.
+    pub(crate) since: BootInstant,
 }
 
 /// What is done with a lease, if it is still the owner's.
@@ -150,6 +177,20 @@ impl Outcome {
         Outcome::Done(Done {
             since: Some(since),
             ..Done::default()
+        })
+    }
+}
+
+impl From<Option<Grant>> for Outcome {
+    /// Done with that lease; without one the lease wasn't the owner's.
+    fn from(grant: Option<Grant>) -> Self {
+        grant.map_or(Outcome::NOT_OWNER, |grant| {
+            Outcome::Done(Done {
+                token: Some(grant.token),
+                since: Some(grant.since),
+                value: grant.value,
+                is_repeated: false,
+            })
         })
     }
 }

@@ -29,18 +29,17 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::base::backoff::Waits;
-use crate::base::clock::{BootInstant, Deadline};
+use crate::base::clock::Deadline;
 use crate::base::diagnosis::Finding;
 use crate::base::error::{Cause, Error, Result};
 use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
-use crate::base::token::Token;
 use crate::base::value::Stored;
 
 pub(crate) use self::capabilities::{Capabilities, unsupported};
-pub(crate) use self::change::{Change, Done, Gone, Outcome, Release, Request};
+pub(crate) use self::change::{Answer, Change, Done, Gone, Grant, Outcome, Release, Request};
 pub(crate) use self::operations::{Cursor, Page, Revocations, Telling};
 
 mod capabilities;
@@ -203,46 +202,6 @@ pub(crate) struct Pace<'a> {
 impl Pace<'_> {
     pub(crate) fn next_pause(&mut self) -> Duration {
         self.backoff.next().unwrap_or_default()
-    }
-}
-
-/// The answer to a question for a lock.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    Granted(Grant),
-    /// Another holds it.
-    Taken {
-        /// Whether the owner waits now, in the engine's queue if it has one; not when it is to ask again at once.
-        is_queued: bool,
-        /// One of its holders: `<host>/<pid>/<thread>`, if the engine can say so. For the log.
-        holder: Option<String>,
-    },
-    /// The owner had the lock by a grant that it never saw, and somebody broke it. This owner gets nothing any more, has
-    /// nothing, and is in no queue: another one has to ask.
-    Broken,
-}
-
-/// A lease, as an engine gives it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Grant {
-    pub(crate) token: Token,
-    /// What the lock protects, if that was asked for.
-    pub(crate) value: Option<Stored>,
-    /// The engine's lease began no earlier: read before the question was sent.
-    pub(crate) since: BootInstant,
-}
-
-impl From<Option<Grant>> for Outcome {
-    /// Done with that lease; without one the lease wasn't the owner's.
-    fn from(grant: Option<Grant>) -> Self {
-        grant.map_or(Outcome::NOT_OWNER, |grant| {
-            Outcome::Done(Done {
-                token: Some(grant.token),
-                since: Some(grant.since),
-                value: grant.value,
-                is_repeated: false,
-            })
-        })
     }
 }
 
