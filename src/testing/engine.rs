@@ -220,6 +220,7 @@ impl Wait for FakeWait {
         let answer = self.engine.request(name, deadline, asking, |memory| {
             memory.ask(request, pace.is_some())
         })?;
+        let answer = answer.map_err(Unanswered::sent)?;
         self.is_queued = matches!(
             answer,
             Answer::Taken {

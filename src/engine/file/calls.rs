@@ -1,31 +1,18 @@
 //! What the engine is asked for, as changes of names.
 
-use super::change::Names;
-use super::files::Files;
-use super::presence::PresenceId;
-use super::section::LockMode;
-use super::text::Presences;
-use crate::base::clock::{BootInstant, Deadline};
-use crate::base::error::Result;
-use crate::base::inspection::Holder;
-use crate::base::name::Key;
-use crate::base::owner::Owner;
-use crate::base::token::Token;
-use crate::base::value::Stored;
-use crate::engine::rules::{Acquired, Table};
-use crate::engine::{Outcome, Release, Request};
-
-use std::fs::File;
-use std::io;
+use std::collections::BTreeSet;
 use std::slice;
 use std::time::Duration;
 
-/// The answer to a question for a lock.
-pub(super) enum Asked {
-    Granted { token: Token, value: Option<Stored> },
-    Taken(Ahead),
-    Broken,
-}
+use super::change::Names;
+use super::files::Files;
+use super::section::LockMode;
+use crate::base::clock::{BootInstant, Deadline};
+use crate::base::error::{LostReason, Result};
+use crate::base::inspection::Holder;
+use crate::base::name::Key;
+use crate::engine::rules::{Broken, Entry, PresenceId, Table};
+use crate::engine::{Answer, Change, Outcome, Request};
 
 /// How an owner asks.
 #[derive(Clone, Copy, Debug)]
@@ -41,26 +28,19 @@ pub(super) struct Manner {
 #[derive(Default)]
 pub(super) struct Ahead {
     /// The presences of those whose end may let it in.
-    pub(super) presences: Vec<PresenceId>,
+    pub(super) presences: BTreeSet<PresenceId>,
     /// When it may come in although nobody does anything.
     pub(super) changes: Option<BootInstant>,
     /// How many wait ahead of it.
     pub(super) place: u32,
-    /// One of the holders, for the log.
-    pub(super) holder: Option<String>,
 }
 
 impl Ahead {
-    pub(super) fn of(request: Request<'_>, table: &Table, presences: &Presences) -> Self {
-        let ahead = table.ahead_of(request);
+    pub(super) fn of(request: Request<'_>, table: &Table) -> Self {
         Ahead {
-            presences: ahead
-                .iter()
-                .filter_map(|one| presences.get(one).copied())
-                .collect(),
+            presences: table.ahead_of(request),
             changes: table.changes(request),
             place: table.place_of(request),
-            holder: None,
         }
     }
 }
@@ -80,71 +60,94 @@ impl Files {
         request: Request<'_>,
         manner: Manner,
         deadline: &Deadline,
-    ) -> Result<Asked> {
-        let ask = |names: &mut Names<'_>| {
-            let mut asked = names.acquire(lasting(request), manner)?;
-            if let Asked::Granted { value, .. } = &mut asked {
-                *value = self.value(request)?;
-            }
-            let stays = match asked {
-                Asked::Granted { .. } => true,
-                Asked::Taken(_) => manner.waits,
-                Asked::Broken => false,
-            };
-            Ok((asked, stays))
-        };
-        self.change_by_presence(request, (manner.lock_mode, deadline), ask)
+    ) -> Result<(Answer, Ahead)> {
+        let when = (manner.lock_mode, deadline);
+        self.change_by_presence(request, when, |names| names.ask(lasting(request), manner))
     }
 
-    /// Makes a change that an owner may be named in from then on, by a presence that others find. It tells whether it is.
+    /// Makes a change that an owner may be named in from then on, by a presence that others find.
     fn change_by_presence<T>(
         &self,
         request: Request<'_>,
         when: (LockMode, &Deadline),
-        change: impl FnOnce(&mut Names<'_>) -> Result<(T, bool)>,
+        change: impl FnOnce(&mut Names<'_>) -> Result<T>,
     ) -> Result<T> {
         let (owner, error) = (request.owner, |e| self.error(request.key(), e));
         let is_new = self.take_presence(owner).map_err(error)?;
         let changed = self.change(request.claim.keys(), when, |names| {
             let presence = self.presences.found(owner, &self.root);
-            names.set_presence(owner, presence.map_err(error)?);
-            change(names)
+            let presence = presence.map_err(error)?;
+            names.table.set_presence(owner, Some(presence));
+            Ok((change(names)?, names.table.mentions(owner)))
         });
-        match &changed {
-            Ok((_, true)) => {}
-            Ok((_, false)) => self.presences.give_back(owner),
+        if changed.is_err() && is_new {
             // Should anything have been written for it, that is over.
-            Err(_) if is_new => self.presences.close(owner),
-            Err(_) => {}
+            self.presences.close(owner);
         }
-        changed.map(|(done, _)| done)
+        let (done, stays) = changed?;
+        if !stays {
+            self.presences.give_back(owner);
+        }
+        Ok(done)
     }
 
-    pub(super) fn release(
+    pub(super) fn change_lease(
         &self,
         request: Request<'_>,
-        release: Release<'_>,
+        change: Change<'_>,
+        deadline: &Deadline,
+    ) -> Result<Outcome> {
+        match change {
+            // A lease lasts for as long as the process lives, unless somebody breaks it.
+            Change::Renew | Change::Verify => self.verify(request, deadline),
+            Change::Release(_) => self.release(request, change, deadline),
+            Change::Store(_) | Change::Downgrade { .. } => {
+                self.change_urgently(request, deadline, |names| names.change(request, change))
+            }
+            Change::Adopt { from, .. } => {
+                let when = (LockMode::Urgent, deadline);
+                let adopted = self.change_by_presence(request, when, |names| {
+                    names.end_those_gone(&names.table.presences_of(from))?;
+                    names.change(request, change)
+                })?;
+                if adopted.is_done() {
+                    self.presences.give_back(from);
+                }
+                Ok(adopted)
+            }
+            Change::GiveAway => self.give_away(request, deadline),
+        }
+    }
+
+    /// Others wait for what a holder does.
+    fn change_urgently<T>(
+        &self,
+        request: Request<'_>,
+        deadline: &Deadline,
+        change: impl FnOnce(&mut Names<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let when = (LockMode::Urgent, deadline);
+        self.change(request.claim.keys(), when, change)
+    }
+
+    fn release(
+        &self,
+        request: Request<'_>,
+        release: Change<'_>,
         deadline: &Deadline,
     ) -> Result<Outcome> {
         let owner = request.owner;
         let Some(presence) = self.presences.of(owner) else {
             return Ok(Outcome::NOT_OWNER);
         };
-        let changed = self.change(
-            request.claim.keys(),
-            (LockMode::Urgent, deadline),
-            |names| {
-                names.set_presence(owner, presence.id());
-                let released = names.table.release(lasting(request), release, names.now);
-                if released == Outcome::BROKEN {
-                    names.remove_broken(owner);
-                }
-                if let (Outcome::Done(_), Some(value)) = (&released, release.value) {
-                    self.store(request.key(), value)?;
-                }
-                Ok((released, names.mention(owner)))
-            },
-        );
+        let changed = self.change_urgently(request, deadline, |names| {
+            names.table.set_presence(owner, Some(presence.id()));
+            let released = names.change(request, release)?;
+            if released == Outcome::BROKEN {
+                names.table.remove_broken(owner);
+            }
+            Ok((released, names.table.mentions(owner)))
+        });
         if changed.as_ref().is_err_and(|e| !e.may_pass()) {
             // Nobody tries it again.
             self.presences.close(owner);
@@ -157,7 +160,7 @@ impl Files {
     }
 
     /// Whether the lease is the owner's, and whether others can see that its owner lives.
-    pub(super) fn is_owner(&self, request: Request<'_>, deadline: &Deadline) -> Result<Outcome> {
+    fn verify(&self, request: Request<'_>, deadline: &Deadline) -> Result<Outcome> {
         let Some(presence) = self.presences.of(request.owner) else {
             return Ok(Outcome::NOT_OWNER);
         };
@@ -168,80 +171,19 @@ impl Files {
         if let Err(e) = presence.touch() {
             log::debug!("can't have a presence look new: {e}");
         }
-        self.change(
-            request.claim.keys(),
-            (LockMode::Urgent, deadline),
-            |names| Ok(names.table.is_owner(lasting(request), names.now)),
-        )
-    }
-
-    /// Copies of its presence: whoever has one keeps it open.
-    pub(super) fn lock_files(&self, owner: &Owner) -> io::Result<Vec<File>> {
-        let copy = self.presences.copy(owner)?;
-        Ok(copy.into_iter().collect())
-    }
-
-    pub(super) fn adopt(
-        &self,
-        request: Request<'_>,
-        from: &Owner,
-        last_used: u64,
-        deadline: &Deadline,
-    ) -> Result<Option<(Token, Option<Stored>)>> {
-        let adopt = |names: &mut Names<'_>| {
-            names.end_those_gone(slice::from_ref(from))?;
-            let (table, now) = (&mut names.table, names.now);
-            let token = table.adopt(lasting(request), from, last_used, now);
-            let value = self.value(request)?;
-            Ok((token.map(|token| (token, value)), token.is_some()))
-        };
-        let adopted = self.change_by_presence(request, (LockMode::Urgent, deadline), adopt)?;
-        if adopted.is_some() {
-            self.presences.give_back(from);
-        }
-        Ok(adopted)
+        self.change_urgently(request, deadline, |names| {
+            names.change(request, Change::Verify)
+        })
     }
 
     /// The lease lasts for a ttl from now on, whether this process lives or not: its owner has no presence any more.
-    pub(super) fn give_away(&self, request: Request<'_>, deadline: &Deadline) -> Result<()> {
-        let given = self.change(
-            request.claim.keys(),
-            (LockMode::Urgent, deadline),
-            |names| {
-                names.table.renew(request, names.now);
-                names.leave_presence(request.owner);
-                Ok(())
-            },
-        );
-        if given.is_ok() {
-            self.presences.give_back(request.owner);
-        }
-        given
-    }
-
-    /// Gives the token, if the lease was the owner's.
-    pub(super) fn downgrade(
-        &self,
-        request: Request<'_>,
-        last_used: u64,
-        value: Option<&[u8]>,
-        deadline: &Deadline,
-    ) -> Result<Option<Token>> {
-        self.change(
-            request.claim.keys(),
-            (LockMode::Urgent, deadline),
-            |names| {
-                let (table, now) = (&mut names.table, names.now);
-                let Some((token, repeated)) = table.downgrade(lasting(request), last_used, now)
-                else {
-                    return Ok(None);
-                };
-                if let Some(value) = value.filter(|_| !repeated) {
-                    self.store(request.key(), value)?;
-                }
-                Ok(Some(token))
-            },
-        )
+    fn give_away(&self, request: Request<'_>, deadline: &Deadline) -> Result<Outcome> {
+        self.change_urgently(request, deadline, |names| {
+            names.give_away(request);
+            Ok(())
+        })?;
+        self.presences.give_back(request.owner);
+        Ok(Outcome::DONE)
     }
 
     /// For a name without a file none is made.
@@ -250,68 +192,50 @@ impl Files {
         if found.is_none() {
             return Ok(Vec::new());
         }
-        let broken = self.change(
-            slice::from_ref(key),
-            (LockMode::Urgent, deadline),
-            |names| {
-                let all = names.holders_of(key);
-                let are_gone = names.end_those_gone(&all)?;
-                let left = names.holders_of(key);
-                if are_gone && !left.iter().any(|one| all.contains(one)) {
-                    // Nobody had it any more. Whom it was granted to just now keeps it.
-                    return Ok(None);
-                }
-                Ok(Some(names.table.break_lock(key, names.now)))
-            },
-        )?;
-        let Some(broken) = broken else {
-            return Ok(Vec::new());
-        };
-        self.tell_broken(&broken.owners);
+        let when = (LockMode::Urgent, deadline);
+        let broken = self.change(slice::from_ref(key), when, |names| {
+            let all = names.holders_of(key);
+            let presences = all.iter().filter_map(|one| one.presence);
+            let are_gone = names.end_those_gone(&presences.collect())?;
+            let left = names.holders_of(key);
+            let was_there = |one: &Entry| all.iter().any(|was| was.owner == one.owner);
+            if are_gone && !left.iter().any(was_there) {
+                // Nobody had it any more. Whom it was granted to just now keeps it.
+                return Ok(Broken::default());
+            }
+            Ok(names.table.break_lock(key))
+        })?;
+        self.receivers.tell(&broken.owners, LostReason::Broken);
         Ok(broken.holders)
-    }
-
-    /// Stores the value, if the lease is the owner's: the lock can't be broken in between.
-    pub(super) fn store_if_held(
-        &self,
-        request: Request<'_>,
-        value: &[u8],
-        deadline: &Deadline,
-    ) -> Result<Outcome> {
-        self.change(
-            request.claim.keys(),
-            (LockMode::Urgent, deadline),
-            |names| {
-                if !names.table.holds(lasting(request), names.now) {
-                    return Ok(Outcome::NOT_OWNER);
-                }
-                self.store(request.key(), value)?;
-                Ok(Outcome::DONE)
-            },
-        )
     }
 }
 
 impl Names<'_> {
-    fn acquire(&mut self, request: Request<'_>, manner: Manner) -> Result<Asked> {
+    fn ask(&mut self, request: Request<'_>, manner: Manner) -> Result<(Answer, Ahead)> {
         loop {
-            let holder = match self.table.acquire(request, manner.waits, self.now) {
-                Acquired::Granted(token) => {
-                    return Ok(Asked::Granted { token, value: None });
+            let answer = self.table.ask(request, manner.waits, &self.files)?;
+            match answer {
+                Answer::Granted(_) => return Ok((answer, Ahead::default())),
+                Answer::Broken => {
+                    self.table.remove_broken(request.owner);
+                    return Ok((answer, Ahead::default()));
                 }
-                Acquired::Broken => {
-                    self.remove_broken(request.owner);
-                    return Ok(Asked::Broken);
-                }
-                Acquired::Taken { holder } => holder,
-            };
+                Answer::Taken { .. } => {}
+            }
             if !manner.looks || !self.end_those_gone(&self.table.ahead_of(request))? {
-                return Ok(Asked::Taken(Ahead {
-                    holder,
-                    ..self.ahead(request)
-                }));
+                return Ok((answer, Ahead::of(request, &self.table)));
             }
         }
+    }
+
+    pub(super) fn change(&mut self, request: Request<'_>, change: Change<'_>) -> Result<Outcome> {
+        let table = &mut self.table;
+        table.change(lasting(request), change, &mut self.files)
+    }
+
+    pub(super) fn give_away(&mut self, request: Request<'_>) {
+        self.table.renew(request);
+        self.table.set_presence(request.owner, None);
     }
 }
 

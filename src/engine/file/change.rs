@@ -7,26 +7,22 @@
 #[cfg(test)]
 pub(super) mod tests;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::boot::BootId;
-use super::calls::Ahead;
 use super::dir::is_exhausted;
 use super::files::Files;
 use super::page::Found;
-use super::presence::{self, PresenceId};
+use super::presence;
 use super::section::{Entered, LockMode, NameFile, Section};
-use super::text::Owners;
-use super::text::written_of;
-use super::text::{Presences, Written, text_of};
-use crate::base::clock::{BootClock, BootInstant, Clock, Deadline};
+use super::text::{Written, text_of, written_of};
+use crate::base::clock::{BootClock, Clock, Deadline};
 use crate::base::error::Result;
 use crate::base::name::Key;
-use crate::base::owner::Owner;
-use crate::engine::Request;
-use crate::engine::rules::{EntryState, NameState, Table};
+use crate::engine::rules::{Entry, EntryState, PresenceId, Table};
 
 /// However little time its caller has left: another process has the file locked for some microseconds, unless it is
 /// stopped meanwhile.
@@ -37,17 +33,11 @@ const LONGEST_TRY: Duration = Duration::from_secs(10);
 
 /// Some names, while their files are locked.
 pub(super) struct Names<'a> {
-    files: &'a Files,
+    pub(super) files: &'a Files,
     pub(super) table: Table,
-    presences: Presences,
-    /// Whether an owner has another presence than the files say.
-    has_other_presence: bool,
-    /// Whose lease is to last without its presence.
-    without_presence: Option<(Owner, PresenceId)>,
-    pub(super) now: BootInstant,
     parts: Vec<Part<'a>>,
-    /// Whose presence was looked at.
-    alive: Owners,
+    /// The presences that were looked at, and are open.
+    alive: BTreeSet<PresenceId>,
 }
 
 /// One of them.
@@ -122,7 +112,7 @@ impl Files {
     }
 
     /// Tells owners to look again. One that isn't there any more needn't be told.
-    fn notify(&self, presences: Vec<PresenceId>) {
+    fn notify(&self, presences: BTreeSet<PresenceId>) {
         for presence in presences {
             let notified = self
                 .root
@@ -137,25 +127,22 @@ impl Files {
 
 impl<'a> Names<'a> {
     fn none(files: &'a Files) -> Self {
+        let mut table = Table::default();
+        table.at(BootClock.now());
         Names {
             files,
-            table: Table::default(),
-            presences: Presences::default(),
-            has_other_presence: false,
-            without_presence: None,
-            now: BootClock.now(),
+            table,
             parts: Vec::new(),
-            alive: Owners::default(),
+            alive: BTreeSet::new(),
         }
     }
 
     fn add(&mut self, key: &'a Key, mut section: Section<'a>) -> Result<()> {
         let read = section.read(&BootId::current());
         let found = read.map_err(|e| self.files.error(key, e))?;
-        let before = found.and_then(|found| written_of(found, &mut self.presences));
+        let before = found.and_then(written_of);
         let before = before.ok_or_else(|| self.files.no_state(key))?;
-        let state = before.name.clone();
-        self.table.put(key, state, before.counter);
+        self.table.put(key, before.name.clone(), before.counter);
         self.parts.push(Part {
             key,
             section,
@@ -164,40 +151,21 @@ impl<'a> Names<'a> {
         Ok(())
     }
 
-    /// By which presence an owner of this process is known from now on.
-    pub(super) fn set_presence(&mut self, owner: &Owner, presence: PresenceId) {
-        let before = self.presences.insert(owner.clone(), presence);
-        self.has_other_presence |= before.is_some_and(|before| before != presence);
-    }
-
-    /// Those ahead of an owner, as far as the files say it.
-    pub(super) fn ahead(&self, request: Request<'_>) -> Ahead {
-        Ahead::of(request, &self.table, &self.presences)
-    }
-
-    /// Whether its process lives doesn't matter any more.
-    pub(super) fn leave_presence(&mut self, owner: &Owner) {
-        self.without_presence = self.presences.remove_entry(owner);
-    }
-
     /// Whether somebody's lease of one of these names has ended without a word: whoever is gone of those.
-    pub(super) fn end_those_gone(&mut self, of: &[Owner]) -> Result<bool> {
-        let mut gone = Owners::default();
-        for owner in of {
-            if self.is_gone(owner)? {
-                gone.insert(owner.clone());
+    pub(super) fn end_those_gone(&mut self, of: &BTreeSet<PresenceId>) -> Result<bool> {
+        let mut gone = BTreeSet::new();
+        for presence in of {
+            if self.is_gone(*presence)? {
+                gone.insert(*presence);
             }
         }
         self.read_notes_of(&gone)?;
-        for part in &self.parts {
-            self.table
-                .end(part.key, &|owner| gone.contains(owner), self.now);
-        }
+        self.table.end(&gone);
         Ok(!gone.is_empty())
     }
 
     /// Whoever was given a lease may have noted that it has seen it after the file was read, and before it ended.
-    fn read_notes_of(&mut self, gone: &Owners) -> Result<()> {
+    fn read_notes_of(&mut self, gone: &BTreeSet<PresenceId>) -> Result<()> {
         for part in &mut self.parts {
             if part.gave_to(gone) {
                 let read = part.section.read(&BootId::current());
@@ -213,73 +181,56 @@ impl<'a> Names<'a> {
         Ok(())
     }
 
-    fn is_gone(&mut self, owner: &Owner) -> Result<bool> {
-        if self.alive.contains(owner) {
+    fn is_gone(&mut self, presence: PresenceId) -> Result<bool> {
+        if self.alive.contains(&presence) {
             return Ok(false);
         }
-        let Some(presence) = self.presences.get(owner) else {
-            return Ok(false);
-        };
         let root = self.files.root.held();
-        let is_gone = match root.and_then(|root| presence::is_gone(&root, *presence)) {
+        let is_gone = match root.and_then(|root| presence::is_gone(&root, presence)) {
             // Without a descriptor for it nobody can tell, so it counts as there.
             Err(e) if is_exhausted(&e) => Ok(false),
             looked => looked,
         };
         let is_gone = is_gone.map_err(|e| self.files.error(self.parts[0].key, e))?;
         if !is_gone {
-            self.alive.insert(owner.clone());
+            self.alive.insert(presence);
         }
         Ok(is_gone)
     }
 
-    pub(super) fn holders_of(&self, key: &Key) -> Vec<Owner> {
+    /// The owners that hold a name.
+    pub(super) fn holders_of(&self, key: &Key) -> Vec<Entry> {
         let state = self.table.get(key);
-        state.map_or_else(Vec::new, |state| state.owners().cloned().collect())
-    }
-
-    /// One whose lease was broken was told so.
-    pub(super) fn remove_broken(&mut self, owner: &Owner) {
-        for part in &self.parts {
-            self.table.remove_broken(part.key, owner);
-        }
-    }
-
-    /// Whether an owner stands in one of the files as they will be written.
-    pub(super) fn mention(&self, owner: &Owner) -> bool {
-        let mut states = self.parts.iter().map(|part| self.table.get(part.key));
-        states.any(|state| state.is_some_and(|state| state.mentions(owner)))
+        state.map_or_else(Vec::new, |state| state.owned().cloned().collect())
     }
 
     /// Writes what has changed, all of it or nothing, and says who is to be told.
-    fn write(&mut self) -> Result<Vec<PresenceId>> {
+    fn write(&mut self) -> Result<BTreeSet<PresenceId>> {
         let granted = self.table.take_granted();
         self.give(&granted);
-        let mut told: Owners = granted.into_iter().collect();
+        let mut told = granted.iter().filter_map(|one| one.presence).collect();
         // All of them before the first is written: a look at a presence may fail.
         let all: Result<Vec<_>> = (0..self.parts.len()).map(|at| self.after(at)).collect();
         for (at, after) in all?.into_iter().enumerate() {
-            if after == self.parts[at].before && !self.has_other_presence {
+            let part = &mut self.parts[at];
+            if after == part.before {
                 continue;
             }
-            self.must_look_again(&self.parts[at].before, &after, &mut told);
-            let text = text_of(&after, &self.presences);
-            let part = &mut self.parts[at];
-            if let Err(e) = part.section.write(&BootId::current(), &text) {
+            must_look_again(&part.before, &after, &mut told);
+            if let Err(e) = part.section.write(&BootId::current(), &text_of(&after)) {
                 let error = self.files.error(part.key, e);
                 self.undo(at);
                 return Err(error);
             }
         }
-        let presences = told.iter().filter_map(|owner| self.presences.get(owner));
-        Ok(presences.copied().collect())
+        Ok(told)
     }
 
     /// Those to whom the only name was granted that they wait for have their lease at once.
-    fn give(&mut self, granted: &[Owner]) {
+    fn give(&mut self, granted: &[Entry]) {
         // A change of several names may be undone in part.
         let [part] = &self.parts[..] else { return };
-        for owner in granted {
+        for owner in granted.iter().filter_map(|one| one.owner.as_ref()) {
             if part.before.name.waits_alone(owner) {
                 self.table.give(part.key, owner);
             }
@@ -288,41 +239,25 @@ impl<'a> Names<'a> {
 
     /// What is to be written of one. Of those whose lock was broken it leaves out who is gone, or had given it away.
     fn after(&mut self, at: usize) -> Result<Written> {
-        let key = self.parts[at].key;
-        let broken = self.table.get(key).into_iter().flat_map(NameState::broken);
-        let broken: Vec<_> = broken.cloned().collect();
-        for owner in broken {
-            if !self.presences.contains_key(&owner) || self.is_gone(&owner)? {
-                self.table.remove_broken(key, &owner);
+        let name = self.table.get(self.parts[at].key);
+        let mut name = name.cloned().unwrap_or_default();
+        let mut gone = BTreeSet::new();
+        for broken in name.entries.iter().filter(|one| one.is_broken()) {
+            match broken.presence {
+                Some(presence) if !self.is_gone(presence)? => {}
+                presence => drop(gone.insert(presence)),
             }
         }
-        Ok(Written {
-            counter: self.table.last_used(),
-            name: self.table.get(key).cloned().unwrap_or_default(),
-        })
-    }
-
-    /// Those that now wait for the end of another owner than before: they have to look, and to watch that one.
-    fn must_look_again(&self, before: &Written, after: &Written, told: &mut Owners) {
-        let mut waited = before.name.waiting();
-        for (owner, ahead) in after.name.waiting() {
-            let Some((_, before)) = waited.find(|(one, _)| *one == owner) else {
-                // It came just now, as all behind it.
-                break;
-            };
-            // One without a presence ends at a time.
-            let is_known = |one: &&Owner| before.contains(one) && self.presences.contains_key(*one);
-            if ahead.is_empty() || !ahead.iter().all(is_known) {
-                told.insert(owner.clone());
-            }
-        }
+        let entries = &mut name.entries;
+        entries.retain(|one| !(one.is_broken() && gone.contains(&one.presence)));
+        let counter = self.table.last_used();
+        Ok(Written { counter, name })
     }
 
     /// Writes again what the parts before that one said.
     fn undo(&mut self, failed: usize) {
-        self.presences.extend(self.without_presence.take());
         for part in &mut self.parts[..=failed] {
-            let text = text_of(&part.before, &self.presences);
+            let text = text_of(&part.before);
             if let Err(e) = part.rewrite(&text) {
                 log::warn!("can't undo a change of lock {:?}: {e}", part.key.name());
             }
@@ -330,11 +265,27 @@ impl<'a> Names<'a> {
     }
 }
 
+/// Those that now wait for the end of another owner than before: they have to look, and to watch that one.
+fn must_look_again(before: &Written, after: &Written, told: &mut BTreeSet<PresenceId>) {
+    let mut waited = before.name.waiting();
+    for (one, ahead) in after.name.waiting() {
+        let Some((_, before)) = waited.find(|(was, _)| was.owner == one.owner) else {
+            // It came just now, as all behind it.
+            break;
+        };
+        // One without a presence ends at a time.
+        let is_known = |one: &Option<PresenceId>| one.is_some() && before.contains(one);
+        if ahead.is_empty() || !ahead.iter().all(is_known) {
+            told.extend(one.presence);
+        }
+    }
+}
+
 impl Part<'_> {
-    fn gave_to(&self, owners: &Owners) -> bool {
+    fn gave_to(&self, presences: &BTreeSet<PresenceId>) -> bool {
         let entries = self.before.name.entries.iter();
         let mut given = entries.filter(|one| matches!(one.state, EntryState::Given(_)));
-        given.any(|one| one.owner.as_ref().is_some_and(|one| owners.contains(one)))
+        given.any(|one| one.presence.is_some_and(|one| presences.contains(&one)))
     }
 
     fn rewrite(&mut self, text: &str) -> io::Result<()> {

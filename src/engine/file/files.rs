@@ -12,13 +12,15 @@ use super::name::{file_name, value_name};
 use super::presences::OwnPresences;
 use super::root::Root;
 use super::section::NameFile;
-use crate::base::error::{Error, LostReason, Result};
+use crate::base::error::{Error, Result};
 use crate::base::fork::{AfterFork, ForkLocal, get_or_make};
 use crate::base::name::Key;
 use crate::base::owner::Owner;
 use crate::base::sys::sync::Mutex;
 use crate::base::value::Stored;
-use crate::engine::{Request, Revocations, denied};
+use crate::engine::denied;
+use crate::engine::receivers::Receivers;
+use crate::engine::rules::Values;
 
 /// What to check when a user has no access.
 pub(super) const RIGHTS: &str = "the directory's owner and rights";
@@ -36,7 +38,8 @@ pub(super) struct Files {
     /// The files of names that were used last.
     names: Mutex<HashMap<Key, Arc<NameFile>>>,
     pub(super) presences: OwnPresences,
-    revocations: Mutex<Vec<Weak<dyn Revocations>>>,
+    /// The lockers of this process, which hear at once of leases that one of them has ended. Others find it when they look.
+    pub(super) receivers: Receivers,
 }
 
 /// So many files stay open although nobody uses them.
@@ -75,7 +78,7 @@ impl Files {
             place,
             names: Mutex::default(),
             presences: OwnPresences::default(),
-            revocations: Mutex::default(),
+            receivers: Receivers::default(),
         }
     }
 
@@ -125,24 +128,6 @@ impl Files {
         let mut names = self.names.lock();
         if names.get(key).is_some_and(|file| Arc::ptr_eq(file, gone)) {
             names.remove(key);
-        }
-    }
-
-    pub(super) fn tell_revocations(&self, to: Weak<dyn Revocations>) {
-        let mut listeners = self.revocations.lock();
-        listeners.retain(|listener| listener.strong_count() > 0);
-        listeners.push(to);
-    }
-
-    /// Tells the lockers of this process at once; those of others find it when they look.
-    pub(super) fn tell_broken(&self, owners: &[Owner]) {
-        // Called without the lock: a listener may be the last that has its locker, whose end is told here.
-        let listeners = self.revocations.lock();
-        let listeners: Vec<_> = listeners.iter().filter_map(Weak::upgrade).collect();
-        for owner in owners {
-            for listener in &listeners {
-                listener.revoked(owner.as_str(), u64::MAX, LostReason::Broken);
-            }
         }
     }
 
@@ -211,15 +196,19 @@ impl fmt::Debug for Files {
 }
 
 impl Files {
-    /// What comes with the lock, if it was asked for.
-    pub(super) fn value(&self, request: Request<'_>) -> Result<Option<Stored>> {
-        if !request.claim.valued {
-            return Ok(None);
-        }
-        self.load(request.key()).map(Some)
+    pub(super) fn remove_value(&self, key: &Key) -> Result<()> {
+        let below = value_name(key);
+        let removed = self.root.get().and_then(|root| {
+            let parent = root.parent_of(&below)?;
+            parent.map_or(Ok(()), |parent| parent.remove(last_of(&below)))
+        });
+        unless_missing(removed).map_err(|e| self.value_error(key, e))
     }
+}
 
-    pub(super) fn load(&self, key: &Key) -> Result<Stored> {
+/// They are files beside those of the names.
+impl Values for &Files {
+    fn load(&self, key: &Key) -> Result<Stored> {
         let read = self.root.find().and_then(|root| match root {
             Some(root) => read_file(&root, &value_name(key)),
             None => Ok(None),
@@ -229,7 +218,7 @@ impl Files {
     }
 
     /// Stores it, on the disk. Only for who has the name's file locked: there is one draft for each.
-    pub(super) fn store(&self, key: &Key, value: &[u8]) -> Result<()> {
+    fn store(&mut self, key: &Key, value: &[u8]) -> Result<()> {
         let stored = self.root.get().and_then(|root| {
             check_size(value.len())?;
             let mut draft = Draft::of_value(&root, &value_name(key))?;
@@ -238,14 +227,5 @@ impl Files {
             draft.publish()
         });
         stored.map_err(|e| self.value_error(key, e))
-    }
-
-    pub(super) fn remove(&self, key: &Key) -> Result<()> {
-        let below = value_name(key);
-        let removed = self.root.get().and_then(|root| {
-            let parent = root.parent_of(&below)?;
-            parent.map_or(Ok(()), |parent| parent.remove(last_of(&below)))
-        });
-        unless_missing(removed).map_err(|e| self.value_error(key, e))
     }
 }

@@ -1,5 +1,6 @@
 //! How names stand, found out without a lock, and without a change.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
@@ -14,26 +15,14 @@ use super::name::{file_name, key_of};
 use super::page::{self, Found};
 use super::presence;
 use super::section::NameFile;
-use super::text::Presences;
 use super::text::written_of;
 use crate::base::clock::{BootClock, BootInstant, Clock};
 use crate::base::error::{Error, Result};
-use crate::base::inspection::Inspection;
 use crate::base::name::{Key, Namespace};
 use crate::base::sys::time;
 use crate::engine::rules::Table;
 
 impl Files {
-    pub(super) fn inspect(&self, key: &Key) -> Result<Inspection> {
-        let (table, now) = self.look(key)?;
-        Ok(table.inspect(key, now))
-    }
-
-    pub(super) fn free_permits(&self, key: &Key, of: u32) -> Result<u32> {
-        let (table, now) = self.look(key)?;
-        Ok(table.free_permits(key, of, now))
-    }
-
     /// The names that are taken, and begin with `prefix`.
     pub(super) fn list(&self, namespace: &Namespace, prefix: &str) -> Result<Vec<String>> {
         let paths = self.root.find().and_then(|root| match root {
@@ -67,41 +56,43 @@ impl Files {
     }
 
     /// A name as its file says, without those that are gone.
-    fn look(&self, key: &Key) -> Result<(Table, BootInstant)> {
-        let (mut table, now) = (Table::default(), BootClock.now());
-        let mut presences = Presences::default();
-        let Some((root, file)) = self.find(key).map_err(|e| self.error(key, e))? else {
+    pub(super) fn look(&self, key: &Key) -> Result<(Table, BootInstant)> {
+        let (now, error) = (BootClock.now(), |e| self.error(key, e));
+        let mut table = Table::default();
+        let Some((root, file)) = self.find(key).map_err(error)? else {
             return Ok((table, now));
         };
-        let found = read_unlocked(&file).map_err(|e| self.error(key, e))?;
-        let written = found.and_then(|found| written_of(found, &mut presences));
+        let found = read_unlocked(&file).map_err(error)?;
+        let written = found.and_then(written_of);
         let written = written.ok_or_else(|| self.no_state(key))?;
+        let presences = written.name.entries.iter();
+        let presences: Vec<_> = presences.filter_map(|one| one.presence).collect();
         table.put(key, written.name, written.counter);
-        let mut gone = Vec::new();
-        for (owner, presence) in &presences {
-            let is_gone = match presence::is_gone(&root, *presence) {
+        let mut gone = BTreeSet::new();
+        for presence in presences {
+            let is_gone = match presence::is_gone(&root, presence) {
                 // Of one that only others may open nothing is known.
                 Err(e) if e.kind() == ErrorKind::PermissionDenied => Ok(false),
                 looked => looked,
             };
-            if is_gone.map_err(|e| self.error(key, e))? {
-                gone.push(owner);
+            if is_gone.map_err(error)? {
+                gone.insert(presence);
             }
         }
-        table.end(key, &|owner| gone.contains(&owner), now);
+        table.at(now).end(&gone);
         Ok((table, now))
     }
 }
 
 /// A name as its file says, without a look at any presence. `None` while another writes it, or if it says nothing.
-pub(super) fn read_whole(file: &NameFile, key: &Key) -> io::Result<Option<(Table, Presences)>> {
+pub(super) fn read_whole(file: &NameFile, key: &Key) -> io::Result<Option<Table>> {
     let found = page::read(file.file(), &BootId::current())?;
     let found = found.filter(|(found, _)| *found != Found::Cut);
-    let (mut table, mut presences) = (Table::default(), Presences::default());
-    let written = found.and_then(|(found, _)| written_of(found, &mut presences));
+    let written = found.and_then(|(found, _)| written_of(found));
     Ok(written.map(|written| {
+        let mut table = Table::default();
         table.put(key, written.name, written.counter);
-        (table, presences)
+        table
     }))
 }
 
@@ -144,10 +135,11 @@ mod tests {
     use super::*;
     use crate::base::claim::{Claim, Mode};
     use crate::base::clock::Deadline;
-    use crate::base::inspection::LockState;
+    use crate::base::inspection::{Inspection, LockState};
     use crate::base::owner::Owner;
+    use crate::engine::Answer;
     use crate::engine::Request;
-    use crate::engine::file::calls::{Asked, Manner};
+    use crate::engine::file::calls::Manner;
     use crate::engine::file::root::Root;
     use crate::engine::file::section::LockMode;
     use std::fs;
@@ -173,27 +165,37 @@ mod tests {
             lock_mode: LockMode::Patient,
         };
         let deadline = Deadline::after(Duration::from_secs(10));
-        let asked = files.acquire(request, manner, &deadline).unwrap();
-        assert!(!matches!(asked, Asked::Broken));
+        let (answer, _) = files.acquire(request, manner, &deadline).unwrap();
+        assert!(answer != Answer::Broken);
         owner
+    }
+
+    fn inspect(files: &Files, key: &Key) -> Inspection {
+        let (table, now) = files.look(key).unwrap();
+        table.inspect(key, now)
+    }
+
+    fn free_permits(files: &Files, key: &Key) -> u32 {
+        let (table, now) = files.look(key).unwrap();
+        table.free_permits(key, 3, now)
     }
 
     #[test]
     fn look_makes_and_changes_nothing() {
         let (directory, files) = place();
         let claim = Claim::exclusive("x", "a");
-        assert_eq!(files.inspect(&claim.key).unwrap().state, LockState::Free);
-        assert_eq!(files.free_permits(&claim.key, 3).unwrap(), 3);
+        assert_eq!(inspect(&files, &claim.key).state, LockState::Free);
+        assert_eq!(free_permits(&files, &claim.key), 3);
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
         let [holder, waiter] = [(); 2].map(|()| take(&files, &claim));
         let read = || fs::read(files.path(&claim.key)).unwrap();
         let before = read();
         let count = |seen: &Inspection| (seen.holders.len(), seen.waiters.len());
-        assert_eq!(count(&files.inspect(&claim.key).unwrap()), (1, 1));
+        assert_eq!(count(&inspect(&files, &claim.key)), (1, 1));
         files.presences.close(&waiter);
-        assert_eq!(count(&files.inspect(&claim.key).unwrap()), (1, 0));
+        assert_eq!(count(&inspect(&files, &claim.key)), (1, 0));
         files.presences.close(&holder);
-        let seen = files.inspect(&claim.key).unwrap();
+        let seen = inspect(&files, &claim.key);
         assert_eq!((count(&seen), seen.state), ((0, 0), LockState::Free));
         assert!(seen.last_token.is_some());
         assert_eq!(read(), before);
@@ -207,9 +209,9 @@ mod tests {
             ..Claim::exclusive("x", "a")
         };
         let holder = take(&files, &claim);
-        assert_eq!(files.free_permits(&claim.key, 3).unwrap(), 1);
+        assert_eq!(free_permits(&files, &claim.key), 1);
         files.presences.close(&holder);
-        assert_eq!(files.free_permits(&claim.key, 3).unwrap(), 3);
+        assert_eq!(free_permits(&files, &claim.key), 3);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use self::dir::is_exhausted;
 use self::files::{Files, RIGHTS};
 use self::root::{Root, directory_of, private_directory};
 use self::wait::FileWait;
+use super::rules::Values;
 use super::url::invalid_url;
 use super::{
     Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait, denied,
@@ -116,28 +117,17 @@ impl Engine for FileEngine {
         change: Change<'_>,
         deadline: &Deadline,
     ) -> Result<Outcome> {
-        let files = &self.files;
-        match change {
-            // A lease lasts for as long as the process lives, unless somebody breaks it.
-            Change::Renew | Change::Verify => files.is_owner(request, deadline),
-            Change::Release(release) => files.release(request, release, deadline),
-            Change::Store(value) => files.store_if_held(request, value, deadline),
-            Change::Downgrade { last_used, value } => files
-                .downgrade(request, last_used, value, deadline)
-                .map(Outcome::from),
-            Change::Adopt { from, last_used } => files
-                .adopt(request, from, last_used, deadline)
-                .map(Outcome::from),
-            Change::GiveAway => files.give_away(request, deadline).map(|()| Outcome::DONE),
-        }
+        self.files.change_lease(request, change, deadline)
     }
 
     fn tell_revocations(&self, to: Weak<dyn Revocations>) {
-        self.files.tell_revocations(to);
+        self.files.receivers.add(to);
     }
 
     fn lock_files(&self, owner: &Owner) -> io::Result<Vec<File>> {
-        self.files.lock_files(owner)
+        // Whoever has a copy of its presence keeps it open.
+        let copy = self.files.presences.copy(owner)?;
+        Ok(copy.into_iter().collect())
     }
 
     fn diagnose(
@@ -167,7 +157,8 @@ impl Engine for FileEngine {
     }
 
     fn inspect(&self, key: &Key, _deadline: &Deadline) -> Result<Inspection> {
-        self.files.inspect(key)
+        let (table, now) = self.files.look(key)?;
+        Ok(table.inspect(key, now))
     }
 
     /// All on one page.
@@ -187,11 +178,11 @@ impl Engine for FileEngine {
     }
 
     fn load(&self, key: &Key, _deadline: &Deadline) -> Result<Stored> {
-        self.files.load(key)
+        (&*self.files).load(key)
     }
 
     fn remove(&self, key: &Key, _deadline: &Deadline) -> Result<()> {
-        self.files.remove(key)
+        self.files.remove_value(key)
     }
 
     fn value_key(&self, key: &Key) -> String {
@@ -199,6 +190,7 @@ impl Engine for FileEngine {
     }
 
     fn free_permits(&self, key: &Key, of: u32, _deadline: &Deadline) -> Result<u32> {
-        self.files.free_permits(key, of)
+        let (table, now) = self.files.look(key)?;
+        Ok(table.free_permits(key, of, now))
     }
 }

@@ -22,6 +22,7 @@ use super::digits;
 use super::dir::{Dir, Identity, is_missing};
 use crate::base::fork::Process;
 use crate::base::sys::{self, time};
+use crate::engine::rules::PresenceId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, FileType, OFlags, RenameFlags, Timestamps, UTIME_NOW, futimens, statat};
 use rustix::io::Errno;
@@ -32,10 +33,6 @@ const DIGITS: usize = 32;
 const DRAFT_AGE: Duration = Duration::from_secs(60);
 /// Some systems don't sleep for longer at a time.
 const LONGEST_POLL: Duration = Duration::from_secs(86_400);
-
-/// Which presence it is, in all directories and at all times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct PresenceId(u128);
 
 /// A presence of this process, which is open. It is unlinked and closed when this is dropped.
 #[derive(Debug)]
@@ -77,6 +74,7 @@ enum Found {
     NoPresence,
 }
 
+/// It is which presence it is, in all directories and at all times.
 impl PresenceId {
     fn new() -> Self {
         PresenceId(sys::random_uuid().as_u128())

@@ -6,11 +6,12 @@ use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::presence::{Presence, PresenceId};
+use super::presence::Presence;
 use super::root::Root;
 use crate::base::owner::Owner;
 use crate::base::sys::sync::Mutex;
 use crate::base::sys::time;
+use crate::engine::rules::PresenceId;
 
 /// Which owner of this process has which presence. One that nobody has rests, and is the next one's: it is made once, and
 /// not for each lock.

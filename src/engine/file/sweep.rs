@@ -15,7 +15,7 @@ use super::create::open_there;
 use super::dir::{Dir, Identity};
 use super::page;
 use super::presence;
-use super::text::{Presences, written_of};
+use super::text::written_of;
 use crate::base::sys;
 use crate::base::token::host_micros;
 use crate::engine::rules::NameState;
@@ -73,7 +73,7 @@ fn remove_idle(dir: &Dir, name: &OsStr) -> io::Result<()> {
 
 fn is_idle(file: &std::fs::File) -> io::Result<bool> {
     let found = page::read(file, &BootId::current())?;
-    let written = found.and_then(|(found, _)| written_of(found, &mut Presences::default()));
+    let written = found.and_then(|(found, _)| written_of(found));
     let before = host_micros().saturating_sub(IDLE_MICROS);
     Ok(written.is_some_and(|written| {
         // One that was never used has no counter: another process may be about to use it.

@@ -3,19 +3,16 @@
 //! `<state> <mode> [token=] [since=] [until=] [door=<id> <owner>]`, and `broken door=<id> <owner>`. Times are seconds since this boot. If any of them is an end, a
 //! line `booted` tells them from those of another.
 
-use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
 use std::time::Duration;
 
 use super::boot::{Booted, Boots};
 use super::digits;
 use super::page::Found;
-use super::presence::PresenceId;
 use crate::base::claim::Mode;
 use crate::base::clock::{BootClock, BootInstant, Clock};
 use crate::base::owner::Owner;
 use crate::base::token::Token;
-use crate::engine::rules::{Entry, EntryState, NameState};
+use crate::engine::rules::{Entry, EntryState, NameState, PresenceId};
 
 /// Of a lease that its owner has given away: it lasts until a time, whoever lives.
 const NO_PRESENCE: &str = "-";
@@ -34,11 +31,8 @@ pub(super) struct Written {
     pub(super) name: NameState,
 }
 
-/// By which presence each owner can be told, and is known to live.
-pub(super) type Presences = ByOwner<PresenceId>;
-
-/// What the text says; `None` when it is none. The presences of its owners are added to `presences`.
-pub(super) fn parse(text: &str, presences: &mut Presences) -> Option<Written> {
+/// What the text says; `None` when it is none.
+pub(super) fn parse(text: &str) -> Option<Written> {
     let mut written = Written::default();
     for line in text.lines() {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -47,10 +41,10 @@ pub(super) fn parse(text: &str, presences: &mut Presences) -> Option<Written> {
             // Since when isn't said.
             "abandoned" => written.name.abandoned_until = Some(BootInstant::MAX),
             Booted::WORD => drop(Booted::parse(rest)?),
-            BROKEN => written.name.entries.push(broken(rest, presences)?),
+            BROKEN => written.name.entries.push(broken(rest)?),
             _ => {
                 let (mode, rest) = rest.split_once(' ')?;
-                let fields = Fields::parse(rest, presences)?;
+                let fields = Fields::parse(rest)?;
                 written.name.entries.push(fields.entry(word, mode)?);
             }
         }
@@ -63,13 +57,13 @@ pub(super) fn holder_in(text: &str, owner: &Owner) -> Option<EntryState> {
     let holders = text.lines().take_while(|line| !line.starts_with(WAITS));
     let mut lines = holders.filter(|line| line.ends_with(owner.as_str()));
     lines.find_map(|line| {
-        let entry = parse(line, &mut Presences::default())?.name.entries.pop()?;
+        let entry = parse(line)?.name.entries.pop()?;
         entry.is_of(owner).then_some(entry.state)
     })
 }
 
 /// The text that says this.
-pub(super) fn text_of(written: &Written, presences: &Presences) -> String {
+pub(super) fn text_of(written: &Written) -> String {
     let NameState {
         abandoned_until,
         entries,
@@ -86,7 +80,7 @@ pub(super) fn text_of(written: &Written, presences: &Presences) -> String {
     }
     for entry in entries {
         push_entry(&mut text, entry);
-        push_owner(&mut text, entry.owner.as_ref(), presences);
+        push_owner(&mut text, entry);
     }
     text
 }
@@ -127,10 +121,10 @@ fn push_number(text: &mut String, before: &str, number: u64) {
     digits::push(text, number);
 }
 
-fn push_owner(text: &mut String, owner: Option<&Owner>, presences: &Presences) {
-    if let Some(owner) = owner {
+fn push_owner(text: &mut String, entry: &Entry) {
+    if let Some(owner) = &entry.owner {
         text.push_str(" door=");
-        match presences.get(owner) {
+        match entry.presence {
             Some(presence) => presence.push_to(text),
             None => text.push_str(NO_PRESENCE),
         }
@@ -146,12 +140,13 @@ struct Fields {
     token: Option<u64>,
     since: Option<BootInstant>,
     until: Option<BootInstant>,
+    presence: Option<PresenceId>,
     owner: Option<Owner>,
 }
 
 impl Fields {
     /// A line without an owner has no presence, so the owner, in which a label may have any character, is what follows the presence.
-    fn parse(mut rest: &str, presences: &mut Presences) -> Option<Self> {
+    fn parse(mut rest: &str) -> Option<Self> {
         let mut fields = Fields::default();
         while !rest.is_empty() {
             let (field, after) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -161,11 +156,10 @@ impl Fields {
                 "since" => fields.since = Some(seconds(value)?),
                 "until" => fields.until = Some(seconds(value)?),
                 "door" => {
-                    let owner = Owner::from_text(after);
                     if value != NO_PRESENCE {
-                        presences.insert(owner.clone(), PresenceId::parse(value)?);
+                        fields.presence = Some(PresenceId::parse(value)?);
                     }
-                    fields.owner = Some(owner);
+                    fields.owner = Some(Owner::from_text(after));
                     break;
                 }
                 _ => return None,
@@ -193,6 +187,7 @@ impl Fields {
         }
         Some(Entry {
             owner: self.owner,
+            presence: self.presence,
             state,
             mode: parse_mode(mode)?,
             since: self.since?,
@@ -202,18 +197,16 @@ impl Fields {
 }
 
 /// Of one whose lease was broken nothing else counts.
-fn broken(rest: &str, presences: &mut Presences) -> Option<Entry> {
-    Fields::parse(rest, presences)?.owner.map(broken_of)
-}
-
-fn broken_of(owner: Owner) -> Entry {
-    Entry {
-        owner: Some(owner),
+fn broken(rest: &str) -> Option<Entry> {
+    let fields = Fields::parse(rest)?;
+    Some(Entry {
+        owner: Some(fields.owner?),
+        presence: fields.presence,
         state: EntryState::Broken,
         mode: Mode::Exclusive,
         since: BootInstant::START,
         until: BootInstant::MAX,
-    }
+    })
 }
 
 fn waits(first: bool, more: bool) -> EntryState {
@@ -249,23 +242,21 @@ fn seconds(text: &str) -> Option<BootInstant> {
 }
 
 /// What a file says of its name; `None` when it says something else.
-pub(super) fn written_of(found: Found, presences: &mut Presences) -> Option<Written> {
+pub(super) fn written_of(found: Found) -> Option<Written> {
     match found {
         Found::Fresh | Found::Cut => Some(Written::default()),
         Found::Text { text, boots, seen } => {
-            let mut written = parse(&text, presences)?;
+            let mut written = parse(&text)?;
             if let Some(seen) = seen {
                 written.name.has_seen(seen);
             }
             let has_other_times = match boots {
                 Boots::Same => false,
-                Boots::Differ => {
-                    !Booted::is_told_by(&text) || are_to_come(&written.name, presences)
-                }
-                Boots::Unclear => are_to_come(&written.name, presences),
+                Boots::Differ => !Booted::is_told_by(&text) || are_to_come(&written.name),
+                Boots::Unclear => are_to_come(&written.name),
             };
             Some(if has_other_times {
-                after_reboot(written, presences)
+                after_reboot(written)
             } else {
                 written
             })
@@ -274,26 +265,18 @@ pub(super) fn written_of(found: Found, presences: &mut Presences) -> Option<Writ
 }
 
 /// Whether times are of a clock that shows more than this one: what began is over, unless it lives by a presence.
-fn are_to_come(name: &NameState, presences: &Presences) -> bool {
+fn are_to_come(name: &NameState) -> bool {
     let latest = BootClock.now().plus(Booted::TOLERANCE);
-    let mut timed = name
-        .entries
-        .iter()
-        .filter(|one| !has_presence(one, presences));
+    let mut timed = name.entries.iter().filter(|one| one.presence.is_none());
     timed.any(|entry| entry.since > latest)
 }
 
-fn has_presence(entry: &Entry, presences: &Presences) -> bool {
-    let owner = entry.owner.as_ref();
-    owner.is_some_and(|owner| presences.contains_key(owner))
-}
-
 /// What was to end at a time has ended: that was a time of another boot. The others' presences tell whether they live, as always.
-pub(super) fn after_reboot(mut written: Written, presences: &Presences) -> Written {
+pub(super) fn after_reboot(mut written: Written) -> Written {
     let now = BootClock.now();
     let mut was_held = false;
     written.name.entries.retain_mut(|entry| {
-        let lives_by_presence = has_presence(entry, presences) || entry.state == EntryState::Broken;
+        let lives_by_presence = entry.presence.is_some() || entry.state == EntryState::Broken;
         was_held |= !lives_by_presence && entry.owner.is_some() && entry.mode == Mode::Exclusive;
         entry.since = entry.since.min(now);
         lives_by_presence
@@ -302,37 +285,6 @@ pub(super) fn after_reboot(mut written: Written, presences: &Presences) -> Writt
         written.name.abandoned_until = Some(BootInstant::MAX);
     }
     written
-}
-
-pub(super) type ByOwner<T> = HashMap<Owner, T, BuildHasherDefault<OwnerHasher>>;
-pub(super) type Owners = HashSet<Owner, BuildHasherDefault<OwnerHasher>>;
-
-/// The hash of the Rust compiler (FxHash), with the bits mixed at the end.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct OwnerHasher(u64);
-
-const FACTOR: u64 = 0x517c_c1b7_2722_0a95;
-
-impl OwnerHasher {
-    fn add(&mut self, word: u64) {
-        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(FACTOR);
-    }
-}
-
-impl Hasher for OwnerHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        let (words, rest) = bytes.as_chunks::<8>();
-        for word in words {
-            self.add(u64::from_le_bytes(*word));
-        }
-        for byte in rest {
-            self.add(u64::from(*byte));
-        }
-    }
-
-    fn finish(&self) -> u64 {
-        self.0 ^ self.0 >> 32
-    }
 }
 
 #[cfg(test)]

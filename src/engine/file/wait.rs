@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::calls::{Ahead, Asked, Manner};
+use super::calls::{Ahead, Manner};
 use super::files::Files;
 use super::looking::read_whole;
 use super::page::Peek;
@@ -15,7 +15,7 @@ use crate::base::claim::Mode;
 use crate::base::clock::{Clock, Deadline};
 use crate::base::sys::time;
 use crate::base::token::Token;
-use crate::engine::rules::EntryState;
+use crate::engine::rules::{EntryState, Values};
 use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
 
 /// How one owner comes to a lock of a directory.
@@ -166,7 +166,7 @@ impl FileWait {
         if let Some(seen) = peek_at(&mut Peek::new(), file, request)? {
             return Ok(seen);
         }
-        let Some((table, presences)) = read_whole(file, request.key())? else {
+        let Some(table) = read_whole(file, request.key())? else {
             return Ok(Seen::Else);
         };
         if let Some(token) = table.given(request) {
@@ -175,7 +175,7 @@ impl FileWait {
         if table.changes(request).is_none() {
             return Ok(Seen::Else);
         }
-        self.ahead = Ahead::of(request, &table, &presences);
+        self.ahead = Ahead::of(request, &table);
         Ok(Seen::Waits)
     }
 
@@ -199,7 +199,7 @@ impl FileWait {
             file.note_seen(token)?;
         }
         let since = self.clock.now();
-        let value = self.files.value(request);
+        let value = (&*self.files).wanted(request);
         // Another question may have more luck with the value.
         Ok(value.ok().map(|value| Grant {
             token,
@@ -276,7 +276,6 @@ impl Wait for FileWait {
         pace: Option<&mut Pace<'_>>,
         deadline: &Deadline,
     ) -> Result<Answer, Unanswered> {
-        let since = self.clock.now();
         let waits = pace.is_some();
         // An owner that was in the queue may still be there.
         let manner = Manner {
@@ -291,23 +290,12 @@ impl Wait for FileWait {
         self.is_told = false;
         let asked = self.files.acquire(request, manner, deadline);
         self.is_unanswered = asked.is_err();
-        Ok(match asked.map_err(Unanswered::sent)? {
-            Asked::Granted { token, value } => Answer::Granted(Grant {
-                token,
-                value,
-                since,
-            }),
-            Asked::Taken(mut ahead) => {
-                self.looks = false;
-                let holder = ahead.holder.take();
-                self.ahead = ahead;
-                Answer::Taken {
-                    is_queued: waits,
-                    holder,
-                }
-            }
-            Asked::Broken => Answer::Broken,
-        })
+        let (answer, ahead) = asked.map_err(Unanswered::sent)?;
+        if let Answer::Taken { .. } = answer {
+            self.looks = false;
+            self.ahead = ahead;
+        }
+        Ok(answer)
     }
 
     fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {

@@ -3,17 +3,18 @@
 //! It uses `base`, the seam and `engine::rules`. What always holds here: all changes are made under one
 //! lock, and a name without holders, waiters and an abandonment to tell of has no state.
 
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use self::state::State;
 use super::receivers::Receivers;
-use super::rules::Acquired;
+use super::rules::{Table, Values};
 use super::{
     Answer, Change, Cursor, Engine, Grant, Outcome, Pace, Page, Request, Revocations, Unanswered,
     Wait,
 };
-use crate::base::cancel::Wake;
+#[cfg(feature = "testing")]
+use crate::base::clock::BootInstant;
 use crate::base::clock::{BootClock, Clock, Deadline};
 use crate::base::diagnosis::Finding;
 use crate::base::error::{LostReason, Result};
@@ -21,14 +22,11 @@ use crate::base::fork::{AfterFork, ForkLocal, get_or_make};
 use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
+use crate::base::owner::Owner;
 use crate::base::sys::sync::{Condvar, Mutex};
 use crate::base::sys::time;
 use crate::base::value::Stored;
 
-mod named;
-#[cfg(feature = "testing")]
-mod staged;
-mod state;
 #[cfg(test)]
 mod tests;
 
@@ -46,7 +44,7 @@ pub(crate) struct MemoryEngine {
     memory: Arc<Memory>,
 }
 
-/// The memory of one process: a child's is another.
+/// What the lockers of one place share.
 #[derive(Debug, Default)]
 struct Memory {
     state: Mutex<State>,
@@ -54,31 +52,70 @@ struct Memory {
     receivers: Receivers,
 }
 
-impl AfterFork for Memory {
+#[derive(Debug, Default)]
+struct State {
+    names: Table,
+    values: Contents,
+    /// What notifies the owners whose threads wait.
+    sleepers: HashMap<Owner, Arc<Condvar>>,
+}
+
+/// What the locks protect.
+type Contents = HashMap<Key, Arc<[u8]>>;
+
+impl Values for Contents {
+    fn load(&self, key: &Key) -> Result<Stored> {
+        Ok(self.get(key).cloned())
+    }
+
+    fn store(&mut self, key: &Key, value: &[u8]) -> Result<()> {
+        self.insert(key.clone(), value.into());
+        Ok(())
+    }
+}
+
+/// The memories of this process. A child begins with new ones.
+#[derive(Debug, Default)]
+struct Memories {
+    unnamed: Arc<Memory>,
+    /// Each for as long as somebody uses it.
+    named: Mutex<HashMap<String, Weak<Memory>>>,
+}
+
+impl AfterFork for Memories {
     fn after_fork(&self) -> Self {
-        Memory::default()
+        Memories::default()
+    }
+}
+
+impl Memories {
+    /// That of a name, made if nobody uses it.
+    fn of(&self, name: &str) -> Arc<Memory> {
+        if name.is_empty() {
+            return self.unnamed.clone();
+        }
+        let mut named = self.named.lock();
+        if let Some(memory) = named.get(name).and_then(Weak::upgrade) {
+            return memory;
+        }
+        named.retain(|_, memory| memory.strong_count() > 0);
+        let memory = Arc::default();
+        named.insert(name.to_owned(), Arc::downgrade(&memory));
+        memory
     }
 }
 
 impl MemoryEngine {
     /// That of a place, `memory:` or `memory:<name>`.
     pub(crate) fn open(place: &str) -> Arc<Self> {
-        let memory = match place.strip_prefix(PLACE) {
-            Some(name) if !name.is_empty() => named::memory_of(name),
-            _ => MemoryEngine::shared(),
-        };
+        static MEMORIES: OnceLock<ForkLocal<Memories>> = OnceLock::new();
+        let memories = get_or_make(&MEMORIES, || ForkLocal::new(Memories::default()));
+        let name = place.strip_prefix(PLACE).unwrap_or_default();
         Arc::new(MemoryEngine {
             place: place.into(),
             clock: Arc::new(BootClock),
-            memory,
+            memory: memories.get().of(name),
         })
-    }
-
-    /// The memory that has no name.
-    fn shared() -> Arc<Memory> {
-        static SHARED: OnceLock<ForkLocal<Memory>> = OnceLock::new();
-        let shared = get_or_make(&SHARED, || ForkLocal::new(Memory::default()));
-        shared.get().clone()
     }
 
     /// One apart from all others.
@@ -95,34 +132,45 @@ impl MemoryEngine {
         &self.memory.state
     }
 
-    /// Asks once.
-    pub(crate) fn ask(&self, request: Request<'_>, waits: bool) -> Answer {
-        let since = self.clock.now();
+    /// Makes a change, and notifies the owners that were granted a name by it.
+    fn changed<T>(&self, change: impl FnOnce(&mut Table, &mut Contents) -> T) -> T {
+        // Before the lock is waited for: no lease begins earlier.
+        let now = self.clock.now();
         let mut state = self.state().lock();
-        match state.change(|names| names.acquire(request, waits, since)) {
-            Acquired::Granted(token) => Answer::Granted(Grant {
-                token,
-                value: state.valued(request),
-                since,
-            }),
-            Acquired::Taken { holder } => Answer::Taken {
-                is_queued: waits,
-                holder,
-            },
-            Acquired::Broken => Answer::Broken,
+        let State {
+            names,
+            values,
+            sleepers,
+        } = &mut *state;
+        let done = change(names.at(now), values);
+        for owner in names.take_granted().into_iter().filter_map(|one| one.owner) {
+            if let Some(sleeper) = sleepers.get(&owner) {
+                sleeper.notify_one();
+            }
         }
+        done
+    }
+
+    /// Asks once.
+    pub(crate) fn ask(&self, request: Request<'_>, waits: bool) -> Result<Answer> {
+        self.changed(|names, values| names.ask(request, waits, values))
     }
 
     /// Waits on a condition variable of the owner. A waiter that was let in is to ask at once.
     fn wait(&self, request: Request<'_>, timeout: Duration, until: &Deadline) {
         let end = time::now() + timeout.min(LONGEST_PAUSE);
         let condvar = Arc::<Condvar>::default();
-        let _registered = until
-            .cancel()
-            .map(|cancel| cancel.on_set(self.wake(condvar.clone())));
+        let (memory, woken) = (self.memory.clone(), condvar.clone());
+        let wake = Arc::new(move || {
+            // Under the state's lock: a waiter that has looked before waits by now, and is notified.
+            let _state = memory.state.lock();
+            woken.notify_all();
+        });
+        let _registered = until.cancel().map(|cancel| cancel.on_set(wake));
         let mut state = self.state().lock();
-        state.add_sleeper(request.owner, &condvar);
-        while let Some(changes) = state.names().changes(request) {
+        let owner = request.owner;
+        state.sleepers.insert(owner.clone(), condvar.clone());
+        while let Some(changes) = state.names.changes(request) {
             if until.is_over() {
                 break;
             }
@@ -133,17 +181,7 @@ impl MemoryEngine {
                 break;
             }
         }
-        state.remove_sleeper(request.owner);
-    }
-
-    /// Has a waiter look again.
-    fn wake(&self, condvar: Arc<Condvar>) -> Wake {
-        let memory = self.memory.clone();
-        Arc::new(move || {
-            // Under the state's lock: a waiter that has looked before waits by now, and is notified.
-            let _state = memory.state.lock();
-            condvar.notify_all();
-        })
+        state.sleepers.remove(owner);
     }
 }
 
@@ -162,43 +200,12 @@ impl Engine for MemoryEngine {
         change: Change<'_>,
         _deadline: &Deadline,
     ) -> Result<Outcome> {
-        let now = self.clock.now();
-        let mut state = self.state().lock();
-        Ok(match change {
-            Change::Renew => state.change(|names| names.renew(request, now)),
-            Change::Verify => state.change(|names| names.is_owner(request, now)),
-            Change::Release(release) => {
-                let released = state.change(|names| names.release(request, release, now));
-                if let (Outcome::Done(_), Some(value)) = (&released, release.value) {
-                    state.set_value(request.key(), value);
-                }
-                released
-            }
-            Change::Store(value) => {
-                let is_held = state.change(|names| names.holds(request, now));
-                if is_held {
-                    state.set_value(request.key(), value);
-                }
-                Outcome::of(is_held)
-            }
-            Change::Downgrade { last_used, value } => {
-                let done = state.change(|names| names.downgrade(request, last_used, now));
-                if let (Some((_, false)), Some(value)) = (done, value) {
-                    state.set_value(request.key(), value);
-                }
-                done.map(|(token, _)| token).into()
-            }
-            Change::Adopt { from, last_used } => {
-                let token = state.change(|names| names.adopt(request, from, last_used, now));
-                token.map(|token| (token, state.valued(request))).into()
-            }
-            Change::GiveAway => Outcome::DONE,
-        })
+        self.changed(|names, values| names.change(request, change, values))
     }
 
     fn inspect(&self, key: &Key, _deadline: &Deadline) -> Result<Inspection> {
         let now = self.clock.now();
-        Ok(self.state().lock().names().inspect(key, now))
+        Ok(self.state().lock().names.inspect(key, now))
     }
 
     /// All on one page.
@@ -210,19 +217,14 @@ impl Engine for MemoryEngine {
         _deadline: &Deadline,
     ) -> Result<Page> {
         let now = self.clock.now();
-        let names = self.state().lock().names().list(namespace, prefix, now);
+        let names = self.state().lock().names.list(namespace, prefix, now);
         Ok(Page { names, next: None })
     }
 
     fn break_lock(&self, key: &Key, _deadline: &Deadline) -> Result<Vec<Holder>> {
-        let now = self.clock.now();
-        let broken = self
-            .state()
-            .lock()
-            .change(|names| names.break_lock(key, now));
-        self.memory
-            .receivers
-            .tell(&broken.owners, LostReason::Broken);
+        let broken = self.changed(|names, _| names.break_lock(key));
+        let receivers = &self.memory.receivers;
+        receivers.tell(&broken.owners, LostReason::Broken);
         Ok(broken.holders)
     }
 
@@ -245,7 +247,7 @@ impl Engine for MemoryEngine {
     }
 
     fn load(&self, key: &Key, _deadline: &Deadline) -> Result<Stored> {
-        Ok(self.state().lock().value(key))
+        self.state().lock().values.load(key)
     }
 
     fn remove(&self, key: &Key, _deadline: &Deadline) -> Result<()> {
@@ -260,7 +262,7 @@ impl Engine for MemoryEngine {
 
     fn free_permits(&self, key: &Key, of: u32, _deadline: &Deadline) -> Result<u32> {
         let now = self.clock.now();
-        Ok(self.state().lock().names().free_permits(key, of, now))
+        Ok(self.state().lock().names.free_permits(key, of, now))
     }
 }
 
@@ -274,12 +276,36 @@ impl Wait for MemoryWait {
         pace: Option<&mut Pace<'_>>,
         _deadline: &Deadline,
     ) -> Result<Answer, Unanswered> {
-        Ok(self.0.ask(request, pace.is_some()))
+        let answer = self.0.ask(request, pace.is_some());
+        answer.map_err(Unanswered::sent)
     }
 
     fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
         let pause = pace.next_pause().min(request.ttl / 3);
         self.0.wait(request, pause, pace.until);
         None
+    }
+}
+
+/// What a test's clock and network are told by the memory behind them.
+#[cfg(feature = "testing")]
+impl MemoryEngine {
+    /// When an owner that waits may come in without anybody's doing; `None` when it may now.
+    pub(crate) fn changes(&self, request: Request<'_>) -> Option<BootInstant> {
+        let now = self.clock.now();
+        let at = self.state().lock().names.changes(request)?;
+        (now < at).then_some(at)
+    }
+
+    /// How many owners wait for a lock.
+    pub(crate) fn waiting(&self, key: &Key) -> usize {
+        let now = self.clock.now();
+        self.state().lock().names.inspect(key, now).waiters.len()
+    }
+
+    /// Forgets who has a lock, and tells them for which reason they have lost it.
+    pub(crate) fn forget(&self, key: &Key, is_abandoned: bool, reason: LostReason) {
+        let owners = self.changed(|names, _| names.forget(key, is_abandoned));
+        self.memory.receivers.tell(&owners, reason);
     }
 }

@@ -96,7 +96,8 @@ impl World {
     }
 
     fn ask(&self, client: &Client, waits: bool) -> Answer {
-        self.engine.ask(client.request(), waits)
+        let answer = self.engine.ask(client.request(), waits);
+        answer.expect("memory has no failures")
     }
 
     /// Asks, and leaves the queue when the lock is taken.
@@ -184,7 +185,7 @@ impl World {
 
     /// For how many names something is remembered.
     fn names(&self) -> usize {
-        self.engine.state().lock().names().len()
+        self.engine.state().lock().names.len()
     }
 }
 
@@ -208,4 +209,15 @@ fn token(answer: &Answer) -> Option<Token> {
         Answer::Granted(grant) => Some(grant.token),
         Answer::Taken { .. } | Answer::Broken => None,
     }
+}
+
+#[test]
+fn memory_is_gone_with_its_last_user() {
+    let memories = Memories::default();
+    let [first, second] = [(); 2].map(|()| memories.of("gone"));
+    assert!(Arc::ptr_eq(&first, &second));
+    assert!(!Arc::ptr_eq(&first, &memories.of("other")));
+    let weak = Arc::downgrade(&first);
+    drop((first, second));
+    assert!(weak.upgrade().is_none());
 }

@@ -1,15 +1,23 @@
 //! One line of a name's list.
 
+use super::step::Step;
 use crate::base::claim::Mode;
 use crate::base::clock::BootInstant;
 use crate::base::owner::Owner;
 use crate::base::token::Token;
+use crate::engine::Request;
+
+/// By what an engine sees whether the process of an owner lives. A memory has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PresenceId(pub(crate) u128);
 
 /// One that holds a name, or waits for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// `None` of a name that is kept taken for nobody.
     pub(crate) owner: Option<Owner>,
+    /// `None` of one that lasts until a time, whoever lives.
+    pub(crate) presence: Option<PresenceId>,
     pub(crate) state: EntryState,
     pub(crate) mode: Mode,
     /// Since when it holds or waits.
@@ -41,12 +49,13 @@ pub(crate) enum EntryState {
 
 impl Entry {
     /// One that stays until something is done about it.
-    pub(super) fn new(owner: &Owner, state: EntryState, mode: Mode, now: BootInstant) -> Self {
+    pub(super) fn new(request: Request<'_>, state: EntryState, step: &Step) -> Self {
         Entry {
-            owner: Some(owner.clone()),
+            owner: Some(request.owner.clone()),
+            presence: step.presence,
             state,
-            mode,
-            since: now,
+            mode: request.claim.mode,
+            since: step.now,
             until: BootInstant::MAX,
         }
     }
@@ -60,7 +69,7 @@ impl Entry {
         matches!(self.state, EntryState::Waits { .. })
     }
 
-    pub(super) fn is_broken(&self) -> bool {
+    pub(crate) fn is_broken(&self) -> bool {
         self.state == EntryState::Broken
     }
 

@@ -5,13 +5,13 @@
 //! that one call changes is consistent when it returns. Whoever was granted a name by it is told by the engine. An owner that
 //! waits stays in the queue until it leaves, or is found to be gone: it needn't ask again.
 
-mod counter;
 mod entry;
 mod name;
 mod seen;
+mod step;
 mod table;
 mod written;
 
-pub(crate) use self::entry::{Entry, EntryState};
+pub(crate) use self::entry::{Entry, EntryState, PresenceId};
 pub(crate) use self::name::NameState;
-pub(crate) use self::table::{Acquired, Table};
+pub(crate) use self::table::{Broken, Table, Values};

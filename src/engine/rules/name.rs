@@ -4,11 +4,12 @@
 //! When a holder leaves, or is found to be gone, the name is granted to the next waiter, which gets its lease when it asks. So
 //! no waiter could be let in now, unless the time of a holder is over; the next owner that asks finds that.
 
+use std::collections::BTreeSet;
 use std::mem::discriminant;
 use std::time::Duration;
 
-use super::counter::Counter;
-use super::entry::{Entry, EntryState};
+use super::entry::{Entry, EntryState, PresenceId};
+use super::step::Step;
 use crate::base::claim::{Claim, Mode, Prefer};
 use crate::base::clock::BootInstant;
 use crate::base::limits::ABANDONMENT;
@@ -87,28 +88,23 @@ impl NameState {
     }
 
     /// Gives the owner, whose turn it is, its lease; the same one, if it has it.
-    pub(super) fn enter(
-        &mut self,
-        request: Request<'_>,
-        now: BootInstant,
-        counter: &mut Counter,
-    ) -> Token {
+    pub(super) fn enter(&mut self, request: Request<'_>, step: &mut Step) -> Token {
         let (owner, mode) = (request.owner, request.claim.mode);
         let at = self.held(owner, mode).unwrap_or_else(|| {
             self.leave(owner);
             let at = self.holders().count();
-            let entry = Entry::new(owner, EntryState::Granted, mode, now);
+            let entry = Entry::new(request, EntryState::Granted, step);
             self.entries.insert(at, entry);
             at
         });
         let had = self.entries[at].token();
-        let token = had.unwrap_or_else(|| counter.next(self.abandoned_until.is_some()));
+        let token = had.unwrap_or_else(|| step.next_token(self.abandoned_until.is_some()));
         let entry = &mut self.entries[at];
         if had.is_none() {
-            entry.since = now;
+            entry.since = step.now;
         }
         (entry.state, entry.mode) = (EntryState::Has(token), mode);
-        entry.until = now.plus(request.ttl);
+        entry.until = step.now.plus(request.ttl);
         if mode == Mode::Exclusive {
             // Readers are told as well, but it stays until a holder was told that may mend it.
             self.abandoned_until = None;
@@ -126,12 +122,7 @@ impl NameState {
     }
 
     /// Has an owner wait that can't have a lease now, unless it does already.
-    pub(super) fn enter_queue(
-        &mut self,
-        request: Request<'_>,
-        now: BootInstant,
-        granted: &mut Vec<Owner>,
-    ) {
+    pub(super) fn enter_queue(&mut self, request: Request<'_>, step: &mut Step) {
         if self.knows(request) {
             return;
         }
@@ -140,10 +131,9 @@ impl NameState {
             first: mode == Mode::Exclusive && prefer == Prefer::Writers,
             more: request.claim.has_many(),
         };
-        let entry = Entry::new(request.owner, waits, mode, now);
-        self.entries.push(entry);
+        self.entries.push(Entry::new(request, waits, step));
         // An owner of several names may find this one free.
-        self.let_in(false, now, granted);
+        self.let_in(false, step);
     }
 
     /// Ends the lease, if it is the owner's, and says whether it was. An owner that doesn't know what it has leaves the
@@ -152,11 +142,10 @@ impl NameState {
         &mut self,
         request: Request<'_>,
         Release { ending, keep, .. }: Release<'_>,
-        now: BootInstant,
-        granted: &mut Vec<Owner>,
+        step: &mut Step,
     ) -> bool {
         let (owner, mode) = (request.owner, request.claim.mode);
-        self.tidy(now, granted);
+        self.tidy(step);
         if ending == Ending::Unknown {
             self.leave(owner);
         }
@@ -165,12 +154,12 @@ impl NameState {
         match held {
             Some(at) if token.is_some() && keep > Duration::ZERO => {
                 let entry = &mut self.entries[at];
-                (entry.owner, entry.state) = (None, EntryState::Kept);
-                entry.until = now.plus(keep);
+                (entry.owner, entry.presence, entry.state) = (None, None, EntryState::Kept);
+                entry.until = step.now.plus(keep);
             }
             held => {
                 held.map(|at| self.entries.remove(at));
-                self.let_in(held.is_some() && mode == Mode::Exclusive, now, granted);
+                self.let_in(held.is_some() && mode == Mode::Exclusive, step);
             }
         }
         let is_abandoned = token.is_some_and(|token| match ending {
@@ -180,34 +169,47 @@ impl NameState {
             Ending::Panicked { .. } => true,
         });
         if is_abandoned && mode == Mode::Exclusive {
-            self.abandon(now);
+            self.abandon(step.now);
         }
         token.is_some()
     }
 
     /// Makes the exclusive holder a reader, together with the readers that wait.
-    pub(super) fn downgrade(
-        &mut self,
-        request: Request<'_>,
-        now: BootInstant,
-        counter: &mut Counter,
-        granted: &mut Vec<Owner>,
-    ) -> Token {
+    pub(super) fn downgrade(&mut self, request: Request<'_>, step: &mut Step) -> Token {
         // The holder was told of an abandonment when it got the lock.
-        let token = counter.next(false);
+        let token = step.next_token(false);
         for holder in self.holders_mut() {
             (holder.state, holder.mode) = (EntryState::Has(token), Mode::Shared);
-            holder.until = now.plus(request.ttl);
+            holder.until = step.now.plus(request.ttl);
         }
-        self.let_in(true, now, granted);
+        self.let_in(true, step);
         token
     }
 
     /// The lease, if it is the owner's.
-    pub(super) fn lease(&mut self, request: Request<'_>, now: BootInstant) -> Option<&mut Entry> {
+    pub(super) fn lease(&self, request: Request<'_>, now: BootInstant) -> Option<&Entry> {
         let at = self.held(request.owner, request.claim.mode)?;
-        let entry = &mut self.entries[at];
+        let entry = &self.entries[at];
         (entry.token().is_some() && now < entry.until).then_some(entry)
+    }
+
+    pub(super) fn lease_mut(
+        &mut self,
+        request: Request<'_>,
+        now: BootInstant,
+    ) -> Option<&mut Entry> {
+        self.lease(request, now)?;
+        let at = self.held(request.owner, request.claim.mode)?;
+        self.entries.get_mut(at)
+    }
+
+    /// One of its holders, for the log of one that waits, if that is read: `<host>/<pid>/<thread>`.
+    pub(super) fn holder_for_log(&self, request: Request<'_>) -> Option<String> {
+        if !log::log_enabled!(log::Level::Debug) || self.is_turn_of(request) {
+            return None;
+        }
+        let holder = self.holders().find(|one| one.token().is_some())?;
+        Some(holder.owner.as_ref()?.holder().to_owned())
     }
 
     /// Makes the lease of `from` that of the request, with a token of its own; the same one, if it has it already.
@@ -215,11 +217,10 @@ impl NameState {
         &mut self,
         request: Request<'_>,
         from: &Owner,
-        now: BootInstant,
-        counter: &mut Counter,
+        step: &mut Step,
     ) -> Option<Token> {
-        let until = now.plus(request.ttl);
-        if let Some(entry) = self.lease(request, now) {
+        let until = step.now.plus(request.ttl);
+        if let Some(entry) = self.lease_mut(request, step.now) {
             entry.until = until;
             return entry.token();
         }
@@ -227,11 +228,14 @@ impl NameState {
             owner: from,
             ..request
         };
-        let entry = self.lease(theirs, now)?;
+        let entry = self.lease_mut(theirs, step.now)?;
         // Whoever had it was told of an abandonment.
-        let token = counter.next(false);
-        (entry.owner, entry.state) = (Some(request.owner.clone()), EntryState::Has(token));
-        (entry.since, entry.until) = (now, until);
+        let token = step.next_token(false);
+        *entry = Entry {
+            mode: entry.mode,
+            until,
+            ..Entry::new(request, EntryState::Has(token), step)
+        };
         Some(token)
     }
 
@@ -269,40 +273,31 @@ impl NameState {
     }
 
     /// Takes it from all that have it, and lets in the next. Gives who had it, and whether that one had it exclusively.
-    pub(super) fn end_all(
-        &mut self,
-        now: BootInstant,
-        granted: &mut Vec<Owner>,
-    ) -> (Vec<Entry>, bool) {
-        self.tidy(now, granted);
+    pub(super) fn end_all(&mut self, step: &mut Step) -> (Vec<Entry>, bool) {
+        self.tidy(step);
         let was_exclusive = self.is_exclusive();
         let all = std::mem::take(&mut self.entries).into_iter();
         let (ended, others) = all.partition(Entry::holds);
         self.entries = others;
-        self.let_in(was_exclusive, now, granted);
+        self.let_in(was_exclusive, step);
         (ended, was_exclusive)
     }
 
-    /// Ends what owners have that are gone, and lets in the next.
-    pub(super) fn end(
-        &mut self,
-        is_gone: &dyn Fn(&Owner) -> bool,
-        now: BootInstant,
-        granted: &mut Vec<Owner>,
-    ) {
-        let is_gone = |one: &Entry| one.owner.as_ref().is_some_and(is_gone);
+    /// Ends what owners have whose presence is gone, and lets in the next.
+    pub(super) fn end(&mut self, gone: &BTreeSet<PresenceId>, step: &mut Step) {
+        let is_gone = |one: &Entry| one.presence.is_some_and(|one| gone.contains(&one));
         for holder in self.holders_mut().filter(|one| is_gone(one)) {
-            holder.until = now;
+            holder.until = step.now;
         }
         self.entries.retain(|one| !(one.waits() && is_gone(one)));
-        self.tidy(now, granted);
+        self.tidy(step);
     }
 
     /// Ends what is over, and lets in the next.
-    pub(super) fn tidy(&mut self, now: BootInstant, granted: &mut Vec<Owner>) {
+    pub(super) fn tidy(&mut self, step: &mut Step) {
         let mut exclusive = None;
         self.entries.retain(|one| {
-            let stays = now < one.until;
+            let stays = step.now < one.until;
             if !stays && one.holds() && one.mode == Mode::Exclusive {
                 exclusive = Some(one.abandons().then_some(one.until));
             }
@@ -311,18 +306,18 @@ impl NameState {
         if let Some(Some(until)) = exclusive {
             self.abandon(until);
         }
-        self.let_in(exclusive.is_some(), now, granted);
+        self.let_in(exclusive.is_some(), step);
     }
 
     /// Grants the name, one after the other, to the waiters whose turn it is.
-    fn let_in(&mut self, after_exclusive: bool, now: BootInstant, granted: &mut Vec<Owner>) {
+    fn let_in(&mut self, after_exclusive: bool, step: &mut Step) {
         while let Some(at) = self.next(after_exclusive)
             && self.fits(self.entries[at].mode)
         {
             let last = self.holders().count();
             let entry = &mut self.entries[at];
-            (entry.state, entry.since) = (EntryState::Granted, now);
-            granted.extend(entry.owner.clone());
+            (entry.state, entry.since) = (EntryState::Granted, step.now);
+            step.granted.push(entry.clone());
             self.entries[last..=at].rotate_right(1);
         }
     }

@@ -81,7 +81,7 @@ impl Table {
         let state = self.get(key).unwrap_or(&free);
         let tokens = state.holders().filter_map(Entry::token);
         let held = tokens.map(|token| token.number).max();
-        let last_used = Some(self.last_used()).filter(|last| *last > 0);
+        let last_used = Some(self.step.last_used).filter(|last| *last > 0);
         Inspection {
             name: key.name().to_owned(),
             state: state.lock_state(now),

@@ -1,61 +1,55 @@
 //! What an engine asks that writes names down: whose end lets a waiter in, and what it does when owners are gone.
 
-use super::counter::Counter;
-use super::entry::{Entry, EntryState};
+use std::collections::BTreeSet;
+
+use super::entry::{Entry, EntryState, PresenceId};
 use super::name::NameState;
+use super::step::Step;
 use super::table::Table;
 use crate::base::claim::Mode;
-use crate::base::clock::BootInstant;
 use crate::base::name::Key;
 use crate::base::owner::Owner;
 use crate::base::token::Token;
 use crate::engine::Request;
 
 impl NameState {
-    /// Those that hold it.
-    pub(crate) fn owners(&self) -> impl Iterator<Item = &Owner> {
-        self.holders().filter_map(|one| one.owner.as_ref())
+    /// The owners that hold it.
+    pub(crate) fn owned(&self) -> impl Iterator<Item = &Entry> {
+        self.holders().filter(|one| one.owner.is_some())
     }
 
-    /// Those that wait, each with the owners whose end may let it in.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = (&Owner, Vec<&Owner>)> {
+    /// Those that wait, each with the presences of the owners whose end may let it in.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = (&Entry, Vec<Option<PresenceId>>)> {
         let mut last = None;
-        self.waiters().filter_map(move |one| {
-            let owner = one.owner.as_ref()?;
+        self.waiters().map(move |one| {
             let ahead = match one.mode {
                 Mode::Shared => self.ahead_of_newcomer(one.mode),
-                _ => match last.replace(owner) {
+                _ => match last.replace(one.presence) {
                     Some(before) => vec![before],
-                    None => self.owners().collect(),
+                    None => self.owned().map(|one| one.presence).collect(),
                 },
             };
-            Some((owner, ahead))
+            (one, ahead)
         })
     }
 
     /// The same for one that waits behind all others: those that hold, and the first waiter that isn't a reader.
-    fn ahead_of_newcomer(&self, mode: Mode) -> Vec<&Owner> {
+    fn ahead_of_newcomer(&self, mode: Mode) -> Vec<Option<PresenceId>> {
         // Readers that hold aren't in a reader's way.
         let in_the_way = !(mode == Mode::Shared && self.is_shared());
         let first = self.waiters().find(|one| one.mode != Mode::Shared);
-        let first = first.and_then(|one| one.owner.as_ref());
-        let holders = self.owners().filter(|_| in_the_way);
-        holders.chain(first).collect()
+        let holders = self.owned().filter(|_| in_the_way);
+        holders.chain(first).map(|one| one.presence).collect()
     }
 
-    fn ahead_of(&self, request: Request<'_>) -> Vec<&Owner> {
+    fn ahead_of(&self, request: Request<'_>) -> Vec<Option<PresenceId>> {
         let mode = request.claim.mode;
         if self.held(request.owner, mode).is_some() {
             return Vec::new();
         }
         let mut waiting = self.waiting();
-        let its = waiting.find(|(owner, _)| *owner == request.owner);
+        let its = waiting.find(|(one, _)| one.is_of(request.owner));
         its.map_or_else(|| self.ahead_of_newcomer(mode), |(_, ahead)| ahead)
-    }
-
-    /// Whether an owner is on the list.
-    pub(crate) fn mentions(&self, owner: &Owner) -> bool {
-        self.entries.iter().any(|one| one.is_of(owner))
     }
 
     /// Whether the owner waits for this name and for no other.
@@ -64,20 +58,14 @@ impl NameState {
         waiters.any(|one| matches!(one.state, EntryState::Waits { more: false, .. }))
     }
 
-    /// The owners whose lease was broken, and who weren't told.
-    pub(crate) fn broken(&self) -> impl Iterator<Item = &Owner> {
-        let broken = self.entries.iter().filter(|one| one.is_broken());
-        broken.filter_map(|one| one.owner.as_ref())
-    }
-
     /// Gives a lease to whom the name was granted, without being asked for it.
-    fn give(&mut self, owner: &Owner, counter: &mut Counter) {
+    fn give(&mut self, owner: &Owner, step: &mut Step) {
         let is_abandoned = self.abandoned_until.is_some();
         let is_its = |one: &&mut Entry| one.state == EntryState::Granted && one.is_of(owner);
         let Some(entry) = self.entries.iter_mut().find(is_its) else {
             return;
         };
-        entry.state = EntryState::Given(counter.next(is_abandoned));
+        entry.state = EntryState::Given(step.next_token(is_abandoned));
         if entry.mode == Mode::Exclusive {
             self.abandoned_until = None;
         }
@@ -98,12 +86,12 @@ impl NameState {
 impl Table {
     /// Puts a name into it, as it was written.
     pub(crate) fn put(&mut self, key: &Key, state: NameState, last_used: u64) {
-        self.counter.used(last_used);
+        self.step.used(last_used);
         self.names.insert(key.clone(), state);
     }
 
     pub(crate) fn last_used(&self) -> u64 {
-        self.counter.last_used()
+        self.step.last_used
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<&NameState> {
@@ -123,11 +111,13 @@ impl Table {
         })
     }
 
-    /// Whose end may let that owner in, whether it waits or doesn't yet.
-    pub(crate) fn ahead_of(&self, request: Request<'_>) -> Vec<Owner> {
+    /// Those whose end may let that owner in, whether it waits or doesn't yet.
+    pub(crate) fn ahead_of(&self, request: Request<'_>) -> BTreeSet<PresenceId> {
         let states = self.states(request);
-        let ahead = states.flat_map(|state| state.ahead_of(request));
-        ahead.cloned().collect()
+        states
+            .flat_map(|state| state.ahead_of(request))
+            .flatten()
+            .collect()
     }
 
     /// How many wait ahead of an owner, of several names where most do.
@@ -139,31 +129,47 @@ impl Table {
         places.max().unwrap_or(0).try_into().unwrap_or(u32::MAX)
     }
 
-    fn states(&self, request: Request<'_>) -> impl Iterator<Item = &NameState> {
-        let keys = request.claim.keys().iter();
-        keys.filter_map(|key| self.names.get(key))
-    }
-
     /// Gives a lease to whom the name was granted, without being asked for it.
     pub(crate) fn give(&mut self, key: &Key, owner: &Owner) {
         if let Some(state) = self.names.get_mut(key) {
-            state.give(owner, &mut self.counter);
+            state.give(owner, &mut self.step);
         }
     }
 
-    /// Ends what owners have that are gone, and lets in the next.
-    pub(crate) fn end(&mut self, key: &Key, is_gone: &dyn Fn(&Owner) -> bool, now: BootInstant) {
-        if let Some(state) = self.names.get_mut(key) {
-            state.end(is_gone, now, &mut self.granted);
+    /// Ends what owners have whose presence is gone, and lets in the next.
+    pub(crate) fn end(&mut self, gone: &BTreeSet<PresenceId>) {
+        for state in self.names.values_mut() {
+            state.end(gone, &mut self.step);
         }
+    }
+
+    /// By what an owner is known to live from now on.
+    pub(crate) fn set_presence(&mut self, owner: &Owner, presence: Option<PresenceId>) {
+        self.step.presence = presence;
+        let all = self.names.values_mut().flat_map(|state| &mut state.entries);
+        for entry in all.filter(|one| one.is_of(owner)) {
+            entry.presence = presence;
+        }
+    }
+
+    /// By what an owner is known to live.
+    pub(crate) fn presences_of(&self, owner: &Owner) -> BTreeSet<PresenceId> {
+        let all = self.names.values().flat_map(|state| &state.entries);
+        let its = all.filter(|one| one.is_of(owner));
+        its.filter_map(|one| one.presence).collect()
+    }
+
+    /// Whether an owner is on a list.
+    pub(crate) fn mentions(&self, owner: &Owner) -> bool {
+        let mut all = self.names.values().flat_map(|state| &state.entries);
+        all.any(|one| one.is_of(owner))
     }
 
     /// Forgets that the owner's lease was broken.
-    pub(crate) fn remove_broken(&mut self, key: &Key, owner: &Owner) {
-        if let Some(state) = self.names.get_mut(key) {
-            state
-                .entries
-                .retain(|one| !(one.is_broken() && one.is_of(owner)));
+    pub(crate) fn remove_broken(&mut self, owner: &Owner) {
+        for state in self.names.values_mut() {
+            let entries = &mut state.entries;
+            entries.retain(|one| !(one.is_broken() && one.is_of(owner)));
         }
     }
 }

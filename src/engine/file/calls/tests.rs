@@ -6,7 +6,9 @@ use super::super::change::tests::{Place, both, claim, deadline, request};
 use super::*;
 use crate::base::cancel::Cancel;
 use crate::base::claim::Claim;
+use crate::base::owner::Owner;
 use crate::base::token::Ending;
+use crate::engine::Release;
 
 const LOOKS: Manner = Manner {
     waits: false,
@@ -22,7 +24,7 @@ fn other(place: &Place) -> Files {
 fn is_taken(files: &Files, claim: &Claim) -> bool {
     let owner = Owner::new();
     let asked = files.acquire(request(claim, &owner), LOOKS, &deadline());
-    matches!(asked.unwrap(), Asked::Taken(_))
+    matches!(asked.unwrap().0, Answer::Taken { .. })
 }
 
 fn make_anew(place: &Place) {
@@ -50,7 +52,7 @@ fn waiter_in_a_directory_that_was_made_anew_is_seen() {
     place.has(&claim);
     let waiter = place.waits(&claim);
     make_anew(&place);
-    assert!(matches!(place.ask(&claim, &waiter), Asked::Granted { .. }));
+    assert!(matches!(place.ask(&claim, &waiter), Answer::Granted(_)));
     assert!(is_taken(&other(&place), &claim));
 }
 
@@ -68,7 +70,7 @@ fn waiter_whose_presence_was_removed_is_seen_when_it_holds() {
     )
     .unwrap();
     place.release(&claim, &holder);
-    assert!(matches!(place.ask(&claim, &waiter), Asked::Granted { .. }));
+    assert!(matches!(place.ask(&claim, &waiter), Answer::Granted(_)));
     assert!(is_taken(&other(&place), &claim));
 }
 
@@ -77,7 +79,7 @@ fn owner_with_another_presence_than_before_is_seen() {
     let (place, claim) = (Place::new(), claim());
     let owner = place.has(&claim);
     place.files.presences.close(&owner);
-    assert!(matches!(place.ask(&claim, &owner), Asked::Granted { .. }));
+    assert!(matches!(place.ask(&claim, &owner), Answer::Granted(_)));
     assert!(is_taken(&other(&place), &claim));
 }
 
@@ -93,9 +95,11 @@ fn lock_whose_value_can_not_be_stored_ends_with_its_guard() {
         keep: Duration::ZERO,
         value: Some(b"1"),
     };
-    let released = place
-        .files
-        .release(request(&claim, &owner), release, &deadline());
+    let released = place.files.change_lease(
+        request(&claim, &owner),
+        Change::Release(release),
+        &deadline(),
+    );
     let error = released.unwrap_err();
     assert!(!error.may_pass(), "{error:?}");
     assert!(!is_taken(&other(&place), &claim));
@@ -135,7 +139,7 @@ fn lease_that_was_given_away_and_broken_is_forgotten() {
         .unwrap();
     let broken = place.files.break_lock(&claim.key, &deadline());
     assert_eq!(broken.unwrap().len(), 1);
-    assert_eq!(place.written(&claim).name.broken().count(), 0);
+    assert_eq!(place.broken(&claim), []);
 }
 
 #[test]
@@ -143,7 +147,7 @@ fn presence_that_others_have_a_copy_of_is_not_used_again() {
     let (place, claim) = (Place::new(), claim());
     let owner = place.has(&claim);
     let id = place.files.presences.of(&owner).unwrap().id();
-    let _copies = place.files.lock_files(&owner).unwrap();
+    let _copy = place.files.presences.copy(&owner).unwrap();
     place.release(&claim, &owner);
     let next = place.has(&claim);
     assert!(place.files.presences.of(&next).unwrap().id() != id);
@@ -154,7 +158,7 @@ fn owner_whose_lock_was_broken_holds_none_of_several_by_another_thread() {
     let (place, both) = (Place::new(), both());
     let owner = place.has(&both);
     place.files.break_lock(&both.names[0], &deadline()).unwrap();
-    assert!(matches!(place.ask(&both, &owner), Asked::Broken));
+    assert!(matches!(place.ask(&both, &owner), Answer::Broken));
     for key in both.names.iter() {
         let claim = Claim::exclusive("x", key.name());
         assert!(!is_taken(&other(&place), &claim));
@@ -170,6 +174,6 @@ fn break_of_a_dead_owners_lock_leaves_it_to_the_next() {
     place.files.presences.close(&holder);
     let broken = place.files.break_lock(&claim.key, &deadline()).unwrap();
     assert_eq!(broken, []);
-    assert!(matches!(place.ask(&claim, &last), Asked::Taken(_)));
-    assert!(matches!(place.ask(&claim, &next), Asked::Granted { .. }));
+    assert!(matches!(place.ask(&claim, &last), Answer::Taken { .. }));
+    assert!(matches!(place.ask(&claim, &next), Answer::Granted(_)));
 }

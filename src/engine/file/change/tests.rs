@@ -5,15 +5,16 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-use super::super::calls::{Asked, Manner};
+use super::super::calls::Manner;
 use super::super::root::Root;
 use super::super::text::after_reboot;
 use super::*;
 use crate::base::claim::{Claim, Mode};
+use crate::base::clock::BootInstant;
 use crate::base::error::Error;
-use crate::base::token::Ending;
-use crate::engine::rules::Entry;
-use crate::engine::{Outcome, Release, Request};
+use crate::base::owner::Owner;
+use crate::engine::rules::NameState;
+use crate::engine::{Answer, Change, Outcome, Release, Request};
 
 const TTL: Duration = Duration::from_secs(10);
 
@@ -31,38 +32,49 @@ impl Place {
         Place { directory, files }
     }
 
-    pub(in crate::engine::file) fn ask(&self, claim: &Claim, owner: &Owner) -> Asked {
+    pub(in crate::engine::file) fn ask(&self, claim: &Claim, owner: &Owner) -> Answer {
         let manner = Manner {
             waits: true,
             looks: true,
             lock_mode: LockMode::Patient,
         };
         let request = request(claim, owner);
-        self.files.acquire(request, manner, &deadline()).unwrap()
+        self.files.acquire(request, manner, &deadline()).unwrap().0
     }
 
     /// The owner of a new lease.
     pub(in crate::engine::file) fn has(&self, claim: &Claim) -> Owner {
         let owner = Owner::new();
-        assert!(matches!(self.ask(claim, &owner), Asked::Granted { .. }));
+        assert!(matches!(self.ask(claim, &owner), Answer::Granted(_)));
         owner
     }
 
     pub(in crate::engine::file) fn waits(&self, claim: &Claim) -> Owner {
         let owner = Owner::new();
-        assert!(matches!(self.ask(claim, &owner), Asked::Taken(_)));
+        assert!(matches!(self.ask(claim, &owner), Answer::Taken { .. }));
         owner
     }
 
     pub(in crate::engine::file) fn release(&self, claim: &Claim, owner: &Owner) -> Outcome {
-        let release = Release {
-            ending: Ending::Unknown,
-            ..Release::UNKNOWN
-        };
-        let released = self
-            .files
-            .release(request(claim, owner), release, &deadline());
-        released.unwrap()
+        self.change(claim, owner, Change::Release(Release::UNKNOWN))
+    }
+
+    pub(in crate::engine::file) fn change(
+        &self,
+        claim: &Claim,
+        owner: &Owner,
+        change: Change<'_>,
+    ) -> Outcome {
+        let request = request(claim, owner);
+        let changed = self.files.change_lease(request, change, &deadline());
+        changed.unwrap()
+    }
+
+    /// The owners whose lease was broken, and who weren't told.
+    pub(in crate::engine::file) fn broken(&self, claim: &Claim) -> Vec<Owner> {
+        let entries = self.written(claim).name.entries.into_iter();
+        let broken = entries.filter(Entry::is_broken);
+        broken.filter_map(|one| one.owner).collect()
     }
 
     /// Whether an owner was told to look again since it was last asked.
@@ -128,7 +140,7 @@ fn release_tells_the_next_waiter_alone() {
     };
     assert!(matches!(states[0], EntryState::Given(_)));
     assert_eq!(states, [states[0], waits]);
-    assert!(matches!(place.ask(&claim, &next), Asked::Granted { .. }));
+    assert!(matches!(place.ask(&claim, &next), Answer::Granted(_)));
     assert!(!place.was_told(&last));
 }
 
@@ -149,16 +161,14 @@ fn waiter_is_told_of_another_holder_whom_it_has_to_watch() {
     let holder = place.has(&claim);
     let waiter = place.waits(&claim);
     // A lease without a presence ends at a time.
-    place
-        .files
-        .give_away(request(&claim, &holder), &deadline())
-        .unwrap();
+    place.change(&claim, &holder, Change::GiveAway);
     assert!(place.was_told(&waiter));
-    let next = Owner::new();
-    let adopted = place
-        .files
-        .adopt(request(&claim, &next), &holder, 0, &deadline());
-    assert!(adopted.unwrap().is_some() && place.was_told(&waiter));
+    let adopt = Change::Adopt {
+        from: &holder,
+        last_used: 0,
+    };
+    let adopted = place.change(&claim, &Owner::new(), adopt);
+    assert!(adopted.is_done() && place.was_told(&waiter));
 }
 
 #[test]
@@ -171,10 +181,8 @@ fn change_that_fails_writes_and_tells_nothing() {
         place
             .files
             .change(claim.keys(), (LockMode::Urgent, &deadline()), |names| {
-                let released =
-                    names
-                        .table
-                        .release(request(&claim, &holder), Release::UNKNOWN, names.now);
+                let release = Change::Release(Release::UNKNOWN);
+                let released = names.change(request(&claim, &holder), release)?;
                 assert_eq!(released, Outcome::DONE);
                 Err(place.files.no_state(&claim.key))
             });
@@ -196,10 +204,8 @@ fn what_was_written_of_several_names_is_undone() {
     place
         .files
         .change(&both.names, (LockMode::Urgent, &deadline()), |names| {
-            let released =
-                names
-                    .table
-                    .release(request(&both, &holder), Release::UNKNOWN, names.now);
+            let release = Change::Release(Release::UNKNOWN);
+            let released = names.change(request(&both, &holder), release)?;
             assert_eq!(released, Outcome::DONE);
             names.write()?;
             assert!(read().zip(&before).all(|(now, before)| now != *before));
@@ -217,8 +223,8 @@ fn what_was_written_of_several_names_is_undone() {
             Ok(())
         })
         .unwrap();
-    let renewed = place.files.is_owner(request(&both, &holder), &deadline());
-    assert_eq!(renewed.unwrap(), Outcome::DONE);
+    let renewed = place.change(&both, &holder, Change::Renew);
+    assert_eq!(renewed, Outcome::DONE);
 }
 
 #[test]
@@ -228,9 +234,7 @@ fn lease_whose_giving_away_is_undone_ends_with_its_process() {
     place
         .files
         .change(claim.keys(), (LockMode::Urgent, &deadline()), |names| {
-            let renewed = names.table.renew(request(&claim, &holder), names.now);
-            assert_eq!(renewed, Outcome::DONE);
-            names.leave_presence(&holder);
+            names.give_away(request(&claim, &holder));
             names.write()?;
             names.undo(0);
             for part in &mut names.parts {
@@ -253,16 +257,16 @@ fn owner_whose_lock_was_broken_is_named_until_it_is_told_or_gone() {
         assert_eq!(break_lock(), 1);
         place.has(&claim)
     });
-    assert!(place.written(&claim).name.broken().eq([&first]));
+    assert_eq!(place.broken(&claim), std::slice::from_ref(&first));
     assert_eq!(break_lock(), 1);
-    assert!(place.written(&claim).name.broken().eq([&first, &second]));
-    let asked = place.files.is_owner(request(&claim, &first), &deadline());
-    assert_eq!(asked.unwrap(), Outcome::BROKEN);
+    assert_eq!(place.broken(&claim), [first.clone(), second.clone()]);
+    let asked = place.change(&claim, &first, Change::Verify);
+    assert_eq!(asked, Outcome::BROKEN);
     assert_eq!(place.release(&claim, &first), Outcome::BROKEN);
-    assert!(place.written(&claim).name.broken().eq([&second]));
+    assert_eq!(place.broken(&claim), std::slice::from_ref(&second));
     place.files.presences.close(&second);
     let third = place.has(&claim);
-    assert_eq!(place.written(&claim).name.broken().count(), 0);
+    assert_eq!(place.broken(&claim), []);
     assert_eq!(place.release(&claim, &third), Outcome::DONE);
 }
 
@@ -287,6 +291,7 @@ fn question_that_failed_leaves_no_presence_by_which_its_owner_would_live() {
 fn entry(state: EntryState, mode: Mode, owner: Option<&Owner>) -> Entry {
     Entry {
         owner: owner.cloned(),
+        presence: None,
         state,
         mode,
         since: BootInstant::START,
@@ -296,16 +301,7 @@ fn entry(state: EntryState, mode: Mode, owner: Option<&Owner>) -> Entry {
 
 #[test]
 fn reboot_ends_what_ends_at_a_time_and_leaves_the_rest_to_the_presences() {
-    let place = Place::new();
     let owners = [(); 2].map(|()| Owner::new());
-    let presences: Presences = owners
-        .iter()
-        .map(|owner| {
-            let presences = &place.files.presences;
-            presences.take(owner, &place.files.root).unwrap();
-            (owner.clone(), presences.of(owner).unwrap().id())
-        })
-        .collect();
     let has = EntryState::Has(crate::base::token::Token::from_number(4));
     let given_away = Owner::new();
     for (held, abandoned) in [
@@ -323,14 +319,19 @@ fn reboot_ends_what_ends_at_a_time_and_leaves_the_rest_to_the_presences() {
             Mode::Exclusive,
             Some(&owners[1]),
         );
+        let mut entries = [held, waits];
+        for (at, entry) in entries.iter_mut().enumerate() {
+            let lives = entry.owner.as_ref().is_some_and(|one| owners.contains(one));
+            entry.presence = lives.then_some(PresenceId(at as u128));
+        }
         let before = Written {
             counter: 6,
             name: NameState {
-                entries: vec![held, waits],
+                entries: entries.into(),
                 ..NameState::default()
             },
         };
-        let Written { counter, name } = after_reboot(before, &presences);
+        let Written { counter, name } = after_reboot(before);
         assert_eq!((counter, name.abandoned_until.is_some()), (6, abandoned));
         assert_eq!(name.entries.len(), 1 + usize::from(stays));
         let now = BootClock.now();

@@ -30,11 +30,25 @@ fn entry(random: &mut Random) -> Entry {
         3 => EntryState::Given(Token::from_number(random.magnitude())),
         1 => EntryState::Granted,
         2 => EntryState::Kept,
-        4 => return broken_of(owner(random)),
+        4 => {
+            return Entry {
+                owner: Some(owner(random)),
+                presence: Some(presence()),
+                state: EntryState::Broken,
+                mode: Mode::Exclusive,
+                since: BootInstant::START,
+                until: BootInstant::MAX,
+            };
+        }
         _ => waits(random.bool(), random.bool()),
     };
+    let owner = (state != EntryState::Kept).then(|| owner(random));
     Entry {
-        owner: (state != EntryState::Kept).then(|| owner(random)),
+        presence: owner
+            .as_ref()
+            .filter(|_| random.u32(..8) > 0)
+            .map(|_| presence()),
+        owner,
         state,
         mode: mode(random),
         since: instant(random),
@@ -42,46 +56,32 @@ fn entry(random: &mut Random) -> Entry {
     }
 }
 
-fn state(random: &mut Random) -> (Written, Presences) {
+fn written(random: &mut Random) -> Written {
     let name = NameState {
         abandoned_until: random.bool().then_some(BootInstant::MAX),
         entries: random.list(0..=9, entry),
     };
     let counter = random.magnitude();
-    let written = Written { counter, name };
-    let entries = written.name.entries.iter();
-    let owners = entries.filter_map(|one| one.owner.as_ref());
-    let presences = owners
-        .filter(|_| random.u32(..8) > 0)
-        .map(|owner| (owner.clone(), presence()))
-        .collect();
-    (written, presences)
+    Written { counter, name }
 }
 
 fn presence() -> PresenceId {
     PresenceId::parse(&Uuid::new_v4().simple().to_string()).expect("that is one")
 }
 
-fn parsed(text: &str) -> Option<(Written, Presences)> {
-    let mut presences = Presences::default();
-    let written = parse(text, &mut presences)?;
-    Some((written, presences))
-}
-
 #[test]
 fn what_is_written_is_read_again() {
     for_any(|random| {
-        let (written, presences) = state(random);
-        let text = text_of(&written, &presences);
-        assert_eq!(parsed(&text), Some((written, presences)), "{text}");
+        let written = written(random);
+        let text = text_of(&written);
+        assert_eq!(parse(&text), Some(written), "{text}");
     });
 }
 
 #[test]
 fn text_that_was_altered_is_refused_or_says_what_can_be_written() {
     for_any(|random| {
-        let (written, presences) = state(random);
-        let mut chars: Vec<_> = text_of(&written, &presences).chars().collect();
+        let mut chars: Vec<_> = text_of(&written(random)).chars().collect();
         let place = random.usize(..chars.len());
         match random.u32(..3) {
             0 => chars.truncate(place),
@@ -89,9 +89,9 @@ fn text_that_was_altered_is_refused_or_says_what_can_be_written() {
             _ => drop(chars.remove(place)),
         }
         let altered: String = chars.into_iter().collect();
-        if let Some((written, presences)) = parsed(&altered) {
-            let text = text_of(&written, &presences);
-            assert_eq!(parsed(&text), Some((written, presences)), "{altered:?}");
+        if let Some(written) = parse(&altered) {
+            let text = text_of(&written);
+            assert_eq!(parse(&text), Some(written), "{altered:?}");
         }
     });
 }
@@ -100,7 +100,7 @@ fn text_that_was_altered_is_refused_or_says_what_can_be_written() {
 fn lines_that_say_nothing_are_refused() {
     const PRESENCE: &str = "door=14209b66da4f4175a132d99d64998ed1";
     let whole = format!("has exclusive token=4 since=1.000000000 {PRESENCE} a/b/1/2");
-    assert!(parsed(&whole).is_some());
+    assert!(parse(&whole).is_some());
     for text in [
         "counter".to_owned(),
         "counter -1".to_owned(),
@@ -123,6 +123,6 @@ fn lines_that_say_nothing_are_refused() {
         "booted".to_owned(),
         "booted 1.5".to_owned(),
     ] {
-        assert_eq!(parsed(&text), None, "{text:?}");
+        assert_eq!(parse(&text), None, "{text:?}");
     }
 }

@@ -1,8 +1,6 @@
 use std::fs;
-use std::slice;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::super::calls::Asked;
 use super::super::change::tests::{Place, both, claim, deadline, request};
 use super::*;
 use crate::base::backoff::{Backoff, Waits};
@@ -59,8 +57,8 @@ fn states(place: &Place, claim: &Claim) -> Vec<EntryState> {
 /// Whether the next one that asks is told that the lock was abandoned.
 fn is_abandoned(place: &Place, claim: &Claim) -> bool {
     match place.ask(claim, &Owner::new()) {
-        Asked::Granted { token, .. } => token.abandoned,
-        Asked::Taken(_) | Asked::Broken => panic!("it isn't free"),
+        Answer::Granted(grant) => grant.token.abandoned,
+        Answer::Taken { .. } | Answer::Broken => panic!("it isn't free"),
     }
 }
 
@@ -119,7 +117,7 @@ fn waiter_that_has_seen_its_lease_since_another_read_the_file_abandons_the_lock(
     let ended = place.files.change(claim.keys(), when, |names| {
         assert!(await_grant(&mut wait, &claim, &owner).is_some());
         drop(wait);
-        names.end_those_gone(slice::from_ref(&owner))
+        names.end_those_gone(&names.table.presences_of(&owner))
     });
     assert!(ended.unwrap());
     assert!(is_abandoned(&place, &claim));
@@ -141,8 +139,8 @@ fn abandonment_of_which_a_dead_waiter_never_heard_is_told_to_the_next() {
     assert!(token.abandoned);
     drop(wait);
     match place.ask(&claim, &last) {
-        Asked::Granted { token, .. } => assert!(token.abandoned),
-        Asked::Taken(_) | Asked::Broken => panic!("it isn't free"),
+        Answer::Granted(grant) => assert!(grant.token.abandoned),
+        Answer::Taken { .. } | Answer::Broken => panic!("it isn't free"),
     }
 }
 

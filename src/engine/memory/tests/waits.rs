@@ -85,10 +85,10 @@ fn wait_ends_with_the_lease_it_is_for() {
         ttl: Duration::from_millis(30),
         ..dead.request()
     };
-    engine.ask(request, false);
+    engine.ask(request, false).unwrap();
     let begun = Instant::now();
     let token = loop {
-        if let Some(token) = token(&engine.ask(waiter.request(), true)) {
+        if let Some(token) = token(&engine.ask(waiter.request(), true).unwrap()) {
             break token;
         }
         engine.wait(waiter.request(), LONGEST_PAUSE, &Deadline::NEVER);

@@ -8,4 +8,4 @@ mod line;
 pub(crate) mod rules;
 pub(crate) mod subject;
 
-pub(crate) use self::change::{Outcome, Release, Request};
+pub(crate) use self::change::{Answer, Change, Grant, Outcome, Release, Request};

@@ -11,7 +11,7 @@ use crosslock_protocol::server::{
 };
 
 use crate::base::token::Ending;
-use crate::engine::rules;
+use crate::engine;
 use crate::engine::subject::{Ask, Place, Seen, Subject, ticks};
 use crate::steps::{Claim, End, Step};
 
@@ -159,10 +159,10 @@ impl Play {
             ttl,
         };
         match (model, self.subject.acquire(ask, waits)) {
-            (Acquired::Granted { token, .. }, rules::Acquired::Granted(its)) => {
-                self.granted(owner, player, (token, its.number))?;
+            (Acquired::Granted { token, .. }, engine::Answer::Granted(its)) => {
+                self.granted(owner, player, (token, its.token.number))?;
             }
-            (Acquired::Taken(_), rules::Acquired::Taken { .. }) => {
+            (Acquired::Taken(_), engine::Answer::Taken { .. }) => {
                 self.owners[usize::from(owner)].tokens = None;
             }
             (model, its) => return Err(format!("asked: {model:?} and {its:?}")),

@@ -4,7 +4,7 @@ use crate::base::claim::Mode;
 use crate::base::clock::BootInstant;
 use crate::base::owner::Owner;
 use crate::base::token::Token;
-use crate::engine::rules::{Entry, EntryState, NameState};
+use crate::engine::rules::{Entry, EntryState, NameState, PresenceId};
 
 const WRITE: Mode = Mode::Exclusive;
 const READ: Mode = Mode::Shared;
@@ -21,6 +21,7 @@ fn name(holders: &[Mode], waiters: &[Mode]) -> NameState {
     let all = holders.chain(waiters.iter().map(|mode| (waits, mode)));
     let entries = all.enumerate().map(|(at, (state, mode))| Entry {
         owner: Some(Owner::from_text(&at.to_string())),
+        presence: Some(PresenceId(at as u128)),
         state,
         mode: *mode,
         since: BootInstant::START,
@@ -53,8 +54,8 @@ fn waiter_waits_for_the_holders_or_the_one_right_ahead() {
     ] {
         let name = name(holders, waiters);
         let ahead = name.waiting().map(|(_, ahead)| {
-            let owners = ahead.iter().map(|one| one.as_str());
-            owners.collect::<String>()
+            let numbers = ahead.iter().flatten().map(|one| one.0.to_string());
+            numbers.collect::<String>()
         });
         assert_eq!(
             ahead.collect::<Vec<_>>(),

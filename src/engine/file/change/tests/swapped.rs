@@ -32,7 +32,7 @@ impl Swapped {
         std::fs::rename(&away, &path).unwrap();
     }
 
-    fn others_try(&self, claim: &Claim, owner: &Owner) -> Asked {
+    fn others_try(&self, claim: &Claim, owner: &Owner) -> Answer {
         let manner = Manner {
             waits: false,
             looks: true,
@@ -41,7 +41,7 @@ impl Swapped {
         let asked = self
             .others
             .acquire(request(claim, owner), manner, &deadline());
-        asked.unwrap()
+        asked.unwrap().0
     }
 }
 
@@ -50,11 +50,11 @@ fn holder_is_not_looked_for_in_a_directory_that_is_not_there_any_more() {
     let (place, claim) = (Swapped::new(), claim());
     let holder = Owner::new();
     let asked = place.others_try(&claim, &holder);
-    assert!(matches!(asked, Asked::Granted { .. }));
+    assert!(matches!(asked, Answer::Granted(_)));
     let waiter = place.ours.waits(&claim);
     place.use_another();
     let asked = place.ours.ask(&claim, &waiter);
-    assert!(matches!(asked, Asked::Taken(_)), "two have it");
+    assert!(matches!(asked, Answer::Taken { .. }), "two have it");
 }
 
 #[test]
@@ -65,5 +65,5 @@ fn holder_has_no_presence_in_a_directory_that_is_not_there_any_more() {
     place.use_another();
     place.ours.has(&claim);
     let asked = place.others_try(&claim, &Owner::new());
-    assert!(matches!(asked, Asked::Taken(_)), "two have it");
+    assert!(matches!(asked, Answer::Taken { .. }), "two have it");
 }

@@ -1,16 +1,19 @@
 //! The rules, asked as the model of the scripts is.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crosslock_protocol::server::{Mode, Ticks};
 
-use super::rules::{Acquired, Entry, EntryState, NameState, Table};
-use super::{Outcome, Release, Request};
+use super::rules::{Entry, EntryState, NameState, PresenceId, Table, Values};
+use super::{Answer, Change, Grant, Outcome, Release, Request};
 use crate::base::claim::{self, Claim, Prefer};
 use crate::base::clock::BootInstant;
+use crate::base::error::Result;
 use crate::base::name::{Key, Namespace};
 use crate::base::owner::Owner;
 use crate::base::token::{Ending, Token};
+use crate::base::value::Stored;
 
 /// One name, by the rules.
 pub(crate) struct Subject {
@@ -71,6 +74,19 @@ fn claim(key: &Key, mode: Mode) -> Claim {
     }
 }
 
+/// Nobody stores anything.
+struct NoValues;
+
+impl Values for NoValues {
+    fn load(&self, _key: &Key) -> Result<Stored> {
+        Ok(None)
+    }
+
+    fn store(&mut self, _key: &Key, _value: &[u8]) -> Result<()> {
+        Ok(())
+    }
+}
+
 impl Subject {
     pub(crate) fn new(as_in: Place) -> Self {
         Subject {
@@ -81,11 +97,7 @@ impl Subject {
         }
     }
 
-    fn call<T>(
-        &mut self,
-        ask: Ask,
-        call: impl FnOnce(&mut Table, Request<'_>, BootInstant) -> T,
-    ) -> T {
+    fn call<T>(&mut self, ask: Ask, call: impl FnOnce(&mut Table, Request<'_>) -> Result<T>) -> T {
         let (claim, owner) = (claim(&self.key, ask.mode), numbered(ask.owner));
         let ttl = ticks(ask.ttl);
         let request = Request {
@@ -94,21 +106,27 @@ impl Subject {
             ttl,
             granted: None,
         };
-        let answer = call(&mut self.table, request, self.now);
+        let table = self.table.at(self.now);
+        table.set_presence(&owner, Some(presence_of(ask.owner)));
+        let answer = call(table, request);
         self.write_down();
-        answer
+        answer.expect("nothing fails")
+    }
+
+    fn change(&mut self, ask: Ask, change: Change<'_>) -> Outcome {
+        self.call(ask, |table, request| {
+            table.change(request, change, &mut NoValues)
+        })
     }
 
     /// Has the owner see the lease that it was given, and renew it: that is all that it does instead of asking.
     fn see(&mut self, ask: Ask) -> Option<Token> {
-        let (claim, owner) = (claim(&self.key, ask.mode), numbered(ask.owner));
-        let token = self.table.given(Request {
-            claim: &claim,
-            owner: &owner,
-            ttl: ticks(ask.ttl),
-            granted: None,
-        })?;
         let mut state = self.state();
+        let owner = numbered(ask.owner);
+        let token = state.entries.iter().find_map(|one| match one.state {
+            EntryState::Given(token) if one.is_of(&owner) => Some(token),
+            _ => None,
+        })?;
         state.has_seen(token.number);
         self.put(state);
         self.renew(ask).then_some(token)
@@ -129,7 +147,8 @@ impl Subject {
             return;
         }
         if self.gives() {
-            for owner in self.table.take_granted() {
+            let granted = self.table.take_granted().into_iter();
+            for owner in granted.filter_map(|one| one.owner) {
                 self.table.give(&self.key, &owner);
             }
         }
@@ -141,21 +160,23 @@ impl Subject {
         self.as_in == Place::GivingFile
     }
 
-    pub(crate) fn acquire(&mut self, ask: Ask, waits: bool) -> Acquired {
+    pub(crate) fn acquire(&mut self, ask: Ask, waits: bool) -> Answer {
         if let Some(token) = self.see(ask) {
-            return Acquired::Granted(token);
+            return Answer::Granted(Grant {
+                token,
+                value: None,
+                since: self.now,
+            });
         }
-        self.call(ask, |table, request, now| {
-            table.acquire(request, waits, now)
-        })
+        self.call(ask, |table, request| table.ask(request, waits, &NoValues))
     }
 
     pub(crate) fn renew(&mut self, ask: Ask) -> bool {
-        let renewed = self.call(ask, |table, request, now| match ask.ttl {
-            0 => table.is_owner(request, now),
-            _ => table.renew(request, now),
-        });
-        renewed == Outcome::DONE
+        let change = match ask.ttl {
+            0 => Change::Verify,
+            _ => Change::Renew,
+        };
+        self.change(ask, change).is_done()
     }
 
     pub(crate) fn release(&mut self, ask: Ask, ending: Ending, keep: Ticks) -> bool {
@@ -164,24 +185,18 @@ impl Subject {
             keep: ticks(keep),
             ..Release::UNKNOWN
         };
-        let released = self.call(ask, |table, request, now| {
-            table.release(request, release, now)
-        });
-        released == Outcome::DONE
+        self.change(ask, Change::Release(release)).is_done()
     }
 
     pub(crate) fn downgrade(&mut self, ask: Ask, last_used: u64) -> Option<Token> {
-        let downgraded = self.call(ask, |table, request, now| {
-            table.downgrade(request, last_used, now)
-        });
-        downgraded.map(|(token, _)| token)
+        let value = None;
+        let downgrade = Change::Downgrade { last_used, value };
+        token_of(self.change(ask, downgrade))
     }
 
     pub(crate) fn adopt(&mut self, ask: Ask, from: u8, last_used: u64) -> Option<Token> {
-        let from = numbered(from);
-        self.call(ask, |table, request, now| {
-            table.adopt(request, &from, last_used, now)
-        })
+        let from = &numbered(from);
+        token_of(self.change(ask, Change::Adopt { from, last_used }))
     }
 
     pub(crate) fn free_permits(&self, of: u8) -> u32 {
@@ -190,7 +205,7 @@ impl Subject {
 
     /// Gives how many had it, and whose leases have ended.
     pub(crate) fn break_lock(&mut self) -> (usize, Vec<u8>) {
-        let broken = self.table.break_lock(&self.key, self.now);
+        let broken = self.table.at(self.now).break_lock(&self.key);
         self.write_down();
         let owners = broken.owners.iter().map(number_of);
         (broken.holders.len(), owners.collect())
@@ -198,8 +213,8 @@ impl Subject {
 
     /// The process of an owner has ended.
     pub(crate) fn die(&mut self, owner: u8) {
-        let is_gone = |one: &Owner| number_of(one) == owner;
-        self.table.end(&self.key, &is_gone, self.now);
+        let gone = BTreeSet::from([presence_of(owner)]);
+        self.table.at(self.now).end(&gone);
         self.write_down();
     }
 
@@ -239,6 +254,17 @@ impl Subject {
 
 fn number(entry: &Entry) -> Option<u8> {
     entry.owner.as_ref().map(number_of)
+}
+
+fn token_of(outcome: Outcome) -> Option<Token> {
+    match outcome {
+        Outcome::Done(done) => done.token,
+        Outcome::Gone(_) => None,
+    }
+}
+
+fn presence_of(owner: u8) -> PresenceId {
+    PresenceId(owner.into())
 }
 
 fn numbered(number: u8) -> Owner {
