@@ -1,10 +1,9 @@
-//! One line of a name's list.
+//! One line of a name's list, and what each change of a list goes by.
 
-use super::step::Step;
 use crate::base::claim::Mode;
 use crate::base::clock::BootInstant;
 use crate::base::owner::Owner;
-use crate::base::token::Token;
+use crate::base::token::{Token, host_micros};
 use crate::engine::Request;
 
 /// By what an engine sees whether the process of an owner lives. A memory has none.
@@ -97,5 +96,48 @@ impl Entry {
 
     pub(super) fn goes_first(&self) -> bool {
         matches!(self.state, EntryState::Waits { first: true, .. })
+    }
+}
+
+/// What each change of a name goes by.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) now: BootInstant,
+    /// By what the owner that asks is known to live.
+    pub(super) presence: Option<PresenceId>,
+    /// The counter that fencing tokens come from: a token that is granted later is above it. One for all names: a name that
+    /// nobody holds needs no state.
+    pub(super) last_used: u64,
+    /// To whom a name was granted, as they waited, until they are told.
+    pub(super) granted: Vec<Entry>,
+}
+
+impl Step {
+    pub(super) fn next_token(&mut self, abandoned: bool) -> Token {
+        // The counter may be odd here: it belongs to all names, and only a name's state tells of abandonment.
+        let stored = if abandoned {
+            self.last_used | 1
+        } else {
+            (self.last_used + 1) & !1
+        };
+        let token = Token::next(stored, host_micros());
+        self.last_used = token.number;
+        token
+    }
+
+    /// The next token is above this.
+    pub(super) fn used(&mut self, number: u64) {
+        self.last_used = self.last_used.max(number);
+    }
+}
+
+impl Default for Step {
+    fn default() -> Self {
+        Step {
+            now: BootInstant::START,
+            presence: None,
+            last_used: 0,
+            granted: Vec::new(),
+        }
     }
 }

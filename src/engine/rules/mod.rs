@@ -8,7 +8,6 @@
 mod entry;
 mod name;
 mod seen;
-mod step;
 mod table;
 mod written;
 

@@ -8,8 +8,7 @@ use std::collections::BTreeSet;
 use std::mem::discriminant;
 use std::time::Duration;
 
-use super::entry::{Entry, EntryState, PresenceId};
-use super::step::Step;
+use super::entry::{Entry, EntryState, PresenceId, Step};
 use crate::base::claim::{Claim, Mode, Prefer};
 use crate::base::clock::BootInstant;
 use crate::base::limits::ABANDONMENT;
@@ -310,14 +309,14 @@ impl NameState {
     }
 
     /// Grants the name, one after the other, to the waiters whose turn it is.
-    fn let_in(&mut self, after_exclusive: bool, step: &mut Step) {
+    pub(super) fn let_in(&mut self, after_exclusive: bool, step: &mut Step) {
         while let Some(at) = self.next(after_exclusive)
             && self.fits(self.entries[at].mode)
         {
             let last = self.holders().count();
             let entry = &mut self.entries[at];
-            (entry.state, entry.since) = (EntryState::Granted, step.now);
             step.granted.push(entry.clone());
+            (entry.state, entry.since) = (EntryState::Granted, step.now);
             self.entries[last..=at].rotate_right(1);
         }
     }

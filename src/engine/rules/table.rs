@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::entry::{Entry, EntryState};
+use super::entry::{Entry, EntryState, Step};
 use super::name::NameState;
-use super::step::Step;
 use crate::base::clock::BootInstant;
 use crate::base::error::Result;
 use crate::base::inspection::Holder;

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::entry::{Entry, EntryState, PresenceId};
+use super::entry::{Entry, EntryState, PresenceId, Step};
 use super::name::NameState;
-use super::step::Step;
 use super::table::Table;
 use crate::base::claim::Mode;
 use crate::base::name::Key;
