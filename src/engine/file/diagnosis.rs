@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, StatVfs, fstatvfs};
 
 use super::boot::BootId;
 use super::create::draft_name;
@@ -14,15 +14,12 @@ use super::dir::Dir;
 use super::presence::{Presence, is_gone};
 use crate::base::diagnosis::Finding;
 
-mod kind;
-mod space;
-
 pub(super) fn diagnose(directory: &Arc<Dir>, is_private: bool) -> io::Result<Vec<Finding>> {
     Ok(vec![
         rights(directory.path(), is_private, &directory.metadata()?),
-        kind::kind(directory)?,
+        file_system(directory)?,
         locking(directory)?,
-        space::space(directory)?,
+        room(&fstatvfs(directory)?),
         reboots(),
         doors(directory),
     ])
@@ -51,6 +48,116 @@ fn rights(directory: &Path, is_private: bool, found: &Metadata) -> Finding {
         format!("{text}: every user of this host may write there"),
         "every user of this host can take, free and fake every lock",
         "a directory of a group, such as mode 2770; or this one, if you trust all users",
+    )
+}
+
+const FILE_SYSTEM: &str = "file system";
+
+/// On which kind of file system a directory lies: whether other hosts have a say there.
+fn file_system(directory: &Dir) -> io::Result<Finding> {
+    let kind = number_of(directory)?.and_then(kind_of);
+    Ok(kind.map_or_else(unknown, judged))
+}
+
+/// The number by which statfs(2) tells the kind of a file system.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn number_of(directory: &Dir) -> io::Result<Option<i128>> {
+    // The type of this field is another on each architecture.
+    let number = i128::from(rustix::fs::fstatfs(directory)?.f_type) & 0xffff_ffff;
+    Ok(Some(number))
+}
+
+/// Other systems tell it by no number.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn number_of(_directory: &Dir) -> io::Result<Option<i128>> {
+    Ok(None)
+}
+
+fn unknown() -> Finding {
+    Finding::unknown(
+        FILE_SYSTEM,
+        "of a kind that isn't known here",
+        "see that it is on a local disk: on a network file system two may hold a lock",
+    )
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Local(&'static str),
+    /// It is gone after a reboot.
+    InMemory(&'static str),
+    /// Of a container, which shares it with no other.
+    Layer(&'static str),
+    /// Other hosts, or a program, have a say.
+    Network(&'static str),
+}
+
+fn kind_of(number: i128) -> Option<Kind> {
+    Some(match number {
+        0xef53 => Kind::Local("ext4"),
+        0x5846_5342 => Kind::Local("xfs"),
+        0x9123_683e => Kind::Local("btrfs"),
+        0x2fc1_2fc1 => Kind::Local("zfs"),
+        0xf2f5_2010 => Kind::Local("f2fs"),
+        0xca45_1a4e => Kind::Local("bcachefs"),
+        0x0102_1994 => Kind::InMemory("tmpfs"),
+        0x8584_58f6 => Kind::InMemory("ramfs"),
+        0x794c_7630 => Kind::Layer("overlayfs"),
+        0x6969 => Kind::Network("nfs"),
+        0x517b | 0xff53_4d42 | 0xfe53_4d42 => Kind::Network("smb"),
+        0x6573_5546 => Kind::Network("fuse"),
+        0x0102_1997 => Kind::Network("9p"),
+        0x00c3_6400 => Kind::Network("ceph"),
+        0x5346_414f | 0x6b41_4653 => Kind::Network("afs"),
+        0x7375_7245 => Kind::Network("coda"),
+        0x0bd0_0bd0 => Kind::Network("lustre"),
+        0x0116_1970 => Kind::Network("gfs2"),
+        0x7461_636f => Kind::Network("ocfs2"),
+        0x786f_4256 => Kind::Network("vboxsf"),
+        _ => return None,
+    })
+}
+
+fn judged(kind: Kind) -> Finding {
+    match kind {
+        Kind::Local(name) => Finding::fine(FILE_SYSTEM, format!("{name}, on this host")),
+        Kind::InMemory(name) => Finding::fine(
+            FILE_SYSTEM,
+            format!("{name}: a reboot forgets the counters, and fencing tokens go on by the clock"),
+        ),
+        Kind::Layer(name) => Finding::fine(
+            FILE_SYSTEM,
+            format!("{name}: the layer of a container, which shares it with no other"),
+        ),
+        Kind::Network(name) => Finding::weak(
+            FILE_SYSTEM,
+            format!("{name}, where other hosts or another program have a say"),
+            "two may hold a lock",
+            "a directory on a local disk; or redis:// for several hosts",
+        ),
+    }
+}
+
+/// Whether a directory has room for locks. A lock takes a file of one block.
+fn room(found: &StatVfs) -> Finding {
+    const CHECK: &str = "space";
+    const LEAST: u64 = 1 << 20;
+    const FEWEST: u64 = 100;
+    let bytes = found.f_bavail.saturating_mul(found.f_frsize);
+    // Some file systems have no number of files.
+    let files = Some(found.f_favail).filter(|_| found.f_files > 0);
+    let mut text = format!("{} MiB free", bytes >> 20);
+    if let Some(files) = files {
+        text += &format!(", and room for {files} files");
+    }
+    if bytes >= LEAST && files.is_none_or(|files| files >= FEWEST) {
+        return Finding::fine(CHECK, text);
+    }
+    Finding::weak(
+        CHECK,
+        text,
+        "a new lock needs a file: without room it fails",
+        "make room, or use another disk",
     )
 }
 
@@ -162,5 +269,41 @@ mod tests {
         let finding = locking(&Dir::at(directory.path()).unwrap()).unwrap();
         assert_eq!(finding.verdict.to_string(), "fine", "{finding:?}");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn file_system_of_proc_is_not_known() {
+        let proc = Dir::at("/proc".as_ref()).unwrap();
+        let verdict = file_system(&proc).unwrap().verdict;
+        assert_eq!(verdict.to_string(), "unknown");
+    }
+
+    #[test]
+    fn network_file_systems_are_weak() {
+        for (kind, verdict) in [
+            (Kind::Local("ext4"), "fine"),
+            (Kind::InMemory("tmpfs"), "fine"),
+            (Kind::Layer("overlayfs"), "fine"),
+            (Kind::Network("nfs"), "weak"),
+        ] {
+            assert_eq!(judged(kind).verdict.to_string(), verdict);
+        }
+        assert_eq!(kind_of(0x6969), Some(Kind::Network("nfs")));
+        assert_eq!(kind_of(0x9fa0), None);
+    }
+
+    #[test]
+    fn full_disk_is_weak() {
+        let mut found = rustix::fs::statvfs("/").unwrap();
+        (found.f_frsize, found.f_bavail) = (4096, 1 << 20);
+        (found.f_files, found.f_favail) = (1000, 500);
+        assert_eq!(room(&found).verdict.to_string(), "fine");
+        found.f_favail = 5;
+        assert_eq!(room(&found).verdict.to_string(), "weak");
+        found.f_files = 0;
+        assert_eq!(room(&found).verdict.to_string(), "fine");
+        found.f_bavail = 0;
+        assert_eq!(room(&found).verdict.to_string(), "weak");
     }
 }
