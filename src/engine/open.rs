@@ -22,7 +22,7 @@ pub(crate) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Resul
         .find_map(|kind| scheme.strip_suffix(kind));
     match kind.unwrap_or(&scheme) {
         "memory" if kind.is_none() => open_memory(url, rest),
-        "file" if kind.is_none() => open_file(url, rest, clock),
+        "file" if kind.is_none() => open_file(url, rest),
         "rediss" | "valkeys" if !cfg!(feature = "tls") => {
             Err(without_feature("rediss:// and valkeys://", "tls"))
         }
@@ -52,12 +52,12 @@ fn open_memory(url: &str, name: &str) -> Result<Arc<dyn Engine>> {
 }
 
 #[cfg(feature = "file")]
-fn open_file(url: &str, rest: &str, clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>> {
-    Ok(Arc::new(super::file::FileEngine::open(url, rest, clock)?))
+fn open_file(url: &str, rest: &str) -> Result<Arc<dyn Engine>> {
+    Ok(Arc::new(super::file::FileEngine::open(url, rest)?))
 }
 
 #[cfg(not(feature = "file"))]
-fn open_file(_url: &str, _rest: &str, _clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>> {
+fn open_file(_url: &str, _rest: &str) -> Result<Arc<dyn Engine>> {
     Err(without_feature("file:", "file"))
 }
 

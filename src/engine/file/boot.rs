@@ -19,6 +19,7 @@ pub(super) struct BootId(pub(super) [u8; 8]);
 /// What two boot ids say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Boots {
+    /// Surely no reboot was between them.
     Same,
     Differ,
     /// One of them isn't known.
@@ -48,11 +49,6 @@ impl BootId {
             true => Boots::Same,
             false => Boots::Differ,
         }
-    }
-
-    /// Surely: no reboot was between them.
-    pub(super) fn is_same(self, other: BootId) -> bool {
-        self == other && self.is_known()
     }
 }
 

@@ -17,7 +17,7 @@ use super::dir::is_exhausted;
 use super::files::Files;
 use super::page::Found;
 use super::presence;
-use super::section::{Entered, LockMode, NameFile, Section};
+use super::section::{LockMode, NameFile, Section};
 use super::text::{Written, text_of, written_of};
 use crate::base::clock::{BootClock, Clock, Deadline};
 use crate::base::error::Result;
@@ -91,22 +91,15 @@ impl Files {
     ) -> Result<Option<Names<'a>>> {
         let mut names = Names::none(self);
         for (key, file) in keys.iter().zip(opened) {
-            match file
-                .section(lock_mode, until)
-                .map_err(|e| self.error(key, e))?
-            {
-                Entered::Section(section) => {
-                    if self.root.hold(file.root()) {
-                        self.presences.look_again();
-                    }
-                    names.add(key, section)?;
-                }
-                Entered::Replaced => {
-                    self.forget_name(key, file);
-                    return Ok(None);
-                }
-                Entered::Late => return Err(self.busy(key)),
+            let section = file.section(lock_mode, until);
+            let Some(section) = section.map_err(|e| self.error(key, e))? else {
+                self.forget_name(key, file);
+                return Ok(None);
+            };
+            if self.root.hold(file.root()) {
+                self.presences.look_again();
             }
+            names.add(key, section)?;
         }
         Ok(Some(names))
     }

@@ -3,9 +3,9 @@
 //! What always holds here: what is given rights was made by this process. A file is open since it was made. What can
 //! only be opened when it was made is made where no other user may write.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::{File, Metadata, Permissions};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 use std::sync::Arc;
@@ -72,51 +72,28 @@ fn create_file(root: &Dir, parent: &Dir, name: &OsStr) -> io::Result<()> {
     })
 }
 
-/// A file that is about to take the place of another, or of none. It is removed if it doesn't.
-#[derive(Debug)]
-pub(super) struct Draft {
-    pub(super) file: File,
-    dir: Arc<Dir>,
-    draft: OsString,
-    name: OsString,
-    is_ours: bool,
-}
-
-impl Draft {
-    /// For a value, in the place of one that a crash has left: there is no more than one for each.
-    pub(super) fn of_value(root: &Arc<Dir>, below: &Path) -> io::Result<Self> {
-        let dir = root.parent_of(below)?.ok_or(ErrorKind::NotFound)?;
-        let draft = below.with_extension("draft");
-        let draft = last_of(&draft).to_owned();
-        unless_missing(dir.remove(&draft))?;
-        let made = Draft {
-            // Others may open it when it has its rights.
-            file: dir.create_file(&draft, 0o600)?,
-            dir,
-            draft,
-            name: last_of(below).to_owned(),
-            is_ours: true,
-        };
+/// Has a file hold this: all of it, or what it held before, also when this process crashes. What a crash has left of it before is
+/// replaced: there is one draft for each file.
+pub(super) fn replace_file(root: &Arc<Dir>, below: &Path, content: &[u8]) -> io::Result<()> {
+    let dir = root.parent_of(below)?.ok_or(ErrorKind::NotFound)?;
+    let draft = below.with_extension("draft");
+    let draft = last_of(&draft);
+    unless_missing(dir.remove(draft))?;
+    // Others may open it when it has its rights.
+    let mut file = dir.create_file(draft, 0o600)?;
+    let mut write = || {
         // Some file systems have no rights.
-        let _ = give(&made.file, &root.metadata()?, 0o6);
-        Ok(made)
+        let _ = give(&file, &root.metadata()?, 0o6);
+        file.write_all(content)?;
+        file.sync_data()?;
+        Ok(renameat(&*dir, draft, &*dir, last_of(below))?)
+    };
+    let written = write();
+    if written.is_err() {
+        // What failed before says more.
+        let _ = dir.remove(draft);
     }
-
-    /// What is at the path then is all of it, or what was there before: also when this process crashes.
-    pub(super) fn publish(&mut self) -> io::Result<()> {
-        renameat(&*self.dir, &self.draft, &*self.dir, &self.name)?;
-        self.is_ours = false;
-        Ok(())
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        if self.is_ours {
-            // Whatever failed before says more.
-            let _ = self.dir.remove(&self.draft);
-        }
-    }
+    written
 }
 
 pub(super) fn unless_missing(removed: io::Result<()>) -> io::Result<()> {
@@ -208,13 +185,13 @@ impl<'a> Workshop<'a> {
         self.own.as_ref().unwrap_or(self.within)
     }
 
-    /// Removes one that a crash has left, with the one thing that may be in it; returns whether it could.
-    pub(super) fn remove_left(within: &Dir, name: &str) -> bool {
+    /// Removes one that a crash has left, with the one thing that may be in it, if it can.
+    pub(super) fn remove_left(within: &Dir, name: &str) {
         if let Ok(Some(dir)) = within.dir(name.as_ref()) {
             // It is a directory, or none, or isn't there.
             let _ = dir.remove(name).or_else(|_| dir.remove_dir(name));
         }
-        within.remove_dir(name).is_ok()
+        let _ = within.remove_dir(name);
     }
 
     /// Moves what was made out of it.

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 
-use super::create::{Draft, check_size, read_file, unless_missing};
+use super::create::{check_size, read_file, replace_file, unless_missing};
 use super::dir::{is_exhausted, last_of};
 use super::name::{file_name, value_name};
 use super::presences::OwnPresences;
@@ -140,7 +140,10 @@ impl Files {
     }
 
     pub(super) fn error(&self, key: &Key, cause: io::Error) -> Error {
-        self.error_at(key, file_name(key), cause)
+        match cause.kind() {
+            ErrorKind::TimedOut => self.busy(key),
+            _ => self.error_at(key, file_name(key), cause),
+        }
     }
 
     pub(super) fn value_error(&self, key: &Key, cause: io::Error) -> Error {
@@ -221,10 +224,7 @@ impl Values for &Files {
     fn store(&mut self, key: &Key, value: &[u8]) -> Result<()> {
         let stored = self.root.get().and_then(|root| {
             check_size(value.len())?;
-            let mut draft = Draft::of_value(&root, &value_name(key))?;
-            draft.file.write_all(value)?;
-            draft.file.sync_data()?;
-            draft.publish()
+            replace_file(&root, &value_name(key), value)
         });
         stored.map_err(|e| self.value_error(key, e))
     }

@@ -19,7 +19,7 @@ use super::url::invalid_url;
 use super::{
     Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait, denied,
 };
-use crate::base::clock::{Clock, Deadline};
+use crate::base::clock::Deadline;
 use crate::base::diagnosis::Finding;
 use crate::base::error::{Error, Result};
 use crate::base::inspection::{Holder, Inspection};
@@ -53,11 +53,10 @@ mod wait;
 #[derive(Debug)]
 pub(crate) struct FileEngine {
     files: Arc<Files>,
-    clock: Arc<dyn Clock>,
 }
 
 impl FileEngine {
-    pub(crate) fn open(url: &str, rest: &str, clock: Arc<dyn Clock>) -> Result<Self> {
+    pub(crate) fn open(url: &str, rest: &str) -> Result<Self> {
         let private = rest.is_empty();
         let directory = if private {
             private_directory()
@@ -77,12 +76,12 @@ impl FileEngine {
                     log::debug!("can't remove what ended processes left in {place}: {e}");
                 }
                 let files = Files::open(root, place);
-                Ok(FileEngine { files, clock })
+                Ok(FileEngine { files })
             }
             Ok(None) => {
                 let files = Files::open(root, place);
                 files.root.let_make();
-                Ok(FileEngine { files, clock })
+                Ok(FileEngine { files })
             }
             Err(e) if e.kind() == ErrorKind::PermissionDenied => {
                 Err(denied(None, &place, RIGHTS, e))
@@ -108,7 +107,7 @@ impl Engine for FileEngine {
     }
 
     fn new_wait(&self) -> Box<dyn Wait> {
-        Box::new(FileWait::new(self.files.clone(), self.clock.clone()))
+        Box::new(FileWait::new(self.files.clone()))
     }
 
     fn change(
@@ -147,7 +146,6 @@ impl Engine for FileEngine {
         let files = &self.files;
         Some(Arc::new(FileEngine {
             files: Files::open(files.root.anew(), files.place.clone()),
-            clock: self.clock.clone(),
         }))
     }
 

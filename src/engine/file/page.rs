@@ -111,22 +111,18 @@ pub(super) fn read(file: &File, boot: &BootId) -> io::Result<Option<(Found, Plac
     let Some(head) = Head::parse(page) else {
         return Ok(None);
     };
+    let boots = head.boot.compare(*boot);
     if let Some(text) = text_of(file, page, &head)? {
         let place = Place {
             at: head.at,
             length: head.length,
             filled,
         };
-        let boots = head.boot.compare(*boot);
         let seen = seen_in(page);
         let found = Found::Text { text, boots, seen };
         return Ok(Some((found, place)));
     }
-    Ok(if head.boot.is_same(*boot) {
-        None
-    } else {
-        Some((Found::Cut, Place::none(filled)))
-    })
+    Ok((boots != Boots::Same).then(|| (Found::Cut, Place::none(filled))))
 }
 
 /// Replaces what was read at `now`. After an error it may be either text.
@@ -172,19 +168,15 @@ impl Peek {
     }
 
     /// The text, if it is a short one, and another one than before. While another process writes it there may be none.
-    pub(super) fn changed(&mut self, file: &File) -> io::Result<Option<&str>> {
+    pub(super) fn changed(&mut self, file: &File) -> io::Result<Option<String>> {
         let read = file.read_at(&mut self.page, 0)?;
         let page = &self.page[..read];
         if page.starts_with(&self.head) {
             return Ok(None);
         }
         let head = Head::parse(page).filter(|head| head.at == HEAD);
-        let Some(head) = head.filter(|head| is_place(head.at, head.length)) else {
-            return Ok(None);
-        };
-        let text = page.get(HEAD..HEAD + head.length);
-        let text = text.and_then(|text| str::from_utf8(text).ok());
-        let text = text.filter(|text| head.fits(text));
+        let Some(head) = head else { return Ok(None) };
+        let text = text_of(file, page, &head)?;
         if text.is_some() {
             self.head.copy_from_slice(&page[..HEAD]);
         }

@@ -63,17 +63,6 @@ pub(super) struct Woken {
     pub(super) ended: bool,
 }
 
-/// What is at a presence's path.
-#[derive(Debug)]
-enum Found {
-    /// A presence that its process has open.
-    Open(File),
-    /// One that nobody has open, which was there until now; whether it could be unlinked.
-    Closed(bool),
-    /// Nothing, or what is no FIFO.
-    NoPresence,
-}
-
 /// It is which presence it is, in all directories and at all times.
 impl PresenceId {
     fn new() -> Self {
@@ -186,10 +175,8 @@ impl Drop for Presence {
 impl Watched {
     /// `None`: it is gone.
     pub(super) fn open(dir: &Dir, id: PresenceId) -> io::Result<Option<Self>> {
-        Ok(match find(dir, &id.name())? {
-            Found::Open(file) => Some(Watched { id, file }),
-            Found::Closed(_) | Found::NoPresence => None,
-        })
+        let found = find(dir, &id.name())?;
+        Ok(found.map(|file| Watched { id, file }))
     }
 
     pub(super) fn id(&self) -> PresenceId {
@@ -254,37 +241,32 @@ pub(super) fn sleep(
     Ok(Woken { notified, ended })
 }
 
-/// Unlinks the presences whose processes are gone, and what crashes have left of what was about to be made. Returns how many
-/// they were.
-pub(super) fn sweep(dir: &Dir, entries: &[(OsString, FileType)]) -> io::Result<usize> {
-    let mut swept = 0;
+/// Unlinks the presences whose processes are gone, and what crashes have left of what was about to be made.
+pub(super) fn sweep(dir: &Dir, entries: &[(OsString, FileType)]) -> io::Result<()> {
     for (name, kind) in entries {
         let Some(name) = name.to_str() else { continue };
-        let is_left = match kind {
-            FileType::Fifo if is_presence(name) => true,
-            _ => is_draft(name) && is_old(dir, name),
-        };
-        if is_left && remove_left(dir, name, *kind)? {
-            swept += 1;
+        let is_presence = *kind == FileType::Fifo && is_presence(name);
+        if is_presence || (is_draft(name) && is_old(dir, name)) {
+            remove_left(dir, name, *kind)?;
         }
     }
-    Ok(swept)
+    Ok(())
 }
 
-/// Whether it could be removed, and nobody uses it.
-fn remove_left(dir: &Dir, name: &str, kind: FileType) -> io::Result<bool> {
+/// Removes what nobody uses, if it can.
+fn remove_left(dir: &Dir, name: &str, kind: FileType) -> io::Result<()> {
     match kind {
         FileType::Fifo => match find(dir, name) {
-            Ok(Found::Closed(is_removed)) => Ok(is_removed),
             // Of one that only others may open nothing is known.
-            Err(e) if e.kind() != ErrorKind::PermissionDenied => Err(e),
-            _ => Ok(false),
+            Err(e) if e.kind() != ErrorKind::PermissionDenied => return Err(e),
+            _ => {}
         },
         // That of a name's file.
-        FileType::RegularFile => unless_missing(dir.remove(name)).map(|()| true),
-        FileType::Directory => Ok(Workshop::remove_left(dir, name)),
-        _ => Ok(false),
+        FileType::RegularFile => unless_missing(dir.remove(name))?,
+        FileType::Directory => Workshop::remove_left(dir, name),
+        _ => {}
     }
+    Ok(())
 }
 
 fn timespec(duration: Duration) -> Timespec {
@@ -316,18 +298,18 @@ fn open_draft(dir: &Dir, shop: &Workshop<'_>) -> io::Result<(File, Identity)> {
     Ok((file, identity))
 }
 
-/// What a crash leaves closed is unlinked. An error tells nothing.
-fn find(dir: &Dir, name: &str) -> io::Result<Found> {
+/// A presence that its process has open. One that nobody has open is unlinked. An error tells nothing.
+fn find(dir: &Dir, name: &str) -> io::Result<Option<File>> {
     match dir.open_file(name, OFlags::WRONLY, 0) {
-        Ok(file) if is_fifo(&file.metadata()?) => Ok(Found::Open(file)),
-        Ok(_) => Ok(Found::NoPresence),
+        Ok(file) => Ok(is_fifo(&file.metadata()?).then_some(file)),
         // So is a socket.
         Err(e) if is_closed(&e) && is_fifo_in(dir, name)? => {
             // Where users may not remove each other's files, its owner does.
-            Ok(Found::Closed(dir.remove(name).is_ok()))
+            let _ = dir.remove(name);
+            Ok(None)
         }
         Err(e) if !is_closed(&e) && is_fifo_in(dir, name)? => Err(e),
-        Err(_) => Ok(Found::NoPresence),
+        Err(_) => Ok(None),
     }
 }
 

@@ -9,7 +9,7 @@
 //! then the child never leaves that section, and opens files of its own. The lock ends when the parent leaves it.
 
 use std::fs::{File, TryLockError};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -65,16 +65,6 @@ pub(super) struct NameFile {
     pub(super) spin_budget: SpinBudget,
 }
 
-/// What became of the wish to be in a section.
-#[derive(Debug)]
-pub(super) enum Entered<'a> {
-    Section(Section<'a>),
-    /// Another file is at its path by now, or none: this one says nothing any more.
-    Replaced,
-    /// Others were in it until the time was over.
-    Late,
-}
-
 /// Nobody else reads or changes the state until this is dropped.
 #[derive(Debug)]
 pub(super) struct Section<'a> {
@@ -99,20 +89,15 @@ impl NameFile {
         })
     }
 
-    /// Tries at least once, also when the deadline is over. One that is over at once is too short if others are in a section
-    /// at that moment, which says nothing about the lock.
+    /// `None`: another file is at its path by now, or none, and this one says nothing any more. The error is of the kind `TimedOut` if
+    /// others were in it until the time was over.
     pub(super) fn section(
         &self,
         lock_mode: LockMode,
         deadline: &Deadline,
-    ) -> io::Result<Entered<'_>> {
-        let Some(section) = self.enter(lock_mode, deadline)? else {
-            return Ok(Entered::Late);
-        };
-        Ok(match self.is_at_its_path()? {
-            true => Entered::Section(section),
-            false => Entered::Replaced,
-        })
+    ) -> io::Result<Option<Section<'_>>> {
+        let section = self.enter(lock_mode, deadline)?;
+        Ok(self.is_at_its_path()?.then_some(section))
     }
 
     /// Whether those who open its path now have this file.
@@ -135,28 +120,23 @@ impl NameFile {
         page::note_seen(&self.file, token.number)
     }
 
-    /// `None`: others were in it until the deadline.
-    fn enter(&self, lock_mode: LockMode, deadline: &Deadline) -> io::Result<Option<Section<'_>>> {
-        if let Some(section) = self.try_enter()? {
-            return Ok(Some(section));
-        }
-        let begun = time::now();
-        while time::since(begun) < AT_ONCE {
-            time::yield_now();
+    /// Tries at least once, also when the deadline is over. One that is over at once is too short if others are in a section
+    /// at that moment, which says nothing about the lock.
+    fn enter(&self, lock_mode: LockMode, deadline: &Deadline) -> io::Result<Section<'_>> {
+        let (begun, mut sleeps) = (time::now(), lock_mode.sleeps().waits());
+        loop {
             if let Some(section) = self.try_enter()? {
-                return Ok(Some(section));
+                return Ok(section);
+            }
+            if time::since(begun) < AT_ONCE {
+                time::yield_now();
+            } else if deadline.is_over() {
+                return Err(ErrorKind::TimedOut.into());
+            } else {
+                let sleep = sleeps.next().unwrap_or_default();
+                time::sleep(sleep.min(deadline.remaining()));
             }
         }
-        for wait in lock_mode.sleeps().waits() {
-            if let Some(section) = self.try_enter()? {
-                return Ok(Some(section));
-            }
-            if deadline.is_over() {
-                break;
-            }
-            time::sleep(wait.min(deadline.remaining()));
-        }
-        Ok(None)
     }
 
     fn try_enter(&self) -> io::Result<Option<Section<'_>>> {

@@ -85,20 +85,28 @@ pub(super) fn text_of(written: &Written) -> String {
     text
 }
 
-fn push_entry(text: &mut String, entry: &Entry) {
-    text.push_str(match entry.state {
+/// What a line begins with.
+fn word(state: EntryState) -> &'static str {
+    match state {
         EntryState::Has(_) => "has",
         EntryState::Given(_) => "given",
         EntryState::Granted => "granted",
         EntryState::Kept => "kept",
-        EntryState::Broken => return text.push_str(BROKEN),
+        EntryState::Broken => BROKEN,
         EntryState::Waits { first, more } => match (first, more) {
             (false, false) => WAITS,
             (true, false) => "waits-first",
             (false, true) => "waits-for-more",
             (true, true) => "waits-for-more-first",
         },
-    });
+    }
+}
+
+fn push_entry(text: &mut String, entry: &Entry) {
+    text.push_str(word(entry.state));
+    if entry.is_broken() {
+        return;
+    }
     match entry.mode {
         Mode::Exclusive => text.push_str(" exclusive"),
         Mode::Shared => text.push_str(" shared"),
@@ -170,17 +178,15 @@ impl Fields {
     }
 
     fn entry(self, state: &str, mode: &str) -> Option<Entry> {
-        let state = match state {
-            "has" => EntryState::Has(Token::from_number(self.token?)),
-            "given" => EntryState::Given(Token::from_number(self.token?)),
-            "granted" => EntryState::Granted,
-            "kept" => EntryState::Kept,
-            WAITS => waits(false, false),
-            "waits-first" => waits(true, false),
-            "waits-for-more" => waits(false, true),
-            "waits-for-more-first" => waits(true, true),
-            _ => return None,
-        };
+        let token = self.token.map(Token::from_number);
+        let waits = [(false, false), (true, false), (false, true), (true, true)];
+        let waits = waits.map(|(first, more)| EntryState::Waits { first, more });
+        let leases = [token.map(EntryState::Has), token.map(EntryState::Given)];
+        let all = leases.into_iter().flatten();
+        let mut all = all
+            .chain([EntryState::Granted, EntryState::Kept])
+            .chain(waits);
+        let state = all.find(|one| word(*one) == state)?;
         // Only what is kept is nobody's.
         if (state == EntryState::Kept) != self.owner.is_none() {
             return None;
@@ -207,10 +213,6 @@ fn broken(rest: &str) -> Option<Entry> {
         since: BootInstant::START,
         until: BootInstant::MAX,
     })
-}
-
-fn waits(first: bool, more: bool) -> EntryState {
-    EntryState::Waits { first, more }
 }
 
 fn parse_mode(text: &str) -> Option<Mode> {

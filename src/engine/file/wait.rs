@@ -12,7 +12,7 @@ use super::presence::{Watched, sleep};
 use super::section::{LockMode, NameFile};
 use super::text::holder_in;
 use crate::base::claim::Mode;
-use crate::base::clock::{Clock, Deadline};
+use crate::base::clock::{BootClock, Clock, Deadline};
 use crate::base::sys::time;
 use crate::base::token::Token;
 use crate::engine::rules::{EntryState, Values};
@@ -21,7 +21,6 @@ use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
 /// How one owner comes to a lock of a directory.
 pub(super) struct FileWait {
     files: Arc<Files>,
-    clock: Arc<dyn Clock>,
     /// What it waits for since it last asked.
     ahead: Ahead,
     watched: Vec<Watched>,
@@ -60,10 +59,9 @@ const TOUCH_EVERY: Duration = Duration::from_secs(3600);
 const MOST_WATCHED: usize = 64;
 
 impl FileWait {
-    pub(super) fn new(files: Arc<Files>, clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(files: Arc<Files>) -> Self {
         FileWait {
             files,
-            clock,
             ahead: Ahead::default(),
             watched: Vec::new(),
             looks: false,
@@ -198,7 +196,7 @@ impl FileWait {
             // The end of others abandons nothing.
             file.note_seen(token)?;
         }
-        let since = self.clock.now();
+        let since = BootClock.now();
         let value = (&*self.files).wanted(request);
         // Another question may have more luck with the value.
         Ok(value.ok().map(|value| Grant {
@@ -229,7 +227,7 @@ impl FileWait {
         let own = presence.clone();
         let wake = Arc::new(move || _ = own.notify_own());
         let _registered = pace.until.cancel().map(|cancel| cancel.on_set(wake));
-        let changes = self.ahead.changes.map(|at| at.since(self.clock.now()));
+        let changes = self.ahead.changes.map(|at| at.since(BootClock.now()));
         let most = look
             .remaining()
             .min(changes.unwrap_or(Duration::MAX))
@@ -253,7 +251,7 @@ fn peek_at(page: &mut Peek, file: &NameFile, request: Request<'_>) -> io::Result
     let Some(text) = page.changed(file.file())? else {
         return Ok(None);
     };
-    let state = holder_in(text, request.owner);
+    let state = holder_in(&text, request.owner);
     Ok(state.map(|state| match state {
         EntryState::Given(token) => Seen::Given(token),
         _ => Seen::Else,

@@ -258,8 +258,9 @@ fn file_without_a_head_holds_something_else() {
 #[test]
 fn boot_is_the_hosts() {
     let boot = BootId::current();
-    assert!(boot.is_same(BootId::current()) && !boot.is_same(BOOT));
-    assert!(!BootId::UNKNOWN.is_same(BootId::UNKNOWN));
+    assert_eq!(boot.compare(BootId::current()), Boots::Same);
+    assert_eq!(boot.compare(BOOT), Boots::Differ);
+    assert_eq!(BootId::UNKNOWN.compare(BootId::UNKNOWN), Boots::Unclear);
 }
 
 #[test]
@@ -286,14 +287,14 @@ fn glimpse_shows_each_short_text_once() {
     assert_eq!(peek.changed(&file).unwrap(), None);
     for text in ["one", "two", "", "three"] {
         replace(&file, text);
-        assert_eq!(peek.changed(&file).unwrap(), Some(text));
+        assert_eq!(peek.changed(&file).unwrap(), Some(text.to_owned()));
         note_seen(&file, 1).unwrap();
         assert_eq!(peek.changed(&file).unwrap(), None);
     }
     replace(&file, &"long".repeat(PAGE));
     assert_eq!(peek.changed(&file).unwrap(), None);
     replace(&file, "short");
-    assert_eq!(peek.changed(&file).unwrap(), Some("short"));
+    assert_eq!(peek.changed(&file).unwrap(), Some("short".to_owned()));
 }
 
 #[test]
@@ -303,7 +304,10 @@ fn glimpse_shows_nothing_of_what_is_half_written_or_no_text() {
     file.write_all_at(b"b", HEAD as u64).unwrap();
     assert_eq!(Peek::new().changed(&file).unwrap(), None);
     file.write_all_at(b"a", HEAD as u64).unwrap();
-    assert_eq!(Peek::new().changed(&file).unwrap(), Some("a text"));
+    assert_eq!(
+        Peek::new().changed(&file).unwrap(),
+        Some("a text".to_owned())
+    );
     let long = format!("crosslock 2 01234567 at=64 len={} sum=00000000", u64::MAX);
     let head = format!("{long:63}\n");
     file.write_all_at(head.as_bytes(), 0).unwrap();

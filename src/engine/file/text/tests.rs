@@ -40,7 +40,10 @@ fn entry(random: &mut Random) -> Entry {
                 until: BootInstant::MAX,
             };
         }
-        _ => waits(random.bool(), random.bool()),
+        _ => EntryState::Waits {
+            first: random.bool(),
+            more: random.bool(),
+        },
     };
     let owner = (state != EntryState::Kept).then(|| owner(random));
     Entry {

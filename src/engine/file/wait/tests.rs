@@ -5,7 +5,6 @@ use super::super::change::tests::{Place, both, claim, deadline, request};
 use super::*;
 use crate::base::backoff::{Backoff, Waits};
 use crate::base::claim::Claim;
-use crate::base::clock::BootClock;
 use crate::base::owner::Owner;
 use crate::engine::rules::EntryState;
 use std::thread;
@@ -32,7 +31,7 @@ fn pace<'a>(backoff: &'a mut Waits, until: &'a Deadline) -> Pace<'a> {
 
 fn asked(place: &Arc<Place>, claim: &Claim, owner: &Owner) -> FileWait {
     let files = Files::of(place.files.root.anew(), "file:".into());
-    let mut wait = FileWait::new(files.into(), Arc::new(BootClock));
+    let mut wait = FileWait::new(files.into());
     let (mut backoff, until) = (BACKOFF.waits(), deadline());
     let pace = &mut pace(&mut backoff, &until);
     let answer = wait.ask(request(claim, owner), Some(pace), &until);
