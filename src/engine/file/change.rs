@@ -12,7 +12,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::boot::BootId;
 use super::dir::is_exhausted;
 use super::files::Files;
 use super::page::Found;
@@ -131,7 +130,7 @@ impl<'a> Names<'a> {
     }
 
     fn add(&mut self, key: &'a Key, mut section: Section<'a>) -> Result<()> {
-        let read = section.read(&BootId::current());
+        let read = section.read();
         let found = read.map_err(|e| self.files.error(key, e))?;
         let before = found.and_then(written_of);
         let before = before.ok_or_else(|| self.files.no_state(key))?;
@@ -161,7 +160,7 @@ impl<'a> Names<'a> {
     fn read_notes_of(&mut self, gone: &BTreeSet<PresenceId>) -> Result<()> {
         for part in &mut self.parts {
             if part.gave_to(gone) {
-                let read = part.section.read(&BootId::current());
+                let read = part.section.read();
                 let found = read.map_err(|e| self.files.error(part.key, e))?;
                 let found = found.ok_or_else(|| self.files.no_state(part.key))?;
                 if let Found::Text { seen: Some(of), .. } = found
@@ -210,7 +209,7 @@ impl<'a> Names<'a> {
                 continue;
             }
             must_look_again(&part.before, &after, &mut told);
-            if let Err(e) = part.section.write(&BootId::current(), &text_of(&after)) {
+            if let Err(e) = part.section.write(&text_of(&after)) {
                 let error = self.files.error(part.key, e);
                 self.undo(at);
                 return Err(error);
@@ -282,9 +281,8 @@ impl Part<'_> {
     }
 
     fn rewrite(&mut self, text: &str) -> io::Result<()> {
-        let boot = BootId::current();
         // Which of both texts it has now.
-        self.section.read(&boot)?;
-        self.section.write(&boot, text)
+        self.section.read()?;
+        self.section.write(text)
     }
 }

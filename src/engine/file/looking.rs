@@ -14,8 +14,7 @@ use super::files::{DISK, Files};
 use super::name::{file_name, key_of};
 use super::page::{self, Found};
 use super::presence;
-use super::section::NameFile;
-use super::text::written_of;
+use super::text::{Written, written_of};
 use crate::base::clock::{BootClock, BootInstant, Clock};
 use crate::base::error::{Error, Result};
 use crate::base::name::{Key, Namespace};
@@ -58,16 +57,14 @@ impl Files {
     /// A name as its file says, without those that are gone.
     pub(super) fn look(&self, key: &Key) -> Result<(Table, BootInstant)> {
         let (now, error) = (BootClock.now(), |e| self.error(key, e));
-        let mut table = Table::default();
         let Some((root, file)) = self.find(key).map_err(error)? else {
-            return Ok((table, now));
+            return Ok((Table::default(), now));
         };
-        let found = read_unlocked(&file).map_err(error)?;
-        let written = found.and_then(written_of);
+        let written = read_unlocked(&file).map_err(error)?;
         let written = written.ok_or_else(|| self.no_state(key))?;
         let presences = written.name.entries.iter();
         let presences: Vec<_> = presences.filter_map(|one| one.presence).collect();
-        table.put(key, written.name, written.counter);
+        let mut table = written.table(key);
         let mut gone = BTreeSet::new();
         for presence in presences {
             let is_gone = match presence::is_gone(&root, presence) {
@@ -85,29 +82,26 @@ impl Files {
 }
 
 /// A name as its file says, without a look at any presence. `None` while another writes it, or if it says nothing.
-pub(super) fn read_whole(file: &NameFile, key: &Key) -> io::Result<Option<Table>> {
-    let found = page::read(file.file(), &BootId::current())?;
-    let found = found.filter(|(found, _)| *found != Found::Cut);
-    let written = found.and_then(|(found, _)| written_of(found));
-    Ok(written.map(|written| {
-        let mut table = Table::default();
-        table.put(key, written.name, written.counter);
-        table
-    }))
+pub(super) fn read_whole(file: &File) -> io::Result<Option<Written>> {
+    let found = page::read(file, &BootId::current())?;
+    let found = found.map(|(found, _)| found);
+    Ok(found
+        .filter(|found| *found != Found::Cut)
+        .and_then(written_of))
 }
 
 /// Another may write it at this moment.
-fn read_unlocked(file: &File) -> io::Result<Option<Found>> {
+fn read_unlocked(file: &File) -> io::Result<Option<Written>> {
     const LOOKS: u32 = 25;
     const PAUSE: Duration = Duration::from_micros(100);
     for look in 1..LOOKS {
-        match page::read(file, &BootId::current())? {
-            None | Some((Found::Cut, _)) => {}
-            Some((found, _)) => return Ok(Some(found)),
+        if let Some(written) = read_whole(file)? {
+            return Ok(Some(written));
         }
         time::sleep(PAUSE * look);
     }
-    Ok(page::read(file, &BootId::current())?.map(|(found, _)| found))
+    let found = page::read(file, &BootId::current())?;
+    Ok(found.and_then(|(found, _)| written_of(found)))
 }
 
 /// All regular files of a directory, and of the directories in it that are parts of a long name, as paths below it.

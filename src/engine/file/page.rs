@@ -132,16 +132,18 @@ pub(super) fn write(file: &File, boot: &BootId, text: &str, now: &Place) -> io::
         return Err(io::Error::new(ErrorKind::FileTooLarge, text));
     }
     let at = now.next(text.len());
-    let mut filled = now.filled;
+    // A long text is to have room for another of its length, to be written while it is in use.
     let needed = match at {
         HEAD => PAGE,
-        _ => room_for(text.len()),
+        _ => 3 * slot_of(text.len()),
     };
     check_size(needed)?;
-    match at {
-        HEAD => reserve(file, &mut filled, PAGE)?,
-        _ => reserve_long(file, &mut filled, text.len())?,
+    let mut filled = now.filled;
+    if filled.min(needed) > PAGE {
+        let length = file.metadata()?.len();
+        filled = length.try_into().unwrap_or(usize::MAX);
     }
+    reserve(file, &mut filled, needed)?;
     for (at, bytes) in steps(boot, at, text) {
         file.write_all_at(&bytes, at as u64)?;
     }
@@ -210,19 +212,6 @@ fn steps<'a>(boot: &BootId, at: usize, text: &'a str) -> Vec<(usize, Cow<'a, [u8
         HEAD => vec![(0, [&head, text].concat().into())],
         _ => vec![(at, text.into()), (0, head.to_vec().into())],
     }
-}
-
-/// Room for two long texts of this length, one to be in use while the other is written.
-fn reserve_long(file: &File, filled: &mut usize, length: usize) -> io::Result<()> {
-    if *filled > PAGE {
-        let length = file.metadata()?.len();
-        *filled = length.try_into().unwrap_or(usize::MAX);
-    }
-    reserve(file, filled, room_for(length))
-}
-
-fn room_for(length: usize) -> usize {
-    3 * slot_of(length)
 }
 
 /// Has the file be so long. Zeros are written, because a hole takes its room when it is written to.

@@ -157,8 +157,8 @@ impl NameFile {
 
 impl Section<'_> {
     /// `None`: the file holds something else.
-    pub(super) fn read(&mut self, boot: &BootId) -> io::Result<Option<Found>> {
-        let found = page::read(&self.of.file, boot)?;
+    pub(super) fn read(&mut self) -> io::Result<Option<Found>> {
+        let found = page::read(&self.of.file, &BootId::current())?;
         self.place = found.as_ref().map(|(_, place)| *place);
         Ok(found.map(|(found, _)| found))
     }
@@ -168,10 +168,11 @@ impl Section<'_> {
     /// # Panics
     ///
     /// If nothing was read in this section that it may replace.
-    pub(super) fn write(&mut self, boot: &BootId, text: &str) -> io::Result<()> {
+    pub(super) fn write(&mut self, text: &str) -> io::Result<()> {
         let now = self.place.take();
         let now = now.expect("what is replaced was read in this section");
-        self.place = Some(page::write(&self.of.file, boot, text, &now)?);
+        let written = page::write(&self.of.file, &BootId::current(), text, &now)?;
+        self.place = Some(written);
         Ok(())
     }
 }

@@ -10,9 +10,10 @@ use super::digits;
 use super::page::Found;
 use crate::base::claim::Mode;
 use crate::base::clock::{BootClock, BootInstant, Clock};
+use crate::base::name::Key;
 use crate::base::owner::Owner;
 use crate::base::token::Token;
-use crate::engine::rules::{Entry, EntryState, NameState, PresenceId};
+use crate::engine::rules::{Entry, EntryState, NameState, PresenceId, Table};
 
 /// Of a lease that its owner has given away: it lasts until a time, whoever lives.
 const NO_PRESENCE: &str = "-";
@@ -29,6 +30,15 @@ pub(super) struct Written {
     /// The last number that the counter had.
     pub(super) counter: u64,
     pub(super) name: NameState,
+}
+
+impl Written {
+    /// As the rules have it.
+    pub(super) fn table(self, key: &Key) -> Table {
+        let mut table = Table::default();
+        table.put(key, self.name, self.counter);
+        table
+    }
 }
 
 /// What the text says; `None` when it is none.
@@ -50,16 +60,6 @@ pub(super) fn parse(text: &str) -> Option<Written> {
         }
     }
     Some(written)
-}
-
-/// How an owner stands among those that hold the lock, if it does. The text is read only as far as that.
-pub(super) fn holder_in(text: &str, owner: &Owner) -> Option<EntryState> {
-    let holders = text.lines().take_while(|line| !line.starts_with(WAITS));
-    let mut lines = holders.filter(|line| line.ends_with(owner.as_str()));
-    lines.find_map(|line| {
-        let entry = parse(line)?.name.entries.pop()?;
-        entry.is_of(owner).then_some(entry.state)
-    })
 }
 
 /// The text that says this.

@@ -10,7 +10,7 @@ use super::looking::read_whole;
 use super::page::Peek;
 use super::presence::{Watched, sleep};
 use super::section::{LockMode, NameFile};
-use super::text::holder_in;
+use super::text::{Written, parse};
 use crate::base::claim::Mode;
 use crate::base::clock::{BootClock, Clock, Deadline};
 use crate::base::sys::time;
@@ -146,11 +146,16 @@ impl FileWait {
         let (begun, most) = (time::now(), AWAKE.min(pace.until.remaining()));
         let mut page = Peek::new();
         while time::since(begun) < most {
-            if let Some(seen) = peek_at(&mut page, file, request)? {
-                if let Seen::Given(_) = seen {
-                    file.spin_budget.served();
+            if let Some(text) = page.changed(file.file())? {
+                match parse(&text).map_or(Seen::Else, |written| Seen::by(&written, request)) {
+                    Seen::Waits => {}
+                    seen => {
+                        if let Seen::Given(_) = seen {
+                            file.spin_budget.served();
+                        }
+                        return Ok(seen);
+                    }
                 }
-                return Ok(seen);
             }
             time::yield_now();
         }
@@ -160,21 +165,14 @@ impl FileWait {
 
     /// Looks once, also for those ahead: they may be others by now.
     fn look(&mut self, file: &NameFile, request: Request<'_>) -> io::Result<Seen> {
-        // Almost always: what all others do needn't be read.
-        if let Some(seen) = peek_at(&mut Peek::new(), file, request)? {
-            return Ok(seen);
-        }
-        let Some(table) = read_whole(file, request.key())? else {
+        let Some(written) = read_whole(file.file())? else {
             return Ok(Seen::Else);
         };
-        if let Some(token) = table.given(request) {
-            return Ok(Seen::Given(token));
+        let seen = Seen::by(&written, request);
+        if let Seen::Waits = seen {
+            self.ahead = Ahead::of(request, &written.table(request.key()));
         }
-        if table.changes(request).is_none() {
-            return Ok(Seen::Else);
-        }
-        self.ahead = Ahead::of(request, &table);
-        Ok(Seen::Waits)
+        Ok(seen)
     }
 
     /// Whether others see that it has the lock: the file and its presence may have been removed meanwhile. If not, it asks.
@@ -246,18 +244,6 @@ impl FileWait {
     }
 }
 
-/// What the first page says of an owner that waited, if it says anything else by now.
-fn peek_at(page: &mut Peek, file: &NameFile, request: Request<'_>) -> io::Result<Option<Seen>> {
-    let Some(text) = page.changed(file.file())? else {
-        return Ok(None);
-    };
-    let state = holder_in(&text, request.owner);
-    Ok(state.map(|state| match state {
-        EntryState::Given(token) => Seen::Given(token),
-        _ => Seen::Else,
-    }))
-}
-
 /// What a waiter finds in the file without locking it.
 enum Seen {
     /// It has the lock.
@@ -265,6 +251,19 @@ enum Seen {
     Waits,
     /// It has to ask.
     Else,
+}
+
+impl Seen {
+    /// What is written of an owner that waited.
+    fn by(written: &Written, request: Request<'_>) -> Self {
+        let mut entries = written.name.entries.iter();
+        let own = entries.find(|one| one.is_of(request.owner));
+        match own.map(|one| one.state) {
+            Some(EntryState::Given(token)) => Seen::Given(token),
+            Some(EntryState::Waits { .. }) => Seen::Waits,
+            _ => Seen::Else,
+        }
+    }
 }
 
 impl Wait for FileWait {

@@ -8,7 +8,6 @@ use super::table::Table;
 use crate::base::claim::Mode;
 use crate::base::name::Key;
 use crate::base::owner::Owner;
-use crate::base::token::Token;
 use crate::engine::Request;
 
 impl NameState {
@@ -99,15 +98,6 @@ impl Table {
 
     pub(crate) fn get_mut(&mut self, key: &Key) -> Option<&mut NameState> {
         self.names.get_mut(key)
-    }
-
-    /// The token of the lease that was given to the owner, and that it may not know yet.
-    pub(crate) fn given(&self, request: Request<'_>) -> Option<Token> {
-        let mut entries = self.get(request.key())?.entries.iter();
-        entries.find_map(|one| match one.state {
-            EntryState::Given(token) if one.is_of(request.owner) => Some(token),
-            _ => None,
-        })
     }
 
     /// Those whose end may let that owner in, whether it waits or doesn't yet.

@@ -29,18 +29,17 @@ fn is_late(file: &NameFile, deadline: &Deadline) -> bool {
 }
 
 /// What a state file of a test holds.
-fn text(section: &mut Section<'_>, boot: &BootId) -> String {
-    match section.read(boot).unwrap().expect("it is ours") {
+fn text(section: &mut Section<'_>) -> String {
+    match section.read().unwrap().expect("it is ours") {
         Found::Fresh | Found::Cut => String::new(),
         Found::Text { text, .. } => text,
     }
 }
 
 fn increment(file: &NameFile) {
-    let boot = BootId::current();
     let mut section = enter(file, &long());
-    let count: u32 = text(&mut section, &boot).parse().unwrap_or(0);
-    section.write(&boot, &(count + 1).to_string()).unwrap();
+    let count: u32 = text(&mut section).parse().unwrap_or(0);
+    section.write(&(count + 1).to_string()).unwrap();
 }
 
 #[test]
@@ -55,7 +54,7 @@ fn one_thread_of_all_files_is_in_a_section() {
         }
     });
     let mut section = enter(&files[0], &long());
-    let count = text(&mut section, &BootId::current());
+    let count = text(&mut section);
     assert_eq!(count, (4 * EACH).to_string());
 }
 
@@ -140,14 +139,14 @@ fn file_that_is_not_at_its_path_is_replaced() {
 fn text_of_a_killed_process_is_whole() {
     const KILLS: usize = 25;
     let dir = temp_dir();
-    let (file, boot) = (open(dir.path()), BootId::current());
+    let file = open(dir.path());
     for _ in 0..KILLS {
         let mut child = TestChild::run("engine::file::section::tests::child_writes", dir.path());
         child.hear();
         thread::sleep(Duration::from_micros(fastrand::u64(..3_000)));
         child.kill();
         let mut section = enter(&file, &long());
-        let text = text(&mut section, &boot);
+        let text = text(&mut section);
         let (length, letters) = text.split_once(' ').expect("it has written one");
         assert_eq!(length, letters.len().to_string());
         let first = letters.chars().next();
@@ -158,13 +157,12 @@ fn text_of_a_killed_process_is_whole() {
 
 /// The file has no part of theirs that stays.
 fn increment_after_all(file: &NameFile) {
-    let boot = BootId::current();
     let mut section = enter(file, &long());
-    text(&mut section, &boot);
-    section.write(&boot, "0").unwrap();
+    text(&mut section);
+    section.write("0").unwrap();
     drop(section);
     increment(file);
-    assert_eq!(text(&mut enter(file, &long()), &boot), "1");
+    assert_eq!(text(&mut enter(file, &long())), "1");
 }
 
 #[test]
@@ -172,15 +170,15 @@ fn child_writes() {
     let Some(dir) = directory_of_parent() else {
         return;
     };
-    let (file, boot) = (open(&dir), BootId::current());
+    let file = open(&dir);
     let mut has_said = false;
     loop {
         let length = [10, 4_000, 5_000, 100_000][fastrand::usize(..4)] + fastrand::usize(..100);
         let letter = char::from(fastrand::u8(b'a'..=b'z')).to_string();
         let mut section = enter(&file, &long());
-        text(&mut section, &boot);
+        text(&mut section);
         let written = format!("{length} {}", letter.repeat(length));
-        section.write(&boot, &written).unwrap();
+        section.write(&written).unwrap();
         if !has_said {
             say("it has written");
         }
