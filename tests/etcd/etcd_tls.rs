@@ -3,6 +3,7 @@
 #![cfg(feature = "tls")]
 
 use std::fs;
+use std::thread;
 
 use super::*;
 use support::{Etcd, within};
@@ -85,4 +86,33 @@ fn encrypted_and_plain_ports_are_told_apart() {
     let encrypted = format!("etcds://{}/?ca={}", server.own_addr(), ca.display());
     let error = within(millis(1_000), || Locker::open(&encrypted)).unwrap_err();
     assert!(shown(&error).contains("use etcd://"), "{}", shown(&error));
+}
+
+/// To connect to a host that hangs takes all the time that it is given.
+#[test]
+fn lock_without_a_timeout_ends_where_no_host_lets_in() {
+    let server = Etcd::setup().tls().start();
+    let (port, ca) = (server.addr().port(), server.ca_file());
+    let url = format!(
+        "etcds://127.0.0.1:{port},localhost:{port}/?ca={}",
+        ca.display()
+    );
+    let builder = Locker::builder(&url).connect_timeout(millis(300));
+    let builder = builder.io_timeout(millis(300));
+    let locker = builder
+        .unavailable_for(millis(600))
+        .build()
+        .expect("it opens");
+    assert_works(&locker);
+    // Connections end, and no other comes about.
+    server.restart();
+    server.stop();
+    // Not scoped: one that never ends would keep the test from failing.
+    let asks = thread::spawn(move || locker.lock(NAME).map(drop));
+    wait_until("an answer", PATIENCE, || asks.is_finished());
+    let answer = asks.join().expect("no panic");
+    assert!(
+        matches!(answer, Err(Error::Unavailable { .. })),
+        "{answer:?}"
+    );
 }

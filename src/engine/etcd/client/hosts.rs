@@ -117,6 +117,7 @@ impl Hosts {
         mut ask: impl FnMut(&mut Connection, &Deadline) -> Result<T, Failed>,
     ) -> Result<(T, Used), Failed> {
         let mut turns = self.rotation.turns(self.connect_timeout);
+        let rounds_until = deadline.within(self.patience());
         let (mut reasons, mut was_slow) = (Reasons::default(), false);
         loop {
             let left = turns.left();
@@ -135,8 +136,9 @@ impl Hosts {
             };
             reasons.add(&self.all[host].name, &failed);
             was_slow |= failed.effect == Effect::Undone && failed.why.is_timeout();
-            // A host that took longer than its turn to connect is tried again after all others, where there are some.
-            let has_another_round = self.all.len() > 1 && was_slow;
+            // A host that took longer than its turn to connect is tried again after all others, where there are some, until the caller
+            // has to hear of it.
+            let has_another_round = self.all.len() > 1 && was_slow && !rounds_until.is_over();
             let is_last = turns.is_round_over() && !has_another_round;
             if is_last || !attempt.may_go_on(&failed) {
                 return Err(reasons.told_by(failed));
