@@ -223,6 +223,7 @@ impl EtcdStore {
             if other.has_entered {
                 self.leases.forgets();
             }
+            self.owners.change(from, |own| own.is_released = true);
             self.drop_lease(from, deadline);
         } else if let Some(lease) = first.and_then(|(_, entry)| entry.session) {
             // A question of the other that comes late would take the entries back.

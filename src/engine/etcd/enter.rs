@@ -207,7 +207,9 @@ impl EtcdStore {
         };
         let mut since = own.lease.since;
         if request.ttl / 2 < now.since(since) {
-            match self.beat(request, &own, deadline)? {
+            // It has its entries, whatever comes of this question.
+            let has_entries = |e| Unanswered { sent: true, ..e };
+            match self.beat(request, &own, deadline).map_err(has_entries)? {
                 Step::Seen(seen) if seen.own == Presence::Entries && !seen.is_broken => {
                     since = self.known(request.owner).lease.since;
                 }

@@ -96,6 +96,11 @@ impl Own {
         self.is_kept || (self.has_entered && !self.is_released)
     }
 
+    /// Whether there may be keys of its own, now or when a request without an answer is carried out.
+    fn may_come_back(&self) -> bool {
+        self.is_unclear || self.leaves_keys()
+    }
+
     /// When it was last heard of.
     fn last_heard(&self) -> BootInstant {
         let touched = self
@@ -119,6 +124,9 @@ struct Table {
     purge_at: usize,
 }
 
+/// An owner that asks again after so long has tried in vain for longer than any outage that its caller waits for.
+const COMES_BACK: Duration = Duration::from_secs(3_600);
+
 impl Owners {
     pub(super) fn get(&self, owner: &Owner) -> Option<Own> {
         self.find(owner).filter(Own::has_lease)
@@ -130,13 +138,16 @@ impl Owners {
     }
 
     /// Those whose lease was proved long ago are forgotten now and then: their lease has ended, or another process has gone on
-    /// with it.
+    /// with it. One that may come back to its keys is known for longer.
     pub(super) fn set(&self, owner: &Owner, own: Own, now: BootInstant, ttl: Duration) {
         const SMALL: usize = 64;
         let gone_after = 2 * ttl + Duration::from_secs(60);
         let mut table = self.0.lock();
         if table.owners.len() >= table.purge_at.max(SMALL) {
-            let is_young = |own: &Own| now.since(own.last_heard()) < gone_after;
+            let is_young = |own: &Own| {
+                let unheard = now.since(own.last_heard());
+                unheard < gone_after || (own.is_unclear && unheard < COMES_BACK)
+            };
             table.owners.retain(|_, own| is_young(own));
             table.purge_at = 2 * table.owners.len();
         }
@@ -150,11 +161,13 @@ impl Owners {
         }
     }
 
-    /// Its lease is no longer its own. Where a request without an answer may still put its keys there, it comes back to those.
+    /// Its lease is no longer its own. If it asks again, it comes back to the keys that it may have left.
     pub(super) fn remove(&self, owner: &Owner) -> Option<Own> {
         let mut table = self.0.lock();
-        let own = table.owners.remove(owner).filter(Own::has_lease)?;
-        if own.is_unclear {
+        let own = table.owners.get(owner).filter(|own| own.has_lease())?;
+        let own = own.clone();
+        table.owners.remove(owner);
+        if own.may_come_back() {
             let unknown = Own::unknown();
             let lease = ServerLease {
                 since: own.lease.since,
@@ -182,7 +195,31 @@ mod tests {
                 since: BootInstant::START.plus(Duration::from_secs(since)),
                 revision: 0,
             },
+            is_unclear: false,
             ..Own::unknown()
+        }
+    }
+
+    #[test]
+    fn owner_that_may_have_left_keys_comes_back_to_them() {
+        let id = |owners: &Owners, owner: &Owner| owners.find(owner).map(|own| own.id);
+        for (is_unclear, has_entered) in [(false, false), (true, false), (false, true)] {
+            let (owners, owner) = (Owners::default(), Owner::new());
+            let own = Own {
+                id: "7".into(),
+                is_unclear,
+                has_entered,
+                ..own(1)
+            };
+            owners.set(&owner, own, BootInstant::START, Duration::from_secs(10));
+            let comes_back = is_unclear || has_entered;
+            // Also if it is given up twice.
+            for is_first in [true, false] {
+                assert_eq!(owners.remove(&owner).is_some(), is_first);
+                assert!(owners.get(&owner).is_none());
+                let left = comes_back.then(|| "7".to_owned());
+                assert_eq!(id(&owners, &owner), left, "{is_unclear} {has_entered}");
+            }
         }
     }
 
