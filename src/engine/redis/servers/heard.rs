@@ -120,14 +120,10 @@ impl Heard {
         }
     }
 
-    /// For how long to listen on; `None`: it is enough.
-    pub(super) fn until(&self) -> Option<&Deadline> {
-        (!self.until.is_over()).then_some(&self.until)
-    }
-
-    /// The next answer, while more are listened to. It isn't added yet.
+    /// The next answer, while more are listened to, and those that have come by then: whoever listens may have been kept from it. It isn't
+    /// added yet.
     pub(super) fn next(&self, answers: &Answers<Said>) -> Option<Said> {
-        answers.next(self.until()?)?.ok()
+        answers.next(&self.until)?.ok()
     }
 
     pub(super) fn add(&mut self, server: &Arc<Server>, said: Result<View, NoView>) {
@@ -294,6 +290,26 @@ mod tests {
     }
 
     #[test]
+    fn answers_that_have_come_are_heard_by_a_listener_that_was_kept_from_it() {
+        let (answered, received) = channel::bounded(3);
+        for epoch in [5, 5, 6] {
+            let said = (server(), Ok(view(epoch, true, 1)));
+            answered.send(Ok(said)).expect("there is room");
+        }
+        let answers = Answers {
+            received,
+            deadline: Deadline::after(Duration::from_secs(60)),
+            dropped: Cancel::default(),
+        };
+        // The first ends its patience at once.
+        let mut heard = heard_with(Patience::with_sentinels(Duration::ZERO), 3, &[]);
+        while let Some((server, said)) = heard.next(&answers) {
+            heard.add(&server, said);
+        }
+        assert_eq!(heard.views.len(), 3);
+    }
+
+    #[test]
     fn majority_to_whom_the_cluster_is_down_is_not_enough() {
         // The old master, which is cut off, and three that wait for the end of the failover.
         let behind = [(6, true, 1), (6, false, 1), (6, false, 1), (6, false, 1)];
@@ -301,7 +317,7 @@ mod tests {
         let mut heard = heard(6, &behind);
         assert!(is_for(&heard, before, OTHERS));
         heard.add(&server(), Ok(view(7, true, 2)));
-        assert!(heard.until().is_none());
+        assert!(heard.until.is_over());
         assert_eq!(heard.views.len(), 5);
     }
 
@@ -316,7 +332,7 @@ mod tests {
         assert!(is_for(&loner, before, OTHERS));
         assert!(is_for(&heard(6, &[(7, true, 2)]), before, OTHERS));
         let both = heard(3, &[(7, true, 2), (7, true, 2)]);
-        assert!(both.until().is_none());
+        assert!(both.until.is_over());
     }
 
     #[test]
@@ -337,6 +353,6 @@ mod tests {
         assert!(is_for(&one, before, ms(100)));
         assert!(is_for(&of(3, &[view, view], ms(100)), before, ms(10)));
         assert!(is_for(&of(3, &[view, view], ms(5)), before, ms(5)));
-        assert!(of(3, &[view], ms(0)).until().is_none());
+        assert!(of(3, &[view], ms(0)).until.is_over());
     }
 }

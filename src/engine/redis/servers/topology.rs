@@ -120,6 +120,10 @@ impl Topology {
 
     pub(super) fn all(self: &Arc<Self>, deadline: &Deadline) -> Result<Vec<Arc<Server>>, Failure> {
         self.look_up_within(Some(ALL_KNOWN_WITHIN), deadline);
+        if self.map.lock().masters().is_empty() {
+            // A child that was forked off may know nothing.
+            self.look_up_since(time::now(), deadline);
+        }
         let masters = self.map.lock().masters();
         if masters.is_empty() {
             return Err(self.nobody("any slot"));
@@ -206,10 +210,7 @@ impl Topology {
         }
         // What is left of the time is for the command.
         let patience = (deadline.remaining() / 2).min(self.settings.connect_timeout);
-        let patience = match outage {
-            Some(_) => patience.min(SHORTEST_SHARE),
-            None => patience,
-        };
+        let patience = outage.map_or(patience, |_| patience.min(SHORTEST_SHARE));
         let until = deadline.within(patience);
         let pauses = (Duration::ZERO, after_first(known_within));
         self.await_one_since(since, pauses, &until);
@@ -220,8 +221,11 @@ impl Topology {
 
     /// Notes that no sentinel has answered since then, if that is so.
     fn tell_outage(&self, since: Instant) {
+        let is_new = |began: Option<Instant>| began.is_some_and(|began| began >= since);
+        // The map is written before the look-up notes that it was answered.
+        let is_mapped = is_new(self.map.lock().looked_up());
         let mut lookup = self.lookup.lock();
-        if lookup.answered.is_some_and(|began| began >= since) {
+        if is_mapped || is_new(lookup.answered) {
             return;
         }
         let level = match lookup.outage.replace(time::now()) {
