@@ -76,7 +76,10 @@ impl FileWait {
         let ahead = &self.ahead.presences;
         self.watched.retain(|one| ahead.contains(&one.id()));
         let root = self.files.root.held()?;
-        for presence in ahead.iter().take(MOST_WATCHED) {
+        for presence in ahead {
+            if self.watched.len() >= MOST_WATCHED {
+                break;
+            }
             if self.watched.iter().any(|one| one.id() == *presence) {
                 continue;
             }

@@ -1,6 +1,6 @@
 //! What operators see of names.
 
-use super::entry::{Entry, EntryState, Step};
+use super::entry::{Entry, EntryState};
 use super::name::NameState;
 use super::table::Table;
 use crate::base::claim::Mode;
@@ -31,17 +31,26 @@ impl NameState {
 
     /// Who waits, in the order in which they are let in if all holders release.
     fn seen_waiters(&self, now: BootInstant) -> Vec<Waiter> {
-        let (mut left, mut step) = (self.clone(), Step::default());
-        let mut let_in = usize::MAX;
-        while let_in > 0 {
-            let was_exclusive = left.is_exclusive();
-            left.entries.retain(Entry::waits);
-            let before = step.granted.len();
-            left.let_in(was_exclusive, &mut step);
-            let_in = step.granted.len() - before;
+        let (readers, others): (Vec<_>, Vec<_>) =
+            self.waiters().partition(|one| one.mode == Mode::Shared);
+        let (mut readers, mut others) = (readers.into_iter(), others.into_iter().peekable());
+        let mut after_exclusive = self.is_exclusive();
+        let mut seen = Vec::new();
+        loop {
+            // As `next` chooses, in one pass: others wait for whoever looks, and there may be very many waiters.
+            let others_first = others
+                .peek()
+                .is_some_and(|one| !after_exclusive || one.goes_first());
+            if !others_first {
+                seen.extend(readers.by_ref());
+            }
+            let Some(waiter) = others.next() else { break };
+            after_exclusive = waiter.mode == Mode::Exclusive;
+            seen.push(waiter);
         }
-        let waiters = step.granted.iter();
-        waiters.filter_map(|one| one.seen_waiter(now)).collect()
+        seen.extend(readers);
+        let seen = seen.into_iter().filter_map(|one| one.seen_waiter(now));
+        seen.collect()
     }
 }
 

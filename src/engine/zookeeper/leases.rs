@@ -82,7 +82,7 @@ impl Lease<'_> {
         Ok(true)
     }
 
-    /// Whether somebody broke one of the owner's self.locks.
+    /// Whether somebody broke one of the owner's locks.
     fn is_broken(&self) -> Result<bool, Failure> {
         if self.locks.owners.is_broken(self.request.owner) {
             return Ok(true);

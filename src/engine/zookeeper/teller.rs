@@ -29,15 +29,25 @@ const MOST: usize = 256;
 impl Teller {
     /// Makes these calls of the user's code soon.
     pub(super) fn tell(&self, calls: impl IntoIterator<Item = Telling>) {
-        if self.start(calls).is_err() {
-            // Here is better than never.
+        let mut queue = self.0.lock();
+        if self.starts(&mut queue, calls).is_err() {
+            // Here is better than never, and by nobody else meanwhile.
+            queue.has_worker = true;
+            drop(queue);
             self.work();
         }
     }
 
     /// Makes these calls soon. Without a thread for them they are made with the next.
     pub(super) fn start(&self, calls: impl IntoIterator<Item = Telling>) -> io::Result<()> {
-        let mut queue = self.0.lock();
+        self.starts(&mut self.0.lock(), calls)
+    }
+
+    fn starts(
+        &self,
+        queue: &mut Queue,
+        calls: impl IntoIterator<Item = Telling>,
+    ) -> io::Result<()> {
         queue.calls.extend(calls);
         if queue.calls.is_empty() || queue.has_worker {
             return Ok(());
