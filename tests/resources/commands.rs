@@ -92,6 +92,8 @@ fn local_questions_are_no_commands_and_verify_is_one() {
     let proxy = Proxy::start(server.addr());
     let lock = Locker::open(&proxy.url()).unwrap();
     let guard = lock.lock("a").unwrap();
+    // The server knows the script from now on.
+    guard.verify().unwrap();
     let before = proxy.requests();
     for _ in 0..10 {
         assert!(guard.is_held() && guard.check().is_ok() && guard.lost().is_empty());

@@ -23,7 +23,9 @@ fn threads_hand_a_lease_over_without_the_server() {
     let server = RedisServer::start();
     let (proxy, lock) = counted(&server, LONG, SLICE);
     // The server knows the scripts from now on.
-    lock.lock("a").unwrap().unlock().unwrap();
+    let guard = lock.lock("a").unwrap();
+    guard.verify().unwrap();
+    guard.unlock().unwrap();
     let mut guard = lock.lock("a").unwrap();
     let threads = queued(&lock, "a", 6);
     let before = proxy.requests();
