@@ -147,6 +147,8 @@ impl Topology {
             // It takes a proxy of its own.
             "stop waiter and delay grants" | "cut program off" => !self.announces(),
             "fail over to a stale replica" => is_single,
+            // Each of its names is on a slot of its own, and asked for as a single one.
+            "lose reply to acquire several" => self != Topology::Cluster,
             name => is_single || !name.starts_with("server clock "),
         }
     }
