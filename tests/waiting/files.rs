@@ -1,5 +1,6 @@
 //! `file:`, where waiters sleep at a FIFO of their own until they are told, or one ahead of them has ended.
 
+use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 

@@ -49,7 +49,6 @@ mod watch;
 
 #[cfg(feature = "redis")]
 use std::env;
-use std::fs;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
