@@ -59,7 +59,8 @@ fn waiter_behind_a_watch_that_became_silent_asks_by_its_heartbeat() {
     let build = |url: &str| Locker::builder(url).ttl(millis(3_000)).build().unwrap();
     let direct = server.own_addr();
     let holder = build(&format!("etcd://{direct}/"));
-    let waiter = build(&format!("etcd://{},{direct}/", server.addr()));
+    let url = format!("etcd://{},{direct}/", server.addr());
+    let waiter = server.proxy().asked_first_by(|| build(&url));
     let guard = held(&holder);
     thread::scope(|scope| {
         let waits = scope.spawn(|| waiter.lock(NAME).map(LockGuard::unlock));
@@ -78,11 +79,10 @@ fn waiter_whose_host_hangs_for_long_hears_by_another() {
     let ttl = millis(3_000);
     let direct = server.own_addr();
     let holder = open(&format!("etcd://{direct}/"));
-    let waiter = Locker::builder(&format!("etcd://{},{direct}/", server.addr()))
-        .ttl(ttl)
-        .io_timeout(millis(300))
-        .build()
-        .expect("open");
+    let url = format!("etcd://{},{direct}/", server.addr());
+    let builder = Locker::builder(&url).ttl(ttl).io_timeout(millis(300));
+    let waiter = server.proxy();
+    let waiter = waiter.asked_first_by(|| builder.clone().build().expect("open"));
     let guard = held(&holder);
     thread::scope(|scope| {
         let waits = scope.spawn(|| waiter.try_lock_for(NAME, 2 * PATIENCE));
@@ -100,7 +100,8 @@ fn waiter_whose_host_hangs_for_long_hears_by_another() {
 fn waiter_at_a_member_without_a_leader_hears_by_another() {
     let cluster = Etcd::setup().proxies().cluster(3);
     let holder = patient(&cluster.member(1).url());
-    let waiter = patient(&cluster.url());
+    let first = cluster.member(0).proxy();
+    let waiter = first.asked_first_by(|| patient(&cluster.url()));
     let guard = held(&holder);
     thread::scope(|scope| {
         let waits = scope.spawn(|| waiter.lock(NAME).map(LockGuard::unlock));

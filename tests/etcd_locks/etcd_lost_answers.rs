@@ -101,7 +101,8 @@ fn release_whose_answer_is_lost_counts() {
 fn release_whose_answer_is_lost_on_a_new_connection_counts() {
     let server = server();
     let url = format!("etcd://{},{}/", server.addr(), server.own_addr());
-    let locker = Locker::builder(&url).ttl(LONG).build().unwrap();
+    let build = || Locker::builder(&url).ttl(LONG).build().unwrap();
+    let locker = server.proxy().asked_first_by(build);
     let ahead = server_itself(&server).lock("m").unwrap();
     let guard = take(&locker);
     thread::scope(|scope| {

@@ -146,6 +146,17 @@ impl Proxy {
         self.shared.changed.notify_all();
     }
 
+    /// Builds until what it builds asks through this proxy: clients begin at a random host of their URL.
+    pub fn asked_first_by<T>(&self, build: impl Fn() -> T) -> T {
+        loop {
+            let before = self.requests();
+            let built = build();
+            if self.requests() > before {
+                return built;
+            }
+        }
+    }
+
     /// Returns how many requests clients have sent, also those that weren't forwarded.
     pub fn requests(&self) -> u64 {
         self.shared.requests.load(SeqCst)

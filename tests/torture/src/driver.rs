@@ -218,7 +218,7 @@ impl<'a> Driver<'a> {
     pub(crate) fn new_worker(&mut self, index: u32) -> Child {
         self.lives += 1;
         let number = usize::try_from(index).expect("few");
-        let url = self.servers.url_by(&self.proxies[number], number);
+        let url = self.servers.url_by(&self.proxies[number]);
         let seed = self.rng.u64(..);
         let of = (index, self.lives, self.uid);
         let times = (self.ttl, self.servers.topology().io_timeout());

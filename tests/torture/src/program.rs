@@ -49,7 +49,7 @@ impl Program {
         let runner = Runner {
             program: program(),
             dir: dir.to_owned(),
-            url: servers.url_by(&proxies, 0),
+            url: servers.url_by(&proxies),
             ttl,
             rng: Rng::with_seed(seed),
             history: History::open(dir, "program.jsonl", PROGRAM).expect("write history"),

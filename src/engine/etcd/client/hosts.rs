@@ -59,12 +59,9 @@ impl Hosts {
                 seen: Mutex::default(),
             })
         });
-        let rotation = Rotation::new(hosts.len());
-        // They are asked in the order of the URL.
-        rotation.answered(0);
         Ok(Hosts {
             all: all.collect::<Result<_, Failure>>()?,
-            rotation,
+            rotation: Rotation::new(hosts.len()),
             connect_timeout,
             io_timeout,
         })

@@ -170,11 +170,9 @@ impl Servers {
         self.entrances().into_iter().map(start).collect()
     }
 
-    /// What a process opens that has these proxies. Where there are several, `first` says which of them is asked first.
-    pub(crate) fn url_by(&self, proxies: &[Proxy], first: usize) -> String {
-        let mut addrs: Vec<_> = proxies.iter().map(Proxy::addr).collect();
-        let count = addrs.len().max(1);
-        addrs.rotate_left(first % count);
+    /// What a process opens that has these proxies.
+    pub(crate) fn url_by(&self, proxies: &[Proxy]) -> String {
+        let addrs: Vec<_> = proxies.iter().map(Proxy::addr).collect();
         self.url_at(&addrs)
     }
 
