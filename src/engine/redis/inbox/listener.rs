@@ -82,9 +82,14 @@ impl Listener {
         // The pauses of an outage, which was logged.
         let mut outage: Option<Waits> = None;
         while !self.closed.is_set() {
-            let began = time::now();
+            let mut began = time::now();
+            let mut serve = || {
+                self.wait_for_channel()?;
+                began = time::now();
+                self.serve()
+            };
             // What the thread calls may be the user's. A panic of it must not end the thread that waiters rely on.
-            let served = catch_unwind(AssertUnwindSafe(|| self.serve()));
+            let served = catch_unwind(AssertUnwindSafe(&mut serve));
             let panicked = |_| Err(Failure::Closed("its reader panicked".into()));
             let served = served.unwrap_or_else(panicked);
             let was_subscribed = self.state.lock().disconnect();
@@ -117,14 +122,15 @@ impl Listener {
         );
     }
 
-    /// Connects when there is a channel, and reads until there is none any more, or this is closed.
-    fn serve(&self) -> Result<(), Failure> {
-        while self.state.lock().is_empty() {
-            if self.closed.is_set() {
-                return Ok(());
-            }
+    fn wait_for_channel(&self) -> Result<(), Failure> {
+        while self.state.lock().is_empty() && !self.closed.is_set() {
             self.waker.wait(None, Duration::MAX)?;
         }
+        Ok(())
+    }
+
+    /// Connects, and reads until there is no channel any more, or this is closed.
+    fn serve(&self) -> Result<(), Failure> {
         let deadline = Deadline::NEVER.or(&self.closed);
         let connection = self.server.connect(&deadline)?;
         let mut pubsub = PubSub::new(connection, self.server.settings());
