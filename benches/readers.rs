@@ -55,7 +55,7 @@ fn main() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let server = Server::start(directory.path());
     support::pin(&server);
-    let mut subjects: Vec<Subject> = [Prefer::Nobody, Prefer::Readers, Prefer::Writers]
+    let mut subjects: Vec<Subject> = [Prefer::Fair, Prefer::Readers, Prefer::Writers]
         .into_iter()
         .flat_map(|prefer| [1, 20].map(|write| Subject::new(prefer, write)))
         .collect();

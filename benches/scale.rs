@@ -176,7 +176,7 @@ fn many_namespaces(url: &str) {
     let [locker, holder] = waiter_and_holder(url, Duration::from_secs(300));
     let names: Vec<_> = (0..NAMESPACES).map(|number| format!("n{number}")).collect();
     let lock = |name: &String| -> LockGuard {
-        let locker = holder.namespace(name).expect("a namespace");
+        let locker = holder.with_namespace(name).expect("a namespace");
         locker.lock("one").expect("a free lock")
     };
     let held: Vec<_> = names.iter().map(lock).collect();
@@ -202,7 +202,7 @@ fn wait_in_each(locker: &Locker, names: &[String], held: Vec<LockGuard>) {
     let waiting = AtomicUsize::new(0);
     thread::scope(|scope| {
         for name in names {
-            let (locker, waiting) = (locker.namespace(name).expect("a namespace"), &waiting);
+            let (locker, waiting) = (locker.with_namespace(name).expect("a namespace"), &waiting);
             scope.spawn(move || {
                 waiting.fetch_add(1, SeqCst);
                 locker.lock("one").expect("the lock").unlock()

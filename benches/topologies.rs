@@ -157,7 +157,7 @@ fn ours(url: &str) -> impl FnMut() + use<> {
 
 fn all(url: &str, namespace: &str, names: &[String]) -> impl FnMut() + use<> {
     let locker = Locker::open(url).expect("an engine");
-    let locker = locker.namespace(namespace).expect("a namespace");
+    let locker = locker.with_namespace(namespace).expect("a namespace");
     let names = names.to_vec();
     move || {
         let guard = locker.lock_all(&names).expect("free locks");

@@ -82,7 +82,7 @@ enum Role {
     Writer,
 }
 
-const ALL: [Prefer; 3] = [Prefer::Nobody, Prefer::Readers, Prefer::Writers];
+const ALL: [Prefer; 3] = [Prefer::Fair, Prefer::Readers, Prefer::Writers];
 
 impl Job {
     fn from_args(mut args: impl Iterator<Item = String>) -> Result<Self> {
@@ -93,7 +93,7 @@ impl Job {
             readers: 8,
             time: Duration::from_secs(2),
             name: format!("config-readers-{}", std::process::id()),
-            prefer: Prefer::Nobody,
+            prefer: Prefer::Fair,
             role: Role::Driver,
         };
         while let Some(arg) = args.next() {

@@ -48,7 +48,7 @@ fn run() -> Result<()> {
             println!("fast   has the lock, token {}", fast.fencing_token());
             println!(
                 "fast   the holder before never released: {}",
-                fast.abandoned()
+                fast.was_abandoned()
             );
             store.write("fast", fast.fencing_token(), "written by fast");
             fast.unlock()

@@ -14,7 +14,7 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{select, tick};
+use crosslock::crossbeam_channel::{select, tick};
 use crosslock::{Locker, Result};
 
 const TTL: Duration = Duration::from_millis(600);

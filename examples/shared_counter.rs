@@ -104,7 +104,7 @@ impl Job {
 fn drive(job: &Job) -> Result<ExitCode> {
     let counter = Locker::open(&job.url)?.mutex(&job.name, 0u64)?;
     let mut number = Number::open(job)?;
-    let typed = count(job, TYPED, || Ok(counter.get()?));
+    let typed = count(job, TYPED, || Ok(counter.peek()?));
     let by_hand = count(job, BY_HAND, || number.read());
     // The numbers outlive all processes: until they are removed, for ever.
     counter.remove()?;

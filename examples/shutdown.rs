@@ -59,7 +59,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     });
     thread::scope(|scope| {
         for worker in 1..=WORKERS {
-            let (locker, stop) = (locker.cancelled_by(&stop), &stop);
+            let (locker, stop) = (locker.with_cancel(&stop), &stop);
             scope.spawn(move || {
                 println!("worker {worker} has ended: {}", work(worker, &locker, stop))
             });

@@ -69,7 +69,7 @@ fn job(url: &str) -> Result<(), Box<dyn Error>> {
     };
     // A run that panics or crashes frees it earlier, for the next to make up for it.
     guard.at_least_for(AT_LEAST);
-    if guard.abandoned() {
+    if guard.was_abandoned() {
         println!("{process}: the last run didn't finish, cleaning up first");
     }
     println!("{process}: doing the job");

@@ -96,13 +96,16 @@ mod queue;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+/// The channels of [`LockGuard::lost`], and `select!`, in the version that this crate uses.
+pub use base::sys::channel as crossbeam_channel;
+
 pub use base::cancel::CancelToken;
 pub use base::claim::Prefer;
 pub use base::diagnosis::{Finding, Verdict};
 pub use base::error::{Error, LostReason, Result};
 pub use base::inspection::{Holder, Inspection, LockState, Party, Waiter, Wants};
 pub use base::observer::{Event, Observer};
-pub use base::ticket::OwnerTicket;
+pub use base::ticket::LeaseTicket;
 pub use guard::LockGuard;
 pub use lease::monitor::Lost;
 pub use locker::Locker;

@@ -35,7 +35,7 @@ use world::World;
 /// The clock stands still, but for [`advance`](Self::advance), and for requests that [`delay`](Self::delay) makes slow.
 /// Everything goes by it: leases and their renewal, [`at_least_for`](crate::LockGuard::at_least_for),
 /// [`max_hold`](crate::LockerBuilder::max_hold), how long a lock is held, timeouts of calls, and
-/// [`unavailable_for`](crate::LockerBuilder::unavailable_for). Therefore:
+/// [`outage_timeout`](crate::LockerBuilder::outage_timeout). Therefore:
 ///
 /// - A lock is held for as long as the clock stands, also without renewal.
 /// - A call that waits, timed or not, waits until another thread releases the lock or moves the clock. In a test with one
@@ -66,7 +66,7 @@ use world::World;
 /// fake.advance(Duration::from_secs(3600));
 /// assert!(guard.is_held());
 ///
-/// fake.outage(true);
+/// fake.set_outage(true);
 /// fake.advance(Duration::from_secs(10));
 /// assert_eq!(guard.lost().recv().expect("one message").reason, LostReason::Expired);
 /// # Ok(())
@@ -148,13 +148,13 @@ impl Fake {
     /// ```
     /// # use crosslock::testing::Fake;
     /// let fake = Fake::new();
-    /// let deploy = fake.locker().namespace("deploy")?;
+    /// let deploy = fake.locker().with_namespace("deploy")?;
     /// let guard = deploy.lock("namespace-example")?;
-    /// fake.namespace("deploy")?.lose("namespace-example");
+    /// fake.with_namespace("deploy")?.lose("namespace-example");
     /// assert!(!guard.is_held());
     /// # Ok::<(), crosslock::Error>(())
     /// ```
-    pub fn namespace(&self, namespace: &str) -> Result<Self> {
+    pub fn with_namespace(&self, namespace: &str) -> Result<Self> {
         Ok(Fake {
             namespace: Namespace::new(namespace)?,
             ..self.clone()
@@ -235,7 +235,7 @@ impl Fake {
     /// Does as if the holder of a lock had crashed, and its lease were over: lets in the next waiter.
     ///
     /// When it returns, guards of that name are lost, by [`LostReason::Expired`], and the next exclusive holder finds the
-    /// lock [`abandoned`](crate::LockGuard::abandoned). So it does if the lock was free.
+    /// lock [`was_abandoned`](crate::LockGuard::was_abandoned). So it does if the lock was free.
     ///
     /// # Examples
     ///
@@ -244,7 +244,7 @@ impl Fake {
     /// # fn main() -> crosslock::Result<()> {
     /// let fake = Fake::new();
     /// fake.abandon("abandon-example");
-    /// assert!(fake.locker().lock("abandon-example")?.abandoned());
+    /// assert!(fake.locker().lock("abandon-example")?.was_abandoned());
     /// # Ok(())
     /// # }
     /// ```
@@ -255,7 +255,7 @@ impl Fake {
     /// Begins an outage, or ends it: each request fails with [`Error::Unavailable`](crate::Error::Unavailable) meanwhile.
     ///
     /// Calls that wait, and calls that begin in the outage, try again when the clock has moved and when the outage ends.
-    /// They give up by their timeout or [`unavailable_for`](crate::LockerBuilder::unavailable_for); `try_lock` fails at
+    /// They give up by their timeout or [`outage_timeout`](crate::LockerBuilder::outage_timeout); `try_lock` fails at
     /// once. What can't be released is released when the outage ends, before this returns; if its
     /// locker is gone by then, it is free after its ttl.
     ///
@@ -269,14 +269,14 @@ impl Fake {
     /// # fn main() -> crosslock::Result<()> {
     /// let fake = Fake::new();
     /// let locker = fake.locker();
-    /// fake.outage(true);
+    /// fake.set_outage(true);
     /// assert!(matches!(locker.try_lock("outage-example"), Err(Error::Unavailable { .. })));
-    /// fake.outage(false);
+    /// fake.set_outage(false);
     /// assert!(locker.try_lock("outage-example")?.is_some());
     /// # Ok(())
     /// # }
     /// ```
-    pub fn outage(&self, is_out: bool) {
+    pub fn set_outage(&self, is_out: bool) {
         self.world.set_outage(is_out);
     }
 

@@ -68,7 +68,7 @@ impl Lock {
         };
         let task = Task {
             way,
-            prefer: Prefer::Nobody,
+            prefer: Prefer::Fair,
             hold: use_as.hold,
             inside: use_as.inside,
             every: use_as.every,

@@ -76,7 +76,7 @@ impl Task {
         let prefer = match prefer.as_str() {
             "Readers" => Prefer::Readers,
             "Writers" => Prefer::Writers,
-            _ => Prefer::Nobody,
+            _ => Prefer::Fair,
         };
         let inside = match inside.as_str() {
             "Spin" => Inside::Spin,

@@ -27,7 +27,7 @@ impl Worker {
     pub(crate) fn spawn(url: &str, name: &str, hold: Duration) -> Self {
         let task = Task {
             way: Way::Lock,
-            prefer: Prefer::Nobody,
+            prefer: Prefer::Fair,
             hold,
             inside: Inside::Sleep,
             every: Duration::ZERO,

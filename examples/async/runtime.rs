@@ -85,7 +85,7 @@ impl Drop for Program {
 fn guard_held_across_an_await_freezes_the_runtime() {
     let program = Program::new("memory:freezes");
     let token = CancelToken::new();
-    let locker = program.locker.cancelled_by(&token);
+    let locker = program.locker.with_cancel(&token);
     let (answer, database) = oneshot::channel();
     let (done, ended) = channel();
 
@@ -183,5 +183,5 @@ fn panic_of_the_work_is_that_of_the_request_and_releases() {
         .try_lock(NAME)
         .expect("memory answers")
         .expect("it is free");
-    assert!(guard.abandoned());
+    assert!(guard.was_abandoned());
 }

@@ -12,7 +12,7 @@ pub async fn with_lock<T: Send + 'static>(
     work: impl FnOnce(&LockGuard) -> T + Send + 'static,
 ) -> Result<T> {
     let request = CancelOnDrop(CancelToken::new());
-    let (locker, name) = (locker.cancelled_by(&request.0), name.to_owned());
+    let (locker, name) = (locker.with_cancel(&request.0), name.to_owned());
     let done = task::spawn_blocking(move || {
         let guard = locker.lock(&name)?;
         let result = work(&guard);

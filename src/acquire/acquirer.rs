@@ -273,8 +273,8 @@ impl<'a> Acquirer<'a> {
         let Some(since) = self.failing_since() else {
             return deadline;
         };
-        let unavailable_for = self.core.options.unavailable_for;
-        let left = unavailable_for.saturating_sub(self.passed(since));
+        let outage_timeout = self.core.options.outage_timeout;
+        let left = outage_timeout.saturating_sub(self.passed(since));
         deadline.within(left.max(GRACE))
     }
 
@@ -302,9 +302,9 @@ impl<'a> Acquirer<'a> {
     }
 
     fn has_failed_for_too_long(&self) -> bool {
-        let unavailable_for = self.core.options.unavailable_for;
+        let outage_timeout = self.core.options.outage_timeout;
         let outage = self.outage.as_ref();
-        outage.is_some_and(|outage| self.passed(outage.since) >= unavailable_for)
+        outage.is_some_and(|outage| self.passed(outage.since) >= outage_timeout)
     }
 
     fn passed(&self, since: Instant) -> Duration {

@@ -19,7 +19,7 @@ use crate::base::clock::Deadline;
 use crate::base::error::{Error, LostReason, Result};
 use crate::base::owner::Owner;
 use crate::base::sys::time;
-use crate::base::ticket::{Heir, OwnerTicket};
+use crate::base::ticket::{Heir, LeaseTicket};
 use crate::core::Core;
 use crate::engine::{Change, Engine, Grant, Outcome, Request};
 use crate::guard::LockGuard;
@@ -184,7 +184,7 @@ fn take_over(core: &Core, claim: &Claim, lease: Lease, turn: Option<&Turn>) -> O
 
 impl Calls<'_> {
     /// Goes on with the lease of a ticket, whose claim is this one.
-    pub(crate) fn adopt(self, claim: &Claim, ticket: &OwnerTicket) -> Result<LockGuard> {
+    pub(crate) fn adopt(self, claim: &Claim, ticket: &LeaseTicket) -> Result<LockGuard> {
         let (began, _call) = (time::now(), self.core.begin(&claim.key, self.ended_by)?);
         let lost = |reason| Error::lost(claim.key.name(), reason);
         // Another call that has it makes a guard of it, or leaves it unclear.
@@ -221,7 +221,7 @@ impl Calls<'_> {
         self,
         claim: &Claim,
         owner: &Owner,
-        ticket: &OwnerTicket,
+        ticket: &LeaseTicket,
     ) -> Result<Option<Grant>> {
         let request = Request {
             claim,

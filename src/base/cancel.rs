@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::base::fork::{AfterFork, ForkLocal};
 use crate::base::sys::sync::Mutex;
 
-/// Ends the waits of lockers: see [`Locker::cancelled_by`](crate::Locker::cancelled_by).
+/// Ends the waits of lockers: see [`Locker::with_cancel`](crate::Locker::with_cancel).
 ///
 /// Clones are one token. A token that was cancelled stays cancelled. It ends waits for locks, and touches no guard.
 ///
@@ -24,7 +24,7 @@ use crate::base::sys::sync::Mutex;
 /// let locker = Locker::open("memory:")?;
 /// let held = locker.lock("token-example")?;
 /// let token = CancelToken::new();
-/// let other = locker.cancelled_by(&token);
+/// let other = locker.with_cancel(&token);
 /// let waiter = std::thread::spawn(move || other.lock("token-example"));
 /// token.cancel();
 /// let waited = waiter.join().expect("no panic");

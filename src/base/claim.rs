@@ -101,12 +101,12 @@ impl fmt::Display for Mode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Prefer {
-    /// Nobody: phases of reading and writing take turns (the default).
+    /// Neither: phases of reading and writing take turns (the default).
     ///
     /// A reader that comes while a writer waits stands behind that writer. When a writer has ended, all waiting
     /// readers go in together, before the next writer. Neither starves. On etcd and ZooKeeper all go in as they came.
     #[default]
-    Nobody,
+    Fair,
     /// Readers: a reader goes in whenever no writer is inside. Writers may starve.
     Readers,
     /// Writers: a reader goes in only when no writer waits. Readers may starve.
@@ -121,7 +121,7 @@ impl Claim {
             key: Key::new(&namespace, name).expect("it is valid"),
             names: Arc::default(),
             mode: Mode::Exclusive,
-            prefer: Prefer::Nobody,
+            prefer: Prefer::Fair,
             valued: false,
         }
     }

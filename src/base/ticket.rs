@@ -11,31 +11,31 @@ use crate::base::sys::sync::{Mutex, MutexGuard};
 
 mod text;
 
-/// Carries a lease from one process to another: made by [`LockGuard::into_owner`](crate::LockGuard::into_owner), used by
+/// Carries a lease from one process to another: made by [`LockGuard::into_ticket`](crate::LockGuard::into_ticket), used by
 /// [`Locker::adopt`](crate::Locker::adopt).
 ///
 /// **It is a secret**: whoever knows it can adopt or release the lock. Its `Debug` shows the lock's name only. Send it by
 /// a pipe, the standard input or a connection, not by arguments or the environment, which others can see. It is a string by
-/// [`as_secret`](Self::as_secret) and `parse`, and with the feature `value` by `serde`.
+/// [`to_secret`](Self::to_secret) and `parse`, and with the feature `value` by `serde`.
 ///
 /// It can be used once. Until then the lease lasts for what is left of its ttl, and nobody renews it.
 ///
 /// # Examples
 ///
 /// ```
-/// use crosslock::{Locker, OwnerTicket};
+/// use crosslock::{Locker, LeaseTicket};
 ///
 /// # fn main() -> crosslock::Result<()> {
 /// # let locker = Locker::open("memory:")?;
-/// let secret = locker.lock("ticket-example")?.into_owner().as_secret();
-/// let ticket: OwnerTicket = secret.parse()?; // in the other process
+/// let secret = locker.lock("ticket-example")?.into_ticket()?.to_secret();
+/// let ticket: LeaseTicket = secret.parse()?; // in the other process
 /// assert_eq!(ticket.name(), "ticket-example");
-/// let guard = locker.adopt("ticket-example", ticket)?;
+/// let guard = locker.adopt(ticket)?;
 /// assert!(guard.is_held());
 /// # Ok(())
 /// # }
 /// ```
-pub struct OwnerTicket {
+pub struct LeaseTicket {
     pub(crate) claim: Claim,
     pub(crate) owner: Owner,
     /// The last fencing token that was used under this lease.
@@ -54,9 +54,9 @@ pub(crate) enum Heir {
     Final,
 }
 
-impl OwnerTicket {
+impl LeaseTicket {
     pub(crate) fn new(claim: Claim, owner: Owner, last_used: u64) -> Self {
-        OwnerTicket {
+        LeaseTicket {
             claim,
             owner,
             last_used,
@@ -71,7 +71,7 @@ impl OwnerTicket {
     /// ```
     /// # fn main() -> crosslock::Result<()> {
     /// # let locker = crosslock::Locker::open("memory:")?;
-    /// let ticket = locker.lock("ticket-name-example")?.into_owner();
+    /// let ticket = locker.lock("ticket-name-example")?.into_ticket()?;
     /// assert_eq!(ticket.name(), "ticket-name-example");
     /// # Ok(())
     /// # }
@@ -85,18 +85,18 @@ impl OwnerTicket {
     /// # Examples
     ///
     /// ```
-    /// use crosslock::{Error, OwnerTicket};
+    /// use crosslock::{Error, LeaseTicket};
     ///
     /// # fn main() -> crosslock::Result<()> {
     /// # let locker = crosslock::Locker::open("memory:")?;
-    /// let secret = locker.lock("secret-example")?.into_owner().as_secret();
-    /// assert!(secret.parse::<OwnerTicket>().is_ok());
-    /// let other = "garbage".parse::<OwnerTicket>();
+    /// let secret = locker.lock("secret-example")?.into_ticket()?.to_secret();
+    /// assert!(secret.parse::<LeaseTicket>().is_ok());
+    /// let other = "garbage".parse::<LeaseTicket>();
     /// assert!(matches!(other, Err(Error::InvalidOption { option: "ticket", .. })));
     /// # Ok(())
     /// # }
     /// ```
-    pub fn as_secret(&self) -> String {
+    pub fn to_secret(&self) -> String {
         text::of(self)
     }
 
@@ -121,10 +121,10 @@ impl Heir {
     }
 }
 
-impl FromStr for OwnerTicket {
+impl FromStr for LeaseTicket {
     type Err = Error;
 
-    /// Makes the ticket again of which `text` is [`as_secret`](Self::as_secret).
+    /// Makes the ticket again of which `text` is [`to_secret`](Self::to_secret).
     ///
     /// # Errors
     ///
@@ -134,25 +134,25 @@ impl FromStr for OwnerTicket {
     }
 }
 
-/// As the string of [`as_secret`](OwnerTicket::as_secret).
+/// As the string of [`to_secret`](LeaseTicket::to_secret).
 #[cfg(feature = "value")]
-impl serde::Serialize for OwnerTicket {
+impl serde::Serialize for LeaseTicket {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.as_secret())
+        serializer.serialize_str(&self.to_secret())
     }
 }
 
 #[cfg(feature = "value")]
-impl<'de> serde::Deserialize<'de> for OwnerTicket {
+impl<'de> serde::Deserialize<'de> for LeaseTicket {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
         text.parse().map_err(serde::de::Error::custom)
     }
 }
 
-impl fmt::Debug for OwnerTicket {
+impl fmt::Debug for LeaseTicket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OwnerTicket")
+        f.debug_struct("LeaseTicket")
             .field("name", &self.claim.key.name())
             .finish_non_exhaustive()
     }

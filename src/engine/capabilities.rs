@@ -37,7 +37,7 @@ impl Default for Capabilities {
 impl Capabilities {
     /// Refuses what the engine at `place` can't do.
     pub(crate) fn check(self, mode: Mode, prefer: Prefer, place: &str) -> Result<()> {
-        if mode == Mode::Shared && prefer != Prefer::Nobody && !self.preference {
+        if mode == Mode::Shared && prefer != Prefer::Fair && !self.preference {
             return Err(unsupported(place, "a preference for readers or writers"));
         }
         Ok(())

@@ -8,10 +8,9 @@ use super::release::UNSTORED;
 use crate::base::claim::Claim;
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, LostReason, Result};
-use crate::base::fork::Process;
 use crate::base::limits::RELEASE;
 use crate::base::owner::Owner;
-use crate::base::ticket::OwnerTicket;
+use crate::base::ticket::LeaseTicket;
 use crate::base::token::Ending;
 use crate::engine::{Change, Done, Outcome};
 use crate::lease::Lease;
@@ -24,33 +23,31 @@ impl LockGuard {
     /// what is left of the ttl, which is at least half of it if renewals went well. Does no I/O, but on `file:`, where it writes that
     /// the lease ends after a ttl, whether this process lives until then or not.
     ///
-    /// The ticket of a guard that is lost, or was inherited by a child, adopts nothing: `adopt` says that the lock is lost.
     /// An [`at_least_for`](Self::at_least_for) isn't passed on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] when the lease isn't valid any more, or the guard was inherited by a child: there is nothing to give.
     ///
     /// # Examples
     ///
     /// ```
     /// # fn main() -> crosslock::Result<()> {
     /// let locker = crosslock::Locker::open("memory:")?;
-    /// let guard = locker.lock("into-owner-example")?;
+    /// let guard = locker.lock("into-ticket-example")?;
     /// let token = guard.fencing_token();
-    /// let ticket = guard.into_owner();
-    /// assert!(locker.try_lock("into-owner-example")?.is_none());
-    /// let guard = locker.adopt("into-owner-example", &ticket)?; // in another process
+    /// let ticket = guard.into_ticket()?;
+    /// assert!(locker.try_lock("into-ticket-example")?.is_none());
+    /// let guard = locker.adopt(&ticket)?; // in another process
     /// assert!(guard.fencing_token() > token);
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use = "the lock stays taken, and only the ticket can go on with it"]
-    pub fn into_owner(mut self) -> OwnerTicket {
-        let owner = if self.is_held() {
-            self.end_unreleased()
-        } else {
-            None
-        };
-        // An owner that no engine knows has nothing to give.
-        let owner = owner.unwrap_or_else(|| Owner::of(Process::current(), None));
-        OwnerTicket::new(self.claim.clone(), owner, self.token.last_used())
+    pub fn into_ticket(mut self) -> Result<LeaseTicket> {
+        self.check()?;
+        let owner = self.end_unreleased().ok_or_else(|| self.lost_error())?;
+        let claim = self.claim.clone();
+        Ok(LeaseTicket::new(claim, owner, self.token.last_used()))
     }
 
     /// The owner that has the lease, which nobody renews from now on; `None` when it is over.
@@ -264,12 +261,12 @@ impl LockGuard {
     ///     panic!("on purpose");
     /// });
     /// assert!(panicked.join().is_err());
-    /// assert!(locker.lock("abandoned-example")?.abandoned());
-    /// assert!(!locker.lock("abandoned-example")?.abandoned());
+    /// assert!(locker.lock("abandoned-example")?.was_abandoned());
+    /// assert!(!locker.lock("abandoned-example")?.was_abandoned());
     /// # Ok(())
     /// # }
     /// ```
-    pub fn abandoned(&self) -> bool {
+    pub fn was_abandoned(&self) -> bool {
         self.token.abandoned
     }
 }

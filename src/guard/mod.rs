@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use crate::base::sys::channel::{self, Receiver};
+use crate::base::sys::channel::{self, Receiver, Select};
 
 use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Deadline};
@@ -54,7 +54,7 @@ mod release;
 /// - **Dropped**, it releases the lock: one round trip, or none if another thread of this process waits and gets the
 ///   lease. If the server can't be reached, the drop takes at most 500 ms. An error is only logged;
 ///   [`unlock`](Self::unlock) returns it.
-/// - **Dropped by a panic**, it releases at once, and the next exclusive holder sees [`abandoned`](Self::abandoned).
+/// - **Dropped by a panic**, it releases at once, and the next exclusive holder sees [`was_abandoned`](Self::was_abandoned).
 /// - **Forgotten** (`std::mem::forget`), it is renewed until the process ends, unless
 ///   [`renew`](crate::LockerBuilder::renew) or [`max_hold`](crate::LockerBuilder::max_hold) ends that.
 /// - **Inherited** by a child that `fork` made, it isn't held there, its `lost` gets no message, and it neither
@@ -65,7 +65,7 @@ mod release;
 /// - It holds a name, not a value, and dereferences to nothing.
 /// - It can be lost, as above, and its drop does I/O.
 /// - It is `Send` and `'static`: another thread may use and drop it.
-/// - `abandoned` takes the place of poisoning.
+/// - `was_abandoned` takes the place of poisoning.
 ///
 /// # Examples
 ///
@@ -274,8 +274,8 @@ impl LockGuard {
 
     /// Returns a channel that gets one message as soon as this process knows that the lease is lost.
     ///
-    /// The channel fits `crossbeam_channel::select!`. After the message it is closed, so that every clone of the
-    /// receiver wakes. When the guard is released, the channel is closed without a message.
+    /// The channel fits `select!` of [`crosslock::crossbeam_channel`](crate::crossbeam_channel). After the message it is
+    /// closed, so that every clone of the receiver wakes. When the guard is released, the channel is closed without a message.
     ///
     /// The process knows when the ttl has run out, when a renewal was refused, or by [`verify`](Self::verify). A server
     /// doesn't tell that a key was deleted: the next renewal finds it, within
@@ -289,7 +289,7 @@ impl LockGuard {
     /// let ttl = Duration::from_millis(100);
     /// let locker = crosslock::Locker::builder("memory:").ttl(ttl).renew(false).build()?;
     /// let guard = locker.lock("lost-example")?;
-    /// crossbeam_channel::select! {
+    /// crosslock::crossbeam_channel::select! {
     ///     recv(guard.lost()) -> lost => println!("stop: {lost:?}"),
     ///     default(Duration::from_secs(10)) => unreachable!("the lease is over by now"),
     /// }
@@ -306,6 +306,39 @@ impl LockGuard {
         // A process that was stopped past its ttl finds the message here, also before its renewer has run.
         let _ = self.monitor.remaining();
         self.monitor.lost()
+    }
+
+    /// Blocks until this process knows that the lease is lost, for at most `timeout`: [`lost`](Self::lost) without a channel.
+    ///
+    /// Returns `None` if the lease is valid still. The channel keeps its message for those that receive from it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # fn main() -> crosslock::Result<()> {
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let guard = locker.lock("wait-lost-example")?;
+    /// for batch in 0..3 {
+    ///     println!("batch {batch}");
+    ///     if let Some(lost) = guard.wait_lost(Duration::from_millis(10)) {
+    ///         println!("stop: {}", lost.name);
+    ///         break;
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn wait_lost(&self, timeout: Duration) -> Option<Lost> {
+        let mut message = Select::new();
+        message.recv(self.lost());
+        if self.is_held() {
+            let _ = message.ready_timeout(timeout);
+        }
+        match self.check() {
+            Err(Error::Lost { name, reason, .. }) => Some(Lost { name, reason }),
+            _ => None,
+        }
     }
 
     /// Copies of the open files by which the kernel knows that the lock is held, for the program `crosslock`: whoever has one

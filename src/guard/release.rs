@@ -62,7 +62,7 @@ impl LockGuard {
     /// Keeps the lock taken for at least `least` since this guard got it, even if the guard is released earlier.
     ///
     /// After an early release nobody holds the lock, and nobody gets it until that time. Then waiters get it in their
-    /// order, as after any release, and [`abandoned`](Self::abandoned) is false. So a job that all machines start at
+    /// order, as after any release, and [`was_abandoned`](Self::was_abandoned) is false. So a job that all machines start at
     /// about the same time runs once, however short it is. Permits of a semaphore limit a rate in this way, and
     /// readers keep writers out.
     ///

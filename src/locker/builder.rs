@@ -36,7 +36,7 @@ mod replication;
 /// | [`hand_over`](Self::hand_over) | any | 1 ms |
 /// | [`backoff`](Self::backoff) | 100 us to 60 s; 0.0 to 1.0 | 1 ms, 100 ms, 0.5 |
 /// | [`attempts`](Self::attempts) | 1 and up | none |
-/// | [`unavailable_for`](Self::unavailable_for) | any | 10 s |
+/// | [`outage_timeout`](Self::outage_timeout) | any | 10 s |
 /// | [`connect_timeout`](Self::connect_timeout) | 10 ms to 60 s | 2 s |
 /// | [`io_timeout`](Self::io_timeout) | 10 ms to 60 s | 2 s |
 /// | [`min_replicas`](Self::min_replicas) | any | 0 |
@@ -227,11 +227,11 @@ impl LockerBuilder {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// let locker = crosslock::Locker::builder("memory:").unavailable_for(Duration::ZERO).build()?;
+    /// let locker = crosslock::Locker::builder("memory:").outage_timeout(Duration::ZERO).build()?;
     /// # Ok::<(), crosslock::Error>(())
     /// ```
-    pub fn unavailable_for(mut self, unavailable_for: Duration) -> Self {
-        self.options.unavailable_for = unavailable_for;
+    pub fn outage_timeout(mut self, outage_timeout: Duration) -> Self {
+        self.options.outage_timeout = outage_timeout;
         self
     }
 
@@ -289,7 +289,7 @@ impl LockerBuilder {
         self
     }
 
-    /// Sets who goes first when some callers want to read and others to write. Default: [`Prefer::Nobody`].
+    /// Sets who goes first when some callers want to read and others to write. Default: [`Prefer::Fair`].
     ///
     /// Set it alike in all programs that share a lock. Otherwise readers of a program that prefers readers go in
     /// while writers of the others wait, and writers of a program that prefers writers go before waiting readers of

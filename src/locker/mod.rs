@@ -15,7 +15,7 @@ use crate::base::claim::{Claim, Mode};
 use crate::base::error::{Error, Result};
 use crate::base::fork::ForkLocal;
 use crate::base::name::Namespace;
-use crate::base::ticket::OwnerTicket;
+use crate::base::ticket::LeaseTicket;
 use crate::core::Core;
 use crate::guard::LockGuard;
 
@@ -99,13 +99,13 @@ impl Locker {
     /// ```
     /// # fn main() -> crosslock::Result<()> {
     /// let locker = crosslock::Locker::open("memory:")?;
-    /// let deploy = locker.namespace("deploy")?;
+    /// let deploy = locker.with_namespace("deploy")?;
     /// let _one = locker.lock("namespace-example")?;
     /// let _other = deploy.lock("namespace-example")?;
     /// # Ok(())
     /// # }
     /// ```
-    pub fn namespace(&self, namespace: &str) -> Result<Self> {
+    pub fn with_namespace(&self, namespace: &str) -> Result<Self> {
         Ok(Locker {
             namespace: Namespace::new(namespace)?,
             ..self.clone()
@@ -120,7 +120,7 @@ impl Locker {
     /// most [`LockerBuilder::hand_over`](crate::LockerBuilder::hand_over), fairly but not in the order in which they came: one
     /// that runs may go ahead of one that sleeps. A waiter sends a command about each third
     /// of the ttl. While the server can't be reached, the call keeps trying for
-    /// [`LockerBuilder::unavailable_for`](crate::LockerBuilder::unavailable_for). If another program's key of that
+    /// [`LockerBuilder::outage_timeout`](crate::LockerBuilder::outage_timeout). If another program's key of that
     /// name never expires, the call waits for as long as the key exists.
     ///
     /// On `file:` the call sleeps in the kernel until it is told, or the one ahead of it has ended. Nothing is polled.
@@ -131,9 +131,9 @@ impl Locker {
     /// - [`Error::Busy`](crate::Error::Busy) when the lock was taken at each of
     ///   [`LockerBuilder::attempts`](crate::LockerBuilder::attempts); without that option, never.
     /// - [`Error::Cancelled`](crate::Error::Cancelled) when the locker was closed, or a token of
-    ///   [`cancelled_by`](Self::cancelled_by) was cancelled, before the call or in it.
+    ///   [`with_cancel`](Self::with_cancel) was cancelled, before the call or in it.
     /// - [`Error::Unavailable`](crate::Error::Unavailable) when the server couldn't be reached for
-    ///   [`LockerBuilder::unavailable_for`](crate::LockerBuilder::unavailable_for).
+    ///   [`LockerBuilder::outage_timeout`](crate::LockerBuilder::outage_timeout).
     /// - [`Error::Denied`](crate::Error::Denied) when the server refuses the user, or the directory can't be used.
     /// - [`Error::Conflict`](crate::Error::Conflict) when the key or the file holds something that isn't a lock.
     /// - [`Error::Engine`](crate::Error::Engine) for other failures, such as a thread that can't be started.
@@ -275,11 +275,11 @@ impl fmt::Debug for Locker {
 }
 
 impl Locker {
-    /// Goes on with a lease that another process has given away by [`LockGuard::into_owner`]: one round trip.
+    /// Goes on with a lease that another process has given away by [`LockGuard::into_ticket`]: one round trip.
     ///
     /// The guard has a renewal of its own, a full ttl, and a fencing token above all that were used under the lease. The lock
-    /// was taken all the time: nobody else had it in between. `name` is that of the guard, which for several locks shows all;
-    /// [`OwnerTicket::name`] has it. The lock is held in the way in which it was: exclusively, to read, or by permits.
+    /// was taken all the time: nobody else had it in between. The lock is held in the way in which it was: exclusively, to
+    /// read, or with permits. [`LeaseTicket::name`] has its name.
     ///
     /// A ticket can be used once. After [`Error::Unavailable`] or [`Error::Cancelled`] it isn't known whether this process has
     /// the lease: call it again with the same ticket (that value, not another one of the same text), or leave it; then the
@@ -288,8 +288,7 @@ impl Locker {
     /// # Errors
     ///
     /// - [`Error::Lost`] when the lease isn't the ticket's any more: its ttl was over, somebody broke it or has adopted it.
-    ///   Also for the ticket of a guard that was lost.
-    /// - [`Error::InvalidName`] and [`Error::InvalidOption`] when the ticket is of another name, or of another namespace.
+    /// - [`Error::InvalidOption`] when the ticket is of another namespace than this locker's.
     /// - [`Error::Unsupported`] when the engine can't hold a lock in that way.
     /// - [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`], [`Error::Engine`] and [`Error::Cancelled`] as for
     ///   [`lock`](Self::lock), but without trying again.
@@ -298,34 +297,28 @@ impl Locker {
     ///
     /// ```
     /// # use std::io::Read;
-    /// use crosslock::{Locker, OwnerTicket};
+    /// use crosslock::{Locker, LeaseTicket};
     ///
     /// # fn adopt(input: impl Read) -> Result<(), Box<dyn std::error::Error>> {
     /// # let locker = Locker::open("memory:")?;
-    /// let ticket: OwnerTicket = std::io::read_to_string(input)?.parse()?;
-    /// let guard = locker.adopt("adopt-example", ticket)?;
+    /// let ticket: LeaseTicket = std::io::read_to_string(input)?.parse()?;
+    /// let guard = locker.adopt(ticket)?;
     /// guard.check()?;
     /// # Ok(())
     /// # }
     /// # let locker = Locker::open("memory:")?;
-    /// # let secret = locker.lock("adopt-example")?.into_owner().as_secret();
+    /// # let secret = locker.lock("adopt-example")?.into_ticket()?.to_secret();
     /// # adopt(secret.as_bytes())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn adopt(&self, name: &str, ticket: impl Borrow<OwnerTicket>) -> Result<LockGuard> {
+    pub fn adopt(&self, ticket: impl Borrow<LeaseTicket>) -> Result<LockGuard> {
         let ticket = ticket.borrow();
-        let claim = self.claim_of(name, ticket)?;
+        let claim = self.claim_of(ticket)?;
         self.calls().adopt(&claim, ticket)
     }
 
-    fn claim_of(&self, name: &str, ticket: &OwnerTicket) -> Result<Claim> {
+    fn claim_of(&self, ticket: &LeaseTicket) -> Result<Claim> {
         let of = &ticket.claim;
-        if of.key.name() != name {
-            return Err(Error::InvalidName {
-                name: name.to_owned(),
-                reason: format!("the ticket is of {:?}", of.key.name()),
-            });
-        }
         if of.key.namespace() != self.namespace.as_str() {
             let (own, other) = (self.namespace.as_str(), of.key.namespace());
             return Err(Error::InvalidOption {

@@ -79,7 +79,7 @@ impl Locker {
     /// guard believes that it holds the lock. The fencing token is counted up, so storage that checks tokens refuses the
     /// writes of an exclusive holder as soon as the next holder has written.
     ///
-    /// The next holder finds the lock [`abandoned`](crate::LockGuard::abandoned).
+    /// The next holder finds the lock [`was_abandoned`](crate::LockGuard::was_abandoned).
     ///
     /// # Errors
     ///

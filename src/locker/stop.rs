@@ -29,7 +29,7 @@ impl Locker {
     /// # fn main() -> crosslock::Result<()> {
     /// let locker = Locker::open("memory:")?;
     /// let token = CancelToken::new();
-    /// let cancelled = locker.cancelled_by(&token);
+    /// let cancelled = locker.with_cancel(&token);
     /// let guard = cancelled.lock("cancel-example")?;
     /// token.cancel();
     /// assert!(guard.is_held());
@@ -39,7 +39,7 @@ impl Locker {
     /// # }
     /// ```
     #[must_use = "it is the clone that ends by the token"]
-    pub fn cancelled_by(&self, token: &CancelToken) -> Self {
+    pub fn with_cancel(&self, token: &CancelToken) -> Self {
         let mut tokens = match &self.ended_by {
             Some(ended_by) => ended_by.get().tokens().to_vec(),
             None => Vec::new(),

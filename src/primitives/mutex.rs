@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::base::claim::Mode;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::locker::Locker;
 use crate::primitives::value_guard::ValueGuard;
 use crate::primitives::value_lock::ValueLock;
@@ -30,7 +30,7 @@ impl Locker {
     /// # let locker = crosslock::Locker::open("memory:")?;
     /// let counter = locker.mutex("mutex", 0u64)?;
     /// counter.update(|count| *count += 1)?;
-    /// assert_eq!(counter.get()?, 1);
+    /// assert_eq!(counter.peek()?, 1);
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn mutex<T>(&self, name: &str, init: T) -> Result<Mutex<T>>
@@ -77,12 +77,12 @@ impl Locker {
 ///   reads. There is neither `get_mut` nor `into_inner`.
 /// - Every call returns a [`Result`](crate::Result), because the engine may fail, and a lease may end before its guard
 ///   does.
-/// - The value isn't out of reach for the others: [`get`](Self::get) and [`remove`](Self::remove) don't lock, and the
+/// - The value isn't out of reach for the others: [`peek`](Self::peek) and [`remove`](Self::remove) don't lock, and the
 ///   engine's own tools can change it.
 /// - Dropping a guard stores the value, and only logs an error. [`MutexGuard::unlock`](ValueGuard::unlock) and
 ///   [`update`](Self::update) return it.
 /// - There is no poisoning. A panic discards the change, and the next holder finds
-///   [`abandoned`](crate::LockGuard::abandoned) true: the value is whole, other work may be half done.
+///   [`was_abandoned`](crate::LockGuard::was_abandoned) true: the value is whole, other work may be half done.
 /// - On Redis waiting processes are served first come, first served, and their threads fairly, see [`Locker::lock`]. `std`
 ///   promises no order.
 /// - Calls with a timeout exist.
@@ -100,7 +100,7 @@ impl Locker {
 /// let mut guard = stock.lock()?; // for more than a closure can hold
 /// guard.push("plum".to_owned());
 /// MutexGuard::unlock(guard)?;
-/// assert_eq!(stock.get()?.len(), 3);
+/// assert_eq!(stock.peek()?.len(), 3);
 /// # Ok::<(), crosslock::Error>(())
 /// ```
 pub struct Mutex<T>(ValueLock<T>);
@@ -160,6 +160,36 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
         ValueGuard::update(self.lock()?, change)
     }
 
+    /// Changes the value by a closure that can fail, as [`update`](Self::update) does; after an error nothing is stored.
+    ///
+    /// # Errors
+    ///
+    /// That of `change`; the lock is released then, and the value stays as it was. Those of [`update`](Self::update).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let seats = locker.mutex("mutex-try-update", 1u32)?;
+    /// let sell = || {
+    ///     seats.try_update(|left| {
+    ///         *left = left.checked_sub(1).ok_or("sold out")?;
+    ///         Ok::<_, Box<dyn std::error::Error>>(())
+    ///     })
+    /// };
+    /// assert!(sell().is_ok());
+    /// assert_eq!(sell().unwrap_err().to_string(), "sold out");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn try_update<R, E>(&self, change: impl FnOnce(&mut T) -> Result<R, E>) -> Result<R, E>
+    where
+        E: From<Error>,
+    {
+        ValueGuard::try_update(self.lock()?, change)
+    }
+
     /// Stores another value, with the lock held: two round trips.
     ///
     /// Blocks until the lock is free.
@@ -175,7 +205,7 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
     /// # let locker = crosslock::Locker::open("memory:")?;
     /// let counter = locker.mutex("mutex-set", 0u64)?;
     /// counter.set(100)?;
-    /// assert_eq!(counter.get()?, 100);
+    /// assert_eq!(counter.peek()?, 100);
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn set(&self, value: T) -> Result<()> {
@@ -199,7 +229,7 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
     /// let mut guard = counter.lock()?;
     /// *guard += 1; // stored when the guard is dropped
     /// # drop(guard);
-    /// # assert_eq!(counter.get()?, 8);
+    /// # assert_eq!(counter.peek()?, 8);
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn lock(&self) -> Result<MutexGuard<T>> {
@@ -284,12 +314,12 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
     ///
     /// ```
     /// # let locker = crosslock::Locker::open("memory:")?;
-    /// let counter = locker.mutex("mutex-get", 7u64)?;
+    /// let counter = locker.mutex("mutex-peek", 7u64)?;
     /// let _guard = counter.lock()?;
-    /// assert_eq!(counter.get()?, 7);
+    /// assert_eq!(counter.peek()?, 7);
     /// # Ok::<(), crosslock::Error>(())
     /// ```
-    pub fn get(&self) -> Result<T> {
+    pub fn peek(&self) -> Result<T> {
         self.0.get()
     }
 
@@ -311,7 +341,7 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
     /// let counter = locker.mutex("mutex-remove", 7u64)?;
     /// counter.set(8)?;
     /// counter.remove()?;
-    /// assert_eq!(counter.get()?, 7);
+    /// assert_eq!(counter.peek()?, 7);
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn remove(&self) -> Result<()> {

@@ -58,7 +58,7 @@ impl Locker {
 /// A lock that as many may hold at once as it has permits.
 ///
 /// [`Locker::semaphore`] makes one. Making and cloning it costs no I/O. The guard of a permit, or of several, is a
-/// [`LockGuard`]; its [`abandoned`](LockGuard::abandoned) tells only of an exclusive holder of the name.
+/// [`LockGuard`]; its [`was_abandoned`](LockGuard::was_abandoned) tells only of an exclusive holder of the name.
 ///
 /// # Guarantees
 ///

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::base::error::{Result, Whole};
+use crate::base::error::{Error, Result, Whole};
 use crate::guard::LockGuard;
 use crate::primitives::value_lock::{WithValue, to_json};
 
@@ -21,7 +21,7 @@ use crate::primitives::value_lock::{WithValue, to_json};
 /// The guard dereferences to the value, as it was stored last. Borrowing it mutably (`*guard += 1`, `guard.push(..)`)
 /// marks it as changed. Dropping the guard stores a changed value, releases the lock, and logs an error;
 /// [`unlock`](Self::unlock) does the same and returns the error. If a panic drops the guard, the change is discarded,
-/// the lock is released, and the next holder finds [`abandoned`](LockGuard::abandoned) true.
+/// the lock is released, and the next holder finds [`was_abandoned`](LockGuard::was_abandoned) true.
 ///
 /// The guard has no methods, so that it hides none of the value's. Its functions take the guard as an argument:
 /// `MutexGuard::unlock(guard)`. [`lease`](Self::lease) returns the [`LockGuard`], which has the name, the fencing
@@ -40,7 +40,7 @@ use crate::primitives::value_lock::{WithValue, to_json};
 /// guard.push("pear".to_owned()); // a method of `Vec`
 /// assert!(MutexGuard::lease(&guard).is_held());
 /// MutexGuard::unlock(guard)?;
-/// assert_eq!(stock.get()?, ["apple", "pear"]);
+/// assert_eq!(stock.peek()?, ["apple", "pear"]);
 /// # Ok::<(), crosslock::Error>(())
 /// ```
 #[must_use = "a guard that is dropped at once protects nothing: bind it, `let _guard = ...`"]
@@ -57,7 +57,7 @@ const ENDED: &str = "a call that ends the guard consumes it";
 impl<T: Serialize + DeserializeOwned, L> ValueGuard<T, L> {
     /// Returns the guard of the lock alone.
     ///
-    /// All methods of [`LockGuard`] that take `&self` are there: `name`, `fencing_token`, `abandoned`, `is_held`,
+    /// All methods of [`LockGuard`] that take `&self` are there: `name`, `fencing_token`, `was_abandoned`, `is_held`,
     /// `remaining`, `check`, `verify`, `lost` and `at_least_for`.
     ///
     /// # Examples
@@ -102,7 +102,7 @@ impl<T: Serialize + DeserializeOwned, L> ValueGuard<T, L> {
     /// let mut guard = counter.lock()?;
     /// *guard += 1;
     /// MutexGuard::unlock(guard)?; // `drop(guard)` would only log an error
-    /// assert_eq!(counter.get()?, 1);
+    /// assert_eq!(counter.peek()?, 1);
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn unlock(mut this: Self) -> Result<()> {
@@ -111,7 +111,7 @@ impl<T: Serialize + DeserializeOwned, L> ValueGuard<T, L> {
 
     /// Releases the lock, and stores nothing: one round trip.
     ///
-    /// The next holder finds the value as it was stored before, and [`abandoned`](LockGuard::abandoned) false.
+    /// The next holder finds the value as it was stored before, and [`was_abandoned`](LockGuard::was_abandoned) false.
     ///
     /// # Errors
     ///
@@ -127,7 +127,7 @@ impl<T: Serialize + DeserializeOwned, L> ValueGuard<T, L> {
     /// let mut guard = counter.lock()?;
     /// *guard = 100;
     /// MutexGuard::discard(guard)?;
-    /// assert_eq!(counter.get()?, 7);
+    /// assert_eq!(counter.peek()?, 7);
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn discard(mut this: Self) -> Result<()> {
@@ -148,6 +148,20 @@ impl<T: Serialize + DeserializeOwned, L> ValueGuard<T, L> {
         let outcome = change(&mut this);
         ValueGuard::unlock(this)?;
         Ok(outcome)
+    }
+
+    /// The same for a change that can fail: then nothing is stored.
+    pub(crate) fn try_update<R, E: From<Error>>(
+        mut this: Self,
+        change: impl FnOnce(&mut T) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let outcome = change(&mut this);
+        match outcome {
+            Ok(_) => ValueGuard::unlock(this)?,
+            // What goes wrong with the release is logged.
+            Err(_) => this.changed = false,
+        }
+        outcome
     }
 
     /// Stores the value if it was borrowed mutably, and goes on reading.

@@ -53,7 +53,7 @@ fn fakes_are_apart_and_lockers_of_one_exclude_each_other() {
     assert_taken(&one.clone().locker());
     assert_taken(&one.builder().build().expect("it is valid"));
     let _other = lock(&other.locker());
-    let _apart = lock(&one.locker().namespace("b").expect("it is valid"));
+    let _apart = lock(&one.locker().with_namespace("b").expect("it is valid"));
     drop(guard);
     drop(lock(&one.locker()));
 }
@@ -68,7 +68,7 @@ fn lost_lock_is_free_for_the_next_who_does_not_find_it_abandoned() {
         assert_lost(guard, LostReason::NotOwner);
     }
     let next = lock(&fake.locker());
-    assert!(!next.abandoned());
+    assert!(!next.was_abandoned());
     drop(guards);
     assert_held(&next);
     next.verify().expect("a late release takes nothing");
@@ -82,10 +82,10 @@ fn abandoned_lock_is_told_to_the_next_exclusive_holder_once() {
     let guard = lock(&fake.locker());
     fake.abandon("a");
     assert_lost(&guard, LostReason::Expired);
-    assert!(lock(&fake.locker()).abandoned());
-    assert!(!lock(&fake.locker()).abandoned());
+    assert!(lock(&fake.locker()).was_abandoned());
+    assert!(!lock(&fake.locker()).was_abandoned());
     fake.abandon("a");
-    assert!(lock(&fake.locker()).abandoned());
+    assert!(lock(&fake.locker()).was_abandoned());
     let semaphore = fake.locker().semaphore("a", 2).expect("it is valid");
     let permit = semaphore.acquire().expect("it is free");
     fake.abandon("a");
@@ -122,7 +122,7 @@ fn waiter_has_a_lost_lock_when_that_returns() {
             Some(0)
         );
         let guard = told.recv().expect("it comes").expect("it has the lock");
-        assert_eq!(guard.abandoned(), is_abandoned);
+        assert_eq!(guard.was_abandoned(), is_abandoned);
         assert!(waiter.join().expect("no panic"));
     }
 }
@@ -130,13 +130,13 @@ fn waiter_has_a_lost_lock_when_that_returns() {
 #[test]
 fn namespace_is_that_of_its_lockers_and_losses() {
     let fake = Fake::new();
-    let deploy = fake.namespace("deploy").expect("it is valid");
+    let deploy = fake.with_namespace("deploy").expect("it is valid");
     let guards = [lock(&fake.locker()), lock(&deploy.locker())];
     assert_taken(&deploy.builder().build().expect("it is valid"));
     deploy.lose("a");
     assert_held(&guards[0]);
     assert_lost(&guards[1], LostReason::NotOwner);
-    assert!(fake.namespace("a b").is_err());
+    assert!(fake.with_namespace("a b").is_err());
 }
 
 #[test]
@@ -145,18 +145,18 @@ fn cancelled_and_closed_waits_end_although_the_clock_stands() {
     let _guard = lock(&fake.locker());
     for is_out in [false, true] {
         let (token, closed) = (CancelToken::new(), fake.locker());
-        let cancelled = fake.locker().cancelled_by(&token);
+        let cancelled = fake.locker().with_cancel(&token);
         let waiters = [cancelled.clone(), cancelled, closed.clone(), closed.clone()]
             .map(|locker| thread::spawn(move || locker.try_lock_for("a", SECOND)));
         fake.await_waiters("a", 4);
-        fake.outage(is_out);
+        fake.set_outage(is_out);
         token.cancel();
         closed.close();
         for waiter in waiters {
             let ended = waiter.join().expect("no panic");
             assert!(matches!(ended, Err(Error::Cancelled { .. })), "{ended:?}");
         }
-        fake.outage(false);
+        fake.set_outage(false);
         assert_eq!(fake.world.waits.lock().len(), 0);
     }
 }
@@ -166,7 +166,7 @@ fn counted_attempts_end_by_themselves() {
     let fake = Fake::new();
     let _guard = lock(&fake.locker());
     for is_out in [false, true] {
-        fake.outage(is_out);
+        fake.set_outage(is_out);
         let locker = fake.builder().attempts(3).build().expect("it is valid");
         let ended = locker.lock("a");
         let is_right = match ended {

@@ -43,7 +43,7 @@ pub(crate) fn lock_released_early_stays_taken_until_its_time(place: &Place) {
         let guard = next.lock("a").unwrap();
         assert!(began.elapsed() >= SHORT, "{:?}", began.elapsed());
         assert!(guard.fencing_token() > token);
-        assert!(!guard.abandoned());
+        assert!(!guard.was_abandoned());
         guard.unlock().unwrap();
         assert_free(place, "a");
     }
@@ -124,7 +124,7 @@ pub(crate) fn panic_frees_it_at_once(lock: &Locker) {
     });
     assert!(panicked);
     let next = lock.try_lock("a").unwrap().expect("it was released");
-    assert!(next.abandoned());
+    assert!(next.was_abandoned());
 }
 
 /// Those that wait when it is released, and those that come after, of this locker and of others.
@@ -136,7 +136,11 @@ pub(crate) fn waiters_get_it_when_its_time_is_over(place: &Place) {
     guard.at_least_for(SHORT);
     let wait = |lock: &Locker| {
         let guard = lock.lock("a").unwrap();
-        (began.elapsed(), guard.abandoned(), guard.fencing_token())
+        (
+            began.elapsed(),
+            guard.was_abandoned(),
+            guard.fencing_token(),
+        )
     };
     let mut served = thread::scope(|scope| {
         let before = [&lock, &lock, &other].map(|lock| scope.spawn(move || wait(lock)));
@@ -187,6 +191,6 @@ pub(crate) fn several_stay_taken_together(place: &Place) {
     assert_free(place, "c");
     let next = place.lock_all(&["b", "c"]).unwrap();
     assert!(began.elapsed() >= SHORT, "{:?}", began.elapsed());
-    assert!(!next.abandoned());
+    assert!(!next.was_abandoned());
     assert_free(place, "a");
 }

@@ -43,7 +43,7 @@ pub(crate) fn writer_gets_in_when_the_readers_time_is_over(place: &Place) {
     reads_early(place, Duration::ZERO);
     let guard = place.write("a").unwrap();
     assert!(began.elapsed() >= SHORT, "{:?}", began.elapsed());
-    assert!(!guard.abandoned());
+    assert!(!guard.was_abandoned());
 }
 
 pub(crate) fn downgraded_guard_keeps_its_time(place: &Place) {

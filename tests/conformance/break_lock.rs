@@ -47,7 +47,7 @@ pub(crate) fn broken_lock_is_the_next_holders(place: &Place) {
     assert_eq!(place.inspect("a").unwrap().state, LockState::Free);
 
     let next = other.try_lock("a").unwrap().expect("it is free");
-    assert!(next.abandoned());
+    assert!(next.was_abandoned());
     assert!(next.fencing_token() > guard.fencing_token());
     assert_broken(&guard);
     drop(guard);
@@ -55,7 +55,7 @@ pub(crate) fn broken_lock_is_the_next_holders(place: &Place) {
     next.verify().unwrap();
     assert!(place.try_lock("a").unwrap().is_none());
     next.unlock().unwrap();
-    assert!(!place.lock("a").unwrap().abandoned());
+    assert!(!place.lock("a").unwrap().was_abandoned());
 }
 
 pub(crate) fn next_renewal_tells_the_holder(place: &Place) {
@@ -68,7 +68,12 @@ pub(crate) fn next_renewal_tells_the_holder(place: &Place) {
     assert_eq!(lost.reason, LostReason::Broken);
     assert!(matches!(guard.check(), Err(Error::Lost { .. })));
     // The thread that holds it could take it again.
-    assert!(lock.try_lock("a").unwrap().expect("it is free").abandoned());
+    assert!(
+        lock.try_lock("a")
+            .unwrap()
+            .expect("it is free")
+            .was_abandoned()
+    );
 }
 
 pub(crate) fn unlock_tells_the_holder(place: &Place) {
@@ -94,9 +99,9 @@ pub(crate) fn token_of_a_broken_lock_is_counted_up(place: &Place) {
 
 pub(crate) fn break_of_a_free_lock_takes_it_from_nobody(place: &Place) {
     assert_eq!(place.break_lock("a").unwrap(), []);
-    assert!(!place.lock("a").unwrap().abandoned());
+    assert!(!place.lock("a").unwrap().was_abandoned());
     assert_eq!(place.break_lock("a").unwrap(), []);
-    assert!(!place.lock("a").unwrap().abandoned());
+    assert!(!place.lock("a").unwrap().was_abandoned());
     let guard = place.lock("a").unwrap();
     assert_eq!(place.break_lock("a").unwrap().len(), 1);
     assert_eq!(place.break_lock("a").unwrap(), []);
@@ -110,7 +115,7 @@ pub(crate) fn break_of_a_free_lock_takes_it_from_nobody(place: &Place) {
 }
 
 pub(crate) fn break_leaves_other_locks_alone(place: &Place) {
-    let other = place.namespace("other").unwrap();
+    let other = place.with_namespace("other").unwrap();
     let guards = [place.lock("b").unwrap(), other.lock("a").unwrap()];
     let guard = place.lock("a").unwrap();
     place.break_lock("a").unwrap();
@@ -124,20 +129,20 @@ pub(crate) fn break_ends_the_time_that_a_lock_is_kept(place: &Place) {
     guard.unlock().unwrap();
     assert_eq!(place.break_lock("a").unwrap(), []);
     let next = place.try_lock("a").unwrap().expect("it is free");
-    assert!(!next.abandoned(), "its holder had released it");
+    assert!(!next.was_abandoned(), "its holder had released it");
 }
 
 pub(crate) fn break_lets_in_who_waits(place: &Place) {
     let guard = place.lock("a").unwrap();
     let (other, waiters) = Waiters::of(place);
     thread::scope(|scope| {
-        let waits = scope.spawn(|| waits_for(&other).abandoned());
+        let waits = scope.spawn(|| waits_for(&other).was_abandoned());
         waiters.wait_for(1);
         place.break_lock("a").unwrap();
         assert!(waits.join().unwrap());
     });
     assert_broken(&guard);
-    assert!(!place.lock("a").unwrap().abandoned());
+    assert!(!place.lock("a").unwrap().was_abandoned());
 }
 
 pub(crate) fn broken_thread_leaves_the_lock_to_another_of_its_locker(place: &Place) {
@@ -146,7 +151,7 @@ pub(crate) fn broken_thread_leaves_the_lock_to_another_of_its_locker(place: &Pla
     let lock = lock.renew_every(Duration::from_millis(50)).build().unwrap();
     let guard = lock.lock("a").unwrap();
     thread::scope(|scope| {
-        let waits = scope.spawn(|| waits_for(&lock).abandoned());
+        let waits = scope.spawn(|| waits_for(&lock).was_abandoned());
         waiters.wait_for(1);
         place.break_lock("a").unwrap();
         // The guard isn't dropped, and the lock is free all the same.
@@ -190,7 +195,7 @@ pub(crate) fn broken_name_of_several_ends_their_guard(place: &Place) {
     let guard = lock.lock_all(&["a", "b", "c"]).unwrap();
     assert_eq!(place.break_lock("b").unwrap().len(), 1);
     let next = place.try_lock("b").unwrap().expect("it is free");
-    assert!(next.abandoned() && next.fencing_token() > guard.fencing_token());
+    assert!(next.was_abandoned() && next.fencing_token() > guard.fencing_token());
     assert_broken(&guard);
     drop(guard);
     // Its end releases the others, and leaves the next holder alone.

@@ -29,7 +29,7 @@ pub(crate) fn break_keeps_the_order_of_those_who_wait(place: &Place) {
             let (lock, tell) = (place.builder().build().unwrap(), tell.clone());
             scope.spawn(move || {
                 let guard = waits_for(&lock);
-                tell.send((number, guard.abandoned())).unwrap();
+                tell.send((number, guard.was_abandoned())).unwrap();
             });
             look_until(place, "a", |seen| seen.waiters.len() == number + 1);
         }

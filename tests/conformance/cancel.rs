@@ -27,7 +27,7 @@ fn ends(place: &Place, wait: impl FnOnce(&crosslock::Locker) -> Result<Option<Lo
     let token = CancelToken::new();
     // As in another process.
     let (other, waiters) = Waiters::of(place);
-    let other = other.cancelled_by(&token);
+    let other = other.with_cancel(&token);
     thread::scope(|scope| {
         let waiter = scope.spawn(|| wait(&other));
         waiters.wait_for(1);
@@ -40,7 +40,7 @@ fn ends(place: &Place, wait: impl FnOnce(&crosslock::Locker) -> Result<Option<Lo
     assert!(guard.is_held());
     guard.unlock().unwrap();
     let next = place.try_lock_for("a", PATIENCE).unwrap();
-    assert!(!next.expect("nobody waits any more").abandoned());
+    assert!(!next.expect("nobody waits any more").was_abandoned());
 }
 
 pub(crate) fn call_that_waits_ends(place: &Place) {
@@ -55,7 +55,7 @@ pub(crate) fn call_for_several_names_ends(place: &Place) {
     let guard = place.lock("b").unwrap();
     let token = CancelToken::new();
     let (other, waiters) = Waiters::of(place);
-    let other = other.cancelled_by(&token);
+    let other = other.with_cancel(&token);
     thread::scope(|scope| {
         let waiter = scope.spawn(|| other.lock_all(&["a", "b"]));
         waiters.wait_for(1);
@@ -73,7 +73,7 @@ pub(crate) fn call_for_several_names_ends(place: &Place) {
 pub(crate) fn thread_behind_another_ends(place: &Place) {
     let token = CancelToken::new();
     let (lock, seen) = Waiters::of(place);
-    let cancelled = lock.cancelled_by(&token);
+    let cancelled = lock.with_cancel(&token);
     let guard = lock.lock("a").unwrap();
     thread::scope(|scope| {
         // The guard's own locker has the turn.
@@ -93,7 +93,7 @@ pub(crate) fn thread_behind_another_ends(place: &Place) {
 
 pub(crate) fn later_call_ends_at_once(place: &Place) {
     let token = CancelToken::new();
-    let cancelled = place.cancelled_by(&token);
+    let cancelled = place.with_cancel(&token);
     let held = cancelled.lock("held").unwrap();
     token.cancel();
     assert!(token.is_cancelled());
@@ -112,7 +112,7 @@ pub(crate) fn later_call_ends_at_once(place: &Place) {
 pub(crate) fn wrong_arguments_are_told_first(place: &Place) {
     let token = CancelToken::new();
     token.cancel();
-    let outcome = place.cancelled_by(&token).lock("");
+    let outcome = place.with_cancel(&token).lock("");
     assert!(matches!(outcome, Err(Error::InvalidName { .. })));
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn pauses_between_attempts_end(place: &Place) {
     let builder = builder.attempts(9).backoff(minute, minute, 0.0);
     let guard = place.lock("a").unwrap();
     let token = CancelToken::new();
-    let other = builder.build().unwrap().cancelled_by(&token);
+    let other = builder.build().unwrap().with_cancel(&token);
     thread::scope(|scope| {
         let waiter = scope.spawn(|| other.lock("a"));
         waiters.wait_for(1);

@@ -11,7 +11,7 @@ use crate::waiters::Waiters;
 pub(crate) fn lock_with_a_value_ends(place: &Place) {
     let token = CancelToken::new();
     let (lock, waiters) = Waiters::of(place);
-    let mutex = lock.cancelled_by(&token).mutex("a", 1_u64).unwrap();
+    let mutex = lock.with_cancel(&token).mutex("a", 1_u64).unwrap();
     let guard = lock.mutex("a", 1_u64).unwrap();
     let guard = guard.lock().unwrap();
     thread::scope(|scope| {
@@ -20,7 +20,7 @@ pub(crate) fn lock_with_a_value_ends(place: &Place) {
         token.cancel();
         assert_cancelled(waiter.join().expect("no panic"));
     });
-    assert_cancelled(mutex.get());
+    assert_cancelled(mutex.peek());
     assert_cancelled(mutex.remove());
     drop(guard);
 }

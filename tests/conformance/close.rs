@@ -62,16 +62,16 @@ pub(crate) fn locks_are_free_and_their_guards_know(place: &Place) {
     drop(unasked);
     for guard in free {
         let guard = guard.expect("it was released");
-        assert!(!guard.abandoned());
+        assert!(!guard.was_abandoned());
         guard.verify().unwrap();
     }
 }
 
 pub(crate) fn waits_end_in_all_namespaces(place: &Place) {
     let (lock, seen) = Waiters::of(place);
-    let apart = lock.namespace("apart").unwrap();
+    let apart = lock.with_namespace("apart").unwrap();
     let _guards = [place.lock("a").unwrap(), lock.lock("b").unwrap()];
-    let _apart = place.namespace("apart").unwrap();
+    let _apart = place.with_namespace("apart").unwrap();
     let _apart = _apart.lock("a").unwrap();
     thread::scope(|scope| {
         let waiters = [
@@ -121,7 +121,7 @@ pub(crate) fn waiters_of_others_are_served(place: &Place) {
         waiters.wait_for(1);
         close_in_time(&lock);
         let served = waiter.join().expect("no panic").unwrap();
-        assert!(!served.expect("it is its turn").abandoned());
+        assert!(!served.expect("it is its turn").was_abandoned());
     });
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn downgraded_writer_reads_with_others(place: &Place) {
         let (token, lost) = (writing.fencing_token(), writing.lost().clone());
         let reading = writing.downgrade().unwrap();
         assert!(reading.fencing_token() > token);
-        assert_eq!((reading.name(), reading.abandoned()), ("a", false));
+        assert_eq!((reading.name(), reading.was_abandoned()), ("a", false));
         reading.verify().unwrap();
         let end = lost.recv_timeout(PATIENCE);
         assert_eq!(end, Err(RecvTimeoutError::Disconnected));
@@ -28,7 +28,7 @@ pub(crate) fn downgraded_writer_reads_with_others(place: &Place) {
         reading.unlock().unwrap();
         assert!(place.try_write("a").unwrap().is_none());
         drop(with_it);
-        assert!(!place.write("a").unwrap().abandoned());
+        assert!(!place.write("a").unwrap().was_abandoned());
     }
 }
 

@@ -67,8 +67,8 @@ pub(crate) fn names_do_not_block_each_other(lock: &Locker) {
 
 pub(crate) fn namespaces_are_apart(lock: &Locker) {
     let (a, b) = (
-        lock.namespace("apart-a").unwrap(),
-        lock.namespace("apart-b").unwrap(),
+        lock.with_namespace("apart-a").unwrap(),
+        lock.with_namespace("apart-b").unwrap(),
     );
     let of_a = a.lock("x").unwrap();
     let of_b = b.try_lock("x").unwrap().expect("another namespace");
@@ -78,7 +78,7 @@ pub(crate) fn namespaces_are_apart(lock: &Locker) {
     assert!(b.try_lock("x").unwrap().is_none());
     // The same one, however it was come by.
     assert!(
-        lock.namespace("apart-b")
+        lock.with_namespace("apart-b")
             .unwrap()
             .try_lock("x")
             .unwrap()
@@ -90,7 +90,7 @@ pub(crate) fn namespaces_are_apart(lock: &Locker) {
 pub(crate) fn empty_namespace_is_one_like_any_other(place: &Place) {
     // Names of their own, because every memory: locker of this process shares the empty namespace.
     let name = format!("plain-{}", place.url);
-    let plain = place.namespace("").unwrap();
+    let plain = place.with_namespace("").unwrap();
     let guard = plain.lock(&name).unwrap();
     guard.verify().unwrap();
     assert!(plain.try_lock(&name).unwrap().is_none());
@@ -99,7 +99,7 @@ pub(crate) fn empty_namespace_is_one_like_any_other(place: &Place) {
     assert!(place.try_lock(&name).unwrap().is_some());
     guard.unlock().unwrap();
     let guard = built.try_lock(&name).unwrap().expect("it was released");
-    assert!(!guard.abandoned());
+    assert!(!guard.was_abandoned());
 }
 
 pub(crate) fn cycles_in_a_tight_loop_always_find_the_lock_free(lock: &Locker) {
@@ -107,7 +107,7 @@ pub(crate) fn cycles_in_a_tight_loop_always_find_the_lock_free(lock: &Locker) {
     for cycle in 0..1000 {
         let guard = lock.try_lock("loop").unwrap();
         let guard = guard.unwrap_or_else(|| panic!("cycle {cycle} finds it taken"));
-        assert!(!guard.abandoned(), "cycle {cycle}");
+        assert!(!guard.was_abandoned(), "cycle {cycle}");
         if let Err(error) = guard.unlock() {
             let most = Duration::from_millis(400);
             return watch.assert_late(most, most, error);

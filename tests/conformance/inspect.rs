@@ -138,7 +138,7 @@ pub(crate) fn lease_that_ran_out_is_not_seen(place: &Place) {
     assert!(seen.state == LockState::Exclusive || !guard.is_held());
     std::mem::forget(guard);
     assert_free(&look_until(place, "a", |seen| seen.holders.is_empty()));
-    assert!(place.lock("a").unwrap().abandoned());
+    assert!(place.lock("a").unwrap().was_abandoned());
 }
 
 pub(crate) fn kept_lock_is_seen_as_kept(place: &Place) {
@@ -175,7 +175,7 @@ pub(crate) fn each_of_several_names_is_seen(place: &Place) {
 
 pub(crate) fn names_and_namespaces_are_told_apart(place: &Place) {
     let _guard = place.lock("a").unwrap();
-    let other = place.namespace("other").unwrap();
+    let other = place.with_namespace("other").unwrap();
     assert_free(&other.inspect("a").unwrap());
     for name in ["A", "a ", "a/", "{a}"] {
         assert_free(&place.inspect(name).unwrap());

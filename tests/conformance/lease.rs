@@ -55,9 +55,9 @@ pub(crate) fn assert_renewed(place: &Place, begin: impl FnOnce() -> LockGuard, t
         // Its renewals may have been too late.
         return watch.assert_late(ttl / 2, ttl, error);
     }
-    assert!(guard.lost().is_empty());
+    assert!(guard.lost().is_empty() && guard.wait_lost(Duration::ZERO).is_none());
     guard.unlock().unwrap();
-    assert!(!place.lock("a").unwrap().abandoned());
+    assert!(!place.lock("a").unwrap().was_abandoned());
 }
 
 pub(crate) fn lease_that_is_not_renewed_is_lost(place: &Place) {
@@ -66,8 +66,11 @@ pub(crate) fn lease_that_is_not_renewed_is_lost(place: &Place) {
     let watch = Stopwatch::start();
     let guard = lock.lock("a").unwrap();
     assert!(guard.remaining() <= ttl);
-    let lost = guard.lost().recv_timeout(PATIENCE).unwrap();
+    let waited = guard.wait_lost(PATIENCE).expect("it is lost");
     let elapsed = watch.assert_within(ttl);
+    let lost = guard.lost().try_recv().expect("its message is there");
+    assert_eq!((&waited.name, waited.reason), (&lost.name, lost.reason));
+    assert!(guard.wait_lost(Duration::ZERO).is_some());
     assert_eq!(
         (lost.name.as_str(), lost.reason),
         ("a", LostReason::Expired)
@@ -123,7 +126,7 @@ pub(crate) fn max_hold_ends_renewal(place: &Place) {
     assert!(elapsed >= MAX_HOLD, "lost too early, after {elapsed:?}");
     assert_lost(&guard);
     let next = place.try_lock_for("a", PATIENCE).unwrap();
-    assert!(next.expect("the lease ran out").abandoned());
+    assert!(next.expect("the lease ran out").was_abandoned());
 }
 
 pub(crate) fn forgotten_guard_ends_with_its_ttl_and_is_told_to_the_next_holder_once(place: &Place) {
@@ -131,22 +134,22 @@ pub(crate) fn forgotten_guard_ends_with_its_ttl_and_is_told_to_the_next_holder_o
     let holder = without_renewal(place, ttl);
     let watch = Stopwatch::start();
     let guard = holder.lock("a").unwrap();
-    assert!(!guard.abandoned());
+    assert!(!guard.was_abandoned());
     std::mem::forget(guard);
 
     let next = place.lock("a").unwrap();
     let elapsed = watch.assert_within(place.most(ttl));
-    assert!(next.abandoned());
+    assert!(next.was_abandoned());
     assert!(
         elapsed >= place.least(ttl) - CLOCK_SKEW,
         "taken too early, after {elapsed:?}"
     );
     next.unlock().unwrap();
-    assert!(!place.lock("a").unwrap().abandoned());
+    assert!(!place.lock("a").unwrap().was_abandoned());
 }
 
 pub(crate) fn clean_release_is_no_abandonment(lock: &Locker) {
-    assert!(!lock.lock("a").unwrap().abandoned());
+    assert!(!lock.lock("a").unwrap().was_abandoned());
     lock.lock("a").unwrap().unlock().unwrap();
-    assert!(!lock.lock("a").unwrap().abandoned());
+    assert!(!lock.lock("a").unwrap().was_abandoned());
 }

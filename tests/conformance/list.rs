@@ -46,7 +46,7 @@ pub(crate) fn prefix_has_no_special_characters(place: &Place) {
 }
 
 pub(crate) fn namespaces_are_listed_apart(place: &Place) {
-    let [own, longer] = ["list", "list-more"].map(|one| place.namespace(one).unwrap());
+    let [own, longer] = ["list", "list-more"].map(|one| place.with_namespace(one).unwrap());
     let _guards = [own.lock("a").unwrap(), longer.lock("b").unwrap()];
     assert_eq!(listed(&own, ""), ["a"]);
     assert_eq!(listed(&longer, ""), ["b"]);

@@ -196,9 +196,9 @@ for_every_engine! {
             adopted_lease_is_renewed
             threads_that_wait_are_not_disturbed
             several_names_are_passed_on_together
-            ticket_of_a_lost_guard_adopts_nothing
+            lost_guard_gives_no_ticket
             lease_that_was_broken_is_not_adopted
-            ticket_of_another_lock_is_refused_and_still_good
+            ticket_of_another_namespace_is_refused_and_still_good
             closed_locker_adopts_nothing_and_leaves_the_ticket
         }
         #[cfg(feature = "value")]
@@ -237,6 +237,7 @@ for_every_engine! {
             names_of_values_are_checked
             update_stores_and_gives_what_its_closure_does
             update_of_a_lock_that_is_lost_meanwhile_says_so
+            update_that_fails_changes_nothing_and_abandons_nothing
             update_that_panics_changes_nothing_and_is_told
             clones_are_one_lock_and_value
             value_is_stored_at_once_by_a_release_that_leaves_the_lock_taken

@@ -45,7 +45,7 @@ pub(crate) fn value_starts_as_init_and_is_stored_by_unlock_and_by_drop(place: &P
     let guard = here.lock().unwrap();
     assert_eq!(*guard, 9);
     // Another init changes nothing.
-    assert_eq!(place.mutex("a", 1).unwrap().get().unwrap(), 9);
+    assert_eq!(place.mutex("a", 1).unwrap().peek().unwrap(), 9);
 }
 
 pub(crate) fn value_that_was_not_borrowed_mutably_is_not_stored(lock: &Locker) {
@@ -55,12 +55,12 @@ pub(crate) fn value_that_was_not_borrowed_mutably_is_not_stored(lock: &Locker) {
     assert_eq!(*guard, 8);
     counter.remove().unwrap();
     drop(guard);
-    assert_eq!(counter.get().unwrap(), 7);
+    assert_eq!(counter.peek().unwrap(), 7);
     let mut guard = counter.lock().unwrap();
     counter.remove().unwrap();
     *guard = 9;
     drop(guard);
-    assert_eq!(counter.get().unwrap(), 9);
+    assert_eq!(counter.peek().unwrap(), 9);
 }
 
 pub(crate) fn discarded_change_is_not_stored(lock: &Locker) {
@@ -80,9 +80,12 @@ pub(crate) fn panic_discards_the_change_and_is_told(lock: &Locker) {
     }));
     assert!(panicked.is_err());
     let guard = counter.try_lock().unwrap().expect("it was released");
-    assert_eq!((*guard, MutexGuard::lease(&guard).abandoned()), (7, true));
+    assert_eq!(
+        (*guard, MutexGuard::lease(&guard).was_abandoned()),
+        (7, true)
+    );
     drop(guard);
-    assert!(!MutexGuard::lease(&counter.lock().unwrap()).abandoned());
+    assert!(!MutexGuard::lease(&counter.lock().unwrap()).was_abandoned());
 }
 
 pub(crate) fn change_that_is_made_while_unwinding_is_stored(lock: &Locker) {
@@ -99,25 +102,28 @@ pub(crate) fn change_that_is_made_while_unwinding_is_stored(lock: &Locker) {
     }));
     assert!(panicked.is_err());
     let guard = counter.lock().unwrap();
-    assert_eq!((*guard, MutexGuard::lease(&guard).abandoned()), (8, false));
+    assert_eq!(
+        (*guard, MutexGuard::lease(&guard).was_abandoned()),
+        (8, false)
+    );
 }
 
 pub(crate) fn value_is_read_and_removed_without_locking(lock: &Locker) {
     let counter = counter(lock);
-    assert_eq!(counter.get().unwrap(), 7);
+    assert_eq!(counter.peek().unwrap(), 7);
     counter.remove().unwrap();
     let mut guard = counter.lock().unwrap();
     *guard = 8;
-    assert_eq!(counter.get().unwrap(), 7);
+    assert_eq!(counter.peek().unwrap(), 7);
     drop(guard);
     let _guard = counter.lock().unwrap();
-    assert_eq!(counter.get().unwrap(), 8);
+    assert_eq!(counter.peek().unwrap(), 8);
     counter.remove().unwrap();
-    assert_eq!(counter.get().unwrap(), 7);
+    assert_eq!(counter.peek().unwrap(), 7);
 }
 
 pub(crate) fn values_of_names_and_namespaces_are_apart(lock: &Locker) {
-    let other = lock.namespace("values-apart").unwrap();
+    let other = lock.with_namespace("values-apart").unwrap();
     let counters = [
         lock.mutex("a", 0u64).unwrap(),
         lock.mutex("a:value", 0).unwrap(),
@@ -127,7 +133,7 @@ pub(crate) fn values_of_names_and_namespaces_are_apart(lock: &Locker) {
         *counter.lock().unwrap() = value;
     }
     for (counter, value) in counters.iter().zip(1..) {
-        assert_eq!(counter.get().unwrap(), value);
+        assert_eq!(counter.peek().unwrap(), value);
     }
 }
 
@@ -175,7 +181,7 @@ pub(crate) fn guard_tells_what_that_of_a_lock_does(lock: &Locker) {
     let counter = counter(lock);
     let guard = counter.lock().unwrap();
     let lease = MutexGuard::lease(&guard);
-    assert_eq!((lease.name(), lease.abandoned()), ("a", false));
+    assert_eq!((lease.name(), lease.was_abandoned()), ("a", false));
     assert!(lease.is_held() && lease.remaining() > Duration::ZERO);
     lease.check().unwrap();
     lease.verify().unwrap();
@@ -211,7 +217,7 @@ pub(crate) fn lost_lease_stores_nothing(place: &Place) {
         let before = *stale;
         *stale = 100;
         let mut guard = next.lock().unwrap();
-        assert!(MutexGuard::lease(&guard).abandoned());
+        assert!(MutexGuard::lease(&guard).was_abandoned());
         assert_eq!(*guard, before);
         *guard += 1;
         assert!(!MutexGuard::lease(&stale).is_held());
@@ -222,7 +228,7 @@ pub(crate) fn lost_lease_stores_nothing(place: &Place) {
             assert!(matches!(outcome, Err(Error::Lost { .. })), "{outcome:?}");
         }
         MutexGuard::unlock(guard).unwrap();
-        assert_eq!(next.get().unwrap(), before + 1);
+        assert_eq!(next.peek().unwrap(), before + 1);
     }
 }
 
@@ -234,7 +240,7 @@ pub(crate) fn lost_lease_stores_nothing_although_nobody_came(place: &Place) {
     lost.recv_timeout(PATIENCE).unwrap();
     let outcome = MutexGuard::unlock(stale);
     assert!(matches!(outcome, Err(Error::Lost { .. })), "{outcome:?}");
-    assert_eq!(counter(place).get().unwrap(), 7);
+    assert_eq!(counter(place).peek().unwrap(), 7);
 }
 
 pub(crate) fn mutex_is_held_until_a_given_moment(place: &Place) {
@@ -271,7 +277,10 @@ pub(crate) fn renewal_keeps_a_value_for_several_ttls(place: &Place) {
         return watch.assert_late(ttl / 2, ttl, error);
     }
     let guard = renewed.lock().unwrap();
-    assert_eq!((*guard, MutexGuard::lease(&guard).abandoned()), (8, false));
+    assert_eq!(
+        (*guard, MutexGuard::lease(&guard).was_abandoned()),
+        (8, false)
+    );
 }
 
 pub(crate) fn threads_lose_no_change(place: &Place) {
@@ -313,7 +322,7 @@ pub(crate) fn names_of_values_are_checked(lock: &Locker) {
     }
     let name = "🔒".repeat(128);
     *lock.mutex(&name, 0).unwrap().lock().unwrap() = 1;
-    assert_eq!(lock.mutex(&name, 0).unwrap().get().unwrap(), 1);
+    assert_eq!(lock.mutex(&name, 0).unwrap().peek().unwrap(), 1);
 }
 
 pub(crate) fn update_stores_and_gives_what_its_closure_does(place: &Place) {
@@ -323,12 +332,12 @@ pub(crate) fn update_stores_and_gives_what_its_closure_does(place: &Place) {
         format!("{count}")
     });
     assert_eq!(text.unwrap(), "8");
-    assert_eq!(there.get().unwrap(), 8);
+    assert_eq!(there.peek().unwrap(), 8);
     there.set(100).unwrap();
-    assert_eq!(here.get().unwrap(), 100);
+    assert_eq!(here.peek().unwrap(), 100);
     let guard = here.try_lock().unwrap().expect("it was released");
     assert_eq!(
-        (*guard, MutexGuard::lease(&guard).abandoned()),
+        (*guard, MutexGuard::lease(&guard).was_abandoned()),
         (100, false)
     );
 }
@@ -341,7 +350,26 @@ pub(crate) fn update_of_a_lock_that_is_lost_meanwhile_says_so(place: &Place) {
         "done"
     });
     assert!(matches!(outcome, Err(Error::Lost { .. })), "{outcome:?}");
-    assert_eq!(careless.get().unwrap(), 7);
+    assert_eq!(careless.peek().unwrap(), 7);
+}
+
+pub(crate) fn update_that_fails_changes_nothing_and_abandons_nothing(place: &Place) {
+    let counter = counter(place);
+    let failed = counter.try_update(|count| {
+        *count = 100;
+        Err::<(), Box<dyn std::error::Error>>("on purpose".into())
+    });
+    assert!(failed.is_err());
+    let guard = counter.try_lock().unwrap().expect("it was released");
+    let abandoned = MutexGuard::lease(&guard).was_abandoned();
+    assert_eq!((*guard, abandoned), (7, false));
+    drop(guard);
+    let done = counter.try_update(|count| {
+        *count += 1;
+        Ok::<_, Box<dyn std::error::Error>>("done")
+    });
+    assert_eq!(done.unwrap(), "done");
+    assert_eq!(counter.peek().unwrap(), 8);
 }
 
 pub(crate) fn update_that_panics_changes_nothing_and_is_told(lock: &Locker) {
@@ -354,7 +382,10 @@ pub(crate) fn update_that_panics_changes_nothing_and_is_told(lock: &Locker) {
     }));
     assert!(panicked.is_err());
     let guard = counter.try_lock().unwrap().expect("it was released");
-    assert_eq!((*guard, MutexGuard::lease(&guard).abandoned()), (7, true));
+    assert_eq!(
+        (*guard, MutexGuard::lease(&guard).was_abandoned()),
+        (7, true)
+    );
 }
 
 pub(crate) fn clones_are_one_lock_and_value(lock: &Locker) {
@@ -364,7 +395,7 @@ pub(crate) fn clones_are_one_lock_and_value(lock: &Locker) {
             scope.spawn(move || (0..10).for_each(|_| counter.update(|count| *count += 1).unwrap()));
         }
     });
-    assert_eq!(counter.get().unwrap(), 47);
+    assert_eq!(counter.peek().unwrap(), 47);
     let (guard, clone) = (counter.lock().unwrap(), counter.clone());
     assert!(clone.try_lock().unwrap().is_none());
     drop(guard);
@@ -376,6 +407,6 @@ pub(crate) fn value_is_stored_at_once_by_a_release_that_leaves_the_lock_taken(lo
     MutexGuard::lease(&guard).at_least_for(Duration::from_secs(300));
     *guard = 8;
     MutexGuard::unlock(guard).unwrap();
-    assert_eq!(counter.get().unwrap(), 8);
+    assert_eq!(counter.peek().unwrap(), 8);
     assert!(counter.try_lock().unwrap().is_none());
 }

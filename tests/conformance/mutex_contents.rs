@@ -31,10 +31,10 @@ pub(crate) fn value_of_another_type_is_corrupt_and_stays(place: &Place) {
     assert_corrupt(number.try_lock());
     assert_corrupt(number.try_lock_for(PATIENCE));
     assert_corrupt(number.try_lock_until(Instant::now() + PATIENCE));
-    assert_corrupt(number.get());
+    assert_corrupt(number.peek());
     let guard = text.try_lock().unwrap().expect("nobody holds it");
     assert_eq!(
-        (&**guard, MutexGuard::lease(&guard).abandoned()),
+        (&**guard, MutexGuard::lease(&guard).was_abandoned()),
         ("no number", false)
     );
     drop(guard);
@@ -60,7 +60,7 @@ pub(crate) fn value_that_can_not_be_written_is_not_stored(lock: &Locker) {
     let outcome = MutexGuard::unlock(guard);
     assert!(matches!(outcome, Err(Error::InvalidValue { .. })));
     let mut guard = map.try_lock().unwrap().expect("it was released");
-    assert!(guard.is_empty() && !MutexGuard::lease(&guard).abandoned());
+    assert!(guard.is_empty() && !MutexGuard::lease(&guard).was_abandoned());
     *guard = bad;
     drop(guard);
     assert!(map.try_lock().unwrap().expect("it was released").is_empty());
@@ -74,12 +74,12 @@ pub(crate) fn float_that_is_no_number_is_not_stored(lock: &Locker) {
     *guard = f64::INFINITY;
     let outcome = MutexGuard::unlock(guard);
     assert!(matches!(outcome, Err(Error::InvalidValue { .. })));
-    assert!((number.get().unwrap() - 0.5_f64).abs() < f64::EPSILON);
+    assert!((number.peek().unwrap() - 0.5_f64).abs() < f64::EPSILON);
     number.remove().unwrap();
     // As the docs of `Mutex` say.
     let perhaps = lock.mutex("a", Some(0.5)).unwrap();
     perhaps.set(Some(f64::NAN)).unwrap();
-    assert_eq!(perhaps.get().unwrap(), None);
+    assert_eq!(perhaps.peek().unwrap(), None);
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -98,14 +98,14 @@ pub(crate) fn values_come_back_as_they_were(lock: &Locker) {
     let mutex = lock.mutex("config", Config::default()).unwrap();
     mutex.lock().unwrap().clone_from(&config);
     assert_eq!(*mutex.lock().unwrap(), config);
-    assert_eq!(mutex.get().unwrap(), config);
+    assert_eq!(mutex.peek().unwrap(), config);
     let extreme = lock.mutex("extreme", 0).unwrap();
     *extreme.lock().unwrap() = u64::MAX;
     assert_eq!(*extreme.lock().unwrap(), u64::MAX);
     // Nothing is a value, too.
     let nothing = lock.mutex("nothing", Some(1u8)).unwrap();
     *nothing.lock().unwrap() = None;
-    assert_eq!(nothing.get().unwrap(), None);
+    assert_eq!(nothing.peek().unwrap(), None);
 }
 
 pub(crate) fn numbers_come_back_exactly(lock: &Locker) {
@@ -116,7 +116,7 @@ pub(crate) fn numbers_come_back_exactly(lock: &Locker) {
         .collect();
     let mutex = lock.mutex("numbers", Vec::new()).unwrap();
     mutex.lock().unwrap().clone_from(&numbers);
-    for (read, stored) in mutex.get().unwrap().iter().zip(&numbers) {
+    for (read, stored) in mutex.peek().unwrap().iter().zip(&numbers) {
         assert_eq!(read, stored);
     }
 }
@@ -165,7 +165,7 @@ pub(crate) fn field_and_type_of_a_value_that_does_not_fit_are_told_and_its_conte
         ),
     ] {
         any.set(stored).unwrap();
-        let error = config.get().err().expect("it is no config").to_string();
+        let error = config.peek().err().expect("it is no config").to_string();
         assert!(error.contains("::Tries` doesn't fit it: "), "{error}");
         assert!(error.contains(expected), "{error}");
         assert!(!error.contains("hunter2"), "{error}");
@@ -178,8 +178,8 @@ pub(crate) fn value_of_another_type_is_not_updated(lock: &Locker) {
     let counter = counter(lock);
     assert_corrupt(counter.update(|_| panic!("it can't be read")));
     assert_corrupt(counter.set(8));
-    assert_eq!(text.get().unwrap(), "other");
+    assert_eq!(text.peek().unwrap(), "other");
     counter.remove().unwrap();
     counter.set(8).unwrap();
-    assert_eq!(counter.get().unwrap(), 8);
+    assert_eq!(counter.peek().unwrap(), 8);
 }

@@ -168,7 +168,7 @@ pub(crate) fn odd_names_are_all_different_locks(place: &Place) {
     for name in &names {
         let guard = place.try_lock(name).unwrap();
         let guard = guard.unwrap_or_else(|| panic!("{name:?} is still taken"));
-        assert!(!guard.abandoned(), "{name:?}");
+        assert!(!guard.was_abandoned(), "{name:?}");
     }
 }
 
@@ -205,13 +205,13 @@ pub(crate) fn names_out_of_bounds_are_rejected_by_every_call(lock: &Locker) {
 
 pub(crate) fn bad_namespaces_are_rejected(lock: &Locker) {
     for bad in [" ", "a b", "a:b", "{a}", "a/b", "ä", "a\0", &"n".repeat(65)] {
-        match lock.namespace(bad) {
+        match lock.with_namespace(bad) {
             Err(Error::InvalidOption { option, .. }) => assert_eq!(option, "namespace"),
             other => panic!("{bad:?}: {other:?}"),
         }
     }
     for good in ["A-z_0.9", &"n".repeat(64)] {
-        let lock = lock.namespace(good).unwrap();
+        let lock = lock.with_namespace(good).unwrap();
         lock.lock("a").unwrap().unlock().unwrap();
     }
 }

@@ -78,7 +78,7 @@ impl Drop for End<'_> {
 /// Nobody has "a", and nobody waits for it.
 fn assert_free(place: &Place) {
     let guard = place.try_lock_for("a", PATIENCE).unwrap();
-    assert!(!guard.expect("nobody has it").abandoned());
+    assert!(!guard.expect("nobody has it").was_abandoned());
     let seen = place.inspect("a").unwrap();
     assert!(
         seen.holders.is_empty() && seen.waiters.is_empty(),
@@ -145,7 +145,7 @@ pub(crate) fn calls_that_give_up_beside_threads_that_loop_leave_nothing(place: &
             wait_briefly(&lock, timeout);
             drop(lock.try_lock("a").unwrap());
             let token = CancelToken::new();
-            let own = lock.cancelled_by(&token);
+            let own = lock.with_cancel(&token);
             thread::scope(|scope| {
                 let waits = scope.spawn(move || own.lock("a").map(drop));
                 turns.pass(call / 2);

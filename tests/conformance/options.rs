@@ -90,8 +90,8 @@ const GOOD: &[Change] = &[
     |b| b.backoff(SECOND, SECOND, 1.0),
     |b| b.attempts(1),
     |b| b.attempts(u32::MAX),
-    |b| b.unavailable_for(Duration::ZERO),
-    |b| b.unavailable_for(Duration::MAX),
+    |b| b.outage_timeout(Duration::ZERO),
+    |b| b.outage_timeout(Duration::MAX),
     |b| b.connect_timeout(60 * SECOND),
     |b| b.io_timeout(60 * SECOND),
 ];

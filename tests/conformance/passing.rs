@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use crosslock::{Error, Locker, LostReason, OwnerTicket, Result};
+use crosslock::{Error, LeaseTicket, Locker, LostReason, Result};
 
 use crate::lease::assert_renewed;
 use crate::waiters::Waiters;
@@ -26,39 +26,39 @@ pub(crate) fn lease_goes_on_with_a_token_above(place: &Place) {
     let guard = place.lock("a").unwrap();
     let token = guard.fencing_token();
     let lost = guard.lost().clone();
-    let ticket = guard.into_owner();
+    let ticket = guard.into_ticket().expect("a ticket");
     assert!(lost.recv().is_err(), "it isn't lost");
     assert!(place.try_lock("a").unwrap().is_none());
-    let ticket: OwnerTicket = ticket.as_secret().parse().unwrap();
-    let guard = place.adopt(ticket.name(), &ticket).unwrap();
+    let ticket: LeaseTicket = ticket.to_secret().parse().unwrap();
+    let guard = place.adopt(&ticket).unwrap();
     assert!(guard.fencing_token() > token);
-    assert!(!guard.abandoned());
+    assert!(!guard.was_abandoned());
     assert!(guard.is_held());
     guard.verify().unwrap();
     assert!(other(place).try_lock("a").unwrap().is_none());
     let token = guard.fencing_token();
     guard.unlock().unwrap();
     let next = other(place).try_lock("a").unwrap().expect("it is free");
-    assert!(next.fencing_token() > token && !next.abandoned());
+    assert!(next.fencing_token() > token && !next.was_abandoned());
 }
 
 pub(crate) fn ticket_is_used_once(place: &Place) {
-    let ticket = place.lock("a").unwrap().into_owner();
-    let again: OwnerTicket = ticket.as_secret().parse().unwrap();
-    let guard = place.adopt("a", &ticket).unwrap();
-    assert_lost(place.adopt("a", &ticket));
-    assert_lost(place.adopt("a", again));
+    let ticket = place.lock("a").unwrap().into_ticket().expect("a ticket");
+    let again: LeaseTicket = ticket.to_secret().parse().unwrap();
+    let guard = place.adopt(&ticket).unwrap();
+    assert_lost(place.adopt(&ticket));
+    assert_lost(place.adopt(again));
     guard.verify().unwrap();
     guard.unlock().unwrap();
-    assert_lost(place.adopt("a", ticket));
+    assert_lost(place.adopt(ticket));
     assert!(place.try_lock("a").unwrap().is_some());
 }
 
 pub(crate) fn ticket_is_used_once_by_many_threads(place: &Place) {
     for _ in 0..20 {
-        let ticket = place.lock("a").unwrap().into_owner();
+        let ticket = place.lock("a").unwrap().into_ticket().expect("a ticket");
         let adopted = thread::scope(|scope| {
-            let adopt = || scope.spawn(|| place.adopt("a", &ticket));
+            let adopt = || scope.spawn(|| place.adopt(&ticket));
             let threads = [(); 4].map(|()| adopt());
             threads.map(|thread| thread.join().expect("no panic").ok())
         });
@@ -70,8 +70,8 @@ pub(crate) fn ticket_is_used_once_by_many_threads(place: &Place) {
 pub(crate) fn adopted_lease_is_renewed(place: &Place) {
     let ttl = place.ttl(Duration::from_millis(300));
     let lock = place.builder().ttl(ttl).build().unwrap();
-    let ticket = lock.lock("a").unwrap().into_owner();
-    assert_renewed(place, || lock.adopt("a", ticket).unwrap(), ttl);
+    let ticket = lock.lock("a").unwrap().into_ticket().expect("a ticket");
+    assert_renewed(place, || lock.adopt(ticket).unwrap(), ttl);
 }
 
 pub(crate) fn threads_that_wait_are_not_disturbed(place: &Place) {
@@ -88,9 +88,9 @@ pub(crate) fn threads_that_wait_are_not_disturbed(place: &Place) {
             })
         });
         seen.wait_for(3);
-        let ticket = guard.into_owner();
+        let ticket = guard.into_ticket().expect("a ticket");
         thread::sleep(HOLD);
-        let guard = lock.adopt("a", ticket).unwrap();
+        let guard = lock.adopt(ticket).unwrap();
         thread::sleep(HOLD);
         guard.verify().unwrap();
         assert!(waiters.iter().all(|waiter| !waiter.is_finished()));
@@ -103,39 +103,44 @@ pub(crate) fn threads_that_wait_are_not_disturbed(place: &Place) {
 
 pub(crate) fn several_names_are_passed_on_together(place: &Place) {
     let guard = place.lock_all(&["b", "a"]).unwrap();
-    let (name, token) = (guard.name().to_owned(), guard.fencing_token());
-    let ticket: OwnerTicket = guard.into_owner().as_secret().parse().unwrap();
+    let token = guard.fencing_token();
+    let ticket: LeaseTicket = guard
+        .into_ticket()
+        .expect("a ticket")
+        .to_secret()
+        .parse()
+        .unwrap();
     for one in ["a", "b"] {
         assert!(place.try_lock(one).unwrap().is_none());
     }
-    let guard = place.adopt(&name, ticket).unwrap();
+    let guard = place.adopt(ticket).unwrap();
     assert!(guard.fencing_token() > token);
     guard.verify().unwrap();
     guard.unlock().unwrap();
     assert!(place.try_lock_all(&["a", "b"]).unwrap().is_some());
 }
 
-pub(crate) fn ticket_of_a_lost_guard_adopts_nothing(place: &Place) {
+pub(crate) fn lost_guard_gives_no_ticket(place: &Place) {
     let guard = place.lock("a").unwrap();
     place.break_lock("a").unwrap();
     assert!(guard.verify().is_err());
-    assert_lost(place.adopt("a", guard.into_owner()));
+    assert_lost(guard.into_ticket());
     let lock = other(place);
     let guard = lock.lock("a").unwrap();
     lock.close();
-    assert_lost(place.adopt("a", guard.into_owner()));
+    assert_lost(guard.into_ticket());
     assert!(place.try_lock("a").unwrap().is_some());
 }
 
 pub(crate) fn lease_that_was_broken_is_not_adopted(place: &Place) {
-    let ticket = place.lock("a").unwrap().into_owner();
+    let ticket = place.lock("a").unwrap().into_ticket().expect("a ticket");
     let next = thread::scope(|scope| {
         let waiter = scope.spawn(|| other(place).try_lock_for("a", PATIENCE));
         place.break_lock("a").unwrap();
         waiter.join().expect("no panic").unwrap()
     });
     let next = next.expect("it is free");
-    let outcome = place.adopt("a", ticket);
+    let outcome = place.adopt(ticket);
     assert!(matches!(
         outcome,
         Err(Error::Lost {
@@ -146,27 +151,22 @@ pub(crate) fn lease_that_was_broken_is_not_adopted(place: &Place) {
     next.verify().unwrap();
 }
 
-pub(crate) fn ticket_of_another_lock_is_refused_and_still_good(place: &Place) {
-    let ticket = place.lock("a").unwrap().into_owner();
-    let outcome = place.adopt("b", &ticket);
-    assert!(
-        matches!(outcome, Err(Error::InvalidName { .. })),
-        "{outcome:?}"
-    );
-    let outcome = place.namespace("other").unwrap().adopt("a", &ticket);
+pub(crate) fn ticket_of_another_namespace_is_refused_and_still_good(place: &Place) {
+    let ticket = place.lock("a").unwrap().into_ticket().expect("a ticket");
+    let outcome = place.with_namespace("other").unwrap().adopt(&ticket);
     let Err(Error::InvalidOption { option, reason, .. }) = outcome else {
         panic!("{outcome:?}")
     };
     assert_eq!(option, "ticket");
     assert!(reason.contains("namespace"), "{reason}");
-    place.adopt("a", &ticket).unwrap().unlock().unwrap();
+    place.adopt(&ticket).unwrap().unlock().unwrap();
 }
 
 pub(crate) fn closed_locker_adopts_nothing_and_leaves_the_ticket(place: &Place) {
-    let ticket = place.lock("a").unwrap().into_owner();
+    let ticket = place.lock("a").unwrap().into_ticket().expect("a ticket");
     let lock = other(place);
     lock.close();
-    let outcome = lock.adopt("a", &ticket);
+    let outcome = lock.adopt(&ticket);
     assert!(matches!(outcome, Err(Error::Cancelled { .. })));
-    place.adopt("a", &ticket).unwrap().unlock().unwrap();
+    place.adopt(&ticket).unwrap().unlock().unwrap();
 }

@@ -41,7 +41,7 @@ const _: () = {
 #[track_caller]
 fn assert_free(lock: &Locker, name: &str) {
     let guard = lock.try_lock(name).unwrap().expect("it was released");
-    assert!(!guard.abandoned(), "it was released in order");
+    assert!(!guard.was_abandoned(), "it was released in order");
 }
 
 /// Releases it. If the answer comes too late, as it may on a machine that was late, a thread of the locker sees to the rest.
@@ -83,7 +83,7 @@ pub(crate) fn panic_releases_and_is_told_to_the_next_holder_once(place: &Place) 
         for _ in 0..2 {
             panics_with(place, "a");
             let next = other.try_lock("a").unwrap().expect("it was released");
-            assert!(next.abandoned());
+            assert!(next.was_abandoned());
             assert!(next.fencing_token() > last);
             last = next.fencing_token();
         }
@@ -97,7 +97,7 @@ pub(crate) fn panic_is_told_to_the_thread_that_waits(place: &Place) {
     for waiting in [&hands_over, &other] {
         let guard = hands_over.lock("a").unwrap();
         let abandoned = thread::scope(|scope| {
-            let waiter = scope.spawn(|| waiting.lock("a").unwrap().abandoned());
+            let waiter = scope.spawn(|| waiting.lock("a").unwrap().was_abandoned());
             // Long enough to get into a line.
             thread::sleep(Duration::from_millis(50));
             let holder = scope.spawn(move || {
@@ -180,7 +180,7 @@ pub(crate) fn guard_outlives_its_locker(place: &Place) {
 
 pub(crate) fn clone_outlives_the_original(place: &Place) {
     let original = place.builder().build().unwrap();
-    let (clone, other) = (original.clone(), original.namespace("clone").unwrap());
+    let (clone, other) = (original.clone(), original.with_namespace("clone").unwrap());
     drop(original);
     let _guard = clone.lock("a").unwrap();
     assert!(place.try_lock("a").unwrap().is_none());

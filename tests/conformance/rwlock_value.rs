@@ -39,9 +39,9 @@ pub(crate) fn readers_read_what_a_writer_stored(place: &Place) {
         RwLockReadGuard::unlock(reader).unwrap();
     }
     *there.write().unwrap() += 1;
-    assert_eq!(here.get().unwrap(), 9);
+    assert_eq!(here.peek().unwrap(), 9);
     here.remove().unwrap();
-    assert_eq!(there.get().unwrap(), 7);
+    assert_eq!(there.peek().unwrap(), 7);
 }
 
 pub(crate) fn update_and_set_store_as_a_writer_and_clones_are_one(place: &Place) {
@@ -54,7 +54,12 @@ pub(crate) fn update_and_set_store_as_a_writer_and_clones_are_one(place: &Place)
     assert!(here.try_write().unwrap().is_none());
     drop(reader);
     there.update(|number| *number += 1).unwrap();
-    assert_eq!(config(place).get().unwrap(), 10);
+    let failed = there.try_update(|number| {
+        *number = 100;
+        Err::<(), Box<dyn std::error::Error>>("on purpose".into())
+    });
+    assert!(failed.is_err());
+    assert_eq!(config(place).peek().unwrap(), 10);
 }
 
 pub(crate) fn value_is_that_of_the_mutex(lock: &Locker) {
@@ -74,7 +79,7 @@ pub(crate) fn writer_that_changed_nothing_or_discards_stores_nothing(lock: &Lock
     let writing = config.write().unwrap();
     config.remove().unwrap();
     RwLockWriteGuard::unlock(writing).unwrap();
-    assert_eq!(config.get().unwrap(), 7);
+    assert_eq!(config.peek().unwrap(), 7);
     let mut writing = config.write().unwrap();
     *writing = 9;
     RwLockWriteGuard::discard(writing).unwrap();
@@ -86,7 +91,7 @@ pub(crate) fn downgraded_writer_reads_on_what_it_stored(place: &Place) {
     let mut writing = here.write().unwrap();
     *writing = 8;
     let reading = RwLockWriteGuard::downgrade(writing).unwrap();
-    assert_eq!((*reading, there.get().unwrap()), (8, 8));
+    assert_eq!((*reading, there.peek().unwrap()), (8, 8));
     assert!(there.try_write().unwrap().is_none());
     assert_eq!(*there.try_read().unwrap().expect("both read"), 8);
     RwLockReadGuard::lease(&reading).verify().unwrap();
@@ -95,7 +100,7 @@ pub(crate) fn downgraded_writer_reads_on_what_it_stored(place: &Place) {
     let writing = there.write().unwrap();
     there.remove().unwrap();
     let reading = RwLockWriteGuard::downgrade(writing).unwrap();
-    assert_eq!((*reading, there.get().unwrap()), (8, 7));
+    assert_eq!((*reading, there.peek().unwrap()), (8, 7));
 }
 
 pub(crate) fn lost_writer_stores_nothing(place: &Place) {
@@ -107,7 +112,7 @@ pub(crate) fn lost_writer_stores_nothing(place: &Place) {
         let before = *stale;
         *stale = 100;
         let mut next = config(place).write().unwrap();
-        assert!(RwLockWriteGuard::lease(&next).abandoned());
+        assert!(RwLockWriteGuard::lease(&next).was_abandoned());
         *next += 1;
         let outcome = if downgrades {
             RwLockWriteGuard::downgrade(stale).map(drop)
@@ -116,7 +121,7 @@ pub(crate) fn lost_writer_stores_nothing(place: &Place) {
         };
         assert!(matches!(outcome, Err(Error::Lost { .. })), "{outcome:?}");
         RwLockWriteGuard::unlock(next).unwrap();
-        assert_eq!(config(place).get().unwrap(), before + 1);
+        assert_eq!(config(place).peek().unwrap(), before + 1);
     }
 }
 
@@ -204,7 +209,7 @@ pub(crate) fn readers_never_see_a_change_that_is_undone_or_half(place: &Place) {
     let value = committed.into_inner();
     assert_eq!(value, 2 * EACH * 3 / 4);
     assert_eq!(
-        place.rwlock("p", (0, 0)).unwrap().get().unwrap(),
+        place.rwlock("p", (0, 0)).unwrap().peek().unwrap(),
         (value, value)
     );
 }
@@ -223,7 +228,7 @@ pub(crate) fn value_of_another_type_is_corrupt_and_stays(lock: &Locker) {
         number.try_write().map(drop),
         number.try_write_for(PATIENCE).map(drop),
         number.try_write_until(soon).map(drop),
-        number.get().map(drop),
+        number.peek().map(drop),
     ];
     for outcome in outcomes {
         assert!(matches!(outcome, Err(Error::Corrupt { .. })), "{outcome:?}");
@@ -235,7 +240,7 @@ pub(crate) fn value_of_another_type_is_corrupt_and_stays(lock: &Locker) {
 }
 
 fn assert_tells_what_a_lock_does(lease: &LockGuard) {
-    assert_eq!((lease.name(), lease.abandoned()), ("a", false));
+    assert_eq!((lease.name(), lease.was_abandoned()), ("a", false));
     assert!(lease.is_held() && lease.remaining() > Duration::ZERO);
     lease.check().unwrap();
     lease.verify().unwrap();

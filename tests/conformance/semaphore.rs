@@ -233,7 +233,7 @@ pub(crate) fn guard_of_a_permit_tells_what_others_do(lock: &Locker) {
     let semaphore = of(2, lock);
     let (one, two) = (semaphore.acquire().unwrap(), semaphore.acquire().unwrap());
     assert!(one.fencing_token() < two.fencing_token());
-    assert_eq!((one.name(), one.abandoned()), ("a", false));
+    assert_eq!((one.name(), one.was_abandoned()), ("a", false));
     assert!(one.is_held() && one.remaining() > Duration::ZERO);
     one.check().unwrap();
     one.verify().unwrap();
@@ -262,7 +262,7 @@ pub(crate) fn permit_is_held_until_a_given_moment(place: &Place) {
     assert!(matches!(lost.verify(), Err(Error::Lost { .. })));
     assert!(matches!(lost.unlock(), Err(Error::Lost { .. })));
     next.verify().unwrap();
-    assert!(!next.abandoned());
+    assert!(!next.was_abandoned());
     assert_available(&patient, 0);
 }
 

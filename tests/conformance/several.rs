@@ -26,7 +26,7 @@ fn assert_free(lock: &Locker, names: &[&str]) {
     for name in names {
         let guard = lock.try_lock(name).unwrap();
         let guard = guard.unwrap_or_else(|| panic!("{name} is taken"));
-        assert!(!guard.abandoned(), "{name}");
+        assert!(!guard.was_abandoned(), "{name}");
     }
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn one_guard_tells_of_all(place: &Place) {
     assert!(before.iter().all(|before| *before < token));
     assert!(both.name().contains('a') && both.name().contains('b'));
     assert!(both.is_held() && both.remaining() > Duration::ZERO);
-    assert!(!both.abandoned());
+    assert!(!both.was_abandoned());
     both.check().unwrap();
     both.verify().unwrap();
     let lost = both.lost().clone();
@@ -197,7 +197,7 @@ pub(crate) fn single_locks_wait_for_all(place: &Place) {
             let token = all.fencing_token();
             let one = release_meanwhile(all, || lock.lock(name)).unwrap();
             assert!(one.fencing_token() > token);
-            assert!(!one.abandoned());
+            assert!(!one.was_abandoned());
         }
     }
 }
@@ -258,7 +258,7 @@ pub(crate) fn several_are_held_until_a_given_moment(place: &Place) {
     let ttl = place.ttl(TTL);
     let elapsed = watch.assert_within(place.most(ttl));
     assert!(elapsed >= place.least(ttl), "{elapsed:?}");
-    assert!(next.abandoned());
+    assert!(next.was_abandoned());
     assert!(!lost.is_held());
     assert!(matches!(lost.verify(), Err(Error::Lost { .. })));
     assert!(matches!(lost.unlock(), Err(Error::Lost { .. })));
@@ -268,14 +268,14 @@ pub(crate) fn several_are_held_until_a_given_moment(place: &Place) {
 pub(crate) fn abandoned_set_is_told_to_the_next_holder_of_each(place: &Place) {
     let careless = without_renewal(place);
     std::mem::forget(careless.lock_all(&["a", "b"]).unwrap());
-    assert!(place.lock("a").unwrap().abandoned());
+    assert!(place.lock("a").unwrap().was_abandoned());
     let both = place.lock_all(&["b", "a"]).unwrap();
-    assert!(both.abandoned(), "one of them was");
+    assert!(both.was_abandoned(), "one of them was");
     both.unlock().unwrap();
     assert_free(place, &["a", "b"]);
     std::mem::forget(careless.lock("b").unwrap());
     let three = place.lock_all(&["a", "b", "c"]).unwrap();
-    assert!(three.abandoned());
+    assert!(three.was_abandoned());
     drop(three);
     assert_free(place, &["a", "b", "c"]);
 }
@@ -317,7 +317,7 @@ pub(crate) fn panic_releases_all_and_is_told_of_each(lock: &Locker) {
     assert!(panicked);
     for name in ["a", "b"] {
         let next = lock.try_lock(name).unwrap().expect("it was released");
-        assert!(next.abandoned(), "{name}");
+        assert!(next.was_abandoned(), "{name}");
     }
     assert_free(lock, &["a", "b"]);
 }

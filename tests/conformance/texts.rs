@@ -60,7 +60,7 @@ pub(crate) fn debug_output_hides_owner_and_password(place: &Place) {
     let lock: &Locker = place;
     let shown = [
         debugged(lock),
-        debugged(&lock.namespace("other").unwrap()),
+        debugged(&lock.with_namespace("other").unwrap()),
         debugged(&place.builder()),
         debugged(&guard),
         debugged(guard.lost()),
@@ -84,7 +84,7 @@ fn errors(place: &Place) -> Vec<(&'static str, Error)> {
         ("Lost", failure(guard.verify())),
         ("Lost", failure(guard.unlock())),
         ("InvalidName", failure(place.lock(""))),
-        ("InvalidOption", failure(place.namespace("a b"))),
+        ("InvalidOption", failure(place.with_namespace("a b"))),
     ]
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn errors_of_a_server_hide_the_password() {
     let server = support::RedisServer::builder().password(PASSWORD).start();
     let secret = format!(":{PASSWORD}");
     let open = |url: &str| {
-        let builder = Locker::builder(url).unavailable_for(Duration::ZERO);
+        let builder = Locker::builder(url).outage_timeout(Duration::ZERO);
         builder.connect_timeout(Duration::from_millis(500)).build()
     };
     let lock = open(&server.url_as(&secret)).unwrap();

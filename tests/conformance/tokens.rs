@@ -49,7 +49,7 @@ pub(crate) fn tokens_increase_over_threads(lock: &Locker) {
 }
 
 pub(crate) fn tokens_increase_in_each_namespace(lock: &Locker) {
-    let spaces = ["tokens-a", "tokens-b"].map(|name| lock.namespace(name).unwrap());
+    let spaces = ["tokens-a", "tokens-b"].map(|name| lock.with_namespace(name).unwrap());
     let mut tokens = [Vec::new(), Vec::new()];
     for cycle in 0..30 {
         // One is used more often than the other.
@@ -69,7 +69,7 @@ pub(crate) fn tokens_increase_after_an_abandonment(place: &Place) {
         tokens.push(guard.fencing_token());
         std::mem::forget(guard);
         let next = place.lock("a").unwrap();
-        assert!(next.abandoned());
+        assert!(next.was_abandoned());
         assert_eq!(next.fencing_token() % 2, 1);
         tokens.push(next.fencing_token());
     }

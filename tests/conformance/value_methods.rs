@@ -52,10 +52,10 @@ pub(crate) fn mutex_guard_hides_none(lock: &Locker) {
     assert_eq!(guard.unlock(), 2);
     assert_eq!(MutexGuard::lease(&guard).name(), "a");
     MutexGuard::unlock(guard).unwrap();
-    assert_eq!(flat.get().unwrap().unlocked, 2);
+    assert_eq!(flat.peek().unwrap().unlocked, 2);
     let mut guard = flat.lock().unwrap();
     guard.discard();
     assert_eq!(guard.name(), "");
     MutexGuard::discard(guard).unwrap();
-    assert_eq!(flat.get().unwrap().name, "attic");
+    assert_eq!(flat.peek().unwrap().name, "attic");
 }

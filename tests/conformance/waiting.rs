@@ -48,7 +48,7 @@ pub(crate) fn waiting_thread_is_served_when_the_guard_is_dropped(place: &Place) 
     each_waiter(place, |lock| {
         let guard = release_meanwhile(place.lock("a").unwrap(), || lock.lock("a")).unwrap();
         guard.verify().unwrap();
-        assert!(!guard.abandoned());
+        assert!(!guard.was_abandoned());
     });
 }
 

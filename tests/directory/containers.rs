@@ -1,6 +1,6 @@
 //! Containers that share a directory with their host, and have a boot id of their own, or another time since boot.
 
-use crosslock::OwnerTicket;
+use crosslock::LeaseTicket;
 use rustix::process::geteuid;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -106,15 +106,20 @@ fn lock_that_a_container_keeps_for_a_while_is_free_afterwards() {
 #[test]
 fn tickets_pass_between_containers_and_their_host() {
     shared(|_, lock, container| {
-        let secret = lock.lock("a").unwrap().into_owner().as_secret();
+        let secret = lock
+            .lock("a")
+            .unwrap()
+            .into_ticket()
+            .expect("a ticket")
+            .to_secret();
         assert_eq!(container.ask("try a"), "taken");
-        let adopted = container.ask(&format!("adopt a {secret}"));
+        let adopted = container.ask(&format!("adopt {secret}"));
         assert!(adopted.starts_with("token"), "{adopted}");
         assert!(lock.try_lock("a").unwrap().is_none());
         assert_eq!(container.ask("unlock"), "ok");
-        let ticket: OwnerTicket = container.ask("give b").parse().unwrap();
+        let ticket: LeaseTicket = container.ask("give b").parse().unwrap();
         assert!(lock.try_lock("b").unwrap().is_none());
-        let guard = lock.adopt("b", &ticket).unwrap();
+        let guard = lock.adopt(&ticket).unwrap();
         assert_eq!(container.ask("try b"), "taken");
         guard.unlock().unwrap();
     });

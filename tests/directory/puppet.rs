@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crosslock::{Error, LockGuard, Locker, OwnerTicket};
+use crosslock::{Error, LeaseTicket, LockGuard, Locker};
 use fork::Fork;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
@@ -161,7 +161,7 @@ impl Held {
     fn keep(&mut self, got: crosslock::Result<Option<LockGuard>>) -> String {
         match got {
             Ok(Some(guard)) => {
-                let said = format!("token {} {}", guard.fencing_token(), guard.abandoned());
+                let said = format!("token {} {}", guard.fencing_token(), guard.was_abandoned());
                 self.guard = Some(guard);
                 said
             }
@@ -176,7 +176,12 @@ fn obey_without_guard(lock: &Locker, verb: &str, name: &str) -> String {
     match verb {
         "keep" => outcome(keep_taken(lock, name, 2 * HOUR)),
         "keep-a-second" => outcome(keep_taken(lock, name, Duration::from_secs(1))),
-        "give" => lock.lock(name).unwrap().into_owner().as_secret(),
+        "give" => lock
+            .lock(name)
+            .unwrap()
+            .into_ticket()
+            .expect("a ticket")
+            .to_secret(),
         "store-10" => outcome(store(lock, name, 10)),
         "store-10000" => outcome(store(lock, name, 10_000)),
         "length" => length(lock, name),
@@ -203,9 +208,8 @@ fn keep_taken(lock: &Locker, name: &str, least: Duration) -> crosslock::Result<(
     guard.unlock()
 }
 
-fn adopt(lock: &Locker, order: &str) -> crosslock::Result<LockGuard> {
-    let (name, secret) = order.split_once(' ').expect("a ticket");
-    lock.adopt(name, &secret.parse::<OwnerTicket>()?)
+fn adopt(lock: &Locker, secret: &str) -> crosslock::Result<LockGuard> {
+    lock.adopt(&secret.parse::<LeaseTicket>()?)
 }
 
 fn store(lock: &Locker, name: &str, length: usize) -> crosslock::Result<()> {
@@ -214,7 +218,7 @@ fn store(lock: &Locker, name: &str, length: usize) -> crosslock::Result<()> {
 
 fn length(lock: &Locker, name: &str) -> String {
     let value = lock.mutex(name, String::new()).unwrap();
-    value.get().unwrap().len().to_string()
+    value.peek().unwrap().len().to_string()
 }
 
 fn outcome(result: crosslock::Result<()>) -> String {

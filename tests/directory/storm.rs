@@ -49,7 +49,7 @@ fn child_counts() {
         let number = read(&numbers[at]) + 1;
         write(&numbers[at], number);
         // In one write, of which a process that is killed makes all or nothing.
-        let (name, token, abandoned) = (NAMES[at], guard.fencing_token(), guard.abandoned());
+        let (name, token, abandoned) = (NAMES[at], guard.fencing_token(), guard.was_abandoned());
         let line = format!("{name} {number} {token} {abandoned}\n");
         acknowledged.write_all(line.as_bytes()).unwrap();
         guard.unlock().unwrap();

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::thread;
 
 use super::*;
-use crosslock::OwnerTicket;
+use crosslock::LeaseTicket;
 use support::{BlackHole, ClosedPort, Etcd, EtcdCluster, Stopwatch, within};
 
 /// How long the first host that swallows connections may delay the call that finds it.
@@ -56,12 +56,16 @@ fn error_names_each_host_and_what_is_wrong_with_it() {
 
 #[test]
 fn calls_without_a_timeout_end_where_no_host_answers() {
-    type Call = fn(&Locker, &OwnerTicket) -> Result<(), Error>;
+    type Call = fn(&Locker, &LeaseTicket) -> Result<(), Error>;
     let server = Etcd::start();
     let builder = Locker::builder(&server.url()).connect_timeout(millis(300));
     let locker = builder.io_timeout(millis(300)).build().expect("open");
     let guard = held(&locker);
-    let ticket = locker.lock("passed on").expect("lock").into_owner();
+    let ticket = locker
+        .lock("passed on")
+        .expect("lock")
+        .into_ticket()
+        .expect("a ticket");
     server.kill();
     let calls: [Call; 5] = [
         |locker, _| locker.inspect(NAME).map(drop),
@@ -73,11 +77,11 @@ fn calls_without_a_timeout_end_where_no_host_answers() {
                 .available_permits()
                 .map(drop)
         },
-        |locker, ticket| locker.adopt("passed on", ticket).map(drop),
+        |locker, ticket| locker.adopt(ticket).map(drop),
     ];
     for call in calls {
-        let (locker, ticket) = (locker.clone(), ticket.as_secret().parse());
-        let ticket: OwnerTicket = ticket.expect("a ticket");
+        let (locker, ticket) = (locker.clone(), ticket.to_secret().parse());
+        let ticket: LeaseTicket = ticket.expect("a ticket");
         // Not scoped: one that never ends would keep the test from failing.
         let asks = thread::spawn(move || call(&locker, &ticket));
         wait_until("an answer", PATIENCE, || asks.is_finished());
@@ -94,7 +98,7 @@ fn calls_without_a_timeout_end_where_no_host_answers() {
 fn call_ends_in_time_where_all_members_hang() {
     let cluster = EtcdCluster::of(3);
     let locker = Locker::builder(&cluster.url()).io_timeout(LONG / 20);
-    let locker = locker.unavailable_for(Duration::ZERO).build().unwrap();
+    let locker = locker.outage_timeout(Duration::ZERO).build().unwrap();
     assert_works(&locker);
     (0..3).for_each(|member| cluster.stop(member));
     let timeout = millis(300);

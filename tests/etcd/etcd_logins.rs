@@ -93,7 +93,7 @@ fn threads_whose_token_has_ended_log_in_once() {
     // To check a password takes the server a while.
     let setup = Etcd::setup().token_ttl(1).flag("bcrypt-cost", "11");
     let server = setup.start();
-    let locker = Locker::builder(&server.url()).unavailable_for(Duration::ZERO);
+    let locker = Locker::builder(&server.url()).outage_timeout(Duration::ZERO);
     let locker = locker.build().expect("open");
     thread::sleep(millis(2_500));
     thread::scope(|scope| {

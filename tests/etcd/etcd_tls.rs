@@ -100,7 +100,7 @@ fn lock_without_a_timeout_ends_where_no_host_lets_in() {
     let builder = Locker::builder(&url).connect_timeout(millis(300));
     let builder = builder.io_timeout(millis(300));
     let locker = builder
-        .unavailable_for(millis(600))
+        .outage_timeout(millis(600))
         .build()
         .expect("it opens");
     assert_works(&locker);

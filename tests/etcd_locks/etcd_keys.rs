@@ -32,9 +32,9 @@ fn owner_that_panicked_is_not_hidden_by_the_next_of_its_process() {
         }));
         assert!(panicked.is_err());
         let guard = take(&locker);
-        assert!(guard.abandoned());
+        assert!(guard.was_abandoned());
         guard.unlock().unwrap();
-        assert!(!take(&locker).abandoned());
+        assert!(!take(&locker).was_abandoned());
     }
 }
 
@@ -50,15 +50,15 @@ fn lock_that_stays_taken_keeps_its_key_to_itself() {
     // Another owner of this process waits, and comes to the lock.
     let guard = super::wait_for(&locker);
     assert_ne!(server.keys(LINE), kept);
-    assert!(!guard.abandoned());
+    assert!(!guard.was_abandoned());
 }
 
 #[test]
 fn reader_that_goes_on_as_another_keeps_its_key_to_itself() {
     let server = Etcd::start();
     let locker = with(&server, |builder| builder.ttl(LONG));
-    let ticket = locker.read("n").unwrap().into_owner();
-    let adopted = locker.adopt("n", &ticket).unwrap();
+    let ticket = locker.read("n").unwrap().into_ticket().expect("a ticket");
+    let adopted = locker.adopt(&ticket).unwrap();
     let other = locker.try_read("n").unwrap();
     let other = other.expect("readers share it");
     assert_eq!(server.keys(LINE).len(), 2);

@@ -88,7 +88,7 @@ fn question_that_comes_late_takes_no_lock_that_was_passed_on() {
     detour.hold(puts);
     let guard = one.try_lock_for("n", PATIENCE).unwrap().expect("free");
     detour.await_held();
-    let adopted = other.adopt("n", guard.into_owner()).unwrap();
+    let adopted = other.adopt(guard.into_ticket().expect("a ticket")).unwrap();
     detour.deliver();
     adopted.verify().unwrap();
     // What the late question would have had it end with.
@@ -117,11 +117,11 @@ fn question_that_comes_late_ends_no_lock_that_is_passed_on() {
         patient(&format!("etcd://{}/", proxy.addr())),
     );
     detour.hold(puts);
-    let owner = lock(&one).into_owner();
+    let owner = lock(&one).into_ticket().expect("a ticket");
     detour.await_held();
     thread::scope(|scope| {
         proxy.hold_next_request(REVOKE);
-        let adopts = scope.spawn(|| other.adopt("n", owner).unwrap());
+        let adopts = scope.spawn(|| other.adopt(owner).unwrap());
         proxy.await_held();
         detour.deliver();
         proxy.pass_held();
@@ -216,7 +216,7 @@ fn value_is_not_released_with_a_place_that_came_back_late() {
     *guard += 1;
     lose_and_regain(&server, &detour);
     assert_lost(&MutexGuard::unlock(guard).unwrap_err());
-    assert_eq!(counter.get().unwrap(), 7);
+    assert_eq!(counter.peek().unwrap(), 7);
     assert!(server.keys(LINE).is_empty());
 }
 
@@ -242,7 +242,7 @@ fn value_is_not_handed_over_with_a_place_that_came_back_late() {
         assert_lost(&MutexGuard::unlock(guard).unwrap_err());
         assert_eq!(next.join().unwrap(), 7);
     });
-    assert_eq!(counter.get().unwrap(), 7);
+    assert_eq!(counter.peek().unwrap(), 7);
 }
 
 #[test]
@@ -256,5 +256,5 @@ fn removal_that_comes_late_removes_no_newer_value() {
     detour.await_held();
     counter.set(2).unwrap();
     detour.deliver();
-    assert_eq!(counter.get().unwrap(), 2);
+    assert_eq!(counter.peek().unwrap(), 2);
 }

@@ -40,7 +40,7 @@ fn lock_whose_answer_is_lost_is_had_once() {
         lose(&server, then_close);
         let guard = wait_for(&locker);
         assert_eq!(server.keys(crate::LINE).len(), 1);
-        assert!(!guard.abandoned());
+        assert!(!guard.was_abandoned());
         server.proxy().set(Fault::None);
         guard.verify().unwrap();
         guard.unlock().unwrap();
@@ -75,7 +75,7 @@ fn waiter_whose_answers_are_lost_keeps_its_place() {
         guard.unlock().unwrap();
         let next = waits.join().unwrap();
         assert!(place.contains(&server.keys(crate::LINE)[0]));
-        assert!(!next.abandoned());
+        assert!(!next.was_abandoned());
         next.unlock().unwrap();
     });
     assert_clean(&server);
@@ -91,7 +91,7 @@ fn release_whose_answer_is_lost_counts() {
     assert_clean(&server);
     // Its lease may get a key yet, so it is none of the next.
     let next = take(&locker);
-    assert!(!next.abandoned());
+    assert!(!next.was_abandoned());
     next.unlock().unwrap();
     assert_clean(&server);
 }
@@ -141,7 +141,7 @@ fn release_that_is_never_answered_is_tried_again() {
     );
     assert_clean(&server);
     let other = open(&server);
-    assert!(!take(&other).abandoned());
+    assert!(!take(&other).was_abandoned());
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn downgrade_whose_answer_is_lost_is_not_told_as_abandoned() {
         Instant::now() + reading.remaining() > end + crate::TTL / 4
     });
     let other = open(&server).try_read("n").unwrap().unwrap();
-    assert!(!other.abandoned());
+    assert!(!other.was_abandoned());
     drop((other, reading));
     assert_clean(&server);
 }
@@ -210,9 +210,9 @@ fn adoption_whose_answer_is_lost_counts() {
     let (one, other) = (hasty(&server), hasty(&server));
     let guard = take(&one);
     let token = guard.fencing_token();
-    let ticket = guard.into_owner();
+    let ticket = guard.into_ticket().expect("a ticket");
     lose(&server, true);
-    let guard = other.adopt("n", ticket).unwrap();
+    let guard = other.adopt(ticket).unwrap();
     assert!(guard.fencing_token() > token);
     guard.verify().unwrap();
     guard.unlock().unwrap();

@@ -20,7 +20,7 @@ fn cluster() -> EtcdCluster {
 
 fn open(url: &str, ttl: Duration) -> Locker {
     let builder = Locker::builder(url).ttl(ttl);
-    builder.unavailable_for(PATIENCE).build().expect("it opens")
+    builder.outage_timeout(PATIENCE).build().expect("it opens")
 }
 
 /// Waits until the members, which may be choosing a leader, say that it is held.
@@ -83,7 +83,7 @@ fn leader_that_is_cut_off_renews_no_lease() {
     // Looked at afterwards: it had ended before the other began.
     assert!(!guard.is_held());
     let next = next.expect("the lease has ended");
-    assert!(next.abandoned() && next.fencing_token() > guard.fencing_token());
+    assert!(next.was_abandoned() && next.fencing_token() > guard.fencing_token());
     cluster.take_back(leader);
     wait_until("it answers", PATIENCE, || {
         matches!(guard.verify(), Err(Error::Lost { .. }))

@@ -35,7 +35,7 @@ fn deleted_place_is_the_next_ones_at_once() {
                 server.delete(&place[0]);
             }
             let next = waits.join().unwrap();
-            assert!(next.abandoned());
+            assert!(next.was_abandoned());
             assert_lost(&guard);
             next.unlock().unwrap();
         });
@@ -93,7 +93,7 @@ fn one_of_several_names_is_deleted() {
     assert_lost(&guard);
     assert!(matches!(guard.unlock(), Err(Error::Lost { .. })));
     take(&locker).unlock().unwrap();
-    assert!(locker.try_lock("m").unwrap().unwrap().abandoned());
+    assert!(locker.try_lock("m").unwrap().unwrap().was_abandoned());
     assert!(server.keys("").is_empty());
 }
 
@@ -196,8 +196,8 @@ fn documented_rights_are_enough_and_limit_to_their_namespace() {
         guard.verify().unwrap();
         let reading = guard.downgrade().unwrap();
         reading.unlock().unwrap();
-        let ticket = waits.join().unwrap().into_owner();
-        one.adopt("n", ticket).unwrap().unlock().unwrap();
+        let ticket = waits.join().unwrap().into_ticket().expect("a ticket");
+        one.adopt(ticket).unwrap().unlock().unwrap();
     });
     one.lock_all(&["a", "b"]).unwrap().unlock().unwrap();
     one.semaphore("s", 2)
@@ -219,7 +219,7 @@ fn documented_rights_are_enough_and_limit_to_their_namespace() {
     assert_eq!(other.break_lock("n").unwrap().len(), 1);
     assert!(guard.verify().is_err());
     other.diagnose().unwrap();
-    let foreign = one.namespace("other").unwrap().try_lock("n");
+    let foreign = one.with_namespace("other").unwrap().try_lock("n");
     assert!(matches!(foreign, Err(Error::Denied { .. })), "{foreign:?}");
 }
 

@@ -32,7 +32,7 @@ fn recipe_keeps_out_whoever_wants_the_lock() {
     assert_eq!(seen.state, LockState::Exclusive);
     assert!(seen.holders[0].party.is_none() && seen.holders[0].remaining.is_some());
     thread::scope(|scope| {
-        let waits = scope.spawn(|| wait_for(&locker).abandoned());
+        let waits = scope.spawn(|| wait_for(&locker).was_abandoned());
         await_places(&server, 2);
         unlock(&server, &key);
         assert!(!waits.join().unwrap(), "nobody says so of the recipe");

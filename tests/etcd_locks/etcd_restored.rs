@@ -45,7 +45,7 @@ fn guards_that_the_data_does_not_have_are_lost_at_their_next_renewal() {
     }
     // Tokens begin again with the revisions.
     let next = wait_for(&locker);
-    assert!(!next.abandoned() && next.fencing_token() <= token);
+    assert!(!next.was_abandoned() && next.fencing_token() <= token);
     next.unlock().unwrap();
     assert!(server.keys("").is_empty());
 }
@@ -64,7 +64,7 @@ fn guard_that_the_data_has_goes_on() {
     guard.verify().unwrap();
     guard.unlock().unwrap();
     wait_for(&other).unlock().unwrap();
-    assert_eq!(counter.get().unwrap(), 1);
+    assert_eq!(counter.peek().unwrap(), 1);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn lock_that_the_data_has_is_back_until_its_lease_ends() {
     let other = patient(&server);
     assert!(other.try_lock("n").unwrap().is_none());
     let next = wait_for(&other);
-    assert!(next.abandoned());
+    assert!(next.was_abandoned());
     next.unlock().unwrap();
 }
 
@@ -193,11 +193,11 @@ fn direct(server: &Etcd) -> Locker {
 fn lock_is_adopted_by_whom_the_data_does_not_know() {
     let server = Etcd::start();
     let one = patient(&server);
-    let ticket = take(&one).into_owner();
+    let ticket = take(&one).into_ticket().expect("a ticket");
     let backup = server.back_up();
     let other = patient(&server);
     server.roll_back(&backup);
-    let guard = other.adopt("n", ticket).unwrap();
+    let guard = other.adopt(ticket).unwrap();
     guard.verify().unwrap();
     guard.unlock().unwrap();
     assert!(server.keys("crosslock/n/w/").is_empty());

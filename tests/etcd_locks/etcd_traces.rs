@@ -15,8 +15,8 @@ fn locker_that_is_gone_leaves_neither_keys_nor_leases() {
     drop(locker.semaphore("n", 3).unwrap().acquire().unwrap());
     drop(locker.lock_all(&["n", "m"]).unwrap());
     drop(take(&locker).downgrade().unwrap());
-    let ticket = take(&locker).into_owner();
-    drop(locker.adopt("n", ticket).unwrap());
+    let ticket = take(&locker).into_ticket().expect("a ticket");
+    drop(locker.adopt(ticket).unwrap());
     let mutex = locker.mutex("v", 0).unwrap();
     mutex.set(7).unwrap();
     let (guard, other) = (take(&locker), with(&server, |builder| builder.ttl(TTL)));
@@ -64,8 +64,8 @@ fn process_that_forgets_its_guard_is_told_to_the_next_only() {
     std::mem::forget(take(&careless));
     drop(careless);
     let locker = open(&server);
-    assert!(wait_for(&locker).abandoned());
-    assert!(!take(&locker).abandoned());
+    assert!(wait_for(&locker).was_abandoned());
+    assert!(!take(&locker).was_abandoned());
     assert!(server.keys("").is_empty());
 }
 

@@ -68,7 +68,7 @@ fn stopped_holder_loses_its_lock_and_is_told_when_it_runs_again() {
     assert_eq!(party.label.as_deref(), Some("a puppet"));
     assert_eq!(lock.inspect("a").unwrap().state, LockState::Free);
     let next = lock.try_lock("a").unwrap().expect("it was broken");
-    assert!(next.abandoned() && next.fencing_token() > token);
+    assert!(next.was_abandoned() && next.fencing_token() > token);
     assert_eq!(told_of_breaks(&directory, "a"), 1);
     holder.cont();
     holder.tell("lost");
@@ -78,7 +78,7 @@ fn stopped_holder_loses_its_lock_and_is_told_when_it_runs_again() {
     next.verify().unwrap();
     assert!(open(directory.path()).try_lock("a").unwrap().is_none());
     next.unlock().unwrap();
-    assert!(!lock.lock("a").unwrap().abandoned());
+    assert!(!lock.lock("a").unwrap().was_abandoned());
     assert_eq!(told_of_breaks(&directory, "a"), 0);
     assert_eq!(leftovers(&directory), [""; 0]);
 }
@@ -96,7 +96,7 @@ fn release_of_a_broken_lease_says_so_and_leaves_the_next_alone() {
     }
     next.unlock().unwrap();
     let last = lock.lock("a").unwrap();
-    assert!(!last.abandoned());
+    assert!(!last.was_abandoned());
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn break_of_a_lock_that_nobody_has_does_nothing() {
     assert!(lock.break_lock("a").unwrap().is_empty());
     assert_eq!(fs::read(file_of(&directory, "a")).unwrap(), before);
     let next = lock.lock("a").unwrap();
-    assert!(!next.abandoned() && next.fencing_token() > token);
+    assert!(!next.was_abandoned() && next.fencing_token() > token);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn break_of_a_crashed_holders_lock_does_nothing() {
     assert_eq!(lock.inspect("a").unwrap().state, LockState::Free);
     assert!(lock.break_lock("a").unwrap().is_empty());
     let next = lock.lock("a").unwrap();
-    assert!(next.abandoned() && next.fencing_token() > token);
+    assert!(next.was_abandoned() && next.fencing_token() > token);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn break_ends_the_time_for_which_a_lock_stays_taken() {
         let waiter = scope.spawn(|| other.lock("a").unwrap());
         waits.recv_timeout(PATIENCE).unwrap();
         assert!(lock.break_lock("a").unwrap().is_empty());
-        assert!(!waiter.join().unwrap().abandoned());
+        assert!(!waiter.join().unwrap().was_abandoned());
     });
 }
 
@@ -232,11 +232,11 @@ fn break_of_one_of_several_names_ends_the_lease_of_all() {
     let lost = guard.lost().recv_timeout(PATIENCE).unwrap();
     assert_eq!(lost.reason, LostReason::Broken);
     let other = open(directory.path());
-    assert!(other.lock("b").unwrap().abandoned());
+    assert!(other.lock("b").unwrap().was_abandoned());
     // What the other name protects may still be in use.
     assert!(other.try_lock("a").unwrap().is_none());
     assert!(matches!(guard.unlock(), Err(Error::Lost { reason, .. }) if reason == lost.reason));
-    assert!(!other.lock("a").unwrap().abandoned());
+    assert!(!other.lock("a").unwrap().was_abandoned());
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn what_others_have_planted_in_the_place_of_a_door_is_not_followed() {
         plant(&door, &target);
         // Its door is gone, and so is its lease.
         let next = lock.try_lock("a").unwrap();
-        assert!(next.expect(name).abandoned(), "{name}");
+        assert!(next.expect(name).was_abandoned(), "{name}");
         holder.tell("lost");
         assert_eq!(holder.answer("lost"), "NotOwner", "{name}");
         assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
@@ -299,7 +299,7 @@ fn child_breaks() {
     assert!(lock.try_lock("a").unwrap().is_none(), "its holder lives");
     assert_eq!(lock.break_lock("a").unwrap().len(), seen.holders.len());
     let guard = lock.try_lock("a").unwrap().expect("it was broken");
-    assert!(guard.abandoned());
+    assert!(guard.was_abandoned());
 }
 
 #[cfg(feature = "value")]

@@ -124,11 +124,11 @@ fn file_says_in_which_way_a_lock_is_held() {
     let line = lines_of(&file_of(&directory, "c")).remove(2);
     assert!(line.starts_with("kept exclusive since="), "{line}");
     assert!(field(&line, "until").is_some() && field(&line, "door").is_none());
-    let ticket = lock.lock("d").unwrap().into_owner();
+    let ticket = lock.lock("d").unwrap().into_ticket().expect("a ticket");
     let line = lines_of(&file_of(&directory, "d")).remove(2);
     assert!(line.starts_with("has exclusive token="), "{line}");
     assert!(field(&line, "until").is_some() && line.contains(" door=- "));
-    drop(lock.adopt("d", &ticket).unwrap());
+    drop(lock.adopt(&ticket).unwrap());
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn reboot_frees_a_lock_that_stays_taken() {
     }
     assert_eq!(lock.inspect("a").unwrap().state, LockState::Free);
     let guard = lock.try_lock("a").unwrap().expect("it isn't kept any more");
-    assert!(!guard.abandoned() && Some(guard.fencing_token()) > last);
+    assert!(!guard.was_abandoned() && Some(guard.fencing_token()) > last);
     guard.unlock().unwrap();
     assert!(lock.try_lock("a").unwrap().is_some());
 }
@@ -201,7 +201,7 @@ fn reboot_ends_holders_and_waiters_whose_doors_are_gone() {
     waiter.kill();
     fs::write(&file, file_that_says(&other_boot(&file), &text)).unwrap();
     let guard = lock.try_lock("a").unwrap().expect("nobody has it");
-    assert!(guard.abandoned() && guard.fencing_token() > token);
+    assert!(guard.was_abandoned() && guard.fencing_token() > token);
 }
 
 #[test]

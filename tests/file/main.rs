@@ -73,7 +73,7 @@ fn guard_whose_door_was_removed_is_lost_and_its_lock_abandoned() {
     fs::remove_file(&doors(&directory)[0]).unwrap();
     assert!(matches!(guard.verify(), Err(Error::Lost { .. })));
     let next = lock.try_lock("a").unwrap().expect("its holder is gone");
-    assert!(next.abandoned() && next.fencing_token() > guard.fencing_token());
+    assert!(next.was_abandoned() && next.fencing_token() > guard.fencing_token());
     assert!(matches!(guard.unlock(), Err(Error::Lost { .. })));
     next.verify().unwrap();
 }
@@ -88,7 +88,7 @@ fn file_that_was_moved_away_and_back_can_be_locked_again() {
     drop(guard);
     fs::rename(&aside, &file).unwrap();
     let guard = lock.try_lock("a").unwrap().expect("nobody has it");
-    assert!(guard.abandoned());
+    assert!(guard.was_abandoned());
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn doors_of_a_killed_process_are_removed_by_the_next_that_opens_the_directory() 
     assert_eq!(doors(&directory).len(), 1);
     let other = open(directory.path());
     assert!(doors(&directory).is_empty());
-    assert!(other.lock("a").unwrap().abandoned());
+    assert!(other.lock("a").unwrap().was_abandoned());
     drop(lock);
 }
 
@@ -207,7 +207,7 @@ fn what_is_no_value_is_a_conflict_and_named() {
             "link" => symlink("/nowhere", &path).unwrap(),
             _ => fs::create_dir(&path).unwrap(),
         }
-        for outcome in [value.get().map(drop), value.lock().map(drop)] {
+        for outcome in [value.peek().map(drop), value.lock().map(drop)] {
             match outcome {
                 Err(Error::Conflict { key, .. }) => assert_eq!(Path::new(&key), path),
                 other => panic!("{name}: {other:?}"),

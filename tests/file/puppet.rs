@@ -34,7 +34,7 @@ fn child_obeys() {
         match verb {
             "lock" => {
                 let taken = guard.insert(lock.lock(name).unwrap());
-                say_holding(taken.fencing_token(), taken.abandoned());
+                say_holding(taken.fencing_token(), taken.was_abandoned());
             }
             "lost" => {
                 let lost = guard.as_ref().unwrap().lost().recv_timeout(PATIENCE);

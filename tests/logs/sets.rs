@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const TTL: Duration = Duration::from_millis(1_500);
 
 fn builder(url: &str) -> LockerBuilder {
-    Locker::builder(url).ttl(TTL).unavailable_for(PATIENCE)
+    Locker::builder(url).ttl(TTL).outage_timeout(PATIENCE)
 }
 
 /// How many lines have both texts, and this level.

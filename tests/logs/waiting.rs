@@ -67,7 +67,7 @@ fn thread_that_waits_for_itself_by_another_locker_is_warned() {
         let name = format!("by-another-{engine}");
         let lockers = [(); 2].map(|()| Locker::open(url).unwrap());
         let guard = lockers[0].lock(&name).unwrap();
-        let elsewhere = lockers[1].namespace("elsewhere").unwrap();
+        let elsewhere = lockers[1].with_namespace("elsewhere").unwrap();
         drop(elsewhere.lock(&name).unwrap());
         assert!(lockers[1].try_lock_for(&name, SHORT).unwrap().is_none());
         assert_eq!(count(&name, Level::Warn, OWN), 1, "{engine}");
@@ -185,7 +185,7 @@ fn threads_that_wait_for_each_other_are_warned() {
         let names = ["a", "b", "c"].map(|name| format!("circle-{engine}-{name}"));
         let all_hold = std::sync::Barrier::new(names.len());
         let token = CancelToken::new();
-        let lock = lock.cancelled_by(&token);
+        let lock = lock.with_cancel(&token);
         thread::scope(|scope| {
             for (at, name) in names.iter().enumerate() {
                 let (next, lock, all_hold) = (&names[(at + 1) % names.len()], &lock, &all_hold);
@@ -299,7 +299,7 @@ fn assert_tells_who_has(name: &str, url: &str) {
 fn call_that_goes_on_in_an_outage_tells_of_its_beginning_and_end() {
     listen();
     let server = RedisServer::start();
-    let lock = Locker::builder(&server.url()).unavailable_for(PATIENCE);
+    let lock = Locker::builder(&server.url()).outage_timeout(PATIENCE);
     let lock = lock.build().unwrap();
     server.kill();
     thread::scope(|scope| {

@@ -218,7 +218,7 @@ fn waiting_call_that_ends_with_an_error_gave_up_with_it() {
     let server = RedisServer::start();
     let (holder, _) = observed(&server.url(), |builder| builder);
     let (locker, kept) = observed(&server.url(), |builder| {
-        builder.unavailable_for(Duration::ZERO)
+        builder.outage_timeout(Duration::ZERO)
     });
     let guard = holder.lock("error").unwrap();
     thread::scope(|scope| {

@@ -121,8 +121,12 @@ fn guard_that_is_passed_on_is_released_and_acquired_by_who_adopts_it() {
     each_url(|url| {
         let (locker, kept) = observed(url, |builder| builder);
         let (other, theirs) = observed(url, |builder| builder);
-        let ticket = locker.lock("passed-on").unwrap().into_owner();
-        let Ok(guard) = other.adopt("passed-on", ticket) else {
+        let ticket = locker
+            .lock("passed-on")
+            .unwrap()
+            .into_ticket()
+            .expect("a ticket");
+        let Ok(guard) = other.adopt(ticket) else {
             return;
         };
         let told = kept.of("passed-on");

@@ -174,7 +174,7 @@ fn losses_and_vain_waits_are_counted_by_their_reasons() {
             .len(),
         1
     );
-    let abandoned = locker.lock("a").unwrap().abandoned();
+    let abandoned = locker.lock("a").unwrap().was_abandoned();
     assert_eq!(
         series.count("crosslock_abandoned_total{namespace=m-losses}"),
         u64::from(abandoned)

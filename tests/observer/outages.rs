@@ -28,7 +28,7 @@ fn observed_often(server: &RedisServer, ttl: Duration) -> (Locker, Arc<Kept>) {
 #[test]
 fn call_that_goes_on_in_an_outage_tells_of_its_beginning_and_end() {
     let server = RedisServer::start();
-    let (locker, kept) = observed(&server.url(), |builder| builder.unavailable_for(PATIENCE));
+    let (locker, kept) = observed(&server.url(), |builder| builder.outage_timeout(PATIENCE));
     server.kill();
     thread::scope(|scope| {
         let call = scope.spawn(|| locker.lock("going-on").unwrap());
@@ -65,7 +65,7 @@ fn call_that_goes_on_in_an_outage_tells_of_its_beginning_and_end() {
 fn call_that_ends_in_an_outage_tells_of_its_beginning() {
     let server = RedisServer::start();
     let (locker, kept) = observed(&server.url(), |builder| {
-        builder.unavailable_for(Duration::ZERO)
+        builder.outage_timeout(Duration::ZERO)
     });
     server.kill();
     assert!(locker.lock("ending").is_err());

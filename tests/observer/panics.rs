@@ -58,7 +58,7 @@ fn guard_that_a_panic_drops_releases() {
         });
         assert!(panicked.is_err());
         assert_eq!(observer.0.load(Ordering::SeqCst), 2, "{url}");
-        assert!(locker.lock("unwinding").unwrap().abandoned(), "{url}");
+        assert!(locker.lock("unwinding").unwrap().was_abandoned(), "{url}");
     });
 }
 

@@ -17,7 +17,7 @@ fn told_of_a_stopped_call(
     let token = CancelToken::new();
     let guard = holder.lock(name).unwrap();
     thread::scope(|scope| {
-        let call = scope.spawn(|| locker.cancelled_by(&token).lock(name).map(drop));
+        let call = scope.spawn(|| locker.with_cancel(&token).lock(name).map(drop));
         kept.wait_for("the waiting", name, is_waiting);
         stop(&locker, &token);
         assert!(call.join().unwrap().is_err());

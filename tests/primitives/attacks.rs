@@ -18,7 +18,7 @@ fn server_with_proxy() -> (RedisServer, Proxy) {
 #[track_caller]
 fn take_released(server: &RedisServer, name: &str) {
     let guard = open(server).try_lock_for(name, PATIENCE).unwrap().unwrap();
-    assert!(!guard.abandoned());
+    assert!(!guard.was_abandoned());
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn conflict_of_one_of_several_names_names_that_key() {
 fn error_about_a_value_does_not_repeat_it() {
     let server = RedisServer::start();
     server.query::<()>(&["SET", VALUE, "\"hunter2\""]);
-    let error = open(&server).mutex(NAME, 0u64).unwrap().get().unwrap_err();
+    let error = open(&server).mutex(NAME, 0u64).unwrap().peek().unwrap_err();
     assert!(matches!(error, Error::Corrupt { .. }));
     assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
 }

@@ -83,13 +83,13 @@ fn writer_that_was_stopped_past_its_ttl_stores_nothing() {
     stale.stop();
     let next = open(&server).mutex(NAME, 0).unwrap();
     let mut guard = next.lock().unwrap();
-    assert!(MutexGuard::lease(&guard).abandoned());
+    assert!(MutexGuard::lease(&guard).was_abandoned());
     assert_eq!(*guard, 0);
     *guard = 2;
     stale.cont();
     assert_eq!(stale.answer("committed"), "lost");
     MutexGuard::unlock(guard).unwrap();
-    assert_eq!(next.get().unwrap(), 2);
+    assert_eq!(next.peek().unwrap(), 2);
     assert_nothing_left(&server);
 }
 

@@ -53,7 +53,7 @@ fn take(lock: &Locker, order: &str) -> LockGuard {
 fn store(lock: &Locker, value: u64) {
     let mut guard = lock.mutex(NAME, 0u64).unwrap().lock().unwrap();
     let lease = MutexGuard::lease(&guard);
-    say_holding(lease.fencing_token(), lease.abandoned());
+    say_holding(lease.fencing_token(), lease.was_abandoned());
     let lost = lease.lost().clone();
     lost.recv_timeout(PATIENCE).unwrap();
     *guard = value;
@@ -65,6 +65,6 @@ fn store(lock: &Locker, value: u64) {
 }
 
 fn tell(guard: LockGuard) -> LockGuard {
-    say_holding(guard.fencing_token(), guard.abandoned());
+    say_holding(guard.fencing_token(), guard.was_abandoned());
     guard
 }

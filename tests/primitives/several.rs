@@ -94,7 +94,7 @@ fn holder_that_was_stopped_past_its_ttl_has_lost_all() {
     // As after a stop: one of them has run out on the server.
     server.query::<()>(&["DEL", LOCK]);
     let next = open(&server).lock(NAME).unwrap();
-    assert!(next.abandoned());
+    assert!(next.was_abandoned());
     guard.lost().recv_timeout(PATIENCE).unwrap();
     assert!(matches!(guard.unlock(), Err(crosslock::Error::Lost { .. })));
     // The other is free as well.

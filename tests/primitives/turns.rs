@@ -103,7 +103,7 @@ fn writer_that_was_abandoned_changes_no_turns() {
     turns.wait("reader", open(&server), read);
     inside.unlock().unwrap();
     let writer = turns.assert_next("writer");
-    assert!(writer.abandoned());
+    assert!(writer.was_abandoned());
     writer.unlock().unwrap();
     drop(turns.assert_next("reader"));
     assert_nothing_left(&server);
@@ -172,7 +172,7 @@ fn writers_that_are_preferred_pass_readers_that_wait() {
 fn neither_starves_where_nobody_is_preferred() {
     let server = RedisServer::start();
     let turns = Turns::on(&server);
-    let open = || preferring(&server, Prefer::Nobody);
+    let open = || preferring(&server, Prefer::Fair);
     let mut inside = open().write(NAME).unwrap();
     for _ in 0..10 {
         // Always one more of each than there is room for.

@@ -212,7 +212,7 @@ fn child_forks_and_lets_the_child_hold() {
         guard.unlock().unwrap();
     });
     assert_succeeds(pid);
-    assert!(!lock.try_lock("a").unwrap().unwrap().abandoned());
+    assert!(!lock.try_lock("a").unwrap().unwrap().was_abandoned());
 }
 
 #[test]

@@ -30,12 +30,12 @@ fn child_forks_and_stops() {
         return;
     }
     let (lock, token) = (locker(), CancelToken::new());
-    let cancelled = lock.cancelled_by(&token);
+    let cancelled = lock.with_cancel(&token);
     let held = cancelled.lock("held").unwrap();
     let passed = cancelled.lock("passed").unwrap();
     let pid = forked(|| {
         // An inherited guard has nothing to pass on.
-        let lost = cancelled.adopt("passed", passed.into_owner());
+        let lost = passed.into_ticket();
         assert!(matches!(lost, Err(Error::Lost { .. })), "{lost:?}");
         let own = cancelled.lock("own").unwrap();
         token.cancel();
@@ -81,7 +81,7 @@ fn child_forks_while_others_are_cancelled() {
     let (lock, stop) = (locker(), AtomicBool::new(false));
     let _held = lock.lock("held").unwrap();
     let shared = CancelToken::new();
-    let cancelled = lock.cancelled_by(&shared);
+    let cancelled = lock.with_cancel(&shared);
     thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
@@ -89,7 +89,7 @@ fn child_forks_while_others_are_cancelled() {
                 while !stop.load(Ordering::Relaxed) {
                     let _ = cancelled.try_lock_for("held", Duration::from_micros(50));
                     let token = CancelToken::new();
-                    let both = cancelled.cancelled_by(&token);
+                    let both = cancelled.with_cancel(&token);
                     token.cancel();
                     drop(both.lock("held"));
                 }

@@ -89,10 +89,10 @@ fn next_gets_in_after_the_remaining_ttl(end: impl FnOnce(&mut Child)) {
         "in after {waited:?}, not after {remaining:?}"
     );
     watch.assert_took(waited, remaining);
-    assert!(guard.abandoned());
+    assert!(guard.was_abandoned());
     assert!(guard.fencing_token() > token);
     guard.unlock().unwrap();
-    assert!(!lock.lock("a").unwrap().abandoned());
+    assert!(!lock.lock("a").unwrap().was_abandoned());
 }
 
 /// Ends the holder by `end`, which frees the lock.
@@ -104,10 +104,10 @@ fn next_gets_in_at_once(end: impl FnOnce(&mut Child)) {
     assert!(lock.try_lock("a").unwrap().is_none());
     end(&mut child);
     let guard = lock.try_lock("a").unwrap().expect("its holder is gone");
-    assert!(guard.abandoned());
+    assert!(guard.was_abandoned());
     assert!(guard.fencing_token() > token);
     guard.unlock().unwrap();
-    assert!(!lock.lock("a").unwrap().abandoned());
+    assert!(!lock.lock("a").unwrap().was_abandoned());
 }
 
 pub(super) fn kill(child: &mut Child) {
@@ -152,7 +152,7 @@ fn holder_that_was_stopped_past_its_ttl_knows_that_it_lost_on_redis() {
     child.stop();
     let guard = lock.try_lock_for("a", PATIENCE).unwrap();
     let guard = guard.expect("the lease ran out");
-    assert!(guard.abandoned());
+    assert!(guard.was_abandoned());
     assert!(guard.fencing_token() > token);
 
     child.cont();
@@ -183,7 +183,7 @@ fn holder_that_was_stopped_keeps_its_lock_on_file() {
     );
     assert!(lock.try_lock("a").unwrap().is_none());
     assert_eq!(asked(&mut child, "unlock"), "ok");
-    assert!(!lock.try_lock("a").unwrap().unwrap().abandoned());
+    assert!(!lock.try_lock("a").unwrap().unwrap().was_abandoned());
 }
 
 /// It is released, and stays taken when its process has gone.
@@ -206,7 +206,7 @@ fn lock_that_is_released_early_stays_taken_after_its_process_on_redis() {
     // Freed by deleting its key, as any lock.
     assert_eq!(server.query::<u64>(&["DEL", "{crosslock:a}"]), 1);
     let lock = Locker::open(&server.url()).unwrap();
-    assert!(!lock.try_lock("a").unwrap().unwrap().abandoned());
+    assert!(!lock.try_lock("a").unwrap().unwrap().was_abandoned());
 }
 
 #[cfg(feature = "file")]

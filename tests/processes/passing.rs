@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use crosslock::{Error, OwnerTicket};
+use crosslock::{Error, LeaseTicket};
 
 use super::*;
 use support::{Child, RedisServer, hear, is_child, now, say, within};
@@ -19,12 +19,12 @@ fn child_passes_on() {
     }
     let guard = locker().lock("a").unwrap();
     say(&format!("holds {}", guard.fencing_token()));
-    let ticket = guard.into_owner();
-    say(&format!("ticket {}", ticket.as_secret()));
+    let ticket = guard.into_ticket().expect("a ticket");
+    say(&format!("ticket {}", ticket.to_secret()));
     if hear().as_deref() == Some("exit") {
         std::process::exit(0);
     }
-    let lost = locker().adopt("a", ticket);
+    let lost = locker().adopt(ticket);
     say(&format!("lost {}", matches!(lost, Err(Error::Lost { .. }))));
     hear();
 }
@@ -36,9 +36,9 @@ fn child_adopts() {
         return;
     }
     say("ready");
-    let ticket: OwnerTicket = hear().unwrap().parse().unwrap();
+    let ticket: LeaseTicket = hear().unwrap().parse().unwrap();
     let lock = locker();
-    let guard = match lock.adopt(ticket.name(), &ticket) {
+    let guard = match lock.adopt(&ticket) {
         Ok(guard) => guard,
         Err(error) => {
             say(&format!("refused {error}"));
@@ -98,7 +98,7 @@ fn lease_outlives_the_process_that_passed_it_on() {
     assert_eq!(heir.wait_for("verify", PATIENCE).trim(), "true");
     heir.tell("unlock");
     heir.wait_for("unlock", PATIENCE);
-    assert!(!lock.lock("a").unwrap().abandoned());
+    assert!(!lock.lock("a").unwrap().was_abandoned());
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn lease_goes_on_while_its_first_process_waits_and_after_it_is_killed() {
     assert!(lock.try_lock("a").unwrap().is_none());
     heir.kill();
     let next = lock.try_lock_for("a", PATIENCE).unwrap();
-    assert!(next.expect("its ttl is over").abandoned());
+    assert!(next.expect("its ttl is over").was_abandoned());
 }
 
 #[test]
@@ -136,9 +136,9 @@ fn process_that_is_killed_before_it_adopts_leaves_the_lock_to_its_ttl() {
     holder.wait(PATIENCE);
     heir.kill();
     let next = lock.try_lock_for("a", PATIENCE).unwrap();
-    assert!(next.expect("its ttl is over").abandoned());
+    assert!(next.expect("its ttl is over").was_abandoned());
     assert!(now() - began >= SHORT);
-    let late = lock.adopt("a", ticket.parse::<OwnerTicket>().unwrap());
+    let late = lock.adopt(ticket.parse::<LeaseTicket>().unwrap());
     assert!(matches!(late, Err(Error::Lost { .. })));
 }
 
@@ -196,7 +196,7 @@ fn process_that_closes_may_exit_at_once() {
         let names = (0..20).map(|n| format!("kept-{n}"));
         for name in names.chain((0..3).map(|n| format!("loop-{n}"))) {
             let guard = lock.try_lock(&name).unwrap().expect("it was released");
-            assert!(!guard.abandoned());
+            assert!(!guard.was_abandoned());
         }
     }
 }

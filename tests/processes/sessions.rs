@@ -51,11 +51,11 @@ fn next_gets_in_when_the_server_ends_it(served: &impl Served, end: impl FnOnce(&
             last_seen = before;
         };
         watch.assert_took(served_at.saturating_duration_since(last_seen), BOUND);
-        assert!(guard.abandoned());
+        assert!(guard.was_abandoned());
         assert!(guard.fencing_token() > token);
         guard.unlock().unwrap();
     });
-    assert!(!lock.lock("a").unwrap().abandoned());
+    assert!(!lock.lock("a").unwrap().was_abandoned());
 }
 
 fn stopped_holder_knows_that_it_lost(served: &impl Served) {
@@ -64,7 +64,7 @@ fn stopped_holder_knows_that_it_lost(served: &impl Served) {
     child.stop();
     let guard = lock.try_lock_for("a", PATIENCE).unwrap();
     let guard = guard.expect("its lease or session has ended");
-    assert!(guard.abandoned());
+    assert!(guard.was_abandoned());
     assert!(guard.fencing_token() > token);
 
     child.cont();

@@ -57,7 +57,7 @@ fn terminated_waiter_leaves_nothing_on_redis() {
     guard.unlock().unwrap();
     assert_eq!(server.keys(), ["{crosslock:a}:fence"]);
     let next = lock.try_lock("a").unwrap().expect("nobody waits");
-    assert!(!next.abandoned());
+    assert!(!next.was_abandoned());
 }
 
 #[cfg(feature = "file")]
@@ -77,5 +77,5 @@ fn terminated_waiter_leaves_nothing_on_file() {
     assert_eq!(files(), before);
     guard.unlock().unwrap();
     let next = lock.try_lock("a").unwrap().expect("nobody waits");
-    assert!(!next.abandoned());
+    assert!(!next.was_abandoned());
 }

@@ -97,7 +97,7 @@ fn local_questions_are_no_commands_and_verify_is_one() {
     let before = proxy.requests();
     for _ in 0..10 {
         assert!(guard.is_held() && guard.check().is_ok() && guard.lost().is_empty());
-        assert!(guard.remaining() > Duration::ZERO && !guard.abandoned());
+        assert!(guard.remaining() > Duration::ZERO && !guard.was_abandoned());
     }
     assert_eq!(proxy.requests(), before);
     guard.verify().unwrap();

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use crosslock::testing::Fake;
-use crosslock::{Error, Event, LockState, Locker, LostReason, Observer, OwnerTicket, Result};
+use crosslock::{Error, Event, LeaseTicket, LockState, Locker, LostReason, Observer, Result};
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -39,13 +39,13 @@ fn leader_goes_on_for_hours_and_another_takes_over_when_it_is_cut_off() {
         assert_eq!(leader.work().unwrap(), term);
         assert!(Leader::elect(&second).unwrap().is_none());
     }
-    fake.outage(true);
+    fake.set_outage(true);
     fake.advance(HOUR);
     let ended = leader.work();
     assert!(matches!(ended, Err(Error::Lost { .. })), "{ended:?}");
-    fake.outage(false);
+    fake.set_outage(false);
     let next = Leader::elect(&second).unwrap().expect("the first is none");
-    assert!(next.guard.abandoned());
+    assert!(next.guard.was_abandoned());
     assert!(next.guard.fencing_token() > leader.guard.fencing_token());
 }
 
@@ -78,7 +78,7 @@ fn change_of_a_holder_that_lost_its_lock_is_not_stored() {
         crosslock::MutexGuard::unlock(late),
         Err(Error::Lost { .. })
     ));
-    assert_eq!(other.get().unwrap(), 4);
+    assert_eq!(other.peek().unwrap(), 4);
 }
 
 #[test]
@@ -97,21 +97,32 @@ fn readers_and_writers_wait_for_each_other() {
 #[test]
 fn child_goes_on_with_the_lock_of_its_parent() {
     let fake = Fake::new();
-    let secret = fake.locker().lock("job").unwrap().into_owner().as_secret();
+    let secret = fake
+        .locker()
+        .lock("job")
+        .unwrap()
+        .into_ticket()
+        .expect("a ticket")
+        .to_secret();
     assert!(fake.locker().try_lock("job").unwrap().is_none());
     let child = fake.locker();
-    let ticket: OwnerTicket = secret.parse().unwrap();
+    let ticket: LeaseTicket = secret.parse().unwrap();
     fake.delay(SECOND);
-    let guard = child.adopt("job", &ticket).unwrap();
+    let guard = child.adopt(&ticket).unwrap();
     assert_eq!(fake.elapsed(), SECOND);
     fake.advance(HOUR);
     guard.unlock().unwrap();
     fake.delay(Duration::ZERO);
 
     // Nobody renews a lease that is on its way.
-    let ticket = fake.locker().lock("job").unwrap().into_owner();
+    let ticket = fake
+        .locker()
+        .lock("job")
+        .unwrap()
+        .into_ticket()
+        .expect("a ticket");
     fake.advance(HOUR);
-    let late = child.adopt("job", ticket);
+    let late = child.adopt(ticket);
     assert!(matches!(late, Err(Error::Lost { .. })), "{late:?}");
 }
 

@@ -40,7 +40,7 @@ fn scene(server: &RedisServer) -> (Locker, LockGuard, Locker, CancelToken) {
     let (lock, guard) = holder(server);
     let token = CancelToken::new();
     let other = Locker::builder(&server.url()).ttl(LONG).build().unwrap();
-    (lock, guard, other.cancelled_by(&token), token)
+    (lock, guard, other.with_cancel(&token), token)
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn each_of_many_calls_for_many_locks_ends() {
     let name = |n: usize| format!("a{}", n % 5);
     let guards: Vec<_> = (0..5).map(|n| lock.lock(&name(n)).unwrap()).collect();
     let token = CancelToken::new();
-    let other = Locker::open(&server.url()).unwrap().cancelled_by(&token);
+    let other = Locker::open(&server.url()).unwrap().with_cancel(&token);
     let calls: Vec<_> = (0..MANY).map(|n| waiting(&other, &name(n))).collect();
     wait_for_inboxes(&server, 1);
     calls.iter().for_each(Pending::wait_until_asleep);
@@ -88,7 +88,7 @@ fn thread_behind_another_ends_and_those_before_and_behind_it_go_on() {
     let server = RedisServer::start();
     let (_lock, guard, cancelled, token) = scene(&server);
     let other = Locker::open(&server.url()).unwrap();
-    let cancelled_too = other.cancelled_by(&token);
+    let cancelled_too = other.with_cancel(&token);
     let first = waiting(&other, "a");
     first.wait_until_asleep();
     let second = waiting(&cancelled_too, "a");
@@ -109,7 +109,7 @@ fn place_of_a_cancelled_thread_goes_to_the_next_of_its_process() {
     let (_lock, guard) = holder(&server);
     let token = CancelToken::new();
     let other = Locker::builder(&server.url()).ttl(LONG).build().unwrap();
-    let first = waiting(&other.cancelled_by(&token), "a");
+    let first = waiting(&other.with_cancel(&token), "a");
     wait_for_line(&server, 1);
     wait_for_inboxes(&server, 1);
     let place = line(&server);
@@ -128,8 +128,8 @@ fn either_of_two_tokens_ends_a_call() {
     let (lock, _guard) = holder(&server);
     for which in 0..2 {
         let tokens = [(); 2].map(|()| CancelToken::new());
-        let nested = lock.cancelled_by(&tokens[0]).cancelled_by(&tokens[1]);
-        let in_namespace = nested.namespace("crosslock").unwrap();
+        let nested = lock.with_cancel(&tokens[0]).with_cancel(&tokens[1]);
+        let in_namespace = nested.with_namespace("crosslock").unwrap();
         let call = waiting(&in_namespace, "a");
         call.wait_until_asleep();
         assert_cancelled(&tokens[which], &call);
@@ -142,7 +142,7 @@ fn either_of_two_tokens_ends_a_call() {
 fn call_after_the_cancel_asks_nothing() {
     let server = RedisServer::start();
     let token = CancelToken::new();
-    let lock = Locker::open(&server.url()).unwrap().cancelled_by(&token);
+    let lock = Locker::open(&server.url()).unwrap().with_cancel(&token);
     let held = lock.lock("a").unwrap();
     let semaphore = lock.semaphore("a-permits", 2).unwrap();
     token.cancel();
@@ -192,7 +192,7 @@ fn calls(lock: &Locker) -> Vec<(&'static str, Pending<Option<LockGuard>>)> {
 #[track_caller]
 fn assert_all_end(lock: Locker, before: impl FnOnce(), are_there: impl FnOnce()) {
     let token = CancelToken::new();
-    let lock = lock.cancelled_by(&token);
+    let lock = lock.with_cancel(&token);
     before();
     let calls = calls(&lock);
     are_there();
@@ -285,7 +285,7 @@ fn all_calls_end_behind_a_network_that_swallows_all() {
 fn all_calls_end_while_there_is_no_server() {
     let server = RedisServer::start();
     let lock = Locker::builder(&server.url())
-        .unavailable_for(Duration::from_secs(600))
+        .outage_timeout(Duration::from_secs(600))
         .build()
         .unwrap();
     assert_all_end(lock, || server.kill(), moment);
@@ -321,7 +321,7 @@ fn call_that_pauses_between_attempts_ends() {
         .build()
         .unwrap();
     let token = CancelToken::new();
-    let cancelled = other.cancelled_by(&token);
+    let cancelled = other.with_cancel(&token);
     let first = waiting(&cancelled, "a");
     first.wait_until_asleep();
     let behind = waiting(&cancelled, "a");
@@ -340,7 +340,7 @@ fn release_that_meets_a_cancel_serves_the_caller_or_leaves_the_lock_free() {
     for round in 0..200_u32 {
         let guard = holder.lock("a").unwrap();
         let token = CancelToken::new();
-        let call = waiting(&waiter.cancelled_by(&token), "a");
+        let call = waiting(&waiter.with_cancel(&token), "a");
         wait_for_line(&server, 1);
         let canceller = thread::spawn(move || {
             thread::sleep(Duration::from_micros(10) * (round % 50));
@@ -359,7 +359,7 @@ fn release_that_meets_a_cancel_serves_the_caller_or_leaves_the_lock_free() {
         canceller.join().unwrap();
         // Less than the ttl for which it would be stuck.
         let guard = third.try_lock_for("a", PATIENCE).unwrap();
-        assert!(!guard.expect("nobody has it").abandoned());
+        assert!(!guard.expect("nobody has it").was_abandoned());
     }
     report("served of 200 whose cancel met the release", served);
     wait_until("the last to have left", PATIENCE, || {

@@ -159,5 +159,5 @@ fn whole_line_that_was_killed_leaves_the_lock_free() {
     guard.unlock().unwrap();
     assert_nothing_left(&server);
     let guard = lock.try_lock("a").unwrap().expect("nobody waits");
-    assert!(!guard.abandoned());
+    assert!(!guard.was_abandoned());
 }

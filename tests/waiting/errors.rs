@@ -26,7 +26,7 @@ fn wait_goes_on_when_all_connections_are_killed() {
     guard.unlock().unwrap();
     for waiter in &waiters {
         let guard = waiter.result();
-        assert!(guard.fencing_token() > token && !guard.abandoned());
+        assert!(guard.fencing_token() > token && !guard.was_abandoned());
         token = guard.fencing_token();
         guard.unlock().unwrap();
     }
@@ -47,7 +47,7 @@ fn wait_goes_on_over_a_restart_that_keeps_the_lock() {
     let token = guard.fencing_token();
     guard.unlock().unwrap();
     let next = waiter.result();
-    assert!(next.fencing_token() > token && !next.abandoned());
+    assert!(next.fencing_token() > token && !next.was_abandoned());
     next.unlock().unwrap();
     assert_nothing_left(&server);
 }
@@ -74,7 +74,7 @@ fn waiter_of_a_server_that_stays_away_ends_with_unavailable() {
     const PATIENT_FOR: Duration = millis(700);
     let server = RedisServer::start();
     let (_, guard) = holder(&server);
-    let builder = Locker::builder(&server.url()).unavailable_for(PATIENT_FOR);
+    let builder = Locker::builder(&server.url()).outage_timeout(PATIENT_FOR);
     let other = builder.build().unwrap();
     let waiter = waiting(&other, "a");
     wait_for_line(&server, 1);

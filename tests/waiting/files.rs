@@ -105,7 +105,7 @@ fn killed_waiter_leaves_nothing_behind() {
             .try_lock("a")
             .unwrap()
             .expect("nobody waits")
-            .abandoned()
+            .was_abandoned()
     );
 }
 
@@ -190,11 +190,11 @@ fn threads_hand_a_file_over_with_tokens_that_increase() {
         guard.unlock().unwrap();
         guard = thread.result();
         assert_eq!(guard.fencing_token(), token + 1);
-        assert!(!guard.abandoned());
+        assert!(!guard.was_abandoned());
         guard.verify().unwrap();
     }
     let token = guard.fencing_token();
     guard.unlock().unwrap();
     let next = Locker::open(&url).unwrap().lock("a").unwrap();
-    assert!(next.fencing_token() > token && !next.abandoned());
+    assert!(next.fencing_token() > token && !next.was_abandoned());
 }

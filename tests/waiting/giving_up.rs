@@ -71,7 +71,7 @@ fn release_about_the_deadline(
         Ok(None) | Err(Error::Unavailable { .. }) => return false,
         served => served.unwrap().expect("it isn't none"),
     };
-    assert!(!guard.abandoned());
+    assert!(!guard.was_abandoned());
     guard.verify().unwrap();
     guard.unlock().unwrap();
     true
@@ -87,7 +87,7 @@ fn release_that_meets_a_timeout_serves_the_caller_or_leaves_the_lock_free() {
         served += u32::from(release_about_the_deadline(&holder, &waiter, round, || {}));
         // Less than the ttl for which it would be stuck.
         let guard = third.try_lock_for("a", PATIENCE).unwrap();
-        assert!(!guard.expect("nobody has it").abandoned());
+        assert!(!guard.expect("nobody has it").was_abandoned());
     }
     report("served of 200 whose timeout met the release", served);
     wait_until("the last to have left", PATIENCE, || {
@@ -106,7 +106,7 @@ fn release_about_the_deadline_serves_the_next(
         let mut call = None;
         release_about_the_deadline(&holder, waiter, round, || call = Some(waiting(next, "a")));
         let guard = call.expect("it was made").result();
-        assert!(!guard.abandoned());
+        assert!(!guard.was_abandoned());
         guard.unlock().unwrap();
     }
     wait_until("the last to have left", PATIENCE, || {

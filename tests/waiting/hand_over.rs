@@ -34,7 +34,7 @@ fn threads_hand_a_lease_over_without_the_server() {
         guard.unlock().unwrap();
         guard = thread.result();
         assert!(guard.fencing_token() > token);
-        assert!(!guard.abandoned() && guard.is_held());
+        assert!(!guard.was_abandoned() && guard.is_held());
         assert!(guard.lost().is_empty());
     }
     assert_eq!(proxy.requests(), before);
@@ -44,7 +44,7 @@ fn threads_hand_a_lease_over_without_the_server() {
     assert_eq!(proxy.requests(), before + 2);
     assert_nothing_left(&server);
     let next = Locker::open(&server.url()).unwrap().lock("a").unwrap();
-    assert!(next.fencing_token() > token && !next.abandoned());
+    assert!(next.fencing_token() > token && !next.was_abandoned());
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn hand_over_of_zero_asks_the_server_each_time() {
         let token = guard.fencing_token();
         guard.unlock().unwrap();
         guard = thread.result();
-        assert!(guard.fencing_token() > token && !guard.abandoned());
+        assert!(guard.fencing_token() > token && !guard.was_abandoned());
     }
     guard.unlock().unwrap();
     assert_eq!(proxy.requests(), before + 2 * THREADS as u64 + 1);
@@ -79,7 +79,7 @@ fn lease_is_handed_over_for_no_longer_than_its_slice() {
     guard.unlock().unwrap();
     let guard = threads[0].result();
     assert!(proxy.requests() >= before + 2);
-    assert!(!guard.abandoned());
+    assert!(!guard.was_abandoned());
 }
 
 #[test]
@@ -194,14 +194,14 @@ fn token_after_a_process_that_died_is_above_those_of_its_hand_overs() {
     child.kill();
     let lock = Locker::open(&server.url()).unwrap();
     let guard = lock.lock("a").unwrap();
-    assert!(guard.abandoned());
+    assert!(guard.was_abandoned());
     assert!(
         guard.fencing_token() > token,
         "{} after {token}",
         guard.fencing_token()
     );
     guard.unlock().unwrap();
-    assert!(!lock.lock("a").unwrap().abandoned());
+    assert!(!lock.lock("a").unwrap().was_abandoned());
 }
 
 #[test]

@@ -36,7 +36,8 @@ fn child_waits_for_many() {
     }
     let (holder, waiter) = (locker(), locker());
     let names = ["x", "y", "z"];
-    let spaces = |lock: &Locker| ["one", "two", "three"].map(|name| lock.namespace(name).unwrap());
+    let spaces =
+        |lock: &Locker| ["one", "two", "three"].map(|name| lock.with_namespace(name).unwrap());
     let lock_all = |space| names.map(|name| Locker::lock(space, name).unwrap());
     let guards = spaces(&holder).each_ref().map(lock_all);
     // None of this is contention.
@@ -222,7 +223,8 @@ fn grants_that_a_silent_connection_swallows_are_found_by_heartbeats() {
     guard.unlock().unwrap();
     waiter.result().unlock().unwrap();
 
-    let [lock_there, deaf_there] = [&lock, &deaf].map(|lock| lock.namespace("elsewhere").unwrap());
+    let [lock_there, deaf_there] =
+        [&lock, &deaf].map(|lock| lock.with_namespace("elsewhere").unwrap());
     let elsewhere = lock_there.lock("a").unwrap();
     let there = silence_inbox(&server, &proxy, || waiting(&deaf_there, "a"));
     let guard = lock.lock("a").unwrap();
@@ -239,7 +241,7 @@ fn grants_that_a_silent_connection_swallows_are_found_by_heartbeats() {
         waited,
     );
     watch.assert_took(waited, LEASE / 3 + millis(100));
-    assert!(!guard.abandoned());
+    assert!(!guard.was_abandoned());
     guard.unlock().unwrap();
     elsewhere.unlock().unwrap();
     there.result().unlock().unwrap();
@@ -252,7 +254,7 @@ fn further_namespaces_are_heard() {
     let holder = Locker::open(&server.url()).unwrap();
     let waiter = Locker::builder(&server.url()).ttl(LONG).build().unwrap();
     for space in ["one", "two", "three"] {
-        let [holder, waiter] = [&holder, &waiter].map(|lock| lock.namespace(space).unwrap());
+        let [holder, waiter] = [&holder, &waiter].map(|lock| lock.with_namespace(space).unwrap());
         let guard = holder.lock("a").unwrap();
         let waiter = waiting(&waiter, "a");
         let waiters = format!("{{{space}:a}}:waiters");

@@ -25,7 +25,7 @@ fn grant_that_has_run_out_is_not_believed() {
     let lock = Locker::open(&server.url()).unwrap();
     let guard = lock.try_lock_for("a", PATIENCE).unwrap();
     let guard = guard.expect("the lease ran out");
-    assert!(guard.abandoned());
+    assert!(guard.was_abandoned());
 
     process.cont();
     // It asks, and stands in line again.

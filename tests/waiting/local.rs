@@ -32,7 +32,7 @@ fn threads_of_a_process_stand_in_line_once_and_are_served_in_order() {
     guard.unlock().unwrap();
     for thread in &threads {
         let guard = thread.result();
-        assert!(guard.fencing_token() > token && !guard.abandoned());
+        assert!(guard.fencing_token() > token && !guard.was_abandoned());
         token = guard.fencing_token();
         guard.unlock().unwrap();
     }
@@ -145,7 +145,7 @@ fn names_and_namespaces_have_queues_of_their_own() {
     waiter.wait_until_asleep();
     assert!(lock.try_lock("b").unwrap().is_some());
     assert!(
-        lock.namespace("other")
+        lock.with_namespace("other")
             .unwrap()
             .try_lock("a")
             .unwrap()

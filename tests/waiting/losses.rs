@@ -23,7 +23,7 @@ fn guard_found_lost_hands_nothing_over() {
     assert!(matches!(guard.verify(), Err(Error::Lost { .. })));
     // It isn't dropped: the next asks the server all the same.
     let next = threads[0].result();
-    assert!(next.abandoned() && next.fencing_token() > guard.fencing_token());
+    assert!(next.was_abandoned() && next.fencing_token() > guard.fencing_token());
     next.verify().unwrap();
     drop(guard);
     next.verify().unwrap();
@@ -60,7 +60,7 @@ fn guard_that_expires_hands_nothing_over_and_blocks_nobody() {
         // Nobody drops anything.
         let guard = thread.result();
         let before = kept.last().unwrap();
-        assert!(guard.abandoned() && guard.fencing_token() > before.fencing_token());
+        assert!(guard.was_abandoned() && guard.fencing_token() > before.fencing_token());
         assert!(!before.is_held());
         let lost = before.lost().recv_timeout(PATIENCE).unwrap();
         assert_eq!(lost.reason, LostReason::Expired);

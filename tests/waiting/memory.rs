@@ -20,7 +20,7 @@ fn release_serves_a_waiter_of_another_locker() {
     let token = guard.fencing_token();
     guard.unlock().unwrap();
     let guard = waiter.result();
-    assert!(guard.fencing_token() > token && !guard.abandoned());
+    assert!(guard.fencing_token() > token && !guard.was_abandoned());
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn sent(server: &RedisServer) -> u64 {
 }
 
 fn within(lock: &Locker, at: usize) -> Locker {
-    lock.namespace(&format!("space-{at}")).unwrap()
+    lock.with_namespace(&format!("space-{at}")).unwrap()
 }
 
 /// How many of the namespaces have a waiter for "a" that will be heard.
@@ -101,7 +101,7 @@ fn wait_until_listened(server: &RedisServer, namespaces: &[&str]) {
 
 /// A thread that waits in a namespace and will be heard there.
 fn heard_waiter(server: &RedisServer, lock: &Locker, namespace: &str) -> Pending<LockGuard> {
-    let waiter = waiting(&lock.namespace(namespace).unwrap(), "a");
+    let waiter = waiting(&lock.with_namespace(namespace).unwrap(), "a");
     let waiters = format!("{{{namespace}:a}}:waiters");
     wait_until("it to be heard", PATIENCE, || {
         let waiters: Vec<String> = server.query(&["HVALS", &waiters]);
@@ -121,7 +121,7 @@ fn channel_is_given_up_when_nobody_waits_and_heard_again_when_somebody_does() {
     let server = RedisServer::start();
     let holder = Locker::open(&server.url()).unwrap();
     let lock = Locker::builder(&server.url()).ttl(LONG).build().unwrap();
-    let hold = |namespace: &str| holder.namespace(namespace).unwrap().lock("a").unwrap();
+    let hold = |namespace: &str| holder.with_namespace(namespace).unwrap().lock("a").unwrap();
     let (one, other) = (hold("one"), hold("other"));
     let stays = heard_waiter(&server, &lock, "one");
     let goes = heard_waiter(&server, &lock, "other");
@@ -153,7 +153,7 @@ fn waiters_of_a_user_who_may_not_give_up_channels_are_served() {
     let holder = Locker::open(&server.url()).unwrap();
     let lock = Locker::builder(&server.url_as("stays:secret")).ttl(LONG);
     let lock = lock.build().unwrap();
-    let hold = |namespace: &str| holder.namespace(namespace).unwrap().lock("a").unwrap();
+    let hold = |namespace: &str| holder.with_namespace(namespace).unwrap().lock("a").unwrap();
     let (one, other) = (hold("one"), hold("other"));
     let stays = heard_waiter(&server, &lock, "one");
     let goes = heard_waiter(&server, &lock, "other");

@@ -15,7 +15,7 @@ fn waiters_on_a_silent_server_fail_at_about_the_same_time() {
     let lock = Locker::builder(&server.url())
         .ttl(millis(1_500))
         .io_timeout(millis(1_000))
-        .unavailable_for(millis(1_000))
+        .outage_timeout(millis(1_000))
         .build()
         .unwrap();
     let (tell, ended) = mpsc::channel();

@@ -40,7 +40,7 @@ fn child_obeys() {
 }
 
 fn tell(guard: LockGuard) -> LockGuard {
-    say_holding(guard.fencing_token(), guard.abandoned());
+    say_holding(guard.fencing_token(), guard.was_abandoned());
     guard
 }
 

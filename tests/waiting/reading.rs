@@ -79,7 +79,7 @@ fn waiters_that_come_and_go_lose_no_grant() {
     thread::scope(|scope| {
         for lock in &lockers {
             for n in 0..NAMES {
-                let lock = lock.namespace(&format!("space-{}", n % 2)).unwrap();
+                let lock = lock.with_namespace(&format!("space-{}", n % 2)).unwrap();
                 let (name, together, had) = (n.to_string(), &together, &had);
                 let (again, its) = (lock.clone(), name.clone());
                 scope.spawn(move || {

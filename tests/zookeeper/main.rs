@@ -37,7 +37,7 @@ fn setup() -> ZooKeeperSetup {
 
 /// Calls of this locker outlast an election.
 fn builder(url: &str) -> LockerBuilder {
-    let builder = Locker::builder(url).ttl(TTL).unavailable_for(PATIENCE);
+    let builder = Locker::builder(url).ttl(TTL).outage_timeout(PATIENCE);
     builder.connect_timeout(PATIENCE)
 }
 

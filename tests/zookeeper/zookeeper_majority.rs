@@ -18,7 +18,7 @@ fn connects(ensemble: &Ensemble) -> u64 {
 
 fn patient(ensemble: &Ensemble, ttl: Duration) -> Locker {
     let url = ensemble.url().replace("127.0.0.1", "localhost") + "?tick=200ms";
-    let builder = builder(&url).ttl(ttl).unavailable_for(2 * LONG);
+    let builder = builder(&url).ttl(ttl).outage_timeout(2 * LONG);
     builder.build().expect("open")
 }
 

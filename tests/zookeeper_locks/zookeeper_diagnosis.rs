@@ -20,7 +20,7 @@ fn is_weak(finding: &Finding) -> bool {
 fn member_that_is_down_is_named() {
     let ensemble = setup().ensemble(3);
     let url = format!("{}?tick=100ms", ensemble.url_at("locks"));
-    let builder = Locker::builder(&url).unavailable_for(PATIENCE);
+    let builder = Locker::builder(&url).outage_timeout(PATIENCE);
     let locker = builder.build().unwrap();
     let members = finding(&locker, "members");
     assert!(!is_weak(&members), "{members:?}");

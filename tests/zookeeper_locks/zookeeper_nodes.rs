@@ -20,7 +20,7 @@ fn holder_whose_node_is_deleted_hears_at_once() {
     let lost = lost.recv_timeout(PATIENCE).unwrap();
     assert_eq!(lost.reason, LostReason::NotOwner);
     let next = locker(&server).lock("a").unwrap();
-    assert!(next.abandoned());
+    assert!(next.was_abandoned());
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn locks_of_curator_stand_in_the_same_line() {
         assert!(eventually(PATIENCE, || line(&server, "a").len() == 2));
         curator.delete(&node).unwrap();
         let guard = waits.join().unwrap().unwrap().expect("it was released");
-        assert!(!guard.abandoned());
+        assert!(!guard.was_abandoned());
     });
 }
 
@@ -93,7 +93,7 @@ fn clean_use_leaves_nothing_but_empty_names() {
     lock.break_lock("b").unwrap();
     assert!(broken.unlock().is_err());
     let mended = lock.lock("b").unwrap();
-    assert!(mended.abandoned());
+    assert!(mended.was_abandoned());
     mended.unlock().unwrap();
     let nodes = ["/locks", "/locks/ns", "/locks/ns/a", "/locks/ns/b"];
     let is_tidy = eventually(PATIENCE, || server.nodes() == nodes);

@@ -38,7 +38,7 @@ fn all_end(locker: &Locker, when: &str) {
 
 fn hasty(server: &ZooKeeper) -> Locker {
     let second = Duration::from_secs(1);
-    let locker = builder(server).unavailable_for(second).io_timeout(second);
+    let locker = builder(server).outage_timeout(second).io_timeout(second);
     locker.ttl(4 * second).build().unwrap()
 }
 
@@ -65,9 +65,9 @@ fn lease_that_was_adopted_without_an_answer_ends_with_its_ttl() {
     let taker = taker.ttl(20 * second).build().unwrap();
     let guard = giver.lock("a").unwrap();
     let old = line(&server, "a");
-    let ticket = guard.into_owner();
+    let ticket = guard.into_ticket().expect("a ticket");
     server.proxy().lose_next_reply("/x-", false);
-    let _unanswered = taker.adopt("a", &ticket).unwrap_err();
+    let _unanswered = taker.adopt(&ticket).unwrap_err();
     drop((ticket, giver));
     let adopted = line(&server, "a");
     assert!(adopted.len() == 1 && adopted != old, "{adopted:?}");

@@ -18,7 +18,7 @@ fn node_whose_reply_was_lost_is_found_again() {
         server.proxy().lose_next_reply(lost, true);
         let guard = lock.lock("a").unwrap();
         assert!(server.proxy().lost_replies() > before, "{lost}");
-        assert!(!guard.abandoned(), "{lost}");
+        assert!(!guard.was_abandoned(), "{lost}");
         assert_eq!(line(&server, "a").len(), 1, "{lost}");
         guard.verify().unwrap();
         guard.unlock().unwrap();
@@ -35,10 +35,10 @@ fn nodes_of_several_names_are_found_again() {
     let guard = lock.lock_all(&["a", "b"]).unwrap();
     assert!(server.proxy().lost_replies() > 0);
     assert_eq!(line(&server, "a").len() + line(&server, "b").len(), 2);
-    assert!(!guard.abandoned());
+    assert!(!guard.was_abandoned());
     guard.unlock().unwrap();
     for name in ["a", "b"] {
-        assert!(!lock.lock(name).unwrap().abandoned(), "{name}");
+        assert!(!lock.lock(name).unwrap().was_abandoned(), "{name}");
     }
 }
 
@@ -51,7 +51,7 @@ fn release_whose_reply_was_lost_is_done() {
     guard.unlock().unwrap();
     assert!(server.proxy().lost_replies() > 0);
     let next = other.try_lock("a").unwrap().expect("it was released");
-    assert!(!next.abandoned());
+    assert!(!next.was_abandoned());
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn waiter_that_gives_up_without_an_answer_leaves_nothing() {
     assert!(!matches!(given_up, Ok(Some(_))), "{given_up:?}");
     assert!(eventually(PATIENCE, || line(&server, "a").len() == 1));
     guard.unlock().unwrap();
-    assert!(!other.lock("a").unwrap().abandoned());
+    assert!(!other.lock("a").unwrap().was_abandoned());
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn waiters_and_holders_survive_a_lost_connection() {
         assert_eq!(line(&server, "a"), before);
         guard.unlock().unwrap();
         let next = waits.join().unwrap().unwrap().expect("it was released");
-        assert!(!next.abandoned());
+        assert!(!next.was_abandoned());
     });
 }
 
@@ -104,7 +104,7 @@ fn waiter_that_leaves_late_is_not_taken_for_a_holder_that_never_released() {
     for _ in 0..2 {
         let guard = lock.lock("a").unwrap();
         let token = CancelToken::new();
-        let waiter = other.cancelled_by(&token);
+        let waiter = other.with_cancel(&token);
         let in_line = |many| {
             assert!(eventually(PATIENCE, || line(&server, "a").len() == many));
         };
@@ -126,7 +126,7 @@ fn waiter_that_leaves_late_is_not_taken_for_a_holder_that_never_released() {
             session.close();
             server.proxy().pass_held();
             let guard = comes.join().unwrap().unwrap().expect("the first has left");
-            assert!(!guard.abandoned());
+            assert!(!guard.was_abandoned());
         });
     }
 }

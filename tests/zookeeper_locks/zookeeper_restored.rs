@@ -14,7 +14,7 @@ const BRIEF: Duration = Duration::from_secs(8);
 
 /// A busy machine may take longer than ten seconds to restart a server and to have it accept its clients.
 fn patient(server: &ZooKeeper) -> LockerBuilder {
-    builder(server).unavailable_for(3 * PATIENCE)
+    builder(server).outage_timeout(3 * PATIENCE)
 }
 
 fn brief(server: &ZooKeeper) -> Locker {
@@ -83,7 +83,7 @@ fn lock_that_the_data_has_is_back_until_its_session_ends() {
     let other = patient(&server).build().unwrap();
     assert!(other.try_lock("a").unwrap().is_none());
     let waited = other.try_lock_for("a", PATIENCE).unwrap();
-    assert!(waited.expect("the session has ended").abandoned());
+    assert!(waited.expect("the session has ended").was_abandoned());
 }
 
 #[test]

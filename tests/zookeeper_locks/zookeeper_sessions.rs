@@ -31,7 +31,7 @@ fn end_of_a_session_is_told_at_once_and_another_begins() {
         assert_eq!(lost.reason, LostReason::Expired);
     }
     let next = lock.lock("a").unwrap();
-    assert!(next.abandoned());
+    assert!(next.was_abandoned());
     assert!(next.fencing_token() > guards[0].fencing_token());
     drop(guards);
     next.verify().unwrap();
@@ -107,10 +107,10 @@ fn session_of_a_locker_that_ends_is_closed_unless_its_lease_goes_on() {
     let (giver, taker) = (locker(&server), locker(&server));
     let guard = giver.lock("a").unwrap();
     let token = guard.fencing_token();
-    let ticket = guard.into_owner();
+    let ticket = guard.into_ticket().expect("a ticket");
     drop(giver);
     assert_eq!(line(&server, "a").len(), 1);
-    let guard = taker.adopt("a", ticket).unwrap();
+    let guard = taker.adopt(ticket).unwrap();
     assert!(guard.fencing_token() > token);
     guard.unlock().unwrap();
     assert!(line(&server, "a").is_empty());
@@ -120,8 +120,8 @@ fn session_of_a_locker_that_ends_is_closed_unless_its_lease_goes_on() {
 fn session_of_a_locker_that_has_adopted_its_own_lease_is_closed() {
     let server = setup().start();
     let lock = locker(&server);
-    let ticket = lock.lock("a").unwrap().into_owner();
-    lock.adopt("a", ticket).unwrap().unlock().unwrap();
+    let ticket = lock.lock("a").unwrap().into_ticket().expect("a ticket");
+    lock.adopt(ticket).unwrap().unlock().unwrap();
     drop(lock);
     assert!(eventually(PATIENCE / 10, || has_no_sessions(&server)));
 }
@@ -199,10 +199,10 @@ fn adopted_node_of_another_session_is_made_anew() {
     sessions.retain(|id| !before.contains(id));
     let guard = giver.lock("a").unwrap();
     let old = line(&server, "a");
-    let ticket = guard.into_owner();
+    let ticket = guard.into_ticket().expect("a ticket");
     server.proxy().lose_next_reply("/x-", false);
     let (adopted, earlier) = thread::scope(|scope| {
-        let adopts = scope.spawn(|| taker.adopt("a", &ticket));
+        let adopts = scope.spawn(|| taker.adopt(&ticket));
         assert!(eventually(PATIENCE, || line(&server, "a") != old));
         let path = format!("/locks/ns/a/{}", line(&server, "a")[0]);
         let mut earlier = server.session();
@@ -214,7 +214,7 @@ fn adopted_node_of_another_session_is_made_anew() {
         (adopts.join().unwrap(), earlier)
     });
     // Perhaps it has learnt of its session's end only by what it asked.
-    let guard = adopted.or_else(|_| taker.adopt("a", &ticket)).unwrap();
+    let guard = adopted.or_else(|_| taker.adopt(&ticket)).unwrap();
     earlier.close();
     assert_eq!(line(&server, "a").len(), 1);
     guard.verify().unwrap();

@@ -8,7 +8,7 @@ pub(crate) mod net;
 pub(crate) mod sync;
 pub(crate) mod time;
 
-pub(crate) use crossbeam_channel as channel;
+pub use crossbeam_channel as channel;
 
 use std::io;
 use std::thread::{self, Scope, ScopedJoinHandle};

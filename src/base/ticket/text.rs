@@ -2,7 +2,7 @@
 //!
 //! A mode is `x`, `r` or `COUNT/OF`. In each part all bytes but letters, digits and `-._~/` are `%xx`.
 
-use super::OwnerTicket;
+use super::LeaseTicket;
 use crate::base::claim::{Claim, Mode, Prefer};
 use crate::base::error::{Error, Result};
 use crate::base::name::{Key, Namespace};
@@ -12,7 +12,7 @@ use crate::base::percent;
 /// The first part, with the version of the rest.
 const KIND: &str = "crosslock1";
 
-pub(super) fn of(ticket: &OwnerTicket) -> String {
+pub(super) fn of(ticket: &LeaseTicket) -> String {
     let claim = &ticket.claim;
     let mode = claim.mode.to_string();
     let last_used = ticket.last_used.to_string();
@@ -28,7 +28,7 @@ pub(super) fn of(ticket: &OwnerTicket) -> String {
     escaped.collect::<Vec<_>>().join(":")
 }
 
-pub(super) fn parse(text: &str) -> Result<OwnerTicket> {
+pub(super) fn parse(text: &str) -> Result<LeaseTicket> {
     let parts: Option<Vec<String>> = text.split(':').map(unescaped).collect();
     let parts = parts.ok_or_else(|| invalid("it has an escape that isn't %xx"))?;
     match &parts[..] {
@@ -37,7 +37,7 @@ pub(super) fn parse(text: &str) -> Result<OwnerTicket> {
             let last_used = last_used.parse();
             let last_used = last_used.map_err(|_| invalid("its token is no number"))?;
             let claim = claim(namespace, mode, names)?;
-            Ok(OwnerTicket::new(claim, self::owner(owner)?, last_used))
+            Ok(LeaseTicket::new(claim, self::owner(owner)?, last_used))
         }
         _ => Err(invalid("its end is missing")),
     }
@@ -82,7 +82,7 @@ fn owner(text: &str) -> Result<Owner> {
 fn invalid(what: &str) -> Error {
     Error::InvalidOption {
         option: "ticket",
-        reason: format!("it isn't what `as_secret` gives: {what}"),
+        reason: format!("it isn't what `to_secret` gives: {what}"),
     }
 }
 
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use crate::base::random::for_any;
 
-    fn ticket(mode: Mode, names: &[&str]) -> OwnerTicket {
+    fn ticket(mode: Mode, names: &[&str]) -> LeaseTicket {
         let namespace = Namespace::new("app.1").unwrap();
         let keys: Vec<_> = names
             .iter()
@@ -118,7 +118,7 @@ mod tests {
             prefer: Prefer::default(),
             valued: false,
         };
-        OwnerTicket::new(claim, Owner::new(), 4711)
+        LeaseTicket::new(claim, Owner::new(), 4711)
     }
 
     #[test]
@@ -131,10 +131,10 @@ mod tests {
             (Mode::Exclusive, &["a", "b, c", "d"]),
         ] {
             let ticket = ticket(mode, names);
-            let text = ticket.as_secret();
+            let text = ticket.to_secret();
             assert!(text.is_ascii() && !text.contains(char::is_whitespace));
-            let back: OwnerTicket = text.parse().unwrap();
-            assert_eq!(back.as_secret(), text);
+            let back: LeaseTicket = text.parse().unwrap();
+            assert_eq!(back.to_secret(), text);
             assert_eq!(back.claim.mode, mode);
             assert_eq!(back.claim.keys(), ticket.claim.keys());
             assert_eq!(back.name(), ticket.name());
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn text_that_is_none_is_refused_and_not_shown() {
-        let good = ticket(Mode::Exclusive, &["name"]).as_secret();
+        let good = ticket(Mode::Exclusive, &["name"]).to_secret();
         let parts: Vec<_> = good.split(':').collect();
         let with = |at: usize, part: &str| {
             let mut parts = parts.clone();
@@ -171,7 +171,7 @@ mod tests {
             format!("{good}:name"),
             format!("{good}:a"),
         ] {
-            let error = bad.parse::<OwnerTicket>().unwrap_err();
+            let error = bad.parse::<LeaseTicket>().unwrap_err();
             assert!(
                 matches!(
                     error,
@@ -188,14 +188,14 @@ mod tests {
 
     #[test]
     fn any_text_is_understood_or_refused() {
-        let good = ticket(Mode::Exclusive, &["name"]).as_secret();
+        let good = ticket(Mode::Exclusive, &["name"]).to_secret();
         for_any(|random| {
             let mut text = good.clone();
             let at = random.usize(..text.len());
             text.replace_range(at..=at, &random.text(0..=3));
-            if let Ok(ticket) = text.parse::<OwnerTicket>() {
-                let again: OwnerTicket = ticket.as_secret().parse().unwrap();
-                assert_eq!(again.as_secret(), ticket.as_secret());
+            if let Ok(ticket) = text.parse::<LeaseTicket>() {
+                let again: LeaseTicket = ticket.to_secret().parse().unwrap();
+                assert_eq!(again.to_secret(), ticket.to_secret());
             }
         });
     }
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn debug_output_shows_the_name_only() {
         let ticket = ticket(Mode::Exclusive, &["name"]);
-        assert_eq!(format!("{ticket:?}"), "OwnerTicket { name: \"name\", .. }");
+        assert_eq!(format!("{ticket:?}"), "LeaseTicket { name: \"name\", .. }");
     }
 
     #[test]
@@ -225,11 +225,11 @@ mod tests {
     fn ticket_is_a_string_to_serde() {
         let ticket = ticket(Mode::Shared, &["name"]);
         let json = serde_json::to_string(&ticket).unwrap();
-        assert_eq!(json, format!("\"{}\"", ticket.as_secret()));
-        let back: OwnerTicket = serde_json::from_str(&json).unwrap();
-        assert_eq!(back.as_secret(), ticket.as_secret());
-        let error = serde_json::from_str::<OwnerTicket>("\"x\"").unwrap_err();
-        assert!(error.to_string().contains("as_secret"), "{error}");
-        assert!(serde_json::from_str::<OwnerTicket>("1").is_err());
+        assert_eq!(json, format!("\"{}\"", ticket.to_secret()));
+        let back: LeaseTicket = serde_json::from_str(&json).unwrap();
+        assert_eq!(back.to_secret(), ticket.to_secret());
+        let error = serde_json::from_str::<LeaseTicket>("\"x\"").unwrap_err();
+        assert!(error.to_string().contains("to_secret"), "{error}");
+        assert!(serde_json::from_str::<LeaseTicket>("1").is_err());
     }
 }

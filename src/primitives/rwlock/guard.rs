@@ -145,7 +145,7 @@ impl<T: Serialize + DeserializeOwned> ValueGuard<T, RwLock<T>> {
     /// let mut writing = limit.write()?;
     /// *writing = 4;
     /// let reading = RwLockWriteGuard::downgrade(writing)?;
-    /// assert_eq!((*reading, limit.get()?), (4, 4));
+    /// assert_eq!((*reading, limit.peek()?), (4, 4));
     /// assert!(limit.try_read()?.is_some() && limit.try_write()?.is_none());
     /// # Ok::<(), crosslock::Error>(())
     /// ```

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::{RwLockReadGuard, RwLockWriteGuard};
 use crate::base::claim::Mode;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::locker::Locker;
 use crate::primitives::value_guard::ValueGuard;
 use crate::primitives::value_lock::ValueLock;
@@ -87,7 +87,7 @@ impl Locker {
 /// let mut guard = hosts.write()?;
 /// guard.push("b.example".to_owned());
 /// RwLockWriteGuard::unlock(guard)?; // stored, or an error
-/// # assert_eq!(hosts.get()?.len(), 2);
+/// # assert_eq!(hosts.peek()?.len(), 2);
 /// # Ok::<(), crosslock::Error>(())
 /// ```
 pub struct RwLock<T> {
@@ -201,7 +201,7 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     /// let mut guard = limit.write()?;
     /// *guard += 1; // stored when the guard is dropped
     /// # drop(guard);
-    /// # assert_eq!(limit.get()?, 4);
+    /// # assert_eq!(limit.peek()?, 4);
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn write(&self) -> Result<RwLockWriteGuard<T>> {
@@ -295,6 +295,35 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
         ValueGuard::update(self.write()?, change)
     }
 
+    /// Changes the value by a closure that can fail, with the lock held to write, as
+    /// [`Mutex::try_update`](crate::Mutex::try_update) does.
+    ///
+    /// # Errors
+    ///
+    /// That of `change`: nothing is stored then. Those of [`update`](Self::update).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let limit = locker.rwlock("rwlock-try-update", String::from("3"))?;
+    /// let next = limit.try_update(|limit| {
+    ///     let next = limit.parse::<u32>()? + 1;
+    ///     *limit = next.to_string();
+    ///     Ok::<_, Box<dyn std::error::Error>>(next)
+    /// })?;
+    /// assert_eq!(next, 4);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn try_update<R, E>(&self, change: impl FnOnce(&mut T) -> Result<R, E>) -> Result<R, E>
+    where
+        E: From<Error>,
+    {
+        ValueGuard::try_update(self.write()?, change)
+    }
+
     /// Stores another value, with the lock held to write: two round trips.
     ///
     /// Blocks until the lock is free.
@@ -310,31 +339,31 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     /// # let locker = crosslock::Locker::open("memory:")?;
     /// let limit = locker.rwlock("rwlock-set", 3u32)?;
     /// limit.set(4)?;
-    /// assert_eq!(limit.get()?, 4);
+    /// assert_eq!(limit.peek()?, 4);
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn set(&self, value: T) -> Result<()> {
         self.update(|stored| *stored = value)
     }
 
-    /// Reads the value without locking, as [`Mutex::get`](crate::Mutex::get) does: one round trip.
+    /// Reads the value without locking, as [`Mutex::peek`](crate::Mutex::peek) does: one round trip.
     ///
     /// Returns what was stored last, or `init`. A writer may be about to store another value.
     ///
     /// # Errors
     ///
-    /// Those of [`Mutex::get`](crate::Mutex::get).
+    /// Those of [`Mutex::peek`](crate::Mutex::peek).
     ///
     /// # Examples
     ///
     /// ```
     /// # let locker = crosslock::Locker::open("memory:")?;
-    /// let limit = locker.rwlock("rwlock-get", 3u32)?;
+    /// let limit = locker.rwlock("rwlock-peek", 3u32)?;
     /// let _writing = limit.write()?;
-    /// assert_eq!(limit.get()?, 3);
+    /// assert_eq!(limit.peek()?, 3);
     /// # Ok::<(), crosslock::Error>(())
     /// ```
-    pub fn get(&self) -> Result<T> {
+    pub fn peek(&self) -> Result<T> {
         self.reading.get()
     }
 
@@ -353,7 +382,7 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     /// let limit = locker.rwlock("rwlock-remove", 3u32)?;
     /// limit.set(4)?;
     /// limit.remove()?;
-    /// assert_eq!(limit.get()?, 3);
+    /// assert_eq!(limit.peek()?, 3);
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn remove(&self) -> Result<()> {

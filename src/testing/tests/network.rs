@@ -9,13 +9,13 @@ fn short_outage_is_survived_and_a_long_one_is_not() {
     let fake = Fake::new();
     let guard = lock(&fake.builder().ttl(TTL).build().expect("it is valid"));
     for _ in 0..20 {
-        fake.outage(true);
+        fake.set_outage(true);
         fake.advance(TTL / 2);
-        fake.outage(false);
+        fake.set_outage(false);
         fake.advance(TTL / 2);
         assert_held(&guard);
     }
-    fake.outage(true);
+    fake.set_outage(true);
     fake.advance(TTL);
     assert_lost(&guard, LostReason::Expired);
 }
@@ -25,7 +25,7 @@ fn each_request_fails_in_an_outage() {
     let fake = Fake::new();
     let locker = fake.locker();
     let guard = locker.lock("b").expect("it answers");
-    fake.outage(true);
+    fake.set_outage(true);
     let results = [
         locker.try_lock("a").map(drop),
         locker.try_lock_all(&["a", "b"]).map(drop),
@@ -49,23 +49,23 @@ fn what_was_released_in_an_outage_is_free_when_it_ends() {
     let fake = Fake::new();
     let locker = fake.locker();
     let guard = lock(&locker);
-    fake.outage(true);
+    fake.set_outage(true);
     drop(guard);
     fake.advance(SECOND);
-    fake.outage(false);
-    assert!(!lock(&locker).abandoned());
+    fake.set_outage(false);
+    assert!(!lock(&locker).was_abandoned());
 }
 
 #[test]
 fn what_a_locker_that_is_gone_had_to_release_is_free_after_its_ttl() {
     let fake = Fake::new();
     let guard = lock(&unrenewed(&fake));
-    fake.outage(true);
+    fake.set_outage(true);
     drop(guard);
-    fake.outage(false);
+    fake.set_outage(false);
     assert_taken(&fake.locker());
     fake.advance(TTL);
-    assert!(lock(&fake.locker()).abandoned());
+    assert!(lock(&fake.locker()).was_abandoned());
 }
 
 #[test]
@@ -77,11 +77,11 @@ fn waiter_goes_on_after_an_outage() {
     let (tell, told) = bounded(1);
     let waiter = thread::spawn(move || tell.send(other.lock("a")).is_ok());
     fake.await_waiters("a", 1);
-    fake.outage(true);
+    fake.set_outage(true);
     drop(guard);
     fake.advance(SECOND);
     assert!(told.is_empty());
-    fake.outage(false);
+    fake.set_outage(false);
     assert!(told.recv().expect("it comes").is_ok());
     assert!(waiter.join().expect("no panic"));
 }
@@ -89,9 +89,9 @@ fn waiter_goes_on_after_an_outage() {
 #[test]
 fn call_that_begins_in_an_outage_gives_up_after_a_while_by_the_clock() {
     let fake = Fake::new();
-    fake.outage(true);
+    fake.set_outage(true);
     let waiters = [TTL, 3 * TTL].map(|patience| {
-        let locker = fake.builder().unavailable_for(patience).build();
+        let locker = fake.builder().outage_timeout(patience).build();
         let locker = locker.expect("it is valid");
         let (asked, asks) = bounded(1);
         let waiter = thread::spawn(move || {
@@ -112,7 +112,7 @@ fn call_that_begins_in_an_outage_gives_up_after_a_while_by_the_clock() {
     let ended = impatient.join().expect("no panic");
     assert!(matches!(ended, Err(Error::Unavailable { .. })), "{ended:?}");
     assert!(!patient.is_finished());
-    fake.outage(false);
+    fake.set_outage(false);
     assert!(patient.join().expect("no panic").is_ok());
 }
 
@@ -148,7 +148,7 @@ fn answer_that_is_too_late_fails_although_the_request_was_done() {
     assert_eq!(fake.elapsed(), 2 * SECOND);
     fake.delay(Duration::ZERO);
     // It was taken, and released when that was possible.
-    assert!(!lock(&locker).abandoned());
+    assert!(!lock(&locker).was_abandoned());
 
     let guard = lock(&locker);
     fake.delay(2 * SECOND);
@@ -158,13 +158,13 @@ fn answer_that_is_too_late_fails_although_the_request_was_done() {
         "{failed:?}"
     );
     fake.delay(Duration::ZERO);
-    assert!(!lock(&locker).abandoned());
+    assert!(!lock(&locker).was_abandoned());
 }
 
 #[test]
 fn call_gives_up_by_the_clock_that_its_late_answers_move() {
     let fake = Fake::new();
-    let locker = fake.builder().unavailable_for(10 * SECOND).build();
+    let locker = fake.builder().outage_timeout(10 * SECOND).build();
     let locker = locker.expect("it is valid");
     fake.delay(60 * SECOND);
     let failed = locker.lock("a");
@@ -244,7 +244,7 @@ fn callers_wait_for_late_answers_beside_each_other() {
 #[test]
 fn call_that_waits_in_an_outage_without_an_end_panics() {
     let fake = Fake::new();
-    fake.outage(true);
+    fake.set_outage(true);
     let locker = fake.locker();
     let (tell, told) = bounded(1);
     let waiter = thread::spawn(move || {

@@ -30,7 +30,7 @@ fn lease_that_is_not_renewed_is_lost_with_its_ttl() {
     assert_held(&guard);
     fake.advance(SECOND);
     assert_lost(&guard, LostReason::Expired);
-    assert!(lock(&fake.locker()).abandoned());
+    assert!(lock(&fake.locker()).was_abandoned());
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn longest_hold_and_shortest_time_go_by_the_clock() {
     fake.advance(58 * SECOND);
     assert_taken(&locker);
     fake.advance(SECOND);
-    assert!(!lock(&locker).abandoned());
+    assert!(!lock(&locker).was_abandoned());
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn waiters_get_their_lock_when_it_is_due() {
     for (number, (who, guard)) in guards.iter().enumerate() {
         let guard = guard.as_ref().expect("it has the lock");
         assert_eq!(*who, number);
-        assert!(guard.abandoned());
+        assert!(guard.was_abandoned());
         assert_eq!(guard.is_held(), number == 2);
     }
     let seen = fake.locker().inspect("a").expect("it answers");
@@ -173,7 +173,7 @@ fn waiter_in_its_own_locker_gets_a_lost_lock_at_its_time() {
     fake.await_waiters("a", 1);
     fake.advance(TTL + SECOND);
     let next = told.recv().expect("it comes").expect("it has the lock");
-    assert!(next.abandoned());
+    assert!(next.was_abandoned());
     let held_for = other.inspect("a").expect("it answers").holders[0].held_for;
     assert!(held_for.is_some_and(|held| held >= SECOND), "{held_for:?}");
     assert!(waiter.join().expect("no panic"));

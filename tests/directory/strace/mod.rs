@@ -86,8 +86,8 @@ fn play(play: &str, url: &str) {
             let guard = lock.lock("a").unwrap();
             say(&format!("has {}", guard.fencing_token()));
             say("leaves");
-            let ticket = guard.into_owner();
-            hold(lock.adopt("a", &ticket).unwrap());
+            let ticket = guard.into_ticket().expect("a ticket");
+            hold(lock.adopt(&ticket).unwrap());
         }
         "break" => {
             assert_eq!(lock.break_lock("a").unwrap().len(), 1);
@@ -265,7 +265,7 @@ impl Play {
         drop(next);
         if self.name == "value" {
             let value = lock.mutex("a", 0_u64).unwrap();
-            assert!(value.get().unwrap() <= 1);
+            assert!(value.peek().unwrap() <= 1);
             // The next store has what is left of one that was cut short.
             value.set(2).unwrap();
             value.remove().unwrap();
@@ -341,7 +341,7 @@ impl Play {
             _ => None,
         };
         assert!(
-            was_held.is_none_or(|was_held| next.abandoned() == was_held),
+            was_held.is_none_or(|was_held| next.was_abandoned() == was_held),
             "{about}"
         );
     }

@@ -51,7 +51,7 @@ fn cancel_ends_a_call_that_waits_for_a_slot_or_for_a_look_up() {
     cluster.node(1).stop();
     for name in [&moving, &stopped] {
         let token = CancelToken::new();
-        let cancelled = locker.cancelled_by(&token);
+        let cancelled = locker.with_cancel(&token);
         thread::scope(|scope| {
             let waiting = scope.spawn(|| cancelled.lock(name));
             thread::sleep(millis(400));

@@ -11,7 +11,7 @@ use super::{PATIENCE, cause, millis, open, start};
 fn builder(cluster: &Cluster) -> LockerBuilder {
     let builder = Locker::builder(&cluster.url()).ttl(millis(3_000));
     let builder = builder.min_replicas(1).replica_timeout(millis(50));
-    builder.unavailable_for(PATIENCE)
+    builder.outage_timeout(PATIENCE)
 }
 
 /// Takes the names, with a replica for each, on connections that are idle from then on.

@@ -108,7 +108,7 @@ fn waiter_is_served_soon_after_the_successor_of_a_stopped_master_answers() {
     let cluster = Cluster::start();
     let short = || {
         let builder = Locker::builder(&cluster.url()).ttl(Duration::from_secs(2));
-        builder.unavailable_for(PATIENCE).build().expect("open")
+        builder.outage_timeout(PATIENCE).build().expect("open")
     };
     let (holder, waiter) = (short(), short());
     let name = name_on(&cluster, 0, 0);

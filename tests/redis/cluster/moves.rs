@@ -207,7 +207,7 @@ fn nodes_that_send_to_each_other_end_a_call() {
 #[test]
 fn key_that_is_there_already_is_asked_for_there_this_once() {
     let cluster = start();
-    let locker = open(&cluster).namespace("").expect("a namespace");
+    let locker = open(&cluster).with_namespace("").expect("a namespace");
     let name = (0..).map(|number| format!("name-{number}"));
     let mut here = name.filter(|name| cluster.slots(0).contains(&slot_of(name)));
     let name = here.next().expect("there is one");

@@ -17,7 +17,9 @@ fn finding(locker: &Locker, check: &str) -> Finding {
 fn locks_of_all_nodes_are_listed_inspected_and_broken() {
     let cluster = start();
     for namespace in ["app", ""] {
-        let locker = open(&cluster).namespace(namespace).expect("a namespace");
+        let locker = open(&cluster)
+            .with_namespace(namespace)
+            .expect("a namespace");
         // Other programs have keys, too, and in the empty namespace beside ours.
         for node in 0..3 {
             let other = format!("other:{{{}}}", cluster.tag_on(node));
@@ -126,7 +128,7 @@ fn doctor_goes_on_where_nodes_are_down_and_names_them() {
 #[test]
 fn names_with_one_tag_are_had_together_and_so_are_others() {
     let cluster = start();
-    let locker = open(&cluster).namespace("").expect("a namespace");
+    let locker = open(&cluster).with_namespace("").expect("a namespace");
     let guard = locker.lock_all(&["{tag}:a", "{tag}:b"]).expect("lock");
     assert!(locker.try_lock("{tag}:a").expect("try_lock").is_none());
     guard.unlock().expect("it was held");

@@ -29,7 +29,7 @@ fn keeps_order_through_a_failover(ttl: Option<Duration>) {
         let replica = 3 - master;
         let name = name_on(&cluster, master, 0);
         let open = || {
-            let builder = crosslock::Locker::builder(&cluster.url()).unavailable_for(PATIENCE);
+            let builder = crosslock::Locker::builder(&cluster.url()).outage_timeout(PATIENCE);
             let builder = ttl
                 .into_iter()
                 .fold(builder, |builder, ttl| builder.ttl(ttl));

@@ -126,11 +126,14 @@ fn token_is_above_those_of_a_master_that_is_ahead_and_is_so_everywhere() {
     // It isn't released: that would tell of its token.
     let lost = short.lock_all(&[a, b, c]).expect("lock_all");
     let token = lost.fencing_token();
-    assert!(token > ahead && !lost.abandoned());
+    assert!(token > ahead && !lost.was_abandoned());
     std::mem::forget(lost);
     for name in [a, b, c] {
         let next = held_soon(&locker, name);
-        assert!(next.fencing_token() > token && next.abandoned(), "{name}");
+        assert!(
+            next.fencing_token() > token && next.was_abandoned(),
+            "{name}"
+        );
     }
 }
 
@@ -144,7 +147,7 @@ fn abandonment_on_one_master_is_told_of_all() {
     let [a, b, c] = &names(&cluster);
     std::mem::forget(held(&short.build().expect("open"), c));
     let all = locker.lock_all(&[a, b, c]).expect("lock_all");
-    assert!(all.abandoned() && all.fencing_token() % 4 == 3);
+    assert!(all.was_abandoned() && all.fencing_token() % 4 == 3);
 }
 
 #[test]
@@ -200,7 +203,7 @@ fn part_of_a_question_that_comes_late_leaves_nothing_taken() {
     proxy.pass_late(&digest(ACQUIRE), |_| {
         wanted = names(&cluster);
         let token = CancelToken::new();
-        let call = || locker.cancelled_by(&token).lock_all(&wanted);
+        let call = || locker.with_cancel(&token).lock_all(&wanted);
         let (outcome, ended) = proxy.end_held(call, || token.cancel());
         assert!(matches!(outcome, Err(Error::Cancelled { .. })));
         ended
@@ -208,7 +211,7 @@ fn part_of_a_question_that_comes_late_leaves_nothing_taken() {
     wait_until("all to be left alone", PATIENCE, || {
         wanted.iter().all(|name| is_left_alone(&locker, name))
     });
-    assert!(!locker.lock_all(&wanted).expect("lock_all").abandoned());
+    assert!(!locker.lock_all(&wanted).expect("lock_all").was_abandoned());
 }
 
 #[test]

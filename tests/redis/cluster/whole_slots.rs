@@ -36,7 +36,7 @@ fn held_lock_and_its_waiters_come_along() {
             let next = waiting.join().expect("no panic").expect("lock");
             next.expect("in time")
         });
-        assert!(guard.fencing_token() > token && !guard.abandoned());
+        assert!(guard.fencing_token() > token && !guard.was_abandoned());
         assert_eq!(cluster.owner(&key(&name)), to);
     }
 }

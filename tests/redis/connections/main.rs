@@ -246,8 +246,8 @@ fn attempt_that_is_taken_back_leaves_abandonment_to_the_next() {
     wait_until("it is taken back", LONG, || {
         server.get("{crosslock:a}").is_none()
     });
-    assert!(lock.lock("a").unwrap().abandoned());
-    assert!(!lock.lock("a").unwrap().abandoned());
+    assert!(lock.lock("a").unwrap().was_abandoned());
+    assert!(!lock.lock("a").unwrap().was_abandoned());
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn answers_that_take_as_long_as_the_ttl_are_an_outage() {
     let server = RedisServer::start();
     let proxy = Proxy::start(server.addr());
     let builder = Locker::builder(&proxy.url()).ttl(millis(100));
-    let lock = builder.unavailable_for(millis(500)).build().unwrap();
+    let lock = builder.outage_timeout(millis(500)).build().unwrap();
     proxy.set(Fault::Delay(millis(80)));
     let error = lock.lock("a").unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }), "{error}");
@@ -353,7 +353,7 @@ fn release_that_failed_is_made_when_the_server_can_be_reached_again() {
             .unwrap()
             .lock("a")
             .unwrap()
-            .abandoned()
+            .was_abandoned()
     );
 }
 

@@ -42,7 +42,7 @@ fn locker(server: &RedisServer, user: &str) -> Locker {
 #[track_caller]
 fn assert_next(guard: LockGuard, token_before: u64, server: &RedisServer) {
     assert!(guard.fencing_token() > token_before);
-    assert!(!guard.abandoned());
+    assert!(!guard.was_abandoned());
     assert_eq!(server.counter(FENCE), Some(guard.fencing_token()));
     guard.verify().unwrap();
     guard.unlock().unwrap();
@@ -121,7 +121,7 @@ fn second_namespace_of_a_locker_that_may_not_tell_is_served() {
     ]);
     let (app, waiting) = (locker(&server, "app"), locker(&server, "no-publish"));
     for namespace in ["crosslock", "second"] {
-        let [app, waiting] = [&app, &waiting].map(|lock| lock.namespace(namespace).unwrap());
+        let [app, waiting] = [&app, &waiting].map(|lock| lock.with_namespace(namespace).unwrap());
         let guard = held(&app);
         thread::scope(|scope| {
             let waiter = scope.spawn(|| waiting.lock(NAME).unwrap());

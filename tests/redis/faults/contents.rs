@@ -104,7 +104,7 @@ fn line_that_is_replaced_while_held_hinders_neither_renewal_nor_release() {
         unlocked.unwrap_or_else(|error| panic!("{key}: {error}"));
         assert_eq!(server.get(LOCK), None);
         server.query::<()>(&["DEL", key]);
-        assert!(!held(&locker).abandoned(), "{key}");
+        assert!(!held(&locker).was_abandoned(), "{key}");
     }
 }
 
@@ -189,7 +189,7 @@ fn holder_of_a_deleted_lock_takes_nothing_from_the_next() {
     let guard = held(&locker);
     server.query::<()>(&["DEL", LOCK]);
     let next = held(&other);
-    assert!(next.abandoned(), "the one before never released");
+    assert!(next.was_abandoned(), "the one before never released");
     assert!(next.fencing_token() > guard.fencing_token());
     assert!(matches!(guard.unlock(), Err(Error::Lost { .. })));
     next.verify().unwrap();
@@ -234,7 +234,7 @@ fn full_server_hands_a_lock_on_to_who_waits_for_it() {
         server.query::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
         guard.unlock().unwrap();
         let next = waiter.join().unwrap();
-        assert!(!next.abandoned());
+        assert!(!next.was_abandoned());
         next.verify().unwrap();
         next.unlock().unwrap();
     });
@@ -251,7 +251,7 @@ fn value_of_another_program_that_is_too_long_is_not_read() {
     let text = locker.mutex(NAME, String::new()).unwrap();
     let end = (128 << 20).to_string();
     server.query::<()>(&["SETRANGE", "{crosslock:n}:value", &end, "x"]);
-    for error in [text.get().unwrap_err(), text.lock().unwrap_err()] {
+    for error in [text.peek().unwrap_err(), text.lock().unwrap_err()] {
         assert!(shown(&error).contains("128 MiB"), "{error}");
     }
     wait_until("the release", PATIENCE, || server.get(LOCK).is_none());
@@ -270,7 +270,7 @@ fn replica_refuses_to_lock() {
     wait_until("the replica to follow", PATIENCE, || {
         replica.info("master_link_status").as_deref() == Some("up")
     });
-    let builder = Locker::builder(&replica.url()).unavailable_for(millis(100));
+    let builder = Locker::builder(&replica.url()).outage_timeout(millis(100));
     let locker = builder.build().unwrap();
     for outcome in [
         within(millis(200), || locker.lock(NAME)).map(Some),

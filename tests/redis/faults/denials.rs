@@ -74,7 +74,7 @@ fn lock_that_was_denied_leaves_no_trace_for_the_next_holder() {
             let locker = open(&url_of(&server, &format!("no-{right}")));
             locker.lock(NAME).unwrap_err();
             let guard = held(&app);
-            assert!(!guard.abandoned(), "without {right} nobody held it");
+            assert!(!guard.was_abandoned(), "without {right} nobody held it");
         }
     }
 }

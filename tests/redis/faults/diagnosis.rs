@@ -158,7 +158,7 @@ fn user_of_other_keys_is_told() {
     let findings = diagnosed(&url);
     assert_eq!(verdict(&findings, "rights"), "weak");
     assert_eq!(verdict(&findings, "inbox"), "weak");
-    let own = open(&url).namespace("other").expect("a namespace");
+    let own = open(&url).with_namespace("other").expect("a namespace");
     assert_eq!(verdict(&own.diagnose().expect("findings"), "inbox"), "fine");
 }
 

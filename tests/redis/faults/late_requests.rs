@@ -35,13 +35,13 @@ fn removal_that_comes_late_removes_no_newer_value() {
         detour.hold(deletes);
         counter.remove().unwrap();
         detour.await_held();
-        assert_eq!(counter.get().unwrap(), 0);
+        assert_eq!(counter.peek().unwrap(), 0);
         counter.set(newer).unwrap();
         detour.deliver();
-        assert_eq!(counter.get().unwrap(), newer);
+        assert_eq!(counter.peek().unwrap(), newer);
         counter.remove().unwrap();
     }
-    assert_eq!(counter.get().unwrap(), 0);
+    assert_eq!(counter.peek().unwrap(), 0);
 }
 
 /// Two names, of which most tests use the first.
@@ -71,7 +71,7 @@ fn cancelled<T: Send>(
     call: impl FnOnce(&Locker) -> Result<T> + Send,
 ) -> Instant {
     let token = CancelToken::new();
-    let locker = locker.cancelled_by(&token);
+    let locker = locker.with_cancel(&token);
     let (outcome, ended) = proxy.end_held(|| call(&locker), || token.cancel());
     assert!(matches!(outcome, Err(Error::Cancelled { .. })));
     ended
@@ -87,7 +87,7 @@ fn assert_left_alone(server: &RedisServer, names: &[String]) {
             seen.holders.is_empty() && seen.waiters.is_empty()
         });
         let guard = locker.try_lock(name).expect("try_lock");
-        assert!(!guard.expect("it is free").abandoned());
+        assert!(!guard.expect("it is free").was_abandoned());
     }
 }
 

@@ -99,7 +99,7 @@ fn release_with_a_waiter_in_between(close: bool) {
             proxy.set(Fault::None);
         }
         assert!(next.fencing_token() > token);
-        assert!(!next.abandoned());
+        assert!(!next.was_abandoned());
         let owner = server.get(LOCK);
         // A server that lost its data before would answer the same.
         let error = release.join().unwrap().unwrap_err();

@@ -39,7 +39,7 @@ fn acquire_with_a_lost_reply(then_close: bool, abandoned: bool) {
     assert_eq!(proxy.lost_replies(), 1);
     assert!(guard.is_held());
     assert!(guard.fencing_token() > before);
-    assert_eq!(guard.abandoned(), abandoned);
+    assert_eq!(guard.was_abandoned(), abandoned);
     assert_eq!(server.counter(FENCE), Some(guard.fencing_token()));
     guard.verify().unwrap();
     assert!(open(&server.url()).try_lock(NAME).unwrap().is_none());
@@ -48,7 +48,7 @@ fn acquire_with_a_lost_reply(then_close: bool, abandoned: bool) {
     guard.unlock().unwrap();
     assert_released(&server);
     let next = held(&locker);
-    assert!(!next.abandoned());
+    assert!(!next.was_abandoned());
     drop((next, locker));
     assert_released(&server);
     assert_no_clients(&server);
@@ -169,8 +169,8 @@ fn abandonment_is_told_although_the_one_before_gave_up() {
     locker.try_lock(NAME).unwrap_err();
     wait_until("the release", PATIENCE, || server.get(LOCK).is_none());
     proxy.set(Fault::None);
-    assert!(held(&locker).abandoned(), "nobody was told of it yet");
-    assert!(!held(&locker).abandoned(), "it is told once");
+    assert!(held(&locker).was_abandoned(), "nobody was told of it yet");
+    assert!(!held(&locker).was_abandoned(), "it is told once");
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn flush(server: &RedisServer) {
 fn assert_next_is_undisturbed(server: &RedisServer, locker: &Locker, guard: crosslock::LockGuard) {
     let next = held(&open(&server.url()));
     assert!(next.fencing_token() > guard.fencing_token());
-    assert!(!next.abandoned());
+    assert!(!next.was_abandoned());
     assert!(matches!(guard.unlock(), Err(Error::Lost { .. })));
     next.verify().unwrap();
     assert!(locker.try_lock(NAME).unwrap().is_none());
@@ -141,7 +141,7 @@ fn lock_waits_for_a_server_to_come_back() {
     let server = RedisServer::start();
     let proxy = Proxy::start(server.addr());
     let locker = Locker::builder(&proxy.url())
-        .unavailable_for(PATIENCE)
+        .outage_timeout(PATIENCE)
         .build()
         .unwrap();
     server.kill();
@@ -198,7 +198,7 @@ fn lock_gives_up_when_the_server_is_away_for_too_long() {
     let server = RedisServer::start();
     let patience = millis(300);
     let locker = Locker::builder(&server.url())
-        .unavailable_for(patience)
+        .outage_timeout(patience)
         .build()
         .unwrap();
     server.kill();
@@ -223,7 +223,7 @@ fn lock_gives_up_when_the_server_is_away_for_too_long() {
 fn lock_does_not_wait_for_a_server_when_told_so() {
     let server = RedisServer::start();
     let builder = Locker::builder(&server.url());
-    let locker = builder.unavailable_for(millis(0)).build().unwrap();
+    let locker = builder.outage_timeout(millis(0)).build().unwrap();
     server.kill();
     let error = within(millis(50), || locker.lock(NAME)).unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }), "{error}");
@@ -248,7 +248,7 @@ fn timed_wait_for_a_taken_lock_does_not_wait_for_a_server_that_is_gone_when_told
     let server = RedisServer::start();
     server.query::<()>(&["SET", LOCK, "theirs", "PX", "60000"]);
     let builder = Locker::builder(&server.url());
-    let locker = builder.unavailable_for(millis(0)).build().unwrap();
+    let locker = builder.outage_timeout(millis(0)).build().unwrap();
     let start = Instant::now();
     let outcome = thread::scope(|scope| {
         let waiter = scope.spawn(|| locker.try_lock_for(NAME, 5 * PATIENCE));

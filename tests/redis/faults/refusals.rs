@@ -82,7 +82,7 @@ impl Refusal {
 /// A locker whose leases don't end within a test.
 fn slow(server: &RedisServer) -> Locker {
     let builder = Locker::builder(&server.url()).ttl(millis(600_000));
-    builder.unavailable_for(PATIENCE).build().unwrap()
+    builder.outage_timeout(PATIENCE).build().unwrap()
 }
 
 fn refused(server: &RedisServer) -> u64 {
@@ -113,7 +113,7 @@ fn release_that_is_refused_for_a_while_is_made_later() {
             server.get(LOCK).is_none() && server.get("{crosslock:m}").is_none()
         });
         assert_released(&server);
-        assert!(!held(&locker).abandoned());
+        assert!(!held(&locker).was_abandoned());
         drop(locker);
         assert_no_clients(&server);
     }
@@ -167,7 +167,7 @@ fn waiter_for_a_taken_lock_rides_over_a_server_that_refuses_to_write_for_a_while
         let holder = held(&slow(&server));
         // It asks every second.
         let builder = Locker::builder(&server.url()).ttl(millis(3_000));
-        let locker = builder.unavailable_for(PATIENCE).build().unwrap();
+        let locker = builder.outage_timeout(PATIENCE).build().unwrap();
         thread::scope(|scope| {
             let waiter = scope.spawn(|| locker.lock(NAME));
             wait_for_inbox(&server);
@@ -177,7 +177,7 @@ fn waiter_for_a_taken_lock_rides_over_a_server_that_refuses_to_write_for_a_while
             refusal.end(&server);
             holder.unlock().unwrap();
             let next = waiter.join().unwrap().unwrap();
-            assert!(!next.abandoned());
+            assert!(!next.was_abandoned());
             next.unlock().unwrap();
         });
         assert_released(&server);
@@ -188,7 +188,7 @@ fn waiter_for_a_taken_lock_rides_over_a_server_that_refuses_to_write_for_a_while
 fn error_names_why_a_server_refuses_to_write() {
     for (refusal, server) in servers([NoReplicas, ReadOnly, Misconf, Oom]) {
         let patience = millis(1_000);
-        let builder = Locker::builder(&server.url()).unavailable_for(patience);
+        let builder = Locker::builder(&server.url()).outage_timeout(patience);
         let locker = builder.build().unwrap();
         refusal.begin(&server);
         let start = Instant::now();

@@ -335,7 +335,9 @@ fn user_without_rights_on_the_keys_is_denied() {
         assert_every_key_expires(&server);
         assert_eq!(server.get(LOCK), None, "{name}");
     }
-    let other = open(&url_of(&server, "other")).namespace("other").unwrap();
+    let other = open(&url_of(&server, "other"))
+        .with_namespace("other")
+        .unwrap();
     assert_works(&other);
     drop(other);
     assert_no_clients(&server);

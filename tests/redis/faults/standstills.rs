@@ -72,7 +72,7 @@ fn guard_is_not_held_any_more_before_the_server_lets_another_in() {
         let guard = held(&locker);
         let next = other.lock(NAME).unwrap();
         assert!(!guard.is_held());
-        assert!(next.abandoned());
+        assert!(next.was_abandoned());
         assert!(next.fencing_token() > guard.fencing_token());
         next.unlock().unwrap();
     }
@@ -107,7 +107,7 @@ fn keeps_order_through_a_standstill(ttl: Option<Duration>) {
     for _ in 0..order::rounds() {
         let server = RedisServer::start();
         let open = || {
-            let builder = Locker::builder(&server.url()).unavailable_for(PATIENCE);
+            let builder = Locker::builder(&server.url()).outage_timeout(PATIENCE);
             let builder = ttl
                 .into_iter()
                 .fold(builder, |builder, ttl| builder.ttl(ttl));

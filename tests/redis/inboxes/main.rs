@@ -126,7 +126,7 @@ impl Queue {
                 .expect("the next has it");
             assert_eq!(number, expected);
             assert!(next.fencing_token() > token);
-            assert!(!next.abandoned(), "{number}");
+            assert!(!next.was_abandoned(), "{number}");
             guard = next;
         }
     }

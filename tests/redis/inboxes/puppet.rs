@@ -14,7 +14,7 @@ fn child_obeys() {
     for order in orders() {
         let name = order.strip_prefix("pass ").expect("nothing else is told");
         let guard = locker.lock(name).expect("lock");
-        say_holding(guard.fencing_token(), guard.abandoned());
+        say_holding(guard.fencing_token(), guard.was_abandoned());
         guard.unlock().expect("unlock");
         say("unlocked");
     }

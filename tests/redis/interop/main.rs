@@ -173,7 +173,7 @@ fn foreign_holders_expiry_lets_us_in() {
         let guard = locker.lock(name).unwrap();
         // Its ttl began after `start`, but the server counts whole milliseconds.
         assert!(start.elapsed() + Duration::from_millis(2) >= ttl);
-        assert!(guard.is_held() && !guard.abandoned());
+        assert!(guard.is_held() && !guard.was_abandoned());
         guard.unlock().unwrap();
     });
 }
@@ -251,7 +251,7 @@ fn tokens_go_on_over_a_foreign_holder() {
         assert!(foreign.unlock("theirs"));
         let second = held(locker, name);
         assert!(second.fencing_token() > token);
-        assert!(!second.abandoned());
+        assert!(!second.was_abandoned());
     });
 }
 
@@ -285,6 +285,6 @@ fn lock_that_stays_taken_keeps_them_out_until_it_is_deleted() {
         assert_eq!(server.query::<u64>(&["DEL", key]), 1);
         assert!(foreign.try_lock("them", LONG));
         assert!(foreign.unlock("them"));
-        assert!(!lock.try_lock(name).unwrap().unwrap().abandoned());
+        assert!(!lock.try_lock(name).unwrap().unwrap().was_abandoned());
     }
 }

@@ -115,7 +115,7 @@ fn waiter_of_another_process_has_the_lock_in_half_a_round_trip() {
             let waiter = waiter.clone();
             move || {
                 let next = waiter.lock("n").expect("the lock");
-                (Instant::now(), next.fencing_token(), next.abandoned())
+                (Instant::now(), next.fencing_token(), next.was_abandoned())
             }
         });
         wait_for_queue(&server, "n", 1);

@@ -97,7 +97,9 @@ fn ten_thousand_locks_are_listed_without_holding_up_the_server() {
 fn ten_thousand_locks_of_the_empty_namespace_are_told_from_other_keys() {
     let server = RedisServer::start();
     fill(&server, |number| format!("job {number}"));
-    let locker = patient(&server.url()).namespace("").expect("a namespace");
+    let locker = patient(&server.url())
+        .with_namespace("")
+        .expect("a namespace");
     let watch = Stopwatch::start();
     let (took, longest) = costs(&server, || names(&locker, "").len());
     report("10,000 locks of the empty namespace are listed in", took);
@@ -111,7 +113,7 @@ fn names_are_those_of_locks_that_are_held_and_of_this_namespace() {
     let server = RedisServer::start();
     let locker = patient(&server.url());
     for namespace in ["crosslock", "crosslock2", ""] {
-        let locker = locker.namespace(namespace).expect("a namespace");
+        let locker = locker.with_namespace(namespace).expect("a namespace");
         let all = [
             "a*b",
             "a?b",
@@ -150,7 +152,7 @@ fn foreign_holder_is_listed_in_a_namespace_only() {
     server.query::<()>(&["RPUSH", "list", "theirs"]);
     assert_eq!(names(&locker, ""), ["n".to_owned()].into());
     let watch = Stopwatch::start();
-    let empty = locker.namespace("").expect("a namespace");
+    let empty = locker.with_namespace("").expect("a namespace");
     assert_eq!(names(&empty, ""), BTreeSet::new());
     watch.assert_within(millis(1_000));
 }

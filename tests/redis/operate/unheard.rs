@@ -106,7 +106,7 @@ fn waiter_of_a_broken_grant_goes_to_the_end_of_the_queue() {
     let token = next.fencing_token();
     drop(next);
     let last = ends(waiter);
-    assert!(last.fencing_token() > token && !last.abandoned());
+    assert!(last.fencing_token() > token && !last.was_abandoned());
 }
 
 #[test]

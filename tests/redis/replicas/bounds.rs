@@ -26,7 +26,7 @@ fn timed_call_ends_in_time() {
 fn lock_gives_up_when_it_has_tried_for_long_enough() {
     let set = Replicated::start(1);
     stop_replicas(&set);
-    let locker = builder(&set, 0, 1).unavailable_for(millis(700));
+    let locker = builder(&set, 0, 1).outage_timeout(millis(700));
     let locker = locker.build().unwrap();
     let error = within(millis(900), || locker.lock(NAME)).unwrap_err();
     assert_too_few(&error);

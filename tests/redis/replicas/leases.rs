@@ -58,13 +58,13 @@ fn master_cut_off_from_its_replicas_confirms_no_holder() {
 fn ticket_is_adopted_once_replicas_have_it() {
     let set = Replicated::start(1);
     let locker = builder(&set, 0, 1).ttl(LONG).build().unwrap();
-    let ticket = held(&locker).into_owner();
+    let ticket = held(&locker).into_ticket().expect("a ticket");
     stop_replicas(&set);
-    assert_too_few(&locker.adopt(NAME, &ticket).unwrap_err());
+    assert_too_few(&locker.adopt(&ticket).unwrap_err());
     continue_replicas(&set);
     let mut adopted = None;
     wait_until("a replica", PATIENCE, || {
-        adopted = locker.adopt(NAME, &ticket).ok();
+        adopted = locker.adopt(&ticket).ok();
         adopted.is_some()
     });
     let guard = adopted.unwrap();

@@ -36,7 +36,7 @@ fn builder(set: &Replicated, index: usize, replicas: u32) -> LockerBuilder {
     Locker::builder(&set.url(index))
         .min_replicas(replicas)
         .replica_timeout(millis(30))
-        .unavailable_for(PATIENCE)
+        .outage_timeout(PATIENCE)
 }
 
 fn open(set: &Replicated, replicas: u32) -> Locker {

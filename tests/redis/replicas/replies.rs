@@ -15,7 +15,7 @@ fn connection_that_ends_within_the_replies_is_never_used_again() {
         let builder = Locker::builder(&url)
             .min_replicas(1)
             .replica_timeout(millis(100));
-        let builder = builder.unavailable_for(millis(50));
+        let builder = builder.outage_timeout(millis(50));
         builder.io_timeout(millis(200)).build().unwrap()
     };
     open(&set, 1).lock(NAME).unwrap().unlock().unwrap();
@@ -77,7 +77,7 @@ fn master_that_becomes_a_replica_under_a_wait_confirms_nothing() {
     let set = Replicated::start(2);
     stop_replicas(&set);
     let locker = builder(&set, 0, 1).replica_timeout(LONG).io_timeout(LONG);
-    let locker = locker.unavailable_for(millis(100)).build().unwrap();
+    let locker = locker.outage_timeout(millis(100)).build().unwrap();
     let began = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| {

@@ -51,7 +51,7 @@ fn value_that_is_read_on_after_a_downgrade_needs_replicas() {
 fn change_that_is_handed_on_within_the_process_needs_replicas() {
     let set = Replicated::start(1);
     let hand_over = builder(&set, 0, 1).ttl(LONG).hand_over(LONG);
-    let locker = hand_over.unavailable_for(PATIENCE).build().unwrap();
+    let locker = hand_over.outage_timeout(PATIENCE).build().unwrap();
     let count = locker.mutex(NAME, 0u64).unwrap();
     let mut guard = count.lock().unwrap();
     *guard += 1;

@@ -281,7 +281,7 @@ fn keeps_order_through_a_failover(ttl: Option<Duration>) {
         set.wait_until_settled();
         let master = set.master();
         let open = || {
-            let builder = Locker::builder(&set.url()).unavailable_for(PATIENCE);
+            let builder = Locker::builder(&set.url()).outage_timeout(PATIENCE);
             let builder = ttl
                 .into_iter()
                 .fold(builder, |builder, ttl| builder.ttl(ttl));

@@ -32,7 +32,7 @@ const fn millis(number: u64) -> Duration {
 
 /// Calls of this locker outlast a failover.
 fn builder(url: &str) -> LockerBuilder {
-    Locker::builder(url).ttl(TTL).unavailable_for(PATIENCE)
+    Locker::builder(url).ttl(TTL).outage_timeout(PATIENCE)
 }
 
 fn open(set: &SentinelSet) -> Locker {

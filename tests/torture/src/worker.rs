@@ -297,7 +297,7 @@ impl<'a> Worker<'a> {
     fn call_cancelled(&mut self, locker: &Locker, how: How) -> Result<Option<Guard>> {
         let token = CancelToken::default();
         let after = self.ttl.mul_f64(self.rng.f64().powi(2));
-        let locker = locker.cancelled_by(&token);
+        let locker = locker.with_cancel(&token);
         self.canceller.cancel(token, after, self.event("cancel"));
         let outcome = self.task.call(&locker, how);
         if self.rng.bool() {

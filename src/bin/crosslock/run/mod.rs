@@ -42,7 +42,7 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let taken = opened.and_then(|locker| {
         let options = options.after(start.elapsed());
         let line = WaitingLine::new(words);
-        let guard = take::take(&locker.cancelled_by(&token), &options, line)?;
+        let guard = take::take(&locker.with_cancel(&token), &options, line)?;
         Ok((locker, guard))
     });
     // A signal that came while the lock was granted ends the wait too: the lock is released.

@@ -44,8 +44,8 @@ fn any_mode(random: &mut Random) -> Mode {
 
 /// How each owner wants the one name, and who goes first.
 fn any_claims(random: &mut Random) -> [(Mode, Prefer); OWNERS] {
-    use Prefer::{Nobody, Readers, Writers};
-    let prefer = random.one_of(&[Nobody, Nobody, Nobody, Readers, Writers]);
+    use Prefer::{Fair, Readers, Writers};
+    let prefer = random.one_of(&[Fair, Fair, Fair, Readers, Writers]);
     [(); OWNERS].map(|()| (any_mode(random), prefer))
 }
 

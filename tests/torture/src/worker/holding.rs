@@ -198,7 +198,7 @@ impl Worker<'_> {
         event.outcome = "held".to_owned();
         event.token = guard.lease().fencing_token();
         event.until = valid_until(event.at, guard);
-        if guard.lease().abandoned() {
+        if guard.lease().was_abandoned() {
             event.detail = "abandoned".to_owned();
         } else if was_handed_over(event.token) {
             event.detail = HANDED_OVER.to_owned();

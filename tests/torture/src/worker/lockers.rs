@@ -61,7 +61,7 @@ pub(super) fn builder(told: &Told) -> LockerBuilder {
         .ttl(told.ttl)
         .io_timeout(told.io_timeout)
         .connect_timeout(told.io_timeout)
-        .unavailable_for(Duration::from_secs(1))
+        .outage_timeout(Duration::from_secs(1))
         .observer(handing_over::observer())
 }
 

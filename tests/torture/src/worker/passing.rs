@@ -3,7 +3,7 @@
 use std::io;
 use std::thread;
 
-use crosslock::{LockGuard, Locker, OwnerTicket};
+use crosslock::{LeaseTicket, LockGuard, Locker};
 
 use super::Worker;
 use super::task::{Guard, Task};
@@ -12,7 +12,11 @@ use crate::history::{Event, Mode, now};
 impl Worker<'_> {
     /// Gives up the lease, and leaves its ticket to one that takes it, to two, or to nobody.
     pub(super) fn pass_on(&mut self, guard: LockGuard) -> io::Result<()> {
-        let ticket = serde_json::to_string(&guard.into_owner())?;
+        let Ok(ticket) = guard.into_ticket() else {
+            // It was lost.
+            return Ok(());
+        };
+        let ticket = serde_json::to_string(&ticket)?;
         let takers = [1, 1, 1, 2, 0][self.rng.usize(0..5)];
         if takers > 0 {
             self.register.post(&Event {
@@ -35,7 +39,7 @@ impl Worker<'_> {
         let Some(passed) = self.register.take(who)? else {
             return Ok(None);
         };
-        let ticket: OwnerTicket = serde_json::from_str(&passed.detail)?;
+        let ticket: LeaseTicket = serde_json::from_str(&passed.detail)?;
         (self.of.name, self.of.mode) = (passed.name, passed.mode);
         self.task = match self.of.mode {
             Mode::Exclusive => Task::Adopted,
@@ -52,7 +56,7 @@ impl Worker<'_> {
             until: passed.id,
             ..self.event("ask")
         });
-        let adopted = locker.adopt(&self.of.name, ticket);
+        let adopted = locker.adopt(ticket);
         let event = Event {
             at: now(),
             ..self.event("answer")

@@ -56,13 +56,13 @@ pub(crate) fn ticks(count: Ticks) -> Duration {
 
 fn claim(key: &Key, mode: Mode) -> Claim {
     let (mode, prefer) = match mode {
-        Mode::Exclusive => (claim::Mode::Exclusive, Prefer::Nobody),
+        Mode::Exclusive => (claim::Mode::Exclusive, Prefer::Fair),
         Mode::Writer => (claim::Mode::Exclusive, Prefer::Writers),
-        Mode::Read => (claim::Mode::Shared, Prefer::Nobody),
+        Mode::Read => (claim::Mode::Shared, Prefer::Fair),
         Mode::EagerRead => (claim::Mode::Shared, Prefer::Readers),
         Mode::Permits { count, of } => {
             let (count, of) = (count.into(), of.into());
-            (claim::Mode::Permits { count, of }, Prefer::Nobody)
+            (claim::Mode::Permits { count, of }, Prefer::Fair)
         }
     };
     Claim {
