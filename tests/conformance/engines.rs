@@ -33,11 +33,6 @@ macro_rules! for_every_engine {
         }
 
         #[cfg(feature = "redis")]
-        mod unix {
-            suite!(crate::Place::unix(); $($all)* $($sharing)* $($preferring)*);
-        }
-
-        #[cfg(feature = "redis")]
         mod replicated {
             suite!(crate::Place::replicated(); $($all)* $($sharing)* $($preferring)*);
         }
@@ -61,17 +56,12 @@ macro_rules! for_every_engine {
         mod zookeeper {
             suite!(crate::Place::zookeeper(); $($all)* $($sharing)*);
         }
-
-        #[cfg(feature = "tls")]
-        mod tls {
-            suite!(crate::Place::tls(); $($all)* $($sharing)* $($preferring)*);
-        }
     };
 }
 
-/// What depends on how several servers agree. The whole suite runs on one server of each engine.
-#[cfg(any(feature = "etcd", feature = "zookeeper"))]
-macro_rules! suite_of_a_set {
+/// What depends on how several servers agree, or on the way to a server. The whole suite runs on one server of each engine.
+#[cfg(any(feature = "redis", feature = "etcd", feature = "zookeeper"))]
+macro_rules! suite_in_part {
     ($place:expr) => {
         suite! { $place;
             exclusion {
@@ -101,9 +91,28 @@ macro_rules! suite_of_a_set {
             break_lock {
                 holders_that_break_each_other_exclude_each_other
             }
+            cancel {
+                call_that_waits_ends
+            }
+            close {
+                waits_end_in_all_namespaces
+            }
+            list {
+                each_of_many_names_is_listed_once
+            }
+            diagnosis {
+                each_finding_has_a_check_of_its_own_and_words
+            }
+            texts {
+                errors_hide_owner_and_password
+            }
             #[cfg(feature = "value")]
             mutex {
                 threads_lose_no_change
+            }
+            #[cfg(feature = "value")]
+            mutex_contents {
+                large_values_come_back
             }
         }
     };

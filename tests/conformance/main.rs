@@ -368,14 +368,24 @@ for_every_engine! {
     }
 }
 
+#[cfg(feature = "redis")]
+mod unix {
+    suite_in_part!(crate::Place::unix());
+}
+
+#[cfg(feature = "tls")]
+mod tls {
+    suite_in_part!(crate::Place::tls());
+}
+
 #[cfg(feature = "etcd")]
 mod etcd3 {
-    suite_of_a_set!(crate::Place::etcd3());
+    suite_in_part!(crate::Place::etcd3());
 }
 
 #[cfg(feature = "zookeeper")]
 mod zookeeper3 {
-    suite_of_a_set!(crate::Place::zookeeper3());
+    suite_in_part!(crate::Place::zookeeper3());
 }
 
 #[cfg(feature = "redis")]
