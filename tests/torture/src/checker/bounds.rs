@@ -220,7 +220,7 @@ pub(super) struct Free<'a> {
 
 impl<'a> Free<'a> {
     fn after(facts: &Facts<'a>, rules: &Rules, holding: &Holding<'a>) -> Option<Self> {
-        if holding.was_passed_on() {
+        if holding.passed().is_some() {
             return Self::after_passing(facts, rules, holding);
         }
         if let Some(event) = holding.released {

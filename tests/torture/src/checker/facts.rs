@@ -96,7 +96,7 @@ impl<'a> Holding<'a> {
     pub(crate) fn end(&self) -> u64 {
         let ended = self.release.map(|event| match self.adopted {
             Some(ask) => ask.at,
-            None if event.detail == "pass" => self.until,
+            None if self.passed().is_some() => self.until,
             None => event.at,
         });
         // It may be over as soon as its locker is closed, but not while it is found valid.
@@ -117,8 +117,7 @@ impl<'a> Holding<'a> {
 
     /// The calls that let its lease go. What was passed on isn't released, unless its locker was closed before.
     pub(crate) fn let_go(&self) -> [Option<&'a Event>; 2] {
-        let passed = self.release.filter(|event| event.detail == "pass");
-        match passed {
+        match self.passed() {
             Some(passed) => {
                 let closed = self.closed.filter(|close| close.at <= passed.at);
                 [self.adopted, closed]
@@ -127,8 +126,12 @@ impl<'a> Holding<'a> {
         }
     }
 
-    pub(crate) fn was_passed_on(&self) -> bool {
-        self.release.is_some_and(|event| event.detail == "pass")
+    /// The call that passed it on. A guard that is lost has no ticket: what the server may still have of its lease is
+    /// released.
+    pub(crate) fn passed(&self) -> Option<&'a Event> {
+        let was_lost = self.released.is_some_and(|event| event.outcome == "lost");
+        let passed = self.release.filter(|event| event.detail == "pass");
+        passed.filter(|_| !was_lost)
     }
 }
 

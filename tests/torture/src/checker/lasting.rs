@@ -14,8 +14,7 @@ impl Facts<'_> {
 
     fn end_of(&self, holding: &Holding<'_>) -> u64 {
         let (pid, from) = (holding.answer.pid, holding.from());
-        let passed = holding.release.filter(|event| event.detail == "pass");
-        if let (Some(passed), Some(_)) = (passed, holding.released) {
+        if let (Some(passed), Some(_)) = (holding.passed(), holding.released) {
             return passed.at.saturating_add(self.ttl());
         }
         // What was had when the child was forked off, until that ended.

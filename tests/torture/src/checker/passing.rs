@@ -76,7 +76,7 @@ pub(super) fn was_passed_on(facts: &Facts<'_>, holding: &Holding<'_>, since: u64
     let names = holding.answer.name.split(' ');
     let mut holdings = names.flat_map(|name| facts.holdings_of(name));
     holdings.any(|one| {
-        let event = one.release.filter(|event| event.detail == "pass");
-        event.is_some_and(|event| since <= event.at && event.at <= holding.from())
+        let passed = one.passed();
+        passed.is_some_and(|event| since <= event.at && event.at <= holding.from())
     })
 }

@@ -110,7 +110,7 @@ fn last_of_owner<'a, 'b>(facts: &'b Facts<'a>, shown: &Event) -> Option<&'b Hold
     });
     let mut of_lease: Vec<_> = of_lease.collect();
     of_lease.sort_by_key(|one| one.token());
-    let first_passed = of_lease.iter().find(|one| one.was_passed_on());
+    let first_passed = of_lease.iter().find(|one| one.passed().is_some());
     first_passed.or(of_lease.last()).copied()
 }
 

@@ -13,7 +13,7 @@ impl Worker<'_> {
     /// Gives up the lease, and leaves its ticket to one that takes it, to two, or to nobody.
     pub(super) fn pass_on(&mut self, guard: LockGuard) -> io::Result<()> {
         let Ok(ticket) = guard.into_ticket() else {
-            // It was lost.
+            self.tell_released(("lost", ""));
             return Ok(());
         };
         let ticket = serde_json::to_string(&ticket)?;

@@ -151,3 +151,20 @@ fn lease_that_was_passed_on_may_be_found_abandoned() {
     );
     breaks("C4", [found]);
 }
+
+/// The server may have its lease still, by a renewal that came late, and releases that.
+#[test]
+fn lost_guard_passes_nothing_on() {
+    let outcome = |outcome| {
+        let holder = [
+            taken(10, 1, 5, 80),
+            with(event(100, "release", 1), "", "pass", 0),
+            with(event(101, "released", 1), outcome, "", 0),
+        ];
+        let keys = [key(90, "x", 5, 400), key(150, "y", 9, 550)];
+        let late = fault(30, 90, "drop", 1);
+        holder.into_iter().chain(keys).chain(late)
+    };
+    passes(outcome("lost"));
+    breaks("C6", outcome("passed"));
+}
