@@ -1,6 +1,6 @@
 //! How soon `crosslock run` has started its command, beside flock(1), with locks in files.
 //!
-//! `cargo bench --features cli --bench command`
+//! `cargo bench -p crosslock-cli --bench command`
 
 use std::process::{Command, Stdio};
 use std::time::Instant;

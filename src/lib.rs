@@ -73,7 +73,6 @@
 //! | `testing` | no | `testing::Fake`: for tests, locks by a clock that the test moves |
 //! | `tls` | no | `rediss://` and `valkeys://`, with `etcd` `etcds://`, and with `zookeeper` `zks://`, by rustls and its ring provider |
 //! | `metrics` | no | `metrics::MetricsObserver`, an [`Observer`] for the `metrics` crate |
-//! | `cli` | no | the program `crosslock`, with which a library has nothing to do |
 //!
 //! `memory:` is always there. The crate is tested on Linux, and written for macOS too.
 // On docs.rs each item says which feature it needs.

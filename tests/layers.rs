@@ -57,10 +57,9 @@ fn texts(directory: &Path, path: &str, texts: &mut BTreeMap<String, String>) {
             "" => stem.to_owned(),
             path => format!("{path}::{stem}"),
         };
-        // The program in `bin` uses the library as others do.
-        if file.is_dir() && module != "bin" {
+        if file.is_dir() {
             self::texts(&file, &module, texts);
-        } else if !["tests", "lib", "bin"].contains(&stem) {
+        } else if !["tests", "lib"].contains(&stem) {
             let module = if stem == "mod" { path } else { &module };
             let text = fs::read_to_string(&file).expect("a module is text");
             texts.insert(module.to_owned(), code(&text));

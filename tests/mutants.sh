@@ -70,7 +70,7 @@ run() {
     cd "$copy"
     export CARGO_TARGET_DIR="$work/target" CARGO_PROFILE_DEV_DEBUG=0
     # With the program that it runs, which cargo builds for tests of its own package.
-    torture=(cargo test --locked --quiet -p crosslock -p crosslock-torture --features crosslock/cli --test program --test torture)
+    torture=(cargo test --locked --quiet -p crosslock-cli -p crosslock-torture --test program --test torture)
     "${torture[@]}" --no-run > "$log" 2>&1 || { cat "$log" >&2; fail "$name can't be built"; }
     TORTURE_SECONDS="$seconds" TORTURE_CLASS="$class" TORTURE_FAULTS="$faults" TORTURE_TOPOLOGY="$topology" \
       "${torture[@]}" >> "$log" 2>&1 ||

@@ -1,4 +1,4 @@
-//! That the program is there, and says what it is. Its tests are in `tests/cli`: they need more than this package builds.
+//! That the program is there, and says what it is. Its tests are in `tests/cli`.
 
 use std::process::Command;
 

@@ -167,9 +167,9 @@ find_etcd || leave_out "all tests with etcd in their names; install etcd 3.4 or 
 find_zookeeper ||
   leave_out "all tests with zookeeper in their names; install Java, and name a directory with ZooKeeper's jars" zookeeper
 
-# Their tests run the program, which cargo builds for those of its own package.
+# It runs the program, which cargo builds for tests of its own package.
 case " $* " in
-  *" --test cli "*|*" --test torture "*) set -- --test program "$@" ;;
+  *" --test torture "*) set -- --test program "$@" ;;
 esac
 
 # Most tests wait for servers most of the time.

@@ -8,7 +8,7 @@ use std::path::Path;
 /// Compares what was printed with the file of that name. `pids` are shown as `PID-0`, `PID-1` ...
 #[track_caller]
 pub(crate) fn assert_golden(name: &str, printed: &str, pids: &[u32]) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("cli/golden");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cli/golden");
     let path = path.join(name);
     let printed = normal(printed, pids);
     if std::env::var_os("CROSSLOCK_WRITE_GOLDEN").is_some() {

@@ -1,20 +1,10 @@
-//! Where the program is that these tests run.
+//! How these tests start the program.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::LazyLock;
 
-use support::built_program;
-
-/// The program, as `cargo test --workspace --all-features` builds it beside the tests.
+/// The program, as cargo has built it for these tests.
 pub(crate) fn program() -> &'static str {
-    static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let sources = ["src", "lua"].map(|folder| root.join(folder));
-        let how = "cargo test -p crosslock --all-features --test program";
-        built_program("crosslock", &sources, how)
-    });
-    PROGRAM.to_str().expect("its path is text")
+    env!("CARGO_BIN_EXE_crosslock")
 }
 
 /// A program that heeds every signal, also where these tests were started to ignore some: a shell that starts a job in the

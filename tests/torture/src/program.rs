@@ -225,8 +225,8 @@ impl Runner {
 
 fn program() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let sources = ["src", "lua"].map(|folder| root.join(folder));
-    let how = "add `-p crosslock --features crosslock/cli --test program`";
+    let sources = ["src", "lua", "cli/src"].map(|folder| root.join(folder));
+    let how = "add `-p crosslock-cli --test program`";
     built_program("crosslock", &sources, how)
 }
 

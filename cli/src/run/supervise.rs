@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, never, select};
+use crosslock::crossbeam_channel::{Receiver, never, select};
 use crosslock::{LockGuard, Lost, LostReason};
 use rustix::process::{Pid, Signal, getpid};
 

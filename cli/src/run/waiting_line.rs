@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
+use crosslock::crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use crosslock::{Inspection, LockState, Locker, Party};
 use parking_lot::Mutex;
 

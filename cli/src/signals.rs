@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use crossbeam_channel::{Receiver, unbounded};
+use crosslock::crossbeam_channel::{Receiver, unbounded};
 use rustix::process::{Signal, getpid, kill_process};
 use signal_hook::consts::{
     SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2,
