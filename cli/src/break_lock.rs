@@ -6,9 +6,9 @@ use clap::{ArgMatches, Command};
 use crosslock::{Holder, Inspection, LockState, Locker};
 
 use crate::args::{self, Globals};
+use crate::output::visible;
 use crate::status::{Failure, OK, Outcome, TAKEN};
-use crate::visible::visible;
-use crate::{duration, results, shown};
+use crate::{output, show, time};
 
 pub(crate) fn command() -> Command {
     let yes = args::flag("yes")
@@ -41,11 +41,11 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let broken = locker.break_lock(name)?;
     let text = if globals.json {
         let told = serde_json::json!({"name": name, "broken": broken});
-        results::json_lines(&[told])?
+        output::json_lines(&[told])?
     } else {
         told(name, &broken, before.as_ref()) + "\n"
     };
-    results::print(&text)?;
+    output::print(&text)?;
     Ok(OK)
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
 fn told(name: &str, broken: &[Holder], before: Option<&Inspection>) -> String {
     let name = visible(name);
     if !broken.is_empty() {
-        return format!("broke {name}, held by {}", shown::holders(broken));
+        return format!("broke {name}, held by {}", show::holders(broken));
     }
     match before.and_then(kept_for) {
         Some(kept) => format!("broke {name}, {kept}"),
@@ -100,8 +100,7 @@ fn is_with_the_same(before: &Inspection, now: &Inspection) -> bool {
 
 fn question(seen: &Inspection) -> String {
     let name = visible(&seen.name);
-    let how =
-        kept_for(seen).unwrap_or_else(|| format!("held by {}", shown::holders(&seen.holders)));
+    let how = kept_for(seen).unwrap_or_else(|| format!("held by {}", show::holders(&seen.holders)));
     format!("break {name}, {how}? [y/N] ")
 }
 
@@ -110,7 +109,7 @@ fn kept_for(seen: &Inspection) -> Option<String> {
     let LockState::Kept { remaining, .. } = seen.state else {
         return None;
     };
-    let long = remaining.map(|remaining| format!(" for {} more", duration::text(remaining)));
+    let long = remaining.map(|remaining| format!(" for {} more", time::text(remaining)));
     Some(format!(
         "held by nobody and kept{}",
         long.unwrap_or_default()

@@ -4,11 +4,10 @@ use clap::{Arg, ArgMatches, Command};
 use crosslock::{Finding, Verdict};
 
 use crate::args::{self, Globals};
+use crate::output;
+use crate::output::visible;
 use crate::status::{NO, OK, Outcome};
-use crate::table::{Cell, Style, Table, bold, dim};
-use crate::visible::visible;
-use crate::window::{Window, wrapped};
-use crate::{output, own_locks, results};
+use crate::table::{Cell, Style, Table, Window, bold, dim, wrapped};
 
 /// The width of their column.
 const VERDICTS: usize = 7;
@@ -28,16 +27,16 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let globals = elsewhere.as_ref().unwrap_or(globals);
     let findings = globals.locker()?.diagnose()?;
     if globals.is_private_directory() {
-        own_locks::tell(globals.words());
+        args::tell_private(globals.words());
     }
     let text = if globals.json {
-        results::json_lines(&findings)?
+        output::json_lines(&findings)?
     } else if output::is_terminal() {
         for_people(&findings, Style::of_terminal(), Window::now().columns)
     } else {
         for_programs(&findings)
     };
-    results::print(&text)?;
+    output::print(&text)?;
     let is_weak = |finding: &Finding| matches!(finding.verdict, Verdict::Weak { .. });
     Ok(if findings.iter().any(is_weak) { NO } else { OK })
 }

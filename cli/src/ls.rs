@@ -4,10 +4,9 @@ use clap::{Arg, ArgMatches, Command};
 use crosslock::{Inspection, LockState, Locker};
 
 use crate::args::{self, Globals};
-use crate::shown;
 use crate::status::{Failure, OK, Outcome};
 use crate::table::{Cell, Style, Table};
-use crate::{output, results};
+use crate::{output, show};
 
 pub(crate) const HEAD: &[&str] = &[
     "NAME", "KIND", "HOLDER", "LABEL", "HELD", "TTL", "TOKEN", "WAITERS",
@@ -26,11 +25,11 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let prefix = args::text(matches, "prefix").unwrap_or_default();
     let locks = taken(&globals.locker()?, prefix)?;
     let text = if globals.json {
-        results::json_lines(&locks)?
+        output::json_lines(&locks)?
     } else {
         text(&locks)
     };
-    results::print(&text)?;
+    output::print(&text)?;
     Ok(OK)
 }
 
@@ -74,9 +73,9 @@ pub(crate) fn row(seen: &Inspection) -> Vec<Cell> {
     let remaining = holder.and_then(|holder| holder.remaining).or(kept);
     vec![
         Cell::text(&seen.name),
-        Cell::text(&shown::kind(seen)),
-        Cell::or_nothing(holder, |holder| shown::party(holder.party.as_ref())),
-        shown::label(party),
+        Cell::text(&show::kind(seen)),
+        Cell::or_nothing(holder, |holder| show::party_cell(holder.party.as_ref())),
+        show::label_cell(party),
         Cell::or_nothing(holder.and_then(|holder| holder.held_for), Cell::time),
         Cell::or_nothing(remaining, Cell::time),
         token(holder.and_then(|holder| holder.token)),

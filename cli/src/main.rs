@@ -1,7 +1,7 @@
 //! The program `crosslock`: runs commands under a lock, and shows who holds locks and who waits for them.
 //!
 //! Each verb is a module with its arguments and its work. What they share: `args` has the options that stand before the
-//! verb, `duration` reads and writes times, `status` has the exit statuses, `output` what is said to people and programs.
+//! verb, `time` reads and writes times, `status` has the exit statuses, `output` what is said to people and programs.
 
 use std::process::ExitCode;
 
@@ -14,39 +14,19 @@ use crate::status::{Failure, Outcome};
 
 mod args;
 mod bench;
-#[cfg(target_os = "linux")]
-mod boot_timer;
 mod break_lock;
-mod completions;
 mod doctor;
-mod duration;
-#[cfg(target_os = "linux")]
-mod exec;
-#[cfg(target_os = "linux")]
-mod group;
+mod documents;
+mod free;
 mod ls;
-mod man;
-mod moment;
 mod output;
-mod own_locks;
-mod results;
 #[cfg(target_os = "linux")]
 mod run;
 mod show;
-mod shown;
-#[cfg(target_os = "linux")]
-mod signals;
 mod status;
 mod table;
-#[cfg(target_os = "linux")]
-mod terminal;
-mod test;
-mod visible;
-mod wait;
+mod time;
 mod watch;
-#[cfg(target_os = "linux")]
-mod watchdog;
-mod window;
 
 /// What the program can do: the arguments of a verb, and its work.
 struct Verb {
@@ -63,12 +43,12 @@ const VERBS: &[Verb] = &[
         run: run::run,
     },
     Verb {
-        command: wait::command,
-        run: wait::run,
+        command: free::wait_command,
+        run: free::wait,
     },
     Verb {
-        command: test::command,
-        run: test::run,
+        command: free::test_command,
+        run: free::test,
     },
     Verb {
         command: ls::command,
@@ -95,12 +75,12 @@ const VERBS: &[Verb] = &[
         run: bench::run,
     },
     Verb {
-        command: completions::command,
-        run: completions::run,
+        command: documents::completions_command,
+        run: documents::completions,
     },
     Verb {
-        command: man::command,
-        run: man::run,
+        command: documents::man_command,
+        run: documents::man,
     },
 ];
 
@@ -128,8 +108,8 @@ fn main() -> ExitCode {
 fn inner_verb() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
     match args.next()?.to_str()? {
-        exec::VERB => Some(exec::run(args)),
-        watchdog::process::VERB => Some(watchdog::process::run(args)),
+        run::child::VERB => Some(run::child::run(args)),
+        run::watchdog::process::VERB => Some(run::watchdog::process::run(args)),
         bench::cleaner::VERB => Some(bench::cleaner::run(args)),
         _ => None,
     }
@@ -174,7 +154,7 @@ fn told_by_clap(error: &clap::Error) -> ExitCode {
         output::told(Words::of(true, is_given("-q")), &failure);
     } else {
         text.lines()
-            .for_each(|line| output::line(&visible::visible(line)));
+            .for_each(|line| output::line(&output::visible(line)));
     }
     status::USAGE.into()
 }

@@ -1,17 +1,17 @@
-//! What is said to people and to programs: results on standard output, everything else on standard error.
+//! What is said to people and programs: results on standard output, everything else on standard error.
 
 use std::env;
-use std::io::{IsTerminal, Write as _, stderr, stdout};
+use std::io::{ErrorKind, IsTerminal, Write as _, stderr, stdout};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::args::Globals;
-use crate::status::Failure;
-use crate::visible::visible;
+use crate::status::{FAILED, Failure};
 
 /// Tells of a failure, also with `-q`: without it nobody would know why nothing was done.
 pub(crate) fn failure(globals: &Globals, failure: &Failure) {
@@ -159,4 +159,72 @@ impl log::Log for StderrLog {
     }
 
     fn flush(&self) {}
+}
+
+/// Writes a result. `false`: nobody reads any more, which ends the work without a word.
+pub(crate) fn print(text: &str) -> Result<bool, Failure> {
+    let mut out = stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(e) => {
+            let text = format!("standard output can't be written: {e}");
+            Err(Failure::new(FAILED, text))
+        }
+    }
+}
+
+/// Each value on a line of its own.
+pub(crate) fn json_lines<T: Serialize>(values: &[T]) -> Result<String, Failure> {
+    let mut lines = String::new();
+    for value in values {
+        let line = serde_json::to_string(value);
+        lines += &line.map_err(|e| Failure::new(FAILED, format!("a result is no JSON: {e}")))?;
+        lines.push('\n');
+    }
+    Ok(lines)
+}
+
+/// A text of others, so that it can't steer a terminal or break a line: names, labels and hosts are what any program wrote.
+///
+/// Its control characters, and those that change the order or hide, are escapes: `\n`, `\u{1b}`.
+pub(crate) fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() || is_invisible(c) {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+fn is_invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\u{61c}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::visible;
+
+    #[test]
+    fn nothing_steers_a_terminal() {
+        for (text, shown) in [
+            ("deploy/éü 1", "deploy/éü 1"),
+            ("a\tb\nc", r"a\tb\nc"),
+            ("\x1b[2J\x07", r"\u{1b}[2J\u{7}"),
+            ("\u{9b}31m", r"\u{9b}31m"),
+            ("a\u{202e}b\u{200b}", r"a\u{202e}b\u{200b}"),
+        ] {
+            assert_eq!(visible(text), shown);
+        }
+    }
 }

@@ -1,9 +1,13 @@
-//! Tables: aligned and with a head for people, with tabs and without one for programs.
+//! Tables: aligned and with a head for people, with tabs and without one for programs; and how texts fit into a terminal.
 
+use std::io::stdout;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
-use crate::visible::visible;
-use crate::{duration, output};
+use rustix::termios::tcgetwinsize;
+
+use crate::output::{self, visible};
+use crate::time;
 
 /// What stands where there is nothing to tell.
 const NOTHING: &str = "-";
@@ -52,7 +56,7 @@ impl Cell {
     /// `12 s` for people; seconds with milliseconds, `12.345`, for programs.
     pub(crate) fn time(time: Duration) -> Self {
         Cell {
-            people: duration::text(time),
+            people: time::text(time),
             programs: format!("{:.3}", time.as_secs_f64()),
         }
     }
@@ -128,6 +132,52 @@ pub(crate) fn dim(text: &str) -> String {
     format!("\x1b[2m{text}\x1b[0m")
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) columns: usize,
+    pub(crate) rows: usize,
+}
+
+impl Window {
+    /// That of standard output.
+    pub(crate) fn now() -> Self {
+        Window::of(stdout())
+    }
+
+    /// As it is now; as usual, if it doesn't say.
+    pub(crate) fn of(output: impl AsFd) -> Self {
+        let size = tcgetwinsize(output).ok();
+        let size = size.filter(|size| size.ws_col > 0 && size.ws_row > 0);
+        Window {
+            columns: size.map_or(80, |size| size.ws_col.into()),
+            rows: size.map_or(24, |size| size.ws_row.into()),
+        }
+    }
+}
+
+/// The words of a text, in lines of so many columns. A longer word has a line of its own.
+pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut filled = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if let Some(line) = lines
+            .last_mut()
+            .filter(|_| filled + 1 + length <= columns || filled == 0)
+        {
+            filled += length + usize::from(filled > 0);
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        } else {
+            filled = length;
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,5 +205,12 @@ mod tests {
     #[test]
     fn programs_get_tabs_and_seconds() {
         assert_eq!(table().for_programs(), "a\\tb\t12.345\ndéploy\t-\n");
+    }
+
+    #[test]
+    fn words_are_kept_whole() {
+        assert_eq!(wrapped("a bb ccc dddd", 4), ["a bb", "ccc", "dddd"]);
+        assert_eq!(wrapped("longer than that", 5), ["longer", "than", "that"]);
+        assert_eq!(wrapped("", 5), [""]);
     }
 }

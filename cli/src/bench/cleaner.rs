@@ -9,8 +9,8 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use super::place::Place;
+use crate::run::watchdog::OWN_PROGRAM;
 use crate::status::{FAILED, Failure, OK};
-use crate::watchdog::OWN_PROGRAM;
 
 /// The verb's name on the command line.
 pub(crate) const VERB: &str = "__clean";

@@ -11,16 +11,14 @@ use self::place::Place;
 use self::report::Report;
 use crate::args::Globals;
 use crate::status::{Failure, OK, Outcome};
-use crate::{duration, results};
+use crate::{output, time};
 
 #[cfg(target_os = "linux")]
 pub(crate) mod cleaner;
-mod contended;
 mod floor;
+mod measure;
 mod place;
 mod report;
-mod times;
-mod uncontended;
 
 const LENGTH: Duration = Duration::from_secs(6);
 const LONGEST: Duration = Duration::from_secs(10);
@@ -32,7 +30,7 @@ pub(crate) fn command() -> Command {
     let length = Arg::new("for")
         .long("for")
         .value_name("DUR")
-        .value_parser(duration::parse)
+        .value_parser(time::parse)
         .help("How long to measure, 10s at most [default: 6s]");
     Command::new("bench")
         .about("Measure what locks cost here, against the least that they could")
@@ -46,7 +44,7 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
         return Err(Failure::usage("--for is 10s at most"));
     }
     let report = Report::new(globals.json);
-    if !results::print(&report.machine())? {
+    if !output::print(&report.machine())? {
         return Ok(OK);
     }
     let place = Place::of(globals)?;
@@ -61,13 +59,13 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
 }
 
 fn measure(place: &Place, length: Duration, report: Report) -> Outcome {
-    let uncontended = uncontended::measure(place, length)?;
-    if !results::print(&report.uncontended(&uncontended))? {
+    let uncontended = measure::uncontended(place, length)?;
+    if !output::print(&report.uncontended(&uncontended))? {
         return Ok(OK);
     }
     for crowd in CROWDS {
-        let contended = contended::measure(place, crowd, length)?;
-        if !results::print(&report.contended(&contended))? {
+        let contended = measure::contended(place, crowd, length)?;
+        if !output::print(&report.contended(&contended))? {
             return Ok(OK);
         }
     }

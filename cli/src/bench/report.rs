@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::contended::Contended;
-use super::times::{Times, micros};
-use super::uncontended::Uncontended;
+use super::measure::{Contended, Times, Uncontended, micros};
 
 #[derive(Clone, Copy)]
 pub(super) struct Report {

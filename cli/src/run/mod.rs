@@ -3,12 +3,15 @@
 //! The lock is released when the command has ended. A command whose lock is lost is stopped: see `timing` for when, and
 //! `supervise` for how.
 
-mod child;
+pub(crate) mod child;
+mod group;
 mod options;
+mod signals;
 mod supervise;
 mod take;
+mod terminal;
 mod timing;
-mod waiting_line;
+pub(crate) mod watchdog;
 
 use std::time::Instant;
 
@@ -18,12 +21,10 @@ use rustix::process::Signal;
 
 use self::options::Options;
 pub(crate) use self::options::command;
+use self::signals::Listener;
 use self::supervise::Supervisor;
-use self::waiting_line::WaitingLine;
-use crate::args::Globals;
+use crate::args::{self, Globals};
 use crate::output::Words;
-use crate::own_locks;
-use crate::signals::Listener;
 use crate::status::{FAILED, Failure, LOST, Outcome, Status};
 
 pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
@@ -33,15 +34,15 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let listener = Listener::start(move || cancel.cancel());
     let listener = listener.map_err(|e| broken("signals can't be heard", &e))?;
     let words = globals.words();
-    if globals.is_default && own_locks::has_other_user() {
-        own_locks::tell(words);
+    if globals.is_default && args::has_other_user() {
+        args::tell_private(words);
     }
     let builder = builder(globals, &options)?;
     let start = Instant::now();
     let opened = take::open(&builder, options.patience, &token);
     let taken = opened.and_then(|locker| {
         let options = options.after(start.elapsed());
-        let line = WaitingLine::new(words);
+        let line = take::WaitingLine::new(words);
         let guard = take::take(&locker.with_cancel(&token), &options, line)?;
         Ok((locker, guard))
     });
@@ -116,7 +117,7 @@ fn tell_taken(locker: &Locker, options: &Options, words: Words) {
     });
     let name = options.name();
     let text = match &seen {
-        Some(seen) => format!("{name} is taken: {}", waiting_line::holders(seen)),
+        Some(seen) => format!("{name} is taken: {}", take::holders(seen)),
         None => format!("{name} is taken"),
     };
     let lock = serde_json::to_value(&seen).unwrap_or_default();

@@ -11,8 +11,8 @@ use rustix::process::Signal;
 
 use super::timing::Timing;
 use crate::args::{self, flag};
-use crate::duration;
 use crate::status::{Failure, OK, Status, TAKEN};
+use crate::time;
 
 /// What is to be done.
 #[derive(Clone, Debug)]
@@ -94,11 +94,11 @@ fn shell() -> Arg {
         .help("Have the shell ($SHELL, else /bin/sh) run STRING")
 }
 
-fn time(name: &'static str, help: &'static str) -> Arg {
+fn option(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name)
         .long(name)
         .value_name("DUR")
-        .value_parser(duration::parse)
+        .value_parser(time::parse)
         .help(help)
 }
 
@@ -109,7 +109,7 @@ fn waiting() -> [Arg; 4] {
             .long("nonblock")
             .conflicts_with("wait")
             .help("Don't wait: exit with 75 if the lock is taken"),
-        time("wait", "Wait for so long at most, and exit with 75 then").short('w'),
+        option("wait", "Wait for so long at most, and exit with 75 then").short('w'),
         Arg::new("conflict-exit-code")
             .short('E')
             .long("conflict-exit-code")
@@ -135,8 +135,8 @@ fn holding() -> [Arg; 6] {
             .value_name("COUNT/OF")
             .value_parser(permits)
             .help("Take a permit of several: 1/3 lets three commands run at a time"),
-        time("ttl", "How long the lock stays taken if this machine crashes [default: 20s, longer with a long --kill-after]"),
-        time("at-least", "Keep the lock taken for so long from the start, also when the command is quicker"),
+        option("ttl", "How long the lock stays taken if this machine crashes [default: 20s, longer with a long --kill-after]"),
+        option("at-least", "Keep the lock taken for so long from the start, also when the command is quicker"),
         Arg::new("label")
             .long("label")
             .value_name("TEXT")
@@ -150,11 +150,11 @@ fn holding() -> [Arg; 6] {
 
 fn stopping() -> [Arg; 3] {
     [
-        time(
+        option(
             "max-run",
             "Stop the command after so long, and exit with 124",
         ),
-        time(
+        option(
             "kill-after",
             "How long a command that is to stop has until it is killed",
         )

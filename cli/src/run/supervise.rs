@@ -9,15 +9,15 @@ use crosslock::{LockGuard, Lost, LostReason};
 use rustix::process::{Pid, Signal, getpid};
 
 use super::child::{Child, Exit};
+use super::group;
 use super::options::Options;
+use super::signals::{Heard, Listener};
+use super::terminal::{self, Terminal};
+use super::watchdog::process::since_boot;
+use super::watchdog::{Ended, Watchdog};
 use super::{broken, signal_name};
-use crate::boot_timer::since_boot;
-use crate::group;
 use crate::output::Words;
-use crate::signals::{Heard, Listener};
 use crate::status::{Failure, LOST, Outcome, RAN_TOO_LONG, Status};
-use crate::terminal::{self, Terminal};
-use crate::watchdog::{Ended, Watchdog};
 
 /// What can't be killed in this time sleeps in the kernel, on a disk that doesn't answer.
 const DIES_WITHIN: Duration = Duration::from_secs(60);

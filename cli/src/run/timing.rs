@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::duration::text;
+use crate::time::text;
 
 /// When a command is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

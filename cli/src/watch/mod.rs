@@ -2,21 +2,23 @@
 //!
 //! It looks again and again, and tells what has changed. What happens between two looks isn't seen.
 
+use std::collections::BTreeMap;
+use std::io::{self, stdout};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgMatches, Command};
-use crosslock::Locker;
+use crosslock::{Inspection, LockState, Locker};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::{self, Globals};
-use crate::status::{Failure, Outcome};
-use crate::{duration, output};
+use crate::status::{FAILED, Failure, OK, Outcome, Status};
+use crate::{ls, output, time};
 
-mod changes;
-mod lines;
-mod pause;
-mod rate;
+mod events;
 mod screen;
-mod view;
 
 const INTERVAL: Duration = Duration::from_millis(250);
 
@@ -24,16 +26,16 @@ pub(crate) fn command() -> Command {
     let name = Arg::new("name")
         .value_name("NAME")
         .help("Only this lock [default: all that are taken]");
-    let time = |name: &'static str| {
-        let time = Arg::new(name).long(name).value_name("DUR");
-        time.value_parser(duration::parse)
+    let option = |name: &'static str| {
+        let option = Arg::new(name).long(name).value_name("DUR");
+        option.value_parser(time::parse)
     };
     Command::new("watch")
         .about("Watch who has locks and who waits: live on a terminal, a line an event in a pipe")
         .args([
             name,
-            time("interval").help("How often to look [default: 250ms]"),
-            time("for").help("End after so long"),
+            option("interval").help("How often to look [default: 250ms]"),
+            option("for").help("End after so long"),
         ])
 }
 
@@ -66,7 +68,7 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
         json: globals.json,
     };
     if globals.json || !output::is_terminal() {
-        lines::run(&watch)
+        events::run(&watch)
     } else {
         screen::run(&watch)
     }
@@ -87,5 +89,83 @@ impl Watch {
 
     fn is_over(&self) -> bool {
         self.until.is_some_and(|until| until <= Instant::now())
+    }
+}
+
+/// The locks that were taken, by name.
+type View = BTreeMap<String, Inspection>;
+
+/// One lock, or all of them.
+fn look(locker: &Locker, name: Option<&str>) -> Result<View, Failure> {
+    let locks = match name {
+        Some(name) => vec![locker.inspect(name)?],
+        None => ls::taken(locker, "")?,
+    };
+    let locks = locks.into_iter();
+    let taken = locks.filter(|seen| seen.state != LockState::Free || !seen.waiters.is_empty());
+    Ok(taken.map(|seen| (seen.name.clone(), seen)).collect())
+}
+
+/// A signal that comes just before a pause is seen this much later.
+const LONGEST: Duration = Duration::from_millis(100);
+
+/// Hears of signals that end the program. They, and the end of whoever reads, cut a pause short.
+struct Signals(Arc<AtomicUsize>);
+
+impl Signals {
+    fn listen() -> Result<Self, Failure> {
+        let heard = Arc::new(AtomicUsize::new(0));
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            let number = usize::try_from(signal).unwrap_or(0);
+            signal_hook::flag::register_usize(signal, heard.clone(), number)
+                .map_err(|e| Failure::new(FAILED, format!("signals can't be heard: {e}")))?;
+        }
+        Ok(Signals(heard))
+    }
+
+    /// With which status to end, once it is time to. An interrupt is how one stops watching.
+    fn status(&self) -> Option<Status> {
+        const INTERRUPT: usize = SIGINT as usize;
+        match self.0.load(Ordering::SeqCst) {
+            0 => None,
+            INTERRUPT => Some(OK),
+            number => Some(Status(128 + u8::try_from(number).unwrap_or(0))),
+        }
+    }
+
+    /// Pauses until then, or until it is time to end.
+    fn pause_until(&self, then: Instant) -> Option<Status> {
+        loop {
+            if let Some(status) = self.status() {
+                return Some(status);
+            }
+            let left = then.saturating_duration_since(Instant::now());
+            if nobody_reads_within(left.min(LONGEST)) {
+                return Some(OK);
+            }
+            if left <= LONGEST && self.status().is_none() {
+                return None;
+            }
+        }
+    }
+}
+
+/// Whether the reader of standard output goes, or has gone, within that time. A signal ends it earlier.
+fn nobody_reads_within(time: Duration) -> bool {
+    let out = stdout();
+    let mut events = [PollFd::new(&out, PollFlags::empty())];
+    let timeout = Timespec {
+        tv_sec: 0,
+        tv_nsec: time.subsec_nanos().into(),
+    };
+    match poll(&mut events, Some(&timeout)) {
+        Ok(0) | Err(rustix::io::Errno::INTR) => false,
+        Ok(_) => true,
+        Err(e) => {
+            // What can't be asked is as if nothing had happened, but must not become a loop without pauses.
+            log::debug!("poll: {}", io::Error::from(e));
+            std::thread::sleep(time);
+            false
+        }
     }
 }

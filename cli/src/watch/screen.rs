@@ -1,18 +1,15 @@
 //! The locks on a screen of their own, drawn anew at each look.
 
+use std::collections::VecDeque;
 use std::io::{Write as _, stdout};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
-use super::Watch;
-use super::changes::hand_offs;
-use super::pause::Signals;
-use super::rate::Rate;
-use super::view::{View, look};
+use super::events::hand_offs;
+use super::{Signals, View, Watch, look};
+use crate::output::visible;
 use crate::status::{Failure, OK, Outcome, UNAVAILABLE};
-use crate::table::{Style, Table, bold, dim};
-use crate::visible::visible;
-use crate::window::Window;
-use crate::{duration, ls, moment, results, show, shown};
+use crate::table::{Style, Table, Window, bold, dim};
+use crate::{ls, output, show, time};
 
 /// The terminal's other screen, without a cursor; dropping it brings back the first one.
 struct Screen;
@@ -20,7 +17,7 @@ struct Screen;
 impl Screen {
     fn enter() -> Self {
         // Who can't write finds that out by the first drawing.
-        let _ = results::print("\x1b[?1049h\x1b[?25l");
+        let _ = output::print("\x1b[?1049h\x1b[?25l");
         Screen
     }
 
@@ -33,7 +30,7 @@ impl Screen {
             text += &format!("{end}{}\x1b[K", line.drawn(columns));
         }
         text += "\x1b[J";
-        results::print(&text)
+        output::print(&text)
     }
 }
 
@@ -130,8 +127,8 @@ fn head(watch: &Watch, view: &View, rate: &str) -> Vec<Line> {
     let title = format!(
         "crosslock watch, namespace {}, every {}, {}",
         watch.namespace,
-        duration::text(watch.interval),
-        moment::text(SystemTime::now()),
+        time::text(watch.interval),
+        time::moment(SystemTime::now()),
     );
     let counts = format!("{taken} taken, {waiting} waiting, {rate} hand-offs");
     vec![Line::new(title, Look::Dim), Line::new(counts, Look::Bold)]
@@ -161,7 +158,7 @@ fn all(view: &View) -> Vec<Line> {
         if seen.waiters.is_empty() {
             continue;
         }
-        let mut waiters: Vec<_> = seen.waiters.iter().take(NAMED).map(shown::waiter).collect();
+        let mut waiters: Vec<_> = seen.waiters.iter().take(NAMED).map(show::waiter).collect();
         if seen.waiters.len() > NAMED {
             waiters.push(format!("{} more", seen.waiters.len() - NAMED));
         }
@@ -184,6 +181,50 @@ fn fit(lines: &[Line], rows: usize) -> Vec<Line> {
     fitting
 }
 
+/// Older looks don't count.
+const WINDOW: Duration = Duration::from_secs(10);
+
+/// How often locks go from one holder to the next, as far as looks show it.
+#[derive(Debug)]
+struct Rate {
+    began: Instant,
+    /// When one looked, and how many hand-offs that showed.
+    looks: VecDeque<(Instant, usize)>,
+}
+
+impl Rate {
+    pub(super) fn new(began: Instant) -> Self {
+        Rate {
+            began,
+            looks: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, at: Instant, hand_offs: usize) {
+        self.looks.push_back((at, hand_offs));
+        while self
+            .looks
+            .front()
+            .is_some_and(|(look, _)| at.duration_since(*look) > WINDOW)
+        {
+            self.looks.pop_front();
+        }
+    }
+
+    /// `0.4/s`, or `>= 4.0/s` where so many looks show one that others are missed.
+    pub(super) fn text(&self, now: Instant) -> String {
+        let seen: usize = self.looks.iter().map(|(_, count)| count).sum();
+        let busy = self.looks.iter().filter(|(_, count)| *count > 0).count();
+        let over = now.duration_since(self.began).min(WINDOW);
+        let over = over.max(Duration::from_secs(1)).as_secs_f64();
+        let is_least = busy * 4 > self.looks.len();
+        let sign = if is_least { ">= " } else { "" };
+        // Counts of a few seconds are far below 2^52.
+        let rate = seen as f64 / over;
+        format!("{sign}{rate:.1}/s")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,5 +243,23 @@ mod tests {
     #[test]
     fn lines_are_cut_at_the_terminals_edge() {
         assert_eq!(Line::new("äbcdef", Look::Plain).drawn(3), "äbc");
+    }
+
+    #[test]
+    fn rate_is_exact_while_most_looks_show_none() {
+        let began = Instant::now();
+        let at = |tenths: u32| began + Duration::from_millis(100) * tenths;
+        let mut rate = Rate::new(began);
+        assert_eq!(rate.text(began), "0.0/s");
+        (1..=100).for_each(|look| rate.add(at(look), usize::from(look % 10 == 0)));
+        assert_eq!(rate.text(at(100)), "1.0/s");
+        (101..=200).for_each(|look| rate.add(at(look), 1));
+        assert!(
+            rate.text(at(200)).starts_with(">= 10."),
+            "{}",
+            rate.text(at(200))
+        );
+        (201..=400).for_each(|look| rate.add(at(look), 0));
+        assert_eq!(rate.text(at(400)), "0.0/s");
     }
 }

@@ -11,7 +11,7 @@ use nix::sys::signal::{SigSet, Signal as NixSignal};
 use rustix::process::{Pid, Signal, getpgid, getpgrp, getpid, getsid, kill_process_group};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp};
 
-use crate::group::{Group, process};
+use super::group::{Group, process};
 
 /// The terminal that controls this process.
 #[derive(Debug)]

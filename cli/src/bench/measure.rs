@@ -1,4 +1,4 @@
-//! Several that want one lock: how fast it goes from one to the next.
+//! What is measured: a free lock next to the floor, and how fast a lock goes from one to the next.
 
 use std::sync::Barrier;
 use std::thread;
@@ -6,15 +6,80 @@ use std::time::{Duration, Instant};
 
 use crosslock::Locker;
 
+use super::floor::Floor;
 use super::place::Place;
-use super::times::{Times, number};
 use crate::status::{FAILED, Failure};
+
+/// So many cycles of one, and then of the other, so that noise meets both.
+const SLICE: usize = 50;
+
+/// More samples say no more.
+const MOST: usize = 200_000;
+
+/// One thread, one free lock: what a cycle of lock and unlock costs, next to the floor.
+pub(super) struct Uncontended {
+    pub(super) ours: Times,
+    /// Or why there is none.
+    pub(super) floor: Result<Baseline, String>,
+}
+
+pub(super) struct Baseline {
+    pub(super) words: &'static str,
+    pub(super) times: Times,
+}
+
+pub(super) fn uncontended(place: &Place, length: Duration) -> Result<Uncontended, Failure> {
+    let locker = place.locker()?;
+    let (mut ours, mut floors) = (Times::default(), Times::default());
+    // Loads scripts and warms caches.
+    slice(&mut Times::default(), || cycle(&locker, place.name()))?;
+    // A directory is there since the first lock.
+    let mut floor = place.floor();
+    let end = Instant::now() + length;
+    while Instant::now() < end && ours.len() < MOST {
+        slice(&mut ours, || cycle(&locker, place.name()))?;
+        if let Ok(floor) = &mut floor {
+            slice(&mut floors, || cycle_of(floor))?;
+        }
+    }
+    ours.sort();
+    floors.sort();
+    let baseline = |floor: Floor| Baseline {
+        words: floor.words(),
+        times: floors,
+    };
+    Ok(Uncontended {
+        ours,
+        floor: floor.map(baseline),
+    })
+}
+
+fn slice(times: &mut Times, mut cycle: impl FnMut() -> Result<(), Failure>) -> Result<(), Failure> {
+    for _ in 0..SLICE {
+        let began = Instant::now();
+        cycle()?;
+        times.add(began.elapsed());
+    }
+    Ok(())
+}
+
+fn cycle(locker: &Locker, name: &str) -> Result<(), Failure> {
+    let guard = locker.lock(name)?;
+    guard.unlock()?;
+    Ok(())
+}
+
+fn cycle_of(floor: &mut Floor) -> Result<(), Failure> {
+    let done = floor.cycle();
+    done.map_err(|e| Failure::new(FAILED, format!("the floor can't be measured: {e}")))
+}
 
 const HOLD: Duration = Duration::from_millis(1);
 
 /// What they do at first, when they meet and open their inboxes, isn't counted.
 const WARM_UP: Duration = Duration::from_millis(150);
 
+/// Several that want one lock: how fast it goes from one to the next.
 pub(super) struct Contended {
     pub(super) crowd: usize,
     /// Per second.
@@ -36,7 +101,11 @@ struct Held {
 }
 
 /// Each has a locker of its own, so that they meet as processes do.
-pub(super) fn measure(place: &Place, crowd: usize, length: Duration) -> Result<Contended, Failure> {
+pub(super) fn contended(
+    place: &Place,
+    crowd: usize,
+    length: Duration,
+) -> Result<Contended, Failure> {
     let lockers = (0..crowd)
         .map(|_| place.locker())
         .collect::<Result<Vec<_>, _>>()?;
@@ -102,6 +171,40 @@ fn evaluated(crowd: usize, held: &[Held], length: Duration) -> Contended {
     }
 }
 
+/// Samples of time.
+#[derive(Debug, Default)]
+pub(super) struct Times(Vec<Duration>);
+
+impl Times {
+    pub(super) fn add(&mut self, time: Duration) {
+        self.0.push(time);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn sort(&mut self) {
+        self.0.sort_unstable();
+    }
+
+    /// Of sorted times. Zero without any.
+    pub(super) fn percentile(&self, percent: usize) -> Duration {
+        let at = self.0.len().saturating_sub(1) * percent / 100;
+        self.0.get(at).copied().unwrap_or_default()
+    }
+}
+
+/// In microseconds.
+pub(super) fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+/// Counts are far below 2^52.
+pub(super) fn number(count: usize) -> f64 {
+    count as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,5 +229,17 @@ mod tests {
         assert!((found.acquisitions - 4.0).abs() < 1e-9);
         assert!((found.most - 100.0).abs() < 1e-6);
         assert!((found.fairness - 1.0 / 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn percentiles_are_of_what_there_is() {
+        let mut times = Times::default();
+        assert_eq!(times.percentile(99), Duration::ZERO);
+        (1..=101)
+            .rev()
+            .for_each(|ms| times.add(Duration::from_millis(ms)));
+        times.sort();
+        assert_eq!(times.percentile(50), Duration::from_millis(51));
+        assert_eq!(times.percentile(99), Duration::from_millis(100));
     }
 }

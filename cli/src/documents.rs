@@ -1,12 +1,13 @@
-//! `man`: the manual page of the whole program, made of its arguments.
+//! `man` and `completions`: what the program says of itself, made of its arguments.
 
 use std::io;
 
-use clap::{ArgMatches, Command};
+use clap::{Arg, ArgMatches, Command};
+use clap_complete::{Shell, generate};
 use clap_mangen::Man;
 
 use crate::args::Globals;
-use crate::results;
+use crate::output;
 use crate::status::{FAILED, Failure, OK, Outcome};
 
 /// What the arguments don't tell.
@@ -58,14 +59,14 @@ The command of \fBrun\fR sees CROSSLOCK_NAME and CROSSLOCK_TOKEN.
 The locks of \fBfile:\fR, which are those of one user.
 "#;
 
-pub(crate) fn command() -> Command {
+pub(crate) fn man_command() -> Command {
     Command::new("man").about("Print the manual page: crosslock man | man -l -")
 }
 
-pub(crate) fn run(_globals: &Globals, _matches: &ArgMatches) -> Outcome {
+pub(crate) fn man(_globals: &Globals, _matches: &ArgMatches) -> Outcome {
     let page = page(crate::command());
     let page = page.map_err(|e| Failure::new(FAILED, format!("the page can't be made: {e}")))?;
-    results::print(&page)?;
+    output::print(&page)?;
     Ok(OK)
 }
 
@@ -117,4 +118,24 @@ fn without_head(section: &str) -> String {
         true => String::new(),
         false => format!(".PP\n{}\n", lines.join("\n")),
     }
+}
+
+pub(crate) fn completions_command() -> Command {
+    let shell = Arg::new("shell")
+        .value_name("SHELL")
+        .required(true)
+        .value_parser(clap::value_parser!(Shell))
+        .help("Whose completions");
+    Command::new("completions")
+        .about("Print what makes a shell complete the arguments")
+        .arg(shell)
+}
+
+pub(crate) fn completions(_globals: &Globals, matches: &ArgMatches) -> Outcome {
+    let mut text = Vec::new();
+    if let Some(shell) = matches.get_one::<Shell>("shell") {
+        generate(*shell, &mut crate::command(), "crosslock", &mut text);
+    }
+    output::print(&String::from_utf8_lossy(&text))?;
+    Ok(OK)
 }

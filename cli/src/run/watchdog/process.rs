@@ -2,16 +2,20 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use nix::sys::signal::SigSet;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::time::{
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
+    timerfd_create, timerfd_settime,
+};
 
-use super::message::{LENGTH, Message};
-use crate::boot_timer::BootTimer;
-use crate::group::{Group, processes};
+use super::super::group::{Group, processes};
+use super::{LENGTH, Message};
 use crate::status::FAILED;
 
 /// The verb's name on the command line.
@@ -130,5 +134,53 @@ impl Watch {
             Group(pid).signal(Signal::KILL);
             Group(pid).wait_until_dead(DIES_WITHIN);
         }
+    }
+}
+
+/// The time since boot, with all the time in which the machine slept.
+pub(crate) fn since_boot() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default()
+}
+
+/// A timer on the clock on which leases count, which runs on while the machine sleeps: becomes readable when its time has
+/// come.
+#[derive(Debug)]
+pub(crate) struct BootTimer {
+    timer: OwnedFd,
+    until: Option<Duration>,
+}
+
+impl BootTimer {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(BootTimer {
+            timer: timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC)?,
+            until: None,
+        })
+    }
+
+    /// As a time since boot; `None`: never.
+    pub(crate) fn set(&mut self, until: Option<Duration>) -> io::Result<()> {
+        // Zero would mean never.
+        let at = until.map_or(Duration::ZERO, |until| until.max(Duration::from_nanos(1)));
+        let it_value = Timespec::try_from(at).map_err(io::Error::other)?;
+        let it_interval = Timespec::default();
+        let when = Itimerspec {
+            it_interval,
+            it_value,
+        };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &when)?;
+        self.until = until;
+        Ok(())
+    }
+
+    /// Whether the time has come that it was set to last.
+    pub(crate) fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| until <= since_boot())
+    }
+}
+
+impl AsFd for BootTimer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.timer.as_fd()
     }
 }

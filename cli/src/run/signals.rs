@@ -91,7 +91,7 @@ fn meaning(signal: i32) -> Option<Heard> {
 
 /// As the terminal has asked. Where nobody could continue this process, it goes on.
 fn stop_alone() {
-    if crate::terminal::may_stop() {
+    if super::terminal::may_stop() {
         let _ = kill_process(getpid(), Signal::STOP);
     }
 }

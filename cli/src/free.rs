@@ -1,4 +1,4 @@
-//! `wait`: waits until a lock is free, without taking it.
+//! `test` and `wait`: whether a lock is free, without taking it.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -7,27 +7,43 @@ use clap::{Arg, ArgMatches, Command};
 use crosslock::{Error, Inspection, LockState, Locker};
 
 use crate::args::{self, Globals};
-use crate::duration;
-use crate::status::{OK, Outcome, TAKEN};
+use crate::status::{NO, OK, Outcome, TAKEN};
+use crate::time;
+
+pub(crate) fn test_command() -> Command {
+    Command::new("test")
+        .about("Exit with 0 if a lock is free, with 1 if it is taken")
+        .arg(args::name())
+}
+
+pub(crate) fn test(globals: &Globals, matches: &ArgMatches) -> Outcome {
+    let name = args::text(matches, "name").unwrap_or_default();
+    let seen = globals.locker()?.inspect(name)?;
+    Ok(if seen.state == LockState::Free {
+        OK
+    } else {
+        NO
+    })
+}
 
 /// How often one looks.
 const PAUSE: Duration = Duration::from_millis(100);
 /// A server that can't be reached for so long is told of.
 const UNAVAILABLE_FOR: Duration = Duration::from_secs(10);
 
-pub(crate) fn command() -> Command {
+pub(crate) fn wait_command() -> Command {
     let wait = Arg::new("wait")
         .short('w')
         .long("wait")
         .value_name("DUR")
-        .value_parser(duration::parse)
+        .value_parser(time::parse)
         .help("Wait for so long at most, and exit with 75 then");
     Command::new("wait")
         .about("Wait until a lock is free, without taking it")
         .args([args::name(), wait])
 }
 
-pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
+pub(crate) fn wait(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let name = args::text(matches, "name").unwrap_or_default();
     let most = matches.get_one::<Duration>("wait");
     let start = Instant::now();

@@ -4,7 +4,6 @@
 //! has told it a later one, or when this process is gone. On `file:` it has a copy of the holder's FIFO open, so that the lock
 //! isn't free before the command is dead.
 
-pub(crate) mod message;
 pub(crate) mod process;
 
 use std::fs::File;
@@ -18,8 +17,7 @@ use std::time::Duration;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::Pid;
 
-use self::message::Message;
-use crate::group::Group;
+use super::group::Group;
 
 /// This program, also if its file was replaced meanwhile.
 pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
@@ -130,5 +128,70 @@ impl Watchdog {
 
     fn tell(&mut self, message: Message) -> io::Result<()> {
         self.control.write_all(&message.to_bytes())
+    }
+}
+
+pub(crate) const LENGTH: usize = 9;
+
+/// What a watchdog is told: nine bytes each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// Which group the command leads.
+    Group(Group),
+    /// Until when the command may run, as a time since boot; `None`: for ever.
+    Until(Option<Duration>),
+    /// The command is over.
+    Over,
+}
+
+impl Message {
+    pub(crate) fn to_bytes(self) -> [u8; LENGTH] {
+        let (kind, number) = match self {
+            Message::Group(Group(pid)) => {
+                (b'g', u64::from(pid.as_raw_nonzero().get().unsigned_abs()))
+            }
+            Message::Until(None) => (b'u', u64::MAX),
+            // 584 years.
+            Message::Until(Some(until)) => (b'u', until.as_nanos().try_into().unwrap_or(u64::MAX)),
+            Message::Over => (b'o', 0),
+        };
+        let mut bytes = [kind; LENGTH];
+        bytes[1..].copy_from_slice(&number.to_le_bytes());
+        bytes
+    }
+
+    pub(crate) fn from_bytes(bytes: [u8; LENGTH]) -> Option<Self> {
+        let (kind, number) = bytes.split_first()?;
+        let number = u64::from_le_bytes(number.try_into().ok()?);
+        match kind {
+            b'g' => {
+                let pid = Pid::from_raw(number.try_into().ok()?)?;
+                Some(Message::Group(Group(pid)))
+            }
+            b'u' => Some(Message::Until(
+                (number != u64::MAX).then(|| Duration::from_nanos(number)),
+            )),
+            b'o' => Some(Message::Over),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_read_as_they_were_written() {
+        let pid = Pid::from_raw(4711).expect("it is one");
+        for message in [
+            Message::Group(Group(pid)),
+            Message::Until(None),
+            Message::Until(Some(Duration::from_nanos(1_234_567_890_123))),
+            Message::Over,
+        ] {
+            assert_eq!(Message::from_bytes(message.to_bytes()), Some(message));
+        }
+        assert_eq!(Message::from_bytes([b'x'; LENGTH]), None);
     }
 }
