@@ -4,39 +4,26 @@ use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use crosslock::{Locker, LockerBuilder};
 
-use crate::output::{self, Words};
+use crate::output::Words;
 use crate::status::Failure;
 
 /// Where locks live when `--url` doesn't say it.
 const VARIABLE: &str = "CROSSLOCK_URL";
 
-/// What all verbs heed.
-#[derive(Clone, Debug)]
+/// What all verbs heed. The URL may hold a password: there is no `Debug`.
+#[derive(Clone)]
 pub(crate) struct Globals {
-    /// It may hold a password: it is shown to nobody. `None` if it is no text.
-    url: Option<Secret>,
+    url: String,
     /// Whether nobody has said where locks live.
     #[cfg(target_os = "linux")]
     pub(crate) is_default: bool,
     namespace: Option<String>,
-    /// Whether what is said is JSON, a value a line.
-    pub(crate) json: bool,
-    pub(crate) quiet: bool,
-    pub(crate) verbose: bool,
-}
-
-/// A text that isn't shown.
-#[derive(Clone)]
-struct Secret(String);
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("..")
-    }
+    pub(crate) words: Words,
 }
 
 pub(crate) fn command() -> Command {
@@ -63,33 +50,40 @@ const URLS: &str = "URLs:
 A password in --url is seen by other users of this host: use CROSSLOCK_URL.";
 
 fn globals() -> [Arg; 5] {
-    let url = Arg::new("url")
-        .long("url")
-        .value_name("URL")
-        .global(true)
-        .help("Where locks live: see below [default: $CROSSLOCK_URL, else file:]");
-    let namespace = Arg::new("namespace")
-        .long("namespace")
-        .value_name("NAMESPACE")
-        .global(true)
-        .help("Which application's locks [default: crosslock]");
-    let json = flag("json").long("json").global(true);
-    let quiet = flag("quiet").short('q').long("quiet").global(true);
-    let verbose = flag("verbose").short('v').long("verbose").global(true);
     [
-        url,
-        namespace,
-        json.help("Say everything as JSON, a value a line"),
-        quiet.help("Say nothing but results"),
-        verbose
-            .help("Also say what the library logs")
+        option(
+            "url",
+            "URL",
+            "Where locks live: see below [default: $CROSSLOCK_URL, else file:]",
+        ),
+        option(
+            "namespace",
+            "NAMESPACE",
+            "Which application's locks [default: crosslock]",
+        ),
+        flag("json", "Say everything as JSON, a value a line"),
+        flag("quiet", "Say nothing but results").short('q'),
+        flag("verbose", "Also say what the library logs")
+            .short('v')
             .conflicts_with("quiet"),
     ]
+    .map(|arg| arg.global(true))
+}
+
+/// An option with a value: `--name VALUE`.
+pub(crate) fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help)
+}
+
+/// An option whose value is a time.
+pub(crate) fn time(name: &'static str, help: &'static str) -> Arg {
+    option(name, "DUR", help).value_parser(crate::time::parse)
 }
 
 /// An option without a value.
-pub(crate) fn flag(name: &'static str) -> Arg {
-    Arg::new(name).action(ArgAction::SetTrue)
+pub(crate) fn flag(name: &'static str, help: &'static str) -> Arg {
+    let flag = Arg::new(name).long(name).help(help);
+    flag.action(ArgAction::SetTrue)
 }
 
 /// The name of one lock.
@@ -105,48 +99,37 @@ pub(crate) fn text<'a>(matches: &'a ArgMatches, name: &str) -> Option<&'a str> {
     matches.get_one::<String>(name).map(String::as_str)
 }
 
+/// The time of an option that may be absent.
+pub(crate) fn duration(matches: &ArgMatches, name: &str) -> Option<Duration> {
+    matches.get_one(name).copied()
+}
+
 impl Globals {
-    pub(crate) fn of(matches: &ArgMatches) -> Self {
+    /// Refuses a URL that nobody could understand: locks elsewhere would exclude nobody.
+    pub(crate) fn of(words: Words, matches: &ArgMatches) -> Result<Self, Failure> {
         let own = text(matches, "url").map(OsString::from);
         let url = own.or_else(|| env::var_os(VARIABLE));
-        Globals {
+        let is_default = url.is_none();
+        let url = url.unwrap_or_else(|| "file:".into()).into_string();
+        let unreadable = || Failure::usage(format!("invalid URL: {VARIABLE} isn't UTF-8"));
+        Ok(Globals {
+            url: url.map_err(|_| unreadable())?,
             #[cfg(target_os = "linux")]
-            is_default: url.is_none(),
-            url: url
-                .unwrap_or_else(|| "file:".into())
-                .into_string()
-                .ok()
-                .map(Secret),
+            is_default,
             namespace: text(matches, "namespace").map(str::to_owned),
-            json: matches.get_flag("json"),
-            quiet: matches.get_flag("quiet"),
-            verbose: matches.get_flag("verbose"),
-        }
-    }
-
-    pub(crate) fn words(&self) -> Words {
-        Words::of(self.json, self.quiet)
-    }
-
-    /// Refuses a URL that nobody could understand: locks elsewhere would exclude nobody.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
-        match self.url {
-            Some(_) => Ok(()),
-            None => Err(Failure::usage(format!(
-                "invalid URL: {VARIABLE} isn't UTF-8"
-            ))),
-        }
+            words,
+        })
     }
 
     /// The URL as it was given, with a password if it has one: never shown.
     pub(crate) fn url(&self) -> &str {
-        self.url.as_ref().map_or("", |url| &url.0)
+        &self.url
     }
 
     /// The same for locks that live elsewhere.
     pub(crate) fn at(&self, url: &str) -> Self {
         Globals {
-            url: Some(Secret(url.to_owned())),
+            url: url.to_owned(),
             ..self.clone()
         }
     }
@@ -180,21 +163,15 @@ impl Globals {
     pub(crate) fn locker(&self) -> Result<Locker, Failure> {
         Ok(self.builder().build()?)
     }
-
-    /// With `-v` the library's log goes to standard error.
-    pub(crate) fn set_up_log(&self) {
-        if self.verbose {
-            output::log_to_stderr();
-        }
-    }
 }
 
-const TEXT: &str = "locks of `file:` are those of this user alone: other users' commands run beside this one; \
-                    for locks of all users of this host, use --url file:///var/lock/crosslock, a directory where all of them may write";
-
-/// What all verbs say of it.
+/// Says that the locks of `file:` are those of one user.
 pub(crate) fn tell_private(words: Words) {
-    words.say("hint", &[("reason", TEXT.into())], TEXT);
+    words.say_why(
+        "hint",
+        "locks of `file:` are those of this user alone: other users' commands run beside this one; \
+         for locks of all users of this host, use --url file:///var/lock/crosslock, a directory where all of them may write",
+    );
 }
 
 /// Whether another user of this host has such locks, too: then two may believe that they exclude each other.
@@ -204,11 +181,7 @@ pub(crate) fn has_other_user() -> bool {
     let entries = fs::read_dir("/tmp").into_iter().flatten().flatten();
     let mut users = entries.filter_map(|entry| {
         let name = entry.file_name();
-        let user = name
-            .to_str()?
-            .strip_prefix("crosslock-")?
-            .parse::<u32>()
-            .ok()?;
+        let user: u32 = name.to_str()?.strip_prefix("crosslock-")?.parse().ok()?;
         // Anybody can make a directory with that name.
         let found = entry.metadata().ok()?;
         (found.is_dir() && found.uid() == user).then_some(user)

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, IsTerminal as _, Write as _, stderr, stdin};
 
 use clap::{ArgMatches, Command};
-use crosslock::{Holder, Inspection, LockState, Locker};
+use crosslock::{Holder, Inspection, LockState, Locker, Party};
 
 use crate::args::{self, Globals};
 use crate::output::visible;
@@ -11,10 +11,11 @@ use crate::status::{Failure, OK, Outcome, TAKEN};
 use crate::{output, show, time};
 
 pub(crate) fn command() -> Command {
-    let yes = args::flag("yes")
-        .short('y')
-        .long("yes")
-        .help("Don't ask: needed where standard input is no terminal");
+    let yes = args::flag(
+        "yes",
+        "Don't ask: needed where standard input is no terminal",
+    )
+    .short('y');
     Command::new("break")
         .about("Take a lock from whoever has it, and give it to the first that waits")
         .args([args::name(), yes])
@@ -39,7 +40,7 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
         locker.inspect(name).ok()
     };
     let broken = locker.break_lock(name)?;
-    let text = if globals.json {
+    let text = if globals.words.json {
         let told = serde_json::json!({"name": name, "broken": broken});
         output::json_lines(&[told])?
     } else {
@@ -82,15 +83,10 @@ fn wanted(locker: &Locker, name: &str) -> Result<Option<Inspection>, Failure> {
 
 fn is_with_the_same(before: &Inspection, now: &Inspection) -> bool {
     let who = |seen: &Inspection| {
+        let party = |it: &Party| (it.host.clone(), it.pid, it.thread);
         let holders = seen.holders.iter();
         let mut who: Vec<_> = holders
-            .map(|holder| {
-                let party = holder.party.as_ref();
-                (
-                    holder.token,
-                    party.map(|it| (it.host.clone(), it.pid, it.thread)),
-                )
-            })
+            .map(|it| (it.token, it.party.as_ref().map(party)))
             .collect();
         who.sort_unstable();
         who

@@ -27,9 +27,9 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let globals = elsewhere.as_ref().unwrap_or(globals);
     let findings = globals.locker()?.diagnose()?;
     if globals.is_private_directory() {
-        args::tell_private(globals.words());
+        args::tell_private(globals.words);
     }
-    let text = if globals.json {
+    let text = if globals.words.json {
         output::json_lines(&findings)?
     } else if output::is_terminal() {
         for_people(&findings, Style::of_terminal(), Window::now().columns)

@@ -8,56 +8,10 @@ use clap_mangen::Man;
 
 use crate::args::Globals;
 use crate::output;
-use crate::status::{FAILED, Failure, OK, Outcome};
+use crate::status::{Failure, OK, Outcome};
 
 /// What the arguments don't tell.
-const MORE: &str = r#".SH "EXIT STATUS"
-.TP
-0
-Done. Of \fBtest\fR: the lock is free.
-.TP
-1
-Of \fBtest\fR: the lock isn't free. Of \fBdoctor\fR: something that is promised doesn't hold here.
-.TP
-64
-The arguments are wrong, or the place of the locks can't do what they ask for.
-.TP
-69
-The place of the locks can't be reached.
-.TP
-70
-Something else went wrong.
-.TP
-75
-Somebody else has the lock.
-.TP
-76
-The lock was lost, and the command therefore stopped.
-.TP
-77
-This user is refused.
-.TP
-124
-The command ran for longer than \fB\-\-max\-run\fR.
-.TP
-126, 127
-The command can't be executed, or isn't found.
-.PP
-Otherwise \fBrun\fR exits with the status of its command, which is 128 + N after signal N.
-.SH ENVIRONMENT
-.TP
-CROSSLOCK_URL
-Where locks live, without \fB\-\-url\fR.
-.TP
-NO_COLOR
-When it isn't empty, nothing is bold or dim.
-.PP
-The command of \fBrun\fR sees CROSSLOCK_NAME and CROSSLOCK_TOKEN.
-.SH FILES
-.TP
-/tmp/crosslock\-<uid>
-The locks of \fBfile:\fR, which are those of one user.
-"#;
+const END: &str = include_str!("man_end.roff");
 
 pub(crate) fn man_command() -> Command {
     Command::new("man").about("Print the manual page: crosslock man | man -l -")
@@ -65,7 +19,7 @@ pub(crate) fn man_command() -> Command {
 
 pub(crate) fn man(_globals: &Globals, _matches: &ArgMatches) -> Outcome {
     let page = page(crate::command());
-    let page = page.map_err(|e| Failure::new(FAILED, format!("the page can't be made: {e}")))?;
+    let page = page.map_err(|e| Failure::broken("the page can't be made", &e))?;
     output::print(&page)?;
     Ok(OK)
 }
@@ -83,7 +37,7 @@ fn page(command: Command) -> io::Result<String> {
     for verb in verbs {
         page += &part_of(verb)?;
     }
-    Ok(page + MORE)
+    Ok(page + END)
 }
 
 /// What would be the page of a verb, as a part of the whole.
@@ -107,13 +61,9 @@ fn part_of(verb: Command) -> io::Result<String> {
 
 /// A paragraph, of what was a section of its own.
 fn without_head(section: &str) -> String {
-    let is_head = |line: &&str| {
-        [".SH", ".ie", ".el"]
-            .iter()
-            .any(|head| line.starts_with(head))
-    };
-    let lines = section.lines().filter(|line| !is_head(line));
-    let lines: Vec<_> = lines.collect();
+    const HEADS: [&str; 3] = [".SH", ".ie", ".el"];
+    let is_head = |line: &str| HEADS.iter().any(|head| line.starts_with(head));
+    let lines: Vec<_> = section.lines().filter(|line| !is_head(line)).collect();
     match lines.is_empty() {
         true => String::new(),
         false => format!(".PP\n{}\n", lines.join("\n")),

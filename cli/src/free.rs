@@ -3,12 +3,11 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clap::{Arg, ArgMatches, Command};
-use crosslock::{Error, Inspection, LockState, Locker};
+use clap::{ArgMatches, Command};
+use crosslock::{Error, LockState, Locker};
 
 use crate::args::{self, Globals};
 use crate::status::{NO, OK, Outcome, TAKEN};
-use crate::time;
 
 pub(crate) fn test_command() -> Command {
     Command::new("test")
@@ -32,12 +31,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const UNAVAILABLE_FOR: Duration = Duration::from_secs(10);
 
 pub(crate) fn wait_command() -> Command {
-    let wait = Arg::new("wait")
-        .short('w')
-        .long("wait")
-        .value_name("DUR")
-        .value_parser(time::parse)
-        .help("Wait for so long at most, and exit with 75 then");
+    let wait = args::time("wait", "Wait for so long at most, and exit with 75 then").short('w');
     Command::new("wait")
         .about("Wait until a lock is free, without taking it")
         .args([args::name(), wait])
@@ -45,12 +39,14 @@ pub(crate) fn wait_command() -> Command {
 
 pub(crate) fn wait(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let name = args::text(matches, "name").unwrap_or_default();
-    let most = matches.get_one::<Duration>("wait");
+    let most = args::duration(matches, "wait");
     let start = Instant::now();
-    let mut locker = None;
+    let mut locker: Option<Locker> = None;
     let (mut last_answer, mut is_known) = (start, false);
     loop {
-        let seen = inspect(globals, &mut locker, name);
+        // Opened anew until that succeeds: it may fail as any question does.
+        let opened = locker.take().map_or_else(|| globals.builder().build(), Ok);
+        let seen = opened.and_then(|opened| locker.insert(opened).inspect(name));
         let left = most.map_or(PAUSE, |most| most.saturating_sub(start.elapsed()));
         match seen {
             Ok(seen) if seen.state == LockState::Free => return Ok(OK),
@@ -66,17 +62,4 @@ pub(crate) fn wait(globals: &Globals, matches: &ArgMatches) -> Outcome {
         }
         thread::sleep(left.min(PAUSE));
     }
-}
-
-/// Opens the locker if it isn't open yet: that may fail as any question does.
-fn inspect(
-    globals: &Globals,
-    locker: &mut Option<Locker>,
-    name: &str,
-) -> crosslock::Result<Inspection> {
-    let opened = match locker.take() {
-        Some(opened) => opened,
-        None => globals.builder().build()?,
-    };
-    locker.insert(opened).inspect(name)
 }

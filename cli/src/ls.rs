@@ -24,7 +24,7 @@ pub(crate) fn command() -> Command {
 pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let prefix = args::text(matches, "prefix").unwrap_or_default();
     let locks = taken(&globals.locker()?, prefix)?;
-    let text = if globals.json {
+    let text = if globals.words.json {
         output::json_lines(&locks)?
     } else {
         text(&locks)

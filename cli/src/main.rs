@@ -28,60 +28,24 @@ mod table;
 mod time;
 mod watch;
 
-/// What the program can do: the arguments of a verb, and its work.
-struct Verb {
-    command: fn() -> Command,
-    run: fn(&Globals, &ArgMatches) -> Outcome,
-}
+/// A verb: its arguments, and its work.
+struct Verb(fn() -> Command, fn(&Globals, &ArgMatches) -> Outcome);
 
 /// In the order in which the help lists them.
 const VERBS: &[Verb] = &[
     // It needs signals and clocks that only Linux has.
     #[cfg(target_os = "linux")]
-    Verb {
-        command: run::command,
-        run: run::run,
-    },
-    Verb {
-        command: free::wait_command,
-        run: free::wait,
-    },
-    Verb {
-        command: free::test_command,
-        run: free::test,
-    },
-    Verb {
-        command: ls::command,
-        run: ls::run,
-    },
-    Verb {
-        command: show::command,
-        run: show::run,
-    },
-    Verb {
-        command: break_lock::command,
-        run: break_lock::run,
-    },
-    Verb {
-        command: watch::command,
-        run: watch::run,
-    },
-    Verb {
-        command: doctor::command,
-        run: doctor::run,
-    },
-    Verb {
-        command: bench::command,
-        run: bench::run,
-    },
-    Verb {
-        command: documents::completions_command,
-        run: documents::completions,
-    },
-    Verb {
-        command: documents::man_command,
-        run: documents::man,
-    },
+    Verb(run::command, run::run),
+    Verb(free::wait_command, free::wait),
+    Verb(free::test_command, free::test),
+    Verb(ls::command, ls::run),
+    Verb(show::command, show::run),
+    Verb(break_lock::command, break_lock::run),
+    Verb(watch::command, watch::run),
+    Verb(doctor::command, doctor::run),
+    Verb(bench::command, bench::run),
+    Verb(documents::completions_command, documents::completions),
+    Verb(documents::man_command, documents::man),
 ];
 
 fn main() -> ExitCode {
@@ -93,11 +57,11 @@ fn main() -> ExitCode {
         Ok(matches) => matches,
         Err(e) => return told_by_clap(&e),
     };
-    let globals = Globals::of(&matches);
-    match dispatch(&globals, &matches) {
+    let words = Words::of(&matches);
+    match dispatch(words, &matches) {
         Ok(status) => status.into(),
         Err(failure) => {
-            output::failure(&globals, &failure);
+            words.failed(&failure);
             failure.status.into()
         }
     }
@@ -117,18 +81,20 @@ fn inner_verb() -> Option<ExitCode> {
 
 /// The whole program's arguments.
 fn command() -> Command {
-    args::command().subcommands(VERBS.iter().map(|verb| (verb.command)()))
+    args::command().subcommands(VERBS.iter().map(|Verb(command, _)| command()))
 }
 
-fn dispatch(globals: &Globals, matches: &ArgMatches) -> Outcome {
-    globals.set_up_log();
-    globals.check()?;
+fn dispatch(words: Words, matches: &ArgMatches) -> Outcome {
+    if matches.get_flag("verbose") {
+        output::log_to_stderr();
+    }
+    let globals = Globals::of(words, matches)?;
     let (name, matches) = matches.subcommand().unwrap_or(("", matches));
-    let verb = VERBS
-        .iter()
-        .find(|verb| (verb.command)().get_name() == name);
-    let verb = verb.ok_or_else(|| Failure::usage("a verb is missing: see crosslock --help"))?;
-    (verb.run)(globals, matches)
+    let mut verbs = VERBS.iter();
+    let verb = verbs.find(|Verb(command, _)| command().get_name() == name);
+    let Verb(_, run) =
+        verb.ok_or_else(|| Failure::usage("a verb is missing: see crosslock --help"))?;
+    run(&globals, matches)
 }
 
 /// Help and version are no failures; what clap refuses is wrong usage, and it repeats the arguments.
@@ -150,11 +116,12 @@ fn told_by_clap(error: &clap::Error) -> ExitCode {
         text += "\nput `--` before the command: crosslock run NAME -- COMMAND [ARG]...\n";
     }
     if is_given("--json") {
-        let failure = Failure::usage(text.trim_start_matches("error: ").trim_end());
-        output::told(Words::of(true, is_given("-q")), &failure);
+        let (json, quiet) = (true, is_given("-q"));
+        let reason = text.trim_start_matches("error: ").trim_end();
+        Words { json, quiet }.failed(&Failure::usage(reason));
     } else {
-        text.lines()
-            .for_each(|line| output::line(&output::visible(line)));
+        let lines = text.lines().map(output::visible);
+        lines.for_each(|line| output::line(&line));
     }
     status::USAGE.into()
 }

@@ -5,92 +5,65 @@ use std::io::{ErrorKind, IsTerminal, Write as _, stderr, stdout};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use clap::ArgMatches;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::args::Globals;
-use crate::status::{FAILED, Failure};
-
-/// Tells of a failure, also with `-q`: without it nobody would know why nothing was done.
-pub(crate) fn failure(globals: &Globals, failure: &Failure) {
-    told(globals.words(), failure);
-}
-
-pub(crate) fn told(words: Words, failure: &Failure) {
-    let facts = [
-        ("status", failure.status.0.into()),
-        ("reason", failure.text.as_str().into()),
-    ];
-    words.insist("failed", &facts, &failure.text);
-}
+use crate::status::Failure;
 
 /// How the program says on standard error what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Words {
-    /// For people.
-    Text,
+pub(crate) struct Words {
     /// For programs: an object a line, whose field `event` says what it is about.
-    Json,
+    pub(crate) json: bool,
     /// Failures only.
-    Quiet,
-    /// Failures only, for programs.
-    QuietJson,
+    pub(crate) quiet: bool,
 }
 
 impl Words {
-    pub(crate) fn of(json: bool, quiet: bool) -> Self {
-        match (json, quiet) {
-            (false, false) => Words::Text,
-            (true, false) => Words::Json,
-            (false, true) => Words::Quiet,
-            (true, true) => Words::QuietJson,
-        }
-    }
-
-    /// For the command line of a child.
-    pub(crate) fn to_arg(self) -> &'static str {
-        if self.is_json() { "json" } else { "text" }
-    }
-
-    pub(crate) fn from_arg(arg: &str) -> Self {
-        Words::of(arg == "json", false)
-    }
-
-    pub(crate) fn is_json(self) -> bool {
-        matches!(self, Words::Json | Words::QuietJson)
-    }
-
-    pub(crate) fn is_quiet(self) -> bool {
-        matches!(self, Words::Quiet | Words::QuietJson)
+    pub(crate) fn of(matches: &ArgMatches) -> Self {
+        let [json, quiet] = ["json", "quiet"].map(|name| matches.get_flag(name));
+        Words { json, quiet }
     }
 
     /// Says what happened, unless that isn't wanted.
     pub(crate) fn say(self, event: &str, facts: &[(&str, Value)], text: &str) {
-        if !self.is_quiet() {
+        if !self.quiet {
             self.insist(event, facts, text);
         }
     }
 
+    /// The same of what is nothing but a text.
+    pub(crate) fn say_why(self, event: &str, reason: &str) {
+        self.say(event, &[("reason", reason.into())], reason);
+    }
+
+    /// Tells of a failure, also with `-q`: without it nobody would know why nothing was done.
+    pub(crate) fn failed(self, failure: &Failure) {
+        let facts = [
+            ("status", failure.status.0.into()),
+            ("reason", failure.text.as_str().into()),
+        ];
+        self.insist("failed", &facts, &failure.text);
+    }
+
     /// Says what nobody may miss.
     pub(crate) fn insist(self, event: &str, facts: &[(&str, Value)], text: &str) {
-        if !self.is_json() {
+        if !self.json {
             return line(&format!("crosslock: {}", visible(text)));
         }
         let mut told = Map::from_iter([("event".to_owned(), event.into())]);
-        told.extend(
-            facts
-                .iter()
-                .map(|(key, fact)| ((*key).to_owned(), fact.clone())),
-        );
+        let facts = facts.iter().cloned();
+        told.extend(facts.map(|(key, fact)| (key.to_owned(), fact)));
         line(&Value::Object(told).to_string());
     }
 
     /// Says what only programs want to know.
     pub(crate) fn note(self, event: &str, facts: &[(&str, Value)]) {
-        if self == Words::Json {
-            self.insist(event, facts, "");
+        if self.json {
+            self.say(event, facts, "");
         }
     }
 }
@@ -167,10 +140,7 @@ pub(crate) fn print(text: &str) -> Result<bool, Failure> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
         Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(false),
-        Err(e) => {
-            let text = format!("standard output can't be written: {e}");
-            Err(Failure::new(FAILED, text))
-        }
+        Err(e) => Err(Failure::broken("standard output can't be written", &e)),
     }
 }
 
@@ -179,7 +149,7 @@ pub(crate) fn json_lines<T: Serialize>(values: &[T]) -> Result<String, Failure> 
     let mut lines = String::new();
     for value in values {
         let line = serde_json::to_string(value);
-        lines += &line.map_err(|e| Failure::new(FAILED, format!("a result is no JSON: {e}")))?;
+        lines += &line.map_err(|e| Failure::broken("a result is no JSON", &e))?;
         lines.push('\n');
     }
     Ok(lines)

@@ -21,7 +21,7 @@ pub(crate) fn command() -> Command {
 pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let name = args::text(matches, "name").unwrap_or_default();
     let seen = globals.locker()?.inspect(name)?;
-    let text = if globals.json {
+    let text = if globals.words.json {
         output::json_lines(&[seen])?
     } else if output::is_terminal() {
         for_people(&seen, Style::of_terminal()).join("\n") + "\n"

@@ -1,7 +1,9 @@
 //! The exit statuses, and the failures that lead to them.
 
 use std::error::Error as _;
-use std::process::ExitCode;
+use std::fmt;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{ExitCode, ExitStatus};
 
 use crosslock::Error;
 
@@ -43,6 +45,14 @@ pub(crate) struct Failure {
 }
 
 impl Status {
+    /// Of a command, as shells tell it.
+    pub(crate) fn of(exit: ExitStatus) -> Self {
+        match exit.code() {
+            Some(code) => Status(code.to_le_bytes()[0]),
+            None => Status::of_signal(exit.signal().unwrap_or_default()),
+        }
+    }
+
     /// Of what a signal has ended.
     pub(crate) fn of_signal(signal: i32) -> Self {
         Status(u8::try_from(128 + signal).unwrap_or(u8::MAX))
@@ -53,6 +63,11 @@ impl Failure {
     pub(crate) fn new(status: Status, text: impl Into<String>) -> Self {
         let text = text.into();
         Failure { status, text }
+    }
+
+    /// A part of this program or system that doesn't work.
+    pub(crate) fn broken(what: &str, error: &dyn fmt::Display) -> Self {
+        Failure::new(FAILED, format!("{what}: {error}"))
     }
 
     pub(crate) fn usage(text: impl Into<String>) -> Self {

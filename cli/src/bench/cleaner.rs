@@ -5,11 +5,10 @@
 use std::env;
 use std::ffi::OsString;
 use std::io::{self, Read as _};
-use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, ExitCode, Stdio};
 
 use super::place::Place;
-use crate::run::watchdog::OWN_PROGRAM;
+use crate::run::own_program;
 use crate::status::{FAILED, Failure, OK};
 
 /// The verb's name on the command line.
@@ -23,23 +22,16 @@ pub(super) struct Cleaner(Child);
 
 impl Cleaner {
     pub(super) fn start(place: &Place, url: &str) -> Result<Self, Failure> {
-        let process = Command::new(OWN_PROGRAM)
-            .arg0("crosslock")
-            .args([VERB, place.namespace(), place.name()])
+        // What a terminal does to the bench doesn't reach it.
+        let process = own_program(VERB)
+            .args([place.namespace(), place.name()])
             .env(URL, url)
-            // What a terminal does to the bench doesn't reach it.
-            .process_group(0)
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
-        let failure = |e| {
-            Failure::new(
-                FAILED,
-                format!("nothing can be started that cleans up: {e}"),
-            )
-        };
+        let failure = |e| Failure::broken("nothing can be started that cleans up", &e);
         process.map(Cleaner).map_err(failure)
     }
 

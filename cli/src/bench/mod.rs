@@ -43,7 +43,7 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     if length > LONGEST {
         return Err(Failure::usage("--for is 10s at most"));
     }
-    let report = Report::new(globals.json);
+    let report = Report::new(globals.words.json);
     if !output::print(&report.machine())? {
         return Ok(OK);
     }

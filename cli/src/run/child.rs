@@ -3,21 +3,20 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, ExitStatus};
 use std::time::Duration;
 
-use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, getppid, set_parent_process_death_signal, waitid,
 };
 
 use super::group::Group;
 use super::options::Options;
-use super::watchdog::OWN_PROGRAM;
 use super::watchdog::process::since_boot;
+use super::{own_program, spawn_with};
 use crate::output::Words;
-use crate::status::{CANT_EXECUTE, FAILED, LOST, NOT_FOUND, Status};
+use crate::status::{CANT_EXECUTE, FAILED, LOST, NOT_FOUND};
 
 /// The command, as the leader of a process group of its own.
 ///
@@ -27,13 +26,6 @@ pub(crate) struct Child {
     process: std::process::Child,
     pid: Pid,
     pub(crate) group: Group,
-}
-
-/// How a command has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
-    Code(u8),
-    Signal(i32),
 }
 
 impl Child {
@@ -48,34 +40,23 @@ impl Child {
         inherited: &[File],
         words: Words,
     ) -> io::Result<Self> {
-        for file in inherited {
-            fcntl_setfd(file, FdFlags::empty())?;
-        }
-        let parent = (!options.inherit).then(std::process::id);
-        let ties = Ties {
-            parent,
-            until,
-            words,
+        let parent = match options.inherit {
+            true => NONE.to_owned(),
+            false => std::process::id().to_string(),
         };
-        let process = Command::new(OWN_PROGRAM)
-            .arg0("crosslock")
-            .arg(VERB)
-            .args(ties.args())
+        let until = until.map_or(u128::MAX, |until| until.as_nanos());
+        let mut command = own_program(VERB);
+        command
+            .args([parent, until.to_string(), words.json.to_string()])
             .args(&options.command)
             .env("CROSSLOCK_NAME", options.name())
-            .env("CROSSLOCK_TOKEN", token.to_string())
-            .process_group(0)
-            .spawn();
-        for file in inherited {
-            fcntl_setfd(file, FdFlags::CLOEXEC)?;
-        }
-        let process = process?;
+            .env("CROSSLOCK_TOKEN", token.to_string());
+        let process = spawn_with(inherited, &mut command)?;
         let pid = Pid::from_child(&process);
-        let group = Group(pid);
         Ok(Child {
             process,
             pid,
-            group,
+            group: Group(pid),
         })
     }
 
@@ -97,48 +78,16 @@ impl Child {
     }
 
     /// Reaps it, once it has ended.
-    pub(crate) fn reap(mut self) -> io::Result<Exit> {
-        self.process.wait().map(Exit::of)
+    pub(crate) fn reap(mut self) -> io::Result<ExitStatus> {
+        self.process.wait()
     }
 }
 
-impl Exit {
-    fn of(status: ExitStatus) -> Self {
-        match (status.code(), status.signal()) {
-            (Some(code), _) => Exit::Code(code.to_le_bytes()[0]),
-            (None, signal) => Exit::Signal(signal.unwrap_or_default()),
-        }
-    }
-
-    /// As shells tell it.
-    pub(crate) fn status(self) -> Status {
-        match self {
-            Exit::Code(code) => Status(code),
-            Exit::Signal(signal) => Status::of_signal(signal),
-        }
-    }
-}
-
-/// The verb's name on the command line.
+/// The inner verb's name on the command line.
 pub(crate) const VERB: &str = "__exec";
 
-/// How the command is tied to its parent, and how a failure is told: the first three arguments, before the command's.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ties {
-    /// The process with which it is to die; `None` if it goes on alone.
-    pub(crate) parent: Option<u32>,
-    /// Until when the command may run, as a time since boot; `None`: for ever.
-    pub(crate) until: Option<Duration>,
-    pub(crate) words: Words,
-}
-
-impl Ties {
-    pub(crate) fn args(self) -> [String; 3] {
-        let parent = self.parent.unwrap_or(0).to_string();
-        let until = self.until.map_or(u128::MAX, |until| until.as_nanos());
-        [parent, until.to_string(), self.words.to_arg().to_owned()]
-    }
-}
+/// In the place of the parent with which a command is to die, of one that goes on alone.
+const NONE: &str = "0";
 
 /// `__exec`: what this program is between its fork and the command, which it becomes. Users don't call it. Returns only if that
 /// fails.
@@ -147,15 +96,15 @@ impl Ties {
 /// unsafe code, so the program executes itself first.
 pub(crate) fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let mut text = || Some(args.next()?.to_string_lossy().into_owned());
-    let (parent, until, words) = (text(), text(), text());
+    let (parent, until, json) = (text(), text(), text());
     let until = until.and_then(|until| until.parse::<u128>().ok());
-    let (Some(parent), Some(until), Some(words), Some(program)) =
-        (parent, until, words, args.next())
+    let (Some(parent), Some(until), Some(json), Some(program)) = (parent, until, json, args.next())
     else {
         return FAILED.into();
     };
-    let words = Words::from_arg(&words);
-    if parent != "0" && !dies_with(&parent) {
+    let (json, quiet) = (json == "true", false);
+    let words = Words { json, quiet };
+    if parent != NONE && !dies_with(&parent) {
         return FAILED.into();
     }
     // The parent may have been stopped since it took the lock. From here on the watchdog finds this process.
@@ -164,12 +113,13 @@ pub(crate) fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
         return LOST.into();
     }
     let error = Command::new(&program).args(args).exec();
-    words.say(
-        "failed",
-        &[("reason", cant(&program, &error).as_str().into())],
-        &cant(&program, &error),
-    );
-    status_of(&error).into()
+    let program = program.to_string_lossy();
+    words.say_why("failed", &format!("can't run {program}: {error}"));
+    // As env(1) has it.
+    match error.kind() {
+        ErrorKind::NotFound => NOT_FOUND.into(),
+        _ => CANT_EXECUTE.into(),
+    }
 }
 
 /// Whether this process will be killed when `parent` is gone. It may be gone already.
@@ -183,16 +133,4 @@ fn tell_lost(words: Words) {
     let why = "the lock is lost: its lease was over before the command was started";
     let facts = [("name", name.as_str().into()), ("reason", why.into())];
     words.say("lost", &facts, &format!("{name}: {why}"));
-}
-
-fn cant(program: &OsString, error: &io::Error) -> String {
-    format!("can't run {}: {error}", program.to_string_lossy())
-}
-
-/// As env(1) has it.
-fn status_of(error: &io::Error) -> Status {
-    match error.kind() {
-        ErrorKind::NotFound => NOT_FOUND,
-        _ => CANT_EXECUTE,
-    }
 }

@@ -17,10 +17,8 @@ impl Group {
     /// Whoever is gone already needs no signal.
     pub(crate) fn signal(self, signal: Signal) {
         if let Err(e) = kill_process_group(self.0, signal) {
-            log::debug!(
-                "can't signal process group {}: {e}",
-                self.0.as_raw_nonzero()
-            );
+            let group = self.0.as_raw_nonzero();
+            log::debug!("can't signal process group {group}: {e}");
         }
     }
 

@@ -13,10 +13,15 @@ mod terminal;
 mod timing;
 pub(crate) mod watchdog;
 
+use std::fs::File;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command};
 use std::time::Instant;
 
 use clap::ArgMatches;
 use crosslock::{CancelToken, LockGuard, Locker, LockerBuilder};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::Signal;
 
 use self::options::Options;
@@ -25,25 +30,24 @@ use self::signals::Listener;
 use self::supervise::Supervisor;
 use crate::args::{self, Globals};
 use crate::output::Words;
-use crate::status::{FAILED, Failure, LOST, Outcome, Status};
+use crate::status::{Failure, LOST, Outcome, Status};
 
 pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let options = Options::of(matches)?;
     let token = CancelToken::new();
     let cancel = token.clone();
     let listener = Listener::start(move || cancel.cancel());
-    let listener = listener.map_err(|e| broken("signals can't be heard", &e))?;
-    let words = globals.words();
+    let listener = listener.map_err(|e| Failure::broken("signals can't be heard", &e))?;
+    let words = globals.words;
     if globals.is_default && args::has_other_user() {
         args::tell_private(words);
     }
     let builder = builder(globals, &options)?;
     let start = Instant::now();
-    let opened = take::open(&builder, options.patience, &token);
+    let opened = take::open(&builder, options.wait, &token);
+    let options = options.after(start.elapsed());
     let taken = opened.and_then(|locker| {
-        let options = options.after(start.elapsed());
-        let line = take::WaitingLine::new(words);
-        let guard = take::take(&locker.with_cancel(&token), &options, line)?;
+        let guard = take::take(&locker.with_cancel(&token), &options, words)?;
         Ok((locker, guard))
     });
     // A signal that came while the lock was granted ends the wait too: the lock is released.
@@ -98,17 +102,12 @@ fn release(guard: LockGuard, options: &Options, words: Words) {
         return std::mem::forget(guard);
     }
     if let Err(e) = guard.unlock() {
-        let failure = Failure::from(e);
-        words.say(
-            "release_failed",
-            &[("reason", failure.text.as_str().into())],
-            &failure.text,
-        );
+        words.say_why("release_failed", &Failure::from(e).text);
     }
 }
 
 fn tell_taken(locker: &Locker, options: &Options, words: Words) {
-    if options.is_skipped || words.is_quiet() {
+    if options.is_skipped || words.quiet {
         return;
     }
     let seen = options.names.iter().find_map(|name| {
@@ -124,9 +123,24 @@ fn tell_taken(locker: &Locker, options: &Options, words: Words) {
     words.say("taken", &[("name", name.into()), ("lock", lock)], &text);
 }
 
-/// A part of this program or system that doesn't work.
-fn broken(what: &str, error: &dyn std::fmt::Display) -> Failure {
-    Failure::new(FAILED, format!("{what}: {error}"))
+/// This program, also if its file was replaced meanwhile: one of its inner verbs, as the leader of a process
+/// group of its own, so that what signals and terminals do to the group of this process doesn't reach it.
+pub(crate) fn own_program(verb: &str) -> Command {
+    let mut program = Command::new("/proc/self/exe");
+    program.arg0("crosslock").arg(verb).process_group(0);
+    program
+}
+
+/// Starts a process that has these files open, and so keeps what is locked by them.
+fn spawn_with(files: &[File], command: &mut Command) -> io::Result<Child> {
+    for file in files {
+        fcntl_setfd(file, FdFlags::empty())?;
+    }
+    let process = command.spawn();
+    for file in files {
+        fcntl_setfd(file, FdFlags::CLOEXEC)?;
+    }
+    process
 }
 
 /// How people know a signal.

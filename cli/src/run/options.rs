@@ -5,21 +5,21 @@ use std::ffi::OsString;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgMatches, Command, value_parser};
 use nix::sys::signal::Signal as NixSignal;
 use rustix::process::Signal;
 
 use super::timing::Timing;
-use crate::args::{self, flag};
+use crate::args::{self, flag, option, time};
 use crate::status::{Failure, OK, Status, TAKEN};
-use crate::time;
 
 /// What is to be done.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) names: Vec<String>,
     pub(crate) mode: Mode,
-    pub(crate) patience: Patience,
+    /// How long to wait; `None`: for ever.
+    pub(crate) wait: Option<Duration>,
     /// The status when somebody else has the lock.
     pub(crate) taken: Status,
     /// Whether a taken lock is no reason to say anything.
@@ -40,14 +40,6 @@ pub(crate) enum Mode {
     Exclusive,
     Shared,
     Permits { count: u32, of: u32 },
-}
-
-/// How long to wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
-    None,
-    For(Duration),
-    Endless,
 }
 
 pub(crate) fn command() -> Command {
@@ -85,89 +77,68 @@ fn command_and_args() -> Arg {
 }
 
 fn shell() -> Arg {
-    Arg::new("shell")
-        .short('c')
-        .long("command")
-        .value_name("STRING")
-        .conflicts_with("command")
-        .value_parser(value_parser!(OsString))
-        .help("Have the shell ($SHELL, else /bin/sh) run STRING")
-}
-
-fn option(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name)
-        .long(name)
-        .value_name("DUR")
-        .value_parser(time::parse)
-        .help(help)
+    option(
+        "shell",
+        "STRING",
+        "Have the shell ($SHELL, else /bin/sh) run STRING",
+    )
+    .short('c')
+    .long("command")
+    .conflicts_with("command")
+    .value_parser(value_parser!(OsString))
 }
 
 fn waiting() -> [Arg; 4] {
     [
-        flag("nonblock")
+        flag("nonblock", "Don't wait: exit with 75 if the lock is taken")
             .short('n')
-            .long("nonblock")
-            .conflicts_with("wait")
-            .help("Don't wait: exit with 75 if the lock is taken"),
-        option("wait", "Wait for so long at most, and exit with 75 then").short('w'),
-        Arg::new("conflict-exit-code")
-            .short('E')
-            .long("conflict-exit-code")
-            .value_name("CODE")
-            .value_parser(value_parser!(u8))
-            .help("Exit with CODE in place of 75 if the lock is taken"),
-        flag("skip")
-            .long("skip")
-            .conflicts_with("conflict-exit-code")
-            .help("Exit with 0, and without a word, if the lock is taken"),
+            .conflicts_with("wait"),
+        time("wait", "Wait for so long at most, and exit with 75 then").short('w'),
+        option(
+            "conflict-exit-code",
+            "CODE",
+            "Exit with CODE in place of 75 if the lock is taken",
+        )
+        .short('E')
+        .value_parser(value_parser!(u8)),
+        flag(
+            "skip",
+            "Exit with 0, and without a word, if the lock is taken",
+        )
+        .conflicts_with("conflict-exit-code"),
     ]
 }
 
 fn holding() -> [Arg; 6] {
     [
-        flag("shared")
-            .long("shared")
-            .conflicts_with("permit")
-            .help("Share the lock with others that share it"),
-        Arg::new("permit")
+        flag("shared", "Share the lock with others that share it").conflicts_with("permit"),
+        option("permit", "COUNT/OF", "Take a permit of several: 1/3 lets three commands run at a time")
             .short('p')
-            .long("permit")
-            .value_name("COUNT/OF")
-            .value_parser(permits)
-            .help("Take a permit of several: 1/3 lets three commands run at a time"),
-        option("ttl", "How long the lock stays taken if this machine crashes [default: 20s, longer with a long --kill-after]"),
-        option("at-least", "Keep the lock taken for so long from the start, also when the command is quicker"),
-        Arg::new("label")
-            .long("label")
-            .value_name("TEXT")
-            .help("What others see of this holder, besides host and process"),
-        flag("inherit")
-            .long("inherit")
-            .conflicts_with_all(["at-least"])
-            .help("On file: the command and its children keep the lock, also without this process, as flock's do"),
+            .value_parser(permits),
+        time("ttl", "How long the lock stays taken if this machine crashes [default: 20s, longer with a long --kill-after]"),
+        time("at-least", "Keep the lock taken for so long from the start, also when the command is quicker"),
+        option("label", "TEXT", "What others see of this holder, besides host and process"),
+        flag("inherit", "On file: the command and its children keep the lock, also without this process, as flock's do")
+            .conflicts_with("at-least"),
     ]
 }
 
 fn stopping() -> [Arg; 3] {
     [
-        option(
+        time(
             "max-run",
             "Stop the command after so long, and exit with 124",
         ),
-        option(
+        time(
             "kill-after",
             "How long a command that is to stop has until it is killed",
         )
         .short('k')
         .default_value("5s"),
-        Arg::new("signal")
+        option("signal", "SIG", "The signal that tells a command to stop")
             .short('s')
-            .long("signal")
-            .value_name("SIG")
             .default_value("TERM")
-            .value_parser(signal)
-            .action(ArgAction::Set)
-            .help("The signal that tells a command to stop"),
+            .value_parser(signal),
     ]
 }
 
@@ -183,11 +154,9 @@ fn permits(text: &str) -> Result<Mode, String> {
 /// `TERM`, `SIGTERM` or `15`.
 fn signal(text: &str) -> Result<Signal, String> {
     let upper = text.to_ascii_uppercase();
-    let named = |name: &str| NixSignal::from_str(name).ok().map(|signal| signal as i32);
-    let number = upper.parse().ok();
-    let number = number
-        .or_else(|| named(&upper))
-        .or_else(|| named(&format!("SIG{upper}")));
+    let name = format!("SIG{}", upper.strip_prefix("SIG").unwrap_or(&upper));
+    let named = || NixSignal::from_str(&name).ok().map(|signal| signal as i32);
+    let number = upper.parse().ok().or_else(named);
     let signal = number.and_then(Signal::from_named_raw);
     signal.ok_or_else(|| {
         "no signal has this name or number: use one such as TERM; to share the lock, use --shared".to_owned()
@@ -196,7 +165,7 @@ fn signal(text: &str) -> Result<Signal, String> {
 
 impl Options {
     pub(crate) fn of(matches: &ArgMatches) -> Result<Self, Failure> {
-        let time = |name: &str| matches.get_one::<Duration>(name).copied();
+        let time = |name| args::duration(matches, name);
         let names = matches.get_many::<String>("names").into_iter().flatten();
         let names: Vec<_> = names.cloned().collect();
         let command = program(matches);
@@ -204,16 +173,20 @@ impl Options {
             return Err(without_command(&names));
         }
         let timing = Timing::new(time("ttl"), time("kill-after").unwrap_or_default());
+        let is_skipped = matches.get_flag("skip");
+        let own_status = matches.get_one::<u8>("conflict-exit-code");
         Ok(Options {
             mode: mode(matches, names.len())?,
             names,
-            patience: match time("wait") {
-                _ if matches.get_flag("nonblock") => Patience::None,
-                Some(most) => Patience::For(most),
-                None => Patience::Endless,
+            wait: match matches.get_flag("nonblock") {
+                true => Some(Duration::ZERO),
+                false => time("wait"),
             },
-            taken: taken(matches),
-            is_skipped: matches.get_flag("skip"),
+            taken: match own_status {
+                _ if is_skipped => OK,
+                own => own.map_or(TAKEN, |code| Status(*code)),
+            },
+            is_skipped,
             timing: timing.map_err(Failure::usage)?,
             at_least: time("at-least"),
             max_run: time("max-run"),
@@ -225,15 +198,9 @@ impl Options {
     }
 
     /// The same when a part of the wait is over.
-    pub(crate) fn after(&self, waited: Duration) -> Self {
-        let patience = match self.patience {
-            Patience::For(most) => Patience::For(most.saturating_sub(waited)),
-            other => other,
-        };
-        Options {
-            patience,
-            ..self.clone()
-        }
+    pub(crate) fn after(self, waited: Duration) -> Self {
+        let wait = self.wait.map(|wait| wait.saturating_sub(waited));
+        Options { wait, ..self }
     }
 
     /// How the command and people see what is locked.
@@ -250,15 +217,6 @@ fn mode(matches: &ArgMatches, names: usize) -> Result<Mode, Failure> {
             "--shared and -p take one name: several names are taken exclusively",
         )),
         mode => Ok(mode.unwrap_or(Mode::Exclusive)),
-    }
-}
-
-fn taken(matches: &ArgMatches) -> Status {
-    let own = matches.get_one::<u8>("conflict-exit-code");
-    match own {
-        _ if matches.get_flag("skip") => OK,
-        Some(code) => Status(*code),
-        None => TAKEN,
     }
 }
 
@@ -299,7 +257,7 @@ mod tests {
     fn options_are_read() {
         let options = parse(&["a", "b", "-w", "1m", "-E", "9", "--", "echo", "-n"]).expect("valid");
         assert_eq!(options.names, ["a", "b"]);
-        assert_eq!(options.patience, Patience::For(Duration::from_secs(60)));
+        assert_eq!(options.wait, Some(Duration::from_secs(60)));
         assert_eq!(options.taken, Status(9));
         assert_eq!(options.command, ["echo", "-n"]);
         assert_eq!(options.mode, Mode::Exclusive);

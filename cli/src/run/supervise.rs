@@ -2,20 +2,21 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::process::ExitStatusExt as _;
 use std::time::{Duration, Instant};
 
 use crosslock::crossbeam_channel::{Receiver, never, select};
 use crosslock::{LockGuard, Lost, LostReason};
 use rustix::process::{Pid, Signal, getpid};
 
-use super::child::{Child, Exit};
+use super::child::Child;
 use super::group;
 use super::options::Options;
+use super::signal_name;
 use super::signals::{Heard, Listener};
 use super::terminal::{self, Terminal};
+use super::watchdog::Watchdog;
 use super::watchdog::process::since_boot;
-use super::watchdog::{Ended, Watchdog};
-use super::{broken, signal_name};
 use crate::output::Words;
 use crate::status::{Failure, LOST, Outcome, RAN_TOO_LONG, Status};
 
@@ -59,23 +60,20 @@ impl<'a> Supervisor<'a> {
         listener: Listener,
     ) -> Result<Self, Failure> {
         let files = guard.lock_files();
-        let files = files.map_err(|e| broken("the lock's files can't be opened again", &e))?;
+        let files =
+            files.map_err(|e| Failure::broken("the lock's files can't be opened again", &e))?;
         if options.inherit && files.is_empty() {
             let why = "--inherit needs locks in files: leave it out, or use file:";
             return Err(Failure::usage(why));
         }
-        let (watched, inherited) = if options.inherit {
-            (None, &files[..])
-        } else {
-            (Some(&files[..]), &[][..])
-        };
         let until = until(guard.remaining(), options);
-        let watchdog = watched
-            .map(|files| Watchdog::start(files, until))
-            .transpose();
-        let watchdog = watchdog.map_err(|e| broken("no watchdog can be started", &e))?;
+        let (watchdog, inherited) = match options.inherit {
+            true => (Ok(None), &files[..]),
+            false => (Watchdog::start(&files, until).map(Some), &[][..]),
+        };
+        let watchdog = watchdog.map_err(|e| Failure::broken("no watchdog can be started", &e))?;
         let child = Child::start(options, guard.fencing_token(), until, inherited, words);
-        let child = child.map_err(|e| broken("the command can't be started", &e))?;
+        let child = child.map_err(|e| Failure::broken("the command can't be started", &e))?;
         let mut supervisor = Supervisor {
             guard,
             options,
@@ -108,9 +106,9 @@ impl<'a> Supervisor<'a> {
 
     /// Returns when the command is over, with the status of this program.
     pub(crate) fn until_over(mut self) -> Outcome {
-        let watched = |e: &io::Error| broken("the command can't be watched", e);
-        while !self.child.has_ended().map_err(|e| watched(&e))? {
-            if let Some(signal) = self.child.take_stop().map_err(|e| watched(&e))? {
+        let watched = |e: io::Error| Failure::broken("the command can't be watched", &e);
+        while !self.child.has_ended().map_err(watched)? {
+            if let Some(signal) = self.child.take_stop().map_err(watched)? {
                 self.command_has_stopped(signal);
             }
             self.look_at_lock();
@@ -170,30 +168,19 @@ impl<'a> Supervisor<'a> {
 impl Supervisor<'_> {
     fn look_at_lock(&mut self) {
         let remaining = self.guard.remaining();
-        let timing = self.options.timing;
+        let (timing, max_run) = (self.options.timing, self.options.max_run);
+        let time = remaining.saturating_sub(timing.margin());
+        let time = time.min(timing.kill_after);
         let is_lost = remaining.is_zero();
         match &mut self.ending {
             None if is_lost => self.lock_is_lost(self.lost_reason()),
             None if remaining <= timing.notice() => {
                 let why = "the lock can't be renewed: the command is stopped before it is lost";
-                let time = timing
-                    .kill_after
-                    .min(remaining.saturating_sub(timing.margin()));
                 self.end(LOST, "renewal_failed", why, time);
             }
-            None if self
-                .options
-                .max_run
-                .is_some_and(|most| most <= self.started.elapsed()) =>
-            {
-                let time = timing.kill_after;
-                let time = time.min(remaining.saturating_sub(timing.margin()));
-                self.end(
-                    RAN_TOO_LONG,
-                    "max_run",
-                    "the command has run for too long",
-                    time,
-                );
+            None if max_run.is_some_and(|most| most <= self.started.elapsed()) => {
+                let why = "the command has run for too long";
+                self.end(RAN_TOO_LONG, "max_run", why, time);
             }
             None => {}
             Some(ending) if ending.is_killed => {}
@@ -309,13 +296,12 @@ impl Supervisor<'_> {
         match watchdog.has_ended() {
             None => log::trace!("the watchdog was told: {told:?}"),
             // The command is dead, too.
-            Some(Ended::HasKilled) => {}
-            Some(_) => match watchdog.replaced(&self.files) {
+            Some(true) => {}
+            Some(false) => match watchdog.replaced(&self.files) {
                 Ok(other) => *watchdog = other,
                 Err(e) => {
                     let text = format!("no watchdog can be started: {e}");
-                    self.words
-                        .say("warning", &[("reason", text.as_str().into())], &text);
+                    self.words.say_why("warning", &text);
                     self.watchdog = None;
                 }
             },
@@ -325,11 +311,8 @@ impl Supervisor<'_> {
     /// As the first process of a container this one is the parent of all whose parents have ended.
     fn reap_orphans(&self) {
         if getpid() == Pid::INIT {
-            let own = [
-                Some(self.child.group.0),
-                self.watchdog.as_ref().map(Watchdog::pid),
-            ];
-            group::reap_all_but(&own);
+            let watchdog = self.watchdog.as_ref().map(Watchdog::pid);
+            group::reap_all_but(&[Some(self.child.group.0), watchdog]);
         }
     }
 
@@ -364,22 +347,22 @@ impl Supervisor<'_> {
             terminal.take_back(group);
         }
         let exit = self.child.reap();
-        let exit = exit.map_err(|e| broken("the command's status can't be read", &e))?;
-        if let (Some(terminal), Exit::Signal(signal)) = (&self.terminal, exit) {
+        let exit = exit.map_err(|e| Failure::broken("the command's status can't be read", &e))?;
+        if let (Some(terminal), Some(signal)) = (&self.terminal, exit.signal()) {
             terminal.restore();
             terminal.pass_on(signal);
         }
-        let is_killed = exit == Exit::Signal(Signal::KILL.as_raw());
+        let is_killed = exit.signal() == Some(Signal::KILL.as_raw());
         let status = match self.ending {
             Some(ending) => ending.status,
-            None if is_killed && watchdog == Some(Ended::HasKilled) => {
+            None if is_killed && watchdog == Some(true) => {
                 let why = "the lock is lost: the command was killed while this process was stopped";
                 let name = self.options.name();
                 self.words
                     .say("lost", &[("reason", why.into())], &format!("{name}: {why}"));
                 LOST
             }
-            None => exit.status(),
+            None => Status::of(exit),
         };
         self.words.note("ended", &[("status", status.0.into())]);
         Ok(status)

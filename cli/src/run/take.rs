@@ -12,7 +12,7 @@ use crosslock::{
 };
 use parking_lot::Mutex;
 
-use super::options::{Mode, Options, Patience};
+use super::options::{Mode, Options};
 use crate::output::{Words, visible, write_to_stderr};
 use crate::table::Window;
 use crate::time::text;
@@ -20,16 +20,12 @@ use crate::time::text;
 /// Opens a locker, and waits through an outage as a call that takes a lock does.
 pub(crate) fn open(
     builder: &LockerBuilder,
-    patience: Patience,
+    wait: Option<Duration>,
     token: &CancelToken,
 ) -> Result<Locker> {
     const UNAVAILABLE_FOR: Duration = Duration::from_secs(10);
     const PAUSE: Duration = Duration::from_millis(100);
-    let most = match patience {
-        Patience::None => Duration::ZERO,
-        Patience::For(most) => most.min(UNAVAILABLE_FOR),
-        Patience::Endless => UNAVAILABLE_FOR,
-    };
+    let most = wait.unwrap_or(UNAVAILABLE_FOR).min(UNAVAILABLE_FOR);
     let start = Instant::now();
     loop {
         let opened = builder.clone().build();
@@ -44,64 +40,35 @@ pub(crate) fn open(
 }
 
 /// Takes what the options ask for. `None` if somebody else has it, for as long as the caller wants to wait.
-pub(crate) fn take(
-    locker: &Locker,
-    options: &Options,
-    line: WaitingLine,
-) -> Result<Option<LockGuard>> {
-    let claim = Claim { locker, options };
-    match options.patience {
-        Patience::None => claim.attempt(Duration::ZERO),
-        Patience::For(most) => {
-            let _shown = line.show(locker, options);
-            claim.attempt(most)
-        }
-        Patience::Endless => {
-            let _shown = line.show(locker, options);
-            claim.wait().map(Some)
-        }
-    }
-}
-
-struct Claim<'a> {
-    locker: &'a Locker,
-    options: &'a Options,
-}
-
-impl Claim<'_> {
-    fn attempt(&self, most: Duration) -> Result<Option<LockGuard>> {
-        let (locker, names) = (self.locker, &self.options.names);
-        let is_once = most.is_zero();
-        match self.options.mode {
-            Mode::Exclusive if names.len() > 1 && is_once => locker.try_lock_all(names),
-            Mode::Exclusive if names.len() > 1 => locker.try_lock_all_for(names, most),
-            Mode::Exclusive if is_once => locker.try_lock(self.first()),
-            Mode::Exclusive => locker.try_lock_for(self.first(), most),
-            Mode::Shared if is_once => locker.try_read(self.first()),
-            Mode::Shared => locker.try_read_for(self.first(), most),
-            Mode::Permits { count, of } => {
-                let permits = locker.semaphore(self.first(), of)?;
-                if is_once {
-                    permits.try_acquire_many(count)
-                } else {
-                    permits.try_acquire_many_for(count, most)
-                }
+pub(crate) fn take(locker: &Locker, options: &Options, words: Words) -> Result<Option<LockGuard>> {
+    let names = &options.names;
+    let name = names.first().map_or("", String::as_str);
+    let Some(most) = options.wait else {
+        let _line = WaitingLine::show(words, locker, names);
+        let taken = match options.mode {
+            Mode::Exclusive if names.len() > 1 => locker.lock_all(names),
+            Mode::Exclusive => locker.lock(name),
+            Mode::Shared => locker.read(name),
+            Mode::Permits { count, of } => locker.semaphore(name, of)?.acquire_many(count),
+        };
+        return taken.map(Some);
+    };
+    let is_once = most.is_zero();
+    let _line = (!is_once).then(|| WaitingLine::show(words, locker, names));
+    match options.mode {
+        Mode::Exclusive if names.len() > 1 && is_once => locker.try_lock_all(names),
+        Mode::Exclusive if names.len() > 1 => locker.try_lock_all_for(names, most),
+        Mode::Exclusive if is_once => locker.try_lock(name),
+        Mode::Exclusive => locker.try_lock_for(name, most),
+        Mode::Shared if is_once => locker.try_read(name),
+        Mode::Shared => locker.try_read_for(name, most),
+        Mode::Permits { count, of } => {
+            let permits = locker.semaphore(name, of)?;
+            match is_once {
+                true => permits.try_acquire_many(count),
+                false => permits.try_acquire_many_for(count, most),
             }
         }
-    }
-
-    fn wait(&self) -> Result<LockGuard> {
-        let (locker, names) = (self.locker, &self.options.names);
-        match self.options.mode {
-            Mode::Exclusive if names.len() > 1 => locker.lock_all(names),
-            Mode::Exclusive => locker.lock(self.first()),
-            Mode::Shared => locker.read(self.first()),
-            Mode::Permits { count, of } => locker.semaphore(self.first(), of)?.acquire_many(count),
-        }
-    }
-
-    fn first(&self) -> &str {
-        self.options.names.first().map_or("", String::as_str)
     }
 }
 
@@ -110,16 +77,9 @@ const FIRST: Duration = Duration::from_secs(1);
 /// How often the line is renewed.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Shows whom a command waits for, where somebody sees it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WaitingLine {
-    words: Words,
-    is_shown: bool,
-}
-
-/// While this lives, the line is shown.
+/// While this lives, a line shows whom the command waits for.
 #[derive(Debug)]
-pub(crate) struct Shown {
+struct WaitingLine {
     line: Arc<Mutex<Line>>,
     /// Dropped with it, which ends the thread.
     _end: Sender<()>,
@@ -133,28 +93,23 @@ struct Line {
 }
 
 impl WaitingLine {
-    pub(crate) fn new(words: Words) -> Self {
-        let is_shown = words == Words::Json || (words == Words::Text && stderr().is_terminal());
-        WaitingLine { words, is_shown }
-    }
-
-    /// From a second on, until the result is dropped.
-    pub(crate) fn show(self, locker: &Locker, options: &Options) -> Option<Shown> {
-        if !self.is_shown {
+    /// From a second on. `None` where nobody sees it.
+    fn show(words: Words, locker: &Locker, names: &[String]) -> Option<Self> {
+        if words.quiet || !(words.json || stderr().is_terminal()) {
             return None;
         }
         let (end, ended) = bounded(0);
         let line = Arc::new(Mutex::new(Line::default()));
-        let shown = Shown {
+        let shown = WaitingLine {
             line: line.clone(),
             _end: end,
         };
-        let (locker, names) = (locker.clone(), options.names.clone());
-        let draw = move || {
+        let (locker, names) = (locker.clone(), names.to_vec());
+        let work = move || {
             let mut pause = FIRST;
             while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-                self.draw(&locker, &names, &line);
-                if self.words.is_json() {
+                draw(words, &locker, &names, &line);
+                if words.json {
                     // For programs once is enough.
                     return;
                 }
@@ -163,31 +118,31 @@ impl WaitingLine {
         };
         let thread = thread::Builder::new().name("crosslock-line".to_owned());
         // Without a thread there is no line.
-        thread.spawn(draw).ok().map(|_| shown)
-    }
-
-    /// An engine that can't be asked, or doesn't answer, has no line.
-    fn draw(self, locker: &Locker, names: &[String], line: &Mutex<Line>) {
-        // Of several names, the first that is taken.
-        let mut seen = names.iter().filter_map(|name| locker.inspect(name).ok());
-        let Some(seen) = seen.find(|seen| seen.state != LockState::Free) else {
-            return;
-        };
-        let mut line = line.lock();
-        if line.is_over {
-            return;
-        }
-        if self.words.is_json() {
-            let facts = serde_json::to_value(&seen).unwrap_or_default();
-            self.words.note("waiting", &[("lock", facts)]);
-        } else {
-            draw_over(&describe(&seen));
-            line.is_drawn = true;
-        }
+        thread.spawn(work).ok().map(|_| shown)
     }
 }
 
-impl Drop for Shown {
+/// An engine that can't be asked, or doesn't answer, has no line.
+fn draw(words: Words, locker: &Locker, names: &[String], line: &Mutex<Line>) {
+    // Of several names, the first that is taken.
+    let mut seen = names.iter().filter_map(|name| locker.inspect(name).ok());
+    let Some(seen) = seen.find(|seen| seen.state != LockState::Free) else {
+        return;
+    };
+    let mut line = line.lock();
+    if line.is_over {
+        return;
+    }
+    if words.json {
+        let facts = serde_json::to_value(&seen).unwrap_or_default();
+        words.note("waiting", &[("lock", facts)]);
+    } else {
+        draw_over(&describe(&seen));
+        line.is_drawn = true;
+    }
+}
+
+impl Drop for WaitingLine {
     fn drop(&mut self) {
         let mut line = self.line.lock();
         line.is_over = true;

@@ -65,9 +65,9 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
         namespace: globals.namespace().to_owned(),
         interval,
         until: length.and_then(|length| Instant::now().checked_add(*length)),
-        json: globals.json,
+        json: globals.words.json,
     };
-    if globals.json || !output::is_terminal() {
+    if globals.words.json || !output::is_terminal() {
         events::run(&watch)
     } else {
         screen::run(&watch)

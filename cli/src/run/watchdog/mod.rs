@@ -10,17 +10,13 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::Pid;
 
 use super::group::Group;
-
-/// This program, also if its file was replaced meanwhile.
-pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
+use super::{own_program, spawn_with};
 
 /// The watchdog's process, as this one sees it.
 #[derive(Debug)]
@@ -32,41 +28,22 @@ pub(crate) struct Watchdog {
     until: Option<Duration>,
 }
 
-/// What a watchdog has done when it has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// Nothing: the command was over before.
-    Idle,
-    /// Its time had come.
-    HasKilled,
-    /// It was killed itself.
-    Failed,
-}
-
 impl Watchdog {
     /// Starts one that has `files` open, and so keeps what is locked by them. It ends the command at `until`, a time since
     /// boot, if nobody tells it another.
     pub(crate) fn start(files: &[File], until: Option<Duration>) -> io::Result<Self> {
         let (control, theirs) = UnixStream::pair()?;
-        for file in files {
-            fcntl_setfd(file, FdFlags::empty())?;
-        }
-        let process = Command::new(OWN_PROGRAM)
-            .arg0("crosslock")
-            .args([process::VERB, &std::process::id().to_string()])
-            // It says nothing, and is no part of what signals and terminals do to this process's group.
+        let mut command = own_program(process::VERB);
+        command
+            .arg(std::process::id().to_string())
+            // It says nothing.
             .env_clear()
             .current_dir("/")
-            .process_group(0)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        for file in files {
-            fcntl_setfd(file, FdFlags::CLOEXEC)?;
-        }
+            .stderr(Stdio::null());
         let mut watchdog = Watchdog {
-            process: process?,
+            process: spawn_with(files, &mut command)?,
             control,
             group: None,
             until: None,
@@ -103,27 +80,16 @@ impl Watchdog {
         self.tell(Message::Until(until))
     }
 
-    /// Tells it that the command is over, and waits for its end.
-    pub(crate) fn dismiss(mut self) -> Ended {
+    /// Tells it that the command is over, and waits for its end. Says whether it has killed the command before.
+    pub(crate) fn dismiss(mut self) -> bool {
         // If it has ended meanwhile, its status tells why.
         let _ = self.tell(Message::Over);
-        match self.process.wait() {
-            Ok(status) => Self::ended(status),
-            Err(_) => Ended::Failed,
-        }
+        self.process.wait().is_ok_and(has_killed)
     }
 
-    /// `None` while it runs.
-    pub(crate) fn has_ended(&mut self) -> Option<Ended> {
-        self.process.try_wait().ok()?.map(Self::ended)
-    }
-
-    fn ended(status: std::process::ExitStatus) -> Ended {
-        match status.code() {
-            Some(0) => Ended::Idle,
-            Some(process::HAS_KILLED) => Ended::HasKilled,
-            _ => Ended::Failed,
-        }
+    /// Once it has ended: whether it has killed the command, and wasn't killed itself. `None` while it runs.
+    pub(crate) fn has_ended(&mut self) -> Option<bool> {
+        self.process.try_wait().ok()?.map(has_killed)
     }
 
     fn tell(&mut self, message: Message) -> io::Result<()> {
@@ -132,6 +98,10 @@ impl Watchdog {
 }
 
 pub(crate) const LENGTH: usize = 9;
+
+fn has_killed(watchdog: ExitStatus) -> bool {
+    watchdog.code() == Some(process::HAS_KILLED)
+}
 
 /// What a watchdog is told: nine bytes each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,8 +14,8 @@ use rustix::time::{
     timerfd_create, timerfd_settime,
 };
 
-use super::super::group::{Group, processes};
 use super::{LENGTH, Message};
+use crate::run::group::{Group, processes};
 use crate::status::FAILED;
 
 /// The verb's name on the command line.
