@@ -102,14 +102,9 @@ fn question(seen: &Inspection) -> String {
 
 /// What is said of a lock that stays taken without a holder.
 fn kept_for(seen: &Inspection) -> Option<String> {
-    let LockState::Kept { remaining, .. } = seen.state else {
-        return None;
-    };
-    let long = remaining.map(|remaining| format!(" for {} more", time::text(remaining)));
-    Some(format!(
-        "held by nobody and kept{}",
-        long.unwrap_or_default()
-    ))
+    let is_kept = matches!(seen.state, LockState::Kept { .. });
+    let long = show::kept(seen).map(|remaining| format!(" for {} more", time::text(remaining)));
+    is_kept.then(|| format!("held by nobody and kept{}", long.unwrap_or_default()))
 }
 
 fn answers_yes(question: &str) -> bool {

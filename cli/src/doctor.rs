@@ -1,5 +1,7 @@
 //! `doctor`: which guarantee doesn't hold where the locks live, and why.
 
+use std::io::stdout;
+
 use clap::{Arg, ArgMatches, Command};
 use crosslock::{Finding, Verdict};
 
@@ -7,7 +9,7 @@ use crate::args::{self, Globals};
 use crate::output;
 use crate::output::visible;
 use crate::status::{NO, OK, Outcome};
-use crate::table::{Cell, Style, Table, Window, bold, dim, wrapped};
+use crate::table::{Cell, Style, Table, size_of, wrapped};
 
 /// The width of their column.
 const VERDICTS: usize = 7;
@@ -32,7 +34,7 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let text = if globals.words.json {
         output::json_lines(&findings)?
     } else if output::is_terminal() {
-        for_people(&findings, Style::of_terminal(), Window::now().columns)
+        for_people(&findings, Style::of_terminal(), size_of(stdout()).0)
     } else {
         for_programs(&findings)
     };
@@ -55,18 +57,19 @@ fn rest(finding: &Finding) -> [Option<&str>; 2] {
 }
 
 fn for_programs(findings: &[Finding]) -> String {
-    let mut table = Table::new(&["VERDICT", "CHECK", "FOUND", "CONSEQUENCE", "ADVICE"]);
-    for finding in findings {
-        let [consequence, advice] = rest(finding);
-        table.push(vec![
-            Cell::text(&finding.verdict.to_string()),
+    const HEAD: &[&str] = &["VERDICT", "CHECK", "FOUND", "CONSEQUENCE", "ADVICE"];
+    let row = |finding: &Finding| {
+        let [consequence, advice] = rest(finding).map(Cell::of);
+        let verdict = Cell::text(&finding.verdict.to_string());
+        vec![
+            verdict,
             Cell::text(finding.check),
             Cell::text(&finding.found),
-            Cell::or_nothing(consequence, Cell::text),
-            Cell::or_nothing(advice, Cell::text),
-        ]);
-    }
-    table.for_programs()
+            consequence,
+            advice,
+        ]
+    };
+    Table::new(HEAD, findings.iter().map(row)).for_programs()
 }
 
 fn for_people(findings: &[Finding], style: Style, columns: usize) -> String {
@@ -84,9 +87,8 @@ fn for_people(findings: &[Finding], style: Style, columns: usize) -> String {
                 words += &format!("\n{word}: {}", visible(more));
             }
         }
-        let lines = words
-            .lines()
-            .flat_map(|line| wrapped(line, columns.saturating_sub(indent)));
+        let lines = words.lines();
+        let lines = lines.flat_map(|line| wrapped(line, columns.saturating_sub(indent)));
         let lines: Vec<_> = lines.collect();
         text += &lines.join(&format!("\n{:indent$}", ""));
         text.push('\n');
@@ -96,9 +98,9 @@ fn for_people(findings: &[Finding], style: Style, columns: usize) -> String {
 
 fn drawn(verdict: &Verdict, style: Style) -> String {
     let word = format!("{verdict:VERDICTS$}");
-    match (verdict, style) {
-        (Verdict::Fine, _) | (_, Style::Plain) => word,
-        (Verdict::Weak { .. }, Style::Coloured) => bold(&word),
-        (_, Style::Coloured) => dim(&word),
+    match verdict {
+        Verdict::Fine => word,
+        Verdict::Weak { .. } => style.bold(&word),
+        _ => style.dim(&word),
     }
 }

@@ -8,10 +8,6 @@ use crate::status::{Failure, OK, Outcome};
 use crate::table::{Cell, Style, Table};
 use crate::{output, show};
 
-pub(crate) const HEAD: &[&str] = &[
-    "NAME", "KIND", "HOLDER", "LABEL", "HELD", "TTL", "TOKEN", "WAITERS",
-];
-
 pub(crate) fn command() -> Command {
     let prefix = Arg::new("prefix")
         .value_name("PREFIX")
@@ -26,8 +22,12 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let locks = taken(&globals.locker()?, prefix)?;
     let text = if globals.words.json {
         output::json_lines(&locks)?
+    } else if !output::is_terminal() {
+        table(&locks).for_programs()
+    } else if locks.is_empty() {
+        String::new()
     } else {
-        text(&locks)
+        table(&locks).for_people(Style::of_terminal()).join("\n") + "\n"
     };
     output::print(&text)?;
     Ok(OK)
@@ -40,49 +40,38 @@ pub(crate) fn taken(locker: &Locker, prefix: &str) -> Result<Vec<Inspection>, Fa
     let mut locks = Vec::with_capacity(names.len());
     for name in names {
         let seen = locker.inspect(&name)?;
-        if seen.state != LockState::Free || !seen.waiters.is_empty() {
+        if is_taken(&seen) {
             locks.push(seen);
         }
     }
     Ok(locks)
 }
 
-fn text(locks: &[Inspection]) -> String {
-    let mut table = Table::new(HEAD);
-    for lock in locks {
-        table.push(row(lock));
-    }
-    if !output::is_terminal() {
-        return table.for_programs();
-    }
-    if locks.is_empty() {
-        return String::new();
-    }
-    let style = Style::of_terminal();
-    table.for_people(style).join("\n") + "\n"
+pub(crate) fn is_taken(seen: &Inspection) -> bool {
+    seen.state != LockState::Free || !seen.waiters.is_empty()
+}
+
+/// A row for each lock.
+pub(crate) fn table<'a>(locks: impl IntoIterator<Item = &'a Inspection>) -> Table {
+    const HEAD: &[&str] = &[
+        "NAME", "KIND", "HOLDER", "LABEL", "HELD", "TTL", "TOKEN", "WAITERS",
+    ];
+    Table::new(HEAD, locks.into_iter().map(row))
 }
 
 /// Of several holders the one that has it for longest stands for all.
-pub(crate) fn row(seen: &Inspection) -> Vec<Cell> {
+fn row(seen: &Inspection) -> Vec<Cell> {
     let holder = seen.holders.iter().max_by_key(|holder| holder.held_for);
     let party = holder.and_then(|holder| holder.party.as_ref());
-    let kept = match seen.state {
-        LockState::Kept { remaining, .. } => remaining,
-        _ => None,
-    };
-    let remaining = holder.and_then(|holder| holder.remaining).or(kept);
+    let remaining = holder.and_then(|holder| holder.remaining);
     vec![
         Cell::text(&seen.name),
         Cell::text(&show::kind(seen)),
-        Cell::or_nothing(holder, |holder| show::party_cell(holder.party.as_ref())),
+        holder.map_or_else(Cell::nothing, |_| show::party_cell(party)),
         show::label_cell(party),
-        Cell::or_nothing(holder.and_then(|holder| holder.held_for), Cell::time),
-        Cell::or_nothing(remaining, Cell::time),
-        token(holder.and_then(|holder| holder.token)),
-        Cell::text(&seen.waiters.len().to_string()),
+        Cell::time(holder.and_then(|holder| holder.held_for)),
+        Cell::time(remaining.or(show::kept(seen))),
+        Cell::of(holder.and_then(|holder| holder.token)),
+        Cell::of(Some(seen.waiters.len())),
     ]
-}
-
-pub(crate) fn token(token: Option<u64>) -> Cell {
-    Cell::or_nothing(token, |token| Cell::text(&token.to_string()))
 }

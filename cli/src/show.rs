@@ -6,10 +6,9 @@ use clap::{ArgMatches, Command};
 use crosslock::{Holder, Inspection, LockState, Party, Waiter, Wants};
 
 use crate::args::{self, Globals};
-use crate::ls::token;
 use crate::output::visible;
 use crate::status::{OK, Outcome};
-use crate::table::{Cell, Style, Table, bold};
+use crate::table::{Cell, Style, Table};
 use crate::{output, time};
 
 pub(crate) fn command() -> Command {
@@ -34,24 +33,16 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
 
 /// A line for the lock, each holder and each waiter, which begins with what it is about.
 fn for_programs(seen: &Inspection) -> String {
-    let kept = match seen.state {
-        LockState::Kept { remaining, .. } => remaining,
-        _ => None,
-    };
-    let mut lock = Table::new(&["NAME", "KIND", "TTL", "TOKEN"]);
-    lock.push(vec![
+    let lock = vec![
         Cell::text(&seen.name),
         Cell::text(&kind(seen)),
-        Cell::or_nothing(kept, Cell::time),
-        token(seen.last_token),
-    ]);
-    let parts = [
-        ("lock", lock),
-        ("holder", holders_table(seen)),
-        ("waiter", waiters_table(seen)),
+        Cell::time(kept(seen)),
+        Cell::of(seen.last_token),
     ];
+    let lock = Table::new(&["NAME", "KIND", "TTL", "TOKEN"], [lock]);
+    let [holders, waiters] = tables(seen);
     let mut text = String::new();
-    for (word, part) in parts {
+    for (word, part) in [("lock", lock), ("holder", holders), ("waiter", waiters)] {
         for line in part.for_programs().lines() {
             text += &format!("{word}\t{line}\n");
         }
@@ -60,72 +51,58 @@ fn for_programs(seen: &Inspection) -> String {
 }
 
 pub(crate) fn for_people(seen: &Inspection, style: Style) -> Vec<String> {
-    let name = visible(&seen.name);
-    let name = match style {
-        Style::Coloured => bold(&name),
-        Style::Plain => name,
-    };
+    let name = style.bold(&visible(&seen.name));
     let mut first = format!("{name}: {}", kind(seen));
-    if let LockState::Kept {
-        remaining: Some(remaining),
-        ..
-    } = seen.state
-    {
+    if let Some(remaining) = kept(seen) {
         first += &format!(" for {} more", time::text(remaining));
     }
     if let Some(last) = seen.last_token {
         first += &format!(", last token {last}");
     }
     let mut lines = vec![first];
-    if !seen.holders.is_empty() {
+    for table in tables(seen).iter().filter(|table| !table.is_empty()) {
         lines.push(String::new());
-        lines.extend(holders_table(seen).for_people(style));
-    }
-    if !seen.waiters.is_empty() {
-        lines.push(String::new());
-        lines.extend(waiters_table(seen).for_people(style));
+        lines.extend(table.for_people(style));
     }
     lines
 }
 
-fn holders_table(seen: &Inspection) -> Table {
-    let mut table = Table::new(&[
+/// Of the holders, and of the waiters.
+fn tables(seen: &Inspection) -> [Table; 2] {
+    const HOLDERS: &[&str] = &[
         "HOLDER", "THREAD", "LABEL", "HELD", "TTL", "TOKEN", "PERMITS",
-    ]);
-    let row = |holder: &Holder| {
-        let party = holder.party.as_ref();
-        vec![
-            party_cell(party),
-            Cell::or_nothing(party, |party| Cell::text(&party.thread.to_string())),
-            label_cell(party),
-            Cell::or_nothing(holder.held_for, Cell::time),
-            Cell::or_nothing(holder.remaining, Cell::time),
-            token(holder.token),
-            Cell::text(&holder.permits.to_string()),
-        ]
+    ];
+    const WAITERS: &[&str] = &["WAITER", "THREAD", "LABEL", "WAITED", "WANTS"];
+    let row = |party: &Option<Party>, rest: Vec<Cell>| {
+        let party = party.as_ref();
+        let thread = Cell::of(party.map(|party| party.thread));
+        let who = [party_cell(party), thread, label_cell(party)];
+        who.into_iter().chain(rest).collect()
     };
-    seen.holders
-        .iter()
-        .for_each(|holder| table.push(row(holder)));
-    table
+    let holder = |it: &Holder| {
+        let [held, remaining] = [it.held_for, it.remaining].map(Cell::time);
+        let permits = Cell::of(Some(it.permits));
+        row(
+            &it.party,
+            vec![held, remaining, Cell::of(it.token), permits],
+        )
+    };
+    let waiter = |it: &Waiter| {
+        let rest = vec![Cell::time(it.waited_for), Cell::text(&wants(it.wants))];
+        row(&it.party, rest)
+    };
+    [
+        Table::new(HOLDERS, seen.holders.iter().map(holder)),
+        Table::new(WAITERS, seen.waiters.iter().map(waiter)),
+    ]
 }
 
-fn waiters_table(seen: &Inspection) -> Table {
-    let mut table = Table::new(&["WAITER", "THREAD", "LABEL", "WAITED", "WANTS"]);
-    let row = |waiter: &Waiter| {
-        let party = waiter.party.as_ref();
-        vec![
-            party_cell(party),
-            Cell::or_nothing(party, |party| Cell::text(&party.thread.to_string())),
-            label_cell(party),
-            Cell::or_nothing(waiter.waited_for, Cell::time),
-            Cell::text(&wants(waiter.wants)),
-        ]
-    };
-    seen.waiters
-        .iter()
-        .for_each(|waiter| table.push(row(waiter)));
-    table
+/// How long a lock stays taken that nobody holds.
+pub(crate) fn kept(seen: &Inspection) -> Option<Duration> {
+    match seen.state {
+        LockState::Kept { remaining, .. } => remaining,
+        _ => None,
+    }
 }
 
 /// `exclusive`, `shared 3` for three readers, `permits 1/3`, `kept` or `free`.
@@ -154,15 +131,12 @@ pub(crate) fn wants(wants: Wants) -> String {
 
 /// `<host>/<pid>`; of another program, which tells neither, `foreign`.
 pub(crate) fn party_cell(party: Option<&Party>) -> Cell {
-    match party {
-        Some(party) => Cell::text(&format!("{}/{}", party.host, party.pid)),
-        None => Cell::text("foreign"),
-    }
+    let party = party.map(|party| format!("{}/{}", party.host, party.pid));
+    Cell::text(party.as_deref().unwrap_or("foreign"))
 }
 
 pub(crate) fn label_cell(party: Option<&Party>) -> Cell {
-    let label = party.and_then(|party| party.label.as_deref());
-    Cell::or_nothing(label, Cell::text)
+    Cell::of(party.and_then(|party| party.label.as_deref()))
 }
 
 /// In a sentence: `web-2/4711 "deploy 4711" for 12 s`.

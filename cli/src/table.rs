@@ -1,6 +1,5 @@
 //! Tables: aligned and with a head for people, with tabs and without one for programs; and how texts fit into a terminal.
 
-use std::io::stdout;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -22,10 +21,24 @@ pub(crate) enum Style {
 impl Style {
     /// What this terminal and this user want.
     pub(crate) fn of_terminal() -> Self {
-        if output::is_coloured() {
-            Style::Coloured
-        } else {
-            Style::Plain
+        match output::is_coloured() {
+            true => Style::Coloured,
+            false => Style::Plain,
+        }
+    }
+
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.drawn(1, text)
+    }
+
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.drawn(2, text)
+    }
+
+    fn drawn(self, how: u8, text: &str) -> String {
+        match self {
+            Style::Plain => text.to_owned(),
+            Style::Coloured => format!("\x1b[{how}m{text}\x1b[0m"),
         }
     }
 }
@@ -54,11 +67,11 @@ impl Cell {
     }
 
     /// `12 s` for people; seconds with milliseconds, `12.345`, for programs.
-    pub(crate) fn time(time: Duration) -> Self {
-        Cell {
+    pub(crate) fn time(time: Option<Duration>) -> Self {
+        time.map_or_else(Cell::nothing, |time| Cell {
             people: time::text(time),
             programs: format!("{:.3}", time.as_secs_f64()),
-        }
+        })
     }
 
     pub(crate) fn nothing() -> Self {
@@ -66,21 +79,22 @@ impl Cell {
     }
 
     /// What is there, or nothing.
-    pub(crate) fn or_nothing<T>(value: Option<T>, cell: impl FnOnce(T) -> Self) -> Self {
-        value.map_or_else(Cell::nothing, cell)
+    pub(crate) fn of(value: Option<impl ToString>) -> Self {
+        value.map_or_else(Cell::nothing, |value| Cell::text(&value.to_string()))
     }
 }
 
 impl Table {
-    pub(crate) fn new(head: &'static [&'static str]) -> Self {
-        Table {
-            head,
-            rows: Vec::new(),
-        }
+    pub(crate) fn new(
+        head: &'static [&'static str],
+        rows: impl IntoIterator<Item = Vec<Cell>>,
+    ) -> Self {
+        let rows = rows.into_iter().collect();
+        Table { head, rows }
     }
 
-    pub(crate) fn push(&mut self, row: Vec<Cell>) {
-        self.rows.push(row);
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
     }
 
     /// A line a row, with tabs between the columns.
@@ -96,10 +110,7 @@ impl Table {
 
     /// The head and the rows, in columns.
     pub(crate) fn for_people(&self, style: Style) -> Vec<String> {
-        let mut lines = vec![self.line(self.head.iter().copied())];
-        if style == Style::Coloured {
-            lines[0] = bold(&lines[0]);
-        }
+        let mut lines = vec![style.bold(&self.line(self.head.iter().copied()))];
         let rows = self.rows.iter();
         lines.extend(rows.map(|row| self.line(row.iter().map(|cell| &*cell.people))));
         lines
@@ -116,63 +127,30 @@ impl Table {
     }
 
     fn width(&self, column: usize) -> usize {
-        let cells = self
-            .rows
-            .iter()
-            .map(|row| row[column].people.chars().count());
+        let rows = self.rows.iter();
+        let cells = rows.map(|row| row[column].people.chars().count());
         cells.fold(self.head[column].chars().count(), usize::max)
     }
 }
 
-pub(crate) fn bold(text: &str) -> String {
-    format!("\x1b[1m{text}\x1b[0m")
-}
-
-pub(crate) fn dim(text: &str) -> String {
-    format!("\x1b[2m{text}\x1b[0m")
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Window {
-    pub(crate) columns: usize,
-    pub(crate) rows: usize,
-}
-
-impl Window {
-    /// That of standard output.
-    pub(crate) fn now() -> Self {
-        Window::of(stdout())
-    }
-
-    /// As it is now; as usual, if it doesn't say.
-    pub(crate) fn of(output: impl AsFd) -> Self {
-        let size = tcgetwinsize(output).ok();
-        let size = size.filter(|size| size.ws_col > 0 && size.ws_row > 0);
-        Window {
-            columns: size.map_or(80, |size| size.ws_col.into()),
-            rows: size.map_or(24, |size| size.ws_row.into()),
-        }
-    }
+/// The columns and rows of a terminal; as usual, if it doesn't say.
+pub(crate) fn size_of(output: impl AsFd) -> (usize, usize) {
+    let size = tcgetwinsize(output).ok();
+    let size = size.filter(|size| size.ws_col > 0 && size.ws_row > 0);
+    size.map_or((80, 24), |size| (size.ws_col.into(), size.ws_row.into()))
 }
 
 /// The words of a text, in lines of so many columns. A longer word has a line of its own.
 pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    let mut filled = 0;
+    let length = |text: &str| text.chars().count();
+    let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
-        let length = word.chars().count();
-        if let Some(line) = lines
-            .last_mut()
-            .filter(|_| filled + 1 + length <= columns || filled == 0)
-        {
-            filled += length + usize::from(filled > 0);
-            if !line.is_empty() {
+        match lines.last_mut() {
+            Some(line) if length(line) + 1 + length(word) <= columns => {
                 line.push(' ');
+                line.push_str(word);
             }
-            line.push_str(word);
-        } else {
-            filled = length;
-            lines.push(word.to_owned());
+            _ => lines.push(word.to_owned()),
         }
     }
     lines
@@ -183,13 +161,12 @@ mod tests {
     use super::*;
 
     fn table() -> Table {
-        let mut table = Table::new(&["NAME", "SINCE"]);
-        table.push(vec![
-            Cell::text("a\tb"),
-            Cell::time(Duration::from_millis(12_345)),
-        ]);
-        table.push(vec![Cell::text("déploy"), Cell::nothing()]);
-        table
+        let since = Cell::time(Some(Duration::from_millis(12_345)));
+        let rows = [
+            vec![Cell::text("a\tb"), since],
+            vec![Cell::text("déploy"), Cell::nothing()],
+        ];
+        Table::new(&["NAME", "SINCE"], rows)
     }
 
     #[test]

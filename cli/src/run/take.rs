@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use super::options::{Mode, Options};
 use crate::output::{Words, visible, write_to_stderr};
-use crate::table::Window;
+use crate::table::size_of;
 use crate::time::text;
 
 /// Opens a locker, and waits through an outage as a call that takes a lock does.
@@ -191,7 +191,7 @@ pub(crate) fn holders(seen: &Inspection) -> String {
 
 /// Replaces the line, in one write. A line that is wider than the terminal would stay.
 fn draw_over(line: &str) {
-    let width = Window::of(stderr()).columns - 1;
+    let width = size_of(stderr()).0 - 1;
     let line: String = visible(line).chars().take(width).collect();
     write_to_stderr(&format!("\r\x1b[K{line}"));
 }

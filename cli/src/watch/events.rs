@@ -1,151 +1,118 @@
 //! A line for each event: what happened between two looks.
 
-use std::time::{Instant, SystemTime};
+use std::collections::BTreeSet;
+use std::mem;
+use std::time::SystemTime;
 
 use crosslock::{Holder, Inspection, LockState, Party};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Signals, View, Watch, look};
-use crate::status::{Failure, OK, Outcome, UNAVAILABLE};
+use super::{View, Watch};
+use crate::status::Outcome;
 use crate::table::{Cell, Table};
-use crate::{ls, output, show, time};
+use crate::{show, time};
 
-/// The place can't be reached at the first look: that is told, and ends it. Later it is an event.
 pub(super) fn run(watch: &Watch) -> Outcome {
-    let signals = Signals::listen()?;
     let mut before: Option<View> = None;
     let mut is_reached = true;
-    loop {
-        let began = Instant::now();
-        let lines = match look(&watch.locker, watch.name.as_deref()) {
+    watch.each_look(|_, seen| {
+        let was_reached = mem::replace(&mut is_reached, seen.is_ok());
+        match seen {
             Ok(now) => {
-                let mut lines = String::new();
-                if !is_reached {
-                    lines += &about_the_place(watch, "reachable", "");
-                }
-                is_reached = true;
+                let mut lines = match was_reached {
+                    true => String::new(),
+                    false => about_the_place(watch, "reachable", None),
+                };
                 let changes = between(before.as_ref(), &now);
-                lines.extend(changes.iter().map(|change| line(watch, change)));
+                lines.extend(changes.iter().map(|change| about(watch, change)));
                 before = Some(now);
                 lines
             }
-            Err(failure) if failure.status != UNAVAILABLE || before.is_none() => {
-                return Err(failure);
-            }
-            Err(failure) => unreachable(watch, &failure, &mut is_reached),
-        };
-        if !lines.is_empty() && !output::print(&lines)? {
-            return Ok(OK);
+            // Told once an outage.
+            Err(why) if was_reached => about_the_place(watch, "unreachable", Some(&why)),
+            Err(_) => String::new(),
         }
-        if let Some(status) = signals.pause_until(watch.next(began)) {
-            return Ok(status);
-        }
-        if watch.is_over() {
-            return Ok(OK);
-        }
-    }
+    })
 }
 
-/// Told once an outage.
-fn unreachable(watch: &Watch, failure: &Failure, is_reached: &mut bool) -> String {
-    if !std::mem::take(is_reached) {
-        return String::new();
-    }
-    about_the_place(watch, "unreachable", &failure.text)
+fn about_the_place(watch: &Watch, event: &str, reason: Option<&str>) -> String {
+    let [name, who, token] = [(); 3].map(|()| Cell::nothing());
+    let facts = json!({"reason": reason.unwrap_or_default()});
+    line(watch, event, facts, [name, who, Cell::of(reason), token])
 }
 
-fn about_the_place(watch: &Watch, event: &str, reason: &str) -> String {
-    let time = time::moment(SystemTime::now());
-    if watch.json {
-        let told = json!({"time": time, "event": event, "reason": reason});
-        return told.to_string() + "\n";
-    }
-    let reason = Some(reason).filter(|reason| !reason.is_empty());
-    let mut table = Table::new(&["TIME", "EVENT", "NAME", "WHO", "LABEL", "TOKEN"]);
-    table.push(vec![
-        Cell::text(&time),
-        Cell::text(event),
-        Cell::nothing(),
-        Cell::nothing(),
-        Cell::or_nothing(reason, Cell::text),
-        Cell::nothing(),
-    ]);
-    table.for_programs()
-}
-
-fn line(watch: &Watch, change: &Change) -> String {
-    let time = time::moment(SystemTime::now());
-    let event = change.event.word();
-    if watch.json {
-        let told = json!({
-            "time": time,
-            "event": event,
-            "name": change.name,
-            "party": change.party,
-            "token": change.token,
-        });
-        return told.to_string() + "\n";
-    }
-    let mut table = Table::new(&["TIME", "EVENT", "NAME", "WHO", "LABEL", "TOKEN"]);
-    table.push(vec![
-        Cell::text(&time),
-        Cell::text(event),
+fn about(watch: &Watch, change: &Change) -> String {
+    let facts = json!({"name": change.name, "party": change.party, "token": change.token});
+    let party = change.party.as_ref();
+    let columns = [
         Cell::text(&change.name),
-        show::party_cell(change.party.as_ref()),
-        show::label_cell(change.party.as_ref()),
-        ls::token(change.token),
-    ]);
-    table.for_programs()
+        show::party_cell(party),
+        show::label_cell(party),
+        Cell::of(change.token),
+    ];
+    line(watch, change.event, facts, columns)
+}
+
+/// The time, the event, and what else is known of it: as an object, or in columns.
+fn line(watch: &Watch, event: &str, mut facts: Value, columns: [Cell; 4]) -> String {
+    let time = time::moment(SystemTime::now());
+    if watch.json {
+        facts["time"] = time.into();
+        facts["event"] = event.into();
+        return facts.to_string() + "\n";
+    }
+    let row = [Cell::text(&time), Cell::text(event)];
+    let row = row.into_iter().chain(columns).collect();
+    Table::new(&[], [row]).for_programs()
 }
 
 /// What happened to a holder or a waiter of a lock.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Change {
-    pub(super) event: Event,
-    pub(super) name: String,
-    pub(super) party: Option<Party>,
-    pub(super) token: Option<u64>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Event {
-    /// It had the lock at the first look.
-    Holds,
-    Acquired,
-    Released,
-    Waiting,
-    /// It waits no longer, and hasn't got the lock either, or had it only between two looks.
-    Left,
-}
-
-impl Event {
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Event::Holds => "holds",
-            Event::Acquired => "acquired",
-            Event::Released => "released",
-            Event::Waiting => "waiting",
-            Event::Left => "left",
-        }
-    }
+struct Change {
+    /// `holds` (it had the lock at the first look), `acquired`, `released`, `waiting`, or `left`: it waits no longer, and hasn't
+    /// got the lock either, or had it only between two looks.
+    event: &'static str,
+    name: String,
+    party: Option<Party>,
+    token: Option<u64>,
 }
 
 /// From one look to the next, and at the first look from nothing. Of each lock, first who went, then who came.
-pub(super) fn between(before: Option<&View>, now: &View) -> Vec<Change> {
+fn between(before: Option<&View>, now: &View) -> Vec<Change> {
     let nothing = View::new();
-    let (is_first, before) = (before.is_none(), before.unwrap_or(&nothing));
-    let mut names: Vec<_> = before.keys().chain(now.keys()).collect();
-    names.sort_unstable();
-    names.dedup();
+    let got = if before.is_some() {
+        "acquired"
+    } else {
+        "holds"
+    };
+    let before = before.unwrap_or(&nothing);
+    let names: BTreeSet<_> = before.keys().chain(now.keys()).collect();
     let mut changes = Vec::new();
     for name in names {
-        let pair = Pair {
-            name,
-            before: Side::of(before.get(name)),
-            now: Side::of(now.get(name)),
+        let [before, now] = [before, now].map(|view| Side::of(view.get(name)));
+        let mut add = |event, token, party| {
+            let name = name.clone();
+            changes.push(Change {
+                event,
+                name,
+                party,
+                token,
+            });
         };
-        pair.went(&mut changes);
-        pair.came(is_first, &mut changes);
+        for (token, party) in missing(&before.holders, &now.holders) {
+            add("released", token, party);
+        }
+        for party in missing(&before.waiters, &now.waiters) {
+            if now.holders.iter().all(|(_, holder)| *holder != party) {
+                add("left", None, party);
+            }
+        }
+        for (token, party) in missing(&now.holders, &before.holders) {
+            add(got, token, party);
+        }
+        for party in missing(&now.waiters, &before.waiters) {
+            add("waiting", None, party);
+        }
     }
     changes
 }
@@ -162,13 +129,6 @@ pub(super) fn hand_offs(before: &View, now: &View) -> usize {
         then.is_some() && now.is_some() && then != now
     };
     now.iter().filter(went_on).count()
-}
-
-/// A lock at two looks.
-struct Pair<'a> {
-    name: &'a str,
-    before: Side,
-    now: Side,
 }
 
 /// Who holds and who waits, without what changes by itself.
@@ -191,48 +151,6 @@ impl Side {
             holders: seen.holders.iter().map(identity).collect(),
             waiters: seen.waiters.iter().map(|it| it.party.clone()).collect(),
         })
-    }
-
-    fn holds(&self, party: Option<&Party>) -> bool {
-        self.holders
-            .iter()
-            .any(|(_, holder)| holder.as_ref() == party)
-    }
-}
-
-impl Pair<'_> {
-    fn went(&self, changes: &mut Vec<Change>) {
-        for (token, party) in missing(&self.before.holders, &self.now.holders) {
-            changes.push(self.change(Event::Released, party, token));
-        }
-        for party in missing(&self.before.waiters, &self.now.waiters) {
-            if !self.now.holds(party.as_ref()) {
-                changes.push(self.change(Event::Left, party, None));
-            }
-        }
-    }
-
-    fn came(&self, is_first: bool, changes: &mut Vec<Change>) {
-        let event = if is_first {
-            Event::Holds
-        } else {
-            Event::Acquired
-        };
-        for (token, party) in missing(&self.now.holders, &self.before.holders) {
-            changes.push(self.change(event, party, token));
-        }
-        for party in missing(&self.now.waiters, &self.before.waiters) {
-            changes.push(self.change(Event::Waiting, party, None));
-        }
-    }
-
-    fn change(&self, event: Event, party: Option<Party>, token: Option<u64>) -> Change {
-        Change {
-            event,
-            name: self.name.to_owned(),
-            party,
-            token,
-        }
     }
 }
 
@@ -261,7 +179,7 @@ mod tests {
     use crate::watch::look;
 
     fn words(changes: &[Change]) -> Vec<&'static str> {
-        changes.iter().map(|change| change.event.word()).collect()
+        changes.iter().map(|change| change.event).collect()
     }
 
     #[test]

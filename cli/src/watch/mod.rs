@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgMatches, Command};
-use crosslock::{Inspection, LockState, Locker};
+use crosslock::{Inspection, Locker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::{self, Globals};
-use crate::status::{FAILED, Failure, OK, Outcome, Status};
-use crate::{ls, output, time};
+use crate::status::{Failure, OK, Outcome, Status, UNAVAILABLE};
+use crate::{ls, output};
 
 mod events;
 mod screen;
@@ -26,16 +26,12 @@ pub(crate) fn command() -> Command {
     let name = Arg::new("name")
         .value_name("NAME")
         .help("Only this lock [default: all that are taken]");
-    let option = |name: &'static str| {
-        let option = Arg::new(name).long(name).value_name("DUR");
-        option.value_parser(time::parse)
-    };
     Command::new("watch")
         .about("Watch who has locks and who waits: live on a terminal, a line an event in a pipe")
         .args([
             name,
-            option("interval").help("How often to look [default: 250ms]"),
-            option("for").help("End after so long"),
+            args::time("interval", "How often to look [default: 250ms]"),
+            args::time("for", "End after so long"),
         ])
 }
 
@@ -50,60 +46,78 @@ struct Watch {
     json: bool,
 }
 
+/// The locks that were taken, by name.
+type View = BTreeMap<String, Inspection>;
+
 pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
-    let interval = matches.get_one::<Duration>("interval");
-    let interval = interval.copied().unwrap_or(INTERVAL);
+    let interval = args::duration(matches, "interval").unwrap_or(INTERVAL);
     if interval.is_zero() {
-        return Err(Failure::usage(
-            "--interval 0 would never pause: use 10ms or more",
-        ));
+        let why = "--interval 0 would never pause: use 10ms or more";
+        return Err(Failure::usage(why));
     }
-    let length = matches.get_one::<Duration>("for");
+    let length = args::duration(matches, "for");
     let watch = Watch {
         locker: globals.locker()?,
         name: args::text(matches, "name").map(str::to_owned),
         namespace: globals.namespace().to_owned(),
         interval,
-        until: length.and_then(|length| Instant::now().checked_add(*length)),
+        until: length.and_then(|length| Instant::now().checked_add(length)),
         json: globals.words.json,
     };
-    if globals.words.json || !output::is_terminal() {
-        events::run(&watch)
-    } else {
-        screen::run(&watch)
+    match watch.json || !output::is_terminal() {
+        true => events::run(&watch),
+        false => screen::run(&watch),
     }
 }
 
 impl Watch {
+    /// Looks again and again, and prints what `show` makes of each look: of when it began, and what it has found, or why the
+    /// place can't be reached. If that fails at once, it ends.
+    fn each_look(&self, mut show: impl FnMut(Instant, Result<View, String>) -> String) -> Outcome {
+        let signals = Signals::listen()?;
+        let mut began = Instant::now();
+        let mut seen = Ok(self.look()?);
+        loop {
+            let text = show(began, seen);
+            if !text.is_empty() && !output::print(&text)? {
+                return Ok(OK);
+            }
+            if let Some(status) = signals.pause_until(self.next(began)) {
+                return Ok(status);
+            }
+            if self.until.is_some_and(|until| until <= Instant::now()) {
+                return Ok(OK);
+            }
+            began = Instant::now();
+            seen = match self.look() {
+                Err(failure) if failure.status != UNAVAILABLE => return Err(failure),
+                seen => seen.map_err(|failure| failure.text),
+            };
+        }
+    }
+
+    fn look(&self) -> Result<View, Failure> {
+        look(&self.locker, self.name.as_deref())
+    }
+
     /// When to look again after a look that began then. Of many locks a look takes long: half of the time nothing is asked.
     fn next(&self, began: Instant) -> Instant {
         let now = Instant::now();
         let interval = self.interval.max((now - began) * 2);
-        let next = began.checked_add(interval);
-        [next, self.until]
-            .into_iter()
-            .flatten()
-            .min()
-            .unwrap_or(now)
-    }
-
-    fn is_over(&self) -> bool {
-        self.until.is_some_and(|until| until <= Instant::now())
+        let times = [began.checked_add(interval), self.until];
+        times.into_iter().flatten().min().unwrap_or(now)
     }
 }
 
-/// The locks that were taken, by name.
-type View = BTreeMap<String, Inspection>;
-
 /// One lock, or all of them.
 fn look(locker: &Locker, name: Option<&str>) -> Result<View, Failure> {
-    let locks = match name {
+    let mut locks = match name {
         Some(name) => vec![locker.inspect(name)?],
         None => ls::taken(locker, "")?,
     };
+    locks.retain(ls::is_taken);
     let locks = locks.into_iter();
-    let taken = locks.filter(|seen| seen.state != LockState::Free || !seen.waiters.is_empty());
-    Ok(taken.map(|seen| (seen.name.clone(), seen)).collect())
+    Ok(locks.map(|seen| (seen.name.clone(), seen)).collect())
 }
 
 /// A signal that comes just before a pause is seen this much later.
@@ -118,7 +132,7 @@ impl Signals {
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             let number = usize::try_from(signal).unwrap_or(0);
             signal_hook::flag::register_usize(signal, heard.clone(), number)
-                .map_err(|e| Failure::new(FAILED, format!("signals can't be heard: {e}")))?;
+                .map_err(|e| Failure::broken("signals can't be heard", &e))?;
         }
         Ok(Signals(heard))
     }
@@ -129,7 +143,7 @@ impl Signals {
         match self.0.load(Ordering::SeqCst) {
             0 => None,
             INTERRUPT => Some(OK),
-            number => Some(Status(128 + u8::try_from(number).unwrap_or(0))),
+            number => Some(Status::of_signal(number.try_into().unwrap_or_default())),
         }
     }
 

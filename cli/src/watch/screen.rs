@@ -5,10 +5,10 @@ use std::io::{Write as _, stdout};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::events::hand_offs;
-use super::{Signals, View, Watch, look};
+use super::{View, Watch};
 use crate::output::visible;
-use crate::status::{Failure, OK, Outcome, UNAVAILABLE};
-use crate::table::{Style, Table, Window, bold, dim};
+use crate::status::Outcome;
+use crate::table::{Style, size_of};
 use crate::{ls, output, show, time};
 
 /// The terminal's other screen, without a cursor; dropping it brings back the first one.
@@ -21,16 +21,15 @@ impl Screen {
         Screen
     }
 
-    /// `false`: the terminal is gone.
-    fn draw(&self, lines: &[Line]) -> Result<bool, Failure> {
-        let Window { columns, rows } = Window::now();
+    /// What draws these lines.
+    fn draw(&self, lines: &[Line]) -> String {
+        let (columns, rows) = size_of(stdout());
         let mut text = "\x1b[H".to_owned();
         for (row, line) in fit(lines, rows).iter().enumerate() {
             let end = if row > 0 { "\r\n" } else { "" };
             text += &format!("{end}{}\x1b[K", line.drawn(columns));
         }
-        text += "\x1b[J";
-        output::print(&text)
+        text + "\x1b[J"
     }
 }
 
@@ -66,42 +65,30 @@ impl Line {
 
     fn drawn(&self, columns: usize) -> String {
         let text: String = self.text.chars().take(columns).collect();
-        match (self.look, Style::of_terminal()) {
-            (Look::Plain, _) | (_, Style::Plain) => text,
-            (Look::Bold, Style::Coloured) => bold(&text),
-            (Look::Dim, Style::Coloured) => dim(&text),
+        match self.look {
+            Look::Plain => text,
+            Look::Bold => Style::of_terminal().bold(&text),
+            Look::Dim => Style::of_terminal().dim(&text),
         }
     }
 }
 
 pub(super) fn run(watch: &Watch) -> Outcome {
-    let signals = Signals::listen()?;
-    // Before the other screen: what fails at once is told on the usual one.
-    let mut view = look(&watch.locker, watch.name.as_deref())?;
     let mut rate = Rate::new(Instant::now());
-    let screen = Screen::enter();
-    loop {
-        let began = Instant::now();
-        let outage = match look(&watch.locker, watch.name.as_deref()) {
+    let (mut screen, mut view) = (None, View::new());
+    watch.each_look(|began, seen| {
+        let outage = match seen {
             Ok(now) => {
                 rate.add(began, hand_offs(&view, &now));
                 view = now;
                 None
             }
-            Err(failure) if failure.status == UNAVAILABLE => Some(failure.text),
-            Err(failure) => return Err(failure),
+            Err(outage) => Some(outage),
         };
         let lines = lines(watch, &view, &rate.text(began), outage.as_deref());
-        if !screen.draw(&lines)? {
-            return Ok(OK);
-        }
-        if let Some(status) = signals.pause_until(watch.next(began)) {
-            return Ok(status);
-        }
-        if watch.is_over() {
-            return Ok(OK);
-        }
-    }
+        // After the first look: what fails at once is told on the usual screen.
+        screen.get_or_insert_with(Screen::enter).draw(&lines)
+    })
 }
 
 fn lines(watch: &Watch, view: &View, rate: &str, outage: Option<&str>) -> Vec<Line> {
@@ -119,10 +106,8 @@ fn lines(watch: &Watch, view: &View, rate: &str, outage: Option<&str>) -> Vec<Li
 }
 
 fn head(watch: &Watch, view: &View, rate: &str) -> Vec<Line> {
-    let taken = view
-        .values()
-        .filter(|seen| !seen.holders.is_empty())
-        .count();
+    let taken = view.values().filter(|seen| !seen.holders.is_empty());
+    let taken = taken.count();
     let waiting: usize = view.values().map(|seen| seen.waiters.len()).sum();
     let title = format!(
         "crosslock watch, namespace {}, every {}, {}",
@@ -145,14 +130,11 @@ fn one(view: &View, name: &str) -> Vec<Line> {
 /// A line a lock, and one for its waiters.
 fn all(view: &View) -> Vec<Line> {
     const NAMED: usize = 5;
-    let mut table = Table::new(ls::HEAD);
-    view.values().for_each(|seen| table.push(ls::row(seen)));
-    let mut rows = table.for_people(Style::Plain).into_iter();
-    let mut lines: Vec<_> = rows
-        .next()
-        .map(|head| Line::new(head, Look::Bold))
-        .into_iter()
-        .collect();
+    let mut rows = ls::table(view.values())
+        .for_people(Style::Plain)
+        .into_iter();
+    let head = rows.next().map(|head| Line::new(head, Look::Bold));
+    let mut lines: Vec<_> = head.into_iter().collect();
     for (row, seen) in rows.zip(view.values()) {
         lines.push(Line::new(row, Look::Plain));
         if seen.waiters.is_empty() {
@@ -162,10 +144,8 @@ fn all(view: &View) -> Vec<Line> {
         if seen.waiters.len() > NAMED {
             waiters.push(format!("{} more", seen.waiters.len() - NAMED));
         }
-        lines.push(Line::new(
-            format!("  waiting: {}", waiters.join(", ")),
-            Look::Dim,
-        ));
+        let waiters = format!("  waiting: {}", waiters.join(", "));
+        lines.push(Line::new(waiters, Look::Dim));
     }
     lines
 }
@@ -202,13 +182,8 @@ impl Rate {
 
     pub(super) fn add(&mut self, at: Instant, hand_offs: usize) {
         self.looks.push_back((at, hand_offs));
-        while self
-            .looks
-            .front()
-            .is_some_and(|(look, _)| at.duration_since(*look) > WINDOW)
-        {
-            self.looks.pop_front();
-        }
+        self.looks
+            .retain(|(look, _)| at.duration_since(*look) <= WINDOW);
     }
 
     /// `0.4/s`, or `>= 4.0/s` where so many looks show one that others are missed.
