@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use redis::io::tcp::TcpSettings;
@@ -12,62 +12,42 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 const DELETE: &str =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
 
-pub(super) enum Floor {
-    /// A mutex of `std`.
-    Memory(Arc<Mutex<()>>),
-    /// Opens the file, locks and unlocks it.
-    File(PathBuf),
-    /// Two commands on one connection of the `redis` crate.
-    Redis(Box<Redis>),
-}
-
-/// A lock on a server as simple as can be.
-pub(super) struct Redis {
-    connection: Connection,
-    key: String,
-    delete: Script,
+/// A lock and an unlock, as simple as can be.
+pub(super) struct Floor {
+    /// What it does.
+    pub(super) words: &'static str,
+    pub(super) cycle: Box<dyn FnMut() -> Result<(), String>>,
 }
 
 impl Floor {
+    fn new(words: &'static str, cycle: impl FnMut() -> Result<(), String> + 'static) -> Self {
+        let cycle = Box::new(cycle);
+        Floor { words, cycle }
+    }
+
     pub(super) fn memory() -> Self {
-        Floor::Memory(Arc::default())
+        let mutex = Mutex::new(());
+        Floor::new("std::sync::Mutex", move || {
+            drop(std::hint::black_box(mutex.lock()));
+            Ok(())
+        })
     }
 
-    pub(super) fn file(path: &Path) -> Result<Self, String> {
-        File::create(path).map_err(|e| e.to_string())?;
-        Ok(Floor::File(path.to_owned()))
+    /// Opens the file, locks and unlocks it.
+    pub(super) fn file(path: PathBuf) -> Result<Self, String> {
+        File::create(&path).map_err(|e| e.to_string())?;
+        let cycle = move || lock(&path).map_err(|e| e.to_string());
+        Ok(Floor::new("open, flock, unlock", cycle))
     }
 
-    pub(super) fn redis(url: &str, key: &str) -> Result<Self, String> {
-        let connection = connect(url).map_err(|e| told(&e))?;
-        let (key, delete) = (key.to_owned(), Script::new(DELETE));
-        let mut redis = Box::new(Redis {
-            connection,
-            key,
-            delete,
-        });
-        redis.cycle()?;
-        Ok(Floor::Redis(redis))
-    }
-
-    /// What it does.
-    pub(super) fn words(&self) -> &'static str {
-        match self {
-            Floor::Memory(_) => "std::sync::Mutex",
-            Floor::File(_) => "open, flock, unlock",
-            Floor::Redis(_) => "SET NX PX, EVALSHA",
-        }
-    }
-
-    pub(super) fn cycle(&mut self) -> Result<(), String> {
-        match self {
-            Floor::Memory(mutex) => {
-                drop(std::hint::black_box(mutex.lock()));
-                Ok(())
-            }
-            Floor::File(path) => lock(path).map_err(|e| e.to_string()),
-            Floor::Redis(redis) => redis.cycle(),
-        }
+    /// Two commands on one connection of the `redis` crate.
+    pub(super) fn redis(url: &str, key: String) -> Result<Self, String> {
+        let mut connection = connect(url).map_err(|e| told(&e))?;
+        let delete = Script::new(DELETE);
+        let mut cycle =
+            move || set_and_delete(&mut connection, &key, &delete).map_err(|e| told(&e));
+        cycle()?;
+        Ok(Floor::new("SET NX PX, EVALSHA", cycle))
     }
 }
 
@@ -77,29 +57,21 @@ fn lock(path: &Path) -> std::io::Result<()> {
     file.unlock()
 }
 
-impl Redis {
-    fn cycle(&mut self) -> Result<(), String> {
-        self.try_cycle().map_err(|e| told(&e))
-    }
-
-    fn try_cycle(&mut self) -> RedisResult<()> {
-        let mut set = redis::cmd("SET");
-        set.arg(&self.key)
-            .arg("owner")
-            .arg("NX")
-            .arg("PX")
-            .arg(10_000);
-        set.query::<Option<String>>(&mut self.connection)?;
-        let mut call = self.delete.prepare_invoke();
-        call.key(&self.key).arg("owner");
-        call.invoke::<i64>(&mut self.connection).map(drop)
-    }
+fn set_and_delete(connection: &mut Connection, key: &str, delete: &Script) -> RedisResult<()> {
+    let mut set = redis::cmd("SET");
+    set.arg(key).arg("owner").arg("NX").arg("PX").arg(10_000);
+    set.query::<Option<String>>(connection)?;
+    let mut call = delete.prepare_invoke();
+    call.key(key)
+        .arg("owner")
+        .invoke::<i64>(connection)
+        .map(drop)
 }
 
 /// Removes keys of nobody.
 pub(super) fn remove(url: &str, keys: &[String]) -> Result<(), String> {
-    let removed =
-        connect(url).and_then(|mut connection| redis::cmd("DEL").arg(keys).exec(&mut connection));
+    let connection = connect(url);
+    let removed = connection.and_then(|mut it| redis::cmd("DEL").arg(keys).exec(&mut it));
     removed.map_err(|e| told(&e))
 }
 

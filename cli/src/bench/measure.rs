@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use crosslock::Locker;
 
-use super::floor::Floor;
 use super::place::Place;
 use crate::status::{FAILED, Failure};
 
@@ -19,13 +18,8 @@ const MOST: usize = 200_000;
 /// One thread, one free lock: what a cycle of lock and unlock costs, next to the floor.
 pub(super) struct Uncontended {
     pub(super) ours: Times,
-    /// Or why there is none.
-    pub(super) floor: Result<Baseline, String>,
-}
-
-pub(super) struct Baseline {
-    pub(super) words: &'static str,
-    pub(super) times: Times,
+    /// What it does, and its times; or why there is none.
+    pub(super) floor: Result<(&'static str, Times), String>,
 }
 
 pub(super) fn uncontended(place: &Place, length: Duration) -> Result<Uncontended, Failure> {
@@ -39,19 +33,16 @@ pub(super) fn uncontended(place: &Place, length: Duration) -> Result<Uncontended
     while Instant::now() < end && ours.len() < MOST {
         slice(&mut ours, || cycle(&locker, place.name()))?;
         if let Ok(floor) = &mut floor {
-            slice(&mut floors, || cycle_of(floor))?;
+            slice(&mut floors, || {
+                let done = (floor.cycle)();
+                done.map_err(|e| Failure::broken("the floor can't be measured", &e))
+            })?;
         }
     }
     ours.sort();
     floors.sort();
-    let baseline = |floor: Floor| Baseline {
-        words: floor.words(),
-        times: floors,
-    };
-    Ok(Uncontended {
-        ours,
-        floor: floor.map(baseline),
-    })
+    let floor = floor.map(|floor| (floor.words, floors));
+    Ok(Uncontended { ours, floor })
 }
 
 fn slice(times: &mut Times, mut cycle: impl FnMut() -> Result<(), Failure>) -> Result<(), Failure> {
@@ -67,11 +58,6 @@ fn cycle(locker: &Locker, name: &str) -> Result<(), Failure> {
     let guard = locker.lock(name)?;
     guard.unlock()?;
     Ok(())
-}
-
-fn cycle_of(floor: &mut Floor) -> Result<(), Failure> {
-    let done = floor.cycle();
-    done.map_err(|e| Failure::new(FAILED, format!("the floor can't be measured: {e}")))
 }
 
 const HOLD: Duration = Duration::from_millis(1);

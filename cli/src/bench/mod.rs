@@ -5,13 +5,13 @@
 
 use std::time::Duration;
 
-use clap::{Arg, ArgMatches, Command};
+use clap::{ArgMatches, Command};
 
 use self::place::Place;
 use self::report::Report;
-use crate::args::Globals;
+use crate::args::{self, Globals};
+use crate::output;
 use crate::status::{Failure, OK, Outcome};
-use crate::{output, time};
 
 #[cfg(target_os = "linux")]
 pub(crate) mod cleaner;
@@ -27,19 +27,14 @@ const LONGEST: Duration = Duration::from_secs(10);
 const CROWDS: [usize; 2] = [2, 8];
 
 pub(crate) fn command() -> Command {
-    let length = Arg::new("for")
-        .long("for")
-        .value_name("DUR")
-        .value_parser(time::parse)
-        .help("How long to measure, 10s at most [default: 6s]");
+    let length = args::time("for", "How long to measure, 10s at most [default: 6s]");
     Command::new("bench")
         .about("Measure what locks cost here, against the least that they could")
         .arg(length)
 }
 
 pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
-    let length = matches.get_one::<Duration>("for").copied();
-    let length = length.unwrap_or(LENGTH);
+    let length = args::duration(matches, "for").unwrap_or(LENGTH);
     if length > LONGEST {
         return Err(Failure::usage("--for is 10s at most"));
     }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process;
 
 use crosslock::Locker;
@@ -41,6 +41,7 @@ impl Place {
     /// That of a bench with this name.
     pub(super) fn named(url: &str, namespace: &str, name: &str) -> Self {
         let (scheme, rest) = url.split_once(':').unwrap_or_default();
+        let mut url = url.to_owned();
         let kind = match scheme.to_ascii_lowercase().as_str() {
             "memory" => Kind::Memory,
             "file" => {
@@ -48,20 +49,19 @@ impl Place {
                 if rest.is_empty() {
                     // As the library makes it: what is below would be made with it for all to read.
                     let _ = DirBuilder::new().mode(0o700).create(&above);
+                    url = format!("file://{}", above.display());
                 }
+                url = format!("{}/.{name}", url.trim_end_matches('/'));
                 Kind::Directory(above.join(format!(".{name}")))
             }
             "rediss" | "valkeys" => Kind::EncryptedServer,
             _ => Kind::Server,
         };
-        let url = match &kind {
-            Kind::Directory(directory) => url_of(directory),
-            _ => url.to_owned(),
-        };
+        let [namespace, name] = [namespace, name].map(str::to_owned);
         Place {
             url,
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
+            namespace,
+            name,
             kind,
         }
     }
@@ -84,18 +84,15 @@ impl Place {
     pub(super) fn floor(&self) -> Result<Floor, String> {
         match &self.kind {
             Kind::Memory => Ok(Floor::memory()),
-            Kind::Directory(directory) => Floor::file(&directory.join("floor")),
-            Kind::Server => Floor::redis(&self.url, &self.key_of("floor")),
+            Kind::Directory(directory) => Floor::file(directory.join("floor")),
+            Kind::Server => Floor::redis(&self.url, self.key_of(":floor")),
             Kind::EncryptedServer => Err("over TLS there is no other client here".to_owned()),
         }
     }
 
-    /// The key of a lock on a server.
+    /// A key of the lock on a server.
     fn key_of(&self, part: &str) -> String {
-        let Place {
-            namespace, name, ..
-        } = self;
-        format!("{{{namespace}:{name}}}:{part}")
+        format!("{{{}:{}}}{part}", self.namespace, self.name)
     }
 
     /// Removes what is left of names that nobody holds. Where it can't, the keys expire by themselves.
@@ -108,10 +105,11 @@ impl Place {
                 }
             }
             Kind::Server => {
-                let keys = ["fence", "queue", "waiters", "readers", "holders", "floor"];
-                let mut keys = keys.map(|part| self.key_of(part)).to_vec();
                 // A bench that was killed may have had the lock.
-                keys.push(format!("{{{}:{}}}", self.namespace, self.name));
+                let keys = [
+                    "", ":fence", ":queue", ":waiters", ":readers", ":holders", ":floor",
+                ];
+                let keys = keys.map(|part| self.key_of(part));
                 if let Err(e) = super::floor::remove(&self.url, &keys) {
                     log::debug!("the keys of {} are left to expire: {e}", self.name);
                 }
@@ -139,9 +137,8 @@ fn path_of(text: &str) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, behind @ ..] = rest {
-        let digits = behind
-            .get(..2)
-            .and_then(|digits| str::from_utf8(digits).ok());
+        let digits = behind.get(..2);
+        let digits = digits.and_then(|digits| str::from_utf8(digits).ok());
         let escaped = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
         (rest, _) = match escaped.filter(|_| *first == b'%') {
             Some(byte) => (&behind[2..], bytes.push(byte)),
@@ -151,22 +148,10 @@ fn path_of(text: &str) -> PathBuf {
     std::ffi::OsString::from_vec(bytes).into()
 }
 
-fn url_of(directory: &Path) -> String {
-    use std::os::unix::ffi::OsStrExt as _;
-    let mut url = "file://".to_owned();
-    for byte in directory.as_os_str().as_bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => {
-                url.push((*byte).into())
-            }
-            _ => url += &format!("%{byte:02x}"),
-        }
-    }
-    url
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -180,10 +165,5 @@ mod tests {
             assert_eq!(directory_of(rest), Path::new(directory), "{rest}");
         }
         assert!(directory_of("").starts_with("/tmp"));
-        let path = Path::new("/a b/ü%?#");
-        assert_eq!(
-            directory_of(url_of(path).strip_prefix("file:").unwrap()),
-            path
-        );
     }
 }

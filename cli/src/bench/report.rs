@@ -42,7 +42,7 @@ impl Report {
         let floor = found.floor.as_ref();
         let ratio = floor
             .ok()
-            .map(|floor| micros(found.ours.percentile(50)) / micros(floor.times.percentile(50)));
+            .map(|(_, times)| micros(found.ours.percentile(50)) / micros(times.percentile(50)));
         if self.json {
             return uncontended_json(found, ratio);
         }
@@ -51,7 +51,7 @@ impl Report {
             "nobody else wants it", "p50", "p99", "ratio"
         );
         match floor {
-            Ok(floor) => text += &row(&format!("floor: {}", floor.words), &floor.times, None),
+            Ok((words, times)) => text += &row(&format!("floor: {words}"), times, None),
             Err(why) => text += &format!("no floor: {why}\n"),
         }
         text + &row("lock, unlock", &found.ours, ratio)
@@ -100,7 +100,7 @@ fn uncontended_json(found: &Uncontended, ratio: Option<f64>) -> String {
     let mut ours = of("lock, unlock", &found.ours);
     ours["ratio"] = json!(ratio.map(rounded));
     let floor = match &found.floor {
-        Ok(floor) => line(&of(&format!("floor: {}", floor.words), &floor.times)),
+        Ok((words, times)) => line(&of(&format!("floor: {words}"), times)),
         Err(_) => String::new(),
     };
     floor + &line(&ours)
